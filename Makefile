@@ -1,0 +1,58 @@
+# Targets are verbs. `make` alone lists them. No activated virtual environment is needed.
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.wallaby-setup
+SEEDS ?= 100000
+# Further arguments for the command that a target runs, e.g. make test ARGS="-k records"
+ARGS ?=
+
+# One target at a time: `make -j` is harmless, and each tool uses the cores itself.
+.NOTPARALLEL:
+.PHONY: help setup demo test check simulate mutants format clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## Create .venv and install the pinned requirements (instant when nothing changed)
+
+$(STAMP): requirements.txt requirements-dev.txt pyproject.toml tools/find_python.sh
+	@if ! $(BIN)/python -c 'import sys, pip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+		python="$$(bash tools/find_python.sh)"; \
+		echo "creating $(VENV) with $$python"; \
+		"$$python" -m venv --clear $(VENV); \
+	fi
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo: setup ## Show the protocol at work: one simulated query, its faults and its recovery
+	$(BIN)/wallaby simulate --demo $(ARGS)
+
+test: setup ## Run the tests
+	$(BIN)/python -m pytest $(ARGS)
+
+check: setup ## Check format, lint, types, import contracts and house rules
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python tools/check_house.py
+
+simulate: setup ## Try to break the protocol with random faults (SEEDS=100000)
+	$(BIN)/wallaby simulate --seeds $(SEEDS) $(ARGS)
+
+mutants: setup ## Break the protocol on purpose and show that the simulation notices
+	$(BIN)/wallaby simulate --mutants $(ARGS)
+
+format: setup ## Format the code and fix what the linter can fix
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean: ## Remove the virtual environment, caches and build results
+	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,228 @@
+"""The coordinator's loop: watch the workers, tend the queries, and recover those that lost somebody.
+
+Recovery is freeze, reconcile, resume. The freeze is one transaction in the store after which no commit
+succeeds, so the coordinator owns the query's state without waiting for anyone; the plan is a pure function of
+a snapshot; the resume applies it as one transaction, only if nothing has changed since the snapshot. Whoever
+dies or restarts in between, the next look at the store finds either a closed gate, and reconciles again, or
+an open one (invariants 6 and 9). The gate never opens by time: past its limit the query fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import Any
+
+from wallaby.coordinator.detector import Detector
+from wallaby.coordinator.effects import (
+    Expel,
+    Freeze,
+    Join,
+    Ping,
+    ReadStatus,
+    Remove,
+    Resume,
+    TakeSnapshot,
+    Watch,
+)
+from wallaby.errors import (
+    GcsLostError,
+    NoWorkersError,
+    PoisonTaskError,
+    QueryCancelledError,
+    QueryError,
+    RecoveryTimeoutError,
+    WallabyError,
+)
+from wallaby.gcs.interface import QueryStatus, WorkerLease
+from wallaby.lineage.effects import FailPoint, Pause
+from wallaby.lineage.graph import StageGraph
+from wallaby.lineage.names import QueryId, TaskName, WorkerId
+from wallaby.lineage.reconcile import drained, reconcile
+from wallaby.lineage.snapshot import Snapshot
+from wallaby.lineage.verdict import Verdict
+
+Effects = Generator[Any, Any, None]
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinatorSettings:
+    """Periods and limits, in milliseconds where they are times."""
+
+    lease_ms: int = 1500
+    poll_ms: int = 100
+    unreachable_ms: int = 5000
+    no_workers_ms: int = 60_000
+    frozen_ms: int = 60_000
+    task_worker_losses_max: int = 4
+
+
+@dataclass(slots=True)
+class Query:
+    """A running query as the driver holds it; it outlives a restarted coordinator, not the driver."""
+
+    id: QueryId
+    graph: StageGraph
+    cancelled: bool = False
+    collected: bool = False
+    ended: bool = False
+    error: WallabyError | None = None
+    frozen_since_ms: int | None = None
+    #: Set once the end is decided, so that a lost reply or a restart cannot change it.
+    ending: bool = False
+
+
+class Coordinator:
+    """One life of the coordinator. It remembers nothing that the store, or the `queries`, could not tell."""
+
+    def __init__(
+        self, settings: CoordinatorSettings, queries: dict[QueryId, Query], now_ms: Callable[[], int]
+    ) -> None:
+        self._settings = settings
+        self._queries = queries
+        self._now_ms = now_ms
+        self.detector = Detector(settings.lease_ms, settings.unreachable_ms)
+
+    def run(self) -> Effects:
+        """Watch and tend for ever; if the store is lost, so are the queries."""
+        try:
+            while True:
+                leases = yield from self._watch()
+                if leases is not None:
+                    for query in [q for q in self._queries.values() if not q.ended]:
+                        yield from self._tend(query, leases)
+                yield Pause(self._settings.poll_ms, FailPoint.WATCH)
+        except GcsLostError as lost:
+            for query in self._queries.values():
+                if not query.ended:
+                    query.error, query.ended = lost, True
+
+    def _watch(self) -> Generator[Any, Any, tuple[WorkerLease, ...] | None]:
+        """Read the leases, ask the suspects, expel who must go; the leases of those who stay."""
+        leases: tuple[WorkerLease, ...] | None = yield Watch()
+        if leases is None:
+            self.detector.store_silent()
+            return None
+        gone: set[WorkerId] = set()
+        for worker in self.detector.suspects(self._now_ms(), leases):
+            answered = yield Ping(worker)
+            if self.detector.must_go(worker, bool(answered), self._now_ms()):
+                gone.add(worker)
+        unreachable = self.detector.unreachable(tuple(lease for lease in leases if lease.worker not in gone))
+        if unreachable is not None:
+            gone.add(unreachable)
+        for worker in sorted(gone):
+            if (yield Expel(worker)) is None:
+                return None
+        return tuple(lease for lease in leases if lease.worker not in gone)
+
+    def _tend(self, query: Query, leases: tuple[WorkerLease, ...]) -> Effects:
+        """One round for one query: is it over, has it lost or won a worker, is it frozen?"""
+        status: QueryStatus | None = yield ReadStatus(query.id)
+        if status is None:
+            return
+        if query.ending:
+            yield from self._end(query, query.error)
+        elif status.verdict is Verdict.GONE:
+            yield from self._end(
+                query, GcsLostError(f"The store has forgotten query {query.id}.", query=query.id)
+            )
+        elif query.cancelled:
+            yield from self._end(
+                query, QueryCancelledError(f"Query {query.id} was cancelled.", query=query.id)
+            )
+        elif status.error:
+            yield from self._end(query, QueryError(status.error, query=query.id))
+        elif query.collected:
+            yield from self._end(query, None)
+        else:
+            yield from self._tend_members(query, status, leases)
+
+    def _tend_members(self, query: Query, status: QueryStatus, leases: tuple[WorkerLease, ...]) -> Effects:
+        live = {lease.worker: lease for lease in leases}
+        known = {*status.members, *status.draining}
+        for worker, lease in live.items():
+            if worker not in known and not lease.draining:
+                yield Join(query.id, worker)
+        lost = tuple(worker for worker in (*status.members, *status.draining) if worker not in live)
+        if lost:
+            # The leases are older than the status: who is missing may just have come. Who is missing in
+            # leases that are younger has been expelled, since members are registered before they join.
+            younger = yield Watch()
+            if younger is None:
+                return
+            lost = tuple(worker for worker in lost if worker not in {lease.worker for lease in younger})
+        leaving = tuple(worker for worker in status.members if worker in live and live[worker].draining)
+        if lost or leaving or not status.gate_open:
+            yield from self._recover(query, lost, leaving, status.gate_open)
+        elif status.draining:
+            yield from self._release_drained(query, status.draining)
+
+    def _recover(
+        self, query: Query, lost: tuple[WorkerId, ...], leaving: tuple[WorkerId, ...], gate_open: bool
+    ) -> Effects:
+        """Algorithm 2: freeze, reconcile, resume. Safe to be dropped and begun again at any point."""
+        if query.frozen_since_ms is None:
+            query.frozen_since_ms = self._now_ms()
+        if (lost or leaving or gate_open) and (yield Freeze(query.id, lost, leaving)) is None:
+            return
+        while True:
+            answer = yield TakeSnapshot(query.id)
+            if answer is None:
+                return
+            snapshot: Snapshot | None = answer[0]
+            if snapshot is None or snapshot.gate_open:
+                break
+            if (problem := self._problem(query, snapshot)) is not None:
+                yield from self._end(query, problem)
+                return
+            if not snapshot.members:
+                return
+            plan = reconcile(query.graph, snapshot)
+            worst = max(plan.losses, key=lambda name: plan.losses[name], default=None)
+            if worst is not None and plan.losses[worst] >= self._settings.task_worker_losses_max:
+                task = TaskName(*worst, snapshot.channels[worst].length)
+                yield from self._end(query, _poison(task, plan.losses[worst]))
+                return
+            if (yield Resume(query.id, plan, snapshot.version)) is Verdict.DONE:
+                break
+        query.frozen_since_ms = None
+
+    def _problem(self, query: Query, snapshot: Snapshot) -> WallabyError | None:
+        """Has the query been frozen, or without workers, for longer than it may be?"""
+        frozen_ms = self._now_ms() - (query.frozen_since_ms or self._now_ms())
+        if not snapshot.members and frozen_ms > self._settings.no_workers_ms:
+            gone = ", ".join(sorted(snapshot.departed)) or "none ever came"
+            return NoWorkersError(
+                f"Query {query.id} has had no worker for {frozen_ms / 1000:.1f} s (lost: {gone}).",
+                fix="Give the cluster executors, or raise the limit.",
+                query=query.id,
+            )
+        if frozen_ms > max(self._settings.frozen_ms, self._settings.no_workers_ms):
+            return RecoveryTimeoutError(
+                f"Query {query.id} has been frozen for {frozen_ms / 1000:.1f} s.", query=query.id
+            )
+        return None
+
+    def _release_drained(self, query: Query, draining: tuple[WorkerId, ...]) -> Effects:
+        """Let go of workers that have asked to leave and of which nothing is needed any more."""
+        answer = yield TakeSnapshot(query.id)
+        if answer and answer[0] is not None:
+            free = tuple(worker for worker in draining if drained(query.graph, answer[0], worker))
+            if free:
+                yield from self._recover(query, free, (), gate_open=True)
+
+    def _end(self, query: Query, error: WallabyError | None) -> Effects:
+        """The query is over: its keys go, then its user is told."""
+        query.error, query.ending = error, True
+        if (yield Remove(query.id)) is not None:
+            query.ended = True
+
+
+def _poison(task: TaskName, losses: int) -> PoisonTaskError:
+    return PoisonTaskError(
+        f"{losses} workers were lost, one after the other, while {task} was outstanding.",
+        fix="It probably kills them: look for a crash in native code or too little memory.",
+        task=task,
+        losses=losses,
+    )

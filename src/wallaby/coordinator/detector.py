@@ -1,0 +1,73 @@
+"""The failure detector: whom to suspect, and whom to expel. Pure; time is passed in.
+
+A missed lease or a hint (Spark says that an executor is gone) is a suspicion, not a verdict: the store itself
+may have been away, so nobody is suspected of a missed lease until it has answered for a whole lease period,
+and the accused is asked directly. One that does not answer is expelled; one that answers but cannot renew is
+excused for a while. Two live workers that cannot reach each other for long: the one with more complaints
+goes, since a query that spans both can never end.
+
+Being wrong is safe, only wasteful: an expelled worker's writes are refused, whether it is alive or not.
+"""
+
+from __future__ import annotations
+
+from wallaby.gcs.interface import WorkerLease
+from wallaby.lineage.names import WorkerId
+
+#: How many lease periods a worker that answers may go without renewing.
+EXCUSED_LEASES = 3
+
+
+class Detector:
+    """The memory of one coordinator about who seems to be alive."""
+
+    def __init__(self, lease_ms: int, unreachable_ms: int) -> None:
+        self._lease_ms = lease_ms
+        self._unreachable_ms = unreachable_ms
+        self._answering_since_ms: int | None = None
+        self._hinted: set[WorkerId] = set()
+        self._excused_since_ms: dict[WorkerId, int] = {}
+
+    def store_silent(self) -> None:
+        """The store did not answer: leases may have run out for no fault of the workers."""
+        self._answering_since_ms = None
+
+    def hint(self, worker: WorkerId) -> None:
+        """Somebody else says that this worker is gone."""
+        self._hinted.add(worker)
+
+    def suspects(self, now_ms: int, leases: tuple[WorkerLease, ...]) -> tuple[WorkerId, ...]:
+        """Whom to ask whether they are alive."""
+        if self._answering_since_ms is None:
+            self._answering_since_ms = now_ms
+        trusted = now_ms - self._answering_since_ms >= self._lease_ms
+        missed = {lease.worker for lease in leases if lease.remaining_ms <= 0}
+        for worker in [w for w in self._excused_since_ms if w not in missed]:
+            del self._excused_since_ms[worker]
+        suspects = {w.worker for w in leases if w.worker in self._hinted or (trusted and w.worker in missed)}
+        self._hinted.clear()
+        return tuple(sorted(suspects))
+
+    def must_go(self, worker: WorkerId, answered: bool, now_ms: int) -> bool:
+        """After a suspect has been asked: is it expelled?"""
+        if not answered:
+            return True
+        since_ms = self._excused_since_ms.setdefault(worker, now_ms)
+        return now_ms - since_ms > EXCUSED_LEASES * self._lease_ms
+
+    def unreachable(self, leases: tuple[WorkerLease, ...]) -> WorkerId | None:
+        """The live worker to give up because others cannot reach it: most complaints, then latest to join."""
+        live = {lease.worker for lease in leases}
+        counts = [
+            (
+                sum(
+                    1
+                    for reporter, age_ms in lease.complaints
+                    if age_ms >= self._unreachable_ms and reporter in live
+                ),
+                at,
+            )
+            for at, lease in enumerate(leases)
+        ]
+        count, at = max(counts, default=(0, 0))
+        return leases[at].worker if count else None

@@ -1,0 +1,123 @@
+"""Every error a user of Wallaby can see, in one tree under `WallabyError`.
+
+An error says what happened, to which named thing, and what to do about it. What a program may want to
+know stands in fields (`task`, `worker`, `address`, …), never only in prose, and whether trying again can
+help is a property of the type. `WallabyError` is a `PySparkException`, so code that already handles
+PySpark's errors handles ours.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pyspark.errors import PySparkException
+
+
+class WallabyError(PySparkException):
+    """The root: `what` happened, the `fix` to try, and named fields about it."""
+
+    #: May the same call succeed if it is simply made again?
+    retryable: ClassVar[bool] = False
+    #: The condition name that `getCondition()` answers, in Spark's style.
+    condition: ClassVar[str] = "WALLABY_ERROR"
+
+    def __init__(self, what: str, *, fix: str = "", **fields: object) -> None:
+        self.what = what
+        self.fix = fix
+        self.fields = fields
+        super().__init__(message=what + (f" {fix}" if fix else ""))
+
+    def getCondition(self) -> str:  # noqa: N802 - the name is PySpark's
+        """The condition's name, as PySpark's own errors answer it."""
+        return self.condition
+
+
+class InvalidArgumentError(WallabyError):
+    """The caller asked for something that cannot be: a bad seed range, an impossible stage graph."""
+
+    condition = "WALLABY_INVALID_ARGUMENT"
+
+
+class EncodingError(WallabyError):
+    """Bytes that should hold a record, a graph or a message do not, or are of an unknown version."""
+
+    condition = "WALLABY_ENCODING"
+
+
+class GcsError(WallabyError):
+    """The control store did not do what was asked; nothing is known to be lost."""
+
+    condition = "WALLABY_GCS"
+
+
+class GcsUnavailableError(GcsError):
+    """No answer in time, or the connection broke: the action may or may not have been applied."""
+
+    condition = "WALLABY_GCS_UNAVAILABLE"
+    retryable = True
+
+
+class GcsUnreachableError(GcsError):
+    """Nothing at the given address speaks Redis."""
+
+    condition = "WALLABY_GCS_UNREACHABLE"
+
+
+class GcsAuthenticationError(GcsError):
+    """The store wants a password or refused the one it was given."""
+
+    condition = "WALLABY_GCS_AUTHENTICATION"
+
+
+class GcsVersionError(GcsError):
+    """The store is too old for the scripts that we run in it."""
+
+    condition = "WALLABY_GCS_VERSION"
+
+
+class GcsLostError(GcsError):
+    """The store was restarted or lost data: what it holds can no longer be trusted."""
+
+    condition = "WALLABY_GCS_LOST"
+
+
+class QueryError(WallabyError):
+    """A query ended without its result."""
+
+    condition = "WALLABY_QUERY"
+
+
+class QueryCancelledError(QueryError):
+    """The query was cancelled by its user."""
+
+    condition = "WALLABY_QUERY_CANCELLED"
+
+
+class DivergenceError(QueryError):
+    """The same task gave two different outputs or two different records: it must not go on."""
+
+    condition = "WALLABY_DIVERGENCE"
+
+
+class NoWorkersError(QueryError):
+    """Every worker is gone and none came back in time."""
+
+    condition = "WALLABY_NO_WORKERS"
+
+
+class PoisonTaskError(QueryError):
+    """A task's worker was lost too often while it ran; it probably kills them."""
+
+    condition = "WALLABY_POISON_TASK"
+
+
+class RecoveryTimeoutError(QueryError):
+    """The query stood frozen for longer than its limit."""
+
+    condition = "WALLABY_RECOVERY_TIMEOUT"
+
+
+class InternalError(WallabyError):
+    """The engine contradicts itself. It stops instead of going on wrong."""
+
+    condition = "WALLABY_INTERNAL"

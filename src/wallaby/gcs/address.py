@@ -1,0 +1,97 @@
+"""Where a Redis server is and how to be let in: the parsed form of `spark.wallaby.gcs.url`.
+
+Three forms: `redis://[user:password@]host[:port][/database]`, the same with `rediss://` for TLS, and
+`unix://[user:password@]/path/of/the/socket[?db=database]`. Nothing else may stand in a URL: timeouts and
+retries are Wallaby's to set, and a parameter that is silently ignored is worse than one that is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
+
+from wallaby.errors import InvalidArgumentError
+
+DEFAULT_PORT = 6379
+_FORMS = "Write redis://host:port/0, rediss://host:port/0 for TLS, or unix:///path/of/the/socket."
+
+
+@dataclass(frozen=True, slots=True)
+class GcsAddress:
+    """A server's address and the credentials for it; it prints without the password."""
+
+    #: The path of a Unix socket; empty for TCP.
+    path: str = ""
+    host: str = ""
+    port: int = DEFAULT_PORT
+    database: int = 0
+    tls: bool = False
+    username: str | None = None
+    password: str | None = field(default=None, repr=False)
+
+    def __str__(self) -> str:
+        if self.path:
+            return f"unix://{self.path}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'rediss' if self.tls else 'redis'}://{host}:{self.port}/{self.database}"
+
+
+def parse_address(url: str, *, username: str | None = None, password: str | None = None) -> GcsAddress:
+    """The address that a URL names. Credentials are given in the URL or beside it, not in both."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise _refused(f"The address of the GCS cannot be read: {error}.") from None
+    if (parts.password is not None and password is not None) or (parts.username and username is not None):
+        raise _refused(
+            "The credentials for the GCS are given twice, in the URL and beside it.", fix="Give them once."
+        )
+    username = unquote(parts.username) if parts.username else username
+    password = unquote(parts.password) if parts.password is not None else password
+    match parts.scheme:
+        case "unix":
+            if not parts.path:
+                raise _refused("The address of the GCS names no socket.")
+            return GcsAddress(
+                path=unquote(parts.path),
+                database=_database_parameter(parts),
+                username=username,
+                password=password,
+            )
+        case "redis" | "rediss":
+            if not parts.hostname or parts.query:
+                raise _refused(
+                    "The address of the GCS names no host, or has parameters, which Wallaby does not take."
+                )
+            return GcsAddress(
+                host=parts.hostname,
+                port=DEFAULT_PORT if port is None else port,
+                database=_database(parts.path.strip("/")),
+                tls=parts.scheme == "rediss",
+                username=username,
+                password=password,
+            )
+        case _:
+            raise _refused(f"The address of the GCS begins with {parts.scheme or 'no scheme'!r}.")
+
+
+def _database_parameter(parts: SplitResult) -> int:
+    """The `db` of a Unix socket's URL, whose path is taken."""
+    parameters = parse_qs(parts.query, keep_blank_values=True)
+    if set(parameters) - {"db"}:
+        raise _refused("The address of the GCS has parameters, which Wallaby does not take.")
+    return _database(parameters["db"][-1]) if parameters else 0
+
+
+def _database(text: str) -> int:
+    if not text:
+        return 0
+    if not (text.isascii() and text.isdigit()):
+        raise _refused(f"{text!r} is no number of a Redis database.")
+    return int(text)
+
+
+def _refused(what: str, fix: str = _FORMS) -> InvalidArgumentError:
+    """The error, which never shows the URL: a password may be in it."""
+    return InvalidArgumentError(what, fix=fix, setting="spark.wallaby.gcs.url")

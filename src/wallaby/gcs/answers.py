@@ -1,0 +1,127 @@
+"""What the Redis actions answer: replies of the scripts as the types of the interface.
+
+Redis' hashes have no order; whatever is ordered in the interface is put in order here, by the number that
+a worker got when it joined and by the stage graph, so that every client sees the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from wallaby.gcs.encoding import (
+    decode_channel,
+    decode_edge,
+    decode_graph,
+    decode_reread,
+    decode_state,
+    pairs,
+    to_text,
+)
+from wallaby.gcs.interface import WorkerLease
+from wallaby.lineage.names import ChannelName, Edge, WorkerId
+from wallaby.lineage.snapshot import ChannelState, ReRead
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """All that the store holds of a query, as `snapshot.lua` answers it."""
+
+    epoch: int
+    gate_open: bool
+    version: int
+    commits: int
+    error: str
+    #: In the order of joining, with whether they are draining.
+    members: dict[WorkerId, bool]
+    departed: dict[WorkerId, bool]
+    channels: dict[ChannelName, ChannelState]
+    delivered: dict[Edge, int]
+    rereads: tuple[ReRead, ...]
+    claims: dict[tuple[WorkerId, int], ReRead]
+    next_split: dict[int, int]
+    #: Empty unless asked for.
+    records: dict[ChannelName, tuple[bytes, ...]]
+
+    @staticmethod
+    def of(answer: Sequence[Any]) -> Held:
+        """From the answer of `snapshot.lua`, after its verdict."""
+        query, members, departed, channels, delivered, rereads, claims, splits, records = answer
+        fields = dict(pairs(query))
+        graph = decode_graph(fields[b"graph"])
+        counts = {decode_edge(edge): int(count) for edge, count in pairs(delivered)}
+        return Held(
+            epoch=int(fields[b"epoch"]),
+            gate_open=fields[b"gate"] == b"1",
+            version=int(fields[b"version"]),
+            commits=int(fields[b"commits"]),
+            error=to_text(fields[b"error"]),
+            members=members_of(members),
+            departed={WorkerId(to_text(worker)): flag == b"1" for worker, flag in pairs(departed)},
+            channels=channels_of(channels),
+            delivered={
+                edge: counts.get(edge, 0) for name in graph.channels for edge in graph.edges_from(name)
+            },
+            rereads=tuple(map(decode_reread, rereads)),
+            claims={_claim_key(name): decode_reread(reread) for name, reread in pairs(claims)},
+            next_split={int(stage): int(text.split(b" ")[0]) for stage, text in pairs(splits)},
+            records={decode_channel(name): tuple(found) for name, found in pairs(records)},
+        )
+
+
+def members_of(flat: Sequence[bytes]) -> dict[WorkerId, bool]:
+    """A query's members in the order of joining, with whether they are draining."""
+    found = []
+    for worker, text in pairs(flat):
+        order, draining = text.split(b" ")
+        found.append((int(order), WorkerId(to_text(worker)), draining == b"1"))
+    return {worker: draining for _, worker, draining in sorted(found)}
+
+
+def by_draining(members: Mapping[WorkerId, bool]) -> tuple[tuple[WorkerId, ...], tuple[WorkerId, ...]]:
+    """The members that stay, and those that drain."""
+    return (
+        tuple(worker for worker, draining in members.items() if not draining),
+        tuple(worker for worker, draining in members.items() if draining),
+    )
+
+
+def channels_of(flat: Sequence[bytes]) -> dict[ChannelName, ChannelState]:
+    """Every channel's state, in the order of stages and channels."""
+    return dict(sorted((decode_channel(name), decode_state(state)) for name, state in pairs(flat)))
+
+
+def leases_of(answer: Sequence[Any]) -> tuple[WorkerLease, ...]:
+    """Every worker as `workers.lua` answers it, in the order of registration."""
+    (seconds, microseconds), workers, leases, complaints = answer
+    now_ms = int(seconds) * 1000 + int(microseconds) // 1000
+    ends_ms = {worker: int(end) for worker, end in pairs(leases)}
+    against = _complaints_of(complaints, now_ms)
+    found = []
+    for worker, text in pairs(workers):
+        order, draining, address = text.split(b" ", 2)
+        lease = WorkerLease(
+            WorkerId(to_text(worker)),
+            to_text(address),
+            ends_ms[worker] - now_ms,
+            draining == b"1",
+            tuple(sorted(against.get(worker, ()))),
+        )
+        found.append((int(order), lease))
+    return tuple(lease for _, lease in sorted(found, key=lambda each: each[0]))
+
+
+def _complaints_of(flat: Sequence[bytes], now_ms: int) -> dict[bytes, list[tuple[WorkerId, int]]]:
+    """Per accused worker who complains and for how long; see `complain.lua` for the names."""
+    against: dict[bytes, list[tuple[WorkerId, int]]] = {}
+    for complaint, since_ms in pairs(flat):
+        size, both = complaint.split(b" ", 1)
+        accused, reporter = both[: int(size)], both[int(size) :]
+        against.setdefault(accused, []).append((WorkerId(to_text(reporter)), now_ms - int(since_ms)))
+    return against
+
+
+def _claim_key(name: bytes) -> tuple[WorkerId, int]:
+    slot, worker = name.split(b" ", 1)
+    return WorkerId(to_text(worker)), int(slot)

@@ -1,0 +1,337 @@
+"""The connection to Redis: every setting stated, every failure one of our own types.
+
+redis-py is untyped in the parts used here, hence the `Any` of its objects.
+
+- redis-py never sends anything twice by itself: its retries are off. A lost reply is a
+  `GcsUnavailableError`, and whoever asked repeats the action, which is idempotent.
+- Every new connection is checked before it carries a command: password, version, eviction policy, role,
+  and the server's run id. A restart of Redis breaks every connection, so the first one made afterwards
+  finds another run id and raises `GcsLostError`: a query never goes on against a store that may have
+  forgotten something.
+- Scripts go by their digest; a server that does not know one yet is sent the text.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import redis
+import redis.backoff
+import redis.connection
+import redis.exceptions
+import redis.retry
+
+from wallaby.errors import (
+    GcsAuthenticationError,
+    GcsError,
+    GcsLostError,
+    GcsUnavailableError,
+    GcsUnreachableError,
+    GcsVersionError,
+)
+from wallaby.gcs.address import GcsAddress, parse_address
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+    from types import TracebackType
+
+#: The oldest Redis that the scripts are tested with; the embedded one.
+OLDEST_VERSION = (6, 2)
+_PASSWORD_FIX = (
+    "Set spark.wallaby.gcs.password, or write it into spark.wallaby.gcs.url (redis://:password@host:port)."  # noqa: S105
+)
+_RUNNING_FIX = "Check that Redis runs there, that the address is right and that no firewall is between."
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long anything may take, and how many connections one process opens."""
+
+    connect_seconds: float = 2.0
+    read_seconds: float = 5.0
+    #: How long a call waits for one of the process's connections to become free.
+    pool_seconds: float = 5.0
+    connections: int = 16
+
+
+@dataclass(frozen=True, slots=True)
+class TlsFiles:
+    """What a `rediss://` address needs beyond the system's certificates. Verification is never off."""
+
+    ca: Path | None = None
+    certificate: Path | None = None
+    key: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """The server at the other end, as it describes itself."""
+
+    run_id: str
+    version: str
+    process_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A Lua script with its digest, by which the server caches it."""
+
+    name: str
+    text: str = field(repr=False)
+    digest: str
+
+    @staticmethod
+    def of(name: str, text: str) -> Script:
+        """A script from its text."""
+        return Script(name, text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest())
+
+
+def connect(
+    url: str,
+    *,
+    username: str | None = None,
+    password: str | None = None,
+    run_id: str | None = None,
+    limits: Limits | None = None,
+    tls: TlsFiles | None = None,
+) -> Connection:
+    """Connect and check the server; raise a typed error that says what to do if it will not do.
+
+    Args:
+        url: `redis://`, `rediss://` or `unix://`; see `address.py`.
+        username: An ACL user, if not the default one and not in the URL.
+        password: The password, if not in the URL.
+        run_id: The run that the caller's query began in; another one raises `GcsLostError`.
+        limits: Time limits and the number of connections.
+        tls: Certificates for `rediss://`.
+    """
+    return Connection(
+        parse_address(url, username=username, password=password), run_id, limits or Limits(), tls
+    )
+
+
+class Connection:
+    """A pool of connections to one run of one Redis server. Threads may share it."""
+
+    def __init__(self, address: GcsAddress, run_id: str | None, limits: Limits, tls: TlsFiles | None) -> None:
+        self.address = address
+        self._expected_run_id = run_id
+        self._server: Server | None = None
+        client: Any = redis.Redis
+        self._client = client(connection_pool=_pool(address, limits, tls, self._check))
+        try:
+            self._client.execute_command("PING")
+        except redis.exceptions.RedisError as error:
+            self.close()
+            raise _could_not_connect(error, address) from error
+        except GcsError:
+            self.close()
+            raise
+
+    @property
+    def server(self) -> Server:
+        """The server that was there at the first connect; it is the same one since."""
+        assert self._server is not None
+        return self._server
+
+    def run(self, script: Script, keys: Sequence[bytes], arguments: Sequence[bytes | str | int]) -> Any:
+        """Run a script: one round trip, two when the server does not know it yet.
+
+        Raises:
+            GcsUnavailableError: No answer; the script may or may not have run.
+            GcsLostError: The server is another run than the one first connected to.
+            GcsError: The server refused, and says why.
+        """
+        try:
+            try:
+                return self._client.execute_command("EVALSHA", script.digest, len(keys), *keys, *arguments)
+            except redis.exceptions.NoScriptError:
+                return self._client.execute_command("EVAL", script.text, len(keys), *keys, *arguments)
+        except redis.exceptions.RedisError as error:
+            raise _call_failed(error, self.address, script.name) from error
+
+    def command(self, *parts: bytes | str | int) -> Any:
+        """Send one plain command. For tests and repair; the protocol's actions are scripts."""
+        try:
+            return self._client.execute_command(*parts)
+        except redis.exceptions.RedisError as error:
+            raise _call_failed(error, self.address, str(parts[0])) from error
+
+    def close(self) -> None:
+        """Close every connection; a later call opens them again."""
+        self._client.connection_pool.disconnect()
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Connection({self.address})"
+
+    def _check(self, connection: Any) -> None:
+        """What every new connection goes through before it carries a command."""
+        connection.on_connect()
+        connection.send_command("INFO", check_health=False)
+        try:
+            server = _checked_server(connection.read_response(), self.address)
+            self._compare_run(server)
+        except GcsError:
+            connection.disconnect()  # redis-py does so only for errors of its own
+            raise
+        self._server = self._server or server
+
+    def _compare_run(self, server: Server) -> None:
+        expected = self._server.run_id if self._server is not None else self._expected_run_id
+        if expected is not None and server.run_id != expected:
+            raise GcsLostError(
+                f"Redis at {self.address} was restarted or replaced: its run is {server.run_id}, the one "
+                f"expected was {expected}. What it held about them can no longer be trusted.",
+                fix="Run the query again.",
+                address=str(self.address),
+                expected_run_id=expected,
+                found_run_id=server.run_id,
+            )
+
+
+def _pool(address: GcsAddress, limits: Limits, tls: TlsFiles | None, check: Any) -> Any:
+    """redis-py's pool with everything stated that its versions set differently."""
+    settings: dict[str, Any] = {
+        "username": address.username,
+        "password": address.password,
+        "db": address.database,
+        "socket_connect_timeout": limits.connect_seconds,
+        "socket_timeout": limits.read_seconds,
+        "retry": redis.retry.Retry(redis.backoff.NoBackoff(), 0),
+        "retry_on_timeout": False,
+        "retry_on_error": [],
+        "health_check_interval": 0,
+        "protocol": 2,
+        "decode_responses": False,
+        "driver_info": None,
+        "redis_connect_func": check,
+        "max_connections": limits.connections,
+        "timeout": limits.pool_seconds,
+    }
+    if address.path:
+        kind: Any = redis.connection.UnixDomainSocketConnection
+        settings |= {"path": address.path}
+    else:
+        kind = redis.connection.Connection
+        settings |= {"host": address.host, "port": address.port, "socket_keepalive": True}
+    if address.tls:
+        kind = redis.connection.SSLConnection
+        files = tls or TlsFiles()
+        settings |= {
+            "ssl_cert_reqs": "required",
+            "ssl_check_hostname": True,
+            "ssl_ca_certs": str(files.ca) if files.ca else None,
+            "ssl_certfile": str(files.certificate) if files.certificate else None,
+            "ssl_keyfile": str(files.key) if files.key else None,
+        }
+    pool: Any = redis.connection.BlockingConnectionPool
+    return pool(connection_class=kind, **settings)
+
+
+def _checked_server(reply: object, address: GcsAddress) -> Server:
+    """The server from its answer to INFO; an error if it cannot be the GCS."""
+    if not isinstance(reply, bytes):
+        raise _no_redis(address, "its answer to INFO is none of Redis")
+    text = reply.decode(errors="replace")
+    info = dict(line.split(":", 1) for line in text.splitlines() if ":" in line and not line.startswith("#"))
+    version = info.get("redis_version", "")
+    if _as_numbers(version) < OLDEST_VERSION:
+        raise GcsVersionError(
+            f"Redis at {address} is version {version or 'unknown'}; Wallaby's scripts need 6.2 or newer.",
+            fix="Upgrade it, or unset spark.wallaby.gcs.url to use the embedded one.",
+            address=str(address),
+            found=version,
+            needed="6.2",
+        )
+    if info.get("role", "master") != "master":
+        raise GcsError(
+            f"Redis at {address} is a replica and takes no writes.",
+            fix="Set spark.wallaby.gcs.url to its primary.",
+            address=str(address),
+        )
+    policy = info.get("maxmemory_policy", "noeviction")
+    if policy != "noeviction":
+        raise GcsError(
+            f"Redis at {address} has maxmemory-policy {policy}: short of memory, it would delete lineage.",
+            fix="Put the line `maxmemory-policy noeviction` into its redis.conf and restart it.",
+            address=str(address),
+            policy=policy,
+        )
+    if not info.get("run_id"):
+        raise GcsError(
+            f"Redis at {address} does not tell its run id, so a restart could not be noticed.",
+            fix="Use one whose INFO tells run_id, or unset spark.wallaby.gcs.url to use the embedded one.",
+            address=str(address),
+        )
+    return Server(info["run_id"], version, int(info.get("process_id", "0")))
+
+
+def _as_numbers(version: str) -> tuple[int, ...]:
+    """`6.2.14` as (6, 2, 14); what is no number counts as nothing."""
+    return tuple(int(part) if part.isdigit() else 0 for part in version.split("."))
+
+
+def _could_not_connect(error: redis.exceptions.RedisError, address: GcsAddress) -> GcsError:
+    """What a failure of the first connect means."""
+    match error:
+        case redis.exceptions.AuthenticationError() | redis.exceptions.NoPermissionError():
+            return _not_let_in(error, address)
+        case redis.exceptions.BusyLoadingError():
+            return GcsUnavailableError(
+                f"Redis at {address} is still loading its data.", fix="Try again.", address=str(address)
+            )
+        case _:
+            return _no_redis(address, str(error))
+
+
+def _no_redis(address: GcsAddress, why: str) -> GcsUnreachableError:
+    return GcsUnreachableError(
+        f"No Redis answers at {address}: {why.rstrip('.')}.", fix=_RUNNING_FIX, address=str(address)
+    )
+
+
+def _not_let_in(error: redis.exceptions.RedisError, address: GcsAddress) -> GcsAuthenticationError:
+    if isinstance(error, redis.exceptions.NoPermissionError):
+        user = address.username or "default"
+        what = f"Redis at {address} does not let user {user!r} run what Wallaby needs: {error}."
+        fix = "Grant +@all -@admin -@dangerous +info and the keys ~wallaby:*, or give another user."
+    elif address.password is None:
+        what, fix = f"Redis at {address} needs a password and none was given.", _PASSWORD_FIX
+    else:
+        what, fix = f"Redis at {address} refused the password.", _PASSWORD_FIX
+    return GcsAuthenticationError(what, fix=fix, address=str(address))
+
+
+def _call_failed(error: redis.exceptions.RedisError, address: GcsAddress, action: str) -> GcsError:
+    """What a failure of a call on a checked server means."""
+    match error:
+        case redis.exceptions.AuthenticationError() | redis.exceptions.NoPermissionError():
+            return _not_let_in(error, address)
+        case redis.exceptions.ConnectionError() | redis.exceptions.TimeoutError():
+            return GcsUnavailableError(
+                f"Redis at {address} did not answer {action}: {error}", address=str(address), action=action
+            )
+        case _ if isinstance(error, redis.exceptions.OutOfMemoryError) or "-OOM " in str(
+            error
+        ):  # in a script
+            fix = "Raise its maxmemory. Nothing was written."
+        case _ if str(error).startswith("BUSY"):
+            return GcsUnavailableError(
+                f"Redis at {address} is busy with another script.", address=str(address), action=action
+            )
+        case _:
+            fix = ""
+    return GcsError(
+        f"Redis at {address} refused {action}: {error}", fix=fix, address=str(address), action=action
+    )

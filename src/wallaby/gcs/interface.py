@@ -1,0 +1,237 @@
+"""The GCS as the rest of the engine sees it: whole protocol actions, each of them one transaction.
+
+# INTERFACE STABLE
+
+Rules that every implementation keeps:
+
+- all checks come before the first write; an action that is refused changes nothing;
+- every action may be repeated after a lost reply and then has the same effect as once;
+- a worker's write carries the epoch that it knows and is refused if the query's differs, if the gate is
+  closed, or if the worker is no member of the query (invariant 6);
+- an action on a query that has ended, or never was, answers `GONE` and recreates nothing;
+- a store that restarted since the query was submitted raises `GcsLostError`; one that does not answer
+  raises `GcsUnavailableError`, and then the action may or may not have been applied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from wallaby.lineage.graph import StageGraph
+from wallaby.lineage.names import ChannelName, Edge, QueryId, TaskName, WorkerId
+from wallaby.lineage.snapshot import Plan, Snapshot
+from wallaby.lineage.verdict import Claim, CommitReply, Verdict
+
+__all__ = [
+    "Assignment",
+    "Claim",
+    "Commit",
+    "CommitReply",
+    "Gcs",
+    "QueryStatus",
+    "Verdict",
+    "View",
+    "WorkerLease",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """What a worker needs to know of a channel that it hosts."""
+
+    channel: ChannelName
+    base: int
+    length: int
+    final: bool
+    closed: bool
+    #: The split of the next task, for a reader that has one.
+    split: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A worker's look at a query. Only `verdict` and `epoch` mean anything unless the verdict is DONE."""
+
+    verdict: Verdict
+    epoch: int = 0
+    assignments: tuple[Assignment, ...] = ()
+    #: The host of every channel, the collector's included, unless that host is gone: then the channel has
+    #: ended and nobody needs it. Constant within an epoch.
+    routes: Mapping[ChannelName, WorkerId] | None = None
+    #: For the edges that leave this worker's channels.
+    delivered: Mapping[Edge, int] | None = None
+    #: Are there re-reads waiting that this worker could claim?
+    rereads_waiting: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One task's record, with what is known by now about its channel's deliveries."""
+
+    task: TaskName
+    record: bytes
+    #: Does the record end the channel? The store reads no records.
+    final: bool
+    delivered: tuple[tuple[Edge, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class QueryStatus:
+    """What the coordinator watches of a query."""
+
+    verdict: Verdict
+    epoch: int = 0
+    gate_open: bool = False
+    members: tuple[WorkerId, ...] = ()
+    draining: tuple[WorkerId, ...] = ()
+    #: A task's own error, as reported by its worker; empty if there is none.
+    error: str = ""
+    #: How many records are committed in all.
+    commits: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerLease:
+    """One worker as the store sees it. `remaining_ms` is by the store's clock; not positive: expired."""
+
+    worker: WorkerId
+    address: str
+    remaining_ms: int
+    #: It has asked to leave.
+    draining: bool = False
+    #: Workers that say they cannot reach it, and for how long they have said so.
+    complaints: tuple[tuple[WorkerId, int], ...] = ()
+
+
+class Gcs(Protocol):
+    """The control store. See the module's rules."""
+
+    # --- workers -------------------------------------------------------------------------------------
+
+    def register(self, worker: WorkerId, address: str, lease_ms: int) -> bool:
+        """Announce a new worker. False if the id was ever used by another address or has been expelled."""
+        ...
+
+    def renew(self, worker: WorkerId, lease_ms: int) -> bool:
+        """Renew a worker's lease. False: it is expelled or unknown, and must end itself."""
+        ...
+
+    def expel(self, worker: WorkerId) -> None:
+        """Remove a worker for good; its id never becomes valid again."""
+        ...
+
+    def ask_to_drain(self, worker: WorkerId) -> None:
+        """Note that a worker is about to leave."""
+        ...
+
+    def complain(self, reporter: WorkerId, accused: WorkerId, reachable: bool) -> None:
+        """Note that one worker cannot reach another, or that it can again."""
+        ...
+
+    def workers(self) -> tuple[WorkerLease, ...]:
+        """Every registered worker, in the order of registration."""
+        ...
+
+    # --- a query, by the coordinator -----------------------------------------------------------------
+
+    def submit(self, query: QueryId, graph: StageGraph, hosts: Mapping[ChannelName, WorkerId]) -> Verdict:
+        """Create a query: its members are the hosts, its epoch 1, its gate open.
+
+        Each reader channel is given its first split, in the order of stages and channels.
+        """
+        ...
+
+    def join(self, query: QueryId, worker: WorkerId) -> Verdict:
+        """Make a worker a member, so that the next plan may give it channels."""
+        ...
+
+    def status(self, query: QueryId) -> QueryStatus:
+        """What the coordinator watches."""
+        ...
+
+    def freeze(self, query: QueryId, lost: tuple[WorkerId, ...], draining: tuple[WorkerId, ...]) -> Verdict:
+        """Remove lost members, set members draining, raise the epoch and close the gate.
+
+        A lost worker that had been draining counts as announced.
+        """
+        ...
+
+    def snapshot(self, query: QueryId) -> Snapshot | None:
+        """All of a query's state but its records; None if it has ended."""
+        ...
+
+    def resume(self, query: QueryId, plan: Plan, version: int) -> Verdict:
+        """Apply a plan made from this version, raise the epoch and open the gate; or CONFLICT."""
+        ...
+
+    def remove(self, query: QueryId) -> None:
+        """End a query: all its keys go."""
+        ...
+
+    # --- a query, by a worker ------------------------------------------------------------------------
+
+    def look(self, query: QueryId, worker: WorkerId) -> View:
+        """The worker's channels and routes, if the gate is open.
+
+        A worker that is no member is EXPELLED if it has been one, and else NOT_HOST: it may still join.
+        """
+        ...
+
+    def records(
+        self, query: QueryId, worker: WorkerId, epoch: int, channel: ChannelName
+    ) -> tuple[Verdict, tuple[bytes, ...]]:
+        """The committed records of a channel that the worker hosts, for its retrace."""
+        ...
+
+    def commit(
+        self, query: QueryId, worker: WorkerId, epoch: int, commits: tuple[Commit, ...]
+    ) -> tuple[CommitReply, ...]:
+        """Append records, each on its own merits: one refused does not refuse the others.
+
+        Order of checks for each: GONE, EXPELLED, FROZEN, STALE, NOT_HOST; then a `seq` below the committed
+        length is ALREADY or DIVERGED; a closed channel is CLOSED; a final one, or a `seq` beyond the length,
+        OUT_OF_ORDER. A commit that is DONE or ALREADY also raises `delivered` (it never falls within an
+        epoch). A reader's record that is not final claims the stage's next split.
+        """
+        ...
+
+    def acknowledge(
+        self, query: QueryId, worker: WorkerId, epoch: int, delivered: tuple[tuple[Edge, int], ...]
+    ) -> Verdict:
+        """Raise `delivered` of edges whose producer channels the worker hosts; others are NOT_HOST, all or none."""
+        ...
+
+    def claim(
+        self, query: QueryId, worker: WorkerId, epoch: int, slot: int, completed: TaskName | None
+    ) -> Claim:
+        """Complete a slot's re-read, if it is still held, and take the next one of a stage that the worker hosts.
+
+        A slot that holds another re-read than `completed` is answered with the one that it holds.
+        """
+        ...
+
+    def close_early(
+        self,
+        query: QueryId,
+        worker: WorkerId,
+        epoch: int,
+        candidates: tuple[tuple[ChannelName, tuple[ChannelName, ...]], ...],
+    ) -> Verdict:
+        """Close, in this order, every candidate that has not ended and whose consumers all have."""
+        ...
+
+    def fail(self, query: QueryId, worker: WorkerId, epoch: int, error: str) -> Verdict:
+        """Report a task's own error, which ends the query. The first one stays."""
+        ...
+
+    # --- for tests and repair ------------------------------------------------------------------------
+
+    def dump(self, query: QueryId) -> Mapping[str, object] | None:
+        """Everything the store holds of a query, as plain values; None if it holds nothing."""
+        ...
+
+    def queries(self) -> tuple[QueryId, ...]:
+        """The queries that the store holds, sorted."""
+        ...

@@ -1,0 +1,345 @@
+"""The GCS in Redis: each action is one script, so one transaction and one round trip.
+
+Redis runs one script at a time, which is all the locking there is. What each action does is written in
+`scripts/`, what it must do in `interface.py`; here are only its arguments and answers. Every query carries
+the run id of the server that it was submitted to: a client of another run is told `lost`, and a connection
+never outlives its run (`connection.py`), so a restarted Redis raises `GcsLostError` wherever it is noticed.
+
+Nothing here retries: an action whose reply was lost raises `GcsUnavailableError`, and its caller repeats it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from wallaby.errors import GcsLostError
+from wallaby.gcs import scripts
+from wallaby.gcs.answers import Held, by_draining, channels_of, leases_of, members_of
+from wallaby.gcs.arguments import (
+    Argument,
+    channel_changes,
+    claim_name,
+    first_states,
+    flat,
+    link_values,
+    sized,
+)
+from wallaby.gcs.connection import Connection
+from wallaby.gcs.encoding import (
+    decode_edge,
+    decode_reread,
+    decode_split,
+    encode_channel,
+    encode_edge,
+    encode_graph,
+    encode_reread,
+    pairs,
+    to_bytes,
+    to_text,
+)
+from wallaby.gcs.interface import (
+    Assignment,
+    Claim,
+    Commit,
+    CommitReply,
+    QueryStatus,
+    Verdict,
+    View,
+    WorkerLease,
+)
+from wallaby.gcs.keys import EVERY_QUERY, QueryKeys, WorkerKeys, queries_of
+from wallaby.lineage.graph import StageGraph
+from wallaby.lineage.names import HEAD, ChannelName, Edge, QueryId, TaskName, WorkerId
+from wallaby.lineage.snapshot import Plan, Snapshot
+
+#: How many keys Redis looks at in one step of `queries`; a limit on its pause, not on the answer.
+SCAN_COUNT = 1000
+
+
+class RedisGcs:
+    """A client of a Redis server; see `interface.Gcs` for what each action does. Threads may share it."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._run = connection.server.run_id
+        self._workers = WorkerKeys()
+
+    # --- workers -------------------------------------------------------------------------------------
+
+    def register(self, worker: WorkerId, address: str, lease_ms: int) -> bool:
+        """Announce a new worker."""
+        keys = self._workers
+        names = (keys.workers, keys.leases, keys.expelled, keys.order)
+        return bool(self._call("register", names, to_bytes(worker), to_bytes(address), lease_ms))
+
+    def renew(self, worker: WorkerId, lease_ms: int) -> bool:
+        """Renew a worker's lease."""
+        keys = self._workers
+        return bool(self._call("renew", (keys.workers, keys.leases), to_bytes(worker), lease_ms))
+
+    def expel(self, worker: WorkerId) -> None:
+        """Remove a worker for good."""
+        keys = self._workers
+        self._call("expel", (keys.workers, keys.leases, keys.expelled, keys.complaints), to_bytes(worker))
+
+    def ask_to_drain(self, worker: WorkerId) -> None:
+        """Note that a worker is about to leave."""
+        self._call("ask_to_drain", (self._workers.workers,), to_bytes(worker))
+
+    def complain(self, reporter: WorkerId, accused: WorkerId, reachable: bool) -> None:
+        """Note that one worker cannot reach another, or that it can again."""
+        keys = self._workers
+        names = (keys.workers, keys.complaints)
+        self._call("complain", names, to_bytes(reporter), to_bytes(accused), int(reachable))
+
+    def workers(self) -> tuple[WorkerLease, ...]:
+        """Every registered worker, in the order of registration."""
+        keys = self._workers
+        return leases_of(self._call("workers", (keys.workers, keys.leases, keys.complaints)))
+
+    # --- a query, by the coordinator -----------------------------------------------------------------
+
+    def submit(self, query: QueryId, graph: StageGraph, hosts: Mapping[ChannelName, WorkerId]) -> Verdict:
+        """Create a query."""
+        keys = QueryKeys.of(query)
+        members: list[Argument] = [to_bytes(name) for name in dict.fromkeys(hosts.values()) if name != HEAD]
+        channels, splits = first_states(graph, hosts)
+        arguments = [
+            *sized(members),
+            *sized(flat(channels)),
+            *sized(flat(link_values(graph))),
+            *sized(flat(splits)),
+        ]
+        names = (keys.query, keys.members, keys.channels, keys.links, keys.splits)
+        return self._verdict(self._call("submit", names, self._run, encode_graph(graph), *arguments))
+
+    def join(self, query: QueryId, worker: WorkerId) -> Verdict:
+        """Make a worker a member."""
+        keys = QueryKeys.of(query)
+        names = (keys.query, keys.members, keys.departed)
+        return self._verdict(self._call("join", names, self._run, to_bytes(worker)))
+
+    def status(self, query: QueryId) -> QueryStatus:
+        """What the coordinator watches."""
+        keys = QueryKeys.of(query)
+        word, *answer = self._call("status", (keys.query, keys.members), self._run)
+        verdict = self._verdict(word)
+        if verdict is not Verdict.DONE:
+            return QueryStatus(verdict)
+        (epoch, gate, error, commits), flat_members = answer
+        members, draining = by_draining(members_of(flat_members))
+        return QueryStatus(verdict, int(epoch), gate == b"1", members, draining, to_text(error), int(commits))
+
+    def freeze(self, query: QueryId, lost: tuple[WorkerId, ...], draining: tuple[WorkerId, ...]) -> Verdict:
+        """Remove lost members, set members draining, raise the epoch and close the gate."""
+        keys = QueryKeys.of(query)
+        names = (keys.query, keys.members, keys.departed)
+        workers = [to_bytes(worker) for worker in (*lost, *draining)]
+        return self._verdict(self._call("freeze", names, self._run, len(lost), *workers))
+
+    def snapshot(self, query: QueryId) -> Snapshot | None:
+        """All of a query's state but its records; None if it has ended."""
+        held = self._held(query, with_records=False)
+        if held is None:
+            return None
+        members, draining = by_draining(held.members)
+        return Snapshot(
+            version=held.version,
+            epoch=held.epoch,
+            gate_open=held.gate_open,
+            members=members,
+            draining=draining,
+            departed=held.departed,
+            channels=held.channels,
+            delivered=held.delivered,
+            rereads=tuple(held.claims[key] for key in sorted(held.claims)) + held.rereads,
+        )
+
+    def resume(self, query: QueryId, plan: Plan, version: int) -> Verdict:
+        """Apply a plan made from this version, raise the epoch and open the gate; or CONFLICT."""
+        keys = QueryKeys.of(query)
+        names = (keys.query, keys.channels, keys.delivered, keys.rereads, keys.claims)
+        delivered = flat([(encode_edge(edge), count) for edge, count in plan.delivered.items()])
+        channels = channel_changes(plan)
+        arguments = (
+            *(self._run, version, len(channels), *flat(channels)),
+            *(len(plan.delivered), *delivered),
+            *map(encode_reread, plan.rereads),
+        )
+        return self._verdict(self._call("resume", names, *arguments))
+
+    def remove(self, query: QueryId) -> None:
+        """End a query: all its keys go, even those of another run."""
+        keys = QueryKeys.of(query)
+        others = (
+            keys.members,
+            keys.departed,
+            keys.links,
+            keys.splits,
+            keys.delivered,
+            keys.rereads,
+            keys.claims,
+        )
+        self._call("remove", (keys.query, keys.channels, keys.records, *others))
+
+    # --- a query, by a worker ------------------------------------------------------------------------
+
+    def look(self, query: QueryId, worker: WorkerId) -> View:
+        """The worker's channels and routes, if the gate is open."""
+        keys = QueryKeys.of(query)
+        names = (
+            *(keys.query, keys.members, keys.channels, keys.links),
+            *(keys.delivered, keys.rereads, keys.departed),
+        )
+        word, *answer = self._call("look", names, self._run, to_bytes(worker))
+        verdict = self._verdict(word)
+        if verdict is not Verdict.DONE:
+            return View(verdict, int(answer[0]) if answer else 0)
+        epoch, flat_channels, member_names, edges, counts, waiting = answer
+        members = {HEAD, *(to_text(name) for name in member_names)}
+        channels = channels_of(flat_channels)
+        return View(
+            verdict=verdict,
+            epoch=int(epoch),
+            assignments=tuple(
+                Assignment(name, c.base, c.length, c.final, c.closed, c.split)
+                for name, c in channels.items()
+                if c.host == worker
+            ),
+            routes={name: channel.host for name, channel in channels.items() if channel.host in members},
+            delivered={decode_edge(edge): int(count) for edge, count in zip(edges, counts, strict=True)},
+            rereads_waiting=bool(waiting),
+        )
+
+    def records(
+        self, query: QueryId, worker: WorkerId, epoch: int, channel: ChannelName
+    ) -> tuple[Verdict, tuple[bytes, ...]]:
+        """The committed records of a channel that the worker hosts, for its retrace."""
+        keys = QueryKeys.of(query)
+        names = (keys.query, keys.members, keys.channels, keys.records_of(channel))
+        word, *answer = self._call(
+            "records", names, self._run, to_bytes(worker), epoch, encode_channel(channel)
+        )
+        return self._verdict(word), tuple(answer[0]) if answer else ()
+
+    def commit(
+        self, query: QueryId, worker: WorkerId, epoch: int, commits: tuple[Commit, ...]
+    ) -> tuple[CommitReply, ...]:
+        """Append records, each on its own merits."""
+        if not commits:
+            return ()
+        keys = QueryKeys.of(query)
+        names = [keys.query, keys.members, keys.channels, keys.delivered, keys.splits]
+        arguments: list[Argument] = [self._run, to_bytes(worker), epoch]
+        for commit in commits:
+            channel = commit.task.of
+            names.append(keys.records_of(channel))
+            arguments += (encode_channel(channel), commit.task.seq, int(commit.final), commit.record)
+            arguments.append(len(commit.delivered))
+            for edge, count in commit.delivered:
+                arguments += (encode_edge(edge), count)
+        answer = self._call("commit", names, *arguments)
+        return tuple(CommitReply(self._verdict(word), decode_split(split)) for word, split in pairs(answer))
+
+    def acknowledge(
+        self, query: QueryId, worker: WorkerId, epoch: int, delivered: tuple[tuple[Edge, int], ...]
+    ) -> Verdict:
+        """Raise `delivered` of edges whose producer channels the worker hosts."""
+        keys = QueryKeys.of(query)
+        names = (keys.query, keys.members, keys.channels, keys.links, keys.delivered)
+        edges = flat([(encode_edge(edge), count) for edge, count in delivered])
+        return self._verdict(self._call("acknowledge", names, self._run, to_bytes(worker), epoch, *edges))
+
+    def claim(
+        self, query: QueryId, worker: WorkerId, epoch: int, slot: int, completed: TaskName | None
+    ) -> Claim:
+        """Complete a slot's re-read, if it is still held, and take the next one."""
+        keys = QueryKeys.of(query)
+        names = (keys.query, keys.members, keys.channels, keys.rereads, keys.claims, keys.records)
+        done = b"" if completed is None else b"%s %d" % (encode_channel(completed.of), completed.seq)
+        word, *answer = self._call(
+            "claim", names, self._run, to_bytes(worker), epoch, claim_name(worker, slot), done
+        )
+        verdict = self._verdict(word)
+        if not answer:
+            return Claim(verdict)
+        held, record = decode_reread(answer[0]), answer[1]
+        return Claim(verdict, TaskName(*held.channel, held.first), record, held.edges)
+
+    def close_early(
+        self,
+        query: QueryId,
+        worker: WorkerId,
+        epoch: int,
+        candidates: tuple[tuple[ChannelName, tuple[ChannelName, ...]], ...],
+    ) -> Verdict:
+        """Close, in this order, every candidate that has not ended and whose consumers all have."""
+        keys = QueryKeys.of(query)
+        arguments: list[Argument] = [self._run, to_bytes(worker), epoch]
+        for name, consumers in candidates:
+            arguments += (encode_channel(name), len(consumers), *map(encode_channel, consumers))
+        return self._verdict(self._call("close_early", (keys.query, keys.members, keys.channels), *arguments))
+
+    def fail(self, query: QueryId, worker: WorkerId, epoch: int, error: str) -> Verdict:
+        """Report a task's own error, which ends the query."""
+        keys = QueryKeys.of(query)
+        arguments = (self._run, to_bytes(worker), epoch, to_bytes(error))
+        return self._verdict(self._call("fail", (keys.query, keys.members), *arguments))
+
+    # --- for tests and repair ------------------------------------------------------------------------
+
+    def dump(self, query: QueryId) -> Mapping[str, object] | None:
+        """Everything the store holds of a query, as plain values; None if it holds nothing."""
+        held = self._held(query, with_records=True)
+        if held is None:
+            return None
+        return {
+            "epoch": held.epoch,
+            "gate_open": held.gate_open,
+            "version": held.version,
+            "commits": held.commits,
+            "error": held.error,
+            "members": held.members,
+            "departed": held.departed,
+            "next_split": held.next_split,
+            "channels": held.channels,
+            "records": held.records,
+            "delivered": held.delivered,
+            "rereads": held.rereads,
+            "claims": held.claims,
+        }
+
+    def queries(self) -> tuple[QueryId, ...]:
+        """The queries that the store holds, sorted. One that comes or goes meanwhile may be missed."""
+        found: list[bytes] = []
+        cursor = 0
+        while True:
+            cursor, keys = self._connection.command("SCAN", cursor, "MATCH", EVERY_QUERY, "COUNT", SCAN_COUNT)
+            found += keys
+            if cursor == 0:
+                return queries_of(found)
+
+    # -------------------------------------------------------------------------------------------------
+
+    def _call(self, action: str, keys: tuple[bytes, ...] | list[bytes], *arguments: Argument) -> Any:
+        return self._connection.run(scripts.load(action), keys, arguments)
+
+    def _verdict(self, word: bytes) -> Verdict:
+        if word == b"lost":
+            raise GcsLostError(
+                f"Redis at {self._connection.address} was restarted since the query was submitted.",
+                fix="Run the query again.",
+                address=str(self._connection.address),
+                run_id=self._run,
+            )
+        return Verdict(word.decode())
+
+    def _held(self, query: QueryId, *, with_records: bool) -> Held | None:
+        keys = QueryKeys.of(query)
+        names = (
+            *(keys.query, keys.members, keys.departed, keys.channels, keys.delivered),
+            *(keys.rereads, keys.claims, keys.splits, keys.records),
+        )
+        word, *answer = self._call("snapshot", names, self._run, int(with_records))
+        return Held.of(answer) if self._verdict(word) is Verdict.DONE else None

@@ -1,0 +1,266 @@
+"""Algorithm 1: what a channel does at its host. Choose, execute, back up, commit, and only then deliver.
+
+`run_channel` is one channel's life at one host, as a generator of effects. If the channel was rewound it
+first *retraces* its committed records: the same inputs in the same order, and each output must have the
+committed checksum before it may leave (invariant 4). Then it chooses freely until its last task.
+
+After `Execute` the attempt is frozen: its inputs are part of the state, and it is never executed again. A
+refused or unanswered commit is answered by a look and *the same* commit again, in the epoch of the look. An
+output is published, so that it can be delivered, only after its commit: a name has one content for ever
+(invariants 1 and 2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from wallaby.errors import DivergenceError, InternalError
+from wallaby.lineage.choose import Finish, Policy, choose, sides_ready, whole_sides
+from wallaby.lineage.effects import (
+    Advance,
+    Await,
+    BackUp,
+    CloseEarly,
+    Collect,
+    CommitTask,
+    Execute,
+    FailPoint,
+    Leave,
+    Output,
+    ReadRecords,
+    Slice,
+)
+from wallaby.lineage.graph import StageGraph
+from wallaby.lineage.inbox import Inbox
+from wallaby.lineage.lineage import Draw, Record, decode, encode
+from wallaby.lineage.names import ChannelName, TaskName
+from wallaby.lineage.outbox import Outbox
+from wallaby.lineage.verdict import CommitReply, Verdict
+
+#: A generator of effects; answers are sent in, nothing is returned.
+Effects = Generator[Any, Any, None]
+
+
+@dataclass(slots=True)
+class Host:
+    """What a worker's channels of one query share: the epoch that the worker knows, and its outbox."""
+
+    graph: StageGraph
+    policy: Policy
+    outbox: Outbox
+    epoch: int = 0
+    #: The store has refused something: only a look can tell why.
+    look_wanted: bool = False
+
+
+@dataclass(slots=True)
+class Tenure:
+    """One channel at one host, from the epoch in which it came to the one in which it goes."""
+
+    host: Host
+    channel: ChannelName
+    inbox: Inbox
+    #: The first output to be made here: 0, or for a moved reader its committed length.
+    base: int
+    #: How many records were committed when it came here.
+    length: int
+    #: For a reader, the split of its first task here.
+    split: int | None = None
+    #: Closed by an early end: only retrace, then stop.
+    closed: bool = False
+    #: The next task to be committed, or retraced.
+    seq: int = 0
+    #: What the attempt in flight has taken from the inbox and not yet committed.
+    drawing: Draw | None = None
+    #: There are committed records that it has not repeated here yet.
+    retracing: bool = False
+    ended: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """What one task is going to consume."""
+
+    draw: Draw | None
+    split: int | None
+    sides: int
+    last: bool
+
+
+def run_channel(tenure: Tenure) -> Effects:
+    """Retrace what is committed, then go on to the channel's last task."""
+    state: Any = None
+    ended = False
+    if tenure.retracing:
+        records = yield from _committed(tenure)
+        for tenure.seq, data in enumerate(records):
+            record = decode(data)
+            state = yield from _retrace(tenure, TaskName(*tenure.channel, tenure.seq), state, record)
+            ended = record.final
+        tenure.retracing = False
+    tenure.seq = tenure.length
+    while not ended and not tenure.closed:
+        chosen = yield from _choose(tenure)
+        if chosen is None:
+            break
+        state, ended = yield from _attempt(tenure, TaskName(*tenure.channel, tenure.seq), state, chosen)
+        tenure.seq += 1
+    _end(tenure)
+
+
+def _attempt(
+    tenure: Tenure, task: TaskName, state: Any, chosen: _Chosen
+) -> Generator[Any, Any, tuple[Any, bool]]:
+    """One task: execute, back up, commit, publish. Answers the new state and whether the channel has ended."""
+    inputs = tenure.inbox.take(chosen.draw) if chosen.draw else ()
+    tenure.drawing = chosen.draw
+    point = FailPoint.READ if chosen.split is not None else FailPoint.EXECUTE
+    state, output = yield _execute(tenure, point, task, state, chosen, inputs)
+    final = chosen.last or output.satisfied
+    record = Record(output.checksum, chosen.split, chosen.draw, chosen.sides, final)
+    if not (yield BackUp(FailPoint.BACK_UP, task, output, final)):
+        yield Leave(f"no room to back {task} up")
+    reply = yield from _commit(tenure, task, record)
+    tenure.drawing = None
+    if reply is None:
+        return state, True
+    tenure.split = reply.split
+    yield Advance(task)
+    tenure.host.outbox.publish(task, ended=final)
+    if output.satisfied:
+        yield from _close_early(tenure)
+    return state, final
+
+
+def _retrace(tenure: Tenure, task: TaskName, state: Any, record: Record) -> Generator[Any, Any, Any]:
+    """Repeat one task as its record says; its output must be what it was."""
+    chosen = _Chosen(record.draw, record.split, record.sides, record.final and record.draw is None)
+    while not _has_arrived(tenure, chosen):
+        yield Await()
+    inputs = tenure.inbox.take(record.draw) if record.draw else ()
+    state, output = yield _execute(tenure, FailPoint.RETRACE, task, state, chosen, inputs)
+    verify(task, record, output)
+    if not (yield BackUp(FailPoint.RETRACE_BACK_UP, task, output, record.final)):
+        yield Leave(f"no room to back {task} up")
+    tenure.host.outbox.publish(task, ended=record.final)
+    return state
+
+
+def verify(task: TaskName, record: Record, output: Output) -> None:
+    """A repeated output must have the committed checksum before it leaves the worker (invariant 4)."""
+    if output.checksum != record.checksum:
+        raise DivergenceError(
+            f"{task} gave another output when it was repeated: {output.checksum:016x}, not {record.checksum:016x}.",
+            fix="Its operator is not deterministic, or its source has changed.",
+            task=task,
+        )
+
+
+def _choose(tenure: Tenure) -> Generator[Any, Any, _Chosen | None]:
+    """Wait until there is something to do; None if the channel was closed meanwhile."""
+    host, name = tenure.host, tenure.channel
+    eager = False
+    while not tenure.closed:
+        if host.graph.is_reader(name.stage):
+            if sides_ready(host.graph, name.stage, tenure.inbox):
+                sides = whole_sides(host.graph, name.stage, tenure.inbox)
+                return _Chosen(None, tenure.split, sides, last=tenure.split is None)
+        else:
+            choice = choose(host.graph, name, tenure.inbox, host.policy, eager=eager)
+            if choice is not None:
+                sides = host.graph.required_sides(name.stage)
+                draw = choice if isinstance(choice, Draw) else None
+                return _Chosen(draw, None, sides, last=isinstance(choice, Finish))
+        eager = yield Await()
+    return None
+
+
+def _has_arrived(tenure: Tenure, chosen: _Chosen) -> bool:
+    links = tenure.host.graph.sides(tenure.channel.stage)
+    sides = all(tenure.inbox.is_whole(link) for bit, link in enumerate(links) if chosen.sides >> bit & 1)
+    return sides and (chosen.draw is None or tenure.inbox.want(chosen.draw))
+
+
+def _execute(
+    tenure: Tenure, point: FailPoint, task: TaskName, state: Any, chosen: _Chosen, inputs: tuple[Slice, ...]
+) -> Execute:
+    sides = used_sides(tenure.host.graph, task.stage, tenure.inbox, chosen.sides)
+    return Execute(point, task, state, chosen.split, chosen.draw, inputs, sides, chosen.last)
+
+
+def used_sides(graph: StageGraph, stage: int, inbox: Inbox, bits: int) -> Mapping[int, tuple[Slice, ...]]:
+    """The side inputs that a record names, whole, by link."""
+    return {link: inbox.whole(link) for bit, link in enumerate(graph.sides(stage)) if bits >> bit & 1}
+
+
+def _commit(tenure: Tenure, task: TaskName, record: Record) -> Generator[Any, Any, CommitReply | None]:
+    """Commit until it is done; None if the channel, or this worker's part in it, is over."""
+    host, data = tenure.host, encode(record)
+    while True:
+        news = host.outbox.report(task.of)
+        epoch = host.epoch
+        reply: CommitReply | None = yield CommitTask(task, data, record.final, news, epoch)
+        match reply and reply.verdict:
+            case Verdict.DONE | Verdict.ALREADY:
+                if host.epoch == epoch:
+                    host.outbox.reported(news)
+                return reply
+            case Verdict.DIVERGED:
+                raise DivergenceError(f"{task} is committed with another record than {record}.", task=task)
+            case Verdict.GONE | Verdict.EXPELLED | Verdict.NOT_HOST | Verdict.CLOSED:
+                return None
+            case Verdict.FROZEN | Verdict.STALE | None:
+                host.look_wanted = True
+                yield Await()
+            case unexpected:
+                raise InternalError(f"The store answered the commit of {task} with {unexpected}.", task=task)
+
+
+def _committed(tenure: Tenure) -> Generator[Any, Any, tuple[bytes, ...]]:
+    """The records to retrace; nothing if this worker's part in the channel is over."""
+    while True:
+        answer = yield ReadRecords(tenure.channel, tenure.host.epoch)
+        verdict, records = answer or (None, ())
+        match verdict:
+            case Verdict.DONE:
+                return tuple(records)
+            case Verdict.FROZEN | Verdict.STALE | None:
+                tenure.host.look_wanted = True
+                yield Await()
+            case _:
+                tenure.closed = True
+                return ()
+
+
+def _close_early(tenure: Tenure) -> Effects:
+    """A LIMIT is satisfied: what feeds only ended channels need not go on."""
+    while True:
+        match (yield CloseEarly(tenure.channel, tenure.host.epoch)):
+            case Verdict.FROZEN | Verdict.STALE | None:
+                yield Await()
+            case _:
+                return
+
+
+def _end(tenure: Tenure) -> None:
+    tenure.ended = True
+    tenure.host.outbox.end(tenure.channel)
+    if not tenure.host.graph.is_reader(tenure.channel.stage):
+        tenure.inbox.discard()
+
+
+def run_collector(tenure: Tenure, done: Callable[[], None]) -> Effects:
+    """The collector's life: hand on everything that arrives, in order per upstream channel, once."""
+    (links,) = tenure.host.graph.phases(tenure.channel.stage)
+    upstreams = [u for link in links for u in tenure.host.graph.upstreams(tenure.channel, link)]
+    while not all(tenure.inbox.is_exhausted(link) for link in links):
+        ready = [(u, len(tenure.inbox.ready(u))) for u in upstreams if tenure.inbox.ready(u)]
+        if not ready:
+            yield Await()
+            continue
+        for upstream, count in ready:
+            yield Collect(tenure.inbox.take(Draw(upstream.link, ((upstream.channel, count),))))
+    tenure.ended = True
+    done()

@@ -1,0 +1,231 @@
+"""Effects: all that the protocol's generators ask of the world, each at a named fail point.
+
+Algorithm 1, delivery, re-reads and recovery are generators. Before every side effect they yield one of these
+values; whoever drives them performs it and sends the answer back in. Production performs effects on threads,
+the simulation under a virtual clock, and either may kill the process at any fail point: that is why the list
+of fail points is closed and shared. An answer of None always means: no answer came, it may or may not have
+happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from wallaby.lineage.lineage import Draw
+from wallaby.lineage.names import ChannelName, Edge, TaskName, WorkerId
+
+
+class FailPoint(Enum):
+    """Every step at which something can go wrong: the places where simulation and tests strike."""
+
+    # a TaskManager as a whole
+    REGISTER = "register"
+    RENEW = "renew"
+    DISCOVER = "discover"
+    LOOK = "look"
+    # Algorithm 1
+    CHOOSE = "choose"
+    READ = "read"
+    EXECUTE = "execute"
+    BACK_UP = "back up"
+    COMMIT = "commit"
+    ADVANCE = "advance"
+    CLOSE_EARLY = "close early"
+    FAIL = "fail"
+    # delivery
+    DELIVER = "deliver"
+    ACKNOWLEDGE = "acknowledge"
+    COMPLAIN = "complain"
+    # retrace of a rewound channel
+    READ_RECORDS = "read records"
+    RETRACE = "retrace"
+    RETRACE_BACK_UP = "retrace: back up"
+    # re-reads of a moved reader's outputs
+    CLAIM = "claim"
+    REREAD = "re-read"
+    REREAD_BACK_UP = "re-read: back up"
+    REREAD_DELIVER = "re-read: deliver"
+    # the collector on the head
+    COLLECT = "collect"
+    # Algorithm 2
+    WATCH = "watch"
+    PING = "ping"
+    EXPEL = "expel"
+    STATUS = "status"
+    JOIN = "join"
+    FREEZE = "freeze"
+    SNAPSHOT = "snapshot"
+    RESUME = "resume"
+    REMOVE = "remove"
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """The part of one output that goes over one edge. `body` is None where there are no rows."""
+
+    task: TaskName
+    edge: Edge
+    final: bool
+    size_bytes: int = 0
+    body: object = None
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What one step made: slices for every outgoing edge, and whether the channel needs no more input."""
+
+    checksum: int
+    slices: Mapping[Edge, tuple[int, object]]
+    satisfied: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Await:
+    """Wait until something has arrived or changed, at most as long as the driver's limit.
+
+    The answer is True if nothing came although there was time: then a task may be smaller than its target.
+    """
+
+    point = FailPoint.CHOOSE
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Wait for the given time, or until woken."""
+
+    limit_ms: int
+    point: FailPoint = FailPoint.LOOK
+
+
+@dataclass(frozen=True, slots=True)
+class Execute:
+    """Run one step; the answer is the new state and the `Output`. Never repeated on the same state.
+
+    `inputs` are the drawn slices, or empty; `sides` are the slices of the side links used, by link.
+    """
+
+    point: FailPoint
+    task: TaskName
+    state: Any
+    split: int | None
+    draw: Draw | None
+    inputs: tuple[Slice, ...]
+    sides: Mapping[int, tuple[Slice, ...]]
+    last: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BackUp:
+    """Keep an output on this worker; the answer is False if there is no room left for it."""
+
+    point: FailPoint
+    task: TaskName
+    output: Output
+    final: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRecords:
+    """The committed records of a channel: the answer is `(verdict, records)`."""
+
+    channel: ChannelName
+    epoch: int
+    point = FailPoint.READ_RECORDS
+
+
+@dataclass(frozen=True, slots=True)
+class CommitTask:
+    """Commit one task's record: the answer is a `CommitReply`."""
+
+    task: TaskName
+    record: bytes
+    final: bool
+    delivered: tuple[tuple[Edge, int], ...]
+    epoch: int
+    point = FailPoint.COMMIT
+
+
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """The task is committed: free what it consumed. Only now may its output leave."""
+
+    task: TaskName
+    point = FailPoint.ADVANCE
+
+
+@dataclass(frozen=True, slots=True)
+class CloseEarly:
+    """Close what nobody will draw from again: the answer is a verdict."""
+
+    channel: ChannelName
+    epoch: int
+    point = FailPoint.CLOSE_EARLY
+
+
+@dataclass(frozen=True, slots=True)
+class Push:
+    """Send slices from the backup to one worker: the answer is a `PushReply`."""
+
+    point: FailPoint
+    epoch: int
+    sender: WorkerId
+    target: WorkerId
+    items: tuple[tuple[Edge, TaskName], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PushReply:
+    """Which of the pushed slices the receiver now holds; False where it had no room.
+
+    `accepted` is False if it took none because of another epoch, or because it does not host the consumer.
+    """
+
+    accepted: bool
+    held: tuple[bool, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledge:
+    """Write deliveries of ended channels to the GCS: the answer is a verdict."""
+
+    delivered: tuple[tuple[Edge, int], ...]
+    epoch: int
+    point = FailPoint.ACKNOWLEDGE
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimReRead:
+    """Complete a slot's re-read and take the next: the answer is a `Claim`."""
+
+    slot: int
+    completed: TaskName | None
+    epoch: int
+    point = FailPoint.CLAIM
+
+
+@dataclass(frozen=True, slots=True)
+class Collect:
+    """Hand slices to the client. They are never taken back."""
+
+    slices: tuple[Slice, ...]
+    point = FailPoint.COLLECT
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """This worker cannot go on (its backup is full): it ends itself, as if it had crashed."""
+
+    reason: str
+    point = FailPoint.BACK_UP
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """Report a task's own error, which ends the query: the answer is a verdict."""
+
+    error: Exception
+    epoch: int
+    point = FailPoint.FAIL

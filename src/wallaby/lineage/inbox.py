@@ -1,0 +1,134 @@
+"""The inbox of one channel: what has arrived and is not consumed, with a window of bytes per edge.
+
+Pure data: it decides what to accept, and hands slices out in order per upstream channel, each exactly once
+(invariant 1). Slices may arrive in any order and more than once, because pushes are repeated and because
+re-reads come from several workers; what was consumed or is held already is answered "held" and dropped.
+
+Flow control is per edge and only per edge: a slice that is the next to be consumed, or that a draw of fixed
+size is waiting for, is accepted whatever the window says, so a full inbox can always be emptied and no edge
+can hold up another (nothing to deadlock on). Side inputs are used whole, so they have no window.
+"""
+
+from __future__ import annotations
+
+from wallaby.lineage.effects import Slice
+from wallaby.lineage.graph import LinkKind, StageGraph
+from wallaby.lineage.lineage import Draw
+from wallaby.lineage.names import ChannelName, Upstream
+
+
+class _Lane:
+    """One upstream channel: slices held by sequence, how many were consumed, how many there will be."""
+
+    __slots__ = ("consumed", "held", "held_bytes", "total", "wanted", "windowed")
+
+    def __init__(self, windowed: bool, wanted: int) -> None:
+        self.held: dict[int, Slice] = {}
+        self.held_bytes = 0
+        self.consumed = 0
+        self.total: int | None = None
+        self.windowed = windowed
+        #: Outputs below this are accepted whatever the window: a draw waits for them.
+        self.wanted = wanted
+
+
+class Inbox:
+    """What one channel has received at its present host.
+
+    `reserve` is how many outputs of an edge pass the window in any case: as many as a static draw asks for.
+    """
+
+    def __init__(self, graph: StageGraph, channel: ChannelName, window_bytes: int, reserve: int = 1) -> None:
+        self._window_bytes = window_bytes
+        self._reserve = reserve
+        self._discarding = False
+        self._lanes = {
+            Upstream(e.link, e.producer): _Lane(graph.links[e.link].kind is LinkKind.MAIN, reserve)
+            for e in graph.edges_into(channel)
+        }
+        self._by_link: dict[int, list[_Lane]] = {}
+        for upstream, lane in self._lanes.items():
+            self._by_link.setdefault(upstream.link, []).append(lane)
+
+    def offer(self, piece: Slice) -> bool:
+        """Take a slice unless its window is full; True if it is held or was consumed already."""
+        lane = self._lanes[Upstream(piece.edge.link, piece.edge.producer)]
+        seq = piece.task.seq
+        if self._discarding or seq < lane.consumed or seq in lane.held:
+            return True
+        over = lane.windowed and lane.held_bytes + piece.size_bytes > self._window_bytes
+        if over and seq >= lane.wanted:
+            return False
+        lane.held[seq] = piece
+        lane.held_bytes += piece.size_bytes
+        if piece.final:
+            lane.total = seq + 1
+        return True
+
+    def ready(self, upstream: Upstream) -> tuple[int, ...]:
+        """The sizes of the slices that could be drawn now, in order."""
+        lane = self._lanes[upstream]
+        sizes = []
+        seq = lane.consumed
+        while seq in lane.held:
+            sizes.append(lane.held[seq].size_bytes)
+            seq += 1
+        return tuple(sizes)
+
+    def consumed(self, upstream: Upstream) -> int:
+        """How many outputs have been drawn: this channel's watermark."""
+        return self._lanes[upstream].consumed
+
+    def is_ending(self, upstream: Upstream) -> bool:
+        """Has everything that this upstream channel will ever send arrived?"""
+        lane = self._lanes[upstream]
+        return lane.total is not None and lane.consumed + len(self.ready(upstream)) == lane.total
+
+    def is_exhausted(self, link: int) -> bool:
+        """Have all outputs of all channels of a link been drawn?"""
+        return all(lane.consumed == lane.total for lane in self._by_link[link])
+
+    def is_whole(self, link: int) -> bool:
+        """Has every output of every channel of a link arrived?"""
+        return all(lane.total is not None and len(lane.held) == lane.total for lane in self._by_link[link])
+
+    def whole(self, link: int) -> tuple[Slice, ...]:
+        """All slices of a side link, by channel and sequence. They stay."""
+        return tuple(lane.held[seq] for lane in self._by_link[link] for seq in sorted(lane.held))
+
+    def want(self, draw: Draw) -> bool:
+        """Ask for a draw of fixed size: True once it can be taken. Until then its slices pass the window."""
+        for upstream, count in draw.upstreams:
+            lane = self._lanes[upstream]
+            lane.wanted = max(lane.wanted, lane.consumed + count)
+        return all(len(self.ready(upstream)) >= count for upstream, count in draw.upstreams)
+
+    def take(self, draw: Draw) -> tuple[Slice, ...]:
+        """Draw slices: they leave the inbox and will never be drawn again."""
+        taken: list[Slice] = []
+        for upstream, count in draw.upstreams:
+            lane = self._lanes[upstream]
+            for seq in range(lane.consumed, lane.consumed + count):
+                piece = lane.held.pop(seq)
+                lane.held_bytes -= piece.size_bytes
+                taken.append(piece)
+            lane.consumed += count
+            lane.wanted = max(lane.wanted, lane.consumed + self._reserve)
+        return tuple(taken)
+
+    def discard(self) -> None:
+        """The channel has ended: from now on take everything and keep nothing."""
+        self._discarding = True
+        for lane in self._lanes.values():
+            lane.held.clear()
+            lane.held_bytes = 0
+
+    def holds(self, upstream: Upstream) -> tuple[int, int, int | None]:
+        """For checks: how many were consumed, how many are held beyond, and the total if it is known."""
+        lane = self._lanes[upstream]
+        return lane.consumed, len(lane.held), lane.total
+
+    def lacks(self, upstream: Upstream, end: int) -> tuple[int, ...]:
+        """For checks: which outputs below `end` are neither consumed nor held."""
+        lane = self._lanes[upstream]
+        return tuple(seq for seq in range(lane.consumed, end) if seq not in lane.held)

@@ -1,0 +1,386 @@
+"""The invariants of docs/protocol.md as code: what must hold, whatever fails.
+
+Each check raises `InvariantViolation` with the invariant's number and the names of what broke it. `Audit`
+follows one query from its submission to its end: it is told what is executed, what leaves a worker and what
+reaches the client, and it looks at the store and at every worker after each step. It shares no code with the
+algorithms it checks; in particular it computes on its own, from what is lacking, which channels a loss
+forces to be rewound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from wallaby.errors import InternalError
+from wallaby.lineage.attempt import Tenure
+from wallaby.lineage.effects import Slice
+from wallaby.lineage.graph import StageGraph
+from wallaby.lineage.lineage import Record, Watermark, advance, decode
+from wallaby.lineage.names import HEAD, ChannelName, Edge, TaskName, Upstream, WorkerId
+from wallaby.lineage.outbox import Outbox
+from wallaby.lineage.reconcile import apply, reconcile
+from wallaby.lineage.snapshot import ChannelState, Plan, ReRead, Snapshot
+
+
+class InvariantViolation(InternalError):
+    """The protocol broke one of its own rules."""
+
+    condition = "WALLABY_INVARIANT_VIOLATION"
+
+    def __init__(self, number: int, what: str) -> None:
+        super().__init__(f"Invariant {number}: {what}.", number=number)
+        self.number = number
+
+
+class StoreState(Protocol):
+    """What the store holds of a query; the in-memory store's own record of it fits."""
+
+    @property
+    def epoch(self) -> int: ...
+    @property
+    def gate_open(self) -> bool: ...
+    @property
+    def members(self) -> Mapping[WorkerId, bool]: ...
+    @property
+    def channels(self) -> Mapping[ChannelName, ChannelState]: ...
+    @property
+    def records(self) -> Mapping[ChannelName, Sequence[bytes]]: ...
+    @property
+    def delivered(self) -> Mapping[Edge, int]: ...
+    @property
+    def rereads(self) -> Sequence[ReRead]: ...
+    @property
+    def claims(self) -> Mapping[tuple[WorkerId, int], ReRead]: ...
+    @property
+    def next_split(self) -> Mapping[int, int]: ...
+
+
+@dataclass(slots=True)
+class WorkerState:
+    """What one running worker holds of a query. A crashed or paused worker is not looked at."""
+
+    epoch: int
+    tenures: Mapping[ChannelName, Tenure]
+    outbox: Outbox
+    backups: Container[TaskName]
+
+
+class Audit:
+    """Everything that has been seen of one query, and the checks against it."""
+
+    def __init__(self, graph: StageGraph) -> None:
+        self._graph = graph
+        self._records: dict[ChannelName, list[bytes]] = {name: [] for name in graph.channels}
+        self._decoded: dict[ChannelName, list[Record]] = {name: [] for name in graph.channels}
+        self._watermarks: dict[ChannelName, Watermark] = {name: {} for name in graph.channels}
+        self._contents: dict[tuple[TaskName, Edge], int] = {}
+        self._checksums: dict[TaskName, int] = {}
+        self._assigned: dict[ChannelName, tuple[WorkerId, int]] = {}
+        self._final: set[ChannelName] = set()
+        self._collected: dict[Upstream, int] = {}
+
+    # --- events --------------------------------------------------------------------------------------
+
+    def executing(self, task: TaskName, inputs: Iterable[Slice], sides: Iterable[Slice]) -> None:
+        """A task is about to run on these slices (invariants 1 and 4)."""
+        for piece in (*inputs, *sides):
+            if self._graph.consumer(piece.edge) != task.of and not self._graph.is_reader(task.stage):
+                raise InvariantViolation(1, f"{task} runs on {piece.task}, which was sent to another channel")
+            self._check_content(piece, f"{task} consumes")
+        seen: dict[Upstream, int] = {}
+        for piece in inputs:
+            upstream = Upstream(piece.edge.link, piece.edge.producer)
+            at = seen.get(upstream, self._drawn_before(task, upstream))
+            if piece.task.seq != at:
+                raise InvariantViolation(1, f"{task} consumes {piece.task} where output {at} is due")
+            seen[upstream] = at + 1
+
+    def _drawn_before(self, task: TaskName, upstream: Upstream) -> int:
+        """How many outputs the records before a task have drawn from an upstream channel."""
+        earlier = self._decoded[task.of][: task.seq]
+        if len(earlier) < task.seq:
+            raise InvariantViolation(2, f"{task} runs before {len(earlier)} is committed")
+        return sum(n for r in earlier if r.draw for u, n in r.draw.upstreams if u == upstream)
+
+    def leaving(self, pieces: Iterable[Slice]) -> None:
+        """Slices leave their worker (invariant 1): committed, and always the same bytes (invariant 2)."""
+        for piece in pieces:
+            self._check_content(piece, "a worker sends")
+
+    def _check_content(self, piece: Slice, what: str) -> None:
+        records = self._records[piece.task.of]
+        if piece.task.seq >= len(records):
+            raise InvariantViolation(1, f"{what} {piece.task}, which is not committed")
+        content = hash((piece.body, piece.final))
+        known = self._contents.setdefault((piece.task, piece.edge), content)
+        if known != content:
+            raise InvariantViolation(
+                2, f"{what} {piece.task} over {piece.edge} with other content than before"
+            )
+
+    def made(self, task: TaskName, checksum: int) -> None:
+        """An output that was committed before is made again (invariant 4)."""
+        if task.seq < len(self._decoded[task.of]):
+            committed = self._decoded[task.of][task.seq].checksum
+            if self._checksums.setdefault(task, committed) != checksum:
+                raise InvariantViolation(4, f"{task} was made again with another checksum and kept")
+
+    def collecting(self, pieces: Iterable[Slice]) -> None:
+        """The client is given slices: each once, in order, never taken back (invariant 7)."""
+        for piece in pieces:
+            self._check_content(piece, "the client is given")
+            upstream = Upstream(piece.edge.link, piece.edge.producer)
+            at = self._collected.get(upstream, 0)
+            if piece.task.seq != at:
+                raise InvariantViolation(7, f"the client is given {piece.task} where output {at} is due")
+            self._collected[upstream] = at + 1
+
+    def planned(self, snapshot: Snapshot, plan: Plan) -> None:
+        """A plan is about to be applied: it must be the smallest (8) and leave nothing to do (9)."""
+        check_smallest(self._graph, snapshot, plan)
+        after = apply(snapshot, plan)
+        again = reconcile(self._graph, after)
+        if again.hosts or again.delivered or again.losses or again.closed or again.rereads != after.rereads:
+            raise InvariantViolation(9, f"reconcile of its own result still changes something: {again}")
+
+    # --- the store -----------------------------------------------------------------------------------
+
+    def check_store(self, state: StoreState) -> None:
+        """What the store holds is well formed, and follows from what it held before."""
+        for name, channel in state.channels.items():
+            self._check_records(name, channel, state.records[name])
+            if self._assigned.get(name, ("", 0))[0] != channel.host:
+                self._assigned[name] = (channel.host, state.epoch)
+            if (
+                state.gate_open
+                and not channel.ended
+                and channel.host not in state.members
+                and channel.host != HEAD
+            ):
+                raise InvariantViolation(5, f"{name} is assigned to {channel.host}, which is no member")
+            for edge in self._graph.edges_from(name):
+                if not 0 <= state.delivered[edge] <= channel.length:
+                    raise InvariantViolation(
+                        3, f"{edge}: {state.delivered[edge]} delivered of {channel.length}"
+                    )
+        self._check_splits(state)
+
+    def _check_records(self, name: ChannelName, channel: ChannelState, records: Sequence[bytes]) -> None:
+        known = self._records[name]
+        if channel.length != len(records) or list(records[: len(known)]) != known:
+            raise InvariantViolation(2, f"the records of {name} were changed or have a gap")
+        for data in records[len(known) :]:
+            if self._final & {name}:
+                raise InvariantViolation(2, f"{name} has a record after its final one")
+            record = decode(data)
+            known.append(data)
+            self._decoded[name].append(record)
+            advance(self._watermarks[name], record.draw)
+            self._check_draw(name, record)
+            if record.final:
+                self._final.add(name)
+        if channel.final != (name in self._final):
+            raise InvariantViolation(2, f"{name} is marked final={channel.final} against its records")
+
+    def _check_draw(self, name: ChannelName, record: Record) -> None:
+        """A record draws only what is committed, from one link, a build side before its probe side."""
+        if record.draw is None:
+            return
+        phases = self._graph.phases(name.stage)
+        for phase in phases[: next(i for i, links in enumerate(phases) if record.draw.link in links)]:
+            for upstream in (u for link in phase for u in self._graph.upstreams(name, link)):
+                producer = ChannelName(self._graph.links[upstream.link].producer, upstream.channel)
+                whole = producer in self._final and self._watermarks[name].get(upstream, 0) == len(
+                    self._records[producer]
+                )
+                if not whole:
+                    raise InvariantViolation(
+                        1, f"{name} draws {record.draw} before its build side is consumed"
+                    )
+        for upstream, _ in record.draw.upstreams:
+            producer = ChannelName(self._graph.links[upstream.link].producer, upstream.channel)
+            if self._watermarks[name][upstream] > len(self._records[producer]):
+                raise InvariantViolation(
+                    3, f"the watermark of {name} is beyond what {producer} has committed"
+                )
+
+    def _check_splits(self, state: StoreState) -> None:
+        """Every split that was given out is in exactly one record or is the next task of one channel."""
+        for stage, given in state.next_split.items():
+            names = [ChannelName(stage, c) for c in range(self._graph.stages[stage].channels)]
+            taken = [r.split for name in names for r in self._decoded[name] if r.split is not None]
+            claimed = [state.channels[name].split for name in names]
+            taken += [split for split in claimed if split is not None]
+            if sorted(taken) != list(range(given)):
+                raise InvariantViolation(
+                    2, f"splits {sorted(taken)} of stage {stage} are read, but {given} given out"
+                )
+
+    # --- the workers ---------------------------------------------------------------------------------
+
+    def check_worker(self, state: StoreState, worker: WorkerId, seen: WorkerState) -> None:
+        """A worker that knows the present epoch agrees with the store about its channels (invariant 3)."""
+        if not state.gate_open or seen.epoch != state.epoch:
+            return
+        for name, tenure in seen.tenures.items():
+            if state.channels[name].host != worker:
+                raise InvariantViolation(
+                    6, f"{worker} runs {name}, which belongs to {state.channels[name].host}"
+                )
+            if not (tenure.retracing or tenure.ended or name == self._graph.collector):
+                self._check_watermark(name, tenure)
+
+    def _check_watermark(self, name: ChannelName, tenure: Tenure) -> None:
+        expected = dict(self._watermarks[name])
+        if tenure.seq >= len(self._records[name]):
+            advance(expected, tenure.drawing)
+        for edge in self._graph.edges_into(name):
+            upstream = Upstream(edge.link, edge.producer)
+            consumed = tenure.inbox.consumed(upstream)
+            if consumed != expected.get(upstream, 0):
+                raise InvariantViolation(
+                    3,
+                    f"{name} has consumed {consumed} of {upstream}, its records say {expected.get(upstream, 0)}",
+                )
+
+    def check_reachable(self, state: StoreState, workers: Mapping[WorkerId, WorkerState]) -> None:
+        """Nothing waits for what nobody will send (invariant 5); only while the gate is open."""
+        if not state.gate_open:
+            return
+        coming = {
+            (edge, seq)
+            for r in (*state.rereads, *state.claims.values())
+            for edge in r.edges
+            for seq in range(r.first, r.end)
+        }
+        rereading = {r.channel.stage for r in (*state.rereads, *state.claims.values())}
+        for name, channel in state.channels.items():
+            needs = (
+                not channel.ended
+                or (channel.host in workers
+                and self._is_retracing(name, workers[channel.host]))
+            )
+            if needs or name.stage in rereading:
+                self._check_inputs(state, workers, name, channel, coming, needs)
+
+    def _is_retracing(self, name: ChannelName, seen: WorkerState) -> bool:
+        tenure = seen.tenures.get(name)
+        return tenure is not None and tenure.retracing
+
+    def _check_inputs(
+        self,
+        state: StoreState,
+        workers: Mapping[WorkerId, WorkerState],
+        name: ChannelName,
+        channel: ChannelState,
+        coming: set[tuple[Edge, int]],
+        needs: bool,
+    ) -> None:
+        seen = workers.get(channel.host)
+        if seen is None or (not needs and channel.host not in state.members):
+            return  # a crashed host is found by the detector, and then everything is decided anew
+        tenure = seen.tenures.get(name) if seen.epoch >= self._assigned[name][1] else None
+        if tenure is None and seen.epoch == state.epoch:
+            raise InvariantViolation(5, f"{channel.host} knows epoch {state.epoch} but does not run {name}")
+        if tenure is not None and tenure.ended and not self._graph.is_reader(name.stage):
+            return
+        for edge in self._graph.edges_into(name):
+            producer = self._graph.producer(edge)
+            length = state.channels[producer].length
+            upstream = Upstream(edge.link, edge.producer)
+            for seq in range(length) if tenure is None else tenure.inbox.lacks(upstream, length):
+                if (edge, seq) not in coming:
+                    self._check_sender(state, workers, edge, TaskName(*producer, seq), name)
+
+    def _check_sender(
+        self,
+        state: StoreState,
+        workers: Mapping[WorkerId, WorkerState],
+        edge: Edge,
+        task: TaskName,
+        name: ChannelName,
+    ) -> None:
+        """Somebody will send this output over this edge: its producer's host has it, or will make it again."""
+        lacking = f"{name} lacks {task}"
+        if task.seq < state.delivered[edge]:
+            raise InvariantViolation(5, f"{lacking}, which counts as delivered")
+        host = state.channels[task.of].host
+        if host not in state.members:
+            raise InvariantViolation(5, f"{lacking}, and its host {host} is no member")
+        seen = workers.get(host)
+        if seen is None or seen.epoch != state.epoch:
+            return
+        if task.seq < seen.outbox.delivered().get(edge, 0):
+            raise InvariantViolation(3, f"{lacking}, but {host} takes it as delivered")
+        tenure = seen.tenures.get(task.of)
+        if tenure is None:
+            raise InvariantViolation(5, f"{lacking}, and its host {host} does not run {task.of}")
+        if task.seq < seen.outbox.published(task.of):
+            if task not in seen.backups:
+                raise InvariantViolation(5, f"{lacking}, and {host} has it published but not backed up")
+        elif not tenure.retracing and task.seq < tenure.seq:
+            raise InvariantViolation(5, f"{lacking}, and {host} has passed it without publishing it")
+
+
+def check_smallest(graph: StageGraph, snapshot: Snapshot, plan: Plan) -> None:
+    """The set of rewound channels is the smallest that the loss requires (invariant 8).
+
+    Computed from below, as the least set closed under the rules, where `reconcile` walks from above.
+    """
+    channels, alive = snapshot.channels, {*snapshot.members, *snapshot.draining, HEAD}
+    ended = {name for name, channel in channels.items() if channel.ended}
+    while more := {
+        name
+        for name in channels
+        if name not in ended
+        and name != graph.collector
+        and {graph.consumer(e) for e in graph.edges_from(name)} <= ended
+    }:
+        ended |= more
+    gone = {
+        n
+        for n, c in channels.items()
+        if c.host not in alive or (c.host in snapshot.draining and n not in ended)
+    }
+    emptied: set[ChannelName] = set()
+    reread: set[tuple[TaskName, Edge]] = set()
+    lacking: set[tuple[TaskName, Edge]] = set()
+    pending = {
+        (TaskName(*r.channel, seq), edge)
+        for r in snapshot.rereads
+        for seq in range(r.first, r.end)
+        for edge in r.edges
+    }
+    while True:
+        stages = {task.stage for task, _ in reread}
+        owing = {task.of for task, _ in lacking if not graph.is_reader(task.stage)}
+        staying = {n for n in channels if n not in gone}
+        readers = {n for n in staying if graph.is_reader(n.stage) and n.stage in stages}
+        takers = emptied | readers | {n for n in staying if n not in ended or n in owing}
+        before = lacking
+        lacking = {
+            (TaskName(*graph.producer(edge), seq), edge)
+            for edge in snapshot.delivered
+            if (taker := graph.consumer(edge)) in takers
+            for seq in range(
+                0 if taker in emptied else snapshot.delivered[edge], channels[graph.producer(edge)].length
+            )
+        }
+        lacking |= {(task, edge) for task, edge in pending if graph.consumer(edge) in takers}
+        new_reread = {
+            (task, edge)
+            for task, edge in lacking
+            if graph.is_reader(task.stage) and (task.of in gone or task.seq < channels[task.of].base)
+        }
+        new_emptied = {n for n in gone if n not in ended or any(task.of == n for task, _ in lacking)}
+        if (new_reread, new_emptied, lacking) == (reread, emptied, before):
+            break
+        reread, emptied = new_reread | reread, new_emptied | emptied
+    planned = {
+        (TaskName(*r.channel, seq), e) for r in plan.rereads for seq in range(r.first, r.end) for e in r.edges
+    }
+    rewound = {n for n in emptied if not graph.is_reader(n.stage)}
+    if set(plan.hosts) != emptied or set(plan.rewound) != rewound or planned != reread:
+        raise InvariantViolation(8, f"rewound or moved {sorted(plan.hosts)} where {sorted(emptied)} must be")

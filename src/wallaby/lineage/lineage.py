@@ -1,0 +1,168 @@
+"""Lineage: the record of what one task consumed and decided, and its compact encoding.
+
+A record is all that a retrace needs to make the same bytes again: which split was read, or how many outputs
+were drawn from which upstream channels; which side inputs were applied; whether the task was its channel's
+last; and a checksum of the output, which a retraced output must match before it leaves its worker
+(invariant 4). A record is written once, by one commit, and never changed (invariant 2).
+
+Encoding, version 1 (little-endian; `v` is an unsigned LEB128 integer in its shortest form):
+
+    version:1  flags:1  checksum:8  [split:v]  [sides:v]  [link:v  n:v  n x (channel - previous:v  count:v)]
+
+Channels and counts are below 2^14, so a draw from n channels takes at most 24 + 4n bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from wallaby.errors import EncodingError
+from wallaby.lineage.graph import CHANNELS_MAX
+from wallaby.lineage.names import Upstream
+
+VERSION = 1
+#: How many outputs one task may draw from one upstream channel.
+COUNT_MAX = (1 << 14) - 1
+LINKS_MAX = 1 << 14
+SPLITS_MAX = 1 << 35
+_FINAL, _SPLIT, _SIDES, _DRAW = 1, 2, 4, 8
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """So many outputs from each of these upstream channels of one link, each channel's in order."""
+
+    link: int
+    counts: tuple[tuple[int, int], ...]
+
+    def __post_init__(self) -> None:
+        channels = [channel for channel, _ in self.counts]
+        if not channels or channels != sorted(set(channels)):
+            raise EncodingError(f"A draw names each channel once, ascending, not {channels}.")
+        if not (0 <= self.link < LINKS_MAX and 0 <= channels[0] and channels[-1] < CHANNELS_MAX):
+            raise EncodingError(f"Link {self.link} or channels {channels} are out of range.")
+        if not all(1 <= count <= COUNT_MAX for _, count in self.counts):
+            raise EncodingError(f"A draw takes 1..{COUNT_MAX} outputs from a channel, not {self.counts}.")
+
+    def __str__(self) -> str:
+        return f"l{self.link}[" + " ".join(f"c{channel}+{count}" for channel, count in self.counts) + "]"
+
+    @property
+    def upstreams(self) -> tuple[tuple[Upstream, int], ...]:
+        """The drawn channels by their full names, with how many outputs are taken."""
+        return tuple((Upstream(self.link, channel), count) for channel, count in self.counts)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What one task consumed and decided. Neither split nor draw: the task that ends its channel."""
+
+    checksum: int
+    split: int | None = None
+    draw: Draw | None = None
+    sides: int = 0
+    final: bool = False
+
+    def __str__(self) -> str:
+        parts = [f"split {self.split}" if self.split is not None else "", str(self.draw or "")]
+        parts += [f"sides {self.sides:b}" if self.sides else "", "final" if self.final else ""]
+        return " ".join(part for part in parts if part) or "nothing"
+
+
+#: How many outputs of each upstream channel a channel has consumed.
+Watermark = dict[Upstream, int]
+
+
+def advance(watermark: Watermark, draw: Draw | None) -> None:
+    """Move a watermark past what a task drew."""
+    if draw is not None:
+        for upstream, count in draw.upstreams:
+            watermark[upstream] = watermark.get(upstream, 0) + count
+
+
+def fold(records: Iterable[Record]) -> Watermark:
+    """The watermark after these records: the sum of their draws (invariant 3)."""
+    watermark: Watermark = {}
+    for record in records:
+        advance(watermark, record.draw)
+    return watermark
+
+
+def encode(record: Record) -> bytes:
+    """The bytes that a commit stores."""
+    if not 0 <= record.checksum < 1 << 64:
+        raise EncodingError(f"A checksum has 64 bits, not {record.checksum}.")
+    if record.split is not None and not 0 <= record.split < SPLITS_MAX:
+        raise EncodingError(f"Split {record.split} is out of range.")
+    flags = record.final * _FINAL | (record.split is not None) * _SPLIT
+    flags |= bool(record.sides) * _SIDES | (record.draw is not None) * _DRAW
+    out = bytearray((VERSION, flags))
+    out += record.checksum.to_bytes(8, "little")
+    if record.split is not None:
+        _put(out, record.split)
+    if record.sides:
+        _put(out, record.sides)
+    if record.draw is not None:
+        _put(out, record.draw.link)
+        _put(out, len(record.draw.counts))
+        previous = 0
+        for channel, count in record.draw.counts:
+            _put(out, channel - previous)
+            _put(out, count)
+            previous = channel
+    return bytes(out)
+
+
+def decode(data: bytes) -> Record:
+    """The record in these bytes; anything that `encode` could not have written is an error."""
+    if len(data) < 10 or data[0] != VERSION:
+        raise EncodingError(f"Not a lineage record of version {VERSION}: {data[:16].hex()}.")
+    flags = data[1]
+    if flags & ~(_FINAL | _SPLIT | _SIDES | _DRAW):
+        raise EncodingError(f"A lineage record has unknown flags {flags:#x}.")
+    reader = _Reader(data, 10)
+    split = reader.take() if flags & _SPLIT else None
+    sides = reader.take() if flags & _SIDES else 0
+    draw = _take_draw(reader) if flags & _DRAW else None
+    record = Record(int.from_bytes(data[2:10], "little"), split, draw, sides, bool(flags & _FINAL))
+    if encode(record) != data:
+        raise EncodingError(f"A lineage record is not in its one valid form: {data[:64].hex()}.")
+    return record
+
+
+def _take_draw(reader: _Reader) -> Draw:
+    link, n = reader.take(), reader.take()
+    if n > CHANNELS_MAX:
+        raise EncodingError(f"A draw from {n} channels is out of range.")
+    counts: list[tuple[int, int]] = []
+    channel = 0
+    for _ in range(n):
+        channel += reader.take()
+        counts.append((channel, reader.take()))
+    return Draw(link, tuple(counts))
+
+
+def _put(out: bytearray, value: int) -> None:
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+
+
+class _Reader:
+    """Takes unsigned LEB128 integers from bytes; past the end is an error."""
+
+    def __init__(self, data: bytes, at: int) -> None:
+        self._data, self._at = data, at
+
+    def take(self) -> int:
+        value = shift = 0
+        while self._at < len(self._data) and shift < 63:
+            byte = self._data[self._at]
+            self._at += 1
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value
+            shift += 7
+        raise EncodingError(f"A lineage record ends too early: {self._data[:64].hex()}.")

@@ -1,0 +1,135 @@
+"""The outbox of one worker in one query: which committed outputs still have to go where.
+
+Pure data. An output is published here after its commit, never before (invariant 1), and is due on an edge
+until the consumer's host has said that it holds it. Acknowledgements count for this pair of workers in this
+epoch only: a new epoch starts from what the GCS says was delivered, which may be less than was known here,
+and nothing at all for a consumer that was rewound. Sending again is harmless, the inbox drops what it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from wallaby.lineage.graph import StageGraph
+from wallaby.lineage.names import ChannelName, Edge, TaskName, WorkerId
+
+
+class Outbox:
+    """Delivery progress of the channels that one worker hosts."""
+
+    def __init__(self, graph: StageGraph) -> None:
+        self._graph = graph
+        self._bases: dict[ChannelName, int] = {}
+        self._published: dict[ChannelName, int] = {}
+        self._ended: set[ChannelName] = set()
+        self._delivered: dict[Edge, int] = {}
+        self._reported: dict[Edge, int] = {}
+        self._edges_to: dict[WorkerId, list[Edge]] = {}
+
+    def begin_epoch(
+        self,
+        delivered: Mapping[Edge, int],
+        routes: Mapping[ChannelName, WorkerId],
+        mine: tuple[ChannelName, ...],
+    ) -> None:
+        """Take routes and delivery counts from the GCS; forget channels that went to another host.
+
+        A consumer without a route has ended at a worker that is gone, and nobody needs what it lacks.
+        """
+        self._published = {name: end for name, end in self._published.items() if name in mine}
+        self._ended &= set(mine)
+        self._delivered = dict(delivered)
+        self._reported = dict(delivered)
+        self._edges_to = {}
+        for name in mine:
+            for edge in self._graph.edges_from(name):
+                target = routes.get(self._graph.consumer(edge))
+                if target is not None:
+                    self._edges_to.setdefault(target, []).append(edge)
+
+    def start(self, channel: ChannelName, base: int) -> None:
+        """A channel begins here; its first output at this host will be `base`."""
+        self._bases[channel] = self._published[channel] = base
+        self._ended.discard(channel)
+
+    def publish(self, task: TaskName, *, ended: bool) -> None:
+        """A committed output is in the backup and may leave."""
+        self._published[task.of] = task.seq + 1
+        if ended:
+            self._ended.add(task.of)
+
+    def end(self, channel: ChannelName) -> None:
+        """A channel will publish no more."""
+        self._ended.add(channel)
+
+    def targets(self) -> tuple[WorkerId, ...]:
+        """The workers that something is due for, in a fixed order."""
+        return tuple(
+            sorted(target for target, edges in self._edges_to.items() if any(map(self._is_due, edges)))
+        )
+
+    def _is_due(self, edge: Edge) -> bool:
+        """Below its base a channel has nothing to send: an edge that lacks more has an ended consumer."""
+        producer = self._graph.producer(edge)
+        return self._bases.get(producer, 0) <= self._delivered[edge] < self._published.get(producer, 0)
+
+    def due(self, target: WorkerId, outputs_max: int) -> tuple[tuple[Edge, TaskName], ...]:
+        """What to push to one worker now: in order per edge, the edges taking turns, at most so many."""
+        queues = []
+        for edge in self._edges_to.get(target, ()):
+            if self._is_due(edge):
+                producer = self._graph.producer(edge)
+                queues.append((edge, producer, self._delivered[edge], self._published[producer]))
+        items: list[tuple[Edge, TaskName]] = []
+        offset = 0
+        while queues and len(items) < outputs_max:
+            queues = [q for q in queues if q[2] + offset < q[3]]
+            items += [(edge, TaskName(*producer, first + offset)) for edge, producer, first, _ in queues]
+            offset += 1
+        return tuple(items[:outputs_max])
+
+    def confirm(self, items: tuple[tuple[Edge, TaskName], ...], held: tuple[bool, ...]) -> bool:
+        """Note what the receiver holds, up to the first gap on each edge. True if anything moved on.
+
+        An edge that was refused lets the others go first from now on: a full window closes no other edge.
+        """
+        moved = False
+        refused: dict[Edge, None] = {}
+        for (edge, task), is_held in zip(items, held, strict=True):
+            if not is_held:
+                refused[edge] = None
+            elif self._delivered[edge] == task.seq:
+                self._delivered[edge] = task.seq + 1
+                moved = True
+        for edges in self._edges_to.values() if refused else ():
+            edges.sort(key=lambda edge: edge in refused)
+        return moved
+
+    def report(self, channel: ChannelName) -> tuple[tuple[Edge, int], ...]:
+        """What the GCS does not know yet about a channel's deliveries, to go with its next commit."""
+        return tuple(
+            (edge, self._delivered[edge])
+            for edge in self._graph.edges_from(channel)
+            if edge in self._delivered and self._delivered[edge] > self._reported[edge]
+        )
+
+    def report_ended(self) -> tuple[tuple[Edge, int], ...]:
+        """The same for every ended channel, which has no next commit, once it has nothing more to send."""
+        busy = {
+            self._graph.producer(e) for edges in self._edges_to.values() for e in edges if self._is_due(e)
+        }
+        return tuple(news for channel in sorted(self._ended - busy) for news in self.report(channel))
+
+    def reported(self, news: tuple[tuple[Edge, int], ...]) -> None:
+        """The GCS has these deliveries now."""
+        for edge, count in news:
+            if edge in self._reported:
+                self._reported[edge] = max(self._reported[edge], count)
+
+    def delivered(self) -> Mapping[Edge, int]:
+        """For checks: what this worker takes as delivered in this epoch."""
+        return self._delivered
+
+    def published(self, channel: ChannelName) -> int:
+        """For checks: outputs below this may leave."""
+        return self._published.get(channel, 0)

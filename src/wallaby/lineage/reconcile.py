@@ -1,0 +1,227 @@
+"""Algorithm 2: from what the GCS holds of a frozen query to the plan that lets it go on. A pure function.
+
+From the last stage to the first, so that every consumer is decided before its producers:
+
+- a channel *needs* its inputs if it has not ended, or is being rewound, or still owes outputs, for then it may
+  be in the middle of an earlier retrace; a reader's also while its stage has re-reads, because whoever
+  re-reads uses the side inputs of the channel that it hosts;
+- an edge is *behind* if its consumer needs it and not all committed outputs are delivered;
+- a lost channel is rewound if it has not ended or if an edge from it is behind. It then needs all its inputs
+  again, those that its records name and those that had arrived unconsumed: its incoming edges count as
+  delivered up to nothing. A live producer delivers again from its backup, a lost one is behind in its turn;
+- a lost reader is not rewound but moved: what edges are behind on becomes re-reads, shared by all workers of
+  the stage, and its new host goes on with its next split;
+- a live channel is never rewound, except off a worker that is draining;
+- a channel whose consumers have all ended is closed: nobody will draw from it again (early end).
+
+Rewound and moved channels are spread over all members: different stages and different channels of one stage
+to different workers as far as there are any, by the work they have to repeat. A plan holds channels, edges
+and ranges, and the plan of a state that a plan was applied to changes nothing (invariants 5, 8 and 9).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from wallaby.errors import InternalError
+from wallaby.lineage.graph import StageGraph
+from wallaby.lineage.names import ChannelName, Edge, WorkerId
+from wallaby.lineage.snapshot import ChannelState, Plan, ReRead, Snapshot
+
+#: One edge's need for outputs `[first, end)` of its producer.
+_Need = tuple[int, int, Edge]
+
+
+def reconcile(graph: StageGraph, snapshot: Snapshot) -> Plan:
+    """The plan for a snapshot. There must be a member that can host what is lost."""
+    if not snapshot.members:
+        raise InternalError("A query without members cannot be reconciled: wait for one.")
+    return _Reconciliation(graph, snapshot).plan()
+
+
+def drained(graph: StageGraph, snapshot: Snapshot, worker: WorkerId) -> bool:
+    """May a draining worker go without anything being lost that is still needed?"""
+    if not snapshot.members:
+        return False
+    without = replace(snapshot, draining=tuple(w for w in snapshot.draining if w != worker))
+    plan = reconcile(graph, without)
+    return not any(snapshot.channels[name].host == worker for name in plan.hosts)
+
+
+class _Reconciliation:
+    """One walk from the last stage to the first, and what it decides on the way."""
+
+    def __init__(self, graph: StageGraph, snapshot: Snapshot) -> None:
+        self._graph = graph
+        self._before = snapshot
+        self._alive = frozenset(
+            (*snapshot.members, *snapshot.draining, snapshot.channels[graph.collector].host)
+        )
+        self._delivered = dict(snapshot.delivered)
+        self._closed = _closed(graph, snapshot)
+        self._rewound: list[ChannelName] = []
+        self._moved: list[ChannelName] = []
+        self._needing: set[ChannelName] = {graph.collector}
+        self._rereads: list[ReRead] = []
+
+    def plan(self) -> Plan:
+        for stage in reversed(range(len(self._graph.stages) - 1)):
+            names = [ChannelName(stage, c) for c in range(self._graph.stages[stage].channels)]
+            if self._graph.is_reader(stage):
+                self._decide_readers(names)
+            else:
+                for name in names:
+                    self._decide_stateful(name)
+        before = self._before
+        changed = {e: n for e, n in self._delivered.items() if n != before.delivered[e]}
+        return Plan(
+            hosts=self._placed(),
+            bases={name: before.channels[name].length for name in self._moved},
+            delivered=changed,
+            losses=self._losses(),
+            closed=tuple(sorted(self._closed)),
+            rereads=tuple(sorted(self._rereads, key=lambda r: (r.channel, r.first))),
+            rewound=tuple(self._rewound),
+        )
+
+    def _ended(self, name: ChannelName) -> bool:
+        return self._before.channels[name].ended or name in self._closed
+
+    def _must_leave(self, name: ChannelName) -> bool:
+        """Is its host lost, or about to be and the channel still at work?"""
+        host = self._before.channels[name].host
+        return host not in self._alive or (host in self._before.draining and not self._ended(name))
+
+    def _behind(self, name: ChannelName) -> list[Edge]:
+        length = self._before.channels[name].length
+        return [
+            edge
+            for edge in self._graph.edges_from(name)
+            if self._graph.consumer(edge) in self._needing and self._delivered[edge] < length
+        ]
+
+    def _decide_stateful(self, name: ChannelName) -> None:
+        unfinished = not self._ended(name) or bool(self._behind(name))
+        if unfinished and self._must_leave(name):
+            self._rewound.append(name)
+            self._starts_empty(name)
+        elif unfinished:
+            self._needing.add(name)
+
+    def _starts_empty(self, name: ChannelName) -> None:
+        """At its new host nothing has arrived: it needs every input from the first on."""
+        self._needing.add(name)
+        for edge in self._graph.edges_into(name):
+            self._delivered[edge] = 0
+
+    def _decide_readers(self, names: list[ChannelName]) -> None:
+        waiting = {name: self._still_waiting(name) for name in names}
+        for name in names:
+            channel = self._before.channels[name]
+            needs = waiting[name]
+            leaves = self._must_leave(name)
+            # What its host cannot send: below the base always, all of it if the host goes.
+            unsent_end = channel.length if leaves else channel.base
+            for edge in self._behind(name):
+                if self._delivered[edge] < unsent_end:
+                    needs.append((self._delivered[edge], unsent_end, edge))
+                    self._delivered[edge] = unsent_end
+            if leaves and (not self._ended(name) or needs):
+                self._moved.append(name)
+            self._rereads.extend(_grouped(name, needs))
+        stage_rereads = any(r.channel.stage == names[0].stage for r in self._rereads)
+        for name in names:
+            if name in self._moved:
+                self._starts_empty(name)
+            elif not self._must_leave(name) and (stage_rereads or not self._ended(name)):
+                self._needing.add(name)
+
+    def _still_waiting(self, name: ChannelName) -> list[_Need]:
+        """The re-reads of an earlier recovery that are not completed and that somebody still needs."""
+        return [
+            (reread.first, reread.end, edge)
+            for reread in self._before.rereads
+            if reread.channel == name
+            for edge in reread.edges
+            if self._graph.consumer(edge) in self._needing and self._delivered[edge] >= reread.end
+        ]
+
+    def _placed(self) -> dict[ChannelName, WorkerId]:
+        """Spread what is rewound or moved: least of the same stage first, then least work, then fewest channels."""
+        members = self._before.members
+        gone = {*self._rewound, *self._moved}
+        hosted = dict.fromkeys(members, 0)
+        for name, channel in self._before.channels.items():
+            if channel.host in hosted and name not in gone and not self._ended(name):
+                hosted[channel.host] += 1
+        work = dict.fromkeys(members, 0)
+        of_stage: dict[tuple[WorkerId, int], int] = {}
+        hosts: dict[ChannelName, WorkerId] = {}
+        for name in sorted(gone, key=lambda n: (-self._before.channels[n].length, n)):
+            host = min(members, key=lambda w: (of_stage.get((w, name.stage), 0), work[w], hosted[w]))
+            hosts[name] = host
+            of_stage[host, name.stage] = of_stage.get((host, name.stage), 0) + 1
+            work[host] += 1 + self._before.channels[name].length
+            hosted[host] += 1
+        return hosts
+
+    def _losses(self) -> dict[ChannelName, int]:
+        """Each outstanding task counts the workers that were lost, unannounced, while it ran."""
+        return {
+            name: self._before.channels[name].losses + 1
+            for name in (*self._rewound, *self._moved)
+            if not self._ended(name) and self._before.departed.get(self._before.channels[name].host) is False
+        }
+
+
+def _closed(graph: StageGraph, snapshot: Snapshot) -> set[ChannelName]:
+    """The channels that have not ended although all their consumers have."""
+    closed: set[ChannelName] = set()
+
+    def ended(name: ChannelName) -> bool:
+        return snapshot.channels[name].ended or name in closed
+
+    for name in reversed(graph.channels):
+        if name != graph.collector and not ended(name):
+            consumers = [graph.consumer(edge) for edge in graph.edges_from(name)]
+            if all(ended(consumer) for consumer in consumers):
+                closed.add(name)
+    return closed
+
+
+def _grouped(name: ChannelName, needs: Iterable[_Need]) -> list[ReRead]:
+    """The same needs as ranges that do not overlap, each with all edges that need it."""
+    needs = list(needs)
+    bounds = sorted({bound for first, end, _ in needs for bound in (first, end)})
+    ranges: list[ReRead] = []
+    for first, end in zip(bounds, bounds[1:], strict=False):
+        edges = tuple(sorted({edge for lo, hi, edge in needs if lo <= first and end <= hi}))
+        if edges and ranges and ranges[-1].end == first and ranges[-1].edges == edges:
+            ranges[-1] = replace(ranges[-1], end=end)
+        elif edges:
+            ranges.append(ReRead(name, first, end, edges))
+    return ranges
+
+
+def apply(snapshot: Snapshot, plan: Plan) -> Snapshot:
+    """The snapshot that a resume with this plan leaves behind: for checks, and for reading."""
+    channels = dict(snapshot.channels)
+    for name in {*plan.hosts, *plan.bases, *plan.losses, *plan.closed}:
+        old: ChannelState = channels[name]
+        channels[name] = replace(
+            old,
+            host=plan.hosts.get(name, old.host),
+            base=plan.bases.get(name, old.base),
+            losses=plan.losses.get(name, old.losses),
+            closed=old.closed or name in plan.closed,
+        )
+    return replace(
+        snapshot,
+        version=snapshot.version + 1,
+        epoch=snapshot.epoch + 1,
+        gate_open=True,
+        channels=channels,
+        delivered={**snapshot.delivered, **plan.delivered},
+        rereads=plan.rereads,
+    )

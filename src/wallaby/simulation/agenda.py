@@ -1,0 +1,33 @@
+"""The virtual clock: what happens next, and when."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from typing import Any
+
+
+class Agenda:
+    """Things to do at times to come; time jumps from one to the next."""
+
+    def __init__(self) -> None:
+        self.now_us = 0
+        self._entries: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
+        self._count = 0
+
+    def now_ms(self) -> int:
+        """The time in milliseconds."""
+        return self.now_us // 1000
+
+    def after(self, delay_us: int, do: Callable[..., None], *arguments: Any) -> None:
+        """Do something later; things for the same moment are done in the order in which they were planned."""
+        self._count += 1
+        heapq.heappush(self._entries, (self.now_us + max(0, delay_us), self._count, do, arguments))
+
+    def next(self) -> bool:
+        """Do the next thing; False if there is none."""
+        if not self._entries:
+            return False
+        self.now_us, _, do, arguments = heapq.heappop(self._entries)
+        do(*arguments)
+        return True

@@ -1,0 +1,124 @@
+"""Faults: what can go wrong, and when.
+
+A fault strikes when some actor reaches a fail point for the n-th time, before the effect is performed or
+after it, when its answer is about to come in. Every kind can strike at every point: at a point of a worker it
+befalls that worker, at a point of the coordinator a worker drawn at random, or the store or the coordinator
+itself, according to its kind.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from random import Random
+
+from wallaby.lineage.effects import FailPoint
+
+
+class FaultKind(Enum):
+    """What goes wrong."""
+
+    CRASH = "crash"
+    CRASH_TWO = "crash two"
+    PAUSE = "pause (zombie)"
+    STALL = "stall"
+    DISK_FULL = "disk full"
+    DRAIN = "drain"
+    JOIN = "join late"
+    DROP = "drop"
+    DUPLICATE = "duplicate"
+    REORDER = "delay, reorder"
+    CUT = "cut in mid-stream"
+    PARTITION = "partition"
+    STORE_PARTITION = "cut from store"
+    REPLY_LOST = "reply lost"
+    REFUSED = "refused"
+    STORE_PAUSE = "store paused"
+    STORE_EMPTY = "store restarted empty"
+    STORE_TRUNCATED = "store truncated"
+    COORDINATOR_RESTART = "coordinator restarted"
+    CANCEL = "cancel"
+
+
+#: Kinds that end the query, rightly: they are drawn seldom, or there would be little left to see.
+ENDING = (FaultKind.STORE_EMPTY, FaultKind.STORE_TRUNCATED, FaultKind.CANCEL)
+#: Kinds that cost a worker.
+LOSING = (
+    FaultKind.CRASH,
+    FaultKind.CRASH_TWO,
+    FaultKind.PAUSE,
+    FaultKind.DISK_FULL,
+    FaultKind.STORE_PARTITION,
+)
+#: Points that are reached only while a recovery is under way.
+RECOVERY_POINTS = (
+    FailPoint.EXPEL,
+    FailPoint.FREEZE,
+    FailPoint.SNAPSHOT,
+    FailPoint.RESUME,
+    FailPoint.READ_RECORDS,
+    FailPoint.RETRACE,
+    FailPoint.RETRACE_BACK_UP,
+    FailPoint.CLAIM,
+    FailPoint.REREAD,
+    FailPoint.REREAD_BACK_UP,
+    FailPoint.REREAD_DELIVER,
+    FailPoint.PING,
+    FailPoint.COMPLAIN,
+)
+#: Points that a query reaches a few times at most.
+RARE_POINTS = (
+    FailPoint.REGISTER,
+    FailPoint.CLOSE_EARLY,
+    FailPoint.FAIL,
+    FailPoint.JOIN,
+    FailPoint.REMOVE,
+    FailPoint.READ,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One fault: at the `nth` visit of a fail point, before its effect or after it."""
+
+    kind: FaultKind
+    point: FailPoint
+    nth: int
+    after: bool
+
+    def __str__(self) -> str:
+        return f"{self.kind.value} {'after' if self.after else 'before'} {self.point.value} #{self.nth}"
+
+
+def draw_faults(random: Random) -> tuple[Fault, ...]:
+    """A schedule: most seeds a few faults of any kind, some only losses, many with one during a recovery."""
+    style = random.random()
+    kinds = [kind for kind in FaultKind if kind not in ENDING]
+    if style < 0.3:
+        kinds = list(LOSING)
+    faults = [
+        _draw_fault(random, random.choice(kinds), tuple(FailPoint))
+        for _ in range(random.choice((1, 2, 2, 3, 4, 5)))
+    ]
+    if style < 0.75:
+        early = (
+            FailPoint.READ,
+            FailPoint.EXECUTE,
+            FailPoint.BACK_UP,
+            FailPoint.COMMIT,
+            FailPoint.ADVANCE,
+            FailPoint.DELIVER,
+            FailPoint.LOOK,
+        )
+        faults.append(_draw_fault(random, random.choice(LOSING[:3]), early))
+        kind = random.choice(LOSING) if random.random() < 0.6 else random.choice(kinds)
+        faults += [_draw_fault(random, kind, RECOVERY_POINTS) for _ in range(random.choice((1, 1, 2)))]
+    if random.random() < 0.06:
+        faults.append(_draw_fault(random, random.choice(ENDING), tuple(FailPoint)))
+    return tuple(faults)
+
+
+def _draw_fault(random: Random, kind: FaultKind, points: tuple[FailPoint, ...]) -> Fault:
+    point = random.choice(points)
+    often = 3 if point in RECOVERY_POINTS or point in RARE_POINTS else 12
+    return Fault(kind, point, 1 + int(random.random() ** 2 * often), random.random() < 0.4)

@@ -1,0 +1,228 @@
+"""One seed: draw a scenario and its faults, let them happen, heal, and require the right end.
+
+First faults strike, until all have or their time is over; then the world is healed and every query must end
+within a bounded time: with the right rows, or with an error that one of the faults justifies. Afterwards
+nothing may be left behind.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from random import Random
+
+from wallaby.coordinator.coordinator import CoordinatorSettings
+from wallaby.errors import (
+    GcsLostError,
+    InternalError,
+    NoWorkersError,
+    PoisonTaskError,
+    QueryCancelledError,
+    QueryError,
+    WallabyError,
+)
+from wallaby.lineage.choose import Dynamic, Policy, Static
+from wallaby.lineage.invariants import InvariantViolation
+from wallaby.lineage.names import TaskName
+from wallaby.simulation.faults import Fault, FaultKind, draw_faults
+from wallaby.simulation.perform import Performer
+from wallaby.simulation.process import Tally
+from wallaby.simulation.strike import Striker
+from wallaby.simulation.workload import Workload, draw_workload
+from wallaby.simulation.world import PLENTY_BYTES, Running, Scenario, World
+from wallaby.worker.session import SessionSettings
+
+#: Faults strike for so long at most; then the world is healed.
+FAULTY_MS = 6_000
+#: From then on a query must end within this virtual time and number of steps.
+HEALED_MS = 120_000
+STEPS_MAX = 60_000
+NEVER_MS = 10_000_000
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What went wrong in a run, by the number of the invariant, and as a sentence."""
+
+    number: int
+    what: str
+
+    def __str__(self) -> str:
+        return self.what
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """One run: what happened, and what was wrong with it, if anything."""
+
+    seed: int
+    faults: tuple[Fault, ...]
+    tally: Tally
+    failure: Failure | None
+
+
+def draw_scenario(random: Random) -> Scenario:
+    """Queries, settings and workers; every seed another mix."""
+    queries = 2 if random.random() < 0.15 else 1
+    poisoned = random.random() < 0.02
+    lease_ms = random.choice((200, 300, 500))
+    return Scenario(
+        workloads=tuple(_spoiled(random, draw_workload(random), poisoned) for _ in range(queries)),
+        session=SessionSettings(
+            policy=_draw_policy(random),
+            window_bytes=random.choice((8, 16, 40, 120, 1000)),
+            outputs_per_push=random.choice((1, 2, 4, 32)),
+            reread_slots=random.choice((1, 1, 2)),
+            look_every_ms=random.choice((50, 150)),
+        ),
+        coordinator=CoordinatorSettings(
+            lease_ms=lease_ms,
+            poll_ms=random.choice((20, 50)),
+            unreachable_ms=2 * lease_ms,
+            no_workers_ms=1_500 if random.random() < 0.1 else NEVER_MS,
+            frozen_ms=NEVER_MS,
+            task_worker_losses_max=4 if poisoned else 1_000,
+        ),
+        workers=random.choice((1, 2, 2, 3, 3, 4, 5)),
+        renew_every_ms=lease_ms // 3,
+        room_bytes=random.choice((PLENTY_BYTES, PLENTY_BYTES, 2_500)),
+        slow_worker=random.random() < 0.15,
+        restarts=random.random() < 0.7,
+        random_seed=random.getrandbits(48),
+    )
+
+
+def _draw_policy(random: Random) -> Policy:
+    several = random.random() < 0.6
+    if random.random() < 0.6:
+        return Dynamic(random.choice((8, 24, 64, 1000)), several)
+    return Static(random.choice((1, 2, 3)), several)
+
+
+def _spoiled(random: Random, workload: Workload, poisoned: bool) -> Workload:
+    """Now and then a task that kills its worker, or one that has an error of its own."""
+    if not poisoned and random.random() >= 0.03:
+        return workload
+    stages = len(workload.graph.stages) - 1
+    task = TaskName(random.randrange(stages), 0, random.choice((0, 1)))
+    return replace(workload, poison=task) if poisoned else replace(workload, error=task)
+
+
+def run_seed(seed: int) -> RunResult:
+    """Run one seed as it is drawn."""
+    random = Random(seed)
+    scenario = draw_scenario(random)
+    return run(seed, scenario, draw_faults(random))
+
+
+def run(
+    seed: int, scenario: Scenario, faults: tuple[Fault, ...], story: list[str] | None = None
+) -> RunResult:
+    """Run a scenario under given faults. The same arguments always give the same run."""
+    world = World(scenario, faults, Performer, Striker, story)
+    failure: Failure | None = None
+    try:
+        _run(world)
+    except InvariantViolation as violation:
+        failure = Failure(violation.number, violation.what)
+    except InternalError as error:
+        failure = Failure(0, f"internal error: {error.what}")
+    except (AssertionError, LookupError, AttributeError, TypeError, ValueError, WallabyError) as error:
+        failure = Failure(0, f"{type(error).__name__}: {error}")
+    if failure is not None:
+        world.tell(f"FAILED: {failure}")
+    world.tally.virtual_ms = world.agenda.now_ms()
+    return RunResult(seed, faults, world.tally, failure)
+
+
+def _run(world: World) -> None:
+    for number in range(len(world.scenario.workloads)):
+        world.agenda.after(20_000 + number * world.soon_us(0, 200_000), world.submit, number)
+    wanted = len(world.scenario.workloads)
+
+    def over() -> bool:
+        return len(world.queries) == wanted and all(query.ended for query in world.queries.values())
+
+    world.run_until(lambda: over() or not world.pending_faults, FAULTY_MS, STEPS_MAX)
+    world.run_until(over, FAULTY_MS // 6, STEPS_MAX)
+    world.striker.heal()
+    if not world.run_until(over, HEALED_MS, STEPS_MAX):
+        raise InvariantViolation(7, f"a query did not end: {_wait_for(world)}")
+    for running in world.running.values():
+        _judge(world, running)
+    _require_clean(world)
+
+
+def _judge(world: World, running: Running) -> None:
+    """Has the query ended as it may?"""
+    error = running.query.error
+    world.tally.outcomes.append(type(error).__name__ if error else "done")
+    world.tell(f"{running.query.id} ends: {error or 'done'}")
+    fired = {kind for _, kind in world.tally.fired}
+    match error:
+        case None:
+            difference = running.workload.explain_difference(running.collected)
+            if difference:
+                raise InvariantViolation(7, f"the result of {running.query.id} is wrong: {difference}")
+            return
+        case QueryCancelledError():
+            justified = FaultKind.CANCEL in fired
+        case GcsLostError():
+            justified = bool(fired & {FaultKind.STORE_EMPTY, FaultKind.STORE_TRUNCATED})
+        case NoWorkersError():
+            justified = world.scenario.coordinator.no_workers_ms != NEVER_MS and world.tally.expelled > 0
+        case PoisonTaskError():
+            justified = running.workload.poison is not None
+        case QueryError():
+            justified = running.workload.error is not None and "divides by zero" in error.what
+        case _:
+            justified = False
+    if not justified:
+        raise InvariantViolation(7, f"{running.query.id} failed without a reason: {error}")
+
+
+def _require_clean(world: World) -> None:
+    """Nothing of a query is left in any process or in the store (invariant 10)."""
+
+    def clean() -> bool:
+        return not any(process.servings for process in world.processes.values())
+
+    if not world.run_until(clean, 5_000, STEPS_MAX):
+        left = [f"{p.id}: {' '.join(p.servings)}" for p in world.processes.values() if p.servings]
+        raise InvariantViolation(10, f"queries have ended but live on at {'; '.join(left)}")
+    if world.store.run_id == world.head_run_id and world.store.queries:
+        raise InvariantViolation(10, f"the store still holds {' '.join(world.store.queries)}")
+    for process in world.live_workers():
+        if process.room_bytes != process.capacity_bytes:
+            raise InvariantViolation(10, f"{process.id} still keeps backups")
+
+
+def _wait_for(world: World) -> str:
+    """Why nothing goes on: per channel that has not ended, what it has and what it lacks."""
+    lines = []
+    for query_id, running in world.running.items():
+        state = world.store.queries.get(query_id)
+        if running.query.ended or state is None:
+            continue
+        lines.append(
+            f"{query_id} epoch {state.epoch} gate {'open' if state.gate_open else 'closed'} members {sorted(state.members)}"
+        )
+        for name, channel in state.channels.items():
+            if channel.ended:
+                continue
+            process = world.processes.get(channel.host)
+            serving = process.servings.get(query_id) if process is not None else None
+            tenure = serving.session.tenures.get(name) if serving is not None else None
+            lacks = [
+                f"{edge}@{tenure.inbox.holds(upstream)}"
+                for edge in running.query.graph.edges_into(name)
+                for upstream in running.query.graph.upstreams(name, edge.link)
+                if tenure is not None and upstream.channel == edge.producer
+            ]
+            at = (
+                f"seq {tenure.seq}{' retracing' if tenure.retracing else ''}"
+                if tenure is not None
+                else "not begun"
+            )
+            lines.append(f"{name} at {channel.host} length {channel.length} {at}: " + " ".join(lacks))
+        lines.extend(f"re-read {reread}" for reread in (*state.claims.values(), *state.rereads))
+    return "; ".join(lines) or "the store holds no query, and still one has not ended"

@@ -1,0 +1,310 @@
+"""Toy queries for the simulation: random stage graphs, operators on small integers, and their answers.
+
+The operators are chosen to notice what the protocol must prevent. They change their state in place, so a task
+that is executed twice shows; `distinct` emits as it goes, so its outputs depend on the draws and a retried
+task has other bytes; `join` needs its build side whole; `limit` ends early; reads with side inputs give other
+bytes with and without them. The answer is computed from the tables alone, without channels, tasks or order.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from enum import Enum
+from random import Random
+from typing import Any
+
+from wallaby.errors import QueryError
+from wallaby.lineage.effects import Execute, Output, Slice
+from wallaby.lineage.graph import Link, LinkKind, Routing, Stage, StageGraph, StageKind
+from wallaby.lineage.names import Edge, TaskName
+
+Row = tuple[int, int]
+Rows = tuple[Row, ...]
+ROW_BYTES = 8
+_CHECKSUM = (1 << 64) - 1
+_MODULUS = 1_000_003
+
+
+class Operator(Enum):
+    """What a stage computes."""
+
+    SCAN = "scan"
+    SCAN_JOIN = "scan joined with a broadcast"
+    SCAN_FILTERED = "scan under a run-time filter"
+    MAP = "map"
+    DISTINCT = "distinct"
+    SUM = "sum"
+    JOIN = "join"
+    LIMIT = "limit"
+    COLLECT = "collect"
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A stage graph, what each stage computes, and the tables that its readers read."""
+
+    graph: StageGraph
+    operators: tuple[Operator, ...]
+    tables: dict[int, tuple[Rows, ...]]
+    limit: int
+    #: A task that crashes its worker, or that raises its own error, whenever it is executed.
+    poison: TaskName | None = None
+    error: TaskName | None = None
+
+    def step(self, effect: Execute) -> tuple[Any, Output]:
+        """One step of one channel: the kernel's part."""
+        if effect.task == self.error:
+            raise QueryError(f"{effect.task} divides by zero.", task=effect.task)
+        operator = self.operators[effect.task.stage]
+        rows: list[Row] = []
+        satisfied = False
+        state = effect.state
+        match operator:
+            case Operator.SCAN | Operator.SCAN_JOIN | Operator.SCAN_FILTERED:
+                rows = self._scan(operator, effect)
+            case Operator.MAP:
+                rows = [(k, (v + 1) % _MODULUS) for k, v in _rows(effect.inputs)]
+            case Operator.DISTINCT:
+                state = state if state is not None else set()
+                for row in _rows(effect.inputs):
+                    if row not in state:
+                        state.add(row)
+                        rows.append(row)
+            case Operator.SUM:
+                state = state if state is not None else Counter()
+                for k, v in _rows(effect.inputs):
+                    state[k] += v
+                rows = [(k, v % _MODULUS) for k, v in sorted(state.items())] if effect.last else []
+            case Operator.JOIN:
+                state = state if state is not None else {}
+                rows = self._join(effect, state)
+            case Operator.LIMIT:
+                state = state if state is not None else [0]
+                rows = list(_rows(effect.inputs))[: self.limit - state[0]]
+                state[0] += len(rows)
+                satisfied = state[0] >= self.limit
+            case Operator.COLLECT:
+                raise AssertionError("the collector executes nothing")
+        return state, self._output(effect.task, tuple(rows), satisfied)
+
+    def _scan(self, operator: Operator, effect: Execute) -> list[Row]:
+        rows = self.tables[effect.task.stage][effect.split] if effect.split is not None else ()
+        (side,) = list(effect.sides.values()) or [()]
+        match operator:
+            case Operator.SCAN_JOIN:
+                return [_pair(k, v, w) for k, v in rows for j, w in _rows(side) if j == k]
+            case Operator.SCAN_FILTERED if effect.sides:
+                keys = {k for k, _ in _rows(side)}
+                return [(k, v) for k, v in rows if k in keys]
+            case _:
+                return list(rows)
+
+    def _join(self, effect: Execute, state: dict[int, list[int]]) -> list[Row]:
+        build = self.graph.phases(effect.task.stage)[0]
+        if effect.draw is not None and effect.draw.link in build:
+            for k, v in _rows(effect.inputs):
+                state.setdefault(k, []).append(v)
+            return []
+        return [_pair(k, v, w) for k, v in _rows(effect.inputs) for w in state.get(k, ())]
+
+    def _output(self, task: TaskName, rows: Rows, satisfied: bool) -> Output:
+        slices: dict[Edge, tuple[int, object]] = {}
+        for edge in self.graph.edges_from(task.of):
+            link = self.graph.links[edge.link]
+            channels = self.graph.stages[link.consumer].channels
+            part = (
+                rows
+                if link.routing is not Routing.HASH
+                else tuple(r for r in rows if r[0] % channels == edge.consumer)
+            )
+            slices[edge] = (ROW_BYTES * len(part), part or None)
+        return Output(hash((rows, satisfied)) & _CHECKSUM, slices, satisfied)
+
+    def answer(self) -> Counter[Row]:
+        """The rows of the result, or with a limit those it may take from."""
+        results: list[list[Row]] = []
+        for stage, operator in enumerate(self.operators):
+            inputs = [
+                results[k.producer]
+                for k in self.graph.links
+                if k.consumer == stage and k.kind is LinkKind.MAIN
+            ]
+            sides = [
+                results[k.producer]
+                for k in self.graph.links
+                if k.consumer == stage and k.kind is LinkKind.SIDE
+            ]
+            scanned = [row for split in self.tables.get(stage, ()) for row in split]
+            flat = [row for rows in inputs for row in rows]
+            match operator:
+                case Operator.SCAN | Operator.SCAN_FILTERED:
+                    rows = scanned
+                case Operator.SCAN_JOIN:
+                    rows = [_pair(k, v, w) for k, v in scanned for j, w in sides[0] if j == k]
+                case Operator.MAP:
+                    rows = [(k, (v + 1) % _MODULUS) for k, v in flat]
+                case Operator.DISTINCT:
+                    rows = sorted(set(flat))
+                case Operator.SUM:
+                    rows = [
+                        (key, sum(v for k, v in flat if k == key) % _MODULUS)
+                        for key in sorted({k for k, _ in flat})
+                    ]
+                case Operator.JOIN:
+                    rows = [_pair(k, v, w) for k, v in inputs[1] for j, w in inputs[0] if j == k]
+                case Operator.LIMIT | Operator.COLLECT:
+                    rows = flat
+            results.append(rows)
+        return Counter(results[-1])
+
+    @property
+    def has_limit(self) -> bool:
+        """Does the query take only some rows?"""
+        return Operator.LIMIT in self.operators
+
+    def explain_difference(self, collected: Counter[Row]) -> str:
+        """How a result differs from the answer; empty if it is right."""
+        answer = self.answer()
+        if self.has_limit:
+            extra = collected - answer
+            wanted = min(self.limit, answer.total())
+            if extra or collected.total() != wanted:
+                return f"{collected.total()} rows of {wanted}, not in the answer: {dict(extra)}"
+            return ""
+        if collected != answer:
+            return f"missing {dict(answer - collected)}, too many {dict(collected - answer)}"
+        return ""
+
+
+def _rows(pieces: tuple[Slice, ...]) -> list[Row]:
+    return [row for piece in pieces for row in (piece.body or ())]  # type: ignore[attr-defined]
+
+
+def _pair(key: int, one: int, other: int) -> Row:
+    return key, (one * 31 + other) % _MODULUS
+
+
+#: Joins of joins grow fast: a query that handles more rows than this is drawn again.
+ROWS_MAX = 250
+
+
+def draw_workload(random: Random) -> Workload:
+    """A random query: up to three tables, up to three operators over them, perhaps a limit."""
+    while True:
+        workload = _Draft(random).finish()
+        if _rows_at_most(workload) <= ROWS_MAX:
+            return workload
+
+
+def _rows_at_most(workload: Workload) -> int:
+    """An upper bound on the rows that all stages together give out, from counts per key alone."""
+    counts: list[Counter[int]] = []
+    for stage, operator in enumerate(workload.operators):
+        fed = [counts[link.producer] for link in workload.graph.links if link.consumer == stage]
+        count = Counter(k for split in workload.tables.get(stage, ()) for k, _ in split)
+        if operator is Operator.SCAN_JOIN:
+            count = Counter({k: n * fed[0][k] for k, n in count.items()})
+        elif operator is Operator.JOIN:
+            count = Counter({k: n * fed[1][k] for k, n in fed[0].items()})
+        elif operator is not Operator.SCAN_FILTERED:
+            count = sum(fed, count)
+        counts.append(count)
+    return sum(count.total() for count in counts)
+
+
+class _Draft:
+    """A query in the making: stages so far, and those whose rows nobody consumes yet."""
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+        self._stages: list[Stage] = []
+        self._links: list[Link] = []
+        self._operators: list[Operator] = []
+        self._tables: dict[int, tuple[Rows, ...]] = {}
+        self._open: list[int] = []
+        for _ in range(random.choice((1, 1, 2, 2, 3))):
+            self._add_reader()
+        for _ in range(random.choice((1, 1, 2, 2, 3))):
+            self._add_operator()
+
+    def _add(self, operator: Operator, kind: StageKind, channels: int, splits: int = 0) -> int:
+        self._stages.append(Stage(kind, channels, splits))
+        self._operators.append(operator)
+        self._open.append(len(self._stages) - 1)
+        return len(self._stages) - 1
+
+    def _link(self, producer: int, consumer: int, **more: Any) -> None:
+        self._links.append(Link(producer, consumer, **more))
+        if producer in self._open:
+            self._open.remove(producer)
+
+    def _channels(self) -> int:
+        return self._random.choice((1, 2, 2, 3))
+
+    def _add_reader(self) -> None:
+        random = self._random
+        splits = random.choice((0, 1, 2, 3, 4, 5, 6))
+        kind = random.random()
+        before = self._open[-1] if self._open else None
+        operator = Operator.SCAN
+        if before is not None and kind < 0.35:
+            operator = Operator.SCAN_JOIN
+        elif before is not None and kind < 0.7:
+            operator = Operator.SCAN_FILTERED
+        stage = self._add(operator, StageKind.READ, self._channels(), splits)
+        keys = random.choice((2, 5, 11))
+        self._tables[stage] = tuple(
+            tuple(
+                (random.randrange(keys), random.randrange(100)) for _ in range(random.choice((0, 1, 2, 4, 6)))
+            )
+            for _ in range(splits)
+        )
+        if before is None or operator is Operator.SCAN:
+            return
+        broadcast = {"kind": LinkKind.SIDE, "routing": Routing.BROADCAST}
+        if operator is Operator.SCAN_JOIN:
+            self._link(before, stage, **broadcast)
+        else:
+            self._link(before, stage, required=False, **broadcast)
+            self._add_join(before, stage)
+
+    def _add_join(self, build: int, probe: int) -> None:
+        stage = self._add(Operator.JOIN, StageKind.EXECUTE, self._channels())
+        self._link(build, stage, phase=0)
+        self._link(probe, stage, phase=1)
+
+    def _add_operator(self) -> None:
+        random = self._random
+        source = random.choice(self._open)
+        kind = random.choice(
+            (Operator.MAP, Operator.DISTINCT, Operator.DISTINCT, Operator.SUM, Operator.JOIN)
+        )
+        if kind is Operator.JOIN:
+            self._add_join(source, random.choice([source, *self._open]))
+            return
+        channels = self._channels()
+        passes = kind is Operator.MAP and random.random() < 0.5
+        if passes:
+            channels = self._stages[source].channels
+        keep = random.random() < 0.2
+        stage = self._add(kind, StageKind.EXECUTE, channels)
+        self._link(source, stage, routing=Routing.PASS_THROUGH if passes else Routing.HASH)
+        if kind is not Operator.MAP and len(self._open) > 1 and random.random() < 0.4:
+            self._link(next(s for s in self._open if s != stage), stage)
+        if keep:
+            self._open.insert(0, source)
+
+    def finish(self) -> Workload:
+        """Add a limit, perhaps, and the collector."""
+        if self._random.random() < 0.3:
+            if self._random.random() < 0.5:
+                self._gather(self._add(Operator.LIMIT, StageKind.EXECUTE, self._channels()))
+            self._gather(self._add(Operator.LIMIT, StageKind.EXECUTE, 1))
+        self._gather(self._add(Operator.COLLECT, StageKind.COLLECT, 1))
+        graph = StageGraph(tuple(self._stages), tuple(self._links))
+        return Workload(graph, tuple(self._operators), self._tables, limit=self._random.choice((1, 3, 8)))
+
+    def _gather(self, consumer: int) -> None:
+        for stage in [stage for stage in self._open if stage != consumer]:
+            self._link(stage, consumer)

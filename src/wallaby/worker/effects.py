@@ -1,0 +1,71 @@
+"""The effects of a TaskManager beyond those of the algorithms it runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from wallaby.lineage.attempt import Effects
+from wallaby.lineage.effects import FailPoint
+from wallaby.lineage.names import QueryId, WorkerId
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """Announce this worker: the answer is False if its id is not to be had."""
+
+    point = FailPoint.REGISTER
+
+
+@dataclass(frozen=True, slots=True)
+class Renew:
+    """Renew the lease: the answer is False if this worker has been expelled."""
+
+    point = FailPoint.RENEW
+
+
+@dataclass(frozen=True, slots=True)
+class Discover:
+    """The queries that the store holds."""
+
+    point = FailPoint.DISCOVER
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSession:
+    """Start serving a query."""
+
+    query: QueryId
+    point = FailPoint.DISCOVER
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Look at the query: the answer is a `View`."""
+
+    point = FailPoint.LOOK
+
+
+@dataclass(frozen=True, slots=True)
+class Spawn:
+    """Drive another generator of this session. One under the same name is stopped first."""
+
+    name: str
+    effects: Effects
+    point = FailPoint.LOOK
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Stop a generator of this session, wherever it is."""
+
+    name: str
+    point = FailPoint.LOOK
+
+
+@dataclass(frozen=True, slots=True)
+class Complain:
+    """Say in the store that another worker cannot be reached, or can be again."""
+
+    accused: WorkerId
+    reachable: bool
+    point = FailPoint.COMPLAIN

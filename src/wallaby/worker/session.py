@@ -1,0 +1,280 @@
+"""One query at one worker: its channels, their deliveries and re-reads, and the epoch that holds for them.
+
+The session's look is the only place where a worker changes its mind about the query: a view of a new epoch
+drops the channels that went elsewhere, begins those that came, and starts deliveries again from what the
+store says. Within an epoch routes are constant. Everything else goes on through a recovery: state, arrived
+slices, and attempts that are executed but not committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import Any
+
+from wallaby.errors import QueryError
+from wallaby.gcs.interface import Assignment, View
+from wallaby.lineage.attempt import Effects, Host, Tenure, run_channel, run_collector, used_sides, verify
+from wallaby.lineage.choose import Policy, Static
+from wallaby.lineage.effects import (
+    Acknowledge,
+    Await,
+    BackUp,
+    ClaimReRead,
+    Execute,
+    Fail,
+    FailPoint,
+    Leave,
+    Pause,
+    Push,
+    PushReply,
+    Slice,
+)
+from wallaby.lineage.graph import StageGraph
+from wallaby.lineage.inbox import Inbox
+from wallaby.lineage.lineage import decode
+from wallaby.lineage.names import ChannelName, Edge, TaskName, WorkerId
+from wallaby.lineage.outbox import Outbox
+from wallaby.lineage.verdict import Claim, Verdict
+from wallaby.worker.effects import Complain, Look, Spawn, Stop
+
+#: Unanswered pushes to one worker before this one complains about it.
+COMPLAIN_AFTER_PUSHES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSettings:
+    """What shapes a session. The window and the policy are constants of the query, equal on every worker."""
+
+    policy: Policy
+    window_bytes: int
+    outputs_per_push: int = 32
+    reread_slots: int = 1
+    look_every_ms: int = 200
+
+
+class Session:
+    """See the module. `collected` is called on the head once the whole result is there."""
+
+    def __init__(
+        self, worker: WorkerId, graph: StageGraph, settings: SessionSettings, collected: Callable[[], None]
+    ) -> None:
+        self.worker = worker
+        self.graph = graph
+        self.over = False
+        self.tenures: dict[ChannelName, Tenure] = {}
+        self.host = Host(graph, settings.policy, Outbox(graph))
+        self._settings = settings
+        self._collected = collected
+        self._rereads_waiting = False
+        self._slots = 0
+        self._routes: dict[ChannelName, WorkerId] = {}
+        self._delivering_to: set[WorkerId] = set()
+
+    # --- looking -------------------------------------------------------------------------------------
+
+    def run(self) -> Effects:
+        """Look until the query, or this worker's part in it, is over."""
+        for _ in range(self._settings.reread_slots):
+            yield self._spawn_slot()
+        while not self.over:
+            self.host.look_wanted = False
+            view: View | None = yield Look()
+            match view and view.verdict:
+                case Verdict.DONE:
+                    assert view is not None
+                    yield from self._adopt(view)
+                case Verdict.GONE | Verdict.EXPELLED:
+                    self.over = True
+                case _:
+                    pass  # frozen, not a member yet, or no answer: look again
+            if not self.over:
+                yield Pause(self._settings.look_every_ms)
+
+    def _adopt(self, view: View) -> Effects:
+        """Take over a view: what changes only with the epoch first, then what changes within it."""
+        if view.epoch != self.host.epoch:
+            yield from self._begin_epoch(view)
+        for assignment in view.assignments:
+            self.tenures[assignment.channel].closed |= assignment.closed
+        self._rereads_waiting = view.rereads_waiting
+
+    def _begin_epoch(self, view: View) -> Effects:
+        """All that an epoch changes is changed at once, before anybody else runs; then others are told."""
+        mine = tuple(assignment.channel for assignment in view.assignments)
+        gone = [name for name in self.tenures if name not in mine]
+        for name in gone:
+            del self.tenures[name]
+        self._routes = dict(view.routes or {})
+        self.host.epoch = view.epoch
+        self.host.outbox.begin_epoch(view.delivered or {}, self._routes, mine)
+        begun = [(a.channel, self._begin(a)) for a in view.assignments if a.channel not in self.tenures]
+        for name in gone:
+            yield Stop(str(name))
+        for name, effects in begun:
+            yield Spawn(str(name), self._guarded(effects))
+        for target in sorted(set(self._routes.values()) - self._delivering_to):
+            self._delivering_to.add(target)
+            yield Spawn(f"deliver to {target}", self._deliver(target))
+
+    def _begin(self, assignment: Assignment) -> Effects:
+        """A channel comes to this worker: an empty inbox, and its life from its base on."""
+        policy = self._settings.policy
+        reserve = policy.outputs if isinstance(policy, Static) else 1
+        tenure = Tenure(
+            host=self.host,
+            channel=assignment.channel,
+            inbox=Inbox(self.graph, assignment.channel, self._settings.window_bytes, reserve),
+            base=assignment.base,
+            length=assignment.length,
+            split=assignment.split,
+            closed=assignment.closed,
+            retracing=assignment.length > assignment.base,
+        )
+        tenure.ended = assignment.final and assignment.base == assignment.length
+        self.tenures[assignment.channel] = tenure
+        self.host.outbox.start(assignment.channel, assignment.base)
+        if assignment.channel == self.graph.collector:
+            return run_collector(tenure, self._collected)
+        if tenure.ended:
+            self.host.outbox.end(assignment.channel)
+            return _nothing()
+        return run_channel(tenure)
+
+    def _guarded(self, effects: Effects) -> Effects:
+        """A query's own error ends the query, through the store; anything else ends the worker."""
+        try:
+            yield from effects
+        except QueryError as error:
+            while (yield Fail(error, self.host.epoch)) in (Verdict.FROZEN, Verdict.STALE, None):
+                yield Await()
+
+    def news(self) -> tuple[int, ...]:
+        """What a look may change; where it differs from before, whoever waits in this session is woken."""
+        closed = sum(tenure.closed for tenure in self.tenures.values())
+        return (self.host.epoch, len(self.tenures), closed, self._rereads_waiting)
+
+    # --- delivering ----------------------------------------------------------------------------------
+
+    def _deliver(self, target: WorkerId) -> Effects:
+        """Push what is due to one worker, in order per edge, until the session is over."""
+        unanswered = 0
+        while not self.over:
+            epoch = self.host.epoch
+            items = self.host.outbox.due(target, self._settings.outputs_per_push)
+            if not items:
+                yield Await()
+                continue
+            reply = yield Push(FailPoint.DELIVER, epoch, self.worker, target, items)
+            unanswered = yield from self._judge(target, reply, unanswered)
+            moved = False
+            if reply is not None and reply.accepted and self.host.epoch == epoch:
+                moved = self.host.outbox.confirm(items, reply.held)
+            if moved:
+                yield from self._acknowledge()
+            else:
+                yield Await()
+
+    def _judge(self, target: WorkerId, reply: PushReply | None, unanswered: int) -> Generator[Any, Any, int]:
+        """Complain about a worker that does not answer; take it back when it does."""
+        if reply is None:
+            if unanswered + 1 >= COMPLAIN_AFTER_PUSHES:
+                yield Complain(target, reachable=False)
+            return unanswered + 1
+        if unanswered >= COMPLAIN_AFTER_PUSHES:
+            yield Complain(target, reachable=True)
+        return 0
+
+    def _acknowledge(self) -> Effects:
+        """Write down deliveries of ended channels; those of others go with their next commit."""
+        epoch = self.host.epoch
+        news = self.host.outbox.report_ended()
+        if news and (yield Acknowledge(news, epoch)) is Verdict.DONE and self.host.epoch == epoch:
+            self.host.outbox.reported(news)
+
+    def receive(self, epoch: int, target: WorkerId, slices: tuple[Slice, ...]) -> PushReply:
+        """Take what fits of a push of this epoch to this worker; refuse any other as a whole."""
+        if epoch != self.host.epoch or target != self.worker or self.over:
+            self.host.look_wanted |= epoch > self.host.epoch
+            return PushReply(accepted=False)
+        inboxes = [self.tenures.get(self.graph.consumer(piece.edge)) for piece in slices]
+        if None in inboxes:
+            return PushReply(accepted=False)
+        held = tuple(t.inbox.offer(piece) for t, piece in zip(inboxes, slices, strict=True) if t is not None)
+        return PushReply(accepted=True, held=held)
+
+    # --- re-reading ----------------------------------------------------------------------------------
+
+    def _spawn_slot(self) -> Spawn:
+        """One more slot. A slot whose output finds no room calls for another, so that none is in the way."""
+        slot, self._slots = self._slots, self._slots + 1
+        return Spawn(f"re-read {slot}", self._guarded(self._reread_slot(slot)))
+
+    def _reread_slot(self, slot: int) -> Effects:
+        """Claim, re-read, deliver, complete: one output after the other, while there are any.
+
+        A claim without an answer may have been granted, and then nobody else will be: it is repeated, within
+        its epoch, until it is answered. A new epoch voids all claims.
+        """
+        completed: TaskName | None = None
+        asked_in_epoch = 0
+        while not self.over:
+            epoch = self.host.epoch
+            if asked_in_epoch != epoch:
+                completed, asked_in_epoch = None, 0
+            if not (self._rereads_waiting or asked_in_epoch):
+                yield Await()
+                continue
+            asked_in_epoch = epoch
+            claim: Claim | None = yield ClaimReRead(slot, completed, epoch)
+            if claim is None or claim.verdict is not Verdict.DONE or epoch != self.host.epoch:
+                self.host.look_wanted = True
+                yield Await()
+            elif claim.task is None:
+                self._rereads_waiting, completed, asked_in_epoch = False, None, 0
+            elif (yield from self._reread(claim.task, claim, epoch)):
+                completed = claim.task
+
+    def _reread(self, task: TaskName, claim: Claim, epoch: int) -> Generator[Any, Any, bool]:
+        """Repeat one read as its record says, and bring it to the edges that need it. False: a new epoch."""
+        record = decode(claim.record)
+        links = [link for bit, link in enumerate(self.graph.sides(task.stage)) if record.sides >> bit & 1]
+        while (inbox := self._inbox_of(task.stage)) is None or not all(map(inbox.is_whole, links)):
+            yield Await()
+            if epoch != self.host.epoch or self.over:
+                return False
+        sides = used_sides(self.graph, task.stage, inbox, record.sides)
+        last = record.split is None
+        _, output = yield Execute(FailPoint.REREAD, task, None, record.split, None, (), sides, last)
+        verify(task, record, output)
+        if not (yield BackUp(FailPoint.REREAD_BACK_UP, task, output, record.final)):
+            yield Leave(f"no room to back {task} up")
+        missing = set(claim.edges)
+        yield from self._push_reread(task, missing, epoch)
+        if missing and self._rereads_waiting:
+            yield self._spawn_slot()
+        while missing and epoch == self.host.epoch and not self.over:
+            yield Await()
+            yield from self._push_reread(task, missing, epoch)
+        return not missing and epoch == self.host.epoch
+
+    def _push_reread(self, task: TaskName, missing: set[Edge], epoch: int) -> Effects:
+        """Offer a re-read output once to every edge that lacks it."""
+        by_target: dict[WorkerId, list[tuple[Edge, TaskName]]] = {}
+        for edge in sorted(missing):
+            target = self._routes.get(self.graph.consumer(edge))
+            if target is not None:
+                by_target.setdefault(target, []).append((edge, task))
+        for target, items in by_target.items():
+            reply = yield Push(FailPoint.REREAD_DELIVER, epoch, self.worker, target, tuple(items))
+            if epoch == self.host.epoch and reply is not None and reply.accepted:
+                missing -= {edge for (edge, _), held in zip(items, reply.held, strict=True) if held}
+
+    def _inbox_of(self, stage: int) -> Inbox | None:
+        """An inbox of this worker that gets the side inputs of a stage."""
+        return next((t.inbox for name, t in self.tenures.items() if name.stage == stage), None)
+
+
+def _nothing() -> Effects:
+    return
+    yield

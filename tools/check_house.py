@@ -1,0 +1,87 @@
+"""The house rules that no linter knows: run by `make check`, exits with 1 and a list when one is broken.
+
+- no module under `src` is longer than 500 lines;
+- every Python module says in a docstring what it is;
+- no file of the project names a path of somebody's machine or the address of a package index, so that a
+  clone works anywhere and installs from wherever its user's pip is set up to install from.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+LINES_MAX = 500
+GIT_TIMEOUT_SECONDS = 30
+
+# The patterns are put together from pieces so that this file does not match itself.
+HOMES = ("root", "work", "Users", r"home/\w+")
+MACHINE_PATH = re.compile(r"(?<![\w.$~:/-])/(?:" + "|".join(HOMES) + r")/[\w.-]")
+INDEX_OPTIONS = ("--index" + "-url", "--extra-index" + "-url", "--find" + "-links")
+INDEX_ADDRESS = re.compile("|".join((*INDEX_OPTIONS, r"https?://[^\s\"')>]*/simple\b", r"pypi\.org")))
+
+
+def project_files() -> tuple[Path, ...]:
+    """Every file that is tracked or could be: what git does not ignore, in a fixed order."""
+    listing = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],  # noqa: S607 - git is on PATH
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        timeout=GIT_TIMEOUT_SECONDS,
+    )
+    names = sorted(name for name in listing.stdout.decode().split("\0") if name)
+    return tuple(ROOT / name for name in names if (ROOT / name).is_file())
+
+
+def check_length(path: Path, text: str) -> Iterator[str]:
+    """Small files, one idea each."""
+    lines = text.count("\n")
+    if path.is_relative_to(ROOT / "src") and path.suffix in {".py", ".lua"} and lines > LINES_MAX:
+        yield f"{path.relative_to(ROOT)}: {lines} lines, at most {LINES_MAX}: give each idea its own file"
+
+
+def check_docstring(path: Path, text: str) -> Iterator[str]:
+    """A module opens by saying what it is."""
+    if path.suffix != ".py":
+        return
+    try:
+        module = ast.parse(text)
+    except SyntaxError as error:
+        yield f"{path.relative_to(ROOT)}:{error.lineno}: does not parse: {error.msg}"
+        return
+    if not ast.get_docstring(module):
+        yield f"{path.relative_to(ROOT)}:1: no module docstring: say what it is and why it exists"
+
+
+def check_addresses(path: Path, text: str) -> Iterator[str]:
+    """A clone works on any machine."""
+    for number, line in enumerate(text.splitlines(), start=1):
+        for pattern, what in ((MACHINE_PATH, "a path of one machine"), (INDEX_ADDRESS, "a package index")):
+            if found := pattern.search(line):
+                yield f"{path.relative_to(ROOT)}:{number}: names {what}: {found.group(0)}"
+
+
+def main() -> int:
+    """Check every file; print what is wrong."""
+    problems: list[str] = []
+    files = project_files()
+    for path in files:
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue  # a binary file has no lines to check
+        problems += [*check_length(path, text), *check_docstring(path, text), *check_addresses(path, text)]
+    for problem in problems:
+        print(problem)
+    print(f"house rules: {len(files)} files checked, {len(problems)} problems")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
