@@ -7,6 +7,7 @@ nothing may be left behind.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -14,6 +15,7 @@ from wallaby.coordinator.coordinator import CoordinatorSettings
 from wallaby.errors import (
     GcsLostError,
     InternalError,
+    InvalidArgumentError,
     NoWorkersError,
     PoisonTaskError,
     QueryCancelledError,
@@ -21,6 +23,7 @@ from wallaby.errors import (
     WallabyError,
 )
 from wallaby.lineage.choose import Dynamic, Policy, Static
+from wallaby.lineage.effects import FailPoint
 from wallaby.lineage.invariants import InvariantViolation
 from wallaby.lineage.names import TaskName
 from wallaby.simulation.faults import Fault, FaultKind, draw_faults
@@ -37,6 +40,7 @@ FAULTY_MS = 6_000
 HEALED_MS = 120_000
 STEPS_MAX = 60_000
 NEVER_MS = 10_000_000
+WORKERS_MAX = 64
 
 
 @dataclass(frozen=True)
@@ -107,17 +111,40 @@ def _spoiled(random: Random, workload: Workload, poisoned: bool) -> Workload:
     return replace(workload, poison=task) if poisoned else replace(workload, error=task)
 
 
-def run_seed(seed: int) -> RunResult:
-    """Run one seed as it is drawn."""
+def draw(seed: int, workers: int | None = None) -> tuple[Scenario, tuple[Fault, ...]]:
+    """What a seed draws; `workers` overrides how many workers it starts with."""
+    check_workers(workers)
     random = Random(seed)
     scenario = draw_scenario(random)
-    return run(seed, scenario, draw_faults(random))
+    if workers is not None:
+        scenario = replace(scenario, workers=workers)
+    return scenario, draw_faults(random)
+
+
+def check_workers(workers: int | None) -> None:
+    """Refuse a topology that nothing could run on."""
+    if workers is not None and not 1 <= workers <= WORKERS_MAX:
+        raise InvalidArgumentError(
+            f"Impossible topology: {workers} workers.", fix=f"Start with 1 to {WORKERS_MAX} workers."
+        )
+
+
+def run_seed(seed: int, workers: int | None = None) -> RunResult:
+    """Run one seed as it is drawn."""
+    return run(seed, *draw(seed, workers))
 
 
 def run(
-    seed: int, scenario: Scenario, faults: tuple[Fault, ...], story: list[str] | None = None
+    seed: int,
+    scenario: Scenario,
+    faults: tuple[Fault, ...],
+    story: list[str] | None = None,
+    visits: Counter[tuple[FailPoint, bool]] | None = None,
 ) -> RunResult:
-    """Run a scenario under given faults. The same arguments always give the same run."""
+    """Run a scenario under given faults. The same arguments always give the same run.
+
+    `story` gets a line for everything that happens, `visits` counts how often each fail point is reached.
+    """
     world = World(scenario, faults, Performer, Striker, story)
     failure: Failure | None = None
     try:
@@ -130,6 +157,8 @@ def run(
         failure = Failure(0, f"{type(error).__name__}: {error}")
     if failure is not None:
         world.tell(f"FAILED: {failure}")
+    if visits is not None:
+        visits.update(world.visits)
     world.tally.virtual_ms = world.agenda.now_ms()
     return RunResult(seed, faults, world.tally, failure)
 

@@ -136,7 +136,8 @@ class Workload:
                 if k.consumer == stage and k.kind is LinkKind.SIDE
             ]
             scanned = [row for split in self.tables.get(stage, ()) for row in split]
-            flat = [row for rows in inputs for row in rows]
+            flat = [row for fed in inputs for row in fed]
+            rows: list[Row] = []
             match operator:
                 case Operator.SCAN | Operator.SCAN_FILTERED:
                     rows = scanned

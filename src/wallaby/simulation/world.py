@@ -102,7 +102,7 @@ class World:
         self.running: dict[QueryId, Running] = {}
         self.queries: dict[QueryId, Query] = {}
         self.without_worker_since_ms: int | None = None
-        self._visits: Counter[tuple[FailPoint, bool]] = Counter()
+        self.visits: Counter[tuple[FailPoint, bool]] = Counter()
         self._workers_started = 0
         self.performer = performer(self)
         self.striker = striker(self)
@@ -331,14 +331,16 @@ class World:
 
     def _visit(self, actor: Actor, effect: Any, after: bool) -> None:
         """An actor is at a fail point: strike the faults that were waiting for it."""
-        if self.healed or not self.pending_faults:
+        if self.healed:
             return
         point: FailPoint = effect.point
-        self._visits[point, after] += 1
+        self.visits[point, after] += 1
+        if not self.pending_faults:
+            return
         due = [
             f
             for f in self.pending_faults
-            if f.point is point and f.after is after and f.nth <= self._visits[point, after]
+            if f.point is point and f.after is after and f.nth <= self.visits[point, after]
         ]
         for fault in due:
             self.pending_faults.remove(fault)

@@ -1,0 +1,30 @@
+"""The catalogue of mutants, from its parts."""
+
+from __future__ import annotations
+
+from wallaby.simulation.mutants.catalogue_attempt import ATTEMPT
+from wallaby.simulation.mutants.catalogue_coordinator import COORDINATOR
+from wallaby.simulation.mutants.catalogue_delivery import DELIVERY
+from wallaby.simulation.mutants.catalogue_input import INPUT
+from wallaby.simulation.mutants.catalogue_reconcile import RECONCILE
+from wallaby.simulation.mutants.catalogue_session import SESSION
+from wallaby.simulation.mutants.catalogue_store import STORE
+from wallaby.simulation.mutants.mutant import Mutant
+
+CATALOGUE: tuple[Mutant, ...] = (
+    *ATTEMPT,
+    *INPUT,
+    *DELIVERY,
+    *SESSION,
+    *RECONCILE,
+    *STORE,
+    *COORDINATOR,
+)
+
+#: What the catalogue must cover: the invariants, the holes of the printed algorithms, the mistakes of the
+#: reference implementation.
+TO_COVER: tuple[str, ...] = (
+    *(str(number) for number in range(1, 11)),
+    *(f"H{number}" for number in range(1, 14)),
+    *(f"6.1.{number}" for number in range(1, 12)),
+)
