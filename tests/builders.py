@@ -79,7 +79,13 @@ def filtered_read(*, required: bool, readers: int = 1) -> StageGraph:
 
 
 def piece(
-    graph: StageGraph, edge: Edge, seq: int, size_bytes: int = 1, *, final: bool = False, body: object = "rows"
+    graph: StageGraph,
+    edge: Edge,
+    seq: int,
+    size_bytes: int = 1,
+    *,
+    final: bool = False,
+    body: object = "rows",
 ) -> Slice:
     return Slice(TaskName(*graph.producer(edge), seq), edge, final, size_bytes, body)
 
@@ -119,7 +125,7 @@ def at(
 
 def snapshot(
     graph: StageGraph,
-    channels: Mapping[tuple[int, int], ChannelState],
+    channels: Mapping[tuple[int, int], ChannelState] | Mapping[ChannelName, ChannelState],
     *,
     members: tuple[WorkerId, ...],
     draining: tuple[WorkerId, ...] = (),
@@ -165,6 +171,15 @@ class Driven:
         """Answer the present effect; the next one, or None if there is none."""
         try:
             self.now = self._effects.send(value)
+            self.seen.append(self.now)
+        except StopIteration:
+            self.now = None
+        return self.now
+
+    def throw(self, error: Exception) -> Any:
+        """Let the present effect fail with an error; the next one, or None if there is none."""
+        try:
+            self.now = self._effects.throw(error)
             self.seen.append(self.now)
         except StopIteration:
             self.now = None

@@ -156,7 +156,7 @@ def _report_failures(summary: Summary, workers: int | None) -> None:
 
 
 def _hunt(names: tuple[str, ...], seeds_max: int, cores: int, save: Path | None) -> None:
-    from wallaby.simulation.mutants.hunt import format_catches, hunt_all  # noqa: PLC0415 - imports every mutant
+    from wallaby.simulation.mutants.hunt import format_catches, hunt_all
 
     catches = hunt_all(names or None, seeds_max, cores)
     _out.print(format_catches(catches), markup=False)

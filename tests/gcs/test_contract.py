@@ -132,7 +132,8 @@ class Drawn:
         graph = self.random.choice(GRAPHS)
         workers = self.random.sample(WORKERS, self.random.randint(1, 4))
         hosts = {name: self.random.choice(workers) for name in graph.channels[:-1]}
-        return self.random.choice(QUERIES), graph, {**hosts, graph.collector: HEAD}
+        payload = bytes(range(200)) * (len(hosts) % 3)
+        return self.random.choice(QUERIES), graph, {**hosts, graph.collector: HEAD}, payload
 
     def _join(self) -> tuple[Any, ...]:
         return self.query(), self.random.choice(WORKERS)
@@ -262,7 +263,9 @@ def comparable(answer: object) -> object:
 
 def held(gcs: Gcs, looks: WorkerId) -> list[tuple[object, ...]]:
     """Everything a store holds, as the coordinator and one worker see it."""
-    queries = [(gcs.dump(q), gcs.status(q), gcs.snapshot(q), gcs.look(q, looks)) for q in QUERIES]
+    queries = [
+        (gcs.dump(q), gcs.status(q), gcs.snapshot(q), gcs.look(q, looks), gcs.payload(q)) for q in QUERIES
+    ]
     return [*queries, (gcs.queries(), comparable(gcs.workers()))]
 
 

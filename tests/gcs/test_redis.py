@@ -86,7 +86,7 @@ def test_all_keys_of_a_query_share_its_hash_tag_and_go_with_it(
     keys = keys_in(connection)
     prefix = b"wallaby:q:{a%20%7Bstrange%7D%20id%3A%0A%2A}:"
     assert {key.removeprefix(prefix) for key in keys} == {
-        *(b"query", b"members", b"departed", b"channels", b"links", b"splits"),
+        *(b"query", b"payload", b"members", b"departed", b"channels", b"links", b"splits"),
         *(b"delivered", b"rereads", b"claims", b"records:0.0"),
     }
     assert redis_gcs.queries() == (query,)
@@ -153,9 +153,10 @@ def test_a_query_that_survived_a_restart_on_disk_is_not_trusted(
     redis_gcs.submit(Q, GRAPH, HOSTS)
     # What a server with an append-only file looks like after a restart: the data, and another run id.
     connection.command("HSET", QueryKeys.of(Q).query, "run", "0" * 40)
-    before = [connection.command("HGETALL", key) for key in keys_in(connection)]
+    before = [connection.command("DUMP", key) for key in keys_in(connection)]
     for action in (
         lambda: redis_gcs.submit(Q, GRAPH, HOSTS),
+        lambda: redis_gcs.payload(Q),
         lambda: redis_gcs.join(Q, A),
         lambda: redis_gcs.status(Q),
         lambda: redis_gcs.freeze(Q, (A,), ()),
@@ -172,7 +173,7 @@ def test_a_query_that_survived_a_restart_on_disk_is_not_trusted(
     ):
         with pytest.raises(GcsLostError):
             action()
-    assert [connection.command("HGETALL", key) for key in keys_in(connection)] == before
+    assert [connection.command("DUMP", key) for key in keys_in(connection)] == before
     redis_gcs.remove(Q)
     assert keys_in(connection) == []
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-
 from tests.builders import broadcast_to_execute, chain, collect, execute, filtered_read, pipeline, read, side
 from tests.builders import self_join as self_join_graph
+
 from wallaby.errors import InvalidArgumentError
 from wallaby.lineage.graph import CHANNELS_MAX, SIDES_MAX, Link, Routing, Stage, StageGraph, StageKind
 from wallaby.lineage.names import ChannelName, Edge, Upstream
@@ -89,7 +89,11 @@ REFUSED: dict[str, tuple[tuple[Stage, ...], tuple[Link, ...], str]] = {
         (Link(0, 1), Link(1, 2)),
         "stage 1 reads no splits but has 3",
     ),
-    "a reader with a main input": ((read(), read(), collect()), (Link(0, 1), Link(1, 2)), "readers have no main"),
+    "a reader with a main input": (
+        (read(), read(), collect()),
+        (Link(0, 1), Link(1, 2)),
+        "readers have no main",
+    ),
     "nothing to execute on": ((read(), execute(), collect()), (Link(0, 2), Link(1, 2)), "others need one"),
     "only side inputs": ((read(), execute(), collect()), (side(0, 1), Link(1, 2)), "others need one"),
     "too many side inputs": (
@@ -119,7 +123,11 @@ REFUSED: dict[str, tuple[tuple[Stage, ...], tuple[Link, ...], str]] = {
         "link 1 does not lead to a later stage",
     ),
     "a link to nowhere": ((read(), collect()), (Link(0, 1), Link(0, 2)), "link 1 does not lead"),
-    "an optional main input": ((read(), collect()), (Link(0, 1, required=False),), "link 0: only a side input"),
+    "an optional main input": (
+        (read(), collect()),
+        (Link(0, 1, required=False),),
+        "link 0: only a side input",
+    ),
     "an optional side input of an executor": (
         (read(), read(), execute(), collect()),
         (side(0, 2, required=False), Link(1, 2), Link(2, 3)),

@@ -153,6 +153,8 @@ class Coordinator:
                 return
             lost = tuple(worker for worker in lost if worker not in {lease.worker for lease in younger})
         leaving = tuple(worker for worker in status.members if worker in live and live[worker].draining)
+        if set(status.members) == {*lost, *leaving}:
+            leaving = ()  # there is nobody to take their work over: they go on as long as they can
         if lost or leaving or not status.gate_open:
             yield from self._recover(query, lost, leaving, status.gate_open)
         elif status.draining:

@@ -136,11 +136,18 @@ class Gcs(Protocol):
 
     # --- a query, by the coordinator -----------------------------------------------------------------
 
-    def submit(self, query: QueryId, graph: StageGraph, hosts: Mapping[ChannelName, WorkerId]) -> Verdict:
+    def submit(
+        self, query: QueryId, graph: StageGraph, hosts: Mapping[ChannelName, WorkerId], payload: bytes = b""
+    ) -> Verdict:
         """Create a query: its members are the hosts, its epoch 1, its gate open.
 
-        Each reader channel is given its first split, in the order of stages and channels.
+        Each reader channel is given its first split, in the order of stages and channels. The payload is
+        what workers need to know of the query and the store does not.
         """
+        ...
+
+    def payload(self, query: QueryId) -> bytes | None:
+        """What was submitted with a query; None if it has ended."""
         ...
 
     def join(self, query: QueryId, worker: WorkerId) -> Verdict:

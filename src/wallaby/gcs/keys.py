@@ -29,6 +29,8 @@ class QueryKeys:
 
     #: Hash: epoch, gate, run, graph, version, commits, error, order. Without it the query is gone.
     query: bytes
+    #: String: what was submitted with the query for its workers.
+    payload: bytes
     #: Hash: worker → order of joining, draining.
     members: bytes
     #: Hash: worker → was its leaving announced?

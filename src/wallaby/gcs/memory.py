@@ -44,6 +44,7 @@ class StoredQuery:
     delivered: dict[Edge, int]
     members: dict[WorkerId, bool]
     next_split: dict[int, int]
+    payload: bytes = b""
     epoch: int = 1
     gate_open: bool = True
     version: int = 1
@@ -144,7 +145,9 @@ class MemoryGcs:
 
     # --- a query, by the coordinator -----------------------------------------------------------------
 
-    def submit(self, query: QueryId, graph: StageGraph, hosts: Mapping[ChannelName, WorkerId]) -> Verdict:
+    def submit(
+        self, query: QueryId, graph: StageGraph, hosts: Mapping[ChannelName, WorkerId], payload: bytes = b""
+    ) -> Verdict:
         store = self._store
         if query in store.queries:
             return Verdict.ALREADY
@@ -156,12 +159,17 @@ class MemoryGcs:
             delivered={edge: 0 for name in graph.channels for edge in graph.edges_from(name)},
             members={worker: False for worker in dict.fromkeys(hosts.values()) if worker != HEAD},
             next_split=next_split,
+            payload=payload,
         )
         for name in graph.channels:
             if name.stage in next_split:
                 state.channels[name] = replace(state.channels[name], split=_take_split(state, name.stage))
         store.queries[query] = state
         return Verdict.DONE
+
+    def payload(self, query: QueryId) -> bytes | None:
+        state = self._store.queries.get(query)
+        return state.payload if state is not None else None
 
     def join(self, query: QueryId, worker: WorkerId) -> Verdict:
         state = self._store.queries.get(query)

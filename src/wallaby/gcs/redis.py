@@ -100,7 +100,9 @@ class RedisGcs:
 
     # --- a query, by the coordinator -----------------------------------------------------------------
 
-    def submit(self, query: QueryId, graph: StageGraph, hosts: Mapping[ChannelName, WorkerId]) -> Verdict:
+    def submit(
+        self, query: QueryId, graph: StageGraph, hosts: Mapping[ChannelName, WorkerId], payload: bytes = b""
+    ) -> Verdict:
         """Create a query."""
         keys = QueryKeys.of(query)
         members: list[Argument] = [to_bytes(name) for name in dict.fromkeys(hosts.values()) if name != HEAD]
@@ -111,8 +113,14 @@ class RedisGcs:
             *sized(flat(link_values(graph))),
             *sized(flat(splits)),
         ]
-        names = (keys.query, keys.members, keys.channels, keys.links, keys.splits)
-        return self._verdict(self._call("submit", names, self._run, encode_graph(graph), *arguments))
+        names = (keys.query, keys.members, keys.channels, keys.links, keys.splits, keys.payload)
+        return self._verdict(self._call("submit", names, self._run, encode_graph(graph), payload, *arguments))
+
+    def payload(self, query: QueryId) -> bytes | None:
+        """What was submitted with a query; None if it has ended."""
+        keys = QueryKeys.of(query)
+        word, *answer = self._call("payload", (keys.query, keys.payload), self._run)
+        return bytes(answer[0]) if self._verdict(word) is Verdict.DONE else None
 
     def join(self, query: QueryId, worker: WorkerId) -> Verdict:
         """Make a worker a member."""
@@ -173,6 +181,7 @@ class RedisGcs:
         """End a query: all its keys go, even those of another run."""
         keys = QueryKeys.of(query)
         others = (
+            keys.payload,
             keys.members,
             keys.departed,
             keys.links,

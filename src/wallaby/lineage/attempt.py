@@ -29,6 +29,7 @@ from wallaby.lineage.effects import (
     FailPoint,
     Leave,
     Output,
+    Pause,
     ReadRecords,
     Slice,
 )
@@ -39,6 +40,8 @@ from wallaby.lineage.names import ChannelName, TaskName
 from wallaby.lineage.outbox import Outbox
 from wallaby.lineage.verdict import CommitReply, Verdict
 
+#: How long to wait, at most, before something that the store refused is tried again.
+RETRY_MS = 50
 #: A generator of effects; answers are sent in, nothing is returned.
 Effects = Generator[Any, Any, None]
 
@@ -213,7 +216,7 @@ def _commit(tenure: Tenure, task: TaskName, record: Record) -> Generator[Any, An
                 return None
             case Verdict.FROZEN | Verdict.STALE | None:
                 host.look_wanted = True
-                yield Await()
+                yield Pause(RETRY_MS, FailPoint.COMMIT)
             case unexpected:
                 raise InternalError(f"The store answered the commit of {task} with {unexpected}.", task=task)
 
@@ -228,7 +231,7 @@ def _committed(tenure: Tenure) -> Generator[Any, Any, tuple[bytes, ...]]:
                 return tuple(records)
             case Verdict.FROZEN | Verdict.STALE | None:
                 tenure.host.look_wanted = True
-                yield Await()
+                yield Pause(RETRY_MS, FailPoint.READ_RECORDS)
             case _:
                 tenure.closed = True
                 return ()
@@ -239,7 +242,8 @@ def _close_early(tenure: Tenure) -> Effects:
     while True:
         match (yield CloseEarly(tenure.channel, tenure.host.epoch)):
             case Verdict.FROZEN | Verdict.STALE | None:
-                yield Await()
+                tenure.host.look_wanted = True
+                yield Pause(RETRY_MS, FailPoint.CLOSE_EARLY)
             case _:
                 return
 

@@ -94,7 +94,7 @@ class Await:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Wait for the given time, or until woken."""
+    """Wait for the given time, or until there are news of the query; what arrives meanwhile does not matter."""
 
     limit_ms: int
     point: FailPoint = FailPoint.LOOK

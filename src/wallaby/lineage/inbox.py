@@ -42,6 +42,8 @@ class Inbox:
         self._window_bytes = window_bytes
         self._reserve = reserve
         self._discarding = False
+        #: Counts the slices that were taken and not dropped.
+        self.arrived = 0
         self._lanes = {
             Upstream(e.link, e.producer): _Lane(graph.links[e.link].kind is LinkKind.MAIN, reserve)
             for e in graph.edges_into(channel)
@@ -59,6 +61,7 @@ class Inbox:
         over = lane.windowed and lane.held_bytes + piece.size_bytes > self._window_bytes
         if over and seq >= lane.wanted:
             return False
+        self.arrived += 1
         lane.held[seq] = piece
         lane.held_bytes += piece.size_bytes
         if piece.final:

@@ -24,7 +24,7 @@ from wallaby.lineage.reconcile import apply, reconcile
 from wallaby.lineage.snapshot import ChannelState, Plan, ReRead, Snapshot
 
 
-class InvariantViolation(InternalError):
+class InvariantViolation(InternalError):  # noqa: N818 - it is what it is called
     """The protocol broke one of its own rules."""
 
     condition = "WALLABY_INVARIANT_VIOLATION"
@@ -38,23 +38,49 @@ class StoreState(Protocol):
     """What the store holds of a query; the in-memory store's own record of it fits."""
 
     @property
-    def epoch(self) -> int: ...
+    def epoch(self) -> int:
+        """The query's epoch."""
+        ...
+
     @property
-    def gate_open(self) -> bool: ...
+    def gate_open(self) -> bool:
+        """May workers write?"""
+        ...
+
     @property
-    def members(self) -> Mapping[WorkerId, bool]: ...
+    def members(self) -> Mapping[WorkerId, bool]:
+        """Its workers, and whether they are draining."""
+        ...
+
     @property
-    def channels(self) -> Mapping[ChannelName, ChannelState]: ...
+    def channels(self) -> Mapping[ChannelName, ChannelState]:
+        """Its channels."""
+        ...
+
     @property
-    def records(self) -> Mapping[ChannelName, Sequence[bytes]]: ...
+    def records(self) -> Mapping[ChannelName, Sequence[bytes]]:
+        """The records of each channel, encoded."""
+        ...
+
     @property
-    def delivered(self) -> Mapping[Edge, int]: ...
+    def delivered(self) -> Mapping[Edge, int]:
+        """Per edge, how many outputs need no more sending."""
+        ...
+
     @property
-    def rereads(self) -> Sequence[ReRead]: ...
+    def rereads(self) -> Sequence[ReRead]:
+        """Re-reads that nobody has claimed."""
+        ...
+
     @property
-    def claims(self) -> Mapping[tuple[WorkerId, int], ReRead]: ...
+    def claims(self) -> Mapping[tuple[WorkerId, int], ReRead]:
+        """Re-reads that a worker's slot holds."""
+        ...
+
     @property
-    def next_split(self) -> Mapping[int, int]: ...
+    def next_split(self) -> Mapping[int, int]:
+        """Per reader stage, how many splits were given out."""
+        ...
 
 
 @dataclass(slots=True)
@@ -257,10 +283,8 @@ class Audit:
         }
         rereading = {r.channel.stage for r in (*state.rereads, *state.claims.values())}
         for name, channel in state.channels.items():
-            needs = (
-                not channel.ended
-                or (channel.host in workers
-                and self._is_retracing(name, workers[channel.host]))
+            needs = not channel.ended or (
+                channel.host in workers and self._is_retracing(name, workers[channel.host])
             )
             if needs or name.stage in rereading:
                 self._check_inputs(state, workers, name, channel, coming, needs)

@@ -25,6 +25,8 @@ class Outbox:
         self._delivered: dict[Edge, int] = {}
         self._reported: dict[Edge, int] = {}
         self._edges_to: dict[WorkerId, list[Edge]] = {}
+        #: Counts what was published, and epochs: while it stays the same there is nothing new to send.
+        self.news = 0
 
     def begin_epoch(
         self,
@@ -36,6 +38,7 @@ class Outbox:
 
         A consumer without a route has ended at a worker that is gone, and nobody needs what it lacks.
         """
+        self.news += 1
         self._published = {name: end for name, end in self._published.items() if name in mine}
         self._ended &= set(mine)
         self._delivered = dict(delivered)
@@ -54,6 +57,7 @@ class Outbox:
 
     def publish(self, task: TaskName, *, ended: bool) -> None:
         """A committed output is in the backup and may leave."""
+        self.news += 1
         self._published[task.of] = task.seq + 1
         if ended:
             self._ended.add(task.of)

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import pairwise
 
 from wallaby.errors import InternalError
 from wallaby.lineage.graph import StageGraph
@@ -138,14 +139,21 @@ class _Reconciliation:
                 self._needing.add(name)
 
     def _still_waiting(self, name: ChannelName) -> list[_Need]:
-        """The re-reads of an earlier recovery that are not completed and that somebody still needs."""
-        return [
-            (reread.first, reread.end, edge)
-            for reread in self._before.rereads
-            if reread.channel == name
-            for edge in reread.edges
-            if self._graph.consumer(edge) in self._needing and self._delivered[edge] >= reread.end
-        ]
+        """The re-reads of an earlier recovery that are not completed and that somebody still needs.
+
+        Where nobody does, they are forgotten, and the edge is as far as it was without them: its consumer
+        may come to need them after all.
+        """
+        needs: list[_Need] = []
+        for reread in self._before.rereads:
+            if reread.channel != name:
+                continue
+            for edge in reread.edges:
+                if self._graph.consumer(edge) not in self._needing:
+                    self._delivered[edge] = min(self._delivered[edge], reread.first)
+                elif self._delivered[edge] >= reread.end:
+                    needs.append((reread.first, reread.end, edge))
+        return needs
 
     def _placed(self) -> dict[ChannelName, WorkerId]:
         """Spread what is rewound or moved: least of the same stage first, then least work, then fewest channels."""
@@ -195,7 +203,7 @@ def _grouped(name: ChannelName, needs: Iterable[_Need]) -> list[ReRead]:
     needs = list(needs)
     bounds = sorted({bound for first, end, _ in needs for bound in (first, end)})
     ranges: list[ReRead] = []
-    for first, end in zip(bounds, bounds[1:], strict=False):
+    for first, end in pairwise(bounds):
         edges = tuple(sorted({edge for lo, hi, edge in needs if lo <= first and end <= hi}))
         if edges and ranges and ranges[-1].end == first and ranges[-1].edges == edges:
             ranges[-1] = replace(ranges[-1], end=end)

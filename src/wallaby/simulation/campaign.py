@@ -96,7 +96,7 @@ def run_campaign(
     processes: int,
     workers: int | None = None,
     log: TextIO | None = None,
-    progress: Callable[[Summary], None] = lambda summary: None,
+    progress: Callable[[Summary], None] | None = None,
 ) -> Summary:
     """Run seeds `first` to `first + seeds - 1`; `log` gets a line of JSON for each, in any order.
 
@@ -112,7 +112,8 @@ def run_campaign(
         if log is not None:
             log.write(json.dumps(_line(result)) + "\n")
         summary.seconds = time.monotonic() - started
-        progress(summary)
+        if progress is not None:
+            progress(summary)
         if len(summary.failures) >= FAILURES_MAX:
             break
     return summary

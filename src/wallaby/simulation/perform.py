@@ -78,11 +78,11 @@ class Performer:
     def _wait(self, actor: Actor, effect: protocol.Await) -> None:
         """The longer nothing comes, the longer the wait: it is only there in case a wake was lost."""
         actor.idle = min(actor.idle + 1, 6)
-        self._world.park(actor, self._world.soon_us(10_000, 20_000) << actor.idle)
+        self._world.park(actor, self._world.soon_us(10_000, 20_000) << actor.idle, patient=False)
 
     def _pause(self, actor: Actor, effect: protocol.Pause) -> None:
         limit_us = effect.limit_ms * 1000
-        self._world.park(actor, self._world.soon_us(limit_us // 2, limit_us))
+        self._world.park(actor, self._world.soon_us(limit_us // 2, limit_us), patient=True)
 
     def _execute(self, actor: Actor, effect: protocol.Execute) -> None:
         running = self._world.running[_serving(actor).query.id]
@@ -169,10 +169,13 @@ class Performer:
         serving = target.servings.get(query)
         reply = PushReply(accepted=False)
         if serving is not None:
-            reply = serving.session.receive(push.epoch, push.target, pieces)
-            for piece in pieces:
-                world.wake(serving.actors.get(str(serving.session.graph.consumer(piece.edge))), arrival=True)
-            if serving.session.host.look_wanted:
+            session = serving.session
+            before = {name: tenure.inbox.arrived for name, tenure in session.tenures.items()}
+            reply = session.receive(push.epoch, push.target, pieces)
+            for name, tenure in session.tenures.items():
+                if tenure.inbox.arrived > before[name]:
+                    world.wake(serving.actors.get(str(name)), arrival=True)
+            if session.host.look_wanted:
                 world.wake(serving.actors.get("session"))
             world.mark_changed()
         world.check()

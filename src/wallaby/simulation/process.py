@@ -26,6 +26,7 @@ class Actor:
     wait: int = 0
     #: Is it in an `Await` or `Pause`, so that it may be woken?
     parked: bool = False
+    patient: bool = False
     #: How often it has waited since something last arrived for it.
     idle: int = 0
 
@@ -41,6 +42,7 @@ class Serving:
     bytes_kept: int = 0
     #: What its session last said of the query; if it says something else, all are woken.
     news: tuple[int, ...] = ()
+    sent_news: int = 0
 
 
 @dataclass(slots=True, eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from wallaby.gcs.memory import StoredQuery
@@ -11,6 +12,15 @@ from wallaby.simulation.world import PLENTY_BYTES, World
 
 #: Messages or calls that one fault befalls, at most.
 BURST_MAX = 4
+#: Faults that wait for the victim's next messages or calls, by the name under which they wait.
+_ARMED = {
+    FaultKind.DROP: "drop",
+    FaultKind.DUPLICATE: "duplicate",
+    FaultKind.REORDER: "reorder",
+    FaultKind.CUT: "cut",
+    FaultKind.REPLY_LOST: "reply lost",
+    FaultKind.REFUSED: "refused",
+}
 
 
 class Striker:
@@ -19,6 +29,23 @@ class Striker:
     def __init__(self, world: World) -> None:
         self._world = world
         self._restarts = 0
+        self._lease_us = world.scenario.coordinator.lease_ms * 1000
+        self._strikes: dict[FaultKind, Callable[[Process], None]] = {
+            FaultKind.CRASH: self._crash,
+            FaultKind.CRASH_TWO: self._crash_two,
+            FaultKind.PAUSE: self._pause,
+            FaultKind.STALL: self._stall,
+            FaultKind.DISK_FULL: self._fill_disk,
+            FaultKind.DRAIN: self._drain,
+            FaultKind.JOIN: lambda _: world.start_worker(),
+            FaultKind.PARTITION: self._partition,
+            FaultKind.STORE_PARTITION: self._cut_from_store,
+            FaultKind.STORE_PAUSE: self._pause_store,
+            FaultKind.STORE_EMPTY: lambda _: self._restart_store(keep=False),
+            FaultKind.STORE_TRUNCATED: lambda _: self._restart_store(keep=True),
+            FaultKind.COORDINATOR_RESTART: lambda _: world.restart_coordinator(),
+            FaultKind.CANCEL: self._cancel,
+        }
 
     def strike(self, fault: Fault, actor: Actor) -> bool:
         """Apply one fault where an actor stands; False if there was nothing it could befall."""
@@ -27,55 +54,62 @@ class Striker:
         if victim is None:
             return False
         world.tell(f"*** {fault}, at {actor.process.id} {actor.name}, befalls {victim.id}")
-        burst = world.random.randint(1, BURST_MAX)
-        lease_us = world.scenario.coordinator.lease_ms * 1000
-        match fault.kind:
-            case FaultKind.CRASH:
-                world.crash(victim, "crashed")
-            case FaultKind.CRASH_TWO:
-                other = self._another(victim)
-                world.crash(victim, "crashed")
-                if other is not None:
-                    world.crash(other, "crashed too")
-            case FaultKind.PAUSE:
-                victim.paused_until_us = world.agenda.now_us + world.soon_us(lease_us, 5 * lease_us)
-            case FaultKind.STALL:
-                victim.paused_until_us = world.agenda.now_us + world.soon_us(10_000, lease_us // 2)
-            case FaultKind.DISK_FULL:
-                victim.capacity_bytes -= victim.room_bytes
-                victim.room_bytes = 0
-            case FaultKind.DRAIN:
-                self._drain(victim)
-            case FaultKind.JOIN:
-                world.start_worker()
-            case FaultKind.DROP:
-                victim.armed["drop"] = burst
-            case FaultKind.DUPLICATE:
-                victim.armed["duplicate"] = burst
-            case FaultKind.REORDER:
-                victim.armed["reorder"] = burst
-            case FaultKind.CUT:
-                victim.armed["cut"] = burst
-            case FaultKind.PARTITION:
-                self._partition(victim)
-            case FaultKind.STORE_PARTITION:
-                victim.store_cut_until_us = world.agenda.now_us + world.soon_us(20_000, 5 * lease_us)
-            case FaultKind.REPLY_LOST:
-                (actor.process if fault.after is False else victim).armed["reply lost"] = burst
-            case FaultKind.REFUSED:
-                (actor.process if fault.after is False else victim).armed["refused"] = burst
-            case FaultKind.STORE_PAUSE:
-                world.store_paused_until_us = world.agenda.now_us + world.soon_us(20_000, 4 * lease_us)
-            case FaultKind.STORE_EMPTY:
-                self._restart_store(keep=False)
-            case FaultKind.STORE_TRUNCATED:
-                self._restart_store(keep=True)
-            case FaultKind.COORDINATOR_RESTART:
-                world.restart_coordinator()
-            case FaultKind.CANCEL:
-                for query in world.queries.values():
-                    query.cancelled = True
+        if fault.kind in _ARMED:
+            caller = fault.kind in (FaultKind.REPLY_LOST, FaultKind.REFUSED) and not fault.after
+            (actor.process if caller else victim).armed[_ARMED[fault.kind]] = world.random.randint(
+                1, BURST_MAX
+            )
+        else:
+            self._strikes[fault.kind](victim)
         return True
+
+    # --- workers -------------------------------------------------------------------------------------
+
+    def _crash(self, victim: Process) -> None:
+        self._world.crash(victim, "crashed")
+
+    def _crash_two(self, victim: Process) -> None:
+        other = self._another(victim)
+        self._world.crash(victim, "crashed")
+        if other is not None:
+            self._world.crash(other, "crashed too")
+
+    def _pause(self, victim: Process) -> None:
+        """Longer than its lease, mostly: it wakes as a zombie."""
+        self._stop_for(victim, self._lease_us, 5 * self._lease_us)
+
+    def _stall(self, victim: Process) -> None:
+        self._stop_for(victim, 10_000, self._lease_us // 2)
+
+    def _stop_for(self, victim: Process, low_us: int, high_us: int) -> None:
+        victim.paused_until_us = self._world.agenda.now_us + self._world.soon_us(low_us, high_us)
+
+    def _fill_disk(self, victim: Process) -> None:
+        victim.capacity_bytes -= victim.room_bytes
+        victim.room_bytes = 0
+
+    def _drain(self, victim: Process) -> None:
+        """The worker says that it leaves; it goes when it is free, or when its time is up."""
+        world = self._world
+        victim.draining = True
+        if world.store.workers.get(victim.id) is not None:
+            world.store.workers[victim.id].draining = True
+        world.agenda.after(world.soon_us(200_000, 3_000_000), world.crash, victim, "its time to drain is up")
+
+    # --- network, store, driver ----------------------------------------------------------------------
+
+    def _cut_from_store(self, victim: Process) -> None:
+        victim.store_cut_until_us = self._world.agenda.now_us + self._world.soon_us(
+            20_000, 5 * self._lease_us
+        )
+
+    def _pause_store(self, _: Process) -> None:
+        world = self._world
+        world.store_paused_until_us = world.agenda.now_us + world.soon_us(20_000, 4 * self._lease_us)
+
+    def _cancel(self, _: Process) -> None:
+        for query in self._world.queries.values():
+            query.cancelled = True
 
     def _victim(self, actor: Actor) -> Process | None:
         if not actor.process.is_head and actor.process.alive:
@@ -93,14 +127,6 @@ class Striker:
         if other is not None:
             until_us = world.agenda.now_us + world.soon_us(50_000, 3_000_000)
             world.cuts_until_us[frozenset((victim.id, other.id))] = until_us
-
-    def _drain(self, victim: Process) -> None:
-        """The worker says that it leaves; it goes when it is free, or when its time is up."""
-        world = self._world
-        victim.draining = True
-        if world.store.workers.get(victim.id) is not None:
-            world.store.workers[victim.id].draining = True
-        world.agenda.after(world.soon_us(200_000, 3_000_000), world.crash, victim, "its time to drain is up")
 
     def _restart_store(self, keep: bool) -> None:
         """The store comes back under a new run id, empty or as it was some writes ago."""

@@ -19,7 +19,7 @@ from wallaby.lineage.effects import FailPoint
 from wallaby.lineage.graph import Link, LinkKind, Routing, Stage, StageGraph, StageKind
 from wallaby.simulation.faults import Fault, FaultKind
 from wallaby.simulation.run import NEVER_MS, RunResult, run
-from wallaby.simulation.workload import Operator, Workload
+from wallaby.simulation.workload import Operator, Rows, Workload
 from wallaby.simulation.world import PLENTY_BYTES, Scenario
 from wallaby.worker.session import SessionSettings
 
@@ -56,7 +56,7 @@ class SweepResult:
 
 def small_scenario() -> Scenario:
     """Two tables, one filtered by the other, a join on two channels, a distinct: on three workers."""
-    tables = {
+    tables: dict[int, tuple[Rows, ...]] = {
         0: (((0, 1), (1, 2)), ((2, 3),), ()),
         1: (((0, 5), (3, 6)), ((1, 7), (1, 8)), ((2, 9),), ((0, 4),)),
     }
@@ -108,7 +108,7 @@ def sweep_faults(kinds: tuple[FaultKind, ...] = KINDS) -> list[Fault]:
     ]
 
 
-def run_sweep(processes: int, progress: Callable[[int, int], None] = lambda done, of: None) -> SweepResult:
+def run_sweep(processes: int, progress: Callable[[int, int], None] | None = None) -> SweepResult:
     """Try them all."""
     faults = sweep_faults()
     struck, failures = 0, []
@@ -117,7 +117,8 @@ def run_sweep(processes: int, progress: Callable[[int, int], None] = lambda done
             struck += len(result.tally.fired)
             if result.failure is not None:
                 failures.append((result.faults[0], str(result.failure)))
-            progress(at + 1, len(faults))
+            if progress is not None:
+                progress(at + 1, len(faults))
     return SweepResult(len(faults), struck, tuple(failures))
 
 

@@ -248,9 +248,10 @@ class World:
         if old is not None:
             old.alive = False
 
-    def park(self, actor: Actor, limit_us: int) -> None:
-        """Let an actor wait until it is woken, or for so long."""
+    def park(self, actor: Actor, limit_us: int, *, patient: bool) -> None:
+        """Let an actor wait until it is woken, or for so long; a patient one is not woken by arrivals."""
         actor.parked = True
+        actor.patient = patient
         self.agenda.after(limit_us, self._time_out, actor, actor.wait)
 
     def _time_out(self, actor: Actor, wait: int) -> None:
@@ -259,7 +260,7 @@ class World:
 
     def wake(self, actor: Actor | None, *, arrival: bool = False) -> None:
         """Something has come that an actor may be waiting for; an arrival is worth waiting for more."""
-        if actor is not None and actor.alive and actor.parked:
+        if actor is not None and actor.alive and actor.parked and not (arrival and actor.patient):
             actor.parked = False
             if arrival:
                 actor.idle = 0
@@ -325,7 +326,8 @@ class World:
                 serving.news = news
                 self.wake_others(serving, actor)
                 self.mark_changed()
-        elif not actor.name.startswith("deliver"):
+        elif serving.sent_news != serving.session.host.outbox.news:
+            serving.sent_news = serving.session.host.outbox.news
             for target in serving.session.host.outbox.targets():
                 self.wake(serving.actors.get(f"deliver to {target}"))
 

@@ -14,7 +14,16 @@ from typing import Any
 
 from wallaby.errors import QueryError
 from wallaby.gcs.interface import Assignment, View
-from wallaby.lineage.attempt import Effects, Host, Tenure, run_channel, run_collector, used_sides, verify
+from wallaby.lineage.attempt import (
+    RETRY_MS,
+    Effects,
+    Host,
+    Tenure,
+    run_channel,
+    run_collector,
+    used_sides,
+    verify,
+)
 from wallaby.lineage.choose import Policy, Static
 from wallaby.lineage.effects import (
     Acknowledge,
@@ -147,7 +156,8 @@ class Session:
             yield from effects
         except QueryError as error:
             while (yield Fail(error, self.host.epoch)) in (Verdict.FROZEN, Verdict.STALE, None):
-                yield Await()
+                self.host.look_wanted = True
+                yield Pause(RETRY_MS, FailPoint.FAIL)
 
     def news(self) -> tuple[int, ...]:
         """What a look may change; where it differs from before, whoever waits in this session is woken."""
@@ -193,7 +203,10 @@ class Session:
             self.host.outbox.reported(news)
 
     def receive(self, epoch: int, target: WorkerId, slices: tuple[Slice, ...]) -> PushReply:
-        """Take what fits of a push of this epoch to this worker; refuse any other as a whole."""
+        """Take what fits of a push of this epoch to this worker; refuse any other as a whole.
+
+        `arrived` of the channels' inboxes tells for whom there was something new.
+        """
         if epoch != self.host.epoch or target != self.worker or self.over:
             self.host.look_wanted |= epoch > self.host.epoch
             return PushReply(accepted=False)
@@ -229,7 +242,7 @@ class Session:
             claim: Claim | None = yield ClaimReRead(slot, completed, epoch)
             if claim is None or claim.verdict is not Verdict.DONE or epoch != self.host.epoch:
                 self.host.look_wanted = True
-                yield Await()
+                yield Pause(RETRY_MS, FailPoint.CLAIM)
             elif claim.task is None:
                 self._rereads_waiting, completed, asked_in_epoch = False, None, 0
             elif (yield from self._reread(claim.task, claim, epoch)):

@@ -1,11 +1,11 @@
 -- Create a query. The caller has worked out every value; only whether it exists already is asked here.
--- KEYS: query, members, channels, links, splits
--- ARGV: run, graph, then four lists, each as its size and its values:
+-- KEYS: query, members, channels, links, splits, payload
+-- ARGV: run, graph, payload, then four lists, each as its size and its values:
 --       members, channels (name, value), links (number, value), splits (stage, value)
 if call('EXISTS', KEYS[1]) == 1 then
   return absent(KEYS[1], ARGV[1]) or 'already'
 end
-local at = 3
+local at = 4
 local function take()
   local size = tonumber(ARGV[at])
   local list = {}
@@ -18,6 +18,7 @@ for order, worker in ipairs(members) do call('HSET', KEYS[2], worker, int(order)
 in_chunks('HSET', KEYS[3], channels)
 in_chunks('HSET', KEYS[4], links)
 in_chunks('HSET', KEYS[5], splits)
+call('SET', KEYS[6], ARGV[3])
 call('HSET', KEYS[1], 'epoch', 1, 'gate', 1, 'run', ARGV[1], 'graph', ARGV[2], 'version', 1, 'commits', 0,
   'error', '', 'order', #members)
 return 'done'

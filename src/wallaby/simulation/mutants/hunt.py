@@ -87,7 +87,14 @@ def hunt_all(
 
 def hunt_one(mutant: Mutant, seeds_max: int = SEEDS_MAX, seconds_max: float = SECONDS_MAX) -> Catch:
     """Hunt one mutant, in a process of its own."""
-    command = [sys.executable, "-m", "wallaby.simulation.mutants", mutant.name, str(seeds_max), str(seconds_max)]
+    command = [
+        sys.executable,
+        "-m",
+        "wallaby.simulation.mutants",
+        mutant.name,
+        str(seeds_max),
+        str(seconds_max),
+    ]
     environment = {**os.environ, "PYTHONPATH": _import_path()}
     began = time.monotonic()
     try:

@@ -1,0 +1,338 @@
+package wallaby;
+
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.math.BigDecimal;
+import java.net.URI;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Base64;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.zip.Deflater;
+import java.util.zip.DeflaterOutputStream;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.spark.sql.catalyst.expressions.ExprId;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.InSet;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Union;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.execution.QueryExecution;
+import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.PartitionDirectory;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/**
+ * Writes an optimized plan down, whole, in one call: a walk from Python costs a round trip per question (a
+ * TPC-H plan has a thousand questions), and Spark's own toJSON leaves out what we need most: evaluation modes,
+ * files, nullability, the values of literals.
+ *
+ * Spark compiles this file in the driver with Janino, the compiler that it brings for its own generated code. So
+ * it keeps to what Janino knows: no lambdas, no inferred generics, no varargs. It knows nothing of what we can
+ * run: every node is written by its class, its children and its plain fields, and Python decides.
+ *
+ * A node: c class, k children, f fields; an expression also t type, n nullable, m evaluation mode, x id and name
+ * if it is a named one, v value if it is a literal or a set of them; o the output columns of the root and of unions.
+ */
+public class PlanWriter {
+    /** An answer longer than py4j's buffer of 8192 bytes costs 40 ms, because TCP delays an acknowledgement. */
+    private static final int PIECE_CHARACTERS = 8000;
+
+    private static final String[] SETTINGS = {
+        "spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles", "spark.sql.session.timeZone",
+    };
+
+    private final Map modeMethods = new HashMap();
+
+    /** The plan of a query, as deflated JSON in base 64: a String, or a List of them if it is long. */
+    public Object write(Object queryExecution) throws Exception {
+        QueryExecution query = (QueryExecution) queryExecution;
+        LogicalPlan plan = query.optimizedPlan();
+        StringBuilder out = new StringBuilder(1 << 14);
+        out.append("{\"settings\":{");
+        for (int i = 0; i < SETTINGS.length; i++) {
+            out.append(i == 0 ? "" : ",");
+            text(out, SETTINGS[i]);
+            out.append(':');
+            text(out, query.sparkSession().sessionState().conf().getConfString(SETTINGS[i]));
+        }
+        out.append("},\"streaming\":").append(plan.isStreaming()).append(",\"plan\":");
+        node(out, plan, true);
+        out.append('}');
+        return pieces(pack(out.toString()));
+    }
+
+    private static String pack(String json) throws IOException {
+        ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+        DeflaterOutputStream deflated = new DeflaterOutputStream(bytes, new Deflater(3));
+        deflated.write(json.getBytes(StandardCharsets.US_ASCII));
+        deflated.close();
+        return Base64.getEncoder().encodeToString(bytes.toByteArray());
+    }
+
+    private static Object pieces(String packed) {
+        if (packed.length() <= PIECE_CHARACTERS) {
+            return packed;
+        }
+        List pieces = new ArrayList();
+        for (int from = 0; from < packed.length(); from += PIECE_CHARACTERS) {
+            pieces.add(packed.substring(from, Math.min(packed.length(), from + PIECE_CHARACTERS)));
+        }
+        return pieces;
+    }
+
+    private void node(StringBuilder out, TreeNode node, boolean root) throws Exception {
+        out.append("{\"c\":");
+        text(out, node.getClass().getName());
+        if (node instanceof Expression) {
+            expression(out, (Expression) node);
+        }
+        if (node instanceof LogicalPlan && (root || node instanceof Union)) {
+            out.append(",\"o\":");
+            sequence(out, ((LogicalPlan) node).output().iterator());
+        }
+        out.append(",\"k\":");
+        sequence(out, node.children().iterator());
+        if (node instanceof scala.Product && !(node instanceof Literal)) {
+            out.append(",\"f\":{");
+            fields(out, (scala.Product) node, node instanceof LogicalPlan);
+            out.append('}');
+        }
+        out.append('}');
+    }
+
+    private void expression(StringBuilder out, Expression node) throws Exception {
+        if (node.resolved()) {
+            try {
+                DataType type = node.dataType();
+                boolean nullable = node.nullable();
+                out.append(",\"t\":");
+                text(out, type.catalogString());
+                out.append(",\"n\":").append(nullable);
+            } catch (RuntimeException hasNoType) {
+                // Such a node (a sort order's window frame, say) is written without one.
+                out.append("");
+            }
+        }
+        Object mode = mode(node);
+        if (mode != null) {
+            out.append(",\"m\":");
+            text(out, mode.toString());
+        }
+        if (node instanceof NamedExpression && node.resolved()) {
+            NamedExpression named = (NamedExpression) node;
+            out.append(",\"x\":[").append(named.exprId().id()).append(',');
+            text(out, named.name());
+            out.append(']');
+        } else if (node instanceof Literal) {
+            out.append(",\"v\":");
+            value(out, ((Literal) node).value());
+        } else if (node instanceof InSet) {
+            out.append(",\"v\":");
+            values(out, ((InSet) node).hset().iterator());
+        }
+    }
+
+    /** The evaluation mode (ANSI, TRY, LEGACY) of an expression that has one. */
+    private Object mode(Expression node) throws Exception {
+        Class type = node.getClass();
+        if (!modeMethods.containsKey(type)) {
+            Method found = null;
+            try {
+                found = type.getMethod("evalMode", new Class[0]);
+            } catch (NoSuchMethodException hasNone) {
+                found = null;
+            }
+            modeMethods.put(type, found);
+        }
+        Method method = (Method) modeMethods.get(type);
+        try {
+            return method == null ? null : method.invoke(node, new Object[0]);
+        } catch (InvocationTargetException failed) {
+            return "UNKNOWN";
+        }
+    }
+
+    /** The fields of a case class. Children are written as such, so they are left out here. */
+    private void fields(StringBuilder out, scala.Product product, boolean isPlan) throws Exception {
+        boolean first = true;
+        for (int i = 0; i < product.productArity(); i++) {
+            Object field = product.productElement(i);
+            Object part = field instanceof scala.Option && ((scala.Option) field).isDefined() ? ((scala.Option) field).get() : field;
+            if (part instanceof scala.collection.Seq && !((scala.collection.Seq) part).isEmpty()) {
+                part = ((scala.collection.Seq) part).head();
+            }
+            if (isPlan ? part instanceof LogicalPlan : part instanceof Expression || part instanceof scala.Tuple2) {
+                continue;
+            }
+            if (product instanceof InSet && part instanceof scala.collection.Set) {
+                continue;
+            }
+            out.append(first ? "" : ",");
+            first = false;
+            text(out, product.productElementName(i));
+            out.append(':');
+            any(out, field);
+        }
+    }
+
+    private void any(StringBuilder out, Object value) throws Exception {
+        if (value == null || value instanceof Boolean || value instanceof Integer || value instanceof Long) {
+            out.append(value);
+        } else if (value instanceof String || value instanceof Character || value instanceof Enum) {
+            text(out, value.toString());
+        } else if (value instanceof TreeNode) {
+            node(out, (TreeNode) value, false);
+        } else if (value instanceof scala.Option) {
+            any(out, ((scala.Option) value).isEmpty() ? null : ((scala.Option) value).get());
+        } else if (value instanceof ExprId) {
+            out.append(((ExprId) value).id());
+        } else if (value instanceof DataType) {
+            text(out, ((DataType) value).catalogString());
+        } else if (value instanceof HadoopFsRelation) {
+            fileRelation(out, (HadoopFsRelation) value);
+        } else if (value instanceof scala.collection.Seq) {
+            sequence(out, ((scala.collection.Seq) value).iterator());
+        } else {
+            out.append("{\"opaque\":");
+            text(out, value.getClass().getName());
+            out.append('}');
+        }
+    }
+
+    private void sequence(StringBuilder out, scala.collection.Iterator items) throws Exception {
+        out.append('[');
+        String separator = "";
+        boolean more = true;
+        while (more && items.hasNext()) {
+            out.append(separator);
+            int from = out.length();
+            any(out, items.next());
+            separator = ",";
+            // Rows and the like, of which there may be millions: one stands for all.
+            more = out.indexOf("{\"opaque\"", from) != from;
+        }
+        out.append(']');
+    }
+
+    private void fileRelation(StringBuilder out, HadoopFsRelation relation) throws Exception {
+        boolean plain = relation.partitionSchema().isEmpty() && relation.bucketSpec().isEmpty();
+        out.append("{\"c\":");
+        text(out, relation.getClass().getName());
+        out.append(",\"format\":");
+        text(out, relation.fileFormat().getClass().getName());
+        out.append(",\"schema\":").append(ascii(relation.dataSchema().json()));
+        out.append(",\"partitions\":").append(ascii(relation.partitionSchema().json()));
+        out.append(",\"bucketed\":").append(relation.bucketSpec().isDefined());
+        out.append(",\"options\":{");
+        scala.collection.Iterator options = relation.options().iterator();
+        while (options.hasNext()) {
+            scala.Tuple2 option = (scala.Tuple2) options.next();
+            text(out, option._1().toString());
+            out.append(':');
+            text(out, String.valueOf(option._2()));
+            out.append(options.hasNext() ? "," : "");
+        }
+        out.append("},\"files\":[");
+        if (plain) {
+            files(out, relation);
+        }
+        out.append("]}");
+    }
+
+    private void files(StringBuilder out, HadoopFsRelation relation) throws Exception {
+        scala.collection.immutable.Seq none = (scala.collection.immutable.Seq) scala.collection.immutable.Nil$.MODULE$;
+        scala.collection.Iterator directories = relation.location().listFiles(none, none).iterator();
+        String separator = "";
+        while (directories.hasNext()) {
+            scala.collection.Iterator files = ((PartitionDirectory) directories.next()).files().iterator();
+            while (files.hasNext()) {
+                FileStatus file = ((FileStatusWithMetadata) files.next()).fileStatus();
+                URI uri = file.getPath().toUri();
+                out.append(separator).append('[');
+                text(out, uri.getScheme() == null ? "" : uri.getScheme());
+                out.append(',');
+                text(out, uri.getPath());
+                out.append(',').append(file.getLen()).append(',').append(file.getModificationTime()).append(']');
+                separator = ",";
+            }
+        }
+    }
+
+    private void values(StringBuilder out, scala.collection.Iterator values) {
+        out.append('[');
+        while (values.hasNext()) {
+            value(out, values.next());
+            out.append(values.hasNext() ? "," : "");
+        }
+        out.append(']');
+    }
+
+    /** A value as Catalyst keeps it: dates are days and timestamps microseconds since 1970. */
+    private static void value(StringBuilder out, Object value) {
+        if (value == null || value instanceof Boolean || value instanceof Byte || value instanceof Short
+                || value instanceof Integer || value instanceof Long) {
+            out.append(value);
+        } else if (value instanceof Float || value instanceof Double) {
+            tagged(out, "float", Double.toString(((Number) value).doubleValue()));
+        } else if (value instanceof Decimal) {
+            BigDecimal number = ((Decimal) value).toJavaBigDecimal();
+            tagged(out, "decimal", number.toPlainString());
+        } else if (value instanceof UTF8String && UTF8String.fromString(value.toString()).equals(value)) {
+            tagged(out, "string", value.toString());
+        } else if (value instanceof byte[]) {
+            tagged(out, "binary", Base64.getEncoder().encodeToString((byte[]) value));
+        } else {
+            tagged(out, "opaque", value.getClass().getName());
+        }
+    }
+
+    private static void tagged(StringBuilder out, String tag, String value) {
+        out.append('{');
+        text(out, tag);
+        out.append(':');
+        text(out, value);
+        out.append('}');
+    }
+
+    private static void text(StringBuilder out, String value) {
+        out.append('"');
+        for (int i = 0; i < value.length(); i++) {
+            char c = value.charAt(i);
+            if (c == '"' || c == '\\') {
+                out.append('\\').append(c);
+            } else if (c < 0x20 || c > 0x7e) {
+                escape(out, c);
+            } else {
+                out.append(c);
+            }
+        }
+        out.append('"');
+    }
+
+    private static String ascii(String json) {
+        StringBuilder out = new StringBuilder(json.length());
+        for (int i = 0; i < json.length(); i++) {
+            char c = json.charAt(i);
+            if (c > 0x7e) {
+                escape(out, c);
+            } else {
+                out.append(c);
+            }
+        }
+        return out.toString();
+    }
+
+    private static void escape(StringBuilder out, char c) {
+        out.append("\\u").append(Integer.toHexString(0x10000 | c).substring(1));
+    }
+}

@@ -1,0 +1,175 @@
+"""How many rows and bytes a relation gives, guessed from Parquet footers.
+
+Estimates choose between plans that all give the same answer: broadcast or partition, which side to build,
+whether a partial aggregation pays. They are deterministic and need nothing but the tree and the statistics.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import prod
+
+from wallaby.plan.expression import Column, Expression
+from wallaby.plan.relation import (
+    Aggregate,
+    Filter,
+    Input,
+    Join,
+    JoinKind,
+    Limit,
+    Project,
+    Relation,
+    Scan,
+    Sort,
+    Union,
+)
+from wallaby.plan.selectivity import UNKNOWN, ColumnEstimate, Columns, number, selectivity
+from wallaby.plan.statistics import ColumnStatistics, Statistics, TableStatistics
+from wallaby.plan.tree import width_bytes
+
+#: For a table without statistics: large enough never to be broadcast by mistake.
+_ROWS_UNKNOWN = 1e9
+#: Up to so many bits per row, the encoded size of a column tells how many different values it has.
+_DICTIONARY_BITS_MAX = 20.0
+#: From so many bits per row on, each row group is taken to have values of its own.
+_SHARED_BITS_MAX = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A guess at a relation's size, with what is thought of its columns."""
+
+    rows: float
+    columns: Columns
+    row_bytes: int
+
+    @property
+    def size_bytes(self) -> float:
+        """Of all rows, decoded."""
+        return self.rows * self.row_bytes
+
+    def distinct(self, expression: Expression) -> float:
+        """How many different values an expression has; if nothing is known, as many as there are rows."""
+        known = self.columns.get(expression.id, UNKNOWN).distinct if isinstance(expression, Column) else None
+        return max(1.0, min(self.rows, self.rows if known is None else known))
+
+    def groups(self, keys: tuple[Expression, ...]) -> float:
+        """How many groups there are by some keys; without keys, one."""
+        return min(max(1.0, self.rows), prod(self.distinct(key) for key in keys))
+
+
+@dataclass(slots=True)
+class Estimator:
+    """Estimates over one query; each relation is looked at once."""
+
+    statistics: Statistics
+    _seen: dict[int, tuple[Relation, Estimate]] = field(default_factory=dict)
+
+    def of(self, relation: Relation) -> Estimate:
+        """The estimate for a relation."""
+        # By identity, for equal trees are expensive to hash; the relation is kept so that its id stays taken.
+        seen = self._seen.get(id(relation))
+        if seen is None:
+            seen = self._seen[id(relation)] = (relation, self._make(relation))
+        return seen[1]
+
+    def _make(self, relation: Relation) -> Estimate:
+        row_bytes = sum(map(width_bytes, relation.columns))
+        match relation:
+            case Scan():
+                return _of_scan(relation, self.statistics.of(relation), row_bytes)
+            case Input():
+                return Estimate(_ROWS_UNKNOWN, {}, row_bytes)
+            case Filter(child=child, condition=condition):
+                below = self.of(child)
+                return Estimate(below.rows * selectivity(condition, below.columns), below.columns, row_bytes)
+            case Project(child=child, outputs=outputs):
+                below = self.of(child)
+                columns = {
+                    named.column.id: below.columns[named.expression.id]
+                    for named in outputs
+                    if isinstance(named.expression, Column) and named.expression.id in below.columns
+                }
+                return Estimate(below.rows, columns, row_bytes)
+            case Join():
+                return _of_join(relation, self.of(relation.left), self.of(relation.right), row_bytes)
+            case Aggregate(child=child, keys=keys):
+                below = self.of(child)
+                columns = {
+                    named.column.id: below.columns[named.expression.id]
+                    for named in keys
+                    if isinstance(named.expression, Column) and named.expression.id in below.columns
+                }
+                rows = below.groups(tuple(named.expression for named in keys))
+                return Estimate(rows, columns, row_bytes)
+            case Sort(child=child):
+                return self.of(child)
+            case Limit(child=child, count=count):
+                below = self.of(child)
+                return Estimate(min(below.rows, count), below.columns, row_bytes)
+            case Union(children=children):
+                return Estimate(sum(self.of(child).rows for child in children), {}, row_bytes)
+
+
+def _of_scan(scan: Scan, table: TableStatistics | None, row_bytes: int) -> Estimate:
+    if table is None:
+        return Estimate(_ROWS_UNKNOWN, {}, row_bytes)
+    columns = {
+        column.id: _of_column(column, table.column(name), table)
+        for column, name in zip(scan.columns, scan.names, strict=True)
+    }
+    return Estimate(float(table.rows), columns, row_bytes)
+
+
+def _of_column(column: Column, known: ColumnStatistics, table: TableStatistics) -> ColumnEstimate:
+    low, high = number(known.minimum), number(known.maximum)
+    rows = max(1, table.rows)
+    bounds = [float(rows)]
+    counted = column.type.is_integral or column.type.kind.value in ("date", "boolean")
+    if counted and low is not None and high is not None:
+        bounds.append(high - low + 1)
+    if known.encoded_bytes is not None:
+        bits = 8 * known.encoded_bytes / rows
+        if bits <= _DICTIONARY_BITS_MAX:
+            bounds.append(2**bits * (1 if bits < _SHARED_BITS_MAX else max(1, len(table.splits))))
+    distinct = min(bounds) if len(bounds) > 1 else None
+    return ColumnEstimate(distinct, low, high, (known.nulls or 0) / rows)
+
+
+def _of_join(join: Join, left: Estimate, right: Estimate, row_bytes: int) -> Estimate:
+    lefts, rights = left.groups(join.left_keys), right.groups(join.right_keys)
+    share = 1.0 if join.residual is None else selectivity(join.residual, {**left.columns, **right.columns})
+    # Every key of the side with fewer of them is taken to have partners; before it was filtered, there were
+    # as many keys as the column has values, which is what the other side refers to.
+    domain = max(_domain(join.left_keys, left), _domain(join.right_keys, right), 1.0)
+    matched = left.rows * right.rows / domain * share
+    found = min(1.0, rights / max(_domain(join.left_keys, left), 1.0)) * share
+    match join.kind:
+        case JoinKind.INNER | JoinKind.CROSS:
+            rows = matched
+        case JoinKind.LEFT:
+            rows = max(matched, left.rows)
+        case JoinKind.RIGHT:
+            rows = max(matched, right.rows)
+        case JoinKind.FULL:
+            rows = max(matched, left.rows + right.rows)
+        case JoinKind.SEMI:
+            rows = left.rows * found
+        case JoinKind.ANTI:
+            rows = left.rows * max(1 - found, 1 / max(lefts, 1.0))
+    columns = left.columns if join.kind in (JoinKind.SEMI, JoinKind.ANTI) else {**left.columns, **right.columns}
+    return Estimate(rows, columns, row_bytes)
+
+
+def _domain(keys: tuple[Expression, ...], side: Estimate) -> float:
+    """How many different keys there could be on a side, filtered or not: for a join, 1 / its selectivity.
+
+    Keys of several columns are taken to be at most as many as the larger of rows and the largest column.
+    """
+    distincts = [_distinct_before_filters(key, side) for key in keys]
+    return min(prod(distincts), max(side.rows, *distincts)) if distincts else 1.0
+
+
+def _distinct_before_filters(key: Expression, side: Estimate) -> float:
+    known = side.columns.get(key.id, UNKNOWN).distinct if isinstance(key, Column) else None
+    return side.rows if known is None else known

@@ -1,0 +1,43 @@
+"""The few functions that planning itself knows: those it makes, and those whose selectivity it can guess.
+
+All others are only names to it; the expression registry says what they are. A name that is missing here costs
+speed, never correctness.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+# What planning makes.
+CAST: Final = "cast"
+COALESCE: Final = "coalesce"
+DIVIDE: Final = "divide"
+
+# What planning looks into.
+AND: Final = "and"
+OR: Final = "or"
+NOT: Final = "not"
+EQUAL: Final = "equal"
+LESS: Final = "less"
+LESS_OR_EQUAL: Final = "less_or_equal"
+GREATER: Final = "greater"
+GREATER_OR_EQUAL: Final = "greater_or_equal"
+IN: Final = "in"
+IS_NULL: Final = "is_null"
+IS_NOT_NULL: Final = "is_not_null"
+
+#: A comparison and the one that says the same with its sides exchanged.
+MIRRORED: Final = {
+    EQUAL: EQUAL,
+    LESS: GREATER,
+    LESS_OR_EQUAL: GREATER_OR_EQUAL,
+    GREATER: LESS,
+    GREATER_OR_EQUAL: LESS_OR_EQUAL,
+}
+
+# The aggregate functions that planning can split into a partial and a final part.
+COUNT: Final = "count"
+SUM: Final = "sum"
+AVG: Final = "avg"
+MIN: Final = "min"
+MAX: Final = "max"

@@ -1,0 +1,104 @@
+"""The physical plan: a stage graph, what each stage's channels compute, and how rows go over its links.
+
+A stage's work is a `Fragment`; its trees have `Input`s as leaves:
+
+- in a `ScanFragment`, input 0 is the rows of one split, and inputs 1, 2, … are its side links in order;
+- in a `JoinFragment`, input 0 is the whole build side (all rows so far of link phase 0), input 1 one batch
+  of the probe side, inputs 2, … its side links;
+- in a `ReduceFragment`, input 0 is all rows of the channel's main inputs: `combine` shrinks them and may be
+  applied to any part of them and to its own results, `finish` is applied once, at the end;
+- in a `MapFragment`, input 0 is one batch of the main inputs, inputs 1, … its side links;
+- a `LimitFragment` passes rows on until it has `count` of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from wallaby.lineage.graph import StageGraph
+from wallaby.plan.expression import Column, Expression
+from wallaby.plan.relation import ParquetFile, Relation, Scan
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Some row groups of one file: the work of one read."""
+
+    file: ParquetFile
+    row_groups: tuple[int, ...]
+    rows: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScanFragment:
+    """Read a split, then run `tree` on its rows. `conditions` are those of the scan, for pruning row groups."""
+
+    scan: Scan
+    splits: tuple[Split, ...]
+    conditions: tuple[Expression, ...]
+    tree: Relation
+
+
+@dataclass(frozen=True, slots=True)
+class JoinFragment:
+    """Collect the build side, then run `tree` on it and each batch of the probe side.
+
+    Only join kinds for which each probe batch can be answered alone: inner, left outer with the probe side
+    on the left, semi and anti with the probe side on the left.
+    """
+
+    tree: Relation
+
+
+@dataclass(frozen=True, slots=True)
+class ReduceFragment:
+    """Collect everything, shrinking it on the way by `combine` if there is one; at the end run `finish`.
+
+    Aggregations, sorts and top-k are of this kind.
+    """
+
+    combine: Relation | None
+    finish: Relation
+
+
+@dataclass(frozen=True, slots=True)
+class MapFragment:
+    """Run `tree` on each batch. Unions and repartitionings are of this kind."""
+
+    tree: Relation
+
+
+@dataclass(frozen=True, slots=True)
+class LimitFragment:
+    """Any `count` rows after skipping `offset`; then end early."""
+
+    columns: tuple[Column, ...]
+    count: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class CollectFragment:
+    """The head: hand everything to the client."""
+
+    columns: tuple[Column, ...]
+
+
+Fragment = ScanFragment | JoinFragment | ReduceFragment | MapFragment | LimitFragment | CollectFragment
+
+
+@dataclass(frozen=True, slots=True)
+class PhysicalPlan:
+    """A query ready to run."""
+
+    graph: StageGraph
+    #: One for each stage.
+    fragments: tuple[Fragment, ...]
+    #: For each link, the positions of the columns whose hash says which channel a row goes to; empty: all
+    #: rows to every channel (broadcast), to the same channel (pass-through), or to the only one.
+    partition_keys: tuple[tuple[int, ...], ...]
+    #: What the client gets, in order.
+    columns: tuple[Column, ...]
+    #: One line a stage, for people.
+    labels: tuple[str, ...]

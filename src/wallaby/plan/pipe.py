@@ -1,0 +1,189 @@
+"""Stages in the making: a pipe is a stage that can still take more steps; closing it makes it final.
+
+Planning walks the relation from its leaves up and puts every step that needs no exchange on top of the open
+pipe's tree. Several pipes that together give one relation's rows are a `Flow`: that is all a union is. At an
+exchange the pipes of a flow are closed, which gives them their stage numbers, and a new pipe begins with links
+from them. A stage is thus numbered after everything that feeds it, as `StageGraph` demands.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from wallaby.lineage.graph import SIDES_MAX, Link, LinkKind, Routing, Stage, StageGraph, StageKind
+from wallaby.plan.expression import Column
+from wallaby.plan.physical import (
+    CollectFragment,
+    Fragment,
+    JoinFragment,
+    LimitFragment,
+    MapFragment,
+    PhysicalPlan,
+    ReduceFragment,
+    ScanFragment,
+    Split,
+)
+from wallaby.plan.relation import Filter, Input, Project, Relation, Scan
+from wallaby.plan.tree import conjuncts
+from wallaby.plan.types import DataType
+
+
+@dataclass(frozen=True, slots=True)
+class ScanBody:
+    """Begins with the splits of a table."""
+
+    scan: Scan
+    splits: tuple[Split, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JoinBody:
+    """Begins with a partitioned join."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReduceBody:
+    """Begins with all rows of a channel; what is put on top runs once, at the end."""
+
+    combine: Relation | None
+
+
+@dataclass(frozen=True, slots=True)
+class MapBody:
+    """Begins with batches from elsewhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class LimitBody:
+    """Is a limit, and nothing else."""
+
+    count: int
+    offset: int
+
+
+Body = ScanBody | JoinBody | ReduceBody | MapBody | LimitBody
+
+#: How rows are spread over channels: by the hash of keys, for each of which any of the given columns may
+#: stand (after a join on a = b, rows are partitioned by either). None: not by values that we know of.
+Partitioning = tuple[frozenset[int], ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """A main link to come: from a closed stage, with the positions of the columns to hash."""
+
+    producer: int
+    routing: Routing = Routing.HASH
+    keys: tuple[int, ...] = ()
+    phase: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Pipe:
+    """An open stage. `sides` are the stages whose whole output it gets beside its main inputs, in order."""
+
+    body: Body
+    tree: Relation
+    channels: int
+    label: str
+    feeds: tuple[Feed, ...] = ()
+    sides: tuple[int, ...] = ()
+    partitioning: Partitioning = None
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """What it gives so far."""
+        return self.tree.columns
+
+    @property
+    def sees_everything(self) -> bool:
+        """Does what is put on top see all rows of the relation at once?"""
+        return isinstance(self.body, ReduceBody) and self.channels == 1
+
+    @property
+    def first_side(self) -> int | None:
+        """The number of the first side input, or None if the body can have none."""
+        match self.body:
+            case ScanBody() | MapBody():
+                return 1
+            case JoinBody():
+                return 2
+            case ReduceBody() | LimitBody():
+                return None
+
+    @property
+    def has_room_for_a_side(self) -> bool:
+        """Can a broadcast join be put on top?"""
+        return self.first_side is not None and len(self.sides) < SIDES_MAX
+
+    def topped(self, tree: Relation, label: str = "") -> Pipe:
+        """The pipe with a larger tree."""
+        assert not isinstance(self.body, LimitBody), "nothing goes on top of a limit"
+        return replace(self, tree=tree, label=f"{self.label}, {label}" if label else self.label)
+
+
+Flow = tuple[Pipe, ...]
+
+
+class Assembly:
+    """The stages and links of one plan, in the making."""
+
+    def __init__(self, first_id: int) -> None:
+        self._next_id = first_id
+        self._stages: list[Stage] = []
+        self._fragments: list[Fragment] = []
+        self._labels: list[str] = []
+        self._links: list[Link] = []
+        self._keys: list[tuple[int, ...]] = []
+
+    def new_column(self, name: str, type_: DataType, *, nullable: bool = True) -> Column:
+        """A column that the query did not have."""
+        self._next_id += 1
+        return Column(self._next_id - 1, name, type_, nullable)
+
+    def close(self, pipe: Pipe) -> int:
+        """Make a pipe a stage and return its number."""
+        kind = StageKind.READ if isinstance(pipe.body, ScanBody) else StageKind.EXECUTE
+        splits = len(pipe.body.splits) if isinstance(pipe.body, ScanBody) else 0
+        self._add(Stage(kind, pipe.channels, splits), _fragment(pipe), pipe.label, pipe.feeds)
+        number = len(self._stages) - 1
+        for side in pipe.sides:
+            self._links.append(Link(side, number, LinkKind.SIDE, routing=Routing.BROADCAST))
+            self._keys.append(())
+        # The place for run-time filters: a SIDE link with required=False from a build side to a reader.
+        return number
+
+    def collect(self, feeds: tuple[Feed, ...], columns: tuple[Column, ...]) -> PhysicalPlan:
+        """End with the stage that hands the result to the client."""
+        self._add(Stage(StageKind.COLLECT, 1), CollectFragment(columns), "collect", feeds)
+        return PhysicalPlan(
+            StageGraph(tuple(self._stages), tuple(self._links)),
+            tuple(self._fragments),
+            tuple(self._keys),
+            columns,
+            tuple(self._labels),
+        )
+
+    def _add(self, stage: Stage, fragment: Fragment, label: str, feeds: tuple[Feed, ...]) -> None:
+        number = len(self._stages)
+        self._stages.append(stage)
+        self._fragments.append(fragment)
+        self._labels.append(label)
+        for feed in feeds:
+            self._links.append(Link(feed.producer, number, phase=feed.phase, routing=feed.routing))
+            self._keys.append(feed.keys)
+
+
+def _fragment(pipe: Pipe) -> Fragment:
+    match pipe.body:
+        case ScanBody(scan=scan, splits=splits):
+            conditions = tuple(part for c in _scan_conditions(pipe.tree) for part in conjuncts(c))
+            return ScanFragment(scan, splits, conditions, pipe.tree)
+        case JoinBody():
+            return JoinFragment(pipe.tree)
+        case ReduceBody(combine=combine):
+            return ReduceFragment(combine, pipe.tree)
+        case MapBody():
+            return MapFragment(pipe.tree)
+        case LimitBody(count=count, offset=offset):
+            return LimitFragment(pipe.columns, count, offset)

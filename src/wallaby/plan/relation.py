@@ -1,0 +1,155 @@
+"""Relations: the frozen tree that a query is read into, and of which a stage's work is made.
+
+Every relation knows its output columns, in order. The leaves are sources, or an `Input`: rows that come from
+elsewhere, by number. The same nodes serve the whole query and the part of it that one stage runs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from wallaby.plan.expression import Column, Expression, Named, SortKey
+
+
+class JoinKind(Enum):
+    """Which rows a join gives. `left` is the side that semi and anti joins filter."""
+
+    INNER = "inner"
+    LEFT = "left outer"
+    RIGHT = "right outer"
+    FULL = "full outer"
+    SEMI = "left semi"
+    ANTI = "left anti"
+    CROSS = "cross"
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetFile:
+    """One file as it was when the query was planned: another size or time later is an error."""
+
+    path: str
+    size_bytes: int
+    modified_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """A Parquet table. `columns` are those that are needed; `names` are their names in the files."""
+
+    files: tuple[ParquetFile, ...]
+    columns: tuple[Column, ...]
+    names: tuple[str, ...]
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """Rows that come over a link or from a split; `number` says which input of the stage."""
+
+    number: int
+    columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """The rows for which the condition is true."""
+
+    child: Relation
+    condition: Expression
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The child's."""
+        return self.child.columns
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """New columns from old."""
+
+    child: Relation
+    outputs: tuple[Named, ...]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The named ones."""
+        return tuple(named.column for named in self.outputs)
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Pairs with equal keys for which `residual` is true. Keys that are NULL equal nothing."""
+
+    left: Relation
+    right: Relation
+    kind: JoinKind
+    left_keys: tuple[Expression, ...]
+    right_keys: tuple[Expression, ...]
+    residual: Expression | None
+    columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """One row a group; without keys, one row in all. Outputs may compute with aggregations and keys."""
+
+    child: Relation
+    keys: tuple[Named, ...]
+    aggregations: tuple[Named, ...]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Keys first, then aggregations."""
+        return tuple(named.column for named in (*self.keys, *self.aggregations))
+
+
+@dataclass(frozen=True, slots=True)
+class Sort:
+    """All rows in one order."""
+
+    child: Relation
+    keys: tuple[SortKey, ...]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The child's."""
+        return self.child.columns
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """The first `count` rows after skipping `offset`: of a sorted child the first, of another any."""
+
+    child: Relation
+    count: int
+    offset: int = 0
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The child's."""
+        return self.child.columns
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """All rows of all children, whose columns correspond by position."""
+
+    children: tuple[Relation, ...]
+    columns: tuple[Column, ...]
+
+
+Relation = Scan | Input | Filter | Project | Join | Aggregate | Sort | Limit | Union
+
+
+def children_of(relation: Relation) -> tuple[Relation, ...]:
+    """The relations that one is made from."""
+    match relation:
+        case Scan() | Input():
+            return ()
+        case Join():
+            return (relation.left, relation.right)
+        case Union():
+            return relation.children
+        case Filter() | Project() | Aggregate() | Sort() | Limit():
+            return (relation.child,)

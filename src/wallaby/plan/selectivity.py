@@ -1,0 +1,127 @@
+"""How many of the rows a condition keeps: simple rules over value ranges and numbers of different values.
+
+The rules are those every engine has: a range keeps its share of the column's range, an equality one of the
+different values, parts that must all hold are independent. Ranges over one column are intersected first, so
+that `date >= a and date < b` is one window and not two halves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+
+from wallaby.plan import functions
+from wallaby.plan.expression import Call, Column, Expression, Literal
+from wallaby.plan.tree import conjuncts
+
+#: Where nothing is known.
+EQUALITY = 0.1
+OTHERWISE = 1 / 3
+_ANY = (float("-inf"), float("inf"))
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnEstimate:
+    """What is thought of a column: `distinct` values, the numbers between which they lie, share of nulls."""
+
+    distinct: float | None = None
+    low: float | None = None
+    high: float | None = None
+    null_share: float = 0.0
+
+
+UNKNOWN = ColumnEstimate()
+Columns = Mapping[int, ColumnEstimate]
+
+
+def number(value: object) -> float | None:
+    """A value on the number line; strings by their first letters; None if it has no place there."""
+    match value:
+        case bool() | int() | float() | Decimal():
+            return float(value)
+        case datetime():
+            return value.toordinal() + (value.hour * 3600 + value.minute * 60 + value.second) / 86400
+        case date():
+            return float(value.toordinal())
+        case str():
+            return float(int.from_bytes(value.encode("utf-8", "replace")[:6].ljust(6, b"\0"), "big"))
+        case _:
+            return None
+
+
+def selectivity(condition: Expression, columns: Columns) -> float:
+    """The share of rows for which a condition is true."""
+    share = 1.0
+    windows: dict[int, tuple[float, float]] = {}
+    for part in conjuncts(condition):
+        window = _window(part)
+        if window is None:
+            share *= _of_one(part, columns)
+        else:
+            column, low, high = window
+            before = windows.get(column, _ANY)
+            windows[column] = (max(before[0], low), min(before[1], high))
+    for column, (low, high) in windows.items():
+        share *= _of_window(columns.get(column, UNKNOWN), low, high)
+    return share
+
+
+def _of_one(condition: Expression, columns: Columns) -> float:
+    match condition:
+        case Literal(value=bool(value)):
+            return float(value)
+        case Call(function=functions.OR, arguments=arguments):
+            missed = 1.0
+            for argument in arguments:
+                missed *= 1 - selectivity(argument, columns)
+            return 1 - missed
+        case Call(function=functions.NOT, arguments=(argument,)):
+            return 1 - selectivity(argument, columns)
+        case Call(function=functions.IS_NULL, arguments=(Column(id=id_),)):
+            return columns.get(id_, UNKNOWN).null_share
+        case Call(function=functions.IS_NOT_NULL, arguments=(Column(id=id_),)):
+            return 1 - columns.get(id_, UNKNOWN).null_share
+        case Call(function=functions.EQUAL, arguments=(left, right)):
+            return _of_equality(left, right, columns)
+        case Call(function=functions.IN, arguments=(tested, *values)):
+            return min(1.0, len(values) * _of_equality(tested, values[0], columns)) if values else 0.0
+        case _:
+            return OTHERWISE
+
+
+def _of_equality(left: Expression, right: Expression, columns: Columns) -> float:
+    sides = [columns.get(side.id, UNKNOWN).distinct for side in (left, right) if isinstance(side, Column)]
+    known = [distinct for distinct in sides if distinct is not None]
+    return 1 / max(1.0, *known) if known else EQUALITY
+
+
+def _window(condition: Expression) -> tuple[int, float, float] | None:
+    """A comparison of a column with a constant as the range it leaves."""
+    if not isinstance(condition, Call) or condition.function not in functions.MIRRORED:
+        return None
+    match condition.function, condition.arguments:
+        case functions.EQUAL, _:
+            return None
+        case comparison, (Column(id=id_), Literal(value=value)):
+            pass
+        case mirrored, (Literal(value=value), Column(id=id_)):
+            comparison = functions.MIRRORED[mirrored]
+        case _:
+            return None
+    bound = number(value)
+    if bound is None:
+        return None
+    below = comparison in (functions.LESS, functions.LESS_OR_EQUAL)
+    return (id_, _ANY[0], bound) if below else (id_, bound, _ANY[1])
+
+
+def _of_window(column: ColumnEstimate, low: float, high: float) -> float:
+    if column.low is None or column.high is None:
+        return OTHERWISE
+    if column.high <= column.low:
+        return float(low <= column.low <= high)
+    share = (min(high, column.high) - max(low, column.low)) / (column.high - column.low)
+    least = 1 / column.distinct if column.distinct else 0.001
+    return min(1.0, max(share, least)) if high >= column.low and low <= column.high else 0.0

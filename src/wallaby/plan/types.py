@@ -1,0 +1,75 @@
+"""Data types, as Spark defines them. Catalyst says what type everything has; no kernel is ever asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Kind(Enum):
+    """The kind of a type; parameters stand in `DataType`."""
+
+    NULL = "void"
+    BOOLEAN = "boolean"
+    BYTE = "tinyint"
+    SHORT = "smallint"
+    INTEGER = "int"
+    LONG = "bigint"
+    FLOAT = "float"
+    DOUBLE = "double"
+    DECIMAL = "decimal"
+    STRING = "string"
+    BINARY = "binary"
+    DATE = "date"
+    TIMESTAMP = "timestamp"
+    TIMESTAMP_NTZ = "timestamp_ntz"
+    ARRAY = "array"
+    STRUCT = "struct"
+    MAP = "map"
+
+
+@dataclass(frozen=True, slots=True)
+class DataType:
+    """A type: `precision` and `scale` for decimals, `children` (and `names`, for structs) for nested ones."""
+
+    kind: Kind
+    precision: int = 0
+    scale: int = 0
+    children: tuple[DataType, ...] = ()
+    names: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        match self.kind:
+            case Kind.DECIMAL:
+                return f"decimal({self.precision},{self.scale})"
+            case Kind.ARRAY | Kind.MAP:
+                return f"{self.kind.value}<{','.join(map(str, self.children))}>"
+            case Kind.STRUCT:
+                fields = (f"{name}:{child}" for name, child in zip(self.names, self.children, strict=True))
+                return f"struct<{','.join(fields)}>"
+            case _:
+                return str(self.kind.value)
+
+    @property
+    def is_integral(self) -> bool:
+        """A whole number in two's complement."""
+        return self.kind in (Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG)
+
+    @property
+    def is_floating(self) -> bool:
+        """Binary floating point."""
+        return self.kind in (Kind.FLOAT, Kind.DOUBLE)
+
+
+NULL = DataType(Kind.NULL)
+BOOLEAN = DataType(Kind.BOOLEAN)
+INTEGER = DataType(Kind.INTEGER)
+LONG = DataType(Kind.LONG)
+DOUBLE = DataType(Kind.DOUBLE)
+STRING = DataType(Kind.STRING)
+DATE = DataType(Kind.DATE)
+
+
+def decimal(precision: int, scale: int) -> DataType:
+    """A decimal type."""
+    return DataType(Kind.DECIMAL, precision, scale)

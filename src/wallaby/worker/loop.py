@@ -1,0 +1,85 @@
+"""The control loop of one process: one thread that owns all protocol state and drives all generators.
+
+Sessions, inboxes and outboxes are touched by this thread only, so they need no locks. Whatever may block
+(kernels, disk, network, the store) runs on other threads, which post their answers here. The loop itself
+never waits for anything but the next thing to do.
+"""
+
+from __future__ import annotations
+
+import heapq
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+_log = logging.getLogger(__name__)
+#: The longest that the loop sleeps when there is no timer.
+IDLE_SECONDS = 1.0
+
+
+class Loop:
+    """Things to do now, posted from any thread, and things to do at times to come."""
+
+    def __init__(self, name: str, on_error: Callable[[BaseException], None]) -> None:
+        self._posted: queue.SimpleQueue[tuple[Callable[..., None], tuple[Any, ...]] | None] = (
+            queue.SimpleQueue()
+        )
+        self._timers: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
+        self._count = 0
+        self._on_error = on_error
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def post(self, do: Callable[..., None], *arguments: Any) -> None:
+        """Do something on the loop's thread, as soon as it is free. From any thread."""
+        self._posted.put((do, arguments))
+
+    def after(self, delay_seconds: float, do: Callable[..., None], *arguments: Any) -> None:
+        """Do something later. On the loop's thread only."""
+        self._count += 1
+        heapq.heappush(self._timers, (time.monotonic() + delay_seconds, self._count, do, arguments))
+
+    def stop(self, wait_seconds: float = 5.0) -> None:
+        """End the loop; what is still posted is dropped."""
+        self._stopping = True
+        self._posted.put(None)
+        if threading.current_thread() is not self._thread:
+            self._thread.join(wait_seconds)
+
+    @property
+    def is_stopped(self) -> bool:
+        """Has it been told to end?"""
+        return self._stopping
+
+    def _run(self) -> None:
+        while not self._stopping:
+            try:
+                entry = self._posted.get(timeout=self._sleep_seconds())
+            except queue.Empty:
+                entry = None
+            try:
+                if entry is not None and not self._stopping:
+                    do, arguments = entry
+                    do(*arguments)
+                self._run_due_timers()
+            except Exception as error:  # noqa: BLE001 - whatever it is, the process must say so and end
+                _log.exception("the control loop failed")
+                self._stopping = True
+                self._on_error(error)
+
+    def _sleep_seconds(self) -> float:
+        if not self._timers:
+            return IDLE_SECONDS
+        return min(max(self._timers[0][0] - time.monotonic(), 0.0), IDLE_SECONDS)
+
+    def _run_due_timers(self) -> None:
+        while self._timers and self._timers[0][0] <= time.monotonic() and not self._stopping:
+            _, _, do, arguments = heapq.heappop(self._timers)
+            do(*arguments)

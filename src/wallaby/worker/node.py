@@ -1,0 +1,221 @@
+"""One process of the engine, a worker or the head: the generators that run in it, driven for real.
+
+A node is the production twin of the simulation's process. Its loop's thread owns every session and resumes
+every generator; a `Performer` carries effects out on other threads and posts the answers back. What a
+generator may wait for wakes it: a slice that arrives, an output that may leave, a look that brings news. Every
+wait also has a time limit, so that a lost wake costs milliseconds and not the query.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from wallaby.errors import GcsLostError
+from wallaby.lineage.attempt import Effects
+from wallaby.lineage.effects import PushReply, Slice
+from wallaby.lineage.names import QueryId, WorkerId
+from wallaby.worker.loop import Loop
+from wallaby.worker.session import Session
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, eq=False)
+class Actor:
+    """One generator being driven."""
+
+    name: str
+    effects: Effects
+    serving: Serving | None = None
+    alive: bool = True
+    #: The number of its present wait; a timer of an earlier wait does nothing.
+    wait: int = 0
+    parked: bool = False
+    patient: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Serving:
+    """One query at this node: its session, what it computes, and the generators that run for it."""
+
+    query: QueryId
+    session: Session
+    #: What executes its tasks; opaque to the node.
+    work: Any = None
+    actors: dict[str, Actor] = field(default_factory=dict)
+    news: tuple[int, ...] = ()
+    sent_news: int = 0
+
+
+class Performs(Protocol):
+    """Whoever carries effects out; see `perform`."""
+
+    def perform(self, actor: Actor, effect: Any) -> None:
+        """Carry out an effect; the answer is posted to the node's `answer`."""
+
+    def open(self, query: QueryId) -> Serving | None:
+        """What is needed to serve a query, or None if it is gone already."""
+
+    def close(self, serving: Serving) -> None:
+        """A query is over here: everything that was held for it goes."""
+
+    def has_idle_kernel(self) -> bool:
+        """Is there a thread with nothing to execute?"""
+
+
+class Node:
+    """See the module. All methods run on the loop's thread, but for those that say otherwise."""
+
+    def __init__(self, worker: WorkerId, ended: Callable[[BaseException | None], None]) -> None:
+        self.worker = worker
+        self.servings: dict[QueryId, Serving] = {}
+        self.loop = Loop(f"wallaby-{worker}", self._failed)
+        self.performer: Performs | None = None
+        self._actors: dict[str, Actor] = {}
+        self._ended = ended
+
+    def start(self, performer: Performs, actors: dict[str, Effects]) -> None:
+        """Begin to drive. From any thread, once."""
+        self.performer = performer
+        self.loop.start()
+        for name, effects in actors.items():
+            self.loop.post(self.spawn, None, name, effects)
+
+    def stop(self) -> None:
+        """Stop driving, wherever everything is. From any thread."""
+        self.loop.stop()
+
+    def _failed(self, error: BaseException) -> None:
+        self._ended(error)
+
+    # --- actors --------------------------------------------------------------------------------------
+
+    def spawn(self, serving: Serving | None, name: str, effects: Effects) -> None:
+        """Drive a generator, in place of one of the same name."""
+        actor = Actor(name, effects, serving)
+        actors = self._actors if serving is None else serving.actors
+        self.stop_actor(serving, name)
+        actors[name] = actor
+        self.loop.post(self._resume, actor, None)
+
+    def stop_actor(self, serving: Serving | None, name: str) -> None:
+        """Stop driving a generator."""
+        old = (self._actors if serving is None else serving.actors).pop(name, None)
+        if old is not None:
+            old.alive = False
+
+    def answer(self, actor: Actor, value: Any) -> None:
+        """The answer to an actor's effect. From any thread."""
+        self.loop.post(self._resume, actor, value)
+
+    def park(self, actor: Actor, limit_seconds: float, *, patient: bool) -> None:
+        """Let an actor wait until it is woken, or for so long; a patient one is not woken by arrivals."""
+        actor.parked = True
+        actor.patient = patient
+        self.loop.after(limit_seconds, self._time_out, actor, actor.wait)
+
+    def _time_out(self, actor: Actor, wait: int) -> None:
+        if actor.parked and actor.wait == wait:
+            self._resume(actor, True)
+
+    def wake(self, actor: Actor | None, *, arrival: bool = False) -> None:
+        """Something has come that an actor may be waiting for.
+
+        After an arrival it may wait for more, unless there is a kernel thread with nothing else to do.
+        """
+        if actor is not None and actor.alive and actor.parked and not (arrival and actor.patient):
+            actor.parked = False
+            eager = not arrival or (self.performer is not None and self.performer.has_idle_kernel())
+            self.loop.post(self._resume, actor, eager)
+
+    def wake_named(self, name: str) -> None:
+        """Wake one of the node's own actors."""
+        self.wake(self._actors.get(name))
+
+    def wake_sessions(self) -> None:
+        """Something has changed in the store: let every session look now."""
+        for serving in self.servings.values():
+            self.wake(serving.actors.get("session"))
+
+    def _resume(self, actor: Actor, value: Any) -> None:
+        if not actor.alive:
+            return
+        actor.wait += 1
+        actor.parked = False
+        try:
+            failed = isinstance(value, BaseException)
+            effect = actor.effects.throw(value) if failed else actor.effects.send(value)
+        except StopIteration:
+            self._actor_ended(actor)
+            return
+        except GcsLostError as lost:
+            actor.alive = False
+            self._ended(lost)
+            return
+        assert self.performer is not None
+        self.performer.perform(actor, effect)
+        if actor.serving is not None:
+            self._after_step(actor, actor.serving)
+
+    def _actor_ended(self, actor: Actor) -> None:
+        actor.alive = False
+        if actor.serving is None:
+            self._ended(None)
+        elif actor.name == "session":
+            self.close_session(actor.serving)
+        else:
+            self._after_step(actor, actor.serving)
+
+    def _after_step(self, actor: Actor, serving: Serving) -> None:
+        """Wake whoever may go on because of what an actor of the same session has just done."""
+        session = serving.session
+        if session.host.look_wanted:
+            self.wake(serving.actors.get("session"))
+        if actor.name == "session":
+            news = session.news()
+            if news != serving.news:
+                serving.news = news
+                for other in list(serving.actors.values()):
+                    if other is not actor:
+                        self.wake(other)
+        elif serving.sent_news != session.host.outbox.news:
+            serving.sent_news = session.host.outbox.news
+            for target in session.host.outbox.targets():
+                self.wake(serving.actors.get(f"deliver to {target}"))
+
+    # --- sessions ------------------------------------------------------------------------------------
+
+    def open_session(self, query: QueryId) -> None:
+        """Begin to serve a query."""
+        assert self.performer is not None
+        serving = self.performer.open(query)
+        if serving is not None and query not in self.servings:
+            self.servings[query] = serving
+            self.spawn(serving, "session", serving.session.run())
+
+    def close_session(self, serving: Serving) -> None:
+        """A query is over for this node: everything that it held for it goes."""
+        serving.session.over = True
+        for actor in serving.actors.values():
+            actor.alive = False
+        self.servings.pop(serving.query, None)
+        assert self.performer is not None
+        self.performer.close(serving)
+
+    def receive(self, query: QueryId, epoch: int, target: WorkerId, slices: tuple[Slice, ...]) -> PushReply:
+        """Slices arrive from another worker, or from this one by reference."""
+        serving = self.servings.get(query)
+        if serving is None:
+            return PushReply(accepted=False)
+        session = serving.session
+        before = {name: tenure.inbox.arrived for name, tenure in session.tenures.items()}
+        reply = session.receive(epoch, target, slices)
+        for name, tenure in session.tenures.items():
+            if tenure.inbox.arrived > before[name]:
+                self.wake(serving.actors.get(str(name)), arrival=True)
+        if serving.session.host.look_wanted:
+            self.wake(serving.actors.get("session"))
+        return reply

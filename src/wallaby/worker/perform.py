@@ -1,0 +1,307 @@
+"""How a real node carries effects out: kernels, backup, Flight and the store, each on threads of its own."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from wallaby.errors import GcsLostError, GcsUnavailableError, WallabyError
+from wallaby.gcs.interface import Commit, Gcs
+from wallaby.lineage import effects as protocol
+from wallaby.lineage.attempt import Effects
+from wallaby.lineage.effects import Output, PushReply, Slice
+from wallaby.lineage.names import Edge, QueryId, TaskName, WorkerId
+from wallaby.worker import effects as working
+from wallaby.worker.node import Actor, Node, Serving
+from wallaby.worker.pools import CallPool, GroupCommitter, KernelPool
+
+_log = logging.getLogger(__name__)
+
+
+class Backups(Protocol):
+    """Where outputs are kept until their query ends; see `exchange.backup`."""
+
+    def keep(
+        self, query: QueryId, task: TaskName, slices: dict[Edge, tuple[int, object]], final: bool
+    ) -> bool:
+        """Keep an output; False if there is no room left."""
+
+    def slice_of(self, query: QueryId, task: TaskName, edge: Edge) -> Slice:
+        """The slice of a kept output for one edge."""
+
+    def drop(self, query: QueryId) -> None:
+        """Forget everything of a query."""
+
+
+class Peers(Protocol):
+    """The other nodes; see `exchange.client`."""
+
+    def push(
+        self, address: str, query: QueryId, push: protocol.Push, slices: tuple[Slice, ...]
+    ) -> PushReply | None:
+        """Send slices; None if there was no answer in time."""
+
+
+class Work(Protocol):
+    """What one query computes; see `execution`."""
+
+    def execute(self, effect: protocol.Execute) -> tuple[Any, Output]:
+        """One step of one channel."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSettings:
+    """Threads and waits of one node."""
+
+    kernel_threads: int
+    push_threads: int = 4
+    call_threads: int = 4
+    lease_ms: int = 1500
+    #: How long a channel with too little input waits before it takes what there is.
+    await_seconds: float = 0.005
+    #: How long a delivery that found no room, or a refused commit, waits before it is tried again.
+    retry_seconds: float = 0.02
+
+
+class Performer:
+    """Carries effects out for one node; see `lineage.effects` for what each of them means."""
+
+    def __init__(
+        self,
+        node: Node,
+        gcs: Gcs,
+        backups: Backups,
+        peers: Peers,
+        address_of: Callable[[WorkerId], str | None],
+        open_serving: Callable[[QueryId], Serving | None],
+        collect: Callable[[QueryId, tuple[Slice, ...]], None],
+        settings: NodeSettings,
+        address: str = "",
+    ) -> None:
+        self._node = node
+        self._gcs = gcs
+        self._backups = backups
+        self._peers = peers
+        self._address_of = address_of
+        self._open_serving = open_serving
+        self._collect_slices = collect
+        self._settings = settings
+        self._address = address
+        name = f"wallaby-{node.worker}"
+        self.kernels = KernelPool(name, settings.kernel_threads)
+        self.calls = CallPool(f"{name}-call", settings.call_threads)
+        self._pushes = CallPool(f"{name}-push", settings.push_threads)
+        self._disk = CallPool(f"{name}-disk", 1)
+        self._committer = GroupCommitter(name, self._commit_group)
+        self._methods: dict[type, Callable[[Actor, Any], None]] = {
+            protocol.Await: self._await,
+            protocol.Pause: self._pause,
+            protocol.Execute: self._execute,
+            protocol.BackUp: self._back_up,
+            protocol.Advance: self._advance,
+            protocol.Push: self._push,
+            protocol.Collect: self._collect,
+            protocol.Leave: self._leave,
+            protocol.ReadRecords: self._read_records,
+            protocol.CommitTask: self._commit,
+            protocol.CloseEarly: self._close_early,
+            protocol.Acknowledge: self._acknowledge,
+            protocol.ClaimReRead: self._claim,
+            protocol.Fail: self._fail,
+            working.Register: self._register,
+            working.Renew: self._renew,
+            working.Discover: self._discover,
+            working.OpenSession: self._open_session,
+            working.Look: self._look,
+            working.Spawn: self._spawn,
+            working.Stop: self._stop,
+            working.Complain: self._complain,
+        }
+
+    def teach(self, effect: type, method: Callable[[Actor, Any], None]) -> None:
+        """Carry out one more kind of effect: the coordinator's, on the head."""
+        self._methods[effect] = method
+
+    def perform(self, actor: Actor, effect: Any) -> None:
+        """Carry out an effect; its answer is posted to the node."""
+        self._methods[type(effect)](actor, effect)
+
+    def open(self, query: QueryId) -> Serving | None:
+        """What is needed to serve a query."""
+        return self._open_serving(query)
+
+    def close(self, serving: Serving) -> None:
+        """A query is over: its backups go."""
+        self.calls.submit(lambda: self._backups.drop(serving.query))
+
+    def has_idle_kernel(self) -> bool:
+        """Is there a thread with nothing to execute?"""
+        return self.kernels.has_idle()
+
+    def stop(self, wait_seconds: float) -> None:
+        """End all threads."""
+        for pool in (self.kernels, self._disk, self._pushes, self._committer, self.calls):
+            pool.stop(wait_seconds)
+
+    # --- waiting and computing -----------------------------------------------------------------------
+
+    def _await(self, actor: Actor, effect: protocol.Await) -> None:
+        retries = actor.name.startswith(("deliver", "re-read")) or (actor.wait > 1 and actor.parked)
+        self._node.park(actor, self._settings.retry_seconds if retries else self._settings.await_seconds)
+
+    def _pause(self, actor: Actor, effect: protocol.Pause) -> None:
+        self._node.park(actor, effect.limit_ms / 1000, patient=True)
+
+    def _execute(self, actor: Actor, effect: protocol.Execute) -> None:
+        work: Work = _serving(actor).work
+
+        def job() -> None:
+            try:
+                answer: Any = work.execute(effect)
+            except WallabyError as error:
+                answer = error
+            self._node.answer(actor, answer)
+
+        self.kernels.submit(_priority(effect), job)
+
+    def _back_up(self, actor: Actor, effect: protocol.BackUp) -> None:
+        query, output = _serving(actor).query, effect.output
+
+        def job() -> None:
+            kept = self._backups.keep(query, effect.task, dict(output.slices), effect.final)
+            self._node.answer(actor, kept)
+
+        self._disk.submit(job)
+
+    def _advance(self, actor: Actor, effect: protocol.Advance) -> None:
+        self._node.answer(actor, None)
+
+    def _collect(self, actor: Actor, effect: protocol.Collect) -> None:
+        self._collect_slices(_serving(actor).query, effect.slices)
+        self._node.answer(actor, None)
+
+    def _leave(self, actor: Actor, effect: protocol.Leave) -> None:
+        raise SystemExit(f"{self._node.worker} leaves: {effect.reason}")
+
+    def _spawn(self, actor: Actor, effect: working.Spawn) -> None:
+        self._node.spawn(_serving(actor), effect.name, effect.effects)
+        self._node.answer(actor, None)
+
+    def _stop(self, actor: Actor, effect: working.Stop) -> None:
+        self._node.stop_actor(_serving(actor), effect.name)
+        self._node.answer(actor, None)
+
+    def _open_session(self, actor: Actor, effect: working.OpenSession) -> None:
+        self._node.open_session(effect.query)
+        self._node.answer(actor, None)
+
+    # --- the network ---------------------------------------------------------------------------------
+
+    def _push(self, actor: Actor, effect: protocol.Push) -> None:
+        query = _serving(actor).query
+
+        def job() -> None:
+            slices = tuple(self._backups.slice_of(query, task, edge) for edge, task in effect.items)
+            if effect.target == self._node.worker:
+                self._node.loop.post(self._receive_here, actor, query, effect, slices)
+                return
+            address = self._address_of(effect.target)
+            reply = self._peers.push(address, query, effect, slices) if address is not None else None
+            self._node.answer(actor, reply)
+
+        self._pushes.submit(job)
+
+    def _receive_here(
+        self, actor: Actor, query: QueryId, effect: protocol.Push, slices: tuple[Slice, ...]
+    ) -> None:
+        """To a consumer in this process, by reference."""
+        self._node.answer(actor, self._node.receive(query, effect.epoch, effect.target, slices))
+
+    # --- the store -----------------------------------------------------------------------------------
+
+    def call(self, actor: Actor, action: Callable[[Gcs], Any]) -> None:
+        """Ask the store; no answer is None, a lost store is thrown into whoever asked."""
+
+        def job() -> None:
+            self._node.answer(actor, _answered(lambda: action(self._gcs)))
+
+        self.calls.submit(job)
+
+    def _commit(self, actor: Actor, effect: protocol.CommitTask) -> None:
+        self._committer.submit((_serving(actor).query, effect.epoch), (actor, effect))
+
+    def _commit_group(
+        self, group: tuple[QueryId, int], requests: list[tuple[Actor, protocol.CommitTask]]
+    ) -> None:
+        query, epoch = group
+        commits = tuple(Commit(e.task, e.record, e.final, e.delivered) for _, e in requests)
+        replies = _answered(lambda: self._gcs.commit(query, self._node.worker, epoch, commits))
+        for at, (actor, _) in enumerate(requests):
+            self._node.answer(actor, replies[at] if isinstance(replies, tuple) else replies)
+
+    def _read_records(self, actor: Actor, effect: protocol.ReadRecords) -> None:
+        query, worker = _serving(actor).query, self._node.worker
+        self.call(actor, lambda gcs: gcs.records(query, worker, effect.epoch, effect.channel))
+
+    def _close_early(self, actor: Actor, effect: protocol.CloseEarly) -> None:
+        serving, worker = _serving(actor), self._node.worker
+        candidates = serving.session.graph.closable_above(effect.channel)
+        self.call(actor, lambda gcs: gcs.close_early(serving.query, worker, effect.epoch, candidates))
+
+    def _acknowledge(self, actor: Actor, effect: protocol.Acknowledge) -> None:
+        query, worker = _serving(actor).query, self._node.worker
+        self.call(actor, lambda gcs: gcs.acknowledge(query, worker, effect.epoch, effect.delivered))
+
+    def _claim(self, actor: Actor, effect: protocol.ClaimReRead) -> None:
+        query, worker = _serving(actor).query, self._node.worker
+        self.call(actor, lambda gcs: gcs.claim(query, worker, effect.epoch, effect.slot, effect.completed))
+
+    def _fail(self, actor: Actor, effect: protocol.Fail) -> None:
+        query, worker = _serving(actor).query, self._node.worker
+        self.call(actor, lambda gcs: gcs.fail(query, worker, effect.epoch, str(effect.error)))
+
+    def _register(self, actor: Actor, effect: working.Register) -> None:
+        worker, address, lease_ms = self._node.worker, self._address, self._settings.lease_ms
+        self.call(actor, lambda gcs: gcs.register(worker, address, lease_ms))
+
+    def _renew(self, actor: Actor, effect: working.Renew) -> None:
+        worker, lease_ms = self._node.worker, self._settings.lease_ms
+        self.call(actor, lambda gcs: gcs.renew(worker, lease_ms))
+
+    def _discover(self, actor: Actor, effect: working.Discover) -> None:
+        self.call(actor, lambda gcs: gcs.queries())
+
+    def _look(self, actor: Actor, effect: working.Look) -> None:
+        query, worker = _serving(actor).query, self._node.worker
+        self.call(actor, lambda gcs: gcs.look(query, worker))
+
+    def _complain(self, actor: Actor, effect: working.Complain) -> None:
+        worker = self._node.worker
+        self.call(actor, lambda gcs: gcs.complain(worker, effect.accused, effect.reachable))
+
+
+def _answered(action: Callable[[], Any]) -> Any:
+    """The store's answer, None if it gave none, or the error that says that it is lost."""
+    try:
+        return action()
+    except GcsUnavailableError as error:
+        _log.debug("the store did not answer: %s", error)
+        return None
+    except GcsLostError as lost:
+        return lost
+
+
+def _priority(effect: protocol.Execute) -> tuple[int, ...]:
+    """Drain before producing more: later stages first; among readers the earlier stage, which builds."""
+    reads = effect.split is not None
+    return (1, effect.task.stage) if reads else (0, -effect.task.stage)
+
+
+def _serving(actor: Actor) -> Serving:
+    assert actor.serving is not None, f"{actor.name} belongs to no session"
+    return actor.serving
+
+
+__all__ = ["Backups", "Effects", "NodeSettings", "Peers", "Performer", "Work"]

@@ -1,0 +1,129 @@
+"""The threads of a node: kernels by priority, calls to the store, pushes, and group commit.
+
+Kernel threads only compute. What waits for disk, network or store has threads of its own, so that a slow
+store or a slow peer never keeps a core idle.
+"""
+
+from __future__ import annotations
+
+import heapq
+import queue
+import threading
+from collections.abc import Callable
+from typing import Any
+
+#: Commits that go in one call, at most.
+COMMITS_PER_CALL = 128
+
+
+class KernelPool:
+    """As many threads as cores; the job with the lowest priority number runs first, then the oldest."""
+
+    def __init__(self, name: str, threads: int) -> None:
+        self._jobs: list[tuple[tuple[int, ...], int, Callable[[], None]]] = []
+        self._ready = threading.Condition()
+        self._count = 0
+        self._busy = 0
+        self._stopping = False
+        self._threads = [
+            threading.Thread(target=self._run, name=f"{name}-kernel-{at}", daemon=True)
+            for at in range(threads)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def submit(self, priority: tuple[int, ...], job: Callable[[], None]) -> None:
+        """Run a job, which must not raise, on some thread."""
+        with self._ready:
+            self._count += 1
+            heapq.heappush(self._jobs, (priority, self._count, job))
+            self._ready.notify()
+
+    def has_idle(self) -> bool:
+        """Is a thread free and nothing waiting for one? A guess: it may change at once."""
+        return self._busy + len(self._jobs) < len(self._threads)
+
+    def stop(self, wait_seconds: float) -> None:
+        """Drop what waits; let what runs come to its end."""
+        with self._ready:
+            self._stopping = True
+            self._jobs.clear()
+            self._ready.notify_all()
+        for thread in self._threads:
+            thread.join(wait_seconds)
+
+    def _run(self) -> None:
+        while True:
+            with self._ready:
+                while not self._jobs and not self._stopping:
+                    self._ready.wait(timeout=1.0)
+                if self._stopping:
+                    return
+                _, _, job = heapq.heappop(self._jobs)
+                self._busy += 1
+            try:
+                job()
+            finally:
+                with self._ready:
+                    self._busy -= 1
+
+
+class CallPool:
+    """Threads that wait for others: each job runs on the next free one, in order of submission."""
+
+    def __init__(self, name: str, threads: int) -> None:
+        self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._threads = [
+            threading.Thread(target=self._run, name=f"{name}-{at}", daemon=True) for at in range(threads)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def submit(self, job: Callable[[], None]) -> None:
+        """Run a job, which must not raise."""
+        self._jobs.put(job)
+
+    def stop(self, wait_seconds: float) -> None:
+        """Let what was submitted come to its end, then end."""
+        for _ in self._threads:
+            self._jobs.put(None)
+        for thread in self._threads:
+            thread.join(wait_seconds)
+
+    def _run(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            job()
+
+
+class GroupCommitter:
+    """One thread that commits whatever has become ready since the last call, in one call per query and epoch."""
+
+    def __init__(self, name: str, commit: Callable[[Any, list[Any]], None]) -> None:
+        self._waiting: queue.SimpleQueue[tuple[Any, Any] | None] = queue.SimpleQueue()
+        self._commit = commit
+        self._thread = threading.Thread(target=self._run, name=f"{name}-commit", daemon=True)
+        self._thread.start()
+
+    def submit(self, group: Any, request: Any) -> None:
+        """Commit a request together with others of its group."""
+        self._waiting.put((group, request))
+
+    def stop(self, wait_seconds: float) -> None:
+        """Commit what waits, then end."""
+        self._waiting.put(None)
+        self._thread.join(wait_seconds)
+
+    def _run(self) -> None:
+        while (first := self._waiting.get()) is not None:
+            groups: dict[Any, list[Any]] = {first[0]: [first[1]]}
+            for _ in range(COMMITS_PER_CALL):
+                try:
+                    entry = self._waiting.get_nowait()
+                except queue.Empty:
+                    break
+                if entry is None:
+                    self._waiting.put(None)
+                    break
+                groups.setdefault(entry[0], []).append(entry[1])
+            for group, requests in groups.items():
+                self._commit(group, requests)

@@ -1,0 +1,501 @@
+"""The coordinator over a store in memory: what it does in which order, whatever is lost on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.builders import Driven, W, drawn, final_record, kinds, pipeline
+
+from wallaby.coordinator.coordinator import Coordinator, CoordinatorSettings, Query
+from wallaby.coordinator.effects import (
+    Expel,
+    Freeze,
+    Join,
+    Ping,
+    ReadStatus,
+    Remove,
+    Resume,
+    TakeSnapshot,
+    Watch,
+)
+from wallaby.errors import (
+    GcsLostError,
+    NoWorkersError,
+    PoisonTaskError,
+    QueryCancelledError,
+    QueryError,
+    RecoveryTimeoutError,
+)
+from wallaby.gcs.interface import Commit, QueryStatus
+from wallaby.gcs.memory import MemoryGcs, MemoryStore
+from wallaby.lineage.effects import Pause
+from wallaby.lineage.lineage import Record, encode
+from wallaby.lineage.names import HEAD, QueryId, TaskName, WorkerId
+from wallaby.lineage.reconcile import reconcile
+from wallaby.lineage.snapshot import Snapshot
+from wallaby.lineage.verdict import Verdict
+
+Q = QueryId("q")
+A, B, C = W[:3]
+GRAPH = pipeline()
+S0, S1, SINK = GRAPH.channels
+SETTINGS = CoordinatorSettings()
+DAY_MS = 86_400_000
+RECOVERY = ["Freeze", "TakeSnapshot", "Resume"]
+Lose = Callable[[Any], bool]
+
+
+def nothing(_: Any) -> bool:
+    return False
+
+
+class Cluster:
+    """A store, the workers that answer a ping, and a coordinator whose effects are performed at once."""
+
+    def __init__(self, *workers: WorkerId, start_ms: int = 1000) -> None:
+        self.now_ms = start_ms
+        self.store = MemoryStore(lambda: self.now_ms)
+        self.gcs = MemoryGcs(self.store)
+        for worker in workers:
+            self.gcs.register(worker, f"{worker}:1", DAY_MS)
+        self.answering = set(workers)
+        self.gcs.submit(Q, GRAPH, {S0: workers[0], S1: workers[-1], SINK: HEAD})
+        self.query = Query(Q, GRAPH)
+        self.restart()
+
+    def restart(self) -> None:
+        """A new coordinator; the query is the driver's and stays."""
+        self.coordinator = Coordinator(SETTINGS, {Q: self.query}, lambda: self.now_ms)
+
+    def perform(self, effect: Any) -> object:
+        match effect:
+            case Watch():
+                return self.gcs.workers()
+            case Ping(worker):
+                return worker in self.answering
+            case Expel(worker):
+                self.gcs.expel(worker)
+                return True
+            case ReadStatus(query):
+                return self.gcs.status(query)
+            case Join(query, worker):
+                return self.gcs.join(query, worker)
+            case Freeze(query, lost, draining):
+                return self.gcs.freeze(query, lost, draining)
+            case TakeSnapshot(query):
+                return (self.gcs.snapshot(query),)
+            case Resume(query, plan, version):
+                return self.gcs.resume(query, plan, version)
+            case Remove(query):
+                self.gcs.remove(query)
+                return True
+            case unknown:
+                raise AssertionError(unknown)
+
+    def round(self, *, unsent: Lose = nothing, unanswered: Lose = nothing) -> list[Any]:
+        """One round of the loop. An effect may get lost before it is done, or its answer after."""
+        run = Driven(self.coordinator.run())
+        while not isinstance(run.now, Pause) and run.now is not None:
+            assert len(run.seen) < 50, "the round does not end"
+            if unsent(run.now):
+                run.answer(None)
+            else:
+                answer = self.perform(run.now)
+                run.answer(None if unanswered(run.seen[-1]) else answer)
+        return [effect for effect in run.seen if not isinstance(effect, Pause)]
+
+    def rounds_until_open(self) -> None:
+        for _ in range(5):
+            if self.status.gate_open:
+                return
+            self.round()
+        raise AssertionError("the gate stays closed")
+
+    @property
+    def status(self) -> QueryStatus:
+        return self.gcs.status(Q)
+
+    @property
+    def snapshot(self) -> Snapshot:
+        found = self.gcs.snapshot(Q)
+        assert found is not None
+        return found
+
+    def kill(self, *workers: WorkerId) -> None:
+        """Expelled in an earlier round: the leases know them no more."""
+        for worker in workers:
+            self.gcs.expel(worker)
+            self.answering.discard(worker)
+
+    def commit(self, worker: WorkerId, task: TaskName, record: bytes, *, final: bool = False) -> None:
+        (reply,) = self.gcs.commit(Q, worker, self.status.epoch, (Commit(task, record, final),))
+        assert reply.verdict is Verdict.DONE
+
+
+def only_once(kind: type) -> Lose:
+    """The first effect of this kind, and no other."""
+    left = [True]
+
+    def strikes(effect: Any) -> bool:
+        if isinstance(effect, kind) and left[0]:
+            left[0] = False
+            return True
+        return False
+
+    return strikes
+
+
+def is_a(kind: type) -> Lose:
+    return lambda effect: isinstance(effect, kind)
+
+
+# --- recovery ----------------------------------------------------------------------------------------------
+
+
+def test_a_healthy_query_is_only_looked_at() -> None:
+    assert Cluster(A, B).round() == [Watch(), ReadStatus(Q)]
+
+
+def test_a_lost_member_is_frozen_out_reconciled_and_resumed_in_this_order() -> None:
+    cluster = Cluster(A, B)
+    cluster.kill(B)
+    effects = cluster.round()
+    assert effects[:5] == [Watch(), ReadStatus(Q), Watch(), Freeze(Q, (B,), ()), TakeSnapshot(Q)]
+    assert kinds(effects[5:]) == ["Resume"]
+    assert (cluster.status.epoch, cluster.status.gate_open) == (3, True)
+    assert cluster.snapshot.channels[S1].host == A
+    assert cluster.query.frozen_since_ms is None
+
+
+def test_the_plan_is_made_from_the_snapshot_and_applied_to_its_version() -> None:
+    cluster = Cluster(A, B)
+    cluster.kill(B)
+    cluster.gcs.freeze(Q, (B,), ())
+    before = cluster.snapshot
+    assert cluster.round()[-1] == Resume(Q, reconcile(GRAPH, before), before.version)
+
+
+def test_a_member_that_came_after_the_leases_were_read_is_not_taken_for_lost() -> None:
+    cluster = Cluster(A)
+    run = Driven(cluster.coordinator.run())
+    old = cluster.perform(run.now)
+    cluster.gcs.register(B, "b:1", DAY_MS)
+    cluster.gcs.join(Q, B)
+    run.answer(old)
+    run.answer(cluster.perform(run.now))
+    assert run.now == Watch()
+    assert isinstance(run.answer(cluster.perform(run.now)), Pause)
+
+
+def test_a_new_worker_joins_and_is_given_nothing_yet() -> None:
+    cluster = Cluster(A)
+    cluster.gcs.register(B, "b:1", DAY_MS)
+    assert cluster.round() == [Watch(), ReadStatus(Q), Join(Q, B)]
+    assert cluster.status.members == (A, B)
+    assert cluster.status.epoch == 1
+
+
+def test_a_suspect_is_asked_expelled_and_recovered_from_in_one_round() -> None:
+    cluster = Cluster(A, B)
+    cluster.coordinator.detector.hint(B)
+    cluster.answering.discard(B)
+    assert kinds(cluster.round()) == ["Watch", "Ping", "Expel", "ReadStatus", "Watch", *RECOVERY]
+    assert cluster.status.members == (A,)
+
+
+def test_a_suspect_that_answers_stays() -> None:
+    cluster = Cluster(A, B)
+    cluster.coordinator.detector.hint(B)
+    assert kinds(cluster.round()) == ["Watch", "Ping", "ReadStatus"]
+
+
+def test_a_worker_that_others_cannot_reach_is_expelled() -> None:
+    cluster = Cluster(A, B)
+    cluster.gcs.complain(A, B, reachable=False)
+    cluster.now_ms += SETTINGS.unreachable_ms
+    assert Expel(B) in cluster.round()
+
+
+def test_a_silent_store_expels_nobody() -> None:
+    cluster = Cluster(A, B)
+    cluster.answering.clear()
+    cluster.now_ms += 2 * DAY_MS
+    assert cluster.round(unsent=is_a(Watch)) == [Watch()]
+    assert kinds(cluster.round()) == ["Watch", "ReadStatus"]
+    cluster.now_ms += SETTINGS.lease_ms
+    run = Driven(cluster.coordinator.run())
+    assert run.answer(cluster.gcs.workers()) == Ping(A)
+
+
+# --- what is lost on the way ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [Watch, ReadStatus, Freeze, TakeSnapshot, Resume])
+@pytest.mark.parametrize("how", ["unsent", "unanswered"])
+def test_a_recovery_survives_the_loss_of_any_message(kind: type, how: str) -> None:
+    cluster = Cluster(A, B)
+    cluster.kill(B)
+    cluster.round(**{how: only_once(kind)})
+    cluster.round()
+    assert cluster.status.gate_open
+    assert cluster.snapshot.channels[S1].host == A
+    assert cluster.query.frozen_since_ms is None
+    assert not cluster.query.ended
+
+
+@pytest.mark.parametrize("steps", range(8))
+def test_a_coordinator_that_restarts_at_any_step_comes_to_the_same_plan(steps: int) -> None:
+    cluster = Cluster(A, B)
+    cluster.kill(B)
+    run = Driven(cluster.coordinator.run())
+    for _ in range(steps):
+        if not isinstance(run.now, Pause):
+            run.answer(cluster.perform(run.now))
+    cluster.restart()
+    cluster.round()
+    cluster.rounds_until_open()
+    assert cluster.snapshot.channels[S1].host == A
+    assert cluster.status.members == (A,)
+    cluster.restart()
+    assert kinds(cluster.round()) == ["Watch", "ReadStatus"]
+
+
+def test_a_plan_whose_snapshot_is_out_of_date_is_made_again() -> None:
+    """A worker joins between snapshot and resume."""
+    cluster = Cluster(A, B)
+    cluster.kill(B)
+
+    def joins(effect: Any) -> bool:
+        if isinstance(effect, Resume) and C not in cluster.status.members:
+            cluster.gcs.register(C, "c:1", DAY_MS)
+            cluster.gcs.join(Q, C)
+        return False
+
+    assert kinds(cluster.round(unsent=joins))[-5:] == [
+        "Freeze",
+        "TakeSnapshot",
+        "Resume",
+        "TakeSnapshot",
+        "Resume",
+    ]
+    assert cluster.snapshot.channels[S1].host == C
+
+
+def test_a_resume_whose_reply_is_lost_is_not_applied_twice() -> None:
+    cluster = Cluster(A, B)
+    cluster.kill(B)
+    effects = cluster.round(unanswered=is_a(Resume))
+    assert kinds(effects)[-2:] == ["Resume", "TakeSnapshot"]
+    assert cluster.status.epoch == 3
+
+
+def test_a_frozen_query_is_not_frozen_again_for_nothing() -> None:
+    cluster = Cluster(A, B)
+    cluster.gcs.freeze(Q, (), ())
+    assert kinds(cluster.round()) == ["Watch", "ReadStatus", "TakeSnapshot", "Resume"]
+
+
+def test_a_second_loss_while_the_gate_is_closed_is_one_more_freeze() -> None:
+    cluster = Cluster(A, B, C)
+    cluster.kill(C)
+    cluster.round(unsent=is_a(TakeSnapshot))
+    cluster.kill(A)
+    assert kinds(cluster.round())[-3:] == RECOVERY
+    assert (cluster.status.members, cluster.status.gate_open) == ((B,), True)
+    assert {cluster.snapshot.channels[name].host for name in (S0, S1)} == {B}
+
+
+# --- limits ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("start_ms", [0, 1000], ids=["from the first millisecond", "later"])
+def test_without_workers_a_query_waits_and_then_fails_by_name(start_ms: int) -> None:
+    cluster = Cluster(A, start_ms=start_ms)
+    cluster.kill(A)
+    cluster.round()
+    assert not cluster.status.gate_open
+    cluster.now_ms += SETTINGS.no_workers_ms
+    assert kinds(cluster.round()) == ["Watch", "ReadStatus", "TakeSnapshot"]
+    cluster.now_ms += 1
+    cluster.round()
+    assert isinstance(cluster.query.error, NoWorkersError)
+    assert A in cluster.query.error.what
+    assert cluster.query.ended
+    assert cluster.gcs.queries() == ()
+
+
+def test_a_worker_that_comes_in_time_is_given_everything() -> None:
+    cluster = Cluster(A)
+    cluster.kill(A)
+    cluster.round()
+    cluster.now_ms += SETTINGS.no_workers_ms
+    cluster.gcs.register(B, "b:1", DAY_MS)
+    assert kinds(cluster.round()) == ["Watch", "ReadStatus", "Join", "TakeSnapshot", "Resume"]
+    assert {cluster.snapshot.channels[name].host for name in (S0, S1)} == {B}
+    assert cluster.query.frozen_since_ms is None
+
+
+def test_a_query_that_stays_frozen_beyond_its_limit_fails() -> None:
+    cluster = Cluster(A, B)
+    cluster.kill(B)
+    cluster.round(unsent=is_a(TakeSnapshot))
+    cluster.now_ms += max(SETTINGS.frozen_ms, SETTINGS.no_workers_ms) + 1
+    cluster.round()
+    assert isinstance(cluster.query.error, RecoveryTimeoutError)
+    assert cluster.gcs.queries() == ()
+
+
+def test_a_task_that_outlives_too_many_workers_fails_the_query_and_is_named() -> None:
+    cluster = Cluster(A)
+    cluster.commit(A, TaskName(*S0, 0), encode(Record(1, split=0)))
+    for at in range(SETTINGS.task_worker_losses_max):
+        assert cluster.query.error is None, f"after {at} losses"
+        cluster.gcs.register(W[at + 1], "there:1", DAY_MS)
+        cluster.gcs.join(Q, W[at + 1])
+        cluster.kill(W[at])
+        cluster.round()
+    assert isinstance(cluster.query.error, PoisonTaskError)
+    assert cluster.query.error.fields["task"] in (TaskName(*S0, 1), TaskName(*S1, 0))
+    assert cluster.gcs.queries() == ()
+
+
+def test_a_commit_clears_the_count_of_losses() -> None:
+    cluster = Cluster(A)
+    for at in range(SETTINGS.task_worker_losses_max + 2):
+        cluster.gcs.register(W[at + 1], "there:1", DAY_MS)
+        cluster.gcs.join(Q, W[at + 1])
+        cluster.kill(W[at])
+        cluster.round()
+        cluster.commit(W[at + 1], TaskName(*S0, at), encode(Record(1, split=at)), final=False)
+        cluster.commit(W[at + 1], TaskName(*S1, at), drawn(0, c0=1))
+    assert cluster.query.error is None
+
+
+# --- draining ----------------------------------------------------------------------------------------------
+
+
+def test_a_worker_that_asks_to_leave_is_drained_and_its_work_moved_without_a_loss() -> None:
+    cluster = Cluster(A, B)
+    cluster.gcs.ask_to_drain(B)
+    effects = cluster.round()
+    assert effects[2] == Freeze(Q, (), (B,))
+    assert (cluster.status.members, cluster.status.draining) == ((A,), (B,))
+    assert cluster.snapshot.channels[S1] == replace(cluster.snapshot.channels[S1], host=A, losses=0)
+
+
+def test_a_worker_that_asks_to_leave_before_it_joined_does_not_join() -> None:
+    cluster = Cluster(A)
+    cluster.gcs.register(B, "b:1", DAY_MS)
+    cluster.gcs.ask_to_drain(B)
+    assert cluster.round() == [Watch(), ReadStatus(Q)]
+
+
+def drained_but_for_a_delivery() -> Cluster:
+    """B has ended s1, which the head has not received yet, and is leaving."""
+    cluster = Cluster(A, B)
+    cluster.commit(A, TaskName(*S0, 0), final_record(), final=True)
+    cluster.commit(B, TaskName(*S1, 0), drawn(0, c0=1, final=True), final=True)
+    cluster.gcs.ask_to_drain(B)
+    cluster.round()
+    assert cluster.snapshot.channels[S1].host == B
+    return cluster
+
+
+def test_a_draining_worker_is_kept_while_it_is_needed() -> None:
+    cluster = drained_but_for_a_delivery()
+    epoch = cluster.status.epoch
+    assert kinds(cluster.round()) == ["Watch", "ReadStatus", "TakeSnapshot"]
+    assert (cluster.status.draining, cluster.status.epoch) == ((B,), epoch)
+
+
+def test_a_draining_worker_is_released_once_nobody_needs_it() -> None:
+    cluster = drained_but_for_a_delivery()
+    edge = GRAPH.edges_from(S1)[0]
+    assert cluster.gcs.acknowledge(Q, B, cluster.status.epoch, ((edge, 1),)) is Verdict.DONE
+    assert kinds(cluster.round()) == ["Watch", "ReadStatus", "TakeSnapshot", *RECOVERY]
+    assert (cluster.status.members, cluster.status.draining) == ((A,), ())
+    assert cluster.snapshot.departed == {B: True}
+    assert cluster.status.gate_open
+
+
+# --- ends --------------------------------------------------------------------------------------------------
+
+
+def test_a_collected_query_is_removed_and_then_ended() -> None:
+    cluster = Cluster(A)
+    cluster.query.collected = True
+    assert cluster.round() == [Watch(), ReadStatus(Q), Remove(Q)]
+    assert (cluster.query.ended, cluster.query.error) == (True, None)
+    assert cluster.round() == [Watch()]
+
+
+def test_a_cancelled_query_is_removed_and_says_so() -> None:
+    cluster = Cluster(A)
+    cluster.query.cancelled = True
+    cluster.round()
+    assert isinstance(cluster.query.error, QueryCancelledError)
+    assert cluster.gcs.queries() == ()
+
+
+def test_a_frozen_query_can_be_cancelled() -> None:
+    cluster = Cluster(A)
+    cluster.kill(A)
+    cluster.round()
+    cluster.query.cancelled = True
+    cluster.round()
+    assert isinstance(cluster.query.error, QueryCancelledError)
+
+
+def test_a_tasks_own_error_ends_the_query() -> None:
+    cluster = Cluster(A)
+    cluster.gcs.fail(Q, A, 1, "divided by zero")
+    cluster.round()
+    assert isinstance(cluster.query.error, QueryError)
+    assert cluster.query.error.what == "divided by zero"
+    assert cluster.query.ended
+
+
+def test_a_query_that_the_store_has_forgotten_has_lost_its_store() -> None:
+    cluster = Cluster(A)
+    cluster.gcs.remove(Q)
+    cluster.round()
+    assert isinstance(cluster.query.error, GcsLostError)
+    assert cluster.query.ended
+
+
+@pytest.mark.parametrize("how", ["unsent", "unanswered"])
+def test_how_a_query_ends_is_decided_once_whatever_happens_to_its_removal(how: str) -> None:
+    cluster = Cluster(A)
+    cluster.query.cancelled = True
+    cluster.round(**{how: is_a(Remove)})
+    assert cluster.query.ending
+    cluster.query.collected = True
+    cluster.restart()
+    cluster.round()
+    assert cluster.query.ended
+    assert isinstance(cluster.query.error, QueryCancelledError)
+    assert cluster.gcs.queries() == ()
+
+
+def test_a_store_that_restarted_ends_every_query() -> None:
+    cluster = Cluster(A)
+    run = Driven(cluster.coordinator.run())
+    cluster.store.run_id = "2"
+    with pytest.raises(GcsLostError) as caught:
+        cluster.perform(run.now)
+    assert run.throw(caught.value) is None
+    assert cluster.query.error is caught.value
+    assert cluster.query.ended
+
+
+def test_one_query_that_ends_does_not_disturb_another() -> None:
+    cluster = Cluster(A)
+    other = Query(QueryId("p"), GRAPH, collected=True)
+    cluster.gcs.submit(other.id, GRAPH, {S0: A, S1: A, SINK: HEAD})
+    cluster.coordinator = Coordinator(SETTINGS, {other.id: other, Q: cluster.query}, lambda: cluster.now_ms)
+    assert cluster.round() == [Watch(), ReadStatus(other.id), Remove(other.id), ReadStatus(Q)]
+    assert cluster.gcs.queries() == (Q,)
+    assert (other.ended, cluster.query.ended) == (True, False)

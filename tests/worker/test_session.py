@@ -1,0 +1,317 @@
+"""One query at one worker: what a look changes, and what is received and delivered."""
+
+from __future__ import annotations
+
+import pytest
+from tests.builders import Driven, kinds, output, piece, pipeline
+from tests.worker.hand import (
+    GRAPH,
+    ME,
+    OTHER,
+    ROUTES,
+    S0,
+    THIRD,
+    TO_X0,
+    TO_X1,
+    X0,
+    X1,
+    Hand,
+    assigned,
+    held,
+    view,
+)
+
+from wallaby.errors import QueryError
+from wallaby.gcs.interface import View
+from wallaby.lineage.effects import (
+    Acknowledge,
+    Await,
+    CommitTask,
+    Execute,
+    Fail,
+    FailPoint,
+    Push,
+    PushReply,
+    ReadRecords,
+)
+from wallaby.lineage.names import HEAD, ChannelName, Edge, TaskName, Upstream, WorkerId
+from wallaby.lineage.verdict import CommitReply, Verdict
+from wallaby.worker.effects import Complain
+from wallaby.worker.session import COMPLAIN_AFTER_PUSHES
+
+
+def publish(hand: Hand, channel: ChannelName, *seqs: int, ended: bool = False) -> None:
+    for seq in seqs:
+        hand.session.host.outbox.publish(TaskName(*channel, seq), ended=ended)
+
+
+# --- looking -----------------------------------------------------------------------------------------------
+
+
+def test_a_look_begins_the_channels_of_the_worker_and_deliveries_to_every_host() -> None:
+    hand = Hand()
+    hand.look(view(assigned(S0, split=0), assigned(X0)))
+    assert list(hand.spawned) == [
+        "re-read 0",
+        "s0.c0",
+        "s1.c0",
+        "deliver to head",
+        "deliver to w0",
+        "deliver to w1",
+    ]
+    assert isinstance(hand.spawned["s0.c0"].now, Execute)
+    assert hand.spawned["s1.c0"].now == Await()
+
+
+def test_a_second_look_in_the_same_epoch_begins_nothing() -> None:
+    hand = Hand()
+    hand.look(view(assigned(S0, split=0)))
+    before = dict(hand.spawned)
+    hand.look(view(assigned(S0, 7, split=3)))
+    assert hand.spawned == before
+    assert hand.session.tenures[S0].length == 0
+
+
+@pytest.mark.parametrize("answer", [View(Verdict.FROZEN, 4), View(Verdict.NOT_HOST), None], ids=str)
+def test_a_look_without_a_view_changes_nothing(answer: View | None) -> None:
+    hand = Hand()
+    hand.look(view(assigned(S0, split=0)))
+    hand.look(answer)
+    assert hand.session.host.epoch == 3
+    assert list(hand.session.tenures) == [S0]
+    assert not hand.ended
+
+
+@pytest.mark.parametrize("verdict", [Verdict.GONE, Verdict.EXPELLED])
+def test_a_session_ends_with_its_query_or_its_membership(verdict: Verdict) -> None:
+    hand = Hand()
+    hand.look(view(assigned(S0, split=0)))
+    hand.look(View(verdict))
+    assert hand.ended
+    assert hand.session.over
+
+
+def test_a_new_epoch_stops_the_channels_that_went_elsewhere_and_begins_those_that_came() -> None:
+    hand = Hand()
+    hand.look(view(assigned(X0)))
+    hand.look(view(assigned(X1, 2), epoch=5, routes={**ROUTES, X0: OTHER, X1: ME}))
+    assert hand.stopped == ["s1.c0"]
+    assert list(hand.session.tenures) == [X1]
+    assert hand.spawned["s1.c1"].now == ReadRecords(X1, 5)
+    assert hand.session.tenures[X1].retracing
+
+
+def test_a_new_epoch_leaves_the_state_and_the_inbox_of_a_channel_that_stays() -> None:
+    hand = Hand()
+    hand.look(view(assigned(X0)))
+    hand.session.receive(3, ME, (piece(GRAPH, TO_X0, 0), piece(GRAPH, TO_X0, 1)))
+    run = hand.spawned["s1.c0"]
+    run.answer_all(False, ("state 1", output()), True)
+    assert isinstance(run.now, CommitTask)
+    hand.look(view(assigned(X0), epoch=5))
+    assert hand.spawned["s1.c0"] is run
+    assert hand.session.tenures[X0].inbox.ready(Upstream(0, 0)) == (1,)
+    run.answer_all(CommitReply(Verdict.STALE), False)
+    assert (run.now.task, run.now.epoch) == (TaskName(*X0, 0), 5)
+
+
+def test_a_new_epoch_delivers_from_what_the_store_says() -> None:
+    hand = Hand()
+    hand.look(view(assigned(S0, split=0), delivered={TO_X1: 0}))
+    publish(hand, S0, 0, 1)
+    hand.session.host.outbox.confirm(((TO_X1, TaskName(*S0, 0)),), (True,))
+    hand.look(view(assigned(S0, 2, split=2), epoch=5, delivered={TO_X0: 2, TO_X1: 0}))
+    assert hand.session.host.outbox.due(OTHER, 9) == (
+        (TO_X1, TaskName(*S0, 0)),
+        (TO_X1, TaskName(*S0, 1)),
+    )
+
+
+def test_a_new_host_of_a_consumer_gets_a_delivery_of_its_own() -> None:
+    hand = Hand()
+    hand.look(view(assigned(S0, split=0)))
+    hand.look(view(assigned(S0, split=0), epoch=5, routes={**ROUTES, X1: THIRD}))
+    assert "deliver to w2" in hand.spawned
+
+
+def test_a_channel_that_is_closed_within_an_epoch_is_told() -> None:
+    hand = Hand()
+    hand.look(view(assigned(X0)))
+    before = hand.session.news()
+    hand.look(view(assigned(X0, closed=True)))
+    assert hand.session.tenures[X0].closed
+    assert hand.session.news() != before
+    assert hand.spawned["s1.c0"].answer(False) is None
+
+
+def test_a_moved_reader_that_has_ended_only_lends_its_inbox() -> None:
+    hand = Hand()
+    hand.look(view(assigned(S0, 4, base=4, final=True)))
+    assert hand.spawned["s0.c0"].now is None
+    assert hand.session.tenures[S0].ended
+
+
+def test_the_head_collects_and_says_when_it_has_everything() -> None:
+    hand = Hand(pipeline(), worker=HEAD)
+    graph = hand.session.graph
+    routes = dict.fromkeys(graph.channels, HEAD)
+    hand.look(view(assigned(graph.collector), graph=graph, routes=routes))
+    hand.session.receive(3, HEAD, (piece(graph, Edge(1, 0, 0), 0, final=True),))
+    run = hand.spawned["s2.c0"]
+    run.answer_all(False, None)
+    assert run.now is None
+    assert hand.collected == ["all"]
+
+
+def test_every_look_settles_that_one_was_wanted() -> None:
+    hand = Hand()
+    hand.session.host.look_wanted = True
+    hand.look(view())
+    assert not hand.session.host.look_wanted
+
+
+# --- errors ------------------------------------------------------------------------------------------------
+
+
+def test_a_tasks_own_error_is_reported_until_the_store_has_it() -> None:
+    hand = Hand()
+    hand.look(view(assigned(S0, split=0)))
+    run = hand.spawned["s0.c0"]
+    error = QueryError("divided by zero")
+    assert run.throw(error) == Fail(error, 3)
+    run.answer_all(None, False)
+    assert run.now == Fail(error, 3)
+    assert run.answer(Verdict.DONE) is None
+
+
+def test_an_error_of_the_engine_is_not_the_querys() -> None:
+    hand = Hand()
+    hand.look(view(assigned(S0, split=0)))
+    with pytest.raises(RuntimeError):
+        hand.spawned["s0.c0"].throw(RuntimeError("disk on fire"))
+
+
+# --- receiving ---------------------------------------------------------------------------------------------
+
+
+def test_a_push_is_taken_as_far_as_it_fits() -> None:
+    hand = Hand()
+    hand.look(view(assigned(X0)))
+    big = [piece(GRAPH, TO_X0, seq, 60) for seq in range(2)]
+    assert hand.session.receive(3, ME, tuple(big)) == PushReply(accepted=True, held=(True, False))
+
+
+@pytest.mark.parametrize(
+    ("epoch", "target"), [(2, ME), (4, ME), (3, OTHER)], ids=["older", "newer", "for another worker"]
+)
+def test_a_push_of_another_epoch_or_for_another_worker_is_refused_as_a_whole(
+    epoch: int, target: WorkerId
+) -> None:
+    hand = Hand()
+    hand.look(view(assigned(X0)))
+    assert hand.session.receive(epoch, target, (piece(GRAPH, TO_X0, 0),)) == PushReply(accepted=False)
+    assert hand.session.tenures[X0].inbox.ready(Upstream(0, 0)) == ()
+
+
+def test_only_a_push_of_a_newer_epoch_asks_for_a_look() -> None:
+    hand = Hand()
+    hand.look(view(assigned(X0)))
+    hand.session.receive(2, ME, ())
+    assert not hand.session.host.look_wanted
+    hand.session.receive(4, ME, ())
+    assert hand.session.host.look_wanted
+
+
+def test_a_push_for_a_channel_that_is_elsewhere_is_refused_as_a_whole() -> None:
+    hand = Hand()
+    hand.look(view(assigned(X0)))
+    mixed = (piece(GRAPH, TO_X0, 0), piece(GRAPH, TO_X1, 0))
+    assert hand.session.receive(3, ME, mixed) == PushReply(accepted=False)
+    assert hand.session.tenures[X0].inbox.ready(Upstream(0, 0)) == ()
+
+
+def test_a_session_that_is_over_takes_nothing() -> None:
+    hand = Hand()
+    hand.look(view(assigned(X0)))
+    hand.look(View(Verdict.GONE))
+    assert hand.session.receive(3, ME, (piece(GRAPH, TO_X0, 0),)) == PushReply(accepted=False)
+
+
+# --- delivering --------------------------------------------------------------------------------------------
+
+
+def delivering(*seqs: int, ended: bool = False) -> tuple[Hand, Driven]:
+    """s0 has published these; the delivery to w1 has just been woken."""
+    hand = Hand()
+    hand.look(view(assigned(S0, split=0), routes={**ROUTES, X0: OTHER}))
+    publish(hand, S0, *seqs, ended=ended)
+    run = hand.spawned["deliver to w1"]
+    run.answer(False)
+    return hand, run
+
+
+def push(*items: tuple[Edge, int], epoch: int = 3) -> Push:
+    named = tuple((edge, TaskName(*S0, seq)) for edge, seq in items)
+    return Push(FailPoint.DELIVER, epoch, ME, OTHER, named)
+
+
+def test_a_delivery_pushes_what_is_due_until_all_is_held() -> None:
+    _, run = delivering(0, 1)
+    assert run.now == push((TO_X0, 0), (TO_X1, 0), (TO_X0, 1), (TO_X1, 1))
+    assert run.answer(held(True, True, False, True)) == push((TO_X0, 1))
+    assert run.answer(held(True)) == Await()
+
+
+def test_a_delivery_waits_when_nothing_is_taken() -> None:
+    _, run = delivering(0)
+    assert run.answer(held(False, False)) == Await()
+    assert isinstance(run.answer(False), Push)
+
+
+def test_a_refused_push_counts_for_nothing() -> None:
+    hand, run = delivering(0)
+    assert run.answer(PushReply(accepted=False)) == Await()
+    assert hand.session.host.outbox.delivered()[TO_X0] == 0
+
+
+def test_an_answer_that_comes_in_another_epoch_counts_for_nothing() -> None:
+    hand, run = delivering(0)
+    hand.look(view(assigned(S0, split=0), epoch=5, routes={**ROUTES, X0: THIRD}))
+    run.answer(held(True, True))
+    assert hand.session.host.outbox.delivered() == {TO_X0: 0, TO_X1: 0}
+    run.answer(False)
+    assert run.now == push((TO_X1, 0), epoch=5)
+
+
+def test_a_worker_that_does_not_answer_is_complained_about_and_taken_back_when_it_does() -> None:
+    _, run = delivering(0)
+    for _ in range(COMPLAIN_AFTER_PUSHES - 1):
+        assert run.answer(None) == Await()
+        assert isinstance(run.answer(False), Push)
+    assert run.answer(None) == Complain(OTHER, reachable=False)
+    run.answer_all(None, False)
+    assert isinstance(run.now, Push)
+    assert run.answer(held(True, True)) == Complain(OTHER, reachable=True)
+    run.answer(None)
+    assert "Complain" not in kinds([run.now])
+
+
+def test_the_last_deliveries_of_an_ended_channel_are_written_by_themselves() -> None:
+    hand, run = delivering(0, ended=True)
+    assert run.answer(held(True, True)) == Acknowledge(((TO_X0, 1), (TO_X1, 1)), 3)
+    assert run.answer(Verdict.DONE) == Await()
+    assert hand.session.host.outbox.report_ended() == ()
+
+
+def test_deliveries_of_a_channel_that_goes_on_wait_for_its_commit() -> None:
+    _, run = delivering(0)
+    assert run.answer(held(True, True)) == Await()
+
+
+def test_an_acknowledgement_without_an_answer_is_written_again() -> None:
+    """Nothing is left to push, so nothing else would repeat it: the store would never know."""
+    _, run = delivering(0, ended=True)
+    run.answer_all(held(True, True), None)
+    if run.now == Await():
+        run.answer(True)
+    assert run.now == Acknowledge(((TO_X0, 1), (TO_X1, 1)), 3)
