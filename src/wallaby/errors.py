@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from pyspark.errors import PySparkException
+from pyspark.errors import ArithmeticException, PySparkException
 
 
 class WallabyError(PySparkException):
@@ -36,6 +36,18 @@ class InvalidArgumentError(WallabyError):
     """The caller asked for something that cannot be: a bad seed range, an impossible stage graph."""
 
     condition = "WALLABY_INVALID_ARGUMENT"
+
+
+class ConfigurationError(InvalidArgumentError):
+    """A `spark.wallaby.*` setting is unknown, of the wrong type or impossible."""
+
+    condition = "WALLABY_CONFIGURATION"
+
+
+class AttachError(WallabyError):
+    """An engine cannot be attached to this session, or its workers did not come."""
+
+    condition = "WALLABY_ATTACH"
 
 
 class EncodingError(WallabyError):
@@ -115,6 +127,54 @@ class RecoveryTimeoutError(QueryError):
     """The query stood frozen for longer than its limit."""
 
     condition = "WALLABY_RECOVERY_TIMEOUT"
+
+
+class ArithmeticOverflowError(QueryError, ArithmeticException):
+    """A whole number left the range of its type."""
+
+    condition = "ARITHMETIC_OVERFLOW"
+
+
+class DivideByZeroError(QueryError, ArithmeticException):
+    """A division by zero, under ANSI rules."""
+
+    condition = "DIVIDE_BY_ZERO"
+
+
+class NumericOutOfRangeError(QueryError, ArithmeticException):
+    """A decimal has more digits than its type."""
+
+    condition = "NUMERIC_VALUE_OUT_OF_RANGE.WITH_SUGGESTION"
+
+
+class CastOverflowError(QueryError, ArithmeticException):
+    """A number does not fit the type that it is cast to."""
+
+    condition = "CAST_OVERFLOW"
+
+
+class SourceChangedError(QueryError):
+    """A file is gone, or is not the one that the query was planned with."""
+
+    condition = "WALLABY_SOURCE_CHANGED"
+
+
+class CorruptFileError(QueryError):
+    """A file cannot be read as what it should be."""
+
+    condition = "FAILED_READ_FILE.NO_HINT"
+
+
+class MemoryLimitError(QueryError):
+    """A step needs more memory than the budget allows, and cannot spill it."""
+
+    condition = "WALLABY_MEMORY_LIMIT"
+
+
+class KernelError(QueryError):
+    """A kernel library refused or failed, for a reason that is not the data's."""
+
+    condition = "WALLABY_KERNEL"
 
 
 class InternalError(WallabyError):

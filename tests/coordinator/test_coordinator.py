@@ -1,155 +1,32 @@
-"""The coordinator over a store in memory: what it does in which order, whatever is lost on the way."""
+"""The coordinator recovers: what it does in which order, whatever is lost on the way."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.builders import Driven, W, drawn, final_record, kinds, pipeline
+from tests.builders import Driven, W, drawn, final_record, kinds
+from tests.coordinator.cluster import DAY_MS, GRAPH, S0, S1, SETTINGS, A, B, C, Cluster, Q, is_a, only_once
 
-from wallaby.coordinator.coordinator import Coordinator, CoordinatorSettings, Query
 from wallaby.coordinator.effects import (
     Expel,
     Freeze,
     Join,
     Ping,
     ReadStatus,
-    Remove,
     Resume,
     TakeSnapshot,
     Watch,
 )
-from wallaby.errors import (
-    GcsLostError,
-    NoWorkersError,
-    PoisonTaskError,
-    QueryCancelledError,
-    QueryError,
-    RecoveryTimeoutError,
-)
-from wallaby.gcs.interface import Commit, QueryStatus
-from wallaby.gcs.memory import MemoryGcs, MemoryStore
+from wallaby.errors import NoWorkersError, PoisonTaskError, RecoveryTimeoutError
 from wallaby.lineage.effects import Pause
 from wallaby.lineage.lineage import Record, encode
-from wallaby.lineage.names import HEAD, QueryId, TaskName, WorkerId
+from wallaby.lineage.names import TaskName
 from wallaby.lineage.reconcile import reconcile
-from wallaby.lineage.snapshot import Snapshot
 from wallaby.lineage.verdict import Verdict
 
-Q = QueryId("q")
-A, B, C = W[:3]
-GRAPH = pipeline()
-S0, S1, SINK = GRAPH.channels
-SETTINGS = CoordinatorSettings()
-DAY_MS = 86_400_000
 RECOVERY = ["Freeze", "TakeSnapshot", "Resume"]
-Lose = Callable[[Any], bool]
-
-
-def nothing(_: Any) -> bool:
-    return False
-
-
-class Cluster:
-    """A store, the workers that answer a ping, and a coordinator whose effects are performed at once."""
-
-    def __init__(self, *workers: WorkerId, start_ms: int = 1000) -> None:
-        self.now_ms = start_ms
-        self.store = MemoryStore(lambda: self.now_ms)
-        self.gcs = MemoryGcs(self.store)
-        for worker in workers:
-            self.gcs.register(worker, f"{worker}:1", DAY_MS)
-        self.answering = set(workers)
-        self.gcs.submit(Q, GRAPH, {S0: workers[0], S1: workers[-1], SINK: HEAD})
-        self.query = Query(Q, GRAPH)
-        self.restart()
-
-    def restart(self) -> None:
-        """A new coordinator; the query is the driver's and stays."""
-        self.coordinator = Coordinator(SETTINGS, {Q: self.query}, lambda: self.now_ms)
-
-    def perform(self, effect: Any) -> object:
-        match effect:
-            case Watch():
-                return self.gcs.workers()
-            case Ping(worker):
-                return worker in self.answering
-            case Expel(worker):
-                self.gcs.expel(worker)
-                return True
-            case ReadStatus(query):
-                return self.gcs.status(query)
-            case Join(query, worker):
-                return self.gcs.join(query, worker)
-            case Freeze(query, lost, draining):
-                return self.gcs.freeze(query, lost, draining)
-            case TakeSnapshot(query):
-                return (self.gcs.snapshot(query),)
-            case Resume(query, plan, version):
-                return self.gcs.resume(query, plan, version)
-            case Remove(query):
-                self.gcs.remove(query)
-                return True
-            case unknown:
-                raise AssertionError(unknown)
-
-    def round(self, *, unsent: Lose = nothing, unanswered: Lose = nothing) -> list[Any]:
-        """One round of the loop. An effect may get lost before it is done, or its answer after."""
-        run = Driven(self.coordinator.run())
-        while not isinstance(run.now, Pause) and run.now is not None:
-            assert len(run.seen) < 50, "the round does not end"
-            if unsent(run.now):
-                run.answer(None)
-            else:
-                answer = self.perform(run.now)
-                run.answer(None if unanswered(run.seen[-1]) else answer)
-        return [effect for effect in run.seen if not isinstance(effect, Pause)]
-
-    def rounds_until_open(self) -> None:
-        for _ in range(5):
-            if self.status.gate_open:
-                return
-            self.round()
-        raise AssertionError("the gate stays closed")
-
-    @property
-    def status(self) -> QueryStatus:
-        return self.gcs.status(Q)
-
-    @property
-    def snapshot(self) -> Snapshot:
-        found = self.gcs.snapshot(Q)
-        assert found is not None
-        return found
-
-    def kill(self, *workers: WorkerId) -> None:
-        """Expelled in an earlier round: the leases know them no more."""
-        for worker in workers:
-            self.gcs.expel(worker)
-            self.answering.discard(worker)
-
-    def commit(self, worker: WorkerId, task: TaskName, record: bytes, *, final: bool = False) -> None:
-        (reply,) = self.gcs.commit(Q, worker, self.status.epoch, (Commit(task, record, final),))
-        assert reply.verdict is Verdict.DONE
-
-
-def only_once(kind: type) -> Lose:
-    """The first effect of this kind, and no other."""
-    left = [True]
-
-    def strikes(effect: Any) -> bool:
-        if isinstance(effect, kind) and left[0]:
-            left[0] = False
-            return True
-        return False
-
-    return strikes
-
-
-def is_a(kind: type) -> Lose:
-    return lambda effect: isinstance(effect, kind)
 
 
 # --- recovery ----------------------------------------------------------------------------------------------
@@ -221,6 +98,7 @@ def test_a_worker_that_others_cannot_reach_is_expelled() -> None:
 
 def test_a_silent_store_expels_nobody() -> None:
     cluster = Cluster(A, B)
+    cluster.round()
     cluster.answering.clear()
     cluster.now_ms += 2 * DAY_MS
     assert cluster.round(unsent=is_a(Watch)) == [Watch()]
@@ -393,6 +271,19 @@ def test_a_worker_that_asks_to_leave_before_it_joined_does_not_join() -> None:
     assert cluster.round() == [Watch(), ReadStatus(Q)]
 
 
+def test_workers_that_all_ask_to_leave_go_on_until_somebody_can_take_over() -> None:
+    cluster = Cluster(A, B)
+    cluster.gcs.ask_to_drain(A)
+    cluster.gcs.ask_to_drain(B)
+    assert cluster.round() == [Watch(), ReadStatus(Q)]
+    assert list(cluster.status.members) == [A, B]
+    cluster.gcs.register(C, "c:1", DAY_MS)
+    cluster.round()
+    cluster.round()
+    assert (cluster.status.members, cluster.status.draining) == ((C,), (A, B))
+    assert {cluster.snapshot.channels[name].host for name in (S0, S1)} == {C}
+
+
 def drained_but_for_a_delivery() -> Cluster:
     """B has ended s1, which the head has not received yet, and is leaving."""
     cluster = Cluster(A, B)
@@ -419,83 +310,3 @@ def test_a_draining_worker_is_released_once_nobody_needs_it() -> None:
     assert (cluster.status.members, cluster.status.draining) == ((A,), ())
     assert cluster.snapshot.departed == {B: True}
     assert cluster.status.gate_open
-
-
-# --- ends --------------------------------------------------------------------------------------------------
-
-
-def test_a_collected_query_is_removed_and_then_ended() -> None:
-    cluster = Cluster(A)
-    cluster.query.collected = True
-    assert cluster.round() == [Watch(), ReadStatus(Q), Remove(Q)]
-    assert (cluster.query.ended, cluster.query.error) == (True, None)
-    assert cluster.round() == [Watch()]
-
-
-def test_a_cancelled_query_is_removed_and_says_so() -> None:
-    cluster = Cluster(A)
-    cluster.query.cancelled = True
-    cluster.round()
-    assert isinstance(cluster.query.error, QueryCancelledError)
-    assert cluster.gcs.queries() == ()
-
-
-def test_a_frozen_query_can_be_cancelled() -> None:
-    cluster = Cluster(A)
-    cluster.kill(A)
-    cluster.round()
-    cluster.query.cancelled = True
-    cluster.round()
-    assert isinstance(cluster.query.error, QueryCancelledError)
-
-
-def test_a_tasks_own_error_ends_the_query() -> None:
-    cluster = Cluster(A)
-    cluster.gcs.fail(Q, A, 1, "divided by zero")
-    cluster.round()
-    assert isinstance(cluster.query.error, QueryError)
-    assert cluster.query.error.what == "divided by zero"
-    assert cluster.query.ended
-
-
-def test_a_query_that_the_store_has_forgotten_has_lost_its_store() -> None:
-    cluster = Cluster(A)
-    cluster.gcs.remove(Q)
-    cluster.round()
-    assert isinstance(cluster.query.error, GcsLostError)
-    assert cluster.query.ended
-
-
-@pytest.mark.parametrize("how", ["unsent", "unanswered"])
-def test_how_a_query_ends_is_decided_once_whatever_happens_to_its_removal(how: str) -> None:
-    cluster = Cluster(A)
-    cluster.query.cancelled = True
-    cluster.round(**{how: is_a(Remove)})
-    assert cluster.query.ending
-    cluster.query.collected = True
-    cluster.restart()
-    cluster.round()
-    assert cluster.query.ended
-    assert isinstance(cluster.query.error, QueryCancelledError)
-    assert cluster.gcs.queries() == ()
-
-
-def test_a_store_that_restarted_ends_every_query() -> None:
-    cluster = Cluster(A)
-    run = Driven(cluster.coordinator.run())
-    cluster.store.run_id = "2"
-    with pytest.raises(GcsLostError) as caught:
-        cluster.perform(run.now)
-    assert run.throw(caught.value) is None
-    assert cluster.query.error is caught.value
-    assert cluster.query.ended
-
-
-def test_one_query_that_ends_does_not_disturb_another() -> None:
-    cluster = Cluster(A)
-    other = Query(QueryId("p"), GRAPH, collected=True)
-    cluster.gcs.submit(other.id, GRAPH, {S0: A, S1: A, SINK: HEAD})
-    cluster.coordinator = Coordinator(SETTINGS, {other.id: other, Q: cluster.query}, lambda: cluster.now_ms)
-    assert cluster.round() == [Watch(), ReadStatus(other.id), Remove(other.id), ReadStatus(Q)]
-    assert cluster.gcs.queries() == (Q,)
-    assert (other.ended, cluster.query.ended) == (True, False)

@@ -20,9 +20,19 @@ from tests.builders import (
 )
 
 from wallaby.errors import DivergenceError, InternalError
-from wallaby.lineage.attempt import Host, Tenure, run_channel
+from wallaby.lineage.attempt import RETRY_MS, Host, Tenure, run_channel
 from wallaby.lineage.choose import Dynamic, Policy, Static
-from wallaby.lineage.effects import Advance, Await, BackUp, CloseEarly, CommitTask, Execute, FailPoint, Leave
+from wallaby.lineage.effects import (
+    Advance,
+    Await,
+    BackUp,
+    CloseEarly,
+    CommitTask,
+    Execute,
+    FailPoint,
+    Leave,
+    Pause,
+)
 from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.inbox import Inbox
 from wallaby.lineage.lineage import Record, encode
@@ -186,7 +196,7 @@ def test_a_commit_without_success_is_sent_again_as_it_was_and_nothing_is_execute
     channel = tenure()
     run = executed(channel)
     for _ in range(3):
-        assert run.answer(refusal) == Await()
+        assert run.answer(refusal) == Pause(RETRY_MS, FailPoint.COMMIT)
         assert channel.host.look_wanted
         assert published(channel) == 0
         assert run.answer(False) == commit(T0, drawn(0, c0=1))
@@ -298,8 +308,8 @@ def test_an_answer_from_an_earlier_epoch_does_not_count_deliveries_of_this_one()
     channel.host.epoch = 5
     channel.host.outbox.begin_epoch({OUT: 0}, {GRAPH.collector: HEAD}, (X0,))
     run.answer_all(CommitReply(Verdict.ALREADY), None)
-    deliver(channel)
-    assert channel.host.outbox.report(X0) == ((OUT, 2),)
+    channel.host.outbox.confirm(((OUT, T0),), (True,))
+    assert channel.host.outbox.report(X0) == ((OUT, 1),)
 
 
 # --- early end ---------------------------------------------------------------------------------------------
@@ -321,9 +331,11 @@ def test_a_satisfied_channel_ends_at_once_and_closes_what_feeds_it() -> None:
 def test_closing_is_repeated_in_the_present_epoch_until_it_is_answered() -> None:
     channel = tenure()
     run = executed(channel, satisfied=True)
-    run.answer_all(DONE, None, None, False)
-    assert run.now == CloseEarly(X0, 3)
+    run.answer_all(DONE, None, None)
+    assert run.now == Pause(RETRY_MS, FailPoint.CLOSE_EARLY)
+    assert run.answer(None) == CloseEarly(X0, 3)
     run.answer(Verdict.STALE)
+    assert channel.host.look_wanted
     channel.host.epoch = 5
     assert run.answer(False) == CloseEarly(X0, 5)
     assert run.answer(Verdict.GONE) is None

@@ -127,8 +127,9 @@ def test_drawing_makes_room_again() -> None:
 
 
 def test_a_full_edge_does_not_close_another() -> None:
-    box = inbox(window_bytes=10)
-    assert offer(box, *slices(FROM_0, 0, 1), *slices(FROM_1, 0)) == [True, False, True]
+    box = inbox(window_bytes=20)
+    assert offer(box, *slices(FROM_0, 0, 1, 2)) == [True, True, False]
+    assert offer(box, *slices(FROM_1, 0, 1, 2)) == [True, True, False]
 
 
 def test_a_window_is_never_smaller_than_the_next_output() -> None:
@@ -227,3 +228,15 @@ def test_an_inbox_can_say_what_it_lacks() -> None:
     box.take(draw(0, c0=1))
     assert box.lacks(UP_0, 6) == (2, 4, 5)
     assert box.lacks(UP_0, 2) == ()
+
+
+def test_an_inbox_counts_what_is_new_and_nothing_else() -> None:
+    box = inbox(window_bytes=10)
+    offer(box, *slices(FROM_0, 0, 0, 1))
+    assert box.arrived == 1, "one twice, one refused"
+    box.take(draw(0, c0=1))
+    offer(box, *slices(FROM_0, 0, 1))
+    assert box.arrived == 2
+    box.discard()
+    offer(box, *slices(FROM_0, 2))
+    assert box.arrived == 2

@@ -249,6 +249,39 @@ def test_a_channel_assigned_to_a_worker_that_is_no_member_breaks_invariant_5() -
     audit_of(state)
 
 
+def test_a_gate_that_opens_or_closes_without_a_new_epoch_breaks_invariant_6() -> None:
+    state = store()
+    audit = audit_of(state)
+    state.gate_open = False
+    with expect(6, "without a new epoch"):
+        audit.check_store(state)
+    state.epoch += 1
+    audit.check_store(state)
+
+
+def test_an_epoch_that_falls_breaks_invariant_6() -> None:
+    state = store()
+    audit = audit_of(state)
+    state.epoch -= 1
+    with expect(6, "without a new epoch"):
+        audit.check_store(state)
+
+
+def test_a_claim_of_a_worker_that_is_no_member_breaks_invariant_5() -> None:
+    state = store(s0_c0=reads(1))
+    state.claims[C, 0] = ReRead(S0, 0, 1, (IN,))
+    with expect(5, "w2, which is no member, holds the claim"):
+        audit_of(state)
+
+
+def test_a_record_after_a_channel_was_closed_breaks_invariant_2() -> None:
+    closed, longer = store(s0_c0=reads(1)), store(s0_c0=reads(2))
+    closed.channels[S0] = replace(closed.channels[S0], closed=True)
+    audit = audit_of(closed)
+    with expect(2, "a record after it was closed"):
+        audit.check_store(longer)
+
+
 # --- the workers -------------------------------------------------------------------------------------------
 
 

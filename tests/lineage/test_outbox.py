@@ -250,3 +250,16 @@ def test_a_consumer_without_a_host_does_not_hold_up_the_report() -> None:
     publish(box, R0, [0], ended=True)
     hold(box, W[1])
     assert box.report_ended() == ((TO_X0, 1), (TO_X1, 1))
+
+
+def test_an_outbox_has_news_whenever_there_may_be_more_to_send() -> None:
+    box = outbox(R0)
+    seen = [box.news]
+    publish(box, R0, [0])
+    seen.append(box.news)
+    hold(box, W[1])
+    box.report(R0)
+    assert box.news == seen[-1]
+    box.begin_epoch(nothing_delivered(R0), ROUTES, (R0,))
+    seen.append(box.news)
+    assert seen == sorted(set(seen))

@@ -221,7 +221,7 @@ def test_re_reads_for_a_consumer_that_starts_empty_are_replaced_by_all_that_it_n
     )
 
 
-def test_re_reads_that_nobody_needs_any_more_are_dropped() -> None:
+def test_re_reads_that_nobody_needs_any_more_are_dropped_and_count_as_not_delivered() -> None:
     graph = chain(1)
     before = snapshot(
         graph,
@@ -229,7 +229,9 @@ def test_re_reads_that_nobody_needs_any_more_are_dropped() -> None:
         members=(A,),
         rereads=(ReRead(S0, 3, 5, (Edge(0, 0, 0),)),),
     )
-    assert plan_of(graph, before).rereads == ()
+    plan = plan_of(graph, before)
+    assert plan.rereads == ()
+    assert plan.delivered == {Edge(0, 0, 0): 3}
 
 
 # --- failures during a recovery ----------------------------------------------------------------------------

@@ -144,6 +144,21 @@ def test_the_longest_retraces_are_kept_apart() -> None:
     assert sorted(work.values()) == [91, 102]
 
 
+def test_channels_of_one_stage_are_kept_apart_even_if_the_workers_are_not_equally_busy() -> None:
+    graph = pipeline(readers=3, executors=2)
+    channels = {(0, c): at(B) for c in range(3)} | {(1, c): at(W[9], 2) for c in range(2)}
+    plan = reconcile(graph, snapshot(graph, channels, members=(A, B)))
+    assert sorted(plan.hosts.values()) == [A, B]
+
+
+def test_work_counts_before_the_number_of_channels() -> None:
+    graph = chain(3)
+    lengths = {1: 100, 2: 3, 3: 2}
+    channels = {(0, 0): at(A)} | {(stage, 0): at(W[9], length) for stage, length in lengths.items()}
+    hosts = reconcile(graph, snapshot(graph, channels, members=(A, B))).hosts
+    assert hosts[S2] == hosts[ChannelName(3, 0)] != hosts[S1]
+
+
 def test_with_equal_work_a_channel_goes_to_the_worker_that_has_fewest() -> None:
     graph = pipeline(readers=3, executors=2)
     channels = {(0, 0): at(A), (0, 1): at(A), (0, 2): at(B), (1, 0): at(C), (1, 1): at(B)}

@@ -6,9 +6,19 @@ import pytest
 from tests.builders import Driven, W, draw, drawn, filtered_read, final_record, kinds, output, piece, pipeline
 
 from wallaby.errors import DivergenceError, EncodingError
-from wallaby.lineage.attempt import Host, Tenure, run_channel, run_collector
+from wallaby.lineage.attempt import RETRY_MS, Host, Tenure, run_channel, run_collector
 from wallaby.lineage.choose import Dynamic, Static
-from wallaby.lineage.effects import Await, BackUp, Collect, CommitTask, Execute, FailPoint, Leave, ReadRecords
+from wallaby.lineage.effects import (
+    Await,
+    BackUp,
+    Collect,
+    CommitTask,
+    Execute,
+    FailPoint,
+    Leave,
+    Pause,
+    ReadRecords,
+)
 from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.inbox import Inbox
 from wallaby.lineage.lineage import Record, encode
@@ -197,7 +207,7 @@ def test_a_retrace_uses_the_side_inputs_that_its_record_names() -> None:
 def test_records_are_asked_for_again_in_the_present_epoch(answer: object) -> None:
     channel = rewound(1)
     run = Driven(run_channel(channel))
-    assert run.answer(answer) == Await()
+    assert run.answer(answer) == Pause(RETRY_MS, FailPoint.READ_RECORDS)
     assert channel.host.look_wanted
     channel.host.epoch = 5
     assert run.answer(False) == ReadRecords(X0, 5)

@@ -8,6 +8,7 @@ from tests.worker.hand import GRAPH, ME, OTHER, S0, TO_X0, TO_X1, Hand, assigned
 
 from wallaby.errors import DivergenceError
 from wallaby.gcs.interface import Assignment
+from wallaby.lineage.attempt import RETRY_MS
 from wallaby.lineage.effects import (
     Await,
     BackUp,
@@ -16,6 +17,7 @@ from wallaby.lineage.effects import (
     Fail,
     FailPoint,
     Leave,
+    Pause,
     Push,
     PushReply,
 )
@@ -70,7 +72,7 @@ def test_a_slot_does_not_claim_while_nothing_waits() -> None:
 def test_a_claim_without_an_answer_is_repeated_even_if_nothing_seems_to_wait() -> None:
     """It may have been granted: then nobody else is given that output."""
     hand, run = rereading()
-    assert run.answer(None) == Await()
+    assert run.answer(None) == Pause(RETRY_MS, FailPoint.CLAIM)
     hand.look(view(assigned(S0, 4, base=4, split=5), routes=dict.fromkeys(GRAPH.channels, OTHER)))
     assert run.answer(False) == ClaimReRead(0, None, 3)
 
@@ -91,6 +93,16 @@ def interrupted(*, rereads_waiting: bool) -> Driven:
 def test_a_new_epoch_voids_the_claim() -> None:
     run = interrupted(rereads_waiting=False)
     assert run.now == Await(), "nothing is completed, and nothing is claimed while nothing waits"
+
+
+def test_what_was_completed_in_an_earlier_epoch_is_not_completed_in_this_one() -> None:
+    """The new plan may have put the same output in the queue once more."""
+    hand, run = rereading()
+    run.answer_all(claimed(), (None, output()), True, held(True, True))
+    assert run.now == ClaimReRead(0, LOST, 3)
+    run.answer(Claim(Verdict.FROZEN))
+    hand.look(view(assigned(S0, 4, base=4, split=5), epoch=5, rereads_waiting=True))
+    assert run.answer(None) == ClaimReRead(0, None, 5)
 
 
 def test_a_slot_that_a_new_epoch_interrupts_claims_anew_and_calls_for_no_other_slot() -> None:

@@ -9,12 +9,14 @@ import java.net.URI;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Base64;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.zip.Deflater;
 import java.util.zip.DeflaterOutputStream;
 import org.apache.hadoop.fs.FileStatus;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.InSet;
@@ -51,7 +53,10 @@ public class PlanWriter {
         "spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles", "spark.sql.session.timeZone",
     };
 
-    private final Map modeMethods = new HashMap();
+    /** The way to the evaluation mode, by class; NO_MODE where there is none. */
+    private final Map modeMethods = Collections.synchronizedMap(new HashMap());
+
+    private static final Method[] NO_MODE = new Method[0];
 
     /** The plan of a query, as deflated JSON in base 64: a String, or a List of them if it is long. */
     public Object write(Object queryExecution) throws Exception {
@@ -102,7 +107,7 @@ public class PlanWriter {
         }
         out.append(",\"k\":");
         sequence(out, node.children().iterator());
-        if (node instanceof scala.Product && !(node instanceof Literal)) {
+        if (node instanceof scala.Product && !(node instanceof Literal) && !(node instanceof AttributeReference)) {
             out.append(",\"f\":{");
             fields(out, (scala.Product) node, node instanceof LogicalPlan);
             out.append('}');
@@ -142,23 +147,40 @@ public class PlanWriter {
         }
     }
 
-    /** The evaluation mode (ANSI, TRY, LEGACY) of an expression that has one. */
+    /** The evaluation mode (ANSI, TRY, LEGACY) of an expression that has one, itself or in its context. */
     private Object mode(Expression node) throws Exception {
         Class type = node.getClass();
-        if (!modeMethods.containsKey(type)) {
-            Method found = null;
-            try {
-                found = type.getMethod("evalMode", new Class[0]);
-            } catch (NoSuchMethodException hasNone) {
-                found = null;
-            }
-            modeMethods.put(type, found);
+        Method[] path = (Method[]) modeMethods.get(type);
+        if (path == null) {
+            path = modePath(type);
+            modeMethods.put(type, path);
         }
-        Method method = (Method) modeMethods.get(type);
+        Object found = path.length == 0 ? null : node;
         try {
-            return method == null ? null : method.invoke(node, new Object[0]);
+            for (int i = 0; i < path.length; i++) {
+                found = path[i].invoke(found, new Object[0]);
+            }
         } catch (InvocationTargetException failed) {
             return "UNKNOWN";
+        }
+        return found;
+    }
+
+    private static Method[] modePath(Class type) {
+        Method own = method(type, "evalMode");
+        if (own != null) {
+            return new Method[] {own};
+        }
+        Method context = method(type, "evalContext");
+        Method inner = context == null ? null : method(context.getReturnType(), "evalMode");
+        return inner == null ? NO_MODE : new Method[] {context, inner};
+    }
+
+    private static Method method(Class type, String name) {
+        try {
+            return type.getMethod(name, new Class[0]);
+        } catch (NoSuchMethodException hasNone) {
+            return null;
         }
     }
 

@@ -164,10 +164,10 @@ class Coordinator:
         self, query: Query, lost: tuple[WorkerId, ...], leaving: tuple[WorkerId, ...], gate_open: bool
     ) -> Effects:
         """Algorithm 2: freeze, reconcile, resume. Safe to be dropped and begun again at any point."""
-        if query.frozen_since_ms is None:
-            query.frozen_since_ms = self._now_ms()
         if (lost or leaving or gate_open) and (yield Freeze(query.id, lost, leaving)) is None:
             return
+        if query.frozen_since_ms is None:
+            query.frozen_since_ms = self._now_ms()
         while True:
             answer = yield TakeSnapshot(query.id)
             if answer is None:
@@ -192,7 +192,8 @@ class Coordinator:
 
     def _problem(self, query: Query, snapshot: Snapshot) -> WallabyError | None:
         """Has the query been frozen, or without workers, for longer than it may be?"""
-        frozen_ms = self._now_ms() - (query.frozen_since_ms or self._now_ms())
+        assert query.frozen_since_ms is not None
+        frozen_ms = self._now_ms() - query.frozen_since_ms
         if not snapshot.members and frozen_ms > self._settings.no_workers_ms:
             gone = ", ".join(sorted(snapshot.departed)) or "none ever came"
             return NoWorkersError(

@@ -31,6 +31,7 @@ class Detector:
     def store_silent(self) -> None:
         """The store did not answer: leases may have run out for no fault of the workers."""
         self._answering_since_ms = None
+        self._excused_since_ms.clear()
 
     def hint(self, worker: WorkerId) -> None:
         """Somebody else says that this worker is gone."""

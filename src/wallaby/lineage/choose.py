@@ -96,10 +96,12 @@ def _draw_dynamic(
 ) -> Draw | None:
     counts: list[tuple[int, int]] = []
     total_bytes = 0
+    full = False
     for upstream in upstreams:
         count = 0
-        for size_bytes in inbox.ready(upstream)[:COUNT_MAX]:
-            if (counts or count) and total_bytes + size_bytes > target_bytes:
+        for size_bytes in inbox.ready(upstream):
+            if count == COUNT_MAX or ((counts or count) and total_bytes + size_bytes > target_bytes):
+                full = True  # more has arrived than fits: waiting would not make the draw larger
                 break
             total_bytes += size_bytes
             count += 1
@@ -107,7 +109,7 @@ def _draw_dynamic(
             counts.append((upstream.channel, count))
     if not counts:
         return None
-    enough = eager or total_bytes >= target_bytes or all(inbox.is_ending(u) for u in upstreams)
+    enough = eager or full or total_bytes >= target_bytes or all(inbox.is_ending(u) for u in upstreams)
     return Draw(upstreams[0].link, tuple(counts)) if enough else None
 
 

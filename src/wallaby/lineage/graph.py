@@ -191,6 +191,7 @@ def _validate(graph: StageGraph) -> None:
             (stage.kind is StageKind.READ) != bool(mains),
             f"stage {s}: readers have no main input, others need one",
         )
+        _require(not collects or len(mains) == 1, f"stage {s} collects and so draws in one phase")
         sides = _side_links(s, graph.links)
         _require(len(sides) <= SIDES_MAX, f"stage {s} has {len(sides)} side inputs, more than {SIDES_MAX}")
         _require(not collects or not sides, f"stage {s} collects and so has no side input")

@@ -105,7 +105,9 @@ class Audit:
         self._checksums: dict[TaskName, int] = {}
         self._assigned: dict[ChannelName, tuple[WorkerId, int]] = {}
         self._final: set[ChannelName] = set()
+        self._closed: dict[ChannelName, int] = {}
         self._collected: dict[Upstream, int] = {}
+        self._epoch, self._gate_open = 0, False
 
     # --- events --------------------------------------------------------------------------------------
 
@@ -175,6 +177,7 @@ class Audit:
 
     def check_store(self, state: StoreState) -> None:
         """What the store holds is well formed, and follows from what it held before."""
+        self._check_epoch(state)
         for name, channel in state.channels.items():
             self._check_records(name, channel, state.records[name])
             if self._assigned.get(name, ("", 0))[0] != channel.host:
@@ -193,8 +196,21 @@ class Audit:
                     )
         self._check_splits(state)
 
+    def _check_epoch(self, state: StoreState) -> None:
+        """The epoch never falls, and it rises whenever the gate opens or closes; claims are of members."""
+        if state.epoch < self._epoch or (state.epoch == self._epoch and state.gate_open != self._gate_open):
+            raise InvariantViolation(6, f"the gate was opened or closed without a new epoch ({state.epoch})")
+        self._epoch, self._gate_open = state.epoch, state.gate_open
+        for worker, _ in state.claims if state.gate_open else ():
+            if worker not in state.members:
+                raise InvariantViolation(5, f"{worker}, which is no member, holds the claim on a re-read")
+
     def _check_records(self, name: ChannelName, channel: ChannelState, records: Sequence[bytes]) -> None:
         known = self._records[name]
+        if len(records) > self._closed.get(name, len(records)):
+            raise InvariantViolation(2, f"{name} has a record after it was closed")
+        if channel.closed:
+            self._closed.setdefault(name, len(records))
         if channel.length != len(records) or list(records[: len(known)]) != known:
             raise InvariantViolation(2, f"the records of {name} were changed or have a gap")
         for data in records[len(known) :]:

@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from wallaby.errors import EncodingError
-from wallaby.lineage.graph import CHANNELS_MAX
+from wallaby.lineage.graph import CHANNELS_MAX, SIDES_MAX
 from wallaby.lineage.names import Upstream
 
 VERSION = 1
@@ -95,6 +95,8 @@ def encode(record: Record) -> bytes:
         raise EncodingError(f"A checksum has 64 bits, not {record.checksum}.")
     if record.split is not None and not 0 <= record.split < SPLITS_MAX:
         raise EncodingError(f"Split {record.split} is out of range.")
+    if not 0 <= record.sides < 1 << SIDES_MAX:
+        raise EncodingError(f"Side inputs {record.sides:#x} are out of range.")
     flags = record.final * _FINAL | (record.split is not None) * _SPLIT
     flags |= bool(record.sides) * _SIDES | (record.draw is not None) * _DRAW
     out = bytearray((VERSION, flags))

@@ -33,6 +33,8 @@ _ROWS_UNKNOWN = 1e9
 _DICTIONARY_BITS_MAX = 20.0
 #: From so many bits per row on, each row group is taken to have values of its own.
 _SHARED_BITS_MAX = 10.0
+#: Some rows are always taken to have no partner.
+_ANTI_LEAST = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,10 @@ class Estimate:
         """How many different values an expression has; if nothing is known, as many as there are rows."""
         known = self.columns.get(expression.id, UNKNOWN).distinct if isinstance(expression, Column) else None
         return max(1.0, min(self.rows, self.rows if known is None else known))
+
+    def is_counted(self, expression: Expression) -> bool:
+        """Does `distinct` come from what is known of the values?"""
+        return isinstance(expression, Column) and self.columns.get(expression.id, UNKNOWN).counted
 
     def groups(self, keys: tuple[Expression, ...]) -> float:
         """How many groups there are by some keys; without keys, one."""
@@ -132,33 +138,37 @@ def _of_column(column: Column, known: ColumnStatistics, table: TableStatistics) 
         bits = 8 * known.encoded_bytes / rows
         if bits <= _DICTIONARY_BITS_MAX:
             bounds.append(2**bits * (1 if bits < _SHARED_BITS_MAX else max(1, len(table.splits))))
-    distinct = min(bounds) if len(bounds) > 1 else None
-    return ColumnEstimate(distinct, low, high, (known.nulls or 0) / rows)
+    return ColumnEstimate(min(bounds), len(bounds) > 1, low, high, (known.nulls or 0) / rows)
 
 
 def _of_join(join: Join, left: Estimate, right: Estimate, row_bytes: int) -> Estimate:
-    lefts, rights = left.groups(join.left_keys), right.groups(join.right_keys)
+    rights = right.groups(join.right_keys)
     share = 1.0 if join.residual is None else selectivity(join.residual, {**left.columns, **right.columns})
-    # Every key of the side with fewer of them is taken to have partners; before it was filtered, there were
-    # as many keys as the column has values, which is what the other side refers to.
-    domain = max(_domain(join.left_keys, left), _domain(join.right_keys, right), 1.0)
+    # What is known of distinct keys are upper bounds; a foreign key's is often too high (sparse keys), never
+    # that of the key it refers to. So the lower of both is nearer, and errs towards more rows.
+    domain = max(1.0, min(_domain(join.left_keys, left), _domain(join.right_keys, right)))
     matched = left.rows * right.rows / domain * share
-    found = min(1.0, rights / max(_domain(join.left_keys, left), 1.0)) * share
-    match join.kind:
+    found = min(1.0, rights / domain) * share
+    rows = _rows_of_kind(join.kind, matched, left.rows, right.rows, found)
+    only_left = join.kind in (JoinKind.SEMI, JoinKind.ANTI)
+    return Estimate(rows, left.columns if only_left else {**left.columns, **right.columns}, row_bytes)
+
+
+def _rows_of_kind(kind: JoinKind, matched: float, left: float, right: float, found: float) -> float:
+    """`matched` pairs; `found` is the share of left rows with a partner."""
+    match kind:
         case JoinKind.INNER | JoinKind.CROSS:
-            rows = matched
+            return matched
         case JoinKind.LEFT:
-            rows = max(matched, left.rows)
+            return max(matched, left)
         case JoinKind.RIGHT:
-            rows = max(matched, right.rows)
+            return max(matched, right)
         case JoinKind.FULL:
-            rows = max(matched, left.rows + right.rows)
+            return max(matched, left + right)
         case JoinKind.SEMI:
-            rows = left.rows * found
+            return left * found
         case JoinKind.ANTI:
-            rows = left.rows * max(1 - found, 1 / max(lefts, 1.0))
-    columns = left.columns if join.kind in (JoinKind.SEMI, JoinKind.ANTI) else {**left.columns, **right.columns}
-    return Estimate(rows, columns, row_bytes)
+            return left * max(1 - found, _ANTI_LEAST)
 
 
 def _domain(keys: tuple[Expression, ...], side: Estimate) -> float:

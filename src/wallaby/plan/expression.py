@@ -103,7 +103,8 @@ class SortKey:
     nulls_first: bool
 
     def __str__(self) -> str:
-        return f"{self.expression} {'asc' if self.ascending else 'desc'} nulls {'first' if self.nulls_first else 'last'}"
+        nulls = "first" if self.nulls_first else "last"
+        return f"{self.expression} {'asc' if self.ascending else 'desc'} nulls {nulls}"
 
 
 def walk(expression: Expression) -> Iterator[Expression]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from wallaby.lineage.graph import SIDES_MAX, Link, LinkKind, Routing, Stage, StageGraph, StageKind
-from wallaby.plan.expression import Column
+from wallaby.plan.expression import Column, Expression, Named
 from wallaby.plan.physical import (
     CollectFragment,
     Fragment,
@@ -23,8 +23,8 @@ from wallaby.plan.physical import (
     ScanFragment,
     Split,
 )
-from wallaby.plan.relation import Filter, Input, Project, Relation, Scan
-from wallaby.plan.tree import conjuncts
+from wallaby.plan.relation import Filter, Input, Project, Relation, Scan, children_of
+from wallaby.plan.tree import Rewrite, arrange, conjuncts
 from wallaby.plan.types import DataType
 
 
@@ -116,11 +116,6 @@ class Pipe:
         """Can a broadcast join be put on top?"""
         return self.first_side is not None and len(self.sides) < SIDES_MAX
 
-    def topped(self, tree: Relation, label: str = "") -> Pipe:
-        """The pipe with a larger tree."""
-        assert not isinstance(self.body, LimitBody), "nothing goes on top of a limit"
-        return replace(self, tree=tree, label=f"{self.label}, {label}" if label else self.label)
-
 
 Flow = tuple[Pipe, ...]
 
@@ -153,14 +148,16 @@ class Assembly:
         # The place for run-time filters: a SIDE link with required=False from a build side to a reader.
         return number
 
-    def collect(self, feeds: tuple[Feed, ...], columns: tuple[Column, ...]) -> PhysicalPlan:
-        """End with the stage that hands the result to the client."""
-        self._add(Stage(StageKind.COLLECT, 1), CollectFragment(columns), "collect", feeds)
+    def collect(
+        self, feeds: tuple[Feed, ...], given: tuple[Column, ...], wanted: tuple[Column, ...]
+    ) -> PhysicalPlan:
+        """End with the stage that hands the result to the client; `wanted` are the columns as it knows them."""
+        self._add(Stage(StageKind.COLLECT, 1), CollectFragment(given), "collect", feeds)
         return PhysicalPlan(
             StageGraph(tuple(self._stages), tuple(self._links)),
             tuple(self._fragments),
             tuple(self._keys),
-            columns,
+            wanted,
             tuple(self._labels),
         )
 
@@ -174,11 +171,44 @@ class Assembly:
             self._keys.append(feed.keys)
 
 
+def on_top(assembly: Assembly, pipe: Pipe, step: Rewrite, label: str = "") -> Pipe:
+    """A step on top of a pipe. On a limit nothing can be put, so there a new stage begins."""
+    tree = step(pipe.tree)
+    if tree is pipe.tree:
+        return pipe
+    if isinstance(pipe.body, LimitBody):
+        pipe = passed_on(assembly, pipe)
+        tree = step(pipe.tree)
+    return replace(pipe, tree=tree, label=f"{pipe.label}, {label}" if label else pipe.label)
+
+
+def passed_on(assembly: Assembly, pipe: Pipe) -> Pipe:
+    """A new pipe that goes on where one ends, channel by channel."""
+    feed = Feed(assembly.close(pipe), Routing.PASS_THROUGH)
+    tree = Input(0, pipe.columns)
+    return Pipe(MapBody(), tree, pipe.channels, "map", (feed,), (), pipe.partitioning)
+
+
+def aligned(assembly: Assembly, flow: Flow, columns: tuple[Column, ...]) -> Flow:
+    """Several pipes that feed the same input give the same columns in the same order."""
+    return tuple(on_top(assembly, pipe, lambda tree: arrange(tree, columns)) for pipe in flow)
+
+
+def renamed(partitioning: Partitioning, outputs: tuple[Named, ...]) -> Partitioning:
+    """How rows are spread, in terms of a projection's outputs; None if a key is gone."""
+    if partitioning is None:
+        return None
+    same = tuple(
+        frozenset(n.column.id for n in outputs if isinstance(n.expression, Column) and n.expression.id in ids)
+        for ids in partitioning
+    )
+    return same if all(same) else None
+
+
 def _fragment(pipe: Pipe) -> Fragment:
     match pipe.body:
         case ScanBody(scan=scan, splits=splits):
-            conditions = tuple(part for c in _scan_conditions(pipe.tree) for part in conjuncts(c))
-            return ScanFragment(scan, splits, conditions, pipe.tree)
+            return ScanFragment(scan, splits, _scan_conditions(pipe.tree), pipe.tree)
         case JoinBody():
             return JoinFragment(pipe.tree)
         case ReduceBody(combine=combine):
@@ -187,3 +217,19 @@ def _fragment(pipe: Pipe) -> Fragment:
             return MapFragment(pipe.tree)
         case LimitBody(count=count, offset=offset):
             return LimitFragment(pipe.columns, count, offset)
+
+
+def _scan_conditions(tree: Relation) -> tuple[Expression, ...]:
+    """The conditions that every row of a split must meet: those of the filters right above the split."""
+    found: list[Expression] = []
+    while not isinstance(tree, Input):
+        match tree:
+            case Filter(child=child, condition=condition):
+                found[:0] = conjuncts(condition)
+                tree = child
+            case Project(child=child, outputs=outputs) if all(n.column == n.expression for n in outputs):
+                tree = child
+            case _:
+                found.clear()
+                tree = children_of(tree)[0]
+    return tuple(found)

@@ -24,9 +24,11 @@ _ANY = (float("-inf"), float("inf"))
 
 @dataclass(frozen=True, slots=True)
 class ColumnEstimate:
-    """What is thought of a column: `distinct` values, the numbers between which they lie, share of nulls."""
+    """What is thought of a column: at most so many different values, between which numbers, how many nulls."""
 
     distinct: float | None = None
+    #: Does the bound come from the values, not just from the number of rows?
+    counted: bool = False
     low: float | None = None
     high: float | None = None
     null_share: float = 0.0
@@ -92,8 +94,8 @@ def _of_one(condition: Expression, columns: Columns) -> float:
 
 
 def _of_equality(left: Expression, right: Expression, columns: Columns) -> float:
-    sides = [columns.get(side.id, UNKNOWN).distinct for side in (left, right) if isinstance(side, Column)]
-    known = [distinct for distinct in sides if distinct is not None]
+    sides = [columns.get(side.id, UNKNOWN) for side in (left, right) if isinstance(side, Column)]
+    known = [side.distinct for side in sides if side.distinct is not None and side.counted]
     return 1 / max(1.0, *known) if known else EQUALITY
 
 
@@ -123,5 +125,5 @@ def _of_window(column: ColumnEstimate, low: float, high: float) -> float:
     if column.high <= column.low:
         return float(low <= column.low <= high)
     share = (min(high, column.high) - max(low, column.low)) / (column.high - column.low)
-    least = 1 / column.distinct if column.distinct else 0.001
+    least = 1 / column.distinct if column.distinct else 0.0
     return min(1.0, max(share, least)) if high >= column.low and low <= column.high else 0.0

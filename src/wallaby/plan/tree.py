@@ -84,9 +84,7 @@ def with_children(relation: Relation, children: tuple[Relation, ...]) -> Relatio
             return relation
         case Join():
             left, right = children
-            return replace(
-                relation, left=left, right=right, columns=join_columns(relation, left, right)
-            )
+            return replace(relation, left=left, right=right, columns=join_columns(relation, left, right))
         case Union():
             return replace(relation, children=children)
         case Filter() | Project() | Aggregate() | Sort() | Limit():
@@ -137,7 +135,7 @@ def by_ids(columns: Mapping[int, Expression]) -> Callable[[Expression], Expressi
     """A function that replaces columns by their ids, whatever their nullability."""
 
     def apply(expression: Expression) -> Expression:
-        found = {
+        found: dict[Expression, Expression] = {
             part: columns[part.id]
             for part in walk(expression)
             if isinstance(part, Column) and part.id in columns

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from wallaby.coordinator import effects as coordinating
@@ -22,6 +23,8 @@ OUTPUT_BYTES = 16
 CALL_TIMEOUT_US = 250_000
 PUSH_TIMEOUT_US = 120_000
 PING_TIMEOUT_US = 100_000
+#: So often a coordinator may see, without the answer reaching it, that a query is past its limit.
+LOOKS_TOO_LATE_MAX = 10
 
 
 class Performer:
@@ -98,6 +101,10 @@ class Performer:
             answer: Any = running.workload.step(effect)
         except QueryError as error:
             answer = error
+        if effect.task == running.workload.fickle:
+            state, output = answer
+            answer = state, replace(output, checksum=output.checksum ^ running.fickle_runs)
+            running.fickle_runs += 1
         self._answer_later(actor, effect, answer, 300, 6_000)
 
     def _back_up(self, actor: Actor, effect: protocol.BackUp) -> None:
@@ -297,7 +304,7 @@ class Performer:
 
     def _open_session(self, actor: Actor, effect: working.OpenSession) -> None:
         self._world.open_session(actor.process, effect.query)
-        self._answer_later(actor, effect, None, 10, 300)
+        self._answer_later(actor, effect, True, 10, 300)
 
     def _look(self, actor: Actor, effect: working.Look) -> None:
         query, worker = _serving(actor).query.id, actor.process.id
@@ -354,7 +361,25 @@ class Performer:
         return not state.gate_open or retracing or bool(state.rereads or state.claims)
 
     def _snapshot(self, actor: Actor, effect: coordinating.TakeSnapshot) -> None:
-        self._call(actor, effect, lambda gcs: (gcs.snapshot(effect.query),))
+        def snapshot(gcs: MemoryGcs) -> Any:
+            found = gcs.snapshot(effect.query)
+            self._check_patience(effect.query, without_worker=found is not None and not found.members)
+            return (found,)
+
+        self._call(actor, effect, snapshot)
+
+    def _check_patience(self, query: QueryId, *, without_worker: bool) -> None:
+        """A query without a worker fails once its time is over, and not at some time later (invariant 7)."""
+        running, now_ms = self._world.running[query], self._world.agenda.now_ms()
+        if not without_worker:
+            running.without_worker_since_ms, running.looks_too_late = None, 0
+            return
+        if running.without_worker_since_ms is None:
+            running.without_worker_since_ms = now_ms
+        limit_ms = self._world.scenario.coordinator.no_workers_ms
+        running.looks_too_late += now_ms - running.without_worker_since_ms > limit_ms
+        if running.looks_too_late > LOOKS_TOO_LATE_MAX:
+            raise InvariantViolation(7, f"{query} waits for a worker beyond its limit of {limit_ms} ms")
 
     def _resume(self, actor: Actor, effect: coordinating.Resume) -> None:
         def resume(gcs: MemoryGcs) -> Any:

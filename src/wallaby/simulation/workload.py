@@ -2,13 +2,14 @@
 
 The operators are chosen to notice what the protocol must prevent. They change their state in place, so a task
 that is executed twice shows; `distinct` emits as it goes, so its outputs depend on the draws and a retried
-task has other bytes; `join` needs its build side whole; `limit` ends early; reads with side inputs give other
-bytes with and without them. The answer is computed from the tables alone, without channels, tasks or order.
+task has other bytes; `join` needs its build side whole; `limit` and `at least` end early, and what feeds the latter
+may feed others too; reads and look-ups give other bytes with and without their side inputs. The answer is computed from the tables alone, without channels, tasks or order.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from random import Random
@@ -36,6 +37,8 @@ class Operator(Enum):
     DISTINCT = "distinct"
     SUM = "sum"
     JOIN = "join"
+    LOOKUP = "look-up in a broadcast"
+    AT_LEAST = "at least so many rows"
     LIMIT = "limit"
     COLLECT = "collect"
 
@@ -51,6 +54,8 @@ class Workload:
     #: A task that crashes its worker, or that raises its own error, whenever it is executed.
     poison: TaskName | None = None
     error: TaskName | None = None
+    #: A task that gives another output whenever it is executed again: an operator that is not deterministic.
+    fickle: TaskName | None = None
 
     def step(self, effect: Execute) -> tuple[Any, Output]:
         """One step of one channel: the kernel's part."""
@@ -79,6 +84,13 @@ class Workload:
             case Operator.JOIN:
                 state = state if state is not None else {}
                 rows = self._join(effect, state)
+            case Operator.LOOKUP:
+                rows = _matches(_rows(effect.inputs), _side(effect))
+            case Operator.AT_LEAST:
+                state = state if state is not None else [0]
+                state[0] = min(self.limit, state[0] + len(_rows(effect.inputs)))
+                satisfied = state[0] == self.limit
+                rows = [(0, state[0])] if satisfied or effect.last else []
             case Operator.LIMIT:
                 state = state if state is not None else [0]
                 rows = list(_rows(effect.inputs))[: self.limit - state[0]]
@@ -90,12 +102,11 @@ class Workload:
 
     def _scan(self, operator: Operator, effect: Execute) -> list[Row]:
         rows = self.tables[effect.task.stage][effect.split] if effect.split is not None else ()
-        (side,) = list(effect.sides.values()) or [()]
         match operator:
             case Operator.SCAN_JOIN:
-                return [_pair(k, v, w) for k, v in rows for j, w in _rows(side) if j == k]
+                return _matches(rows, _side(effect))
             case Operator.SCAN_FILTERED if effect.sides:
-                keys = {k for k, _ in _rows(side)}
+                keys = {k for k, _ in _side(effect)}
                 return [(k, v) for k, v in rows if k in keys]
             case _:
                 return list(rows)
@@ -142,7 +153,11 @@ class Workload:
                 case Operator.SCAN | Operator.SCAN_FILTERED:
                     rows = scanned
                 case Operator.SCAN_JOIN:
-                    rows = [_pair(k, v, w) for k, v in scanned for j, w in sides[0] if j == k]
+                    rows = _matches(scanned, sides[0])
+                case Operator.LOOKUP:
+                    rows = _matches(flat, sides[0])
+                case Operator.AT_LEAST:
+                    rows = [(0, min(self.limit, len(flat)))]
                 case Operator.MAP:
                     rows = [(k, (v + 1) % _MODULUS) for k, v in flat]
                 case Operator.DISTINCT:
@@ -153,11 +168,17 @@ class Workload:
                         for key in sorted({k for k, _ in flat})
                     ]
                 case Operator.JOIN:
-                    rows = [_pair(k, v, w) for k, v in inputs[1] for j, w in inputs[0] if j == k]
+                    rows = _matches(inputs[1], inputs[0])
                 case Operator.LIMIT | Operator.COLLECT:
                     rows = flat
             results.append(rows)
         return Counter(results[-1])
+
+    def may_fail_with(self, error: str) -> bool:
+        """Is this the error of a task that was drawn to have one, or of one that is not deterministic?"""
+        return (self.error is not None and "divides by zero" in error) or (
+            self.fickle is not None and f"{self.fickle} gave another output" in error
+        )
 
     @property
     def has_limit(self) -> bool:
@@ -180,6 +201,16 @@ class Workload:
 
 def _rows(pieces: tuple[Slice, ...]) -> list[Row]:
     return [row for piece in pieces for row in (piece.body or ())]  # type: ignore[attr-defined]
+
+
+def _side(effect: Execute) -> list[Row]:
+    """The rows of the one side input that an operator may have."""
+    (side,) = list(effect.sides.values()) or [()]
+    return _rows(side)
+
+
+def _matches(rows: Iterable[Row], others: list[Row]) -> list[Row]:
+    return [_pair(k, v, w) for k, v in rows for j, w in others if j == k]
 
 
 def _pair(key: int, one: int, other: int) -> Row:
@@ -206,7 +237,9 @@ def _rows_at_most(workload: Workload) -> int:
         count = Counter(k for split in workload.tables.get(stage, ()) for k, _ in split)
         if operator is Operator.SCAN_JOIN:
             count = Counter({k: n * fed[0][k] for k, n in count.items()})
-        elif operator is Operator.JOIN:
+        elif operator is Operator.AT_LEAST:
+            count = Counter({0: 1})
+        elif operator in (Operator.JOIN, Operator.LOOKUP):
             count = Counter({k: n * fed[1][k] for k, n in fed[0].items()})
         elif operator is not Operator.SCAN_FILTERED:
             count = sum(fed, count)
@@ -279,16 +312,33 @@ class _Draft:
         random = self._random
         source = random.choice(self._open)
         kind = random.choice(
-            (Operator.MAP, Operator.DISTINCT, Operator.DISTINCT, Operator.SUM, Operator.JOIN)
+            (
+                Operator.MAP,
+                Operator.DISTINCT,
+                Operator.DISTINCT,
+                Operator.SUM,
+                Operator.JOIN,
+                Operator.JOIN,
+                Operator.LOOKUP,
+                Operator.AT_LEAST,
+            )
         )
         if kind is Operator.JOIN:
             self._add_join(source, random.choice([source, *self._open]))
+            return
+        if kind is Operator.LOOKUP:
+            side = random.choice(self._open)
+            stage = self._add(kind, StageKind.EXECUTE, self._channels())
+            self._link(source, stage)
+            self._link(side, stage, kind=LinkKind.SIDE, routing=Routing.BROADCAST)
             return
         channels = self._channels()
         passes = kind is Operator.MAP and random.random() < 0.5
         if passes:
             channels = self._stages[source].channels
-        keep = random.random() < 0.2
+        keep = random.random() < (0.7 if kind is Operator.AT_LEAST else 0.2)
+        if kind is Operator.AT_LEAST:
+            channels = 1
         stage = self._add(kind, StageKind.EXECUTE, channels)
         self._link(source, stage, routing=Routing.PASS_THROUGH if passes else Routing.HASH)
         if kind is not Operator.MAP and len(self._open) > 1 and random.random() < 0.4:

@@ -57,6 +57,11 @@ class Running:
     collected: Counter[Row] = field(default_factory=Counter)
     checked_version: int = 0
     changed: bool = False
+    #: How often its fickle task was executed.
+    fickle_runs: int = 0
+    without_worker_since_ms: int | None = None
+    #: How often a coordinator has seen that it is past its limit without workers.
+    looks_too_late: int = 0
 
 
 class Performs(Protocol):
@@ -101,7 +106,6 @@ class World:
         self.cuts_until_us: dict[frozenset[WorkerId], int] = {}
         self.running: dict[QueryId, Running] = {}
         self.queries: dict[QueryId, Query] = {}
-        self.without_worker_since_ms: int | None = None
         self.visits: Counter[tuple[FailPoint, bool]] = Counter()
         self._workers_started = 0
         self.performer = performer(self)

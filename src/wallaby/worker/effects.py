@@ -32,7 +32,7 @@ class Discover:
 
 @dataclass(frozen=True, slots=True)
 class OpenSession:
-    """Start serving a query."""
+    """Start serving a query: the answer is whether that was possible now."""
 
     query: QueryId
     point = FailPoint.DISCOVER

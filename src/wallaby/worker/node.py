@@ -56,9 +56,6 @@ class Performs(Protocol):
     def perform(self, actor: Actor, effect: Any) -> None:
         """Carry out an effect; the answer is posted to the node's `answer`."""
 
-    def open(self, query: QueryId) -> Serving | None:
-        """What is needed to serve a query, or None if it is gone already."""
-
     def close(self, serving: Serving) -> None:
         """A query is over here: everything that was held for it goes."""
 
@@ -188,12 +185,10 @@ class Node:
 
     # --- sessions ------------------------------------------------------------------------------------
 
-    def open_session(self, query: QueryId) -> None:
+    def begin_serving(self, serving: Serving) -> None:
         """Begin to serve a query."""
-        assert self.performer is not None
-        serving = self.performer.open(query)
-        if serving is not None and query not in self.servings:
-            self.servings[query] = serving
+        if serving.query not in self.servings:
+            self.servings[serving.query] = serving
             self.spawn(serving, "session", serving.session.run())
 
     def close_session(self, serving: Serving) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from wallaby.errors import GcsLostError, GcsUnavailableError, WallabyError
 from wallaby.gcs.interface import Commit, Gcs
 from wallaby.lineage import effects as protocol
-from wallaby.lineage.attempt import Effects
 from wallaby.lineage.effects import Output, PushReply, Slice
 from wallaby.lineage.names import Edge, QueryId, TaskName, WorkerId
 from wallaby.worker import effects as working
@@ -23,13 +22,16 @@ _log = logging.getLogger(__name__)
 class Backups(Protocol):
     """Where outputs are kept until their query ends; see `exchange.backup`."""
 
-    def keep(
-        self, query: QueryId, task: TaskName, slices: dict[Edge, tuple[int, object]], final: bool
+    def keep_in_memory(
+        self, query: QueryId, task: TaskName, output: Mapping[Edge, Any], *, final: bool
     ) -> bool:
-        """Keep an output; False if there is no room left."""
+        """Keep an output if memory has room for it now."""
 
-    def slice_of(self, query: QueryId, task: TaskName, edge: Edge) -> Slice:
-        """The slice of a kept output for one edge."""
+    def keep(self, query: QueryId, task: TaskName, output: Mapping[Edge, Any], *, final: bool) -> bool:
+        """Keep an output; False if there is no room left. May wait for the disk."""
+
+    def slices_of(self, query: QueryId, items: Iterable[tuple[Edge, TaskName]]) -> tuple[Slice, ...]:
+        """The slices of kept outputs; `LookupError` if the query was dropped."""
 
     def drop(self, query: QueryId) -> None:
         """Forget everything of a query."""
@@ -39,7 +41,13 @@ class Peers(Protocol):
     """The other nodes; see `exchange.client`."""
 
     def push(
-        self, address: str, query: QueryId, push: protocol.Push, slices: tuple[Slice, ...]
+        self,
+        address: str,
+        query: QueryId,
+        epoch: int,
+        sender: WorkerId,
+        target: WorkerId,
+        slices: tuple[Slice, ...],
     ) -> PushReply | None:
         """Send slices; None if there was no answer in time."""
 
@@ -128,10 +136,6 @@ class Performer:
         """Carry out an effect; its answer is posted to the node."""
         self._methods[type(effect)](actor, effect)
 
-    def open(self, query: QueryId) -> Serving | None:
-        """What is needed to serve a query."""
-        return self._open_serving(query)
-
     def close(self, serving: Serving) -> None:
         """A query is over: its backups go."""
         self.calls.submit(lambda: self._backups.drop(serving.query))
@@ -167,10 +171,14 @@ class Performer:
         self.kernels.submit(_priority(effect), job)
 
     def _back_up(self, actor: Actor, effect: protocol.BackUp) -> None:
-        query, output = _serving(actor).query, effect.output
+        query = _serving(actor).query
+        bodies = {edge: body for edge, (_, body) in effect.output.slices.items()}
+        if self._backups.keep_in_memory(query, effect.task, bodies, final=effect.final):
+            self._node.answer(actor, True)
+            return
 
         def job() -> None:
-            kept = self._backups.keep(query, effect.task, dict(output.slices), effect.final)
+            kept = self._backups.keep(query, effect.task, bodies, final=effect.final)
             self._node.answer(actor, kept)
 
         self._disk.submit(job)
@@ -194,8 +202,13 @@ class Performer:
         self._node.answer(actor, None)
 
     def _open_session(self, actor: Actor, effect: working.OpenSession) -> None:
-        self._node.open_session(effect.query)
-        self._node.answer(actor, None)
+        def job() -> None:
+            serving = self._open_serving(effect.query)
+            if serving is not None:
+                self._node.loop.post(self._node.begin_serving, serving)
+            self._node.answer(actor, serving is not None)
+
+        self.calls.submit(job)
 
     # --- the network ---------------------------------------------------------------------------------
 
@@ -203,12 +216,18 @@ class Performer:
         query = _serving(actor).query
 
         def job() -> None:
-            slices = tuple(self._backups.slice_of(query, task, edge) for edge, task in effect.items)
+            try:
+                slices = self._backups.slices_of(query, effect.items)
+            except LookupError:
+                self._node.answer(actor, PushReply(accepted=False))  # the query is over
+                return
             if effect.target == self._node.worker:
                 self._node.loop.post(self._receive_here, actor, query, effect, slices)
                 return
             address = self._address_of(effect.target)
-            reply = self._peers.push(address, query, effect, slices) if address is not None else None
+            reply = None
+            if address is not None:
+                reply = self._peers.push(address, query, effect.epoch, effect.sender, effect.target, slices)
             self._node.answer(actor, reply)
 
         self._pushes.submit(job)
@@ -302,6 +321,3 @@ def _priority(effect: protocol.Execute) -> tuple[int, ...]:
 def _serving(actor: Actor) -> Serving:
     assert actor.serving is not None, f"{actor.name} belongs to no session"
     return actor.serving
-
-
-__all__ = ["Backups", "Effects", "NodeSettings", "Peers", "Performer", "Work"]

@@ -173,6 +173,7 @@ class Session:
             epoch = self.host.epoch
             items = self.host.outbox.due(target, self._settings.outputs_per_push)
             if not items:
+                yield from self._acknowledge()
                 yield Await()
                 continue
             reply = yield Push(FailPoint.DELIVER, epoch, self.worker, target, items)
@@ -196,7 +197,10 @@ class Session:
         return 0
 
     def _acknowledge(self) -> Effects:
-        """Write down deliveries of ended channels; those of others go with their next commit."""
+        """Write down deliveries of ended channels; those of others go with their next commit.
+
+        What is not known to be written is tried again whenever there is nothing to deliver.
+        """
         epoch = self.host.epoch
         news = self.host.outbox.report_ended()
         if news and (yield Acknowledge(news, epoch)) is Verdict.DONE and self.host.epoch == epoch:
@@ -264,7 +268,7 @@ class Session:
             yield Leave(f"no room to back {task} up")
         missing = set(claim.edges)
         yield from self._push_reread(task, missing, epoch)
-        if missing and self._rereads_waiting:
+        if missing and self._rereads_waiting and epoch == self.host.epoch:
             yield self._spawn_slot()
         while missing and epoch == self.host.epoch and not self.over:
             yield Await()

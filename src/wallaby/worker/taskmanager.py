@@ -13,6 +13,10 @@ from wallaby.lineage.names import QueryId
 from wallaby.worker.effects import Discover, OpenSession, Register, Renew
 
 
+#: So many renewals in a row without an answer: the store, and with it the driver, is taken to be gone.
+UNANSWERED_MAX = 40
+
+
 class TaskManager:
     """One incarnation; a restarted one is a new worker with a new id."""
 
@@ -21,18 +25,20 @@ class TaskManager:
         self._renew_every_ms = renew_every_ms
 
     def run(self) -> Effects:
-        """Register, then renew and discover until expelled."""
+        """Register, then renew and discover until expelled, or until the store is silent for too long."""
         registered = None
         while registered is None:
             registered = yield Register()
         if not registered:
             return
-        while True:
-            if (yield Renew()) is False:
+        unanswered = 0
+        while unanswered < UNANSWERED_MAX:
+            renewed = yield Renew()
+            if renewed is False:
                 return
+            unanswered = unanswered + 1 if renewed is None else 0
             found = yield Discover()
             for query in found or ():
-                if query not in self.serving:
+                if query not in self.serving and (yield OpenSession(query)):
                     self.serving.add(query)
-                    yield OpenSession(query)
             yield Pause(self._renew_every_ms)

@@ -11,7 +11,7 @@ MEMORY = "wallaby.gcs.memory"
 
 _COMMITTING = "    reply = yield from _commit(tenure, task, record)\n"
 _REFUSED = """                host.look_wanted = True
-                yield Await()
+                yield Pause(RETRY_MS, FailPoint.COMMIT)
             case unexpected:"""
 
 #: A refused or unanswered commit goes back to whoever made the attempt.
@@ -19,7 +19,7 @@ _GIVES_BACK = Edit(
     MODULE,
     _REFUSED,
     """                host.look_wanted = True
-                yield Await()
+                yield Pause(RETRY_MS, FailPoint.COMMIT)
                 return CommitReply(Verdict.STALE)
             case unexpected:""",
 )

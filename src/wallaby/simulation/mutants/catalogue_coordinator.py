@@ -73,15 +73,6 @@ COORDINATOR: tuple[Mutant, ...] = (
         after="        if error is not None or (yield Remove(query.id)) is not None:\n",
     ),
     Mutant(
-        name="lost-query-taken-as-done",
-        what="a query that the store has forgotten ends as if its result were whole",
-        breaks=("7", "H8"),
-        module=MODULE,
-        before="        elif status.verdict is Verdict.GONE:\n            yield from self._end(\n"
-        '                query, GcsLostError(f"The store has forgotten query {query.id}.", query=query.id)\n            )\n',
-        after="        elif status.verdict is Verdict.GONE:\n            yield from self._end(query, None)\n",
-    ),
-    Mutant(
         name="loss-of-the-store-survived",
         what="a coordinator that loses its store ends its queries without an error",
         breaks=("7", "H8"),

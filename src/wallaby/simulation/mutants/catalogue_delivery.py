@@ -26,6 +26,13 @@ DELIVERY: tuple[Mutant, ...] = (
         module=SESSION,
         before=_CONFIRM,
         after="            if reply is not None and reply.accepted:\n",
+        more=(
+            Edit(
+                MODULE,
+                "            elif self._delivered[edge] == task.seq:\n",
+                "            elif self._delivered.get(edge) == task.seq:\n",
+            ),
+        ),
     ),
     Mutant(
         name="pushes-of-any-epoch-acknowledged",
@@ -83,7 +90,7 @@ DELIVERY: tuple[Mutant, ...] = (
         breaks=("7", "6.1.9"),
         module=MODULE,
         before="            edges.sort(key=lambda edge: edge in refused)\n",
-        after="            edges.sort()\n",
+        after="            pass\n",
     ),
     Mutant(
         name="backups-forgotten-at-a-recovery",

@@ -92,8 +92,16 @@ RECONCILE: tuple[Mutant, ...] = (
         what="a failure during a recovery forgets the re-reads that are not completed",
         breaks=("5", "H9", "6.1.10"),
         module=MODULE,
-        before="            if reread.channel == name\n",
-        after="            if reread.channel == name and not self._before.departed\n",
+        before="            if reread.channel != name:\n                continue\n",
+        after="            if reread.channel != name or self._before.departed:\n                continue\n",
+    ),
+    Mutant(
+        name="forgotten-re-reads-taken-as-delivered",
+        what="a re-read that nobody needs now is forgotten, and its edge stays as far as if it had been made",
+        breaks=("5", "H9"),
+        module=MODULE,
+        before="                    self._delivered[edge] = min(self._delivered[edge], reread.first)\n",
+        after="                    continue\n",
     ),
     Mutant(
         name="re-reads-below-the-base-forgotten",

@@ -174,21 +174,6 @@ STORE: tuple[Mutant, ...] = (
         after="    state.next_split[stage] = split + (state.epoch == 1 or split % 2)\n",
     ),
     Mutant(
-        name="gap-in-the-records",
-        what="a record is appended whatever its number, so a channel that skipped one goes unnoticed",
-        breaks=("2", "6.1.4"),
-        module=MODULE,
-        before="    if channel.final or commit.task.seq > channel.length:\n",
-        after="    if channel.final:\n",
-        more=(
-            Edit(
-                "wallaby.lineage.attempt",
-                "        tenure.seq += 1\n",
-                "        tenure.seq += 1 + (chosen.split is None and chosen.draw is not None and ended)\n",
-            ),
-        ),
-    ),
-    Mutant(
         name="closed-channel-commits",
         what="a channel that was closed by an early end goes on committing",
         breaks=("2",),
@@ -324,6 +309,21 @@ STORE: tuple[Mutant, ...] = (
         module=MODULE,
         before="        if self._server.run_id != self._run_id:\n",
         after="        if not self._server.run_id:\n",
+    ),
+    Mutant(
+        name="lost-query-taken-as-done",
+        what="a query that a restarted store has forgotten ends as if its result were whole",
+        breaks=("7", "H8"),
+        module=MODULE,
+        before="        if self._server.run_id != self._run_id:\n",
+        after="        if not self._server.run_id:\n",
+        more=(
+            Edit(
+                COORDINATOR,
+                "                query, GcsLostError(f\"The store has forgotten query {query.id}.\", query=query.id)\n",
+                "                query, None\n",
+            ),
+        ),
     ),
     Mutant(
         name="expelled-worker-returns",

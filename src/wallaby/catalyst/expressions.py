@@ -1,0 +1,88 @@
+"""Reading expressions: Catalyst's trees into ours, collecting a reason for every part that cannot be."""
+
+from __future__ import annotations
+
+from wallaby.catalyst.data_types import data_type, literal
+from wallaby.catalyst.entry import Refusal, State
+from wallaby.catalyst.node import Node
+from wallaby.catalyst.registry import entry_for
+from wallaby.plan.expression import Column, Expression
+from wallaby.plan.reason import Reason
+
+
+class ExpressionReader:
+    """Reads expressions of one plan; what it refuses is in `reasons`, each once."""
+
+    def __init__(self, largest_id: int) -> None:
+        self.reasons: list[Reason] = []
+        self._largest_id = largest_id
+
+    def fresh_id(self) -> int:
+        """An id that no column of the plan has."""
+        self._largest_id += 1
+        return self._largest_id
+
+    def refuse(self, what: str, why: str, remedy: str = "") -> None:
+        """Note why something stays on Spark."""
+        reason = Reason(what, why, remedy)
+        if reason not in self.reasons:
+            self.reasons.append(reason)
+
+    def read_all(self, nodes: tuple[Node, ...]) -> tuple[Expression, ...] | None:
+        """Several expressions, or None if one of them cannot be read; all are looked at either way."""
+        read = [self.read(node) for node in nodes]
+        found = tuple(expression for expression in read if expression is not None)
+        return found if len(found) == len(read) else None
+
+    def read(self, node: Node) -> Expression | None:
+        """Our expression for a node, or None and a reason."""
+        match node.name:
+            case "AttributeReference":
+                return self.column(node)
+            case "Literal":
+                return self._literal(node)
+            case "Alias":
+                return self.read(node.children[0])
+            case _:
+                return self._applied(node)
+
+    def column(self, node: Node) -> Column | None:
+        """The column that a named expression is or becomes."""
+        kind = data_type(node.type)
+        if node.id is None:
+            self.refuse(str(node), "it is not resolved")
+        elif kind is None:
+            self.refuse(
+                node.label, f"the type {node.type} is not supported yet", "leave the column out or cast it"
+            )
+        else:
+            return Column(node.id, node.label, kind, node.nullable)
+        return None
+
+    def _literal(self, node: Node) -> Expression | None:
+        kind = data_type(node.type)
+        made = None if kind is None else literal(node.value, kind)
+        if made is None:
+            self.refuse(str(node), f"a constant of type {node.type} with this value is not supported yet")
+        return made
+
+    def _applied(self, node: Node) -> Expression | None:
+        entry = entry_for(node.name)
+        if entry is not None and entry.rewrite is not None:
+            node = entry.rewrite(node)
+            entry = entry_for(node.name)
+        arguments = self.read_all(node.children)
+        if entry is None or entry.state is State.UNSUPPORTED:
+            why = "the function is not known here yet" if entry is None else entry.note
+            self.refuse(str(node), why, "" if entry is None else entry.remedy)
+            return None
+        kind = data_type(node.type)
+        if kind is None:
+            self.refuse(str(node), f"the type {node.type} is not supported yet")
+        if arguments is None or kind is None:
+            return None
+        made = entry.make(node, arguments, kind)
+        if isinstance(made, Refusal):
+            self.refuse(str(node), made.why, made.remedy)
+            return None
+        return made

@@ -1,0 +1,87 @@
+"""Reading aggregations: Catalyst mixes aggregate functions into result expressions; here they stand apart.
+
+An `Aggregate` gives keys and aggregations only; a `Project` on top computes with them, if there is anything to compute.
+"""
+
+from __future__ import annotations
+
+from wallaby.catalyst.data_types import FLOATING
+from wallaby.catalyst.expressions import ExpressionReader
+from wallaby.catalyst.node import Node
+from wallaby.plan.expression import Aggregation, Column, Expression, Named, walk
+from wallaby.plan.relation import Aggregate, Project, Relation
+from wallaby.plan.tree import substitute
+
+
+def read_aggregate(node: Node, child: Relation | None, reader: ExpressionReader) -> Relation | None:
+    """An `Aggregate` of Catalyst's as ours, over a child that is None if it could not be read."""
+    keys = _keys(node, reader)
+    results = read_named(node.nodes("aggregateExpressions"), reader)
+    if child is None or keys is None or results is None:
+        return None
+    aggregations = _aggregations(results, reader)
+    if not keys and not aggregations:
+        reader.refuse("Aggregate", "it has neither keys nor aggregate functions")
+        return None
+    parts: dict[Expression, Expression] = {
+        named.expression: named.column for named in (*keys, *aggregations) if named.expression != named.column
+    }
+    outputs = tuple(Named(named.column, substitute(named.expression, parts)) for named in results)
+    aggregate = Aggregate(child, keys, aggregations)
+    if [output.expression for output in outputs] == list(aggregate.columns) == [o.column for o in outputs]:
+        return aggregate
+    return Project(aggregate, unique(outputs, reader))
+
+
+def read_named(nodes: tuple[Node, ...], reader: ExpressionReader) -> tuple[Named, ...] | None:
+    """Expressions with the columns that they become; None if one cannot be read."""
+    named: list[Named] = []
+    for node in nodes:
+        expression = reader.read(node)
+        column = reader.column(node)
+        if expression is not None and column is not None:
+            named.append(Named(column, expression))
+    return tuple(named) if len(named) == len(nodes) else None
+
+
+def unique(outputs: tuple[Named, ...], reader: ExpressionReader) -> tuple[Named, ...]:
+    """Outputs with an id each: a column that is selected twice gets a new id the second time."""
+    seen: set[int] = set()
+    made: list[Named] = []
+    for named in outputs:
+        column = named.column
+        if column.id in seen:
+            column = Column(reader.fresh_id(), column.name, column.type, column.nullable)
+        seen.add(column.id)
+        made.append(Named(column, named.expression))
+    return tuple(made)
+
+
+def _keys(node: Node, reader: ExpressionReader) -> tuple[Named, ...] | None:
+    expressions = reader.read_all(node.nodes("groupingExpressions"))
+    keys: dict[Expression, Named] = {}
+    for number, expression in enumerate(expressions or ()):
+        if expression.type.kind in FLOATING:
+            reader.refuse("Aggregate", "floating-point keys have no kernel yet", "group by other columns")
+            return None
+        if isinstance(expression, Column):
+            keys[expression] = Named(expression, expression)
+        elif expression not in keys:
+            column = Column(reader.fresh_id(), f"key_{number}", expression.type, expression.nullable)
+            keys[expression] = Named(column, expression)
+    return None if expressions is None else tuple(keys.values())
+
+
+def _aggregations(results: tuple[Named, ...], reader: ExpressionReader) -> tuple[Named, ...]:
+    """Each aggregation of the results once, in their order; under a result's own column where it is all of it."""
+    alone: dict[Expression, Column] = {}
+    for named in results:
+        if isinstance(named.expression, Aggregation):
+            alone.setdefault(named.expression, named.column)
+    found: dict[Aggregation, Named] = {}
+    for named in results:
+        for part in walk(named.expression):
+            if isinstance(part, Aggregation) and part not in found:
+                column = alone.get(part) or Column(reader.fresh_id(), part.function, part.type, part.nullable)
+                found[part] = Named(column, part)
+    return tuple(found.values())

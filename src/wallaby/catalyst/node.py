@@ -1,0 +1,155 @@
+"""The nodes of an optimized plan as `PlanWriter.java` writes them: data only, nothing decided yet.
+
+Everything that Catalyst says about a node is here, by Catalyst's own names. What is not where it should be (another
+version of Spark, say) is an `UnreadablePlanError`, which `read_plan` turns into a reason.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from wallaby.errors import WallabyError
+
+_SPARK: Final = "org.apache.spark.sql."
+_SHOWN_CHARACTERS: Final = 100
+
+
+class UnreadablePlanError(WallabyError):
+    """A plan does not look as it should. Never leaves this package: it becomes a reason."""
+
+    condition = "WALLABY_UNREADABLE_PLAN"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """An operator or an expression of Catalyst's."""
+
+    class_name: str
+    children: tuple[Node, ...] = ()
+    fields: Mapping[str, object] | None = None
+    #: For an expression: its type as text, whether it may be NULL, ANSI, TRY or LEGACY.
+    type: str = ""
+    nullable: bool = True
+    mode: str = ""
+    #: For a named expression: its id and name.
+    id: int | None = None
+    label: str = ""
+    #: For a literal its value, for a set of literals their values.
+    value: object = None
+    #: The output columns of the root and of unions.
+    output: tuple[Node, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The class without its package; the whole name if it is none of Spark's."""
+        return self.class_name.rpartition(".")[2] if self.class_name.startswith(_SPARK) else self.class_name
+
+    def field(self, name: str) -> object:
+        """A field by its name in the case class."""
+        if self.fields is None or name not in self.fields:
+            raise UnreadablePlanError(f"{self.name} has no field {name!r}.")
+        return self.fields[name]
+
+    def node(self, name: str) -> Node:
+        """A field that is a node."""
+        found = self.field(name)
+        if not isinstance(found, Node):
+            raise UnreadablePlanError(f"{self.name}.{name} is no expression.")
+        return found
+
+    def nodes(self, name: str) -> tuple[Node, ...]:
+        """A field that is a sequence of nodes."""
+        found = self.field(name)
+        if not isinstance(found, list) or not all(isinstance(item, Node) for item in found):
+            raise UnreadablePlanError(f"{self.name}.{name} is no list of expressions.")
+        return tuple(found)
+
+    def flag(self, name: str) -> bool:
+        """A field that is true or false."""
+        found = self.field(name)
+        if not isinstance(found, bool):
+            raise UnreadablePlanError(f"{self.name}.{name} is neither true nor false.")
+        return found
+
+    def word(self, name: str) -> str:
+        """A field that is one of a closed set of Scala objects, such as `Inner` or `Ascending`."""
+        found = self.field(name)
+        if not isinstance(found, dict) or not isinstance(found.get("opaque"), str):
+            raise UnreadablePlanError(f"{self.name}.{name} is no name.")
+        return str(found["opaque"]).rpartition(".")[2].rstrip("$")
+
+    def __str__(self) -> str:
+        text = _text(self)
+        return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 1] + "…"
+
+
+@dataclass(frozen=True, slots=True)
+class PlanText:
+    """A whole plan, the settings that its meaning depends on, and the largest column id in it."""
+
+    root: Node
+    settings: Mapping[str, str]
+    streaming: bool
+    largest_id: int
+
+
+def decode(packed: str) -> PlanText:
+    """What `PlanWriter.write` answered, as nodes."""
+    largest_id = 0
+
+    def hook(raw: dict[str, object]) -> object:
+        nonlocal largest_id
+        if "c" not in raw or "k" not in raw:
+            return raw
+        node = _node(raw)
+        if node.id is not None and node.id > largest_id:
+            largest_id = node.id
+        return node
+
+    try:
+        plan = json.loads(zlib.decompress(base64.b64decode(packed, validate=True)), object_hook=hook)
+        root, settings, streaming = plan["plan"], plan["settings"], plan["streaming"]
+    except (ValueError, KeyError, TypeError, zlib.error) as error:
+        raise UnreadablePlanError(f"The plan's text is damaged: {error}.") from error
+    if not isinstance(root, Node):
+        raise UnreadablePlanError("The plan's text has no root.")
+    return PlanText(root, settings, bool(streaming), largest_id)
+
+
+def _node(raw: dict[str, object]) -> Node:
+    identity = raw.get("x")
+    column_id, label = identity if isinstance(identity, list) else (None, "")
+    children, fields, output = raw["k"], raw.get("f"), raw.get("o", ())
+    if not isinstance(children, list) or not isinstance(output, list | tuple):
+        raise UnreadablePlanError("A node's children are no list.")
+    return Node(
+        class_name=str(raw["c"]),
+        children=tuple(children),
+        fields=fields if isinstance(fields, dict) else None,
+        type=str(raw.get("t", "")),
+        nullable=bool(raw.get("n", True)),
+        mode=str(raw.get("m", "")),
+        id=column_id,
+        label=label,
+        value=raw.get("v"),
+        output=tuple(output),
+    )
+
+
+def _text(node: Node) -> str:
+    """An expression for people, shortened by its reader."""
+    match node.name:
+        case "AttributeReference":
+            return node.label
+        case "Literal":
+            value = next(iter(node.value.values())) if isinstance(node.value, dict) else node.value
+            return repr(value) if isinstance(value, str) else str(value)
+        case "Alias":
+            return _text(node.children[0])
+        case name:
+            return f"{name}({', '.join(_text(child) for child in node.children)})"

@@ -1,0 +1,170 @@
+"""Reading operators: Catalyst's plan nodes into relations, collecting a reason for every one that cannot be.
+
+A child that cannot be read does not end the reading: the user sees all reasons at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from wallaby.catalyst.expressions import ExpressionReader
+from wallaby.catalyst.grouping import read_aggregate, read_named, unique
+from wallaby.catalyst.joins import read_join
+from wallaby.catalyst.node import Node, UnreadablePlanError
+from wallaby.catalyst.scans import read_scan
+from wallaby.plan.expression import Column, Expression, Literal, Named, SortKey
+from wallaby.plan.relation import Filter, Limit, Project, Relation, Sort, Union
+from wallaby.plan.tree import conjunction
+from wallaby.plan.types import BOOLEAN
+
+_NOT_YET: Final = "it is not run here yet"
+_LOCAL: Final = "local rows need no engine"
+
+#: Why known operators stay on Spark. All others are refused by name.
+_WHY: Final = {
+    "CommandResult": ("commands have run already", ""),
+    "DataSourceV2ScanRelation": ("this source is not read here yet", "read Parquet files"),
+    "EmptyRelation": (_LOCAL, ""),
+    "Expand": ("several DISTINCT aggregates, ROLLUP and CUBE are not run here yet", ""),
+    "Generate": ("explode and its like are not run here yet", ""),
+    "InMemoryRelation": ("cached tables are in Spark's memory", "unpersist the table"),
+    "LocalRelation": (_LOCAL, ""),
+    "LogicalRDD": (
+        "rows that come from Python or an RDD are not read here yet",
+        "write them to Parquet first",
+    ),
+    "Offset": ("OFFSET without LIMIT is not run here yet", "add a LIMIT"),
+    "OneRowRelation": (_LOCAL, ""),
+    "Range": ("spark.range is not run here yet", ""),
+    "Sample": ("the sample depends on Spark's partitions", ""),
+    "Window": ("windows are not run here yet", ""),
+}
+#: Filters that only save work: the join that they were made from is still there.
+_REDUNDANT: Final = frozenset({"BloomFilterMightContain", "DynamicPruningSubquery"})
+_DIRECTIONS: Final = {"Ascending": True, "Descending": False}
+_NULLS_FIRST: Final = {"NullsFirst": True, "NullsLast": False}
+
+
+class RelationReader:
+    """Reads the operators of one plan."""
+
+    def __init__(self, expressions: ExpressionReader, settings: Mapping[str, str]) -> None:
+        self._expressions = expressions
+        self._settings = settings
+        self._readers: dict[str, Callable[[Node], Relation | None]] = {
+            "Aggregate": self._aggregate,
+            "Filter": self._filter,
+            "GlobalLimit": self._limit,
+            "Join": self._join,
+            "LocalLimit": self._limit,
+            "LogicalRelation": self._scan,
+            "Project": self._project,
+            "RebalancePartitions": self._same,
+            "Repartition": self._same,
+            "RepartitionByExpression": self._same,
+            "Sort": self._sort,
+            "Union": self._union,
+        }
+
+    def read(self, node: Node) -> Relation | None:
+        """The relation for a node, or None and reasons."""
+        reader = self._readers.get(node.name)
+        if reader is not None:
+            return reader(node)
+        why, remedy = _WHY.get(node.name, (_NOT_YET, ""))
+        self._expressions.refuse(node.name, why, remedy)
+        for child in node.children:
+            self.read(child)
+        return None
+
+    def _scan(self, node: Node) -> Relation | None:
+        return read_scan(node, self._expressions, self._settings)
+
+    def _same(self, node: Node) -> Relation | None:
+        """Where Spark would put rows is of no concern here."""
+        return self.read(node.children[0])
+
+    def _project(self, node: Node) -> Relation | None:
+        child = self.read(node.children[0])
+        outputs = read_named(node.nodes("projectList"), self._expressions)
+        if child is None or outputs is None:
+            return None
+        return Project(child, unique(outputs, self._expressions) if outputs else (self._row(),))
+
+    def _row(self) -> Named:
+        """Of a row of which nothing is used, only counted, something must be left to count."""
+        column = Column(self._expressions.fresh_id(), "row", BOOLEAN, nullable=False)
+        return Named(column, Literal(True, BOOLEAN))
+
+    def _filter(self, node: Node) -> Relation | None:
+        child = self.read(node.children[0])
+        parts = [part for part in _conjuncts(node.node("condition")) if part.name not in _REDUNDANT]
+        conditions = self._expressions.read_all(tuple(parts))
+        if child is None or conditions is None:
+            return None
+        condition = conjunction(conditions)
+        return child if condition is None else Filter(child, condition)
+
+    def _join(self, node: Node) -> Relation | None:
+        left, right = (self.read(child) for child in node.children)
+        return read_join(node, left, right, self._expressions)
+
+    def _aggregate(self, node: Node) -> Relation | None:
+        return read_aggregate(node, self.read(node.children[0]), self._expressions)
+
+    def _sort(self, node: Node) -> Relation | None:
+        child = self.read(node.children[0])
+        keys = [self._sort_key(order) for order in node.nodes("order")]
+        found = tuple(key for key in keys if key is not None)
+        if not node.flag("global"):
+            self._expressions.refuse(
+                "Sort", "an order within Spark's partitions means nothing here", "use orderBy"
+            )
+            return None
+        return None if child is None or len(found) < len(keys) else Sort(child, found)
+
+    def _sort_key(self, node: Node) -> SortKey | None:
+        expression = self._expressions.read(node.children[0])
+        ascending = _DIRECTIONS.get(node.word("direction"))
+        nulls_first = _NULLS_FIRST.get(node.word("nullOrdering"))
+        if ascending is None or nulls_first is None:
+            raise UnreadablePlanError("A sort order has an unknown direction.")
+        return None if expression is None else SortKey(expression, ascending, nulls_first)
+
+    def _limit(self, node: Node) -> Relation | None:
+        """Catalyst has two nodes for a limit, and a third between them for an offset."""
+        count = self._count(node, "limitExpr")
+        below = node.children[0]
+        offset: int | None = 0
+        if below.name == "Offset" and node.name == "GlobalLimit":
+            offset = self._count(below, "offsetExpr")
+            below = below.children[0]
+        if below.name == "LocalLimit" and self._count(below, "limitExpr") == (count or 0) + (offset or 0):
+            # The limit of each partition is implied by that of the whole.
+            below = below.children[0]
+        child = self.read(below)
+        return None if child is None or count is None or offset is None else Limit(child, count, offset)
+
+    def _count(self, node: Node, field: str) -> int | None:
+        expression: Expression | None = self._expressions.read(node.node(field))
+        if isinstance(expression, Literal) and isinstance(expression.value, int):
+            return expression.value
+        self._expressions.refuse(node.name, "the number of rows is not a constant")
+        return None
+
+    def _union(self, node: Node) -> Relation | None:
+        children = [self.read(child) for child in node.children]
+        found = tuple(child for child in children if child is not None)
+        columns = [self._expressions.column(attribute) for attribute in node.output]
+        output = tuple(column for column in columns if column is not None)
+        if len(found) < len(children) or len(output) < len(columns):
+            return None
+        # Without columns, the children have the one that stands for a row.
+        return Union(found, output or found[0].columns)
+
+
+def _conjuncts(node: Node) -> list[Node]:
+    if node.name == "And":
+        return [part for child in node.children for part in _conjuncts(child)]
+    return [node]

@@ -1,0 +1,64 @@
+"""Comparisons, logic and tests for NULL.
+
+Equality and order of floating-point numbers are Spark's in all kernels: NaN equals itself and is the largest, and
+the two zeros are equal.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from wallaby.catalyst.data_types import BOOLEANS, ORDERED, literal
+from wallaby.catalyst.entry import Entry, Refusal, exact, guarded, unsupported
+from wallaby.catalyst.node import Node
+from wallaby.plan.expression import Call, Expression, Literal
+from wallaby.plan.types import DataType
+
+_BRANCHES: Final = "the second side is not evaluated (so raises no error) where the first decides"
+
+
+def _in(entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType) -> Expression | Refusal:
+    if len(arguments) < 2 or not all(isinstance(item, Literal) for item in arguments[1:]):
+        return Refusal("the list of IN is not made of constants only", "write it with OR")
+    return Call(entry.function, arguments, kind, node.nullable)
+
+
+def _in_set(
+    entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
+) -> Expression | Refusal:
+    (value,) = arguments
+    values = node.value if isinstance(node.value, list) else []
+    items = [literal(item, value.type) for item in values]
+    found = [item for item in items if item is not None]
+    if not found or len(found) != len(items):
+        return Refusal("the list of IN holds values that cannot be read")
+    # A set has no order; a plan must have one.
+    found.sort(key=lambda item: (item.value is not None, str(item)))
+    return Call(entry.function, (value, *found), kind, node.nullable)
+
+
+def _not(entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType) -> Expression | Refusal:
+    """Catalyst has no inequality, only the negation of an equality."""
+    (argument,) = arguments
+    if isinstance(argument, Call) and argument.function == "eq":
+        return Call("ne", argument.arguments, kind, node.nullable)
+    return Call(entry.function, arguments, kind, node.nullable)
+
+
+ENTRIES: Final = (
+    exact("EqualTo", "eq", ORDERED),
+    exact("EqualNullSafe", "eq_null_safe", ORDERED),
+    exact("LessThan", "lt", ORDERED),
+    exact("LessThanOrEqual", "le", ORDERED),
+    exact("GreaterThan", "gt", ORDERED),
+    exact("GreaterThanOrEqual", "ge", ORDERED),
+    guarded("And", "and", BOOLEANS, guard=_BRANCHES),
+    guarded("Or", "or", BOOLEANS, guard=_BRANCHES),
+    exact("Not", "not", BOOLEANS, build=_not),
+    exact("IsNull", "is_null"),
+    exact("IsNotNull", "is_not_null"),
+    exact("In", "in", ORDERED, build=_in),
+    exact("InSet", "in", ORDERED, build=_in_set),
+    unsupported("IsNaN", "`isnan` has no kernel yet"),
+    unsupported("AtLeastNNonNulls", "`dropna` with a threshold has no kernel yet", "filter with IS NOT NULL"),
+)

@@ -1,0 +1,67 @@
+"""Only the columns that are used: Spark's file sources find this out after the optimizer, so it is done here.
+
+Catalyst has already put projections where columns end; what is left is to tell the scans, and the joins above them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from wallaby.catalyst.joins import columns_of
+from wallaby.plan.expression import Expression, columns_in
+from wallaby.plan.relation import (
+    Aggregate,
+    Filter,
+    Input,
+    Join,
+    JoinKind,
+    Limit,
+    Project,
+    Relation,
+    Scan,
+    Sort,
+    Union,
+)
+from wallaby.plan.tree import narrowed
+
+
+def prune(relation: Relation, needed: frozenset[int]) -> Relation:
+    """The same relation, which may have lost columns that are not needed."""
+    match relation:
+        case Scan():
+            columns = narrowed(relation.columns, needed)
+            names = dict(zip((column.id for column in relation.columns), relation.names, strict=True))
+            return replace(relation, columns=columns, names=tuple(names[column.id] for column in columns))
+        case Input():
+            return relation
+        case Project():
+            used = _used(*(named.expression for named in relation.outputs))
+            return replace(relation, child=prune(relation.child, used))
+        case Aggregate():
+            used = _used(*(named.expression for named in (*relation.keys, *relation.aggregations)))
+            return replace(relation, child=prune(relation.child, used))
+        case Filter():
+            return replace(relation, child=prune(relation.child, needed | _used(relation.condition)))
+        case Sort():
+            used = _used(*(key.expression for key in relation.keys))
+            return replace(relation, child=prune(relation.child, needed | used))
+        case Limit():
+            return replace(relation, child=prune(relation.child, needed))
+        case Join():
+            return _join(relation, needed)
+        case Union():
+            # Columns correspond by position, so all of them stay.
+            children = (prune(c, frozenset(column.id for column in c.columns)) for c in relation.children)
+            return replace(relation, children=tuple(children))
+
+
+def _join(join: Join, needed: frozenset[int]) -> Relation:
+    residual = () if join.residual is None else (join.residual,)
+    left = prune(join.left, needed | _used(*join.left_keys, *residual))
+    filters = join.kind in (JoinKind.SEMI, JoinKind.ANTI)
+    right = prune(join.right, (frozenset() if filters else needed) | _used(*join.right_keys, *residual))
+    return replace(join, left=left, right=right, columns=columns_of(join.kind, left, right))
+
+
+def _used(*expressions: Expression) -> frozenset[int]:
+    return frozenset().union(*(columns_in(expression) for expression in expressions))

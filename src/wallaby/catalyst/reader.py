@@ -1,0 +1,67 @@
+"""The way in: a DataFrame's optimized plan as one of our relations, or every reason why Spark has to run it.
+
+Nothing that a user can write makes this raise: what is unknown, unresolved, too deep or broken is a reason.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from wallaby.catalyst.expressions import ExpressionReader
+from wallaby.catalyst.jvm import plan_of
+from wallaby.catalyst.node import PlanText, UnreadablePlanError
+from wallaby.catalyst.operators import RelationReader
+from wallaby.catalyst.prune import prune
+from wallaby.plan.expression import Column, Named
+from wallaby.plan.reason import Reason
+from wallaby.plan.relation import Project, Relation
+
+
+@dataclass(frozen=True, slots=True)
+class ReadResult:
+    """What became of a plan: a relation, or the reasons why there is none.
+
+    `columns` is the output as Catalyst says it, in order; empty if a type in it cannot be read.
+    """
+
+    relation: Relation | None
+    reasons: tuple[Reason, ...]
+    columns: tuple[Column, ...]
+
+
+def read_plan(query: Any) -> ReadResult:
+    """Read the optimized plan of a DataFrame, or of a `QueryExecution` that lives in the JVM."""
+    try:
+        return read_text(plan_of(query))
+    except UnreadablePlanError as error:
+        return _refused(error.what)
+    except RecursionError:
+        return _refused("It is nested too deeply to be read.")
+
+
+def read_text(text: PlanText) -> ReadResult:
+    """Read a plan that has been written down."""
+    reader = ExpressionReader(text.largest_id)
+    if text.streaming:
+        reader.refuse("plan", "streaming queries stay on Spark")
+    found = [reader.column(attribute) for attribute in text.root.output]
+    columns = tuple(column for column in found if column is not None)
+    if not found:
+        reader.refuse("plan", "it has no columns")
+    relation = RelationReader(reader, text.settings).read(text.root)
+    if reader.reasons or relation is None:
+        return ReadResult(None, tuple(reader.reasons), columns if len(columns) == len(found) else ())
+    return ReadResult(_finished(relation, columns), (), columns)
+
+
+def _finished(relation: Relation, columns: tuple[Column, ...]) -> Relation:
+    """The relation with only the columns that it needs, and those of the output in their order."""
+    pruned = prune(relation, frozenset(column.id for column in columns))
+    if isinstance(relation, Project) or [c.id for c in pruned.columns] == [c.id for c in columns]:
+        return pruned
+    return Project(pruned, tuple(Named(column, column) for column in columns))
+
+
+def _refused(why: str) -> ReadResult:
+    return ReadResult(None, (Reason("plan", why),), ())

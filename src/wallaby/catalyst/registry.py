@@ -1,0 +1,46 @@
+"""The expression registry: for each expression class of Catalyst's, which function of ours it is, and how exactly.
+
+One file per family. What has no entry is refused by name, so a new version of Spark can bring no surprise.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Final
+
+from wallaby.catalyst import aggregates, arithmetic, casts, conditionals, dates, predicates, strings, wrappers
+from wallaby.catalyst.entry import Entry
+
+_FAMILIES: Final = (
+    arithmetic.ENTRIES,
+    predicates.ENTRIES,
+    conditionals.ENTRIES,
+    casts.ENTRIES,
+    strings.ENTRIES,
+    dates.ENTRIES,
+    aggregates.ENTRIES,
+    wrappers.ENTRIES,
+)
+
+#: By the name of Catalyst's class.
+REGISTRY: Final = MappingProxyType({entry.catalyst: entry for family in _FAMILIES for entry in family})
+
+
+def scalar_functions() -> frozenset[str]:
+    """The names that `Call.function` can have: what kernels must know."""
+    return _functions() - aggregate_functions()
+
+
+def aggregate_functions() -> frozenset[str]:
+    """The names that `Aggregation.function` can have."""
+    return frozenset(entry.function for entry in aggregates.ENTRIES if entry.function)
+
+
+def _functions() -> frozenset[str]:
+    # `ne` is Catalyst's Not around an EqualTo.
+    return frozenset(entry.function for entry in REGISTRY.values() if entry.function) | {"ne"}
+
+
+def entry_for(name: str) -> Entry | None:
+    """The entry for a class of Catalyst's."""
+    return REGISTRY.get(name)

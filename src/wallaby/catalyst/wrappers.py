@@ -1,0 +1,30 @@
+"""What computes nothing of its own: tags for Catalyst, subqueries, and other people's code."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from wallaby.catalyst.entry import exact, transparent, unsupported
+
+_SUBQUERY: Final = "subqueries that remain expressions are not run here yet"
+_FOREIGN: Final = "it runs user code"
+
+ENTRIES: Final = (
+    exact("KnownNotNull", "", build=transparent),
+    exact("KnownNullable", "", build=transparent),
+    unsupported("KnownFloatingPointNormalized", "floating-point keys have no kernel yet", "use other keys"),
+    unsupported("NormalizeNaNAndZero", "floating-point keys have no kernel yet", "use other keys"),
+    unsupported("ScalarSubquery", _SUBQUERY, "run the subquery first and put its value into the query"),
+    unsupported("Exists", _SUBQUERY, "write it as a join"),
+    unsupported("InSubquery", _SUBQUERY, "write it as a join"),
+    unsupported("ListQuery", _SUBQUERY, "write it as a join"),
+    unsupported("PythonUDF", _FOREIGN, "use built-in functions"),
+    unsupported("ScalaUDF", _FOREIGN, "use built-in functions"),
+    unsupported("Rand", "its answer is another every time"),
+    unsupported("Randn", "its answer is another every time"),
+    unsupported("Uuid", "its answer is another every time"),
+    unsupported("MonotonicallyIncreasingID", "its answer depends on Spark's partitions"),
+    unsupported("SparkPartitionID", "its answer depends on Spark's partitions"),
+    unsupported("InputFileName", "its answer depends on Spark's readers"),
+    unsupported("WindowExpression", "windows are not run here yet"),
+)

@@ -1,0 +1,162 @@
+"""Settings: every `spark.wallaby.*` key, with its type, default, unit and meaning, in one registry.
+
+Keys are read once, at attach, from the session's configuration; keywords of `attach` come before them. An
+unknown key, a value of the wrong type and an impossible value are errors that name the key and the fix.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from typing import Any
+
+from wallaby.errors import ConfigurationError
+
+PREFIX = "spark.wallaby."
+_BYTES = re.compile(r"(\d+)\s*([kmgt]?)i?b?", re.IGNORECASE)
+_SECONDS = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|min|h)?", re.IGNORECASE)
+_UNITS_BYTES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_UNITS_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One key: how its text is read, what holds for its value, and what it means."""
+
+    key: str
+    read: Callable[[str], Any]
+    kind: str
+    default: Any
+    doc: str
+    least: float | None = None
+    most: float | None = None
+
+
+def _whole(text: str) -> int:
+    return int(text.strip())
+
+
+def _truth(text: str) -> bool:
+    try:
+        return {"true": True, "false": False}[text.strip().lower()]
+    except KeyError:
+        raise ValueError(text) from None
+
+
+def _size(text: str) -> int:
+    match = _BYTES.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(text)
+    return int(match[1]) * _UNITS_BYTES[match[2].lower()]
+
+
+def _time(text: str) -> float:
+    match = _SECONDS.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(text)
+    return float(match[1]) * _UNITS_SECONDS[(match[2] or "s").lower()]
+
+
+SETTINGS: tuple[Setting, ...] = (
+    Setting("workers", _whole, "number", 0, "TaskManagers; 0: one per executor, one under local[n].", 0, 4096),
+    Setting("threads", _whole, "number", 0, "Kernel threads of each TaskManager; 0: its cores.", 0, 1024),
+    Setting(
+        "exclusive", _truth, "true or false", False,
+        "Under local[m], allow TaskManagers to take every slot, so that no ordinary Spark job can run.",
+    ),
+    Setting("memory", _size, "bytes", 0, "Budget of each TaskManager; 0: a share of what the host leaves.", 0),
+    Setting("channels", _whole, "number", 0, "Channels of a stage; 0: one per kernel thread.", 0, 1024),
+    Setting("broadcast", _size, "bytes", 32 << 20, "A build side up to this size is sent to every reader.", 0),
+    Setting("split", _size, "bytes", 64 << 20, "A read takes row groups up to about this size.", 1),
+    Setting("window", _size, "bytes", 128 << 20, "What may wait, unconsumed, at the end of each edge.", 1),
+    Setting("taskTarget", _size, "bytes", 32 << 20, "A task takes inputs up to about this size.", 1),
+    Setting("lease", _time, "seconds", 1.5, "A worker that is silent for longer is suspected.", 0.2, 600),
+    Setting("attachTimeout", _time, "seconds", 60.0, "How long attach waits for the TaskManagers.", 1, 3600),
+    Setting("noWorkersTimeout", _time, "seconds", 60.0, "How long a query waits without a worker.", 0, 86400),
+    Setting("timeout", _time, "seconds", 0.0, "A query that takes longer is cancelled; 0: never.", 0),
+    Setting("maxTaskWorkerLosses", _whole, "number", 4, "Workers lost under one task before it fails.", 1, 1000),
+    Setting("gcs.url", str, "address", "", "A Redis to use as control store; empty: an embedded one."),
+    Setting("gcs.password", str, "text", "", "The password of that Redis."),
+    Setting("localDirectory", str, "path", "", "Where backups spill; empty: Spark's local directories."),
+)
+_BY_KEY = {setting.key: setting for setting in SETTINGS}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The settings of one engine, read and checked. Fields are the keys in snake case."""
+
+    workers: int
+    threads: int
+    exclusive: bool
+    memory: int
+    channels: int
+    broadcast: int
+    split: int
+    window: int
+    task_target: int
+    lease: float
+    attach_timeout: float
+    no_workers_timeout: float
+    timeout: float
+    max_task_worker_losses: int
+    gcs_url: str
+    gcs_password: str
+    local_directory: str
+
+    def __repr__(self) -> str:
+        shown = ", ".join(
+            f"{field.name}={'***' if 'password' in field.name else repr(getattr(self, field.name))}"
+            for field in fields(self)
+        )
+        return f"Settings({shown})"
+
+
+def read_settings(configured: Mapping[str, str], keywords: Mapping[str, object]) -> Settings:
+    """The settings from `spark.wallaby.*` entries and from keywords, which come first."""
+    values = {setting.key: setting.default for setting in SETTINGS}
+    for key, text in configured.items():
+        if key.startswith(PREFIX):
+            name = key.removeprefix(PREFIX)
+            setting = _known(key, name)
+            values[setting.key] = _read(setting, key, text)
+    by_keyword = {_snake(setting.key): setting for setting in SETTINGS}
+    for keyword, value in keywords.items():
+        if keyword not in by_keyword:
+            raise _unknown(keyword, by_keyword)
+        setting = by_keyword[keyword]
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        values[setting.key] = _read(setting, keyword, text)
+    return Settings(**{_snake(key): value for key, value in values.items()})
+
+
+def _known(key: str, name: str) -> Setting:
+    if name not in _BY_KEY:
+        raise _unknown(key, {PREFIX + known: None for known in _BY_KEY})
+    return _BY_KEY[name]
+
+
+def _unknown(key: str, known: Mapping[str, object]) -> ConfigurationError:
+    near = get_close_matches(key, list(known), n=1)
+    fix = f"Did you mean {near[0]}?" if near else "See docs/configuration.md for all keys."
+    return ConfigurationError(f"There is no setting {key}.", fix=fix, key=key)
+
+
+def _read(setting: Setting, key: str, text: str) -> Any:
+    try:
+        value = setting.read(text)
+    except ValueError:
+        raise ConfigurationError(
+            f"{key} = {text!r} is not a {setting.kind}.", fix=f"Set it to a {setting.kind}.", key=key
+        ) from None
+    low, high = setting.least, setting.most
+    if (low is not None and value < low) or (high is not None and value > high):
+        bounds = f"at least {low:g}" if high is None else f"between {low or 0:g} and {high:g}"
+        raise ConfigurationError(f"{key} = {text} is impossible.", fix=f"Set it to {bounds}.", key=key)
+    return value
+
+
+def _snake(key: str) -> str:
+    return re.sub(r"(?<=[a-z])([A-Z])", r"_\1", key.replace(".", "_")).lower()

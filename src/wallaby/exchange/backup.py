@@ -1,0 +1,289 @@
+"""Upstream backup: the outputs of one TaskManager, for all its queries, until each query is dropped.
+
+Outputs are kept in memory while the budget lasts. When it does not, the oldest go to segment files, for they
+were probably delivered long ago and are read again only after a failure; the newest stay where delivery finds
+them. An output that no memory can hold goes to its file directly. If the disk is full as well, `keep` says
+False, and the worker leaves as if it had crashed.
+
+A name has one content (invariant 2), so keeping an output again changes nothing. Batch boundaries are kept on
+both routes. A body that goes over several edges, a broadcast, is kept once.
+
+Which thread calls what: `keep_in_memory`, `has` and the byte counts never touch a disk and are for any thread,
+kernel threads included. `keep`, `slices_of`, `slice_of`, `drop` and `close` may write, map or remove files and
+are for threads that are allowed to wait. All are safe to call at once.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import cast
+
+import pyarrow as pa
+
+from wallaby.exchange.body import Body, size_of
+from wallaby.exchange.memory import ByteBudget
+from wallaby.exchange.segment import FULL, SEGMENT_BYTES, Place, Segments
+from wallaby.lineage.effects import Slice
+from wallaby.lineage.names import Edge, QueryId, TaskName
+
+#: Directories of backups begin like this, so that leftovers of killed processes can be found and swept.
+DIRECTORY_PREFIX = "wallaby-backup-"
+#: How many dropped queries are remembered, against outputs that come late.
+DROPPED_MAX = 4096
+
+
+class _Stored:
+    """One body: in memory, or at a place. The place is set before the batches go, so a reader needs no lock."""
+
+    __slots__ = ("batches", "place", "size_bytes")
+
+    def __init__(self, batches: tuple[pa.RecordBatch, ...]) -> None:
+        self.batches: tuple[pa.RecordBatch, ...] | None = batches
+        self.place: Place | None = None
+        self.size_bytes = size_of(batches)
+
+
+class _Output:
+    """One output: its bodies, each once, and which of them goes over which edge."""
+
+    __slots__ = ("bodies", "by_edge", "final", "size_bytes")
+
+    def __init__(self, output: Mapping[Edge, Body], final: bool) -> None:
+        self.bodies: dict[tuple[int, ...], _Stored] = {}
+        self.by_edge: dict[Edge, _Stored | None] = {}
+        self.final = final
+        for edge, body in output.items():
+            stored = None
+            if body:
+                identity = tuple(map(id, body))
+                stored = self.bodies.get(identity) or self.bodies.setdefault(identity, _Stored(body))
+            self.by_edge[edge] = stored
+        self.size_bytes = sum(stored.size_bytes for stored in self.bodies.values())
+
+
+class Backup:
+    """See the module. `budget` may be shared with others; `disk_bytes_max` bounds the segment files."""
+
+    def __init__(
+        self,
+        budget: ByteBudget,
+        directories: Sequence[Path],
+        disk_bytes_max: int,
+        *,
+        owner: str = "",
+        compression: str | None = None,
+        segment_bytes: int = SEGMENT_BYTES,
+    ) -> None:
+        self._budget = budget
+        self._disk = ByteBudget(disk_bytes_max)
+        self._compression = compression
+        self._segment_bytes = segment_bytes
+        prefix = DIRECTORY_PREFIX + re.sub(r"[^\w-]", "_", owner, flags=re.ASCII)[:64] + "-"
+        self._roots = tuple(Path(tempfile.mkdtemp(prefix=prefix, dir=parent)) for parent in directories)
+        self._lock = threading.Lock()
+        self._spilling = threading.Lock()
+        self._outputs: dict[QueryId, dict[TaskName, _Output]] = {}
+        self._segments: dict[QueryId, Segments] = {}
+        self._disk_bytes: dict[QueryId, int] = {}
+        #: What is in memory, the oldest first.
+        self._in_memory: dict[tuple[QueryId, TaskName], _Output] = {}
+        self._memory_bytes = 0
+        self._dropped: dict[QueryId, None] = {}
+        self._queries = 0
+
+    @property
+    def bytes_in_memory(self) -> int:
+        """The outputs that are in memory."""
+        return self._memory_bytes
+
+    @property
+    def bytes_on_disk(self) -> int:
+        """The outputs that are in segment files."""
+        return self._disk.used_bytes
+
+    # --- keeping -------------------------------------------------------------------------------------
+
+    def keep_in_memory(
+        self, query: QueryId, task: TaskName, output: Mapping[Edge, Body], *, final: bool
+    ) -> bool:
+        """Keep an output if memory has room for it now. If False, call `keep` from a thread that may wait."""
+        return self._enter(query, task, _Output(output, final))
+
+    def keep(self, query: QueryId, task: TaskName, output: Mapping[Edge, Body], *, final: bool) -> bool:
+        """Keep an output, in memory or on disk, making room if need be. False: there is none left."""
+        entry = _Output(output, final)
+        if self._enter(query, task, entry):
+            return True
+        with self._spilling:
+            while entry.size_bytes <= self._budget.limit_bytes and (oldest := self._oldest()) is not None:
+                if not self._spill(*oldest):
+                    break
+                if self._enter(query, task, entry):
+                    return True
+            return self._spill_new(query, task, entry)
+
+    def _enter(self, query: QueryId, task: TaskName, entry: _Output) -> bool:
+        """Put an output into memory. One that is kept already, or that comes after the end, needs no room."""
+        with self._lock:
+            if query in self._dropped or task in self._outputs.get(query, ()):
+                return True
+            if not self._budget.take(entry.size_bytes):
+                return False
+            self._memory_bytes += entry.size_bytes
+            self._outputs.setdefault(query, {})[task] = entry
+            if entry.bodies:
+                self._in_memory[query, task] = entry
+            return True
+
+    def _oldest(self) -> tuple[QueryId, TaskName, _Output] | None:
+        with self._lock:
+            for (query, task), entry in self._in_memory.items():
+                return query, task, entry
+            return None
+
+    def _spill(self, query: QueryId, task: TaskName, entry: _Output) -> bool:
+        """Move an output from memory to disk. False if the disk has no room; then it stays as it was."""
+        places = self._write(query, entry)
+        if places is None and query not in self._dropped:
+            return False
+        with self._lock:
+            if self._in_memory.pop((query, task), None) is None:
+                return True  # dropped meanwhile, and so accounted for
+            assert places is not None
+            for stored, place in zip(entry.bodies.values(), places, strict=True):
+                stored.place = place
+                stored.batches = None
+            self._memory_bytes -= entry.size_bytes
+            self._budget.give(entry.size_bytes)
+            return True
+
+    def _spill_new(self, query: QueryId, task: TaskName, entry: _Output) -> bool:
+        """Put an output that memory cannot hold on disk."""
+        places = self._write(query, entry)
+        with self._lock:
+            if query in self._dropped:
+                return True
+            if places is None:
+                return False
+            for stored, place in zip(entry.bodies.values(), places, strict=True):
+                stored.place = place
+                stored.batches = None
+            self._outputs.setdefault(query, {}).setdefault(task, entry)
+            return True
+
+    def _write(self, query: QueryId, entry: _Output) -> list[Place] | None:
+        """Write the bodies of an output; None if the disk is full or the query was dropped."""
+        segments = self._segments_of(query)
+        if segments is None:
+            return None
+        places = []
+        for stored in entry.bodies.values():
+            assert stored.batches is not None
+            try:
+                place = segments.append(stored.batches, self._disk.limit_bytes - self._disk.used_bytes)
+            except OSError as error:
+                if error.errno not in FULL:
+                    raise
+                return None
+            if place is None or not self._account(query, place.length_bytes):
+                return None
+            places.append(place)
+        return places
+
+    def _account(self, query: QueryId, size_bytes: int) -> bool:
+        """Count what was written. Only the spilling thread writes, so what had room still has it."""
+        with self._lock:
+            if query in self._dropped:
+                return False
+            if not self._disk.take(size_bytes):
+                return False
+            self._disk_bytes[query] = self._disk_bytes.get(query, 0) + size_bytes
+            return True
+
+    def _segments_of(self, query: QueryId) -> Segments | None:
+        with self._lock:
+            if query in self._dropped or not self._roots:
+                return None
+            if query not in self._segments:
+                directories = tuple(root / str(self._queries) for root in self._roots)
+                self._queries += 1
+                self._segments[query] = Segments(directories, self._compression, self._segment_bytes)
+            return self._segments[query]
+
+    # --- reading -------------------------------------------------------------------------------------
+
+    def has(self, query: QueryId, task: TaskName) -> bool:
+        """Is this output kept?"""
+        with self._lock:
+            return task in self._outputs.get(query, ())
+
+    def slices_of(self, query: QueryId, items: Iterable[tuple[Edge, TaskName]]) -> tuple[Slice, ...]:
+        """The slices of a push. Those of one broadcast have the same body, so that it is sent once.
+
+        `LookupError` if one is not kept: the query was dropped.
+        """
+        read: dict[int, Body] = {}
+        slices = []
+        for edge, task in items:
+            entry, stored = self._find(query, task, edge)
+            body: Body = None
+            if stored is not None:
+                body = read.get(id(stored)) or read.setdefault(id(stored), self._read(query, stored))
+            size_bytes = stored.size_bytes if stored is not None else 0
+            slices.append(Slice(task, edge, entry.final, size_bytes, body))
+        return tuple(slices)
+
+    def slice_of(self, query: QueryId, task: TaskName, edge: Edge) -> tuple[Body, bool, int]:
+        """One slice: its body, whether it is its channel's last, and its size."""
+        (piece,) = self.slices_of(query, ((edge, task),))
+        return cast(Body, piece.body), piece.final, piece.size_bytes
+
+    def _find(self, query: QueryId, task: TaskName, edge: Edge) -> tuple[_Output, _Stored | None]:
+        with self._lock:
+            entry = self._outputs.get(query, {}).get(task)
+        if entry is None or edge not in entry.by_edge:
+            raise LookupError(f"The backup has no slice of {task} for {edge} of query {query}.")
+        return entry, entry.by_edge[edge]
+
+    def _read(self, query: QueryId, stored: _Stored) -> tuple[pa.RecordBatch, ...]:
+        batches = stored.batches
+        if batches is None and stored.place is not None:
+            with self._lock:
+                segments = self._segments.get(query)
+            batches = segments.read(stored.place) if segments is not None else None
+        if batches is None:
+            raise LookupError(f"The backup of query {query} was dropped.")
+        return batches
+
+    # --- ending --------------------------------------------------------------------------------------
+
+    def drop(self, query: QueryId) -> None:
+        """Forget a query and remove its files. What comes for it later is not kept."""
+        with self._lock:
+            self._dropped[query] = None
+            while len(self._dropped) > DROPPED_MAX:
+                del self._dropped[next(iter(self._dropped))]
+            for task in self._outputs.pop(query, {}):
+                entry = self._in_memory.pop((query, task), None)
+                if entry is not None:
+                    self._memory_bytes -= entry.size_bytes
+                    self._budget.give(entry.size_bytes)
+            segments = self._segments.pop(query, None)
+            self._disk.give(self._disk_bytes.pop(query, 0))
+        if segments is not None:
+            segments.close()
+
+    def close(self) -> None:
+        """Drop every query and remove the directories."""
+        with self._lock:
+            queries = (*self._outputs, *self._segments)
+            roots, self._roots = self._roots, ()
+        for query in dict.fromkeys(queries):
+            self.drop(query)
+        for root in roots:
+            shutil.rmtree(root, ignore_errors=True)

@@ -1,0 +1,77 @@
+"""The body of a slice: record batches, and the same as bytes, in memory, in a file and on the wire.
+
+As bytes a body is one Arrow IPC stream, so every slice carries its own schema and dictionaries and slices of
+different links can travel in one call. Batch boundaries are part of the content: a kernel given the same rows
+in other batches may answer other bytes. So a body goes through whole, never concatenated, never split, and
+the number of its batches is checked on the way in. Zero-row batches count. A body of no batches is None.
+
+Reading never executes what it reads: Arrow IPC holds data only, and the one extension type that held pickled
+code is gone from pyarrow. Bytes that are not such a stream are an `EncodingError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, cast
+
+import pyarrow as pa
+
+from wallaby.errors import EncodingError
+
+#: What a slice's `body` is in production. None where there are no rows.
+Body = tuple[pa.RecordBatch, ...] | None
+
+#: Up to here a body is encoded at once; above, it is measured first, so that it is copied only once.
+SMALL_BYTES = 64 << 10
+#: Columns that are not aligned for their type, as Polars and DuckDB expect, are copied to where they are.
+_READ = pa.ipc.IpcReadOptions(ensure_alignment=pa.ipc.Alignment.DataTypeSpecific, use_threads=False)
+
+
+def size_of(body: Body) -> int:
+    """How many bytes of data a body holds; of an array that is a part of another, only its part."""
+    return sum(batch.nbytes for batch in body or ())
+
+
+def encode(batches: tuple[pa.RecordBatch, ...], compression: str | None = None) -> pa.Buffer:
+    """A body as one Arrow IPC stream. `compression` is None or "lz4"."""
+    options = pa.ipc.IpcWriteOptions(compression=compression, use_threads=False)
+    if compression is not None or size_of(batches) <= SMALL_BYTES:
+        sink = pa.BufferOutputStream()
+        _write(sink, batches, options)
+        return sink.getvalue()
+    buffer = pa.allocate_buffer(encoded_size(batches))
+    _write(pa.FixedSizeBufferWriter(buffer), batches, options)
+    return buffer
+
+
+def encoded_size(batches: tuple[pa.RecordBatch, ...]) -> int:
+    """The length that `encode` gives without compression, found without copying the data."""
+    sink = pa.MockOutputStream()
+    _write(sink, batches, pa.ipc.IpcWriteOptions(use_threads=False))
+    return cast(int, sink.size())
+
+
+def _write(sink: Any, batches: tuple[pa.RecordBatch, ...], options: Any) -> None:
+    with pa.ipc.new_stream(sink, batches[0].schema, options=options) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+
+
+def decode(data: pa.Buffer, count: int) -> tuple[pa.RecordBatch, ...]:
+    """The batches in these bytes, which must hold exactly so many and nothing else. Shares the memory."""
+    try:
+        source = pa.BufferReader(data)
+        with pa.ipc.open_stream(source, options=_READ) as reader:
+            batches = tuple(_checked(reader))
+        rest = data.size - source.tell()
+    except (pa.ArrowException, OSError, MemoryError, EOFError) as error:
+        raise EncodingError(f"{data.size} bytes are no Arrow stream: {error}") from error
+    if len(batches) != count or rest:
+        raise EncodingError(f"A body has {len(batches)} batches, not {count}, and {rest} bytes too many.")
+    return batches
+
+
+def _checked(reader: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+    for batch in reader:
+        batch.validate()
+        yield batch

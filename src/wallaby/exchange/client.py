@@ -1,0 +1,236 @@
+"""Calls to the data servers of other processes: pushes and pings.
+
+No call outlives its time limit, and None always means: no answer came, the push may or may not have arrived.
+Sending again is harmless, the inbox drops what it holds. A push that the other side could not read is a bug
+or a version that should not be there; it is an error, because repeating it would change nothing.
+
+Chunks are small (1 MiB): measured on loopback, larger messages cost the receiver twice the time per byte, for
+gRPC gathers each in freshly mapped memory. Chunks ignore record batches, whose boundaries stay as they are.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import struct
+import threading
+from collections.abc import Iterator
+from typing import Any, cast
+
+import pyarrow as pa
+import pyarrow.flight as fl
+
+from wallaby.errors import EncodingError, InternalError
+from wallaby.exchange.body import SMALL_BYTES, Body, encode, encoded_size
+from wallaby.exchange.server import CARRIER, PING, REFUSED, bearer
+from wallaby.exchange.wire import (
+    SLICES_MAX,
+    BodyHeader,
+    PushHeader,
+    SliceHeader,
+    decode_name,
+    decode_reply,
+    encode_push,
+)
+from wallaby.lineage.effects import PushReply, Slice
+from wallaby.lineage.names import QueryId, WorkerId
+
+logger = logging.getLogger(__name__)
+
+CHUNK_BYTES = 1 << 20
+#: A push of more is made in several calls, so that a time limit means the same for all.
+CALL_BYTES = 64 << 20
+#: A call gets its time limit, and beyond it the time that its bytes take at this rate.
+SLOWEST_BYTES_PER_SECOND = 32 << 20
+CLIENTS_MAX = 1024
+
+#: A proxy is for the outside; an address that was refused may be tried again soon.
+_CHANNEL_OPTIONS = [
+    ("grpc.enable_http_proxy", 0),
+    ("grpc.min_reconnect_backoff_ms", 500),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1000),
+]
+
+
+def new_token() -> str:
+    """A token for one engine: 256 random bits."""
+    return secrets.token_urlsafe(32)
+
+
+class PeerClient:
+    """Calls from any thread, over one connection per address. `tls_roots` are the PEM certificates to trust."""
+
+    def __init__(self, token: str, *, timeout_seconds: float = 5.0, tls_roots: bytes | None = None) -> None:
+        self._headers = [(b"authorization", bearer(token))]
+        self._timeout_seconds = timeout_seconds
+        self._tls_roots = tls_roots
+        self._lock = threading.Lock()
+        self._clients: dict[str, fl.FlightClient] = {}
+        self._closed = False
+
+    def push(
+        self,
+        address: str,
+        query: QueryId,
+        epoch: int,
+        sender: WorkerId,
+        target: WorkerId,
+        slices: tuple[Slice, ...],
+    ) -> PushReply | None:
+        """Send slices: which of them are held, or None if no answer came.
+
+        If only the first part of a large push was answered, the rest counts as not held.
+        """
+        held: list[bool] = []
+        for group in _groups(slices):
+            reply = self._push(address, _Parcel(query, epoch, sender, target, group))
+            if reply is None and not held:
+                return None
+            if reply is None:
+                break
+            if not reply.accepted:
+                return reply
+            held += reply.held
+        return PushReply(True, tuple(held) + (False,) * (len(slices) - len(held)))
+
+    def ping(self, address: str, timeout_seconds: float) -> WorkerId | None:
+        """Who answers at an address; None if nobody does in time, or nobody of this engine."""
+        try:
+            client = self._client(address)
+            (result,) = client.do_action(fl.Action(PING, b""), self._options(timeout_seconds))
+            return WorkerId(decode_name(result.body.to_pybytes()))
+        except (fl.FlightError, pa.ArrowException, OSError) as error:
+            _check_refusal(address, error)
+            return None
+
+    def forget(self, address: str) -> None:
+        """Close the connection to an address, whose worker is gone."""
+        with self._lock:
+            client = self._clients.pop(address, None)
+        if client is not None:
+            client.close()
+
+    def close(self) -> None:
+        """Close every connection. Calls that are under way end by their time limit."""
+        with self._lock:
+            self._closed = True
+            clients, self._clients = self._clients, {}
+        for client in clients.values():
+            client.close()
+
+    def _push(self, address: str, parcel: _Parcel) -> PushReply | None:
+        timeout_seconds = self._timeout_seconds + parcel.size_bytes / SLOWEST_BYTES_PER_SECOND
+        try:
+            descriptor = fl.FlightDescriptor.for_command(encode_push(parcel.header))
+            client = self._client(address)
+            writer, reader = client.do_put(descriptor, CARRIER, self._options(timeout_seconds))
+            with writer:
+                for chunk in parcel.chunks():
+                    writer.write_batch(chunk)
+                writer.done_writing()
+                answer = reader.read()
+        except (fl.FlightError, pa.ArrowException, OSError) as error:
+            _check_refusal(address, error)
+            return None
+        if answer is None:
+            return None
+        reply = decode_reply(answer.to_pybytes())
+        if reply.accepted and len(reply.held) != len(parcel.header.slices):
+            raise EncodingError(f"{address} answered for {len(reply.held)} slices of another number.")
+        return reply
+
+    def _client(self, address: str) -> fl.FlightClient:
+        with self._lock:
+            if self._closed:
+                raise OSError("This client is closed.")
+            client = self._clients.pop(address, None)
+            if client is None:
+                client = fl.FlightClient(
+                    address, tls_root_certs=self._tls_roots, generic_options=_CHANNEL_OPTIONS
+                )
+            self._clients[address] = client
+            # The one not used for longest goes, unclosed: a call may still be under way in it.
+            while len(self._clients) > CLIENTS_MAX:
+                del self._clients[next(iter(self._clients))]
+            return client
+
+    def _options(self, timeout_seconds: float) -> fl.FlightCallOptions:
+        return fl.FlightCallOptions(timeout=timeout_seconds, headers=self._headers)
+
+
+def _check_refusal(address: str, error: Exception) -> None:
+    """Tell a refusal, which is an error, from a server that is gone, slow or not ours, which is None."""
+    if getattr(error, "extra_info", b"") == REFUSED:
+        raise InternalError(
+            f"{address} refused a call: {error}",
+            fix="All workers must run the same version.",
+            address=address,
+        ) from error
+    logger.info("no answer from %s: %s", address, type(error).__name__)
+
+
+def _groups(slices: tuple[Slice, ...]) -> Iterator[tuple[Slice, ...]]:
+    """The slices of one call each: by bytes, and never more than a header may have."""
+    group: list[Slice] = []
+    size_bytes = 0
+    for piece in slices:
+        if group and (size_bytes + piece.size_bytes > CALL_BYTES or len(group) == SLICES_MAX):
+            yield tuple(group)
+            group, size_bytes = [], 0
+        group.append(piece)
+        size_bytes += piece.size_bytes
+    yield tuple(group)
+
+
+class _Parcel:
+    """One call's header and chunks. Large bodies are encoded only when their turn comes."""
+
+    def __init__(
+        self, query: QueryId, epoch: int, sender: WorkerId, target: WorkerId, slices: tuple[Slice, ...]
+    ) -> None:
+        numbers: dict[int, int] = {}
+        self._bodies: list[tuple[tuple[pa.RecordBatch, ...], pa.Buffer | None]] = []
+        bodies: list[BodyHeader] = []
+        pieces: list[SliceHeader] = []
+        for piece in slices:
+            body = cast(Body, piece.body)
+            if body and id(body) not in numbers:
+                small = encode(body) if piece.size_bytes <= SMALL_BYTES else None
+                length_bytes = small.size if small is not None else encoded_size(body)
+                self._bodies.append((body, small))
+                bodies.append(BodyHeader(len(body), length_bytes))
+                numbers[id(body)] = len(bodies)
+            number = numbers[id(body)] if body else 0
+            pieces.append(SliceHeader(piece.task, piece.edge, piece.final, piece.size_bytes, number))
+        self.header = PushHeader(query, epoch, sender, target, tuple(bodies), tuple(pieces))
+        self.size_bytes = sum(body.length_bytes for body in bodies)
+
+    def chunks(self) -> Iterator[pa.RecordBatch]:
+        """The bodies end to end: small ones together, large ones cut."""
+        pending: list[pa.Buffer] = []
+        pending_bytes = 0
+        for body, small in self._bodies:
+            data = small if small is not None else encode(body)
+            if pending and pending_bytes + data.size > CHUNK_BYTES:
+                yield _carry(_join(pending))
+                pending, pending_bytes = [], 0
+            if data.size < CHUNK_BYTES:
+                pending.append(data)
+                pending_bytes += data.size
+            else:
+                for at in range(0, data.size, CHUNK_BYTES):
+                    yield _carry(data.slice(at, min(CHUNK_BYTES, data.size - at)))
+        if pending:
+            yield _carry(_join(pending))
+
+
+def _join(buffers: list[pa.Buffer]) -> pa.Buffer:
+    return buffers[0] if len(buffers) == 1 else pa.py_buffer(b"".join(cast(Any, buffers)))
+
+
+def _carry(data: pa.Buffer) -> pa.RecordBatch:
+    """A batch of one binary value that is this memory, not a copy of it."""
+    offsets = pa.py_buffer(struct.pack("<qq", 0, data.size))
+    value = pa.Array.from_buffers(pa.large_binary(), 1, [None, offsets, data])
+    return pa.RecordBatch.from_arrays([value], schema=CARRIER)

@@ -1,0 +1,211 @@
+"""The data server of one process: takes pushes in, says who it is, and refuses everything else.
+
+A push is one `do_put`. Its descriptor is the header (`wire`), its batches are all of one carrier schema, a
+single binary value each, and what they hold, laid end to end, are the bodies (`body`). So slices of different
+schemas share a call, an empty slice costs 41 bytes, and message limits need not know record batches. Measured
+on loopback against native batches: the same speed at 1 MiB, twice at 32 MiB.
+
+Every call needs the engine's token, compared in constant time, before anything else of it is looked at.
+Slices are handed to `receive` in order, each when it is whole, in groups so that a consumer can begin before
+the push ends. The reply goes back in the same call. No limit waits: what has no room is answered "not held".
+
+`receive` is called on gRPC's threads, several at once; it must not block. Reading waits for the sender, and
+is ended by the sender's deadline, which gRPC keeps on both sides, or by the end of its connection.
+"""
+
+from __future__ import annotations
+
+import hmac
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.flight as fl
+
+from wallaby.errors import EncodingError, InvalidArgumentError
+from wallaby.exchange.assembly import Assembly
+from wallaby.exchange.memory import ByteBudget
+from wallaby.exchange.wire import PushHeader, decode_push, encode_name, encode_reply
+from wallaby.lineage.effects import PushReply, Slice
+from wallaby.lineage.names import QueryId, WorkerId
+
+logger = logging.getLogger(__name__)
+
+#: What `receive` is: query, epoch, sender, target and the slices; the answer has one `held` for each.
+Receive = Callable[[QueryId, int, WorkerId, WorkerId, tuple[Slice, ...]], PushReply]
+
+#: The schema of every stream: chunks of bytes.
+CARRIER = pa.schema([pa.field("chunk", pa.large_binary(), nullable=False)])
+PING = "ping"
+#: Marks an error as a refusal of what was sent, which no repetition will change.
+REFUSED = b"refused"
+TOKEN_CHARACTERS_MIN = 16
+
+
+@dataclass(frozen=True, slots=True)
+class ServerLimits:
+    """How much a server takes on at once."""
+
+    streams: int = 512
+    #: Bodies on their way in, not yet handed over, over all streams; one body may exceed it.
+    incoming_bytes: int = 256 << 20
+    #: Slices are handed over when so many bytes are complete, and at the end.
+    offer_bytes: int = 4 << 20
+    chunk_bytes: int = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class ServerTls:
+    """A certificate and its key, both PEM."""
+
+    certificate: bytes
+    key: bytes
+
+
+class FlightDataServer(fl.FlightServerBase):  # type: ignore[misc] # pyarrow has no types
+    """Listens on one address, at a port of the system's choice, from construction until `close`."""
+
+    def __init__(
+        self,
+        host: str,
+        token: str,
+        worker: WorkerId,
+        receive: Receive,
+        *,
+        tls: ServerTls | None = None,
+        limits: ServerLimits | None = None,
+    ) -> None:
+        if len(token) < TOKEN_CHARACTERS_MIN:
+            raise InvalidArgumentError("The token of a data server is too short.", fix="Use `new_token`.")
+        self._worker = worker
+        self._receive = receive
+        self._limits = limits or ServerLimits()
+        self._incoming = ByteBudget(self._limits.incoming_bytes)
+        self._streams = threading.Semaphore(self._limits.streams)
+        scheme, name = "grpc+tls" if tls else "grpc", f"[{host}]" if ":" in host else host
+        super().__init__(
+            f"{scheme}://{name}:0",
+            tls_certificates=[(tls.certificate, tls.key)] if tls else None,
+            middleware={"token": _TokenCheck(token)},
+        )
+        #: What a client needs to reach this server, and what stands in the GCS.
+        self.address = f"{scheme}://{name}:{self.port}"
+
+    @property
+    def incoming_bytes(self) -> int:
+        """What is on its way in and not handed over."""
+        return self._incoming.used_bytes
+
+    def close(self, timeout_seconds: float = 5.0) -> bool:
+        """Stop listening and wait for open calls, but no longer than this. False if some are still open."""
+        # Flight's own shutdown takes no time limit and waits for every open call.
+        ending = threading.Thread(target=self.shutdown, name="exchange server: close", daemon=True)
+        ending.start()
+        ending.join(timeout_seconds)
+        return not ending.is_alive()
+
+    # --- calls, on threads of gRPC -------------------------------------------------------------------
+
+    def do_put(self, _context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
+        """One push."""
+        with self._stream(), _refusing():
+            if descriptor.descriptor_type is not fl.DescriptorType.CMD:
+                raise EncodingError("A push has its header as the command of its descriptor.")
+            header = decode_push(descriptor.command)
+            reply = self._take_in(header, reader)
+            writer.write(encode_reply(reply))
+
+    def do_action(self, _context: Any, action: Any) -> Iterator[Any]:
+        """A ping: the answer is this worker's id."""
+        if action.type != PING or action.body.size:
+            raise fl.FlightServerError("This server knows one action, a ping.", REFUSED)
+        return iter((fl.Result(encode_name(self._worker)),))
+
+    @contextmanager
+    def _stream(self) -> Iterator[None]:
+        if not self._streams.acquire(blocking=False):
+            raise fl.FlightUnavailableError(f"{self._limits.streams} streams are open already.")
+        try:
+            yield
+        finally:
+            self._streams.release()
+
+    def _take_in(self, header: PushHeader, reader: Any) -> PushReply:
+        """Read a push to its end, handing over what is whole."""
+        held = [False] * len(header.slices)
+        assembly = Assembly(header, self._incoming)
+        try:
+            accepted = True
+            for chunk in self._chunks(reader):
+                assembly.feed(chunk)
+                if assembly.ready_bytes >= self._limits.offer_bytes:
+                    accepted = accepted and self._offer(header, assembly, held)
+            assembly.finish()
+            accepted = accepted and self._offer(header, assembly, held)
+        finally:
+            assembly.close()
+        return PushReply(accepted, tuple(held) if accepted else ())
+
+    def _chunks(self, reader: Any) -> Iterator[pa.Buffer]:
+        if reader.schema != CARRIER:
+            raise EncodingError("A push consists of chunks of bytes, not of other columns.")
+        for message in reader:
+            batch = message.data
+            if batch is None or batch.num_rows != 1 or batch.nbytes > self._limits.chunk_bytes:
+                raise EncodingError(
+                    f"A message of a push is one chunk of up to {self._limits.chunk_bytes} bytes."
+                )
+            batch.validate()
+            value = batch.column(0)[0].as_buffer()
+            if value is None:
+                raise EncodingError("A message of a push holds no chunk.")
+            yield value
+
+    def _offer(self, header: PushHeader, assembly: Assembly, held: list[bool]) -> bool:
+        """Hand over what is whole. After a refusal the rest is read, or the reply would be lost, and dropped."""
+        ready = assembly.take()
+        if not ready:
+            return True
+        slices = tuple(piece for _, piece in ready)
+        reply = self._receive(header.query, header.epoch, header.sender, header.target, slices)
+        assembly.offered()
+        if not reply.accepted:
+            assembly.abandon()
+            return False
+        for (place, _), is_held in zip(ready, reply.held, strict=True):
+            held[place] = is_held
+        return True
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """What cannot be read is refused, and said to be."""
+    try:
+        yield
+    except (EncodingError, pa.ArrowInvalid) as error:
+        logger.warning("refused a push: %s", error)
+        raise fl.FlightServerError(f"Refused: {error}", REFUSED) from None
+
+
+class _TokenCheck(fl.ServerMiddlewareFactory):  # type: ignore[misc] # pyarrow has no types
+    """Lets a call through that carries the token, and no other."""
+
+    def __init__(self, token: str) -> None:
+        self._expected = bearer(token)
+
+    def start_call(self, _info: Any, headers: Mapping[str, Sequence[str | bytes]]) -> None:
+        """Called before anything else of a call."""
+        values = headers.get("authorization", ())
+        given = values[0] if len(values) == 1 else b""
+        data = given.encode("utf-8", "surrogatepass") if isinstance(given, str) else given
+        if not hmac.compare_digest(data, self._expected):
+            raise fl.FlightUnauthenticatedError("The token is missing or wrong.") from None
+
+
+def bearer(token: str) -> bytes:
+    """The value of the header that carries a token."""
+    return b"Bearer " + token.encode("ascii")

@@ -1,0 +1,181 @@
+"""DuckDB, locked down: one instance for each executing thread, with one thread of its own.
+
+With one thread and the same limits, DuckDB gives the same bytes for the same input; with two it does not. What
+the settings are is therefore a constant of a query, equal on every worker. The instance reads and writes nothing
+but its temporary directory, loads no extension, sees no Python variable, and its settings cannot be changed by
+any statement: defence in depth, since statements are only ever made from typed trees.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import duckdb
+import pyarrow as pa
+
+from wallaby.errors import (
+    ArithmeticOverflowError,
+    CastOverflowError,
+    DivideByZeroError,
+    InvalidArgumentError,
+    KernelError,
+    MemoryLimitError,
+    NumericOutOfRangeError,
+    QueryCancelledError,
+    QueryError,
+)
+from wallaby.kernels import functions
+
+MIB: Final = 1 << 20
+#: Less than this and DuckDB cannot even hold the blocks that one operator pins.
+MEMORY_MIN_BYTES: Final = 32 * MIB
+#: The most rows of one output batch: with 2 million rows a batch of ten columns is about 200 MB.
+BATCH_ROWS_MAX: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class KernelSettings:
+    """Constants of a query. Other values give other bytes, so all its workers must have the same."""
+
+    #: For one thread: what DuckDB may hold before it spills. Arrow data that goes in and out is not in it.
+    memory_bytes: int = 512 * MIB
+    #: Where it spills to. Differs from worker to worker, which changes nothing. None: it cannot spill.
+    temp_directory: Path | None = None
+    temp_directory_bytes: int = 1 << 40
+    #: Merge what a reduction has collected when at least so many rows are waiting.
+    combine_rows: int = 1 << 18
+
+    def __post_init__(self) -> None:
+        if self.memory_bytes < MEMORY_MIN_BYTES:
+            raise InvalidArgumentError(
+                f"A kernel cannot work in {self.memory_bytes} bytes.",
+                fix=f"Give it at least {MEMORY_MIN_BYTES}, or use fewer threads.",
+            )
+
+
+class Session:
+    """A DuckDB instance that belongs to the thread which made it."""
+
+    def __init__(self, settings: KernelSettings) -> None:
+        self.settings = settings
+        self._connection = duckdb.connect(":memory:", config=_config(settings))
+        functions.register(self._connection)
+        self._connection.execute("SET TimeZone = 'UTC'")
+        self._connection.execute("SET enable_external_access = false")
+        self._connection.execute("SET lock_configuration = true")
+
+    def query(self, sql: str, tables: Mapping[str, pa.Table]) -> pa.Table:
+        """Run one SELECT on the given tables. DuckDB's errors become ours, with Spark's condition names."""
+        with _our_errors(self.settings):
+            for name, table in tables.items():
+                self._connection.register(name, table)
+            try:
+                return self._connection.sql(sql).to_arrow_table(BATCH_ROWS_MAX)
+            finally:
+                for name in tables:
+                    self._connection.unregister(name)
+
+    def interrupt(self) -> None:
+        """Stop the running statement; may be called from any thread."""
+        self._connection.interrupt()
+
+    def close(self) -> None:
+        """Free everything it holds."""
+        self._connection.close()
+
+
+_threads = threading.local()
+
+
+def thread_session(settings: KernelSettings) -> Session:
+    """This thread's session. It is made once for each settings and closed when others are asked for."""
+    session: Session | None = getattr(_threads, "session", None)
+    if session is None or session.settings != settings:
+        close_thread_session()
+        session = _threads.session = Session(settings)
+    return session
+
+
+def close_thread_session() -> None:
+    """Free what this thread's session holds. Threads that run kernels call it when they end."""
+    session: Session | None = getattr(_threads, "session", None)
+    if session is not None:
+        session.close()
+        _threads.session = None
+
+
+def _config(settings: KernelSettings) -> dict[str, str | bool | int | float | list[str]]:
+    """What must hold from the first moment. `enable_external_access` must come after the temporary directory."""
+    spill = settings.temp_directory
+    return {
+        "threads": 1,
+        "async_threads": 1,
+        "preserve_insertion_order": True,
+        "memory_limit": f"{settings.memory_bytes}B",
+        "temp_directory": str(spill) if spill is not None else "",
+        "max_temp_directory_size": f"{settings.temp_directory_bytes}B",
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+        "allow_community_extensions": False,
+        "allow_persistent_secrets": False,
+        "python_enable_replacements": False,
+        "enable_external_file_cache": False,
+        "arrow_large_buffer_size": False,
+        "default_null_order": "NULLS_LAST",
+    }
+
+
+@contextlib.contextmanager
+def _our_errors(settings: KernelSettings) -> Iterator[None]:
+    try:
+        yield
+    except duckdb.InterruptException as error:
+        raise QueryCancelledError("The running step was interrupted.") from error
+    except duckdb.OutOfMemoryException as error:
+        raise MemoryLimitError(
+            f"A step needs more than its {settings.memory_bytes // MIB} MiB and cannot spill the rest: "
+            f"{_first_line(error)}",
+            fix="Raise spark.wallaby.memory, or use fewer threads per worker.",
+            memory_bytes=settings.memory_bytes,
+        ) from error
+    except duckdb.Error as error:
+        raise _translated(_first_line(error)) from error
+
+
+#: The texts by which DuckDB 2.0 says what Spark has a name for. The tests meet every one of them.
+_CONDITIONS: Final[tuple[tuple[re.Pattern[str], type[QueryError]], ...]] = (
+    (re.compile(r"\[DIVIDE_BY_ZERO\]|Division by zero"), DivideByZeroError),
+    (re.compile(r"\[ARITHMETIC_OVERFLOW\]"), ArithmeticOverflowError),
+    (re.compile(r"\[NUMERIC_VALUE_OUT_OF_RANGE\]"), NumericOutOfRangeError),
+    (
+        re.compile(r"Overflow in (addition|subtraction|multiplication) of (DEC|INT128)|HUGEINT"),
+        NumericOutOfRangeError,
+    ),
+    (re.compile(r"to (type )?DECIMAL\(\d+,\d+\)"), NumericOutOfRangeError),
+    (re.compile(r"Overflow in "), ArithmeticOverflowError),
+    (re.compile(r"out of range for the destination type"), CastOverflowError),
+)
+
+_FIXES: Final[dict[type[QueryError], str]] = {
+    DivideByZeroError: "Use try_divide to get NULL instead.",
+    ArithmeticOverflowError: "Cast to a wider type first, or use the try_ function to get NULL instead.",
+    NumericOutOfRangeError: "Cast to a decimal with fewer digits after the point, or to double.",
+    CastOverflowError: "Use try_cast to get NULL instead.",
+}
+
+
+def _translated(message: str) -> QueryError:
+    for pattern, condition in _CONDITIONS:
+        if pattern.search(message):
+            return condition(message, fix=_FIXES[condition])
+    return KernelError(f"DuckDB did not run the step: {message}", fix="Please report it with the query.")
+
+
+def _first_line(error: duckdb.Error) -> str:
+    return str(error).strip().partition("\n")[0]

@@ -1,0 +1,161 @@
+"""Exact functions that DuckDB lacks, given to it as Python functions over Arrow arrays.
+
+They serve the rare cases: decimals whose intermediate results have more than 38 digits, and case mapping
+outside ASCII. They cost about a microsecond a value, so `sql_function` uses them only where DuckDB's own
+arithmetic cannot be exact.
+"""
+
+from __future__ import annotations
+
+from decimal import ROUND_HALF_UP, Context, Decimal, Overflow
+from typing import Final
+
+import duckdb
+import pyarrow as pa
+from duckdb.func import PythonUDFType
+
+from wallaby.errors import InternalError
+
+#: Spark's own: java.math.MathContext of 39 digits, HALF_UP, for products; quotients have 39 digits after the
+#: point. The results are rounded a second time, to the result type.
+_PRODUCT: Final = Context(prec=39, rounding=ROUND_HALF_UP)
+#: Wide enough for everything that a sum, or a quotient with 39 digits after the point, can need.
+_WIDE: Final = Context(prec=160, rounding=ROUND_HALF_UP)
+_QUOTIENT_STEP: Final = Decimal(1).scaleb(-39)
+#: Digits travel as text: one DuckDB function for each operation instead of one for each triple of types.
+DIGITS_MAX: Final = 38
+
+
+def add(left: Decimal, right: Decimal) -> Decimal:
+    """The exact sum."""
+    return _WIDE.add(left, right)
+
+
+def subtract(left: Decimal, right: Decimal) -> Decimal:
+    """The exact difference."""
+    return _WIDE.subtract(left, right)
+
+
+def multiply(left: Decimal, right: Decimal) -> Decimal:
+    """The product as Spark rounds it first."""
+    return _PRODUCT.multiply(left, right)
+
+
+def divide(left: Decimal, right: Decimal) -> Decimal:
+    """The quotient as Spark rounds it first: 39 digits after the point."""
+    if not right:
+        raise ZeroDivisionError("[DIVIDE_BY_ZERO] Division by zero.")
+    # Long division in whole numbers: a quotient of `prec` digits would be rounded once too often.
+    shift = 39 + _exponent(left) - _exponent(right)
+    numerator, denominator = _unscaled(left), _unscaled(right)
+    if shift >= 0:
+        numerator *= 10**shift
+    else:
+        denominator *= 10**-shift
+    return _WIDE.multiply(Decimal(_rounded_quotient(numerator, denominator)), _QUOTIENT_STEP)
+
+
+def remainder(left: Decimal, right: Decimal) -> Decimal:
+    """What is left after dividing by a whole number of times; the sign is the dividend's."""
+    if not right:
+        raise ZeroDivisionError("[DIVIDE_BY_ZERO] Division by zero.")
+    return _WIDE.remainder(left, right)
+
+
+OPERATIONS: Final = {
+    "add": add,
+    "subtract": subtract,
+    "multiply": multiply,
+    "divide": divide,
+    "remainder": remainder,
+}
+
+
+def fit(value: Decimal, precision: int, scale: int) -> Decimal:
+    """Round HALF_UP to the scale; too many digits are an error, as under ANSI rules."""
+    rounded = value.quantize(Decimal(1).scaleb(-scale), context=_WIDE)
+    if abs(_unscaled(rounded)) >= 10**precision:
+        raise Overflow(
+            f"[NUMERIC_VALUE_OUT_OF_RANGE] {value} cannot be represented as Decimal({precision}, {scale})."
+        )
+    return rounded
+
+
+def decimal_name(operation: str) -> str:
+    """DuckDB's name for an operation on decimals: (left, right, precision, scale), all but the last two text."""
+    if operation not in OPERATIONS:
+        raise InternalError(f"There is no decimal operation {operation!r}.")
+    return f"wallaby_decimal_{operation}"
+
+
+UPPER: Final = "wallaby_upper"
+LOWER: Final = "wallaby_lower"
+
+
+def register(connection: duckdb.DuckDBPyConnection) -> None:
+    """Give a connection all functions of this module."""
+    text, whole = duckdb.sqltype("VARCHAR"), duckdb.sqltype("INTEGER")
+    for operation in OPERATIONS:
+        connection.create_function(
+            decimal_name(operation),
+            _over_arrays(operation),
+            [text, text, whole, whole],
+            text,
+            type=PythonUDFType.ARROW,
+        )
+    connection.create_function(UPPER, _upper, [text], text, type=PythonUDFType.ARROW)
+    connection.create_function(LOWER, _lower, [text], text, type=PythonUDFType.ARROW)
+
+
+class _DecimalFunction:
+    """One operation over whole arrays. NULLs never arrive here: DuckDB answers them with NULL."""
+
+    def __init__(self, operation: str) -> None:
+        self._compute = OPERATIONS[operation]
+
+    def __call__(
+        self,
+        left: pa.ChunkedArray,
+        right: pa.ChunkedArray,
+        precision: pa.ChunkedArray,
+        scale: pa.ChunkedArray,
+    ) -> pa.Array:
+        rows = zip(left.to_pylist(), right.to_pylist(), precision.to_pylist(), scale.to_pylist(), strict=True)
+        return pa.array([self._one(*row) for row in rows], pa.string())
+
+    def _one(self, left: str | None, right: str | None, precision: int, scale: int) -> str | None:
+        if left is None or right is None:
+            return None
+        return f"{fit(self._compute(Decimal(left), Decimal(right)), precision, scale):f}"
+
+
+def _over_arrays(operation: str) -> _DecimalFunction:
+    return _DecimalFunction(operation)
+
+
+def _upper(values: pa.ChunkedArray) -> pa.Array:
+    return pa.array([None if value is None else value.upper() for value in values.to_pylist()], pa.string())
+
+
+def _lower(values: pa.ChunkedArray) -> pa.Array:
+    return pa.array([None if value is None else value.lower() for value in values.to_pylist()], pa.string())
+
+
+def _unscaled(value: Decimal) -> int:
+    sign, digits, _ = value.as_tuple()
+    number = int("".join(map(str, digits)) or "0")
+    return -number if sign else number
+
+
+def _exponent(value: Decimal) -> int:
+    exponent = value.as_tuple().exponent
+    assert isinstance(exponent, int), "neither NaN nor infinite"
+    return exponent
+
+
+def _rounded_quotient(numerator: int, denominator: int) -> int:
+    """HALF_UP: away from zero at the half."""
+    quotient, rest = divmod(abs(numerator), abs(denominator))
+    if 2 * rest >= abs(denominator):
+        quotient += 1
+    return -quotient if (numerator < 0) != (denominator < 0) else quotient

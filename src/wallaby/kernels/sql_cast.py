@@ -1,0 +1,88 @@
+"""Casts with Spark's ANSI semantics, and why some of them stay on Spark.
+
+DuckDB rounds where Spark cuts off, forgives text that Spark refuses, and writes numbers differently. Only what
+is exact for every value is here.
+"""
+
+from __future__ import annotations
+
+from wallaby.kernels.sql_text import case, cast
+from wallaby.kernels.types import FLAT
+from wallaby.plan.expression import EvalMode
+from wallaby.plan.types import DataType, Kind
+
+#: Up to this many digits a decimal's digits and the power of ten it is divided by are exact doubles.
+_EXACT_DOUBLE_DIGITS = 15
+_WIDENING = (Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG)
+
+
+def cast_reason(source: DataType, target: DataType, mode: EvalMode) -> str | None:
+    """Why a cast is not done here; None if it is."""
+    if source == target or (source.kind is Kind.NULL and target.kind in FLAT):
+        return None
+    if not _has_rule(source, target):
+        return f"cast from {source} to {target} is not supported"
+    if mode is not EvalMode.ANSI and not _cannot_fail(source, target):
+        return f"cast from {source} to {target} in {mode.value} mode is not supported"
+    return None
+
+
+def cast_sql(sql: str, source: DataType, target: DataType) -> str:
+    """A cast for which there is no reason not to."""
+    if source == target:
+        return sql
+    if source.is_floating and target.is_integral:
+        return _floating_to_integral(sql, target)
+    if source.kind is Kind.DECIMAL and target.is_integral:
+        return cast(f"trunc({sql})", target)
+    if source.kind is Kind.DECIMAL and target.is_floating:
+        exact = target.kind is Kind.DOUBLE and source.precision <= _EXACT_DOUBLE_DIGITS
+        return cast(sql if exact else f"CAST({sql} AS VARCHAR)", target)
+    if source.is_integral and target.kind is Kind.BOOLEAN:
+        return f"({sql} <> 0)"
+    return cast(sql, target)
+
+
+def _has_rule(source: DataType, target: DataType) -> bool:
+    match source.kind, target.kind:
+        case ((Kind.BYTE | Kind.SHORT | Kind.INTEGER | Kind.LONG), _):
+            return (
+                target.is_integral
+                or target.is_floating
+                or target.kind in (Kind.DECIMAL, Kind.STRING, Kind.BOOLEAN)
+            )
+        case Kind.DECIMAL, _:
+            return target.is_integral or target.is_floating or target.kind is Kind.DECIMAL
+        case ((Kind.FLOAT | Kind.DOUBLE), _):
+            return target.is_integral or (source.kind, target.kind) == (Kind.FLOAT, Kind.DOUBLE)
+        case Kind.BOOLEAN, _:
+            return target.is_integral or target.is_floating or target.kind is Kind.STRING
+        case _:
+            return False
+
+
+def _cannot_fail(source: DataType, target: DataType) -> bool:
+    """Does the cast succeed for every value? Then all modes agree."""
+    if source.kind is Kind.BOOLEAN or target.is_floating or target.kind in (Kind.STRING, Kind.BOOLEAN):
+        return True
+    if source.is_integral and target.is_integral:
+        return _WIDENING.index(source.kind) <= _WIDENING.index(target.kind)
+    if target.kind is Kind.DECIMAL:
+        digits = {Kind.BYTE: 3, Kind.SHORT: 5, Kind.INTEGER: 10, Kind.LONG: 19}.get(
+            source.kind, source.precision - source.scale + (1 if source.scale > target.scale else 0)
+        )
+        return digits <= target.precision - target.scale
+    return False
+
+
+def fallible_cast(source: DataType, target: DataType) -> bool:
+    """Can the cast of some value end in an error?"""
+    return source != target and source.kind is not Kind.NULL and not _cannot_fail(source, target)
+
+
+def _floating_to_integral(sql: str, target: DataType) -> str:
+    """Cut off; too big is an error. 2^63 is the one double that Spark takes for the greatest long."""
+    cut = cast(f"trunc({sql})", target)
+    if target.kind is not Kind.LONG:
+        return cut
+    return case([(f"{sql} = CAST(9223372036854775808 AS DOUBLE)", "9223372036854775807")], cut)

@@ -1,0 +1,102 @@
+"""Decimal arithmetic with Spark's result types and rounding (HALF_UP), on numbers of at most 38 digits.
+
+Spark computes a result exactly, or to 39 digits, and then rounds it to the type that Catalyst chose. DuckDB adds
+and multiplies exactly as long as the result has 38 digits, and divides decimals as doubles. So: additions and
+multiplications whose exact scale is the result's are DuckDB's own; divisions are done in 128-bit whole numbers
+where the shifted dividend fits; everything else goes to the exact but slow functions of `functions`.
+"""
+
+from __future__ import annotations
+
+from wallaby.kernels.functions import DIGITS_MAX, decimal_name
+from wallaby.kernels.sql_text import case, cast, error
+from wallaby.plan.types import DataType, decimal
+
+#: A division writes its sides a dozen times. One whose sides are longer than this is left to a function that
+#: writes them once, or nested divisions would grow without bound.
+_REPEATED_MAX = 4000
+DIVIDE_BY_ZERO = error("DIVIDE_BY_ZERO", "Division by zero.")
+
+
+def decimal_sql(
+    operation: str, left: str, left_type: DataType, right: str, right_type: DataType, result: DataType
+) -> str:
+    """One of add, subtract, multiply, divide, remainder."""
+    match operation:
+        case "add" | "subtract" if _fits_sum(left_type, right_type, result):
+            sign = "+" if operation == "add" else "-"
+            return cast(f"({cast(left, result)} {sign} {cast(right, result)})", result)
+        case "multiply" if left_type.scale + right_type.scale == result.scale:
+            return cast(f"({left} * {right})", result)
+        case "divide" if _fits_quotient(left_type, right_type, result) and len(left + right) < _REPEATED_MAX:
+            return _divide(left, left_type, right, right_type, result)
+        case "remainder" if _fits_remainder(left_type, right_type):
+            common = decimal(DIGITS_MAX, max(left_type.scale, right_type.scale))
+            return case(
+                [(f"{right} = 0 AND {left} IS NOT NULL", DIVIDE_BY_ZERO)],
+                cast(f"({cast(left, common)} % {cast(right, common)})", result),
+            )
+        case _:
+            return _slow(operation, left, right, result)
+
+
+def _fits_sum(left: DataType, right: DataType, result: DataType) -> bool:
+    """Are both sides exact in the result's type, whatever their values?"""
+    return all(
+        side.scale <= result.scale and side.precision - side.scale <= result.precision - result.scale
+        for side in (left, right)
+    )
+
+
+def _fits_remainder(left: DataType, right: DataType) -> bool:
+    scale = max(left.scale, right.scale)
+    return all(side.precision - side.scale + scale <= DIGITS_MAX for side in (left, right))
+
+
+def _fits_quotient(left: DataType, right: DataType, result: DataType) -> bool:
+    """Do the dividend, shifted so that the whole quotient has the result's scale, and both sides' digits fit?
+
+    Spark rounds first to 39 digits after the point, which changes the result only where the divisor has so many
+    digits that a quotient can be nearer to a half than that.
+    """
+    shift = result.scale - left.scale + right.scale
+    return (
+        shift >= 0
+        and left.precision + max(shift, left.scale) <= DIGITS_MAX
+        and right.precision + right.scale <= DIGITS_MAX
+        and right.precision + result.scale <= DIGITS_MAX
+    )
+
+
+def _divide(left: str, left_type: DataType, right: str, right_type: DataType, result: DataType) -> str:
+    shift = result.scale - left_type.scale + right_type.scale
+    # `n` and `d` are computed once for each row: DuckDB shares equal expressions.
+    n = f"({_digits(left, left_type)} * CAST('1{'0' * shift}' AS HUGEINT))"
+    d = _digits(right, right_type)
+    quotient, rest = f"({n} // {d})", f"abs({n} % {d})"
+    away = case([(f"({n} < 0) <> ({d} < 0)", "CAST(-1 AS HUGEINT)")], "CAST(1 AS HUGEINT)")
+    rounded = case([(f"{rest} >= abs({d}) - {rest}", f"{quotient} + {away}")], quotient)
+    return case(
+        [(f"{right} = 0 AND {left} IS NOT NULL", DIVIDE_BY_ZERO)],
+        _from_digits(f"({rounded})", result),
+    )
+
+
+def _digits(sql: str, type_: DataType) -> str:
+    """A decimal's unscaled whole number."""
+    wide = cast(sql, decimal(DIGITS_MAX, type_.scale))
+    return f"CAST({wide} * CAST('1{'0' * type_.scale}' AS DECIMAL(38,0)) AS HUGEINT)"
+
+
+def _from_digits(sql: str, type_: DataType) -> str:
+    """A decimal from its unscaled whole number: by multiplying with the smallest one of its scale."""
+    if type_.scale == 0:
+        return cast(sql, type_)
+    smallest = cast(f"'0.{'0' * (type_.scale - 1)}1'", decimal(type_.scale, type_.scale))
+    return cast(f"(CAST({sql} AS DECIMAL(38,0)) * {smallest})", type_)
+
+
+def _slow(operation: str, left: str, right: str, result: DataType) -> str:
+    name = decimal_name(operation)
+    arguments = f"CAST({left} AS VARCHAR), CAST({right} AS VARCHAR), {result.precision}, {result.scale}"
+    return cast(f"{name}({arguments})", result)

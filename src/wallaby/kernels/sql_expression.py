@@ -1,0 +1,152 @@
+"""Expressions and aggregations as SQL, each cast to the type that Catalyst gave it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from wallaby.errors import InternalError
+from wallaby.kernels.sql_decimal import decimal_sql
+from wallaby.kernels.sql_function import FUNCTIONS
+from wallaby.kernels.sql_text import case, cast, column_identifier, error, literal
+from wallaby.kernels.types import FLAT
+from wallaby.plan.expression import Aggregation, Call, Column, EvalMode, Expression, Literal
+from wallaby.plan.types import DataType, Kind, decimal
+
+_OVERFLOW = error("ARITHMETIC_OVERFLOW", "The sum does not fit a bigint.")
+_AGGREGATES = ("count", "sum", "avg", "min", "max")
+_COUNT_TYPE = decimal(20, 0)
+
+#: How a column is written: in a join it is qualified by its side.
+Resolve = Callable[[Column], str]
+
+
+def plain_column(column: Column) -> str:
+    """A column of the only relation in sight."""
+    return column_identifier(column.id)
+
+
+def expression_sql(expression: Expression, resolve: Resolve = plain_column) -> str:
+    """The SQL of an expression for which `supports` has no reason against."""
+    match expression:
+        case Column():
+            return resolve(expression)
+        case Literal():
+            return literal(expression)
+        case Call():
+            arguments = [expression_sql(argument, resolve) for argument in expression.arguments]
+            return FUNCTIONS[expression.function].write(expression, arguments)
+        case Aggregation():
+            raise InternalError(f"{expression} stands where no aggregation can be.")
+
+
+def normal_key(sql: str, type_: DataType) -> str:
+    """A grouping key: of the two zeros, Spark shows the positive one."""
+    return case([(f"{sql} = 0", cast("0", type_))], sql) if type_.is_floating else sql
+
+
+def aggregation_sql(aggregation: Aggregation) -> str:
+    """The SQL of an aggregation. A filter is inside, so that no argument is computed for a row it excludes."""
+    arguments = [expression_sql(argument) for argument in aggregation.arguments]
+    if aggregation.function == "count":
+        return _count(aggregation, arguments)
+    value = _filtered(aggregation, arguments[0])
+    distinct = "DISTINCT " if aggregation.distinct else ""
+    source, result = aggregation.arguments[0].type, aggregation.type
+    match aggregation.function:
+        case "sum" if result.is_integral:
+            total = f"sum({distinct}{value})"
+            inside = f"{total} BETWEEN -9223372036854775808 AND 9223372036854775807"
+            return case([(f"{total} IS NULL OR {inside}", cast(total, result))], _OVERFLOW)
+        case "sum":
+            return cast(f"sum({distinct}{value})", result)
+        case "avg" if result.kind is Kind.DECIMAL:
+            total_type = decimal(min(source.precision + 10, 38), source.scale)
+            total = cast(f"sum({distinct}{value})", total_type)
+            count = cast(f"nullif(count({distinct}{value}), 0)", _COUNT_TYPE)
+            return decimal_sql("divide", total, total_type, count, _COUNT_TYPE, result)
+        case "avg":
+            wide = cast(value, result)
+            return f"(sum({distinct}{wide}) / nullif(count({distinct}{value}), 0))"
+        case _:
+            return cast(f"{aggregation.function}({value})", result)
+
+
+def _count(aggregation: Aggregation, arguments: list[str]) -> str:
+    """Rows in which no argument is NULL."""
+    needed = [
+        sql
+        for sql, argument in zip(arguments, aggregation.arguments, strict=True)
+        if not isinstance(argument, Literal) or argument.value is None
+    ]
+    if aggregation.distinct:
+        shown = arguments[0] if len(arguments) == 1 else f"row({', '.join(arguments)})"
+        present = " AND ".join(f"{sql} IS NOT NULL" for sql in arguments)
+        return f"count(DISTINCT {_filtered(aggregation, case([(present, shown)]))})"
+    if not needed and aggregation.filter is None:
+        return "count(*)"
+    present = " AND ".join(f"{sql} IS NOT NULL" for sql in needed) or "TRUE"
+    return f"count({_filtered(aggregation, case([(present, '1')]))})"
+
+
+def _filtered(aggregation: Aggregation, value: str) -> str:
+    if aggregation.filter is None:
+        return value
+    return case([(expression_sql(aggregation.filter), value)])
+
+
+def supports(expression: Expression) -> str | None:
+    """Why an expression is not computed here exactly as Spark would; None if it is."""
+    match expression:
+        case Column() | Literal():
+            return (
+                None
+                if _carried(expression)
+                else f"the type {expression.type} of {expression} is not supported"
+            )
+        case Call():
+            inner = (supports(argument) for argument in expression.arguments)
+            return next((reason for reason in inner if reason is not None), None) or _call_reason(expression)
+        case Aggregation():
+            parts = (*expression.arguments, *([expression.filter] if expression.filter is not None else []))
+            inner = (supports(part) for part in parts)
+            return next((reason for reason in inner if reason is not None), None) or _aggregation_reason(
+                expression
+            )
+
+
+def _carried(value: Column | Literal) -> bool:
+    kinds = FLAT | {Kind.NULL} if isinstance(value, Literal) else FLAT
+    return value.type.kind in kinds
+
+
+def _call_reason(call: Call) -> str | None:
+    known = FUNCTIONS.get(call.function)
+    if known is None:
+        return f"the function {call.function} is not supported"
+    if not known.arity[0] <= len(call.arguments) <= known.arity[1]:
+        return f"{call.function} with {len(call.arguments)} arguments is not supported"
+    if call.type.kind not in FLAT:
+        return f"{call.function} as {call.type} is not supported"
+    return known.reason(call)
+
+
+def _aggregation_reason(aggregation: Aggregation) -> str | None:
+    name = f"{'distinct ' if aggregation.distinct else ''}{aggregation.function}"
+    if aggregation.function not in _AGGREGATES:
+        return f"the aggregate function {aggregation.function} is not supported"
+    if aggregation.function == "count":
+        return None
+    if len(aggregation.arguments) != 1:
+        return f"{name} of {len(aggregation.arguments)} arguments is not supported"
+    source = aggregation.arguments[0].type
+    if aggregation.function in ("min", "max"):
+        return (
+            None
+            if source == aggregation.type
+            else f"{name} of {source} as {aggregation.type} is not supported"
+        )
+    if not (source.is_integral or source.is_floating or source.kind is Kind.DECIMAL):
+        return f"{name} of {source} is not supported"
+    if aggregation.mode is not EvalMode.ANSI and not aggregation.type.is_floating:
+        return f"{name} of {source} in {aggregation.mode.value} mode is not supported"
+    return None

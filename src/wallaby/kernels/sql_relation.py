@@ -1,0 +1,240 @@
+"""Relations as one SELECT: every relation is a subquery, every column is named by its id, every input is a table.
+
+Inside a statement no relation has a column twice; `result_columns` says what the statement gives, and whoever
+runs it puts repeated columns back. Rows without columns have the column `rows`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from wallaby.errors import InternalError
+from wallaby.kernels.sql_expression import (
+    Resolve,
+    aggregation_sql,
+    expression_sql,
+    normal_key,
+    plain_column,
+    supports,
+)
+from wallaby.kernels.sql_text import column_identifier, identifier, names_of
+from wallaby.kernels.types import FLAT, ROWS_ONLY
+from wallaby.plan.expression import Aggregation, Call, Column, Expression, Named, SortKey, walk
+from wallaby.plan.relation import (
+    Aggregate,
+    Filter,
+    Input,
+    Join,
+    JoinKind,
+    Limit,
+    Project,
+    Relation,
+    Scan,
+    Sort,
+    Union,
+    children_of,
+)
+
+_JOINS = {
+    JoinKind.INNER: "INNER JOIN",
+    JoinKind.LEFT: "LEFT JOIN",
+    JoinKind.RIGHT: "RIGHT JOIN",
+    JoinKind.FULL: "FULL JOIN",
+    JoinKind.SEMI: "SEMI JOIN",
+    JoinKind.ANTI: "ANTI JOIN",
+    JoinKind.CROSS: "INNER JOIN",
+}
+
+
+def input_name(number: int) -> str:
+    """The table that holds an input's rows."""
+    return f"input_{number}"
+
+
+def result_columns(relation: Relation) -> tuple[Column, ...]:
+    """The columns that the statement of a relation gives: each once."""
+    return tuple({column.id: column for column in relation.columns}.values())
+
+
+def relation_sql(relation: Relation) -> str:
+    """The SELECT of a relation for which `relation_reason` has nothing against."""
+    match relation:
+        case Input():
+            return _select(_list(relation.columns), identifier(input_name(relation.number)))
+        case Filter():
+            return (
+                f"{_over(_list(relation.columns), relation.child)} WHERE {expression_sql(relation.condition)}"
+            )
+        case Project():
+            return _over(_named(relation.outputs), relation.child)
+        case Join():
+            return _join(relation)
+        case Aggregate():
+            return _aggregate(relation)
+        case Sort():
+            return f"{_over(_list(relation.columns), relation.child)} {_order(relation.keys)}"
+        case Limit():
+            # On top of the sort itself, not of a subquery: so DuckDB keeps only the first rows.
+            inner = relation_sql(relation.child) if isinstance(relation.child, Sort) else None
+            rows = inner or _over(_list(relation.columns), relation.child)
+            return f"{rows} LIMIT {relation.count} OFFSET {relation.offset}"
+        case Union():
+            return " UNION ALL ".join(f"({_renamed(child, relation.columns)})" for child in relation.children)
+        case Scan():
+            raise InternalError("A scan is no part of a statement: its rows come as an input.")
+
+
+def inputs_of(relation: Relation) -> Iterator[Input]:
+    """All inputs of a tree."""
+    if isinstance(relation, Input):
+        yield relation
+    for child in children_of(relation):
+        yield from inputs_of(child)
+
+
+def relation_reason(relation: Relation) -> str | None:
+    """Why some relation of a tree cannot be computed here exactly; None if all can."""
+    for child in children_of(relation):
+        reason = relation_reason(child)
+        if reason is not None:
+            return reason
+    odd = [column for column in relation.columns if column.type.kind not in FLAT]
+    if odd:
+        return f"the type {odd[0].type} of {odd[0]} is not supported"
+    return next((reason for part in _expressions(relation) if (reason := supports(part)) is not None), None)
+
+
+def _expressions(relation: Relation) -> Iterator[Expression]:
+    match relation:
+        case Filter():
+            yield relation.condition
+        case Project():
+            yield from (named.expression for named in relation.outputs)
+        case Join():
+            yield from (*relation.left_keys, *relation.right_keys)
+            if relation.residual is not None:
+                yield relation.residual
+        case Aggregate():
+            yield from (named.expression for named in (*relation.keys, *relation.aggregations))
+        case Sort():
+            yield from (key.expression for key in relation.keys)
+        case Scan() | Input() | Limit() | Union():
+            pass
+
+
+# ---------------------------------------------------------------------------------------------------- pieces
+def _select(outputs: str, source: str) -> str:
+    return f"SELECT {outputs} FROM {source}"  # noqa: S608 - from typed trees, identifiers quoted
+
+
+def _over(outputs: str, child: Relation) -> str:
+    return _select(outputs, f"({relation_sql(child)}) AS t")
+
+
+def _list(columns: Sequence[Column]) -> str:
+    return ", ".join(names_of(columns)) or identifier(ROWS_ONLY)
+
+
+def _named(outputs: Sequence[Named], resolve: Resolve = plain_column) -> str:
+    written = {
+        named.column.id: f"{expression_sql(named.expression, resolve)} AS {column_identifier(named.column.id)}"
+        for named in outputs
+    }
+    return ", ".join(written.values()) or f"CAST(NULL AS TINYINT) AS {identifier(ROWS_ONLY)}"
+
+
+def _renamed(child: Relation, columns: Sequence[Column]) -> str:
+    """A union's child: its columns take the union's ids by position."""
+    pairs = zip(columns, child.columns, strict=True)
+    return _over(_named([Named(column, source) for column, source in pairs]), child)
+
+
+def _order(keys: Sequence[SortKey]) -> str:
+    written = (
+        f"{expression_sql(key.expression)} {'ASC' if key.ascending else 'DESC'} "
+        f"NULLS {'FIRST' if key.nulls_first else 'LAST'}"
+        for key in keys
+    )
+    return f"ORDER BY {', '.join(written)}"
+
+
+def _join(join: Join) -> str:
+    left, right = (frozenset(column.id for column in side.columns) for side in (join.left, join.right))
+
+    def either(column: Column) -> str:
+        if column.id in left and column.id in right:
+            raise InternalError(f"{column} is on both sides of a join.")
+        return _qualified("l" if column.id in left else "r", column)
+
+    pairs = zip(join.left_keys, join.right_keys, strict=True)
+    conditions = [
+        f"{expression_sql(a, lambda column: _qualified('l', column))} = "
+        f"{expression_sql(b, lambda column: _qualified('r', column))}"
+        for a, b in pairs
+    ]
+    if join.residual is not None:
+        conditions.append(expression_sql(join.residual, either))
+    outputs = {
+        column.id: f"{_qualified('l' if column.id in left else 'r', column)} AS {column_identifier(column.id)}"
+        for column in join.columns
+    }
+    shown = ", ".join(outputs.values()) or f"CAST(NULL AS TINYINT) AS {identifier(ROWS_ONLY)}"
+    on = " AND ".join(conditions) or "TRUE"
+    sides = f"({relation_sql(join.left)}) AS l {_JOINS[join.kind]} ({relation_sql(join.right)}) AS r"
+    return _select(shown, f"{sides} ON {on}")
+
+
+def _qualified(side: str, column: Column) -> str:
+    return f"{side}.{column_identifier(column.id)}"
+
+
+def _aggregate(aggregate: Aggregate) -> str:
+    """Two levels: inside keys and bare aggregations, outside what is computed from them."""
+    bare = list(
+        dict.fromkeys(
+            part
+            for named in aggregate.aggregations
+            for part in walk(named.expression)
+            if isinstance(part, Aggregation)
+        )
+    )
+    inner = {
+        named.column.id: f"{normal_key(expression_sql(named.expression), named.column.type)} "
+        f"AS {column_identifier(named.column.id)}"
+        for named in aggregate.keys
+    }
+    keys = len(inner)
+    made = {part: f"a{number}" for number, part in enumerate(bare)}
+    written = [
+        *inner.values(),
+        *(f"{aggregation_sql(part)} AS {identifier(name)}" for part, name in made.items()),
+    ]
+    grouping = f" GROUP BY {', '.join(str(position) for position in range(1, keys + 1))}" if keys else ""
+    shown = ", ".join(written) or f"count(*) AS {identifier(ROWS_ONLY)}"
+    groups = _over(shown, aggregate.child) + grouping
+    known = {named.expression: column_identifier(named.column.id) for named in aggregate.keys}
+    known |= {part: identifier(name) for part, name in made.items()}
+    outputs = [column_identifier(column_id) for column_id in inner]
+    outputs += {
+        named.column.id: f"{_computed(named.expression, known)} AS {column_identifier(named.column.id)}"
+        for named in aggregate.aggregations
+        if named.column.id not in inner
+    }.values()
+    return _select(
+        ", ".join(outputs) or f"CAST(NULL AS TINYINT) AS {identifier(ROWS_ONLY)}", f"({groups}) AS g"
+    )
+
+
+def _computed(expression: Expression, known: dict[Expression, str]) -> str:
+    """An output of an aggregation: what is known is a column of the groups; the rest computes with it."""
+    replaced = _replace(expression, known)
+    return expression_sql(replaced, lambda column: column.name if column.id < 0 else plain_column(column))
+
+
+def _replace(expression: Expression, known: dict[Expression, str]) -> Expression:
+    if expression in known:
+        return Column(-1, known[expression], expression.type, nullable=True)
+    if isinstance(expression, Call):
+        arguments = tuple(_replace(argument, known) for argument in expression.arguments)
+        return Call(expression.function, arguments, expression.type, expression.nullable, expression.mode)
+    return expression

@@ -1,0 +1,94 @@
+"""Types in three languages: Catalyst's, Arrow's, and DuckDB's text for them.
+
+Columns travel under names made of their ids, `c12`, never under the user's names: no name can collide, and none
+can hurt. Rows without columns (under a `count(*)`) travel as one column of nulls, because neither a DuckDB
+relation nor an Arrow table can have rows and no columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import pyarrow as pa
+
+from wallaby.errors import InternalError
+from wallaby.plan.expression import Column
+from wallaby.plan.types import DataType, Kind
+
+#: The column that stands for rows without columns.
+ROWS_ONLY: Final = "rows"
+
+_ARROW: Final[dict[Kind, pa.DataType]] = {
+    Kind.NULL: pa.null(),
+    Kind.BOOLEAN: pa.bool_(),
+    Kind.BYTE: pa.int8(),
+    Kind.SHORT: pa.int16(),
+    Kind.INTEGER: pa.int32(),
+    Kind.LONG: pa.int64(),
+    Kind.FLOAT: pa.float32(),
+    Kind.DOUBLE: pa.float64(),
+    Kind.STRING: pa.string(),
+    Kind.BINARY: pa.binary(),
+    Kind.DATE: pa.date32(),
+    Kind.TIMESTAMP: pa.timestamp("us", tz="UTC"),
+    Kind.TIMESTAMP_NTZ: pa.timestamp("us"),
+}
+
+_DUCKDB: Final[dict[Kind, str]] = {
+    Kind.BOOLEAN: "BOOLEAN",
+    Kind.BYTE: "TINYINT",
+    Kind.SHORT: "SMALLINT",
+    Kind.INTEGER: "INTEGER",
+    Kind.LONG: "BIGINT",
+    Kind.FLOAT: "FLOAT",
+    Kind.DOUBLE: "DOUBLE",
+    Kind.STRING: "VARCHAR",
+    Kind.BINARY: "BLOB",
+    Kind.DATE: "DATE",
+    Kind.TIMESTAMP: "TIMESTAMP WITH TIME ZONE",
+    Kind.TIMESTAMP_NTZ: "TIMESTAMP",
+}
+
+#: What every kernel can carry and compare.
+FLAT: Final = frozenset(_DUCKDB) | {Kind.DECIMAL}
+
+
+def arrow_type(type_: DataType) -> pa.DataType:
+    """The Arrow type in which a column travels.
+
+    It is what `df.toArrow()` gives, but for instants: they travel in UTC, and the client relabels them with
+    the session's zone, which changes no value.
+    """
+    match type_.kind:
+        case Kind.DECIMAL:
+            return pa.decimal128(type_.precision, type_.scale)
+        case Kind.ARRAY:
+            return pa.list_(arrow_type(type_.children[0]))
+        case Kind.MAP:
+            return pa.map_(arrow_type(type_.children[0]), arrow_type(type_.children[1]))
+        case Kind.STRUCT:
+            fields = zip(type_.names, type_.children, strict=True)
+            return pa.struct([pa.field(name, arrow_type(child)) for name, child in fields])
+        case _:
+            return _ARROW[type_.kind]
+
+
+def duckdb_type(type_: DataType) -> str:
+    """DuckDB's text for a flat type."""
+    if type_.kind is Kind.DECIMAL:
+        return f"DECIMAL({type_.precision},{type_.scale})"
+    if type_.kind not in _DUCKDB:
+        raise InternalError(f"DuckDB is given no {type_} here.", fix="`supports` should have refused it.")
+    return _DUCKDB[type_.kind]
+
+
+def column_name(column_id: int) -> str:
+    """The name under which a column travels."""
+    return f"c{column_id}"
+
+
+def arrow_schema(columns: Iterable[Column]) -> pa.Schema:
+    """The schema of rows with these columns. The same column may stand twice."""
+    fields = [pa.field(column_name(column.id), arrow_type(column.type)) for column in columns]
+    return pa.schema(fields or [pa.field(ROWS_ONLY, pa.int8())])

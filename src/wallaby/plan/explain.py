@@ -1,0 +1,161 @@
+"""A physical plan as text: each stage with what it computes, and where its rows go.
+
+Stages come in their order; a stage's tree is indented below it, outermost step first, as people read queries:
+
+    s0 scan lineitem, partial aggregate: 4 channels, 12 splits
+        aggregate by l_returnflag#8: sum(l_quantity#4) as sum#17
+          filter le(l_shipdate#10, 1998-09-02)
+            input 0: l_quantity#4, l_returnflag#8, l_shipdate#10
+      prunes row groups by le(l_shipdate#10, 1998-09-02)
+      to s1 by hash(l_returnflag#8)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from wallaby.lineage.graph import LinkKind, Routing, StageKind
+from wallaby.plan.expression import Column
+from wallaby.plan.physical import (
+    CollectFragment,
+    Fragment,
+    JoinFragment,
+    LimitFragment,
+    MapFragment,
+    PhysicalPlan,
+    ReduceFragment,
+    ScanFragment,
+)
+from wallaby.plan.relation import (
+    Aggregate,
+    Filter,
+    Input,
+    Join,
+    Limit,
+    Project,
+    Relation,
+    Scan,
+    Sort,
+    Union,
+    children_of,
+)
+
+_STEP = "  "
+
+
+def explain(plan: PhysicalPlan) -> str:
+    """The whole plan, a line a step."""
+    return "\n".join(line for stage in range(len(plan.fragments)) for line in _stage(plan, stage)) + "\n"
+
+
+def explain_relation(relation: Relation, depth: int = 0) -> str:
+    """A tree, a line a relation."""
+    return "\n".join(_tree(relation, depth))
+
+
+def output_columns(fragment: Fragment) -> tuple[Column, ...]:
+    """What a fragment gives, in order."""
+    match fragment:
+        case ScanFragment(tree=tree) | JoinFragment(tree=tree) | MapFragment(tree=tree):
+            return tree.columns
+        case ReduceFragment(finish=finish):
+            return finish.columns
+        case LimitFragment(columns=columns) | CollectFragment(columns=columns):
+            return columns
+
+
+def _stage(plan: PhysicalPlan, number: int) -> Iterator[str]:
+    stage = plan.graph.stages[number]
+    size = _counted(stage.channels, "channel")
+    if stage.kind is StageKind.READ:
+        size += f", {_counted(stage.splits, 'split')}"
+    yield f"s{number} {plan.labels[number]}: {size}"
+    yield from _fragment(plan.fragments[number])
+    for link in range(len(plan.graph.links)):
+        if plan.graph.links[link].producer == number:
+            yield _link(plan, link)
+
+
+def _fragment(fragment: Fragment) -> Iterator[str]:
+    match fragment:
+        case ScanFragment(tree=tree, conditions=conditions):
+            yield from _tree(tree, 2)
+            if conditions:
+                yield f"{_STEP}prunes row groups by {_listed(conditions)}"
+        case JoinFragment(tree=tree) | MapFragment(tree=tree):
+            yield from _tree(tree, 2)
+        case ReduceFragment(combine=combine, finish=finish):
+            if combine is not None:
+                yield f"{_STEP}combine"
+                yield from _tree(combine, 2)
+            yield f"{_STEP}finish"
+            yield from _tree(finish, 2)
+        case LimitFragment(columns=columns, count=count, offset=offset):
+            yield f"{_STEP * 2}limit {count}{_offset(offset)}: {_listed(columns)}"
+        case CollectFragment(columns=columns):
+            yield f"{_STEP * 2}{_listed(columns)}"
+
+
+def _link(plan: PhysicalPlan, number: int) -> str:
+    link = plan.graph.links[number]
+    columns = output_columns(plan.fragments[link.producer])
+    keys = _listed(columns[position] for position in plan.partition_keys[number])
+    phases = len(plan.graph.phases(link.consumer))
+    notes = ["as the build side" if link.phase == 0 else "as the probe side"] if phases > 1 else []
+    if link.kind is LinkKind.SIDE:
+        notes = ["beside its rows" if link.required else "as a filter, if it is there in time"]
+    return f"{_STEP}to s{link.consumer} {', '.join([_route(link.routing, keys), *notes])}"
+
+
+def _route(routing: Routing, keys: str) -> str:
+    match routing:
+        case Routing.HASH:
+            return f"by hash({keys})" if keys else "to its only channel"
+        case Routing.BROADCAST:
+            return "to every channel"
+        case Routing.PASS_THROUGH:
+            return "to the same channel"
+
+
+def _tree(relation: Relation, depth: int) -> Iterator[str]:
+    yield _STEP * depth + _relation(relation)
+    for child in children_of(relation):
+        yield from _tree(child, depth + 1)
+
+
+def _relation(relation: Relation) -> str:
+    match relation:
+        case Scan(label=label, columns=columns):
+            return f"scan {label}: {_listed(columns)}"
+        case Input(number=number, columns=columns):
+            return f"input {number}: {_listed(columns)}"
+        case Filter(condition=condition):
+            return f"filter {condition}"
+        case Project(outputs=outputs):
+            return f"project {_listed(outputs)}"
+        case Join():
+            pairs = zip(relation.left_keys, relation.right_keys, strict=True)
+            on = _listed(f"{left} = {right}" for left, right in pairs)
+            residual = f" if {relation.residual}" if relation.residual is not None else ""
+            return f"{relation.kind.value} join on {on}{residual}"
+        case Aggregate(keys=keys, aggregations=aggregations):
+            by = f" by {_listed(keys)}" if keys else ""
+            return f"aggregate{by}" + (f": {_listed(aggregations)}" if aggregations else "")
+        case Sort(keys=sort_keys):
+            return f"sort by {_listed(sort_keys)}"
+        case Limit(count=count, offset=offset):
+            return f"limit {count}{_offset(offset)}"
+        case Union(columns=columns):
+            return f"union: {_listed(columns)}"
+
+
+def _listed(parts: Iterable[object]) -> str:
+    return ", ".join(map(str, parts))
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def _offset(offset: int) -> str:
+    return f" after {offset}" if offset else ""

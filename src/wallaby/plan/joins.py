@@ -1,0 +1,199 @@
+"""Joins: which side is built, and whether it goes to every channel or both sides are partitioned by key.
+
+The probe side is always the left one of the join that kernels see, and each of its rows is answered alone:
+that is why outer, semi and anti joins probe with the side whose rows they keep. An inner join builds the side
+that is estimated to be smaller. A small build side is broadcast into the very task that has the probe rows,
+so that they need not move; else both sides are hashed by key, unless they lie right already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from wallaby.lineage.graph import Routing
+from wallaby.plan.estimate import Estimator
+from wallaby.plan.expression import Column, Expression, Named
+from wallaby.plan.pipe import (
+    Assembly,
+    Feed,
+    Flow,
+    JoinBody,
+    MapBody,
+    Partitioning,
+    Pipe,
+    aligned,
+    on_top,
+    passed_on,
+    renamed,
+)
+from wallaby.plan.relation import Aggregate, Input, Join, JoinKind, Project, Relation
+from wallaby.plan.settings import PlanSettings
+from wallaby.plan.tree import ids_of, join_columns, kept, narrow
+
+_BUILD, _PROBE = 0, 1
+#: Up to this size, moving a build side costs less than one more stage.
+TINY_BYTES = 4 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class JoinPlanner:
+    """Plans joins; `plan_relation` plans their sides."""
+
+    estimator: Estimator
+    settings: PlanSettings
+    assembly: Assembly
+    plan_relation: Callable[[Relation], Flow]
+
+    def plan(self, join: Join) -> Flow:
+        """The flow of a join, whose kind must be one that kernels have."""
+        join = self._with_smaller_side_right(join)
+        build = self.plan_relation(join.right)
+        return (
+            self._broadcast(join, build) if self._broadcast_pays(join) else (self._partitioned(join, build),)
+        )
+
+    def _broadcast_pays(self, join: Join) -> bool:
+        """Is the build side small enough, and less in every channel than both sides moved once?"""
+        build, probe = self.estimator.of(join.right).size_bytes, self.estimator.of(join.left).size_bytes
+        if build > self.settings.broadcast_bytes:
+            return False
+        return build <= TINY_BYTES or build * self.settings.channels <= build + probe
+
+    def _with_smaller_side_right(self, join: Join) -> Join:
+        left, right = self.estimator.of(join.left), self.estimator.of(join.right)
+        if join.kind is not JoinKind.INNER or right.size_bytes <= left.size_bytes:
+            return join
+        return flipped(join, JoinKind.INNER)
+
+    # --- broadcast -----------------------------------------------------------------------------------------
+
+    def _broadcast(self, join: Join, build: Flow) -> Flow:
+        """The whole build side in every channel that has rows of the probe side, which stay where they are."""
+        pipe = self._gathered(self._lean(join, build))
+        stage = self.assembly.close(pipe)
+        return tuple(self._probing(join, p, stage, pipe.columns) for p in self.plan_relation(join.left))
+
+    def _probing(self, join: Join, pipe: Pipe, stage: int, columns: tuple[Column, ...]) -> Pipe:
+        if not pipe.has_room_for_a_side:
+            pipe = passed_on(self.assembly, pipe)
+        first = pipe.first_side
+        assert first is not None, "a map has room"
+        right = Input(first + len(pipe.sides), columns)
+        label = f"{join.kind.value} join with s{stage}"
+        joined = on_top(self.assembly, pipe, lambda tree: _joined(join, tree, right), label)
+        return replace(joined, sides=(*pipe.sides, stage), partitioning=_after(join, pipe.partitioning))
+
+    def _gathered(self, flow: Flow) -> Pipe:
+        """One pipe with the rows of several."""
+        if len(flow) == 1:
+            return flow[0]
+        feeds = tuple(Feed(self.assembly.close(pipe)) for pipe in flow)
+        return Pipe(MapBody(), Input(0, flow[0].columns), 1, "union", feeds)
+
+    def _lean(self, join: Join, build: Flow) -> Flow:
+        """To find out whether a key is there, it needs to be there once: cheaper, if keys repeat a lot."""
+        keys = [key for key in join.right_keys if isinstance(key, Column)]
+        if join.kind in (JoinKind.SEMI, JoinKind.ANTI) and join.residual is None:
+            below = self.estimator.of(join.right)
+            pays = below.groups(join.right_keys) <= self.settings.partial_groups_share * below.rows
+            if pays and len(keys) == len(join.right_keys):
+                distinct = kept(dict.fromkeys(keys))
+                return tuple(
+                    on_top(
+                        self.assembly, pipe, lambda tree: Aggregate(tree, distinct, ()), "partial distinct"
+                    )
+                    for pipe in build
+                )
+        return aligned(self.assembly, build, build[0].columns)
+
+    # --- partitioned ---------------------------------------------------------------------------------------
+
+    def _partitioned(self, join: Join, build: Flow) -> Pipe:
+        """Both sides hashed by key into the same channels; a side that lies right already stays there."""
+        build, right_keys = self._with_key_columns(build, join.right_keys)
+        probe, left_keys = self._with_key_columns(self.plan_relation(join.left), join.left_keys)
+        keyed = replace(join, left_keys=left_keys, right_keys=right_keys)
+        build = self._lean(keyed, build)
+        probe = aligned(self.assembly, probe, probe[0].columns)
+        of_probe, of_build = self._lying_right(probe, left_keys), self._lying_right(build, right_keys)
+        chosen = of_probe or of_build or tuple(range(len(left_keys)))
+        lefts, rights = tuple(left_keys[i] for i in chosen), tuple(right_keys[i] for i in chosen)
+        feeds = (
+            *self._feeds(build, rights, _BUILD, stay=of_build == chosen),
+            *self._feeds(probe, lefts, _PROBE, stay=of_probe == chosen),
+        )
+        joined = _joined(keyed, Input(_PROBE, probe[0].columns), Input(_BUILD, build[0].columns))
+        tree = narrow(joined, frozenset(ids_of(join.columns)))
+        spread = _after(keyed, tuple(frozenset((key.id,)) for key in lefts))
+        partitioning = renamed(spread, kept(tree.columns))
+        label = f"{join.kind.value} join"
+        return Pipe(JoinBody(), tree, self.settings.channels, label, feeds, (), partitioning)
+
+    def _with_key_columns(self, flow: Flow, keys: tuple[Expression, ...]) -> tuple[Flow, tuple[Column, ...]]:
+        """A flow in which every key is a column, computed where it is not: only columns can be hashed."""
+        columns = tuple(
+            key
+            if isinstance(key, Column)
+            else self.assembly.new_column("key", key.type, nullable=key.nullable)
+            for key in keys
+        )
+        computed = tuple(
+            Named(column, key)
+            for column, key in zip(columns, keys, strict=True)
+            if not isinstance(key, Column)
+        )
+        if not computed:
+            return flow, columns
+
+        def compute(tree: Relation) -> Relation:
+            return Project(tree, (*kept(tree.columns), *computed))
+
+        return tuple(on_top(self.assembly, pipe, compute) for pipe in flow), columns
+
+    def _lying_right(self, flow: Flow, keys: tuple[Column, ...]) -> tuple[int, ...] | None:
+        """The keys, by number, by whose hash a flow is spread over the right number of channels already."""
+        if len(flow) > 1 or flow[0].partitioning is None or flow[0].channels != self.settings.channels:
+            return None
+        found = [next((i for i, k in enumerate(keys) if k.id in same), None) for same in flow[0].partitioning]
+        positions = tuple(i for i in found if i is not None)
+        return positions if len(positions) == len(found) else None
+
+    def _feeds(self, flow: Flow, keys: tuple[Column, ...], phase: int, *, stay: bool) -> tuple[Feed, ...]:
+        if stay:
+            return tuple(Feed(self.assembly.close(p), Routing.PASS_THROUGH, (), phase) for p in flow)
+        ids = ids_of(flow[0].columns)
+        positions = tuple(ids.index(key.id) for key in keys)
+        return tuple(Feed(self.assembly.close(p), Routing.HASH, positions, phase) for p in flow)
+
+
+def flipped(join: Join, kind: JoinKind) -> Join:
+    """The same join with its sides exchanged."""
+    return replace(
+        join,
+        left=join.right,
+        right=join.left,
+        kind=kind,
+        left_keys=join.right_keys,
+        right_keys=join.left_keys,
+        columns=join_columns(replace(join, kind=kind), join.right, join.left),
+    )
+
+
+def _joined(join: Join, left: Relation, right: Relation) -> Join:
+    return replace(join, left=left, right=right, columns=join_columns(join, left, right))
+
+
+def _after(join: Join, partitioning: Partitioning) -> Partitioning:
+    """How the result of a join is spread whose probe rows are spread so: by equal keys of the other side too.
+
+    Not so for an outer join, whose build columns are NULL where there was no partner.
+    """
+    if partitioning is None or join.kind is not JoinKind.INNER:
+        return partitioning
+    pairs = [
+        (left.id, right.id)
+        for left, right in zip(join.left_keys, join.right_keys, strict=True)
+        if isinstance(left, Column) and isinstance(right, Column)
+    ]
+    return tuple(same | {right for left, right in pairs if left in same} for same in partitioning)

@@ -1,0 +1,279 @@
+"""From a relation to stages: steps that need no exchange are fused, a stage ends where rows must move.
+
+Rows move for three reasons: to meet rows with the same key (a partitioned join, an aggregation), to be seen
+all at once (a sort, a limit, an aggregation without keys), or to be in every channel (the small side of a
+join). Everything else is put on top of the stage that has the rows already. Planning is a pure function of
+the relation, the statistics and the settings: the same query gets the same stage graph everywhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from wallaby.lineage.graph import Routing
+from wallaby.plan.aggregation import NewColumn, take_apart, with_arguments_computed
+from wallaby.plan.estimate import Estimator
+from wallaby.plan.expression import Column, Named
+from wallaby.plan.joins import JoinPlanner
+from wallaby.plan.physical import PhysicalPlan
+from wallaby.plan.pipe import (
+    Assembly,
+    Feed,
+    Flow,
+    LimitBody,
+    Partitioning,
+    Pipe,
+    ReduceBody,
+    ScanBody,
+    aligned,
+    on_top,
+    renamed,
+)
+from wallaby.plan.reason import UnplannableError
+from wallaby.plan.relation import (
+    Aggregate,
+    Filter,
+    Input,
+    Join,
+    Limit,
+    Project,
+    Relation,
+    Scan,
+    Sort,
+    Union,
+)
+from wallaby.plan.rules import RULES
+from wallaby.plan.settings import PlanSettings
+from wallaby.plan.statistics import Statistics
+from wallaby.plan.tree import Rewrite, ids_of, largest_id, width_bytes
+from wallaby.plan.unplannable import unplannable
+
+#: A guess: into how many tasks the rows of a channel fall.
+_TASKS_PER_CHANNEL = 8
+#: With so many different values for each channel, their hash spreads rows evenly enough.
+_GROUPS_PER_CHANNEL = 256
+
+
+def plan(relation: Relation, statistics: Statistics, settings: PlanSettings) -> PhysicalPlan:
+    """The stages that compute a relation; `UnplannableError`, with reasons, if there are none."""
+    reasons = unplannable(relation, statistics)
+    if reasons:
+        raise UnplannableError(reasons)
+    rewritten = rewrite(relation, statistics)
+    planner = _Planner(statistics, settings, Assembly(largest_id(rewritten) + 1))
+    return planner.run(rewritten, relation.columns)
+
+
+def rewrite(relation: Relation, statistics: Statistics) -> Relation:
+    """Apply all rules, in their order."""
+    for rule in RULES:
+        relation = rule(relation, statistics)
+    return relation
+
+
+class _Planner:
+    """One query's planning. Each `_plan_…` gives the flow of a relation; columns may be in another order."""
+
+    def __init__(self, statistics: Statistics, settings: PlanSettings, assembly: Assembly) -> None:
+        self._statistics = statistics
+        self._settings = settings
+        self._assembly = assembly
+        self._estimator = Estimator(statistics)
+        self._joins = JoinPlanner(self._estimator, settings, assembly, self._plan)
+
+    def run(self, relation: Relation, columns: tuple[Column, ...]) -> PhysicalPlan:
+        outputs = _wanted(columns, self._assembly.new_column)
+        given = tuple(named.column for named in outputs)
+
+        def arranged(tree: Relation) -> Relation:
+            return tree if ids_of(tree.columns) == ids_of(given) else Project(tree, outputs)
+
+        flow = tuple(self._topped(pipe, arranged) for pipe in self._plan(relation))
+        return self._assembly.collect(self._gathered(flow), given, columns)
+
+    def _plan(self, relation: Relation) -> Flow:
+        match relation:
+            case Scan():
+                return (self._plan_scan(relation),)
+            case Filter(child=child, condition=condition):
+                return tuple(self._topped(p, lambda tree: Filter(tree, condition)) for p in self._plan(child))
+            case Project(child=child, outputs=outputs):
+                return tuple(self._projected(p, outputs) for p in self._plan(child))
+            case Join():
+                return self._joins.plan(relation)
+            case Aggregate():
+                return self._plan_aggregate(relation)
+            case Sort(child=child):
+                return (self._plan_sort(relation, self._plan(child)),)
+            case Limit(child=Sort(child=child) as sort):
+                return (self._plan_top(relation, sort, self._plan(child)),)
+            case Limit(child=child):
+                return (self._plan_limit(relation, self._plan(child)),)
+            case Union():
+                return self._plan_union(relation)
+            case Input():
+                raise AssertionError("a query has no inputs")
+
+    # --- without exchange ----------------------------------------------------------------------------------
+
+    def _plan_scan(self, scan: Scan) -> Pipe:
+        table = self._statistics.of(scan)
+        assert table is not None, "unplannable() lets no unknown table through"
+        channels = max(1, min(self._settings.channels, len(table.splits)))
+        tree = Input(0, scan.columns)
+        return Pipe(ScanBody(scan, table.splits), tree, channels, f"scan {scan.label}".rstrip())
+
+    def _projected(self, pipe: Pipe, outputs: tuple[Named, ...]) -> Pipe:
+        topped = self._topped(pipe, lambda tree: Project(tree, outputs))
+        return replace(topped, partitioning=renamed(topped.partitioning, outputs))
+
+    def _plan_union(self, union: Union) -> Flow:
+        """The branches side by side: no stage, only more links to whatever comes next."""
+        flows = (
+            (pipe, tuple(map(Named, union.columns, child.columns)))
+            for child in union.children
+            for pipe in self._plan(child)
+        )
+        branches = (
+            p if _changes_nothing(p, outputs) else self._projected(p, outputs) for p, outputs in flows
+        )
+        return tuple(replace(pipe, partitioning=None) for pipe in branches)
+
+    def _topped(self, pipe: Pipe, step: Rewrite, label: str = "") -> Pipe:
+        return on_top(self._assembly, pipe, step, label)
+
+    # --- with exchange -------------------------------------------------------------------------------------
+
+    def _gathered(self, flow: Flow) -> tuple[Feed, ...]:
+        """All rows of a flow, to one channel."""
+        return tuple(Feed(self._assembly.close(pipe)) for pipe in flow)
+
+    def _plan_sort(self, sort: Sort, flow: Flow) -> Pipe:
+        if _sees_everything(flow):
+            return self._topped(flow[0], lambda tree: replace(sort, child=tree), "sort")
+        columns = flow[0].columns
+        feeds = self._gathered(aligned(self._assembly, flow, columns))
+        return Pipe(ReduceBody(None), replace(sort, child=Input(0, columns)), 1, "sort", feeds)
+
+    def _plan_top(self, limit: Limit, sort: Sort, flow: Flow) -> Pipe:
+        """Sort and limit: every task keeps its own first rows, one channel the first of those."""
+
+        def first(child: Relation) -> Relation:
+            return Limit(replace(sort, child=child), limit.count, limit.offset)
+
+        def reach(child: Relation) -> Relation:
+            return Limit(replace(sort, child=child), limit.count + limit.offset)
+
+        label = f"top {limit.count}"
+        if _sees_everything(flow):
+            return self._topped(flow[0], first, label)
+        flow = aligned(self._assembly, flow, flow[0].columns)
+        feeds = self._gathered(tuple(self._topped(pipe, reach, f"partial {label}") for pipe in flow))
+        rows = Input(0, flow[0].columns)
+        return Pipe(ReduceBody(reach(rows)), first(rows), 1, label, feeds)
+
+    def _plan_limit(self, limit: Limit, flow: Flow) -> Pipe:
+        label = f"limit {limit.count}"
+        if _sees_everything(flow):
+            return self._topped(flow[0], lambda tree: replace(limit, child=tree), label)
+        flow = aligned(self._assembly, flow, flow[0].columns)
+        reach = limit.count + limit.offset
+        feeds = self._gathered(tuple(self._topped(pipe, lambda tree: Limit(tree, reach)) for pipe in flow))
+        body = LimitBody(limit.count, limit.offset)
+        return Pipe(body, Input(0, flow[0].columns), 1, label, feeds)
+
+    def _plan_aggregate(self, aggregate: Aggregate) -> Flow:
+        flow = self._plan(aggregate.child)
+        if isinstance(flow[0].body, ReduceBody) and self._in_place(flow, aggregate):
+            # All rows of each group are already in one hand, at once.
+            parts = take_apart(aggregate, self._assembly.new_column)
+            whole = self._topped(flow[0], parts.whole, "aggregate")
+            return (replace(whole, partitioning=renamed(whole.partitioning, aggregate.keys)),)
+        parts = take_apart(aggregate, self._assembly.new_column)
+        if parts.mergeable and self._partial_pays(aggregate):
+            flow = tuple(self._topped(pipe, parts.partial, "partial aggregate") for pipe in flow)
+            rows = Input(0, flow[0].columns)
+            body, finish = ReduceBody(parts.combine(rows)), parts.finish(rows)
+        else:
+            sent, aggregate_sent = with_arguments_computed(aggregate, self._assembly.new_column)
+            flow = tuple(self._topped(pipe, lambda tree: Project(tree, sent)) for pipe in flow)
+            rows = Input(0, flow[0].columns)
+            body = ReduceBody(None)
+            finish = take_apart(aggregate_sent, self._assembly.new_column).whole(rows)
+        feeds, channels, partitioning = self._grouped(aggregate, flow, partial=body.combine is not None)
+        return (Pipe(body, finish, channels, "aggregate", feeds, (), partitioning),)
+
+    def _grouped(
+        self, aggregate: Aggregate, flow: Flow, *, partial: bool
+    ) -> tuple[tuple[Feed, ...], int, Partitioning]:
+        """Bring the rows of each group into one channel: by links from where, how many channels, spread how."""
+        if self._in_place(flow, aggregate):
+            feed = Feed(self._assembly.close(flow[0]), Routing.PASS_THROUGH)
+            return (feed,), flow[0].channels, renamed(flow[0].partitioning, aggregate.keys)
+        if not aggregate.keys or self._fits_one_channel(aggregate, flow, partial=partial):
+            return self._gathered(flow), 1, None
+        positions = self._hashed(aggregate)
+        feeds = tuple(Feed(self._assembly.close(pipe), Routing.HASH, positions) for pipe in flow)
+        partitioning = tuple(frozenset((aggregate.keys[i].column.id,)) for i in positions)
+        return feeds, self._settings.channels, partitioning
+
+    # --- choices -------------------------------------------------------------------------------------------
+
+    def _in_place(self, flow: Flow, aggregate: Aggregate) -> bool:
+        """Are all rows of each group in one channel already?"""
+        if _sees_everything(flow):
+            return True
+        grouped = {named.expression.id for named in aggregate.keys if isinstance(named.expression, Column)}
+        spread = flow[0].partitioning if len(flow) == 1 else None
+        return spread is not None and all(same & grouped for same in spread)
+
+    def _partial_pays(self, aggregate: Aggregate) -> bool:
+        if not self._settings.partial_aggregation:
+            return False
+        rows, groups = self._rows_and_groups(aggregate)
+        return not aggregate.keys or groups <= self._settings.partial_groups_share * rows
+
+    def _fits_one_channel(self, aggregate: Aggregate, flow: Flow, *, partial: bool) -> bool:
+        """Is what would be exchanged so little that several channels would only cost more tasks?"""
+        rows, groups = self._rows_and_groups(aggregate)
+        sent = min(rows, groups * self._settings.channels * _TASKS_PER_CHANNEL) if partial else rows
+        return sent * sum(map(width_bytes, flow[0].columns)) <= self._settings.single_channel_bytes
+
+    def _hashed(self, aggregate: Aggregate) -> tuple[int, ...]:
+        """The keys to hash: one that alone spreads the groups evenly, if there is one; else all.
+
+        One number is cheaper to hash than a row of texts, and more that comes after is partitioned right.
+        """
+        below = self._estimator.of(aggregate.child)
+        spread = [
+            below.distinct(named.expression)
+            if named.column.type.is_integral and below.is_counted(named.expression)
+            else 0.0
+            for named in aggregate.keys
+        ]
+        best = max(range(len(spread)), key=spread.__getitem__)
+        enough = self._settings.channels * _GROUPS_PER_CHANNEL
+        return (best,) if spread[best] >= enough else tuple(range(len(spread)))
+
+    def _rows_and_groups(self, aggregate: Aggregate) -> tuple[float, float]:
+        below = self._estimator.of(aggregate.child)
+        return below.rows, below.groups(tuple(named.expression for named in aggregate.keys))
+
+
+def _changes_nothing(pipe: Pipe, outputs: tuple[Named, ...]) -> bool:
+    same = all(named.expression == named.column for named in outputs)
+    return same and ids_of(pipe.columns) == ids_of(named.column for named in outputs)
+
+
+def _sees_everything(flow: Flow) -> bool:
+    return len(flow) == 1 and flow[0].sees_everything
+
+
+def _wanted(columns: tuple[Column, ...], new_column: NewColumn) -> tuple[Named, ...]:
+    """The result as the client wants it. A column wanted twice gets a number of its own the second time."""
+    outputs: dict[int, Named] = {}
+    for column in columns:
+        again = column.id in outputs
+        named = Named(new_column(column.name, column.type) if again else column, column)
+        outputs[named.column.id] = named
+    return tuple(outputs.values())

@@ -1,0 +1,22 @@
+"""The rewrites that a relation goes through before it is cut into stages, in order.
+
+A rule takes a relation and what is known of the tables and gives a relation with the same rows and the same
+columns, by id; their order may differ, except below a union and at the root, where planning looks it up by id.
+One rule is one file, with fixtures of trees before and after under `tests/plan/fixtures/rules`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from wallaby.plan.relation import Relation
+from wallaby.plan.rules.flip_right_joins import flip_right_joins
+from wallaby.plan.rules.prune_columns import prune_columns
+from wallaby.plan.rules.push_filters import push_filters
+from wallaby.plan.rules.push_limits import push_limits
+from wallaby.plan.statistics import Statistics
+
+Rule = Callable[[Relation, Statistics], Relation]
+
+RULES: Final[tuple[Rule, ...]] = (flip_right_joins, push_limits, push_filters, prune_columns)

@@ -1,0 +1,19 @@
+"""A right outer join is a left outer join with its sides exchanged: kernels probe with the left side."""
+
+from __future__ import annotations
+
+from wallaby.plan.joins import flipped
+from wallaby.plan.relation import Join, JoinKind, Relation
+from wallaby.plan.statistics import Statistics
+from wallaby.plan.tree import arrange, rewrite_up
+
+
+def flip_right_joins(relation: Relation, _: Statistics) -> Relation:
+    """No right outer joins any more."""
+    return rewrite_up(relation, _flip)
+
+
+def _flip(relation: Relation) -> Relation:
+    if isinstance(relation, Join) and relation.kind is JoinKind.RIGHT:
+        return arrange(flipped(relation, JoinKind.LEFT), relation.columns)
+    return relation

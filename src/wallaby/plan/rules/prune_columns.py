@@ -1,0 +1,99 @@
+"""Only the columns that somebody needs are scanned, and only those that the next stage needs are exchanged.
+
+Needs go from the root down. Below every node that may move rows (join, sort, limit, union) what is no longer
+needed is projected away, so that no exchange carries, say, the column of a filter that is already done.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from wallaby.plan.expression import Named, columns_in
+from wallaby.plan.relation import (
+    Aggregate,
+    Filter,
+    Input,
+    Join,
+    Limit,
+    Project,
+    Relation,
+    Scan,
+    Sort,
+    Union,
+)
+from wallaby.plan.statistics import Statistics
+from wallaby.plan.tree import expressions_of, ids_of, narrow, narrowed, with_children
+
+Needed = frozenset[int]
+
+
+def prune_columns(relation: Relation, _: Statistics) -> Relation:
+    """The relation without what is not needed for its own columns."""
+    return _pruned(relation, frozenset(ids_of(relation.columns)))
+
+
+def _pruned(relation: Relation, needed: Needed) -> Relation:
+    """The relation with the needed columns, and perhaps others."""
+    match relation:
+        case Input():
+            return relation
+        case Scan():
+            columns = narrowed(relation.columns, needed)
+            names = dict(zip(ids_of(relation.columns), relation.names, strict=True))
+            return replace(relation, columns=columns, names=tuple(names[column.id] for column in columns))
+        case Filter():
+            return replace(relation, child=_pruned(relation.child, needed | _used(relation)))
+        case Project():
+            return _pruned_project(relation, needed)
+        case Join():
+            below = needed | _used(relation)
+            sides = (_narrow(relation.left, below), _narrow(relation.right, below))
+            return with_children(relation, sides)
+        case Aggregate():
+            kept = tuple(named for named in relation.aggregations if named.column.id in needed)
+            # Something must come out, to count rows by.
+            pruned = replace(
+                relation, aggregations=kept if kept or relation.keys else relation.aggregations[:1]
+            )
+            return replace(pruned, child=_pruned(relation.child, _used(pruned)))
+        case Sort():
+            return replace(relation, child=_narrow(relation.child, needed | _used(relation)))
+        case Limit():
+            return replace(relation, child=_narrow(relation.child, needed))
+        case Union():
+            return _pruned_union(relation, needed)
+
+
+def _pruned_project(project: Project, needed: Needed) -> Relation:
+    columns = narrowed(project.columns, needed)
+    wanted = {column.id for column in columns}
+    outputs = {named.column.id: named for named in project.outputs if named.column.id in wanted}
+    pruned = replace(project, outputs=tuple(outputs.values()))
+    child = _pruned(project.child, _used(pruned))
+    changes_nothing = all(named.expression == named.column for named in pruned.outputs)
+    if changes_nothing and ids_of(child.columns) == ids_of(pruned.columns):
+        return child
+    return replace(pruned, child=child)
+
+
+def _pruned_union(union: Union, needed: Needed) -> Relation:
+    columns = narrowed(union.columns, needed)
+    wanted = {column.id for column in columns}
+    positions = [i for i, column in enumerate(union.columns) if column.id in wanted]
+    children: list[Relation] = []
+    for child in union.children:
+        own = tuple(child.columns[i] for i in positions)
+        pruned = _pruned(child, frozenset(ids_of(own)))
+        outputs = tuple(map(Named, columns, own))
+        same = ids_of(pruned.columns) == ids_of(own) == ids_of(columns)
+        children.append(pruned if same else Project(pruned, outputs))
+    return Union(tuple(children), columns)
+
+
+def _narrow(relation: Relation, needed: Needed) -> Relation:
+    """The relation with the needed columns and no others."""
+    return narrow(_pruned(relation, needed), needed)
+
+
+def _used(relation: Relation) -> Needed:
+    return frozenset().union(*map(columns_in, expressions_of(relation)))

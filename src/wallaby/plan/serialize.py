@@ -1,0 +1,62 @@
+"""Physical plans as bytes, for the way to the workers: versioned JSON, never pickle.
+
+The form is `{"format": "wallaby-plan", "version": 1, "table": […], "plan": {…}}`; `codec` says how records
+are written. Any change of the plan's classes changes what is written: raise `VERSION` then, and the golden
+file under `tests/plan/fixtures` with it. All workers of a query run the driver's version, so no older version
+is ever read.
+"""
+
+from __future__ import annotations
+
+import json
+from decimal import InvalidOperation
+from typing import Final
+
+from wallaby.errors import EncodingError, InvalidArgumentError
+from wallaby.plan.codec import Codec
+from wallaby.plan.expression import Column
+from wallaby.plan.physical import PhysicalPlan
+from wallaby.plan.relation import ParquetFile
+from wallaby.plan.types import DataType
+
+FORMAT: Final = "wallaby-plan"
+VERSION: Final = 1
+_SHARED: Final = (DataType, Column, ParquetFile)
+
+
+def to_bytes(plan: PhysicalPlan) -> bytes:
+    """A plan as bytes; the same plan always gives the same."""
+    codec = Codec(_SHARED)
+    written = codec.write(plan, PhysicalPlan)
+    whole = {"format": FORMAT, "version": VERSION, "table": codec.table, "plan": written}
+    return json.dumps(whole, separators=(",", ":"), allow_nan=False).encode("ascii")
+
+
+def from_bytes(data: bytes) -> PhysicalPlan:
+    """The plan that some bytes hold; `EncodingError` if they hold none."""
+    try:
+        return _read(json.loads(data))
+    except EncodingError:
+        raise
+    # Whatever malformed bytes make of a decoder; deep nesting ends in a RecursionError.
+    except (ValueError, TypeError, KeyError, InvalidOperation, InvalidArgumentError, RecursionError) as error:
+        raise EncodingError(f"The bytes hold no plan: {error}.") from error
+
+
+def _read(whole: object) -> PhysicalPlan:
+    if not isinstance(whole, dict) or whole.get("format") != FORMAT:
+        raise EncodingError("The bytes hold no plan.")
+    if whole.get("version") != VERSION:
+        raise EncodingError(
+            f"The plan is of version {whole.get('version')}, this worker reads version {VERSION}.",
+            fix="Install the same version of Wallaby on the driver and on all executors.",
+        )
+    codec = Codec(_SHARED)
+    codec.read_table(whole.get("table"))
+    plan = codec.read(whole.get("plan"), PhysicalPlan)
+    assert isinstance(plan, PhysicalPlan)
+    if not len(plan.graph.stages) == len(plan.fragments) == len(plan.labels):
+        raise EncodingError("The plan does not have one fragment and one label for each stage.")
+    if len(plan.graph.links) != len(plan.partition_keys):
+        raise EncodingError("The plan does not have partition keys for each link.")
+    return plan

@@ -1,0 +1,1 @@
+"""Hosting on Spark: TaskManagers that live in Spark's executors, as single-task jobs."""

@@ -1,0 +1,61 @@
+"""What workers are told of a query: its physical plan and the constants that shape its execution.
+
+Batch boundaries, byte targets and memory limits change the bytes that kernels make, so they are constants of
+the query, equal on every worker, and travel with its plan.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from wallaby.errors import EncodingError
+from wallaby.lineage.choose import Dynamic
+from wallaby.plan.physical import PhysicalPlan
+from wallaby.plan.serialize import from_bytes, to_bytes
+from wallaby.worker.session import SessionSettings
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class QueryPayload:
+    """A plan and the constants of its execution."""
+
+    plan: PhysicalPlan
+    window_bytes: int
+    task_target_bytes: int
+    kernel_memory_bytes: int
+
+    def session_settings(self) -> SessionSettings:
+        """What sessions need of it."""
+        return SessionSettings(policy=Dynamic(self.task_target_bytes), window_bytes=self.window_bytes)
+
+    def encode(self) -> bytes:
+        """The bytes that go into the store: a line of JSON, then the plan."""
+        head = {
+            "version": VERSION,
+            "window_bytes": self.window_bytes,
+            "task_target_bytes": self.task_target_bytes,
+            "kernel_memory_bytes": self.kernel_memory_bytes,
+        }
+        return json.dumps(head).encode() + b"\n" + to_bytes(self.plan)
+
+    @staticmethod
+    def decode(data: bytes) -> QueryPayload:
+        """The payload in these bytes."""
+        line, _, plan = data.partition(b"\n")
+        try:
+            head = json.loads(line)
+            if head["version"] != VERSION:
+                raise EncodingError(
+                    f"A query of version {head['version']} cannot be run by version {VERSION}."
+                )
+            return QueryPayload(
+                from_bytes(plan),
+                int(head["window_bytes"]),
+                int(head["task_target_bytes"]),
+                int(head["kernel_memory_bytes"]),
+            )
+        except (ValueError, KeyError, TypeError) as error:
+            raise EncodingError(f"A query's description cannot be read: {error}.") from error

@@ -1,0 +1,29 @@
+"""Where a TaskManager is: the address of its data server, and the host and process that it lives in.
+
+It stands as one text in the store: `grpc://10.0.0.7:43121?host=node7&pid=4711`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import parse_qs, urlencode
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One TaskManager's whereabouts."""
+
+    endpoint: str
+    host: str
+    pid: int
+
+    def encode(self) -> str:
+        """As it stands in the store."""
+        return f"{self.endpoint}?{urlencode({'host': self.host, 'pid': self.pid})}"
+
+    @staticmethod
+    def decode(text: str) -> Place:
+        """From the store."""
+        endpoint, _, more = text.partition("?")
+        fields = parse_qs(more)
+        return Place(endpoint, fields.get("host", [""])[0], int(fields.get("pid", ["0"])[0]))

@@ -1,0 +1,51 @@
+"""One small Spark session for all tests that read plans, with a little TPC-H data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from wallaby import tpch
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    directory = tmp_path_factory.mktemp("spark")
+    session = (
+        SparkSession.builder.master("local[2]")
+        .appName("catalyst tests")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.memory", "512m")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.warehouse.dir", str(directory / "warehouse"))
+        .config("spark.local.dir", str(directory / "local"))
+        .config("spark.sql.session.timeZone", "UTC")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("ERROR")
+    tpch.register(session, tpch.generate(directory / "tpch", 0.01))
+    session.sql(
+        """
+        select cast(id as tinyint) as b, cast(id as smallint) as s, cast(id as int) as i, id as l,
+               cast(id as float) as f, cast(id as double) as d, cast(id as decimal(7,2)) as small,
+               cast(id as decimal(20,4)) as big, cast(id as string) as t, id > 1 as p, cast('a' as binary) as bin,
+               date '2020-02-29' as day, timestamp '2020-02-29 12:00:00' as at,
+               timestamp_ntz '2020-02-29 12:00:00' as at_ntz, array(id) as list, named_struct('x', id) as pair
+        from range(5)
+        """
+    ).write.parquet(str(directory / "kinds"))
+    session.read.parquet(str(directory / "kinds")).createOrReplaceTempView("kinds")
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def legacy(spark: SparkSession) -> Iterator[SparkSession]:
+    """The session with the ANSI rules off."""
+    spark.conf.set("spark.sql.ansi.enabled", "false")
+    yield spark
+    spark.conf.unset("spark.sql.ansi.enabled")

@@ -1,0 +1,254 @@
+"""Operators: what becomes of joins, aggregations, limits and scans, and why others stay on Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+
+from tests.catalyst.reading import reasons_of, relation_of, walk_relations
+from wallaby.catalyst import format_relation, read_plan
+from wallaby.plan.relation import Aggregate, Join, JoinKind, Limit, Project, Relation, Scan, Sort, Union
+
+pytestmark = pytest.mark.spark
+
+
+def first(relation: Relation, kind: type) -> Relation:
+    return next(part for part in walk_relations(relation) if isinstance(part, kind))
+
+
+def scan_names(relation: Relation) -> list[tuple[str, ...]]:
+    return [part.names for part in walk_relations(relation) if isinstance(part, Scan)]
+
+
+@pytest.mark.parametrize(
+    ("sql", "kind"),
+    [
+        ("join orders on c_custkey = o_custkey", JoinKind.INNER),
+        ("left join orders on c_custkey = o_custkey", JoinKind.LEFT),
+        ("right join orders on c_custkey = o_custkey", JoinKind.RIGHT),
+        ("full join orders on c_custkey = o_custkey", JoinKind.FULL),
+        ("left semi join orders on c_custkey = o_custkey", JoinKind.SEMI),
+        ("left anti join orders on c_custkey = o_custkey", JoinKind.ANTI),
+    ],
+)
+def test_join_kinds_have_keys_from_each_side(spark: SparkSession, sql: str, kind: JoinKind) -> None:
+    join = first(relation_of(spark, f"select * from customer {sql}"), Join)
+    assert isinstance(join, Join)
+    assert join.kind is kind
+    assert [str(key).partition("#")[0] for key in join.left_keys] == ["c_custkey"]
+    assert [str(key).partition("#")[0] for key in join.right_keys] == ["o_custkey"]
+    assert join.residual is None
+
+
+def test_a_residual_is_what_is_no_equality_between_the_sides(spark: SparkSession) -> None:
+    sql = "select * from customer left join orders on o_custkey = c_custkey and o_totalprice > c_acctbal"
+    join = first(relation_of(spark, sql), Join)
+    assert isinstance(join, Join)
+    assert [str(key).partition("#")[0] for key in join.left_keys] == ["c_custkey"]
+    assert str(join.residual).startswith("gt(o_totalprice#")
+
+
+def test_the_side_without_partner_becomes_nullable(spark: SparkSession) -> None:
+    sql = "select n, m from (select count(*) n, n_regionkey k from nation group by 2) full join (select count(*) m from region) on k = m"
+    result = relation_of(spark, sql)
+    assert all(column.nullable for column in result.columns)
+
+
+def test_a_cross_join_has_no_condition(spark: SparkSession) -> None:
+    join = first(relation_of(spark, "select * from nation, region"), Join)
+    assert isinstance(join, Join)
+    assert (join.kind, join.left_keys, join.residual) == (JoinKind.CROSS, (), None)
+
+
+def test_null_safe_keys_become_two_plain_ones(spark: SparkSession) -> None:
+    join = first(relation_of(spark, "select 1 from nation join region on n_name <=> r_name"), Join)
+    assert isinstance(join, Join)
+    assert [str(key).partition("(")[0] for key in join.left_keys] == ["coalesce", "is_null"]
+    assert not any(key.nullable for key in (*join.left_keys, *join.right_keys))
+
+
+def test_result_expressions_are_split_from_aggregations(spark: SparkSession) -> None:
+    sql = "select sum(i) + count(*) as x, l, sum(i) as y from kinds group by l"
+    relation = relation_of(spark, sql)
+    assert isinstance(relation, Project)
+    assert [column.name for column in relation.columns] == ["x", "l", "y"]
+    assert isinstance(relation.child, Aggregate)
+    assert [column.name for column in relation.child.columns] == ["l", "y", "count"]
+
+
+def test_grouping_by_an_expression_has_a_column_for_it(spark: SparkSession) -> None:
+    text = format_relation(relation_of(spark, "select i % 2 as k, count(*) as n from kinds group by i % 2"))
+    assert "aggregate by [_groupingexpression#" in text
+
+
+def test_select_distinct_is_an_aggregation_without_functions(spark: SparkSession) -> None:
+    relation = relation_of(spark, "select distinct t from kinds")
+    assert isinstance(relation, Aggregate)
+    assert relation.aggregations == ()
+
+
+def test_count_star_reads_one_narrow_column(spark: SparkSession) -> None:
+    relation = relation_of(spark, "select count(*) as n from kinds")
+    assert scan_names(relation) == [("p",)] or scan_names(relation) == [("b",)]
+
+
+def test_scans_read_only_what_is_used(spark: SparkSession) -> None:
+    relation = relation_of(
+        spark, "select c_name from customer join orders on c_custkey = o_custkey where o_totalprice > 5"
+    )
+    assert scan_names(relation) == [("c_custkey", "c_name"), ("o_custkey", "o_totalprice")]
+
+
+def test_a_scan_knows_its_files_as_they_were(spark: SparkSession, tmp_path: Path) -> None:
+    spark.range(10).repartition(2).write.parquet(str(tmp_path / "some table"))
+    scan = read_plan(spark.read.parquet(str(tmp_path / "some table"))).relation
+    assert isinstance(scan, Scan)
+    assert scan.label == "some table"
+    paths = [Path(file.path) for file in scan.files]
+    assert sorted(paths) == sorted((tmp_path / "some table").glob("*.parquet"))
+    for file in scan.files:
+        status = Path(file.path).stat()
+        assert (file.size_bytes, file.modified_ms) == (status.st_size, status.st_mtime_ns // 1_000_000)
+
+
+def test_a_column_selected_twice_has_two_ids(spark: SparkSession) -> None:
+    relation = relation_of(spark, "select i, i, l from kinds")
+    assert [column.name for column in relation.columns] == ["i", "i", "l"]
+    assert len({column.id for column in relation.columns}) == 3
+
+
+def test_order_by_says_where_nulls_go(spark: SparkSession) -> None:
+    sort = relation_of(
+        spark, "select * from nation order by n_name, n_regionkey desc, n_comment desc nulls first"
+    )
+    assert isinstance(sort, Sort)
+    assert [(key.ascending, key.nulls_first) for key in sort.keys] == [
+        (True, True),
+        (False, False),
+        (False, True),
+    ]
+
+
+def test_limit_and_offset(spark: SparkSession) -> None:
+    limit = relation_of(spark, "select * from nation order by n_name limit 7 offset 3")
+    assert isinstance(limit, Limit)
+    assert (limit.count, limit.offset) == (7, 3)
+    assert isinstance(limit.child, Sort)
+    plain = relation_of(spark, "select * from nation limit 5")
+    assert isinstance(plain, Limit)
+    assert isinstance(plain.child, Scan)
+
+
+def test_union_columns_correspond_by_position(spark: SparkSession) -> None:
+    relation = relation_of(
+        spark, "select n_name, n_nationkey from nation union all select r_name, r_regionkey from region"
+    )
+    assert isinstance(relation, Union)
+    assert [column.name for column in relation.columns] == ["n_name", "n_nationkey"]
+    assert len(relation.children) == 2
+
+
+def test_rows_of_a_union_can_be_counted(spark: SparkSession) -> None:
+    relation = relation_of(
+        spark, "select count(*) from (select * from nation union all select * from nation)"
+    )
+    union = first(relation, Union)
+    assert isinstance(union, Union)
+    assert all(len(child.columns) == len(union.columns) == 1 for child in union.children)
+
+
+def test_repartitioning_is_of_no_concern(spark: SparkSession) -> None:
+    assert isinstance(read_plan(spark.table("nation").repartition(3, "n_name")).relation, Scan)
+
+
+def test_a_query_execution_can_be_read_as_well(spark: SparkSession) -> None:
+    execution = spark.table("nation")._jdf.queryExecution()
+    assert isinstance(read_plan(execution).relation, Scan)
+
+
+@pytest.mark.parametrize(
+    ("sql", "why"),
+    [
+        ("select * from range(3)", "Range: spark.range"),
+        ("select 1", "Project"),
+        ("select * from values (1), (2) as t(x)", "LocalRelation: local rows"),
+        ("select explode(list) from kinds", "Generate: explode"),
+        ("select row_number() over (order by i) from kinds", "Window: windows"),
+        ("select i, count(*) from kinds group by cube(i, l)", "Expand: several DISTINCT"),
+        ("select d, count(*) from kinds group by d", "Aggregate: floating-point keys"),
+        ("select a.i from kinds a join kinds b on a.d = b.d", "floating-point keys"),
+        ("select * from kinds", "list: the type array<bigint>"),
+        ("select i from kinds sort by i", "Sort: an order within Spark's partitions"),
+        ("select i from kinds offset 2", "Offset: OFFSET without LIMIT"),
+        ("select i from kinds where i > (select avg(i) from kinds)", "ScalarSubquery(): subqueries"),
+        ("select i from kinds where exists (select 1 from range(9) where id = l) or p", "Join: joins of the kind ExistenceJoin"),
+        ("show tables", "CommandResult: commands"),
+        ("select _metadata.file_path from kinds", "_metadata"),
+    ],
+)  # fmt: skip
+def test_what_stays_on_spark_is_named(spark: SparkSession, sql: str, why: str) -> None:
+    if sql == "select 1":
+        assert reasons_of(spark, sql) == ["OneRowRelation: local rows need no engine"]
+    else:
+        assert any(why in reason for reason in reasons_of(spark, sql)), reasons_of(spark, sql)
+
+
+def test_sources_that_are_not_plain_parquet(spark: SparkSession, tmp_path: Path) -> None:
+    spark.range(4).write.csv(str(tmp_path / "csv"))
+    spark.range(4).withColumn("p", F.col("id") % 2).write.partitionBy("p").parquet(str(tmp_path / "parts"))
+    csv = read_plan(spark.read.schema("id bigint").csv(str(tmp_path / "csv")))
+    parts = read_plan(spark.read.parquet(str(tmp_path / "parts")))
+    merged = read_plan(spark.read.option("mergeSchema", "true").parquet(str(tmp_path / "parts" / "p=0")))
+    assert "CSVFileFormat" in str(csv.reasons[0])
+    assert "partition columns" in str(parts.reasons[0])
+    assert "the option mergeSchema" in str(merged.reasons[0])
+
+
+def test_settings_that_leave_files_out_are_refused(spark: SparkSession) -> None:
+    spark.conf.set("spark.sql.files.ignoreMissingFiles", "true")
+    try:
+        (reason,) = reasons_of(spark, "select * from nation")
+    finally:
+        spark.conf.unset("spark.sql.files.ignoreMissingFiles")
+    assert "set spark.sql.files.ignoreMissingFiles=false" in reason
+
+
+def test_cached_tables_stay_on_spark(spark: SparkSession) -> None:
+    df = spark.table("region").select("r_name").cache()
+    try:
+        assert [reason.what for reason in read_plan(df).reasons] == ["InMemoryRelation"]
+    finally:
+        df.unpersist()
+
+
+def test_python_functions_stay_on_spark(spark: SparkSession) -> None:
+    df = spark.table("region").select(F.udf(lambda name: name)("r_name").alias("x"))
+    assert any(
+        "PythonUDF" in str(reason) or "BatchEvalPython" in str(reason) for reason in read_plan(df).reasons
+    )
+
+
+def test_rows_from_python_stay_on_spark(spark: SparkSession) -> None:
+    df = spark.createDataFrame([(1, "a")], "x int, y string").filter("x > 0")
+    assert [reason.what for reason in read_plan(df).reasons] in (["LogicalRDD"], ["LocalRelation"])
+
+
+def test_a_plan_too_deep_to_read_is_a_reason(spark: SparkSession) -> None:
+    condition = " or ".join(f"(i = {n} and l = {n})" for n in range(400))
+    result = read_plan(spark.sql(f"select i from kinds where {condition}"))
+    assert result.relation is not None or "nested too deeply" in str(result.reasons)
+
+
+def test_what_spark_cannot_plan_is_a_reason(spark: SparkSession) -> None:
+    class Broken:
+        sparkSession = spark  # noqa: N815 - PySpark's name
+
+        @property
+        def _jdf(self) -> object:
+            return spark._jvm.java.util.ArrayList()  # type: ignore[union-attr]
+
+    (reason,) = read_plan(Broken()).reasons
+    assert "did not give the plan" in str(reason)

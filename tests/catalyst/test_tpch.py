@@ -1,0 +1,58 @@
+"""The TPC-H queries as they are read. To accept a change: WALLABY_GOLDEN=write pytest tests/catalyst, and review the diff."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from wallaby import tpch
+from wallaby.catalyst import format_relation, read_plan
+from wallaby.errors import InvalidArgumentError
+
+pytestmark = pytest.mark.spark
+
+GOLDEN = Path(__file__).parent / "golden"
+DUE = (1, 3, 4, 5, 6, 10, 12, 14)
+WITH_SCALAR_SUBQUERIES = (11, 15, 22)
+
+
+@pytest.mark.parametrize("number", DUE)
+def test_a_query_reads_as_its_golden_text_says(spark: SparkSession, number: int) -> None:
+    result = read_plan(spark.sql(tpch.query(number)))
+    assert result.reasons == ()
+    assert result.relation is not None
+    text = format_relation(result.relation)
+    golden = GOLDEN / f"q{number:02d}.txt"
+    if os.environ.get("WALLABY_GOLDEN") == "write":
+        golden.write_text(text, encoding="utf-8")
+    assert text == golden.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("number", [n for n in tpch.QUERIES if n not in WITH_SCALAR_SUBQUERIES])
+def test_the_output_is_the_dataframes_schema(spark: SparkSession, number: int) -> None:
+    df = spark.sql(tpch.query(number))
+    result = read_plan(df)
+    assert result.relation is not None, result.reasons
+    expected = [(field.name, field.dataType.simpleString(), field.nullable) for field in df.schema.fields]
+    assert [(c.name, str(c.type), c.nullable) for c in result.columns] == expected
+    assert [(c.name, str(c.type), c.nullable) for c in result.relation.columns] == expected
+
+
+@pytest.mark.parametrize("number", WITH_SCALAR_SUBQUERIES)
+def test_a_scalar_subquery_is_the_only_reason(spark: SparkSession, number: int) -> None:
+    result = read_plan(spark.sql(tpch.query(number)))
+    assert result.relation is None
+    assert [reason.what for reason in result.reasons] == ["ScalarSubquery()"]
+
+
+def test_there_is_no_query_23() -> None:
+    with pytest.raises(InvalidArgumentError, match="no query 23"):
+        tpch.query(23)
+
+
+def test_missing_data_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(tpch.TpchError, match="no Parquet data for customer, lineitem"):
+        tpch.register(spark, tmp_path)
