@@ -31,12 +31,15 @@ from wallaby.gcs.connection import connect
 from wallaby.gcs.embedded import EmbeddedRedis
 from wallaby.gcs.redis import RedisGcs
 from wallaby.head.head import Head
-from wallaby.kernels.scan import read_statistics
+from wallaby.kernels.footer import scan_reason, table_statistics
+from wallaby.kernels.sql import relation_reason
 from wallaby.plan.explain import explain as explain_plan
-from wallaby.plan.physical import PhysicalPlan
+from wallaby.plan.physical import PhysicalPlan, trees_of
 from wallaby.plan.planner import plan
 from wallaby.plan.reason import Reason
+from wallaby.plan.relation import Relation, Scan, children_of
 from wallaby.plan.settings import PlanSettings
+from wallaby.plan.statistics import Statistics
 from wallaby.plan.unplannable import unplannable
 from wallaby.result import Result
 from wallaby.spark.hosting import Hosting
@@ -175,13 +178,24 @@ class Engine:
         read = read_plan(df)
         if read.relation is None:
             return None, read.reasons
-        statistics = read_statistics(read.relation, self.settings.split)
+        scans = _scans(read.relation)
+        reasons = tuple(Reason(scan.label or "scan", why) for scan in scans if (why := scan_reason(scan)))
+        if reasons:
+            return None, reasons
+        statistics = Statistics(tuple(table_statistics(scan, self.settings.split) for scan in scans))
         reasons = unplannable(read.relation, statistics)
         if reasons:
             return None, reasons
         channels = self.settings.channels or self._count * self._threads
         settings = PlanSettings(channels=channels, broadcast_bytes=self.settings.broadcast)
-        return plan(read.relation, statistics, settings), ()
+        physical = plan(read.relation, statistics, settings)
+        reasons = tuple(
+            Reason("a stage", why)
+            for fragment in physical.fragments
+            for tree in trees_of(fragment)
+            if (why := relation_reason(tree))
+        )
+        return (None, reasons) if reasons else (physical, ())
 
     def to_arrow(self, df: DataFrame) -> pa.Table:
         """Exactly `df.toArrow()`."""
@@ -268,6 +282,12 @@ class Engine:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _scans(relation: Relation) -> list[Scan]:
+    if isinstance(relation, Scan):
+        return [relation]
+    return [scan for child in children_of(relation) for scan in _scans(child)]
 
 
 def _size(spark: SparkSession, settings: Settings) -> tuple[int, int]:

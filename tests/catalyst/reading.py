@@ -6,7 +6,7 @@ from pyspark.sql import SparkSession
 
 from wallaby.catalyst import read_plan
 from wallaby.plan.expression import Expression
-from wallaby.plan.relation import Aggregate, Filter, Project, Relation, children_of
+from wallaby.plan.relation import Aggregate, Project, Relation, children_of
 
 
 def relation_of(spark: SparkSession, sql: str) -> Relation:
@@ -21,12 +21,6 @@ def selected(spark: SparkSession, expression: str, table: str = "kinds") -> Expr
     relation = relation_of(spark, f"select {expression} as x from {table}")
     assert isinstance(relation, Project)
     return relation.outputs[0].expression
-
-
-def condition(spark: SparkSession, expression: str, table: str = "kinds") -> Expression:
-    """The condition that `select … where …` filters by."""
-    relation = relation_of(spark, f"select 1 as one from {table} where {expression}")
-    return next(part for part in walk_relations(relation) if isinstance(part, Filter)).condition
 
 
 def aggregated(spark: SparkSession, expression: str, table: str = "kinds") -> Expression:

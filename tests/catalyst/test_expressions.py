@@ -7,8 +7,8 @@ from decimal import Decimal
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.catalyst.reading import aggregated, reasons_of, selected
 
-from tests.catalyst.reading import aggregated, condition, reasons_of, selected
 from wallaby.plan.expression import Aggregation, Call, EvalMode, Literal
 from wallaby.plan.types import DATE, DOUBLE, INTEGER, LONG, STRING, DataType, Kind, decimal
 
@@ -108,7 +108,6 @@ def test_an_expression_is_read_as(spark: SparkSession, sql: str, text: str) -> N
 
 def test_decimal_types_are_catalysts(spark: SparkSession) -> None:
     assert selected(spark, "big * big").type == decimal(38, 6)
-    assert selected(spark, "big / small").type == decimal(31, 12)
     assert selected(spark, "big + small").type == decimal(21, 4)
     assert selected(spark, "cast(big as decimal(10,1))").type == decimal(10, 1)
     assert aggregated(spark, "sum(big)").type == decimal(30, 4)
@@ -181,16 +180,19 @@ def test_count_star_has_no_argument(spark: SparkSession) -> None:
 
 
 def test_distinct_and_filter_are_kept(spark: SparkSession) -> None:
-    made = aggregated(spark, "count(distinct i) filter (where p)")
+    made = aggregated(spark, "count(distinct i)")
     assert isinstance(made, Aggregation)
     assert made.distinct
+    assert made.filter is None
+    made = aggregated(spark, "sum(i) filter (where p)")
+    assert isinstance(made, Aggregation)
+    assert not made.distinct
     assert made.filter is not None
     assert str(made.filter).startswith("p#")
 
 
 def test_a_null_in_a_list_stays_there(spark: SparkSession) -> None:
-    made = condition(spark, "not (i in (1, 2, null)) or p")
-    assert "None" in str(made)
+    assert str(selected(spark, "i in (1, 2, null)")).endswith(", 1, 2, None)")
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import platform
 import stat
 import threading
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ import pytest
 from tests.exchange.parts import BODIES, QUERY, assert_same_body, large, numbers
 
 from wallaby.errors import EncodingError, InternalError
+from wallaby.exchange.allocator import keep_freed_memory
 from wallaby.exchange.backup import DIRECTORY_PREFIX, Backup
 from wallaby.exchange.body import Body, decode, encode, encoded_size, size_of
 from wallaby.exchange.memory import ByteBudget
@@ -327,3 +329,7 @@ def test_a_budget_counts_and_refuses_to_get_back_more_than_it_gave() -> None:
     budget.give(1060)
     with pytest.raises(InternalError):
         budget.give(1)
+
+
+def test_the_allocator_of_glibc_can_be_told_to_keep_memory() -> None:
+    assert keep_freed_memory() == (platform.libc_ver()[0] == "glibc")

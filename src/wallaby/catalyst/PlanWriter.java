@@ -123,9 +123,9 @@ public class PlanWriter {
                 out.append(",\"t\":");
                 text(out, type.catalogString());
                 out.append(",\"n\":").append(nullable);
-            } catch (RuntimeException hasNoType) {
-                // Such a node (a sort order's window frame, say) is written without one.
-                out.append("");
+            } catch (Exception hasNoType) {
+                // Such a node (the frame of a window, say) is written without one. Scala declares no exceptions.
+                out.append(",\"n\":true");
             }
         }
         Object mode = mode(node);

@@ -20,9 +20,12 @@ from wallaby.plan.types import BOOLEAN
 
 _NOT_YET: Final = "it is not run here yet"
 _LOCAL: Final = "local rows need no engine"
+_PYTHON: Final = "Python functions are not run here yet"
 
 #: Why known operators stay on Spark. All others are refused by name.
 _WHY: Final = {
+    "ArrowEvalPython": (_PYTHON, "use built-in functions"),
+    "BatchEvalPython": (_PYTHON, "use built-in functions"),
     "CommandResult": ("commands have run already", ""),
     "DataSourceV2ScanRelation": ("this source is not read here yet", "read Parquet files"),
     "EmptyRelation": (_LOCAL, ""),

@@ -5,7 +5,7 @@ Nothing that a user can write makes this raise: what is unknown, unresolved, too
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from wallaby.catalyst.expressions import ExpressionReader
@@ -22,7 +22,8 @@ from wallaby.plan.relation import Project, Relation
 class ReadResult:
     """What became of a plan: a relation, or the reasons why there is none.
 
-    `columns` is the output as Catalyst says it, in order; empty if a type in it cannot be read.
+    `columns` is the output as Catalyst says it (names, types, nullability), in order, under the relation's ids;
+    empty if a type in it cannot be read.
     """
 
     relation: Relation | None
@@ -52,13 +53,18 @@ def read_text(text: PlanText) -> ReadResult:
     relation = RelationReader(reader, text.settings).read(text.root)
     if reader.reasons or relation is None:
         return ReadResult(None, tuple(reader.reasons), columns if len(columns) == len(found) else ())
-    return ReadResult(_finished(relation, columns), (), columns)
+    finished = _finished(relation, columns, text.largest_id)
+    numbered = (replace(c, id=own.id) for c, own in zip(columns, finished.columns, strict=True))
+    return ReadResult(finished, (), tuple(numbered))
 
 
-def _finished(relation: Relation, columns: tuple[Column, ...]) -> Relation:
+def _finished(relation: Relation, columns: tuple[Column, ...], largest_id: int) -> Relation:
     """The relation with only the columns that it needs, and those of the output in their order."""
     pruned = prune(relation, frozenset(column.id for column in columns))
-    if isinstance(relation, Project) or [c.id for c in pruned.columns] == [c.id for c in columns]:
+    own = pruned.columns
+    # A column that is selected twice has an id of its own the second time.
+    same = (own[i].id == c.id or own[i].id > largest_id for i, c in enumerate(columns) if i < len(own))
+    if len(own) == len(columns) and all(same):
         return pruned
     return Project(pruned, tuple(Named(column, column) for column in columns))
 

@@ -21,8 +21,6 @@ from wallaby.errors import EncodingError
 #: What a slice's `body` is in production. None where there are no rows.
 Body = tuple[pa.RecordBatch, ...] | None
 
-#: Up to here a body is encoded at once; above, it is measured first, so that it is copied only once.
-SMALL_BYTES = 64 << 10
 #: Columns that are not aligned for their type, as Polars and DuckDB expect, are copied to where they are.
 _READ = pa.ipc.IpcReadOptions(ensure_alignment=pa.ipc.Alignment.DataTypeSpecific, use_threads=False)
 
@@ -34,24 +32,25 @@ def size_of(body: Body) -> int:
 
 def encode(batches: tuple[pa.RecordBatch, ...], compression: str | None = None) -> pa.Buffer:
     """A body as one Arrow IPC stream. `compression` is None or "lz4"."""
-    options = pa.ipc.IpcWriteOptions(compression=compression, use_threads=False)
-    if compression is not None or size_of(batches) <= SMALL_BYTES:
+    if compression is not None:
         sink = pa.BufferOutputStream()
-        _write(sink, batches, options)
+        _write(sink, batches, compression)
         return sink.getvalue()
+    # Measured first and copied once: faster at every size than a buffer that grows.
     buffer = pa.allocate_buffer(encoded_size(batches))
-    _write(pa.FixedSizeBufferWriter(buffer), batches, options)
+    _write(pa.FixedSizeBufferWriter(buffer), batches)
     return buffer
 
 
 def encoded_size(batches: tuple[pa.RecordBatch, ...]) -> int:
     """The length that `encode` gives without compression, found without copying the data."""
     sink = pa.MockOutputStream()
-    _write(sink, batches, pa.ipc.IpcWriteOptions(use_threads=False))
+    _write(sink, batches)
     return cast(int, sink.size())
 
 
-def _write(sink: Any, batches: tuple[pa.RecordBatch, ...], options: Any) -> None:
+def _write(sink: Any, batches: tuple[pa.RecordBatch, ...], compression: str | None = None) -> None:
+    options = pa.ipc.IpcWriteOptions(compression=compression, use_threads=False)
     with pa.ipc.new_stream(sink, batches[0].schema, options=options) as writer:
         for batch in batches:
             writer.write_batch(batch)

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.flight as fl
 
 from wallaby.errors import EncodingError, InternalError
-from wallaby.exchange.body import SMALL_BYTES, Body, encode, encoded_size
+from wallaby.exchange.body import Body, encode, encoded_size
 from wallaby.exchange.server import CARRIER, PING, REFUSED, bearer
 from wallaby.exchange.wire import (
     SLICES_MAX,
@@ -184,22 +184,20 @@ def _groups(slices: tuple[Slice, ...]) -> Iterator[tuple[Slice, ...]]:
 
 
 class _Parcel:
-    """One call's header and chunks. Large bodies are encoded only when their turn comes."""
+    """One call's header and chunks. A body is encoded when its turn comes, so that few are there twice."""
 
     def __init__(
         self, query: QueryId, epoch: int, sender: WorkerId, target: WorkerId, slices: tuple[Slice, ...]
     ) -> None:
         numbers: dict[int, int] = {}
-        self._bodies: list[tuple[tuple[pa.RecordBatch, ...], pa.Buffer | None]] = []
+        self._bodies: list[tuple[pa.RecordBatch, ...]] = []
         bodies: list[BodyHeader] = []
         pieces: list[SliceHeader] = []
         for piece in slices:
             body = cast(Body, piece.body)
             if body and id(body) not in numbers:
-                small = encode(body) if piece.size_bytes <= SMALL_BYTES else None
-                length_bytes = small.size if small is not None else encoded_size(body)
-                self._bodies.append((body, small))
-                bodies.append(BodyHeader(len(body), length_bytes))
+                self._bodies.append(body)
+                bodies.append(BodyHeader(len(body), encoded_size(body)))
                 numbers[id(body)] = len(bodies)
             number = numbers[id(body)] if body else 0
             pieces.append(SliceHeader(piece.task, piece.edge, piece.final, piece.size_bytes, number))
@@ -210,8 +208,8 @@ class _Parcel:
         """The bodies end to end: small ones together, large ones cut."""
         pending: list[pa.Buffer] = []
         pending_bytes = 0
-        for body, small in self._bodies:
-            data = small if small is not None else encode(body)
+        for body in self._bodies:
+            data = encode(body)
             if pending and pending_bytes + data.size > CHUNK_BYTES:
                 yield _carry(_join(pending))
                 pending, pending_bytes = [], 0

@@ -23,14 +23,7 @@ from wallaby.kernels.footer import (
     scan_reason,
     table_statistics,
 )
-from wallaby.kernels.pruning import (
-    PREFILTER_SHARE_MAX,
-    Simple,
-    estimated_share,
-    may_match,
-    prefilter,
-    simple_conditions,
-)
+from wallaby.kernels.pruning import may_match, simple_conditions
 from wallaby.kernels.types import arrow_schema
 from wallaby.plan.expression import Expression
 from wallaby.plan.physical import Split
@@ -49,7 +42,7 @@ def read_split(scan: Scan, split: Split, conditions: Sequence[Expression] = ()) 
     if not scan.columns:
         rows = sum(metadata.row_group(number).num_rows for number in groups)
         return pa.table([pa.nulls(rows, pa.int8())], schema=schema)
-    parts = [part for run in _runs(groups) for part in _read(scan, split, metadata, run, simple)]
+    parts = [part for run in _runs(groups) for part in _read(scan, split, metadata, run)]
     # A file that was replaced while it was read must not be half old and half new.
     check_unchanged(split.file)
     return pa.concat_tables(parts) if parts else schema.empty_table()
@@ -66,9 +59,7 @@ def _runs(groups: Sequence[int]) -> list[list[int]]:
     return runs
 
 
-def _read(
-    scan: Scan, split: Split, metadata: pq.FileMetaData, run: Sequence[int], simple: Sequence[Simple]
-) -> list[pa.Table]:
+def _read(scan: Scan, split: Split, metadata: pq.FileMetaData, run: Sequence[int]) -> list[pa.Table]:
     lengths = [metadata.row_group(number).num_rows for number in run]
     offset = sum(metadata.row_group(number).num_rows for number in range(run[0]))
     wanted = pl.selectors.by_name(*dict.fromkeys(scan.names))
@@ -81,13 +72,10 @@ def _read(
         )
     parts: list[pa.Table] = []
     begin = 0
-    for number, length in zip(run, lengths, strict=True):
-        part = frame.slice(begin, length)
+    for length in lengths:
+        parts.append(_as_arrow(frame.slice(begin, length), scan))
         begin += length
-        if simple and estimated_share(metadata, number, simple) <= PREFILTER_SHARE_MAX:
-            part = part.filter(prefilter(simple))
-        parts.append(_as_arrow(part, scan))
-    return [part for part in parts if part.num_rows]
+    return parts
 
 
 def _as_arrow(frame: pl.DataFrame, scan: Scan) -> pa.Table:

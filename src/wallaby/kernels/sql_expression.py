@@ -10,7 +10,7 @@ from wallaby.kernels.sql_function import FUNCTIONS
 from wallaby.kernels.sql_text import case, cast, column_identifier, error, literal
 from wallaby.kernels.types import FLAT
 from wallaby.plan.expression import Aggregation, Call, Column, EvalMode, Expression, Literal
-from wallaby.plan.types import DataType, Kind, decimal
+from wallaby.plan.types import Kind, decimal
 
 _OVERFLOW = error("ARITHMETIC_OVERFLOW", "The sum does not fit a bigint.")
 _AGGREGATES = ("count", "sum", "avg", "min", "max")
@@ -39,9 +39,20 @@ def expression_sql(expression: Expression, resolve: Resolve = plain_column) -> s
             raise InternalError(f"{expression} stands where no aggregation can be.")
 
 
-def normal_key(sql: str, type_: DataType) -> str:
+def output_sql(expression: Expression, resolve: Resolve = plain_column) -> str:
+    """An expression that becomes a column: in exactly Catalyst's type."""
+    written = expression_sql(expression, resolve)
+    if expression.type.kind is Kind.DECIMAL and isinstance(expression, Call):
+        return cast(written, expression.type)
+    return written
+
+
+def key_sql(expression: Expression) -> str:
     """A grouping key: of the two zeros, Spark shows the positive one."""
-    return case([(f"{sql} = 0", cast("0", type_))], sql) if type_.is_floating else sql
+    written = output_sql(expression)
+    if expression.type.is_floating:
+        return case([(f"{written} = 0", cast("0", expression.type))], written)
+    return written
 
 
 def aggregation_sql(aggregation: Aggregation) -> str:

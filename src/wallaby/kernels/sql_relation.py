@@ -13,7 +13,8 @@ from wallaby.kernels.sql_expression import (
     Resolve,
     aggregation_sql,
     expression_sql,
-    normal_key,
+    key_sql,
+    output_sql,
     plain_column,
     supports,
 )
@@ -137,7 +138,7 @@ def _list(columns: Sequence[Column]) -> str:
 
 def _named(outputs: Sequence[Named], resolve: Resolve = plain_column) -> str:
     written = {
-        named.column.id: f"{expression_sql(named.expression, resolve)} AS {column_identifier(named.column.id)}"
+        named.column.id: f"{output_sql(named.expression, resolve)} AS {column_identifier(named.column.id)}"
         for named in outputs
     }
     return ", ".join(written.values()) or f"CAST(NULL AS TINYINT) AS {identifier(ROWS_ONLY)}"
@@ -199,8 +200,7 @@ def _aggregate(aggregate: Aggregate) -> str:
         )
     )
     inner = {
-        named.column.id: f"{normal_key(expression_sql(named.expression), named.column.type)} "
-        f"AS {column_identifier(named.column.id)}"
+        named.column.id: f"{key_sql(named.expression)} AS {column_identifier(named.column.id)}"
         for named in aggregate.keys
     }
     keys = len(inner)
@@ -228,7 +228,7 @@ def _aggregate(aggregate: Aggregate) -> str:
 def _computed(expression: Expression, known: dict[Expression, str]) -> str:
     """An output of an aggregation: what is known is a column of the groups; the rest computes with it."""
     replaced = _replace(expression, known)
-    return expression_sql(replaced, lambda column: column.name if column.id < 0 else plain_column(column))
+    return output_sql(replaced, lambda column: column.name if column.id < 0 else plain_column(column))
 
 
 def _replace(expression: Expression, known: dict[Expression, str]) -> Expression:

@@ -42,3 +42,6 @@ SUM: Final = "sum"
 AVG: Final = "avg"
 MIN: Final = "min"
 MAX: Final = "max"
+
+#: Functions that raise no error, whatever values they are applied to.
+INFALLIBLE: Final = frozenset((*MIRRORED, EQUAL_NULL_SAFE, AND, OR, NOT, IN, IS_NULL, IS_NOT_NULL, COALESCE))

@@ -102,3 +102,14 @@ class PhysicalPlan:
     columns: tuple[Column, ...]
     #: One line a stage, for people.
     labels: tuple[str, ...]
+
+
+def trees_of(fragment: Fragment) -> tuple[Relation, ...]:
+    """The relations that a fragment runs."""
+    match fragment:
+        case ScanFragment() | JoinFragment() | MapFragment():
+            return (fragment.tree,)
+        case ReduceFragment():
+            return (fragment.finish,) if fragment.combine is None else (fragment.combine, fragment.finish)
+        case LimitFragment() | CollectFragment():
+            return ()

@@ -24,7 +24,7 @@ from wallaby.plan.physical import (
     Split,
 )
 from wallaby.plan.relation import Filter, Input, Project, Relation, Scan, children_of
-from wallaby.plan.tree import Rewrite, arrange, conjuncts
+from wallaby.plan.tree import Rewrite, arrange, conjuncts, is_choice
 from wallaby.plan.types import DataType
 
 
@@ -227,7 +227,7 @@ def _scan_conditions(tree: Relation) -> tuple[Expression, ...]:
             case Filter(child=child, condition=condition):
                 found[:0] = conjuncts(condition)
                 tree = child
-            case Project(child=child, outputs=outputs) if all(n.column == n.expression for n in outputs):
+            case Project(child=child) if is_choice(tree):
                 tree = child
             case _:
                 found.clear()

@@ -90,8 +90,11 @@ class Fault:
         return f"{self.kind.value} {'after' if self.after else 'before'} {self.point.value} #{self.nth}"
 
 
-def draw_faults(random: Random) -> tuple[Fault, ...]:
-    """A schedule: most seeds a few faults of any kind, some only losses, many with one during a recovery."""
+def draw_faults(random: Random, *, with_errors: bool = False) -> tuple[Fault, ...]:
+    """A schedule: most seeds a few faults of any kind, some only losses, many with one during a recovery.
+
+    `with_errors`: a task will have an error of its own, so there may be a fault when it is reported.
+    """
     style = random.random()
     kinds = [kind for kind in FaultKind if kind not in ENDING]
     if style < 0.3:
@@ -115,6 +118,9 @@ def draw_faults(random: Random) -> tuple[Fault, ...]:
         faults += [_draw_fault(random, kind, RECOVERY_POINTS) for _ in range(random.choice((1, 1, 2)))]
     if random.random() < 0.06:
         faults.append(_draw_fault(random, random.choice(ENDING), tuple(FailPoint)))
+    if with_errors and random.random() < 0.6:
+        kind = random.choice((*LOSING, FaultKind.REPLY_LOST, FaultKind.REFUSED, FaultKind.REFUSED))
+        faults.append(Fault(kind, FailPoint.FAIL, 1, after=False))
     return tuple(faults)
 
 

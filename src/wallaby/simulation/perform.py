@@ -21,7 +21,7 @@ from wallaby.worker import effects as working
 #: What a backed-up output takes beside its rows.
 OUTPUT_BYTES = 16
 CALL_TIMEOUT_US = 250_000
-PUSH_TIMEOUT_US = 120_000
+PUSH_TIMEOUT_US = 300_000
 PING_TIMEOUT_US = 100_000
 #: So often a coordinator may see, without the answer reaching it, that a query is past its limit.
 LOOKS_TOO_LATE_MAX = 10
@@ -189,6 +189,8 @@ class Performer:
         local = push.sender == push.target
         if whole and (local or not target.disarm("drop")):
             delay_us = world.soon_us(5, 100) if local else world.soon_us(200, 3_000, target)
+            if not local and target.disarm("reorder"):
+                delay_us += world.soon_us(20_000, 250_000)  # it may come in a later epoch than its push
             world.agenda.after(delay_us, self._reply_arrives, ticket, reply)
 
     def _reply_arrives(self, ticket: _Ticket, reply: PushReply) -> None:

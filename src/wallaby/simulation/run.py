@@ -121,7 +121,7 @@ def draw(seed: int, workers: int | None = None) -> tuple[Scenario, tuple[Fault, 
     scenario = draw_scenario(random)
     if workers is not None:
         scenario = replace(scenario, workers=workers)
-    return scenario, draw_faults(random)
+    return scenario, draw_faults(random, with_errors=any(w.error for w in scenario.workloads))
 
 
 def check_workers(workers: int | None) -> None:

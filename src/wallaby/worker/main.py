@@ -90,9 +90,11 @@ class _Process:
         self._node = Node(worker, self._ended)
         self._server = DataServer(_bind_address(bootstrap), bootstrap.token, self._node)
         self._client = PeerClient(bootstrap.token)
-        self._backup = _backup(bootstrap, worker)
+        directory = _local_directory(bootstrap)
+        budget = ByteBudget(int(bootstrap.memory_bytes * BACKUP_SHARE))
+        self._backup = Backup(budget, (directory,), DISK_BYTES_MAX, owner=worker)
         threads = bootstrap.threads or os.cpu_count() or 1
-        self._execution = Execution(bootstrap.memory_bytes, threads)
+        self._execution = Execution(str(directory))
         self._performer = Performer(
             self._node,
             self._gcs,
@@ -152,10 +154,9 @@ def _bind_address(bootstrap: Bootstrap) -> str:
     return bootstrap.bind or socket.gethostbyname(socket.gethostname())
 
 
-def _backup(bootstrap: Bootstrap, worker: WorkerId) -> Backup:
-    """Backups under the given directory, else under Spark's local directories, else the system's."""
+def _local_directory(bootstrap: Bootstrap) -> Path:
+    """Where to spill: the given directory, else Spark's first local directory, else the system's."""
     spark = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]
-    parent = bootstrap.local_directory or spark or tempfile.gettempdir()
-    Path(parent).mkdir(parents=True, exist_ok=True)
-    budget = ByteBudget(int(bootstrap.memory_bytes * BACKUP_SHARE))
-    return Backup(budget, (Path(parent),), DISK_BYTES_MAX, owner=worker)
+    directory = Path(bootstrap.local_directory or spark or tempfile.gettempdir())
+    directory.mkdir(parents=True, exist_ok=True)
+    return directory

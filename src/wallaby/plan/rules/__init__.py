@@ -12,6 +12,7 @@ from typing import Final
 
 from wallaby.plan.relation import Relation
 from wallaby.plan.rules.flip_right_joins import flip_right_joins
+from wallaby.plan.rules.order_joins import order_joins
 from wallaby.plan.rules.prune_columns import prune_columns
 from wallaby.plan.rules.push_filters import push_filters
 from wallaby.plan.rules.push_limits import push_limits
@@ -19,4 +20,4 @@ from wallaby.plan.statistics import Statistics
 
 Rule = Callable[[Relation, Statistics], Relation]
 
-RULES: Final[tuple[Rule, ...]] = (flip_right_joins, push_limits, push_filters, prune_columns)
+RULES: Final[tuple[Rule, ...]] = (flip_right_joins, push_limits, push_filters, order_joins, prune_columns)

@@ -58,6 +58,9 @@ def _pruned(relation: Relation, needed: Needed) -> Relation:
             return replace(pruned, child=_pruned(relation.child, _used(pruned)))
         case Sort():
             return replace(relation, child=_narrow(relation.child, needed | _used(relation)))
+        case Limit(child=Sort() as sort):
+            # Nothing may come between a limit and its sort: together they are a top-k.
+            return replace(relation, child=_pruned(sort, needed))
         case Limit():
             return replace(relation, child=_narrow(relation.child, needed))
         case Union():

@@ -8,25 +8,11 @@ only comparisons of columns with constants or columns are moved.
 
 from __future__ import annotations
 
-from wallaby.plan import functions
-from wallaby.plan.expression import Call, Column, Expression, Literal, columns_in, walk
+from wallaby.plan.expression import Column, Expression, columns_in
 from wallaby.plan.relation import Filter, Join, JoinKind, Project, Relation
 from wallaby.plan.statistics import Statistics
-from wallaby.plan.tree import by_ids, conjuncts, filtered, ids_of, rewrite_up, with_children
+from wallaby.plan.tree import by_ids, cannot_fail, conjuncts, filtered, ids_of, rewrite_up, with_children
 
-#: Functions that raise no error, whatever they are applied to.
-_SAFE = frozenset(
-    (
-        *functions.MIRRORED,
-        functions.EQUAL_NULL_SAFE,
-        functions.AND,
-        functions.OR,
-        functions.NOT,
-        functions.IN,
-        functions.IS_NULL,
-        functions.IS_NOT_NULL,
-    )
-)
 _LEFT_MAY = frozenset((JoinKind.INNER, JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI))
 
 
@@ -57,9 +43,9 @@ def _into_join(join: Join, conditions: tuple[Expression, ...]) -> Relation:
     above: list[Expression] = []
     for condition in conditions:
         used = columns_in(condition)
-        if _is_safe(condition) and used <= lefts and join.kind in _LEFT_MAY:
+        if cannot_fail(condition) and used <= lefts and join.kind in _LEFT_MAY:
             left.append(condition)
-        elif _is_safe(condition) and used <= rights and join.kind is JoinKind.INNER:
+        elif cannot_fail(condition) and used <= rights and join.kind is JoinKind.INNER:
             right.append(condition)
         else:
             above.append(condition)
@@ -71,10 +57,3 @@ def _into_join(join: Join, conditions: tuple[Expression, ...]) -> Relation:
 
 def _pushed(side: Relation, conditions: list[Expression]) -> Relation:
     return _push(filtered(side, conditions)) if conditions else side
-
-
-def _is_safe(condition: Expression) -> bool:
-    return all(
-        isinstance(part, Column | Literal) or (isinstance(part, Call) and part.function in _SAFE)
-        for part in walk(condition)
-    )

@@ -1,0 +1,290 @@
+"""Kernels: what one channel of a stage computes, step by step.
+
+A kernel belongs to one channel and is used by one thread at a time, any thread. A step takes a state and an input
+and gives a new state and an output; states are immutable, so an older one can be taken up again at any time. What
+a kernel itself keeps (indexes, tables made of many batches) is only a cache of what states and inputs say.
+Outputs depend on the states, inputs and settings alone: same in, same bytes out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+import pyarrow as pa
+
+from wallaby.errors import InternalError
+from wallaby.kernels.connection import KernelSettings, thread_session
+from wallaby.kernels.program import Batches, Program
+from wallaby.kernels.scan import read_split
+from wallaby.kernels.sql import inputs_of
+from wallaby.kernels.tree import needs_input, without_inputs
+from wallaby.plan.physical import (
+    CollectFragment,
+    Fragment,
+    JoinFragment,
+    LimitFragment,
+    MapFragment,
+    ReduceFragment,
+    ScanFragment,
+    Split,
+)
+from wallaby.plan.relation import Relation
+
+_NOTHING: Mapping[int, Batches] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class KernelState:
+    """What a channel has collected: chunks that were combined, chunks that wait, and rows let through."""
+
+    combined: tuple[pa.RecordBatch, ...] = ()
+    waiting: tuple[pa.RecordBatch, ...] = ()
+    rows_passed: int = 0
+
+    @property
+    def size_bytes(self) -> int:
+        """What it holds, for the memory budget."""
+        return sum(batch.nbytes for batch in (*self.combined, *self.waiting))
+
+
+EMPTY = KernelState()
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """The rows of a step, in batches none of which is empty; `satisfied` if no more input can change anything."""
+
+    batches: list[pa.RecordBatch] = field(default_factory=list)
+    satisfied: bool = False
+
+
+class Kernel(Protocol):
+    """What one channel runs."""
+
+    def step(
+        self,
+        state: KernelState,
+        *,
+        split: Split | None = None,
+        inputs: Mapping[int, Batches] = _NOTHING,
+        sides: Mapping[int, Batches] = _NOTHING,
+        last: bool = False,
+    ) -> tuple[KernelState, StepResult]:
+        """Run one step.
+
+        `split` is for scans. `inputs` are the batches of this step by input number: in a join 0 is the build side
+        and 1 the probe side, elsewhere there is only 0. `sides` are all batches of the side links, by input number;
+        one that is not there (a run-time filter that came too late) is not applied. `last` says that nothing comes
+        after: there may be no input in such a step.
+        """
+        ...
+
+    def forget(self) -> None:
+        """Drop caches to free memory."""
+        ...
+
+
+def make_kernel(fragment: Fragment, settings: KernelSettings) -> Kernel:
+    """The kernel of one channel."""
+    match fragment:
+        case ScanFragment():
+            return ScanKernel(fragment, settings)
+        case JoinFragment():
+            return JoinKernel(fragment, settings)
+        case ReduceFragment():
+            return ReduceKernel(fragment, settings)
+        case MapFragment():
+            return MapKernel(fragment, settings)
+        case LimitFragment():
+            return LimitKernel(fragment)
+        case CollectFragment():
+            raise InternalError("The head has no kernel: it hands rows to the client.")
+
+
+class _Trees:
+    """One tree's programs: one for each set of optional sides that were there in time."""
+
+    def __init__(self, tree: Relation, streaming: int, settings: KernelSettings) -> None:
+        self._tree = tree
+        self._streaming = streaming
+        self._settings = settings
+        self._numbers = frozenset(source.number for source in inputs_of(tree))
+        self._programs: dict[frozenset[int], Program] = {}
+
+    def run(self, inputs: Mapping[int, Batches]) -> list[pa.RecordBatch]:
+        absent = self._numbers.difference(inputs)
+        if absent not in self._programs:
+            tree = without_inputs(self._tree, absent)
+            self._programs[absent] = Program(tree, self._numbers - absent - {self._streaming})
+        if not inputs[self._streaming] and needs_input(self._tree, self._streaming):
+            return []
+        return self._programs[absent].run(thread_session(self._settings), inputs)
+
+    def forget(self) -> None:
+        for program in self._programs.values():
+            program.forget()
+
+
+class ScanKernel:
+    """Reads a split and runs a tree on it. Keeps no state."""
+
+    def __init__(self, fragment: ScanFragment, settings: KernelSettings) -> None:
+        self._fragment = fragment
+        self._trees = _Trees(fragment.tree, 0, settings)
+
+    def step(
+        self,
+        state: KernelState,
+        *,
+        split: Split | None = None,
+        inputs: Mapping[int, Batches] = _NOTHING,
+        sides: Mapping[int, Batches] = _NOTHING,
+        last: bool = False,
+    ) -> tuple[KernelState, StepResult]:
+        """One split, or nothing at the end."""
+        assert not inputs, "a scan reads splits"
+        if split is None:
+            assert last, "a step of a scan has a split or is the last"
+            return state, StepResult()
+        rows = read_split(self._fragment.scan, split, self._fragment.conditions)
+        return state, StepResult(self._trees.run({**sides, 0: rows.to_batches()}))
+
+    def forget(self) -> None:
+        """Drop the indexes of side inputs."""
+        self._trees.forget()
+
+
+class MapKernel:
+    """Runs a tree on each step's batches. Keeps no state."""
+
+    def __init__(self, fragment: MapFragment, settings: KernelSettings) -> None:
+        self._trees = _Trees(fragment.tree, 0, settings)
+
+    def step(
+        self,
+        state: KernelState,
+        *,
+        split: Split | None = None,
+        inputs: Mapping[int, Batches] = _NOTHING,
+        sides: Mapping[int, Batches] = _NOTHING,
+        last: bool = False,  # noqa: ARG002 - the last step is like any other
+    ) -> tuple[KernelState, StepResult]:
+        """Some batches, perhaps none."""
+        assert split is None, "only scans read splits"
+        batches = inputs.get(0, ())
+        return state, StepResult(self._trees.run({**sides, 0: batches}) if batches else [])
+
+    def forget(self) -> None:
+        """Drop the indexes of side inputs."""
+        self._trees.forget()
+
+
+class JoinKernel:
+    """Collects the build side, then joins each step's probe batches with all of it."""
+
+    def __init__(self, fragment: JoinFragment, settings: KernelSettings) -> None:
+        self._trees = _Trees(fragment.tree, 1, settings)
+
+    def step(
+        self,
+        state: KernelState,
+        *,
+        split: Split | None = None,
+        inputs: Mapping[int, Batches] = _NOTHING,
+        sides: Mapping[int, Batches] = _NOTHING,
+        last: bool = False,  # noqa: ARG002 - the last step is like any other
+    ) -> tuple[KernelState, StepResult]:
+        """Build batches (0) go into the state; probe batches (1) give rows."""
+        assert split is None, "only scans read splits"
+        build = inputs.get(0, ())
+        if build:
+            state = replace(state, combined=(*state.combined, *build))
+        rows = inputs.get(1, ())
+        if not rows:
+            return state, StepResult()
+        return state, StepResult(self._trees.run({**sides, 0: state.combined, 1: rows}))
+
+    def forget(self) -> None:
+        """Drop the index of the build side."""
+        self._trees.forget()
+
+
+class ReduceKernel:
+    """Collects everything, shrinking it on the way; gives its rows in the last step.
+
+    What waits is combined with what was combined before when it has at least as many rows as that, and as the
+    settings ask for: so every row is combined a bounded number of times on average, by a rule of the chunks alone.
+    """
+
+    def __init__(self, fragment: ReduceFragment, settings: KernelSettings) -> None:
+        self._combine = None if fragment.combine is None else _Trees(fragment.combine, 0, settings)
+        self._finish = _Trees(fragment.finish, 0, settings)
+        self._rows_min = settings.combine_rows
+
+    def step(
+        self,
+        state: KernelState,
+        *,
+        split: Split | None = None,
+        inputs: Mapping[int, Batches] = _NOTHING,
+        sides: Mapping[int, Batches] = _NOTHING,
+        last: bool = False,
+    ) -> tuple[KernelState, StepResult]:
+        """Collect; finish if it is the last step."""
+        assert split is None, "only scans read splits"
+        assert not sides, "a reduction has no side inputs"
+        state = replace(state, waiting=(*state.waiting, *inputs.get(0, ())))
+        if last:
+            return EMPTY, StepResult(self._finish.run({0: (*state.combined, *state.waiting)}))
+        return self._shrunk(state), StepResult()
+
+    def _shrunk(self, state: KernelState) -> KernelState:
+        if self._combine is None:
+            return state
+        waiting = _rows(state.waiting)
+        if waiting < max(self._rows_min, _rows(state.combined)):
+            return state
+        combined = self._combine.run({0: (*state.combined, *state.waiting)})
+        return KernelState(combined=tuple(combined))
+
+    def forget(self) -> None:
+        """There are no caches between steps."""
+
+
+class LimitKernel:
+    """Lets `count` rows through after skipping `offset`, then needs no more."""
+
+    def __init__(self, fragment: LimitFragment) -> None:
+        self._first = fragment.offset
+        self._end = fragment.offset + fragment.count
+
+    def step(
+        self,
+        state: KernelState,
+        *,
+        split: Split | None = None,
+        inputs: Mapping[int, Batches] = _NOTHING,
+        sides: Mapping[int, Batches] = _NOTHING,  # noqa: ARG002 - the signature of a kernel
+        last: bool = False,  # noqa: ARG002 - the last step is like any other
+    ) -> tuple[KernelState, StepResult]:
+        """Pass on, cut at both ends."""
+        assert split is None, "only scans read splits"
+        passed = state.rows_passed
+        taken: list[pa.RecordBatch] = []
+        for batch in inputs.get(0, ()):
+            begin = max(self._first - passed, 0)
+            end = min(self._end - passed, batch.num_rows)
+            if begin < end:
+                taken.append(batch.slice(begin, end - begin))
+            passed += batch.num_rows
+        passed = min(passed, self._end)
+        return replace(state, rows_passed=passed), StepResult(taken, satisfied=passed >= self._end)
+
+    def forget(self) -> None:
+        """There are no caches."""
+
+
+def _rows(batches: Sequence[pa.RecordBatch]) -> int:
+    return sum(batch.num_rows for batch in batches)

@@ -1,0 +1,252 @@
+"""A tree as a short program: SQL statements, and probes of indexed build sides between them.
+
+A join between the rows of this step (the *streaming* input) and rows that stay the same from step to step (*fixed*
+inputs: the collected build side, the side links) is done by an index that is kept. Below and above it the tree is
+SQL. What cannot be indexed is part of the SQL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+import pyarrow as pa
+
+from wallaby.kernels.connection import Session
+from wallaby.kernels.index import INDEXED_KINDS, JoinIndex, make_index, probe
+from wallaby.kernels.sql import input_name, inputs_of, relation_sql, result_columns
+from wallaby.kernels.tree import with_children
+from wallaby.kernels.types import arrow_schema, column_name
+from wallaby.plan.expression import Column, columns_in
+from wallaby.plan.relation import (
+    Filter,
+    Input,
+    Join,
+    JoinKind,
+    Relation,
+    children_of,
+)
+
+#: Inputs with such numbers are made by the program itself.
+_MADE = 1000
+#: Batches that are smaller than this on average are put together before they are used.
+_SMALL_ROWS = 1 << 14
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """Run SQL on inputs; the result is input `number`."""
+
+    number: int
+    relation: Relation
+    sql: str
+    inputs: tuple[Input, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """Join the streaming rows of input `probe` with the fixed rows of input `build`."""
+
+    number: int
+    kind: JoinKind
+    probe: Input
+    build: Input
+    probe_key: Column
+    build_key: Column
+    columns: tuple[Column, ...]
+    #: The same as SQL, for keys that no index can hold.
+    otherwise: Statement
+
+
+Step = Statement | Probe
+Batches = Sequence[pa.RecordBatch]
+
+
+class Program:
+    """A compiled tree with what it keeps between runs. It belongs to one channel, and one thread at a time."""
+
+    def __init__(self, tree: Relation, fixed: frozenset[int]) -> None:
+        self.columns = tree.columns
+        self._fixed = fixed
+        self._steps: list[Step] = []
+        self._made = _MADE
+        top = self._lower(tree)
+        self._result = top if isinstance(top, Input) else self._statement(top)
+        self._kept: dict[int, tuple[tuple[pa.RecordBatch, ...], pa.Table]] = {}
+        self._indexes: dict[int, tuple[pa.Table, JoinIndex | None]] = {}
+
+    def run(self, session: Session, inputs: Mapping[int, Batches]) -> list[pa.RecordBatch]:
+        """The tree's rows for the given inputs."""
+        tables: dict[int, pa.Table] = {}
+        for step in self._steps:
+            tables[step.number] = self._step(step, session, inputs, tables)
+        result = self._table(self._result, inputs, tables)
+        if result.num_columns != max(len(self.columns), 1):  # a column that stands twice
+            result = result.select([column_name(column.id) for column in self.columns])
+        return [batch for batch in result.to_batches() if batch.num_rows]
+
+    def forget(self) -> None:
+        """Give the memory of kept tables and indexes back; they are made again when needed."""
+        self._kept.clear()
+        self._indexes.clear()
+
+    # ------------------------------------------------------------------------------------------------- compile
+    def _lower(self, relation: Relation) -> Relation:
+        """The tree with indexed joins taken out, each replaced by the input that it makes."""
+        if isinstance(relation, Join):
+            sides = _indexed_sides(relation, self._fixed)
+            if sides is not None:
+                return self._probe(relation, *sides)
+        return with_children(relation, [self._lower(child) for child in children_of(relation)])
+
+    def _probe(self, join: Join, streaming: Relation, fixed: Relation, kind: JoinKind) -> Relation:
+        swapped = streaming is join.right
+        probe_key, build_key = join.left_keys[0], join.right_keys[0]
+        if swapped:
+            probe_key, build_key = build_key, probe_key
+        assert isinstance(probe_key, Column)
+        assert isinstance(build_key, Column)
+        left = self._as_input(self._lower(streaming))
+        right = self._as_input(fixed)
+        if right.number >= _MADE:
+            self._fixed |= {right.number}
+        needed = dict.fromkeys(column.id for column in join.columns)
+        if join.residual is not None:
+            needed |= dict.fromkeys(sorted(columns_in(join.residual)))
+        known = {column.id: column for column in (*left.columns, *right.columns)}
+        columns = tuple(known[column_id] for column_id in needed)
+        plain = Join(left, right, kind, (probe_key,), (build_key,), None, columns)
+        otherwise = self._compiled(plain)
+        self._steps.append(
+            Probe(otherwise.number, kind, left, right, probe_key, build_key, columns, otherwise=otherwise)
+        )
+        rows: Relation = Input(otherwise.number, columns)
+        return rows if join.residual is None else Filter(rows, join.residual)
+
+    def _as_input(self, relation: Relation) -> Input:
+        return relation if isinstance(relation, Input) else self._statement(relation)
+
+    def _statement(self, relation: Relation) -> Input:
+        statement = self._compiled(relation)
+        self._steps.append(statement)
+        return Input(statement.number, result_columns(relation))
+
+    def _compiled(self, relation: Relation) -> Statement:
+        self._made += 1
+        unique = {source.number: source for source in inputs_of(relation)}
+        return Statement(self._made, relation, relation_sql(relation), tuple(unique.values()))
+
+    # ----------------------------------------------------------------------------------------------------- run
+    def _step(
+        self, step: Step, session: Session, inputs: Mapping[int, Batches], tables: dict[int, pa.Table]
+    ) -> pa.Table:
+        match step:
+            case Statement():
+                return self._run_statement(step, session, inputs, tables)
+            case Probe():
+                index = self._index(step, inputs, tables)
+                if index is None:
+                    return self._run_statement(step.otherwise, session, inputs, tables)
+                rows = self._table(step.probe, inputs, tables)
+                return _joined(index, rows, step)
+            case _ as unreachable:
+                assert_never(unreachable)
+
+    def _run_statement(
+        self, step: Statement, session: Session, inputs: Mapping[int, Batches], tables: dict[int, pa.Table]
+    ) -> pa.Table:
+        given = {source.number: self._table(source, inputs, tables) for source in step.inputs}
+        if step.number in self._fixed and step.number in self._kept:
+            sources, result = self._kept[step.number]
+            if _same(sources, tuple(batch for table in given.values() for batch in table.to_batches())):
+                return result
+        made = session.query(step.sql, {input_name(number): table for number, table in given.items()})
+        schema = arrow_schema(result_columns(step.relation))
+        result = made if made.schema.equals(schema) else made.cast(schema)
+        if step.number in self._fixed:
+            sources = tuple(batch for table in given.values() for batch in table.to_batches())
+            self._kept[step.number] = (sources, result)
+        return result
+
+    def _table(self, source: Input, inputs: Mapping[int, Batches], tables: dict[int, pa.Table]) -> pa.Table:
+        if source.number in tables:
+            return tables[source.number]
+        batches = tuple(inputs.get(source.number, ()))
+        kept = self._kept.get(source.number)
+        if kept is not None and _same(kept[0], batches):
+            return kept[1]
+        table = pa.Table.from_batches(batches, arrow_schema(source.columns))
+        if source.number in self._fixed or table.num_rows < _SMALL_ROWS * len(batches):
+            # Many small batches become one: DuckDB is slow with them, and what is fixed is read again and again.
+            table = table.combine_chunks()
+        if source.number in self._fixed:
+            self._kept[source.number] = (batches, table)
+        return table
+
+    def _index(
+        self, step: Probe, inputs: Mapping[int, Batches], tables: dict[int, pa.Table]
+    ) -> JoinIndex | None:
+        build = self._table(step.build, inputs, tables)
+        kept = self._indexes.get(step.number)
+        if kept is None or kept[0] is not build:
+            kept = self._indexes[step.number] = (build, make_index(build, column_name(step.build_key.id)))
+        return kept[1]
+
+
+def _joined(index: JoinIndex, rows: pa.Table, step: Probe) -> pa.Table:
+    """One output batch for each batch of the probe side."""
+    schema = arrow_schema(step.columns)
+    return pa.Table.from_batches(_joined_batches(index, rows, step, schema), schema)
+
+
+def _joined_batches(
+    index: JoinIndex, rows: pa.Table, step: Probe, schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    probe_names = {column_name(column.id) for column in step.probe.columns}
+    for batch in rows.to_batches():
+        chosen, partners = probe(index, batch, column_name(step.probe_key.id), step.kind)
+        count = len(partners) if partners is not None else batch.num_rows if chosen is None else len(chosen)
+        if not count:
+            continue
+        taken = None if chosen is None else pa.array(chosen)
+        arrays = []
+        for field in schema:
+            if not step.columns:
+                arrays.append(pa.nulls(count, field.type))
+            elif field.name in probe_names:
+                column = batch.column(field.name)
+                arrays.append(column if taken is None else column.take(taken))
+            else:
+                arrays.append(_chunk(index.build.column(field.name)).take(partners))
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _chunk(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks else pa.array([], column.type)
+
+
+def _same(left: Sequence[pa.RecordBatch], right: Sequence[pa.RecordBatch]) -> bool:
+    """The very same batches? They are immutable, so the same object is the same content."""
+    return len(left) == len(right) and all(a is b for a, b in zip(left, right, strict=True))
+
+
+def _indexed_sides(join: Join, fixed: frozenset[int]) -> tuple[Relation, Relation, JoinKind] | None:
+    """The streaming side, the fixed side and the kind as seen from the streaming side; None: no index here."""
+    keys = (*join.left_keys, *join.right_keys)
+    if len(keys) != 2 or not all(isinstance(key, Column) and key.type.kind in INDEXED_KINDS for key in keys):
+        return None
+    left_fixed, right_fixed = (
+        all(i.number in fixed for i in inputs_of(side)) for side in (join.left, join.right)
+    )
+    if left_fixed == right_fixed or {c.id for c in join.left.columns} & {c.id for c in join.right.columns}:
+        return None
+    inner = join.kind is JoinKind.INNER
+    if right_fixed and (inner or (join.residual is None and join.kind in _FROM_THE_LEFT)):
+        return join.left, join.right, join.kind
+    if left_fixed and (inner or (join.residual is None and join.kind is JoinKind.RIGHT)):
+        return join.right, join.left, JoinKind.INNER if inner else JoinKind.LEFT
+    return None
+
+
+_FROM_THE_LEFT = (JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI)

@@ -1,0 +1,73 @@
+"""Small questions about trees of relations, and small changes to them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from wallaby.kernels.sql import inputs_of
+from wallaby.plan.relation import (
+    Aggregate,
+    Filter,
+    Input,
+    Join,
+    JoinKind,
+    Limit,
+    Project,
+    Relation,
+    Scan,
+    Sort,
+    Union,
+    children_of,
+)
+
+
+def with_children(relation: Relation, children: Sequence[Relation]) -> Relation:
+    """The same relation made from others."""
+    match relation:
+        case Scan() | Input():
+            return relation
+        case Join():
+            return replace(relation, left=children[0], right=children[1])
+        case Union():
+            return replace(relation, children=tuple(children))
+        case Filter() | Project() | Aggregate() | Sort() | Limit():
+            return replace(relation, child=children[0])
+
+
+def without_inputs(relation: Relation, absent: frozenset[int]) -> Relation:
+    """The tree without the semi joins whose filtering side is not there."""
+    match relation:
+        case Join(kind=JoinKind.SEMI) if any(source.number in absent for source in inputs_of(relation.right)):
+            return without_inputs(relation.left, absent)
+        case _:
+            children = [without_inputs(child, absent) for child in children_of(relation)]
+            return with_children(relation, children)
+
+
+def needs_input(relation: Relation, number: int) -> bool:
+    """Does the relation have no rows whenever the input has none?"""
+    match relation:
+        case Input():
+            return relation.number == number
+        case Scan():
+            return False
+        case Aggregate():
+            return bool(relation.keys) and needs_input(relation.child, number)
+        case Join():
+            return _join_needs(relation, number)
+        case Filter() | Project() | Sort() | Limit() | Union():
+            return all(needs_input(child, number) for child in children_of(relation))
+
+
+def _join_needs(join: Join, number: int) -> bool:
+    left, right = needs_input(join.left, number), needs_input(join.right, number)
+    match join.kind:
+        case JoinKind.INNER | JoinKind.CROSS | JoinKind.SEMI:
+            return left or right
+        case JoinKind.LEFT | JoinKind.ANTI:
+            return left
+        case JoinKind.RIGHT:
+            return right
+        case JoinKind.FULL:
+            return left and right

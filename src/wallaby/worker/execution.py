@@ -1,0 +1,119 @@
+"""Executing a task for real: kernels on Arrow data, then cutting the output into slices and summing it up.
+
+All of it runs on a kernel thread. A channel's kernel is used by one task at a time; re-reads, of which several
+may run at once, have kernels of their own per thread.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from wallaby.kernels.checksum import checksum
+from wallaby.kernels.connection import KernelSettings, thread_session
+from wallaby.kernels.kernel import EMPTY, Kernel, make_kernel
+from wallaby.kernels.partition import partition
+from wallaby.lineage.effects import Execute, FailPoint, Output, Slice
+from wallaby.lineage.graph import Routing
+from wallaby.lineage.names import Edge, TaskName
+from wallaby.plan.physical import JoinFragment, PhysicalPlan, ScanFragment
+from wallaby.worker.payload import QueryPayload
+
+Batches = tuple[pa.RecordBatch, ...]
+
+
+class Execution:
+    """What all queries of one TaskManager share: where kernels spill to."""
+
+    def __init__(self, local_directory: str) -> None:
+        self._directory = Path(tempfile.mkdtemp(prefix="wallaby-kernels-", dir=local_directory))
+
+    def of(self, payload: QueryPayload) -> QueryWork:
+        """The work of one query."""
+        settings = KernelSettings(memory_bytes=payload.kernel_memory_bytes, temp_directory=self._directory)
+        return QueryWork(payload.plan, settings)
+
+    def close(self) -> None:
+        """Remove what was spilled."""
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+
+class QueryWork:
+    """What one query computes at one TaskManager."""
+
+    def __init__(self, plan: PhysicalPlan, settings: KernelSettings) -> None:
+        self._plan = plan
+        self._settings = settings
+        self._kernels: dict[object, Kernel] = {}
+        self._lock = threading.Lock()
+
+    def execute(self, effect: Execute) -> tuple[Any, Output]:
+        """One step of one channel, as an output with a slice for every edge."""
+        stage = effect.task.stage
+        fragment = self._plan.fragments[stage]
+        split = None
+        if effect.split is not None and isinstance(fragment, ScanFragment):
+            split = fragment.splits[effect.split]
+        state, result = self._kernel(effect).step(
+            effect.state if effect.state is not None else EMPTY,
+            split=split,
+            inputs=self._inputs(effect),
+            sides=self._sides(effect),
+            last=effect.last,
+        )
+        slices = self._cut(effect.task, tuple(result.batches))
+        total = checksum(slices[edge] for edge in sorted(slices))
+        bodies = {edge: (sum(b.nbytes for b in part), part or None) for edge, part in slices.items()}
+        return state, Output(total, bodies, result.satisfied)
+
+    def _kernel(self, effect: Execute) -> Kernel:
+        key: object = effect.task.of
+        if effect.point is FailPoint.REREAD:
+            key = (effect.task.stage, threading.get_ident())
+        with self._lock:
+            if key not in self._kernels:
+                self._kernels[key] = make_kernel(self._plan.fragments[effect.task.stage], self._settings)
+            return self._kernels[key]
+
+    def _inputs(self, effect: Execute) -> Mapping[int, list[pa.RecordBatch]]:
+        """The drawn batches by input number: in a join the phase says which side it is."""
+        if effect.draw is None:
+            return {}
+        number = 0
+        if isinstance(self._plan.fragments[effect.task.stage], JoinFragment):
+            phases = self._plan.graph.phases(effect.task.stage)
+            number = next(at for at, links in enumerate(phases) if effect.draw.link in links)
+        return {number: _batches(effect.inputs)}
+
+    def _sides(self, effect: Execute) -> Mapping[int, list[pa.RecordBatch]]:
+        first = 2 if isinstance(self._plan.fragments[effect.task.stage], JoinFragment) else 1
+        links = self._plan.graph.sides(effect.task.stage)
+        return {
+            first + at: _batches(effect.sides[link]) for at, link in enumerate(links) if link in effect.sides
+        }
+
+    def _cut(self, task: TaskName, batches: Batches) -> dict[Edge, Batches]:
+        """The slice of every edge: all rows, or those whose key belongs to the consumer."""
+        slices: dict[Edge, Batches] = {}
+        parts: dict[int, list[list[pa.RecordBatch]]] = {}
+        for edge in self._plan.graph.edges_from(task.of):
+            link = self._plan.graph.links[edge.link]
+            keys = self._plan.partition_keys[edge.link]
+            channels = self._plan.graph.stages[link.consumer].channels
+            if link.routing is not Routing.HASH or channels == 1 or not keys:
+                slices[edge] = batches
+                continue
+            if edge.link not in parts:
+                parts[edge.link] = partition(batches, keys, channels, thread_session(self._settings))
+            slices[edge] = tuple(parts[edge.link][edge.consumer])
+        return slices
+
+
+def _batches(slices: tuple[Slice, ...]) -> list[pa.RecordBatch]:
+    return [batch for piece in slices for batch in (piece.body or ())]  # type: ignore[attr-defined]

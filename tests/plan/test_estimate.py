@@ -1,0 +1,116 @@
+"""Estimates: not right, but on the right side, and for the stated reasons."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+
+import pytest
+from tests.plan.builders import (
+    aggregate,
+    aggregation,
+    all_of,
+    holds,
+    join,
+    literal,
+    named,
+    same,
+    statistics_of,
+    tpch,
+)
+
+from wallaby.plan.estimate import Estimator
+from wallaby.plan.expression import Expression
+from wallaby.plan.relation import Filter, JoinKind, Limit, ParquetFile, Relation, Scan
+from wallaby.plan.selectivity import number
+from wallaby.plan.statistics import Statistics
+
+T = tpch(1)
+LINE, ORDERS, CUSTOMER = T["lineitem"], T["orders"], T["customer"]
+
+
+def rows(relation: Relation) -> float:
+    return Estimator(statistics_of(T)).of(relation).rows
+
+
+def share(condition: Expression) -> float:
+    return rows(Filter(LINE.scan, condition)) / 6_000_000
+
+
+def test_a_window_of_a_column_keeps_its_share_of_the_range() -> None:
+    year = all_of(
+        holds("ge", LINE.l_shipdate, literal(date(1994, 1, 1))),
+        holds("gt", literal(date(1995, 1, 1)), LINE.l_shipdate),
+    )
+    assert share(year) == pytest.approx(365 / 2526, rel=0.01)
+    assert share(holds("gt", LINE.l_shipdate, literal(date(2020, 1, 1)))) == 0
+
+
+def test_an_equality_keeps_one_of_the_different_values() -> None:
+    assert share(holds("eq", LINE.l_shipmode, literal("MAIL"))) == pytest.approx(1 / 8)
+    assert share(holds("in", LINE.l_shipmode, literal("MAIL"), literal("SHIP"))) == pytest.approx(2 / 8)
+    assert share(holds("not", holds("eq", LINE.l_linestatus, literal("F")))) == pytest.approx(1 / 2)
+    either = holds(
+        "or", holds("eq", LINE.l_linestatus, literal("F")), holds("eq", LINE.l_linestatus, literal("O"))
+    )
+    assert share(either) == pytest.approx(3 / 4)
+
+
+def test_nulls_are_counted() -> None:
+    assert share(holds("is_null", LINE.l_shipmode)) == 0
+    assert share(holds("is_not_null", LINE.l_shipmode)) == 1
+    assert share(literal(False)) == 0
+    assert 0 < share(holds("like", LINE.l_shipmode, literal("%A%"))) < 1
+
+
+def test_a_foreign_key_join_has_as_many_rows_as_refer() -> None:
+    assert rows(join(LINE.scan, ORDERS.scan, (LINE.l_orderkey, ORDERS.o_orderkey))) == pytest.approx(
+        6_000_000
+    )
+    building = Filter(CUSTOMER.scan, holds("eq", CUSTOMER.c_mktsegment, literal("BUILDING")))
+    assert rows(join(ORDERS.scan, building, (ORDERS.o_custkey, CUSTOMER.c_custkey))) == pytest.approx(
+        1_500_000 / 8
+    )
+
+
+def test_semi_and_anti_joins_share_the_left_rows() -> None:
+    pair = (ORDERS.o_custkey, CUSTOMER.c_custkey)
+    some = Filter(CUSTOMER.scan, holds("eq", CUSTOMER.c_mktsegment, literal("BUILDING")))
+    found = rows(join(ORDERS.scan, some, pair, kind=JoinKind.SEMI))
+    missing = rows(join(ORDERS.scan, some, pair, kind=JoinKind.ANTI))
+    assert found + missing == pytest.approx(1_500_000)
+    assert rows(join(ORDERS.scan, some, pair, kind=JoinKind.LEFT)) == 1_500_000
+
+
+def test_groups_are_bounded_by_values_and_by_rows() -> None:
+    count = named(201, "n", aggregation("count"))
+    assert rows(aggregate(LINE.scan, same(LINE.l_returnflag, LINE.l_linestatus), count)) == pytest.approx(8)
+    assert rows(aggregate(LINE.scan, same(LINE.l_orderkey, LINE.l_partkey), count)) == 6_000_000
+    assert rows(aggregate(LINE.scan, (), count)) == 1
+    assert rows(Limit(LINE.scan, 10)) == 10
+
+
+def test_an_unknown_table_is_large() -> None:
+    scan = Scan((ParquetFile("/other", 1, 1),), LINE.scan.columns, LINE.scan.names)
+    assert Estimator(Statistics(())).of(scan).rows >= 1e9
+
+
+@pytest.mark.parametrize(
+    ("lower", "higher"),
+    [
+        (1, 2),
+        (Decimal("0.1"), Decimal("0.2")),
+        ("AIR", "MAIL"),
+        (date(1992, 1, 1), date(1992, 1, 2)),
+        (False, True),
+    ],
+)
+def test_values_lie_on_the_number_line_in_their_order(lower: object, higher: object) -> None:
+    first, second = number(lower), number(higher)
+    assert first is not None
+    assert second is not None
+    assert first < second
+
+
+def test_bytes_have_no_place_on_the_number_line() -> None:
+    assert number(b"x") is None

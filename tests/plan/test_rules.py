@@ -1,0 +1,145 @@
+"""Each rewrite rule on small trees: what it makes of them, as reviewed, and that the answer stays the same."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from tests.plan.builders import (
+    aggregate,
+    aggregation,
+    all_of,
+    ascending,
+    call,
+    column,
+    holds,
+    join,
+    literal,
+    named,
+    same,
+    statistics_of,
+    tpch,
+)
+from tests.plan.data import rows_for
+from tests.plan.interpreter import Rows, evaluate
+
+from wallaby.plan.explain import explain_relation
+from wallaby.plan.relation import Filter, Input, JoinKind, Limit, Project, Relation, Scan, Sort, Union
+from wallaby.plan.rules import RULES, Rule
+from wallaby.plan.rules.flip_right_joins import flip_right_joins
+from wallaby.plan.rules.order_joins import order_joins
+from wallaby.plan.rules.prune_columns import prune_columns
+from wallaby.plan.rules.push_filters import push_filters
+from wallaby.plan.rules.push_limits import push_limits
+
+FIXTURES = Path(__file__).parent / "fixtures" / "rules"
+T = tpch(0.1)
+STATISTICS = statistics_of(T)
+LINE, ORDERS, CUSTOMER = T["lineitem"], T["orders"], T["customer"]
+CUSTOMERS = CUSTOMER.scan_of("c_custkey", "c_mktsegment")
+LINES = LINE.scan_of("l_orderkey", "l_suppkey", "l_quantity")
+SOME = ORDERS.scan_of("o_orderkey", "o_custkey", "o_orderdate")
+PAIR = (ORDERS.o_orderkey, LINE.l_orderkey)
+MANY = holds("gt", LINE.l_quantity, literal(3))
+FEW = holds("lt", ORDERS.o_custkey, literal(4))
+FAILING = holds("gt", call("divide", LINE.l_quantity, LINE.l_quantity), literal(0))
+ONE = named(201, "rows", aggregation("count"))
+
+CASES: dict[str, tuple[Rule, Relation]] = {
+    "flip_right_joins": (flip_right_joins, join(SOME, LINES, PAIR, kind=JoinKind.RIGHT)),
+    "push_limits": (
+        push_limits,
+        Limit(Project(Sort(LINES, (ascending(LINE.l_quantity),)), same(LINE.l_orderkey)), 3),
+    ),
+    "push_filters_into_an_inner_join": (
+        push_filters,
+        Filter(join(SOME, LINES, PAIR), all_of(MANY, FEW, FAILING)),
+    ),
+    "push_filters_into_a_left_join": (
+        push_filters,
+        Filter(join(SOME, LINES, PAIR, kind=JoinKind.LEFT), all_of(MANY, FEW)),
+    ),
+    "push_filters_below_renames": (
+        push_filters,
+        Filter(
+            Filter(Project(LINES, (named(202, "quantity", LINE.l_quantity),)), literal(True)),
+            holds("gt", named(202, "quantity", LINE.l_quantity).column, literal(3)),
+        ),
+    ),
+    "order_joins": (
+        order_joins,
+        join(
+            join(LINES, SOME, PAIR[::-1], residual=holds("lt", LINE.l_suppkey, ORDERS.o_custkey)),
+            Filter(CUSTOMERS, holds("eq", CUSTOMER.c_mktsegment, literal("BUILDING"))),
+            (ORDERS.o_custkey, CUSTOMER.c_custkey),
+        ),
+    ),
+    "order_joins_not_if_a_condition_can_fail": (
+        order_joins,
+        join(
+            join(LINES, SOME, PAIR[::-1], residual=FAILING),
+            Filter(CUSTOMERS, holds("eq", CUSTOMER.c_mktsegment, literal("BUILDING"))),
+            (ORDERS.o_custkey, CUSTOMER.c_custkey),
+        ),
+    ),
+    "prune_columns_of_a_join": (
+        prune_columns,
+        aggregate(join(Filter(SOME, FEW), Filter(LINES, MANY), PAIR), same(ORDERS.o_orderdate), ONE),
+    ),
+    "prune_columns_of_a_count": (prune_columns, aggregate(LINES, (), ONE)),
+    "prune_columns_of_a_top": (
+        prune_columns,
+        Project(
+            Limit(Sort(LINES, (ascending(LINE.l_quantity), ascending(LINE.l_orderkey))), 3),
+            same(LINE.l_suppkey),
+        ),
+    ),
+    "prune_columns_of_a_union": (
+        prune_columns,
+        Project(
+            Union(
+                (SOME, Project(LINES, same(LINE.l_suppkey, LINE.l_orderkey, LINE.l_orderkey))),
+                (
+                    column(301, "a"),
+                    column(302, "b"),
+                    column(303, "c"),
+                ),
+            ),
+            same(column(303, "c"), column(301, "a")),
+        ),
+    ),
+}
+
+
+def answer(relation: Relation) -> Counter[tuple[object, ...]]:
+    tables = rows_for(T, 5)
+
+    def leaf(scan: Scan | Input) -> Rows:
+        assert isinstance(scan, Scan)
+        return [row for split in tables[scan.files[0].path] for row in split if 0 not in row.values()]
+
+    return Counter(tuple(row[c.id] for c in relation.columns) for row in evaluate(relation, leaf))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_rule_gives_the_reviewed_tree(name: str) -> None:
+    rule, before = CASES[name]
+    after = rule(before, STATISTICS)
+    text = f"{explain_relation(before)}\n=>\n{explain_relation(after)}\n"
+    golden = FIXTURES / f"{name}.txt"
+    assert text == golden.read_text(), f"if the change is meant, write it to {golden}"
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_rule_changes_no_answer(name: str) -> None:
+    _, before = CASES[name]
+    for rule in RULES:
+        after = rule(before, STATISTICS)
+        by_id = {c.id: c for c in after.columns}
+        arranged = Project(after, same(*(by_id[c.id] for c in before.columns)))
+        assert answer(arranged) == answer(before), rule
+
+
+def test_every_rule_has_a_case() -> None:
+    assert {rule for rule, _ in CASES.values()} == set(RULES)
