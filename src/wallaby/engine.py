@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import sys
 import time
 import uuid
 from types import TracebackType
@@ -137,6 +138,7 @@ class Engine:
             lease_ms=lease_ms,
             local_directory=settings.local_directory,
         )
+        _use_this_python(spark)
         tag = f"wallaby-{bootstrap.engine}"
         self._hosting = Hosting(spark.sparkContext, bootstrap, self._count, tag)
         self._hosting.start()
@@ -282,6 +284,14 @@ class Engine:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _use_this_python(spark: SparkSession) -> None:
+    """Under a local master, let executors run this interpreter unless another was asked for."""
+    context = spark.sparkContext
+    configured = context.getConf().contains("spark.pyspark.python") or "PYSPARK_PYTHON" in os.environ
+    if _LOCAL.fullmatch(context.master) and not configured:
+        context.pythonExec = sys.executable
 
 
 def _scans(relation: Relation) -> list[Scan]:

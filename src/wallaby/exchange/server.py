@@ -3,7 +3,8 @@
 A push is one `do_put`. Its descriptor is the header (`wire`), its batches are all of one carrier schema, a
 single binary value each, and what they hold, laid end to end, are the bodies (`body`). So slices of different
 schemas share a call, an empty slice costs 41 bytes, and message limits need not know record batches. Measured
-on loopback against native batches: the same speed at 1 MiB, twice at 32 MiB.
+on loopback, CPU time per byte of both sides against native Flight batches: 1.4 times at 1 MiB, the same at
+8 MiB, half at 32 MiB.
 
 Every call needs the engine's token, compared in constant time, before anything else of it is looked at.
 Slices are handed to `receive` in order, each when it is whole, in groups so that a consumer can begin before

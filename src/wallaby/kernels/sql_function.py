@@ -91,6 +91,9 @@ def _arithmetic_fallible(call: Call) -> bool:
 
 
 def _negate(call: Call, sql: Sequence[str]) -> str:
+    """Whole numbers by subtraction: DuckDB widens the negative of a constant, and would not see its overflow."""
+    if call.type.is_integral:
+        return cast(f"({cast('0', call.type)} - {sql[0]})", call.type)
     return cast(f"(-({sql[0]}))", call.type)
 
 

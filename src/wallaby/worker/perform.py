@@ -152,8 +152,9 @@ class Performer:
     # --- waiting and computing -----------------------------------------------------------------------
 
     def _await(self, actor: Actor, effect: protocol.Await) -> None:
-        retries = actor.name.startswith(("deliver", "re-read")) or (actor.wait > 1 and actor.parked)
-        self._node.park(actor, self._settings.retry_seconds if retries else self._settings.await_seconds)
+        retries = actor.name.startswith(("deliver", "re-read"))
+        limit_seconds = self._settings.retry_seconds if retries else self._settings.await_seconds
+        self._node.park(actor, limit_seconds, patient=False)
 
     def _pause(self, actor: Actor, effect: protocol.Pause) -> None:
         self._node.park(actor, effect.limit_ms / 1000, patient=True)

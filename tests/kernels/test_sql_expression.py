@@ -1,0 +1,274 @@
+"""Expressions over constants against what Spark 4 answers under ANSI rules."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from decimal import Decimal
+
+import pytest
+
+from tests.kernels.support import BINARY, BYTE, FLOAT, SHORT, call, literal, test, value_of
+from wallaby.errors import (
+    ArithmeticOverflowError,
+    CastOverflowError,
+    DivideByZeroError,
+    NumericOutOfRangeError,
+    QueryError,
+)
+from wallaby.kernels.connection import Session
+from wallaby.kernels.sql import supports
+from wallaby.plan.expression import Call, EvalMode, Expression
+from wallaby.plan.types import BOOLEAN, DATE, DOUBLE, INTEGER, LONG, NULL, STRING, DataType, Kind, decimal
+
+NAN, INF = float("nan"), float("inf")
+
+
+def i(value: int | None) -> Expression:
+    return literal(value, INTEGER)
+
+
+def s(value: str | None) -> Expression:
+    return literal(value, STRING)
+
+
+def d(value: str | None, precision: int, scale: int) -> Expression:
+    return literal(None if value is None else Decimal(value), decimal(precision, scale))
+
+
+def f(value: float | None) -> Expression:
+    return literal(value, DOUBLE)
+
+
+def b(value: bool | None) -> Expression:
+    return literal(value, BOOLEAN)
+
+
+def day(text: str | None) -> Expression:
+    return literal(None if text is None else datetime.date.fromisoformat(text), DATE)
+
+
+def cast(value: Expression, type_: DataType) -> Call:
+    return call("cast", type_, value)
+
+
+def divided_by_zero() -> Call:
+    return test("gt", call("remainder", INTEGER, i(1), i(0)), i(0))
+
+
+VALUES: list[tuple[Expression, object]] = [
+    # arithmetic
+    (call("add", INTEGER, i(2), i(3)), 5),
+    (call("add", INTEGER, i(None), i(3)), None),
+    (call("multiply", BYTE, literal(11, BYTE), literal(-11, BYTE)), -121),
+    (call("divide", DOUBLE, f(1.0), f(4.0)), 0.25),
+    (call("divide", DOUBLE, f(None), f(0.0)), None),
+    (call("remainder", INTEGER, i(-7), i(3)), -1),
+    (call("remainder", INTEGER, i(7), i(-3)), 1),
+    (call("remainder", INTEGER, i(-(2**31)), i(-1)), 0),
+    (call("remainder", DOUBLE, f(-7.5), f(2.0)), -1.5),
+    (call("negate", LONG, literal(5, LONG)), -5),
+    # comparison: NaN equals itself and is the greatest, the zeros are equal
+    (test("eq", f(NAN), f(NAN)), True),
+    (test("gt", f(NAN), f(INF)), True),
+    (test("lt", f(1.0), f(NAN)), True),
+    (test("eq", f(-0.0), f(0.0)), True),
+    (test("eq", i(1), i(None)), None),
+    (test("eq_null_safe", i(1), i(None)), False),
+    (test("eq_null_safe", i(None), i(None)), True),
+    (test("lt", s("Z"), s("a")), True),
+    (test("lt", s("a"), s("é")), True),
+    (test("lt", s("\uffff"), s("\U00010000")), True),
+    (test("ne", d("1.50", 3, 2), d("1.5", 4, 1)), False),
+    (test("in", i(1), i(2), i(None)), None),
+    (test("in", i(2), i(2), i(None)), True),
+    # logic
+    (test("and", b(False), b(None)), False),
+    (test("and", b(True), b(None)), None),
+    (test("or", b(True), b(None)), True),
+    (test("not", b(None)), None),
+    (test("and", b(False), divided_by_zero()), False),
+    (test("or", b(True), divided_by_zero()), True),
+    (call("case", INTEGER, b(None), i(1), b(True), i(2), i(3)), 2),
+    (call("case", INTEGER, b(False), i(1)), None),
+    (call("if", BOOLEAN, b(True), b(False), divided_by_zero()), False),
+    (call("coalesce", INTEGER, literal(None, NULL), i(4), i(5)), 4),
+    (call("coalesce", BOOLEAN, b(True), divided_by_zero()), True),
+    # casts
+    (cast(f(2.5), INTEGER), 2),
+    (cast(f(-2.9), INTEGER), -2),
+    (cast(f(2147483647.9), INTEGER), 2147483647),
+    (cast(f(2.0**63), LONG), 2**63 - 1),
+    (cast(d("-2.7", 3, 1), INTEGER), -2),
+    (cast(d("2.5", 3, 1), decimal(3, 0)), Decimal(3)),
+    (cast(d("-2.5", 3, 1), decimal(3, 0)), Decimal(-3)),
+    (cast(d("0.1", 3, 1), DOUBLE), 0.1),
+    (cast(d("12345678901234567.89", 38, 2), DOUBLE), 12345678901234567.89),
+    (cast(d("79228162514264337593543950335.1", 38, 1), DOUBLE), 79228162514264337593543950335.1),
+    (cast(i(7), STRING), "7"),
+    (cast(i(7), BOOLEAN), True),
+    (cast(b(True), LONG), 1),
+    (cast(b(False), STRING), "false"),
+    (cast(literal(2**53 + 1, LONG), DOUBLE), float(2**53)),
+    (cast(literal(None, NULL), DATE), None),
+    # text
+    (call("substring", STRING, s("abcd"), i(0), i(2)), "ab"),
+    (call("substring", STRING, s("abcd"), i(2), i(2)), "bc"),
+    (call("substring", STRING, s("abcd"), i(2), i(-1)), ""),
+    (call("substring", STRING, s("abcd"), i(-2), i(1)), "c"),
+    (call("substring", STRING, s("abcd"), i(-5), i(3)), "ab"),
+    (call("substring", STRING, s("abcd"), i(-9), i(2)), ""),
+    (call("substring", STRING, s("abcd"), i(9), i(2)), ""),
+    (call("substring", STRING, s("abcd"), i(3), i(2**31 - 1)), "cd"),
+    (call("substring", STRING, s("añb"), i(2), i(1)), "ñ"),
+    (call("substring", STRING, s(None), i(-1), i(1)), None),
+    (call("substring", STRING, s("abc"), i(None), i(1)), None),
+    (call("upper", STRING, s("straße")), "STRASSE"),
+    (call("upper", STRING, s("abcZ1")), "ABCZ1"),
+    (call("lower", STRING, s("ÀB")), "àb"),
+    (call("concat", STRING, s("a"), s(None), s("b")), None),
+    (call("concat", STRING, s("a"), s("b")), "ab"),
+    (call("length", INTEGER, s("añb")), 3),
+    (call("length", INTEGER, literal(b"\x00\xff", BINARY)), 2),
+    (call("trim", STRING, s(" \ta ")), "\ta"),
+    (test("starts_with", s("abc"), s("ab")), True),
+    (test("ends_with", s("abc"), s("bc")), True),
+    (test("contains", s("abc"), s("")), True),
+    (test("contains", s(None), s("a")), None),
+    (test("like", s("abc"), s("a%")), True),
+    (test("like", s("a\nc"), s("a_c")), True),
+    (test("like", s("a%b"), s("a\\%b")), True),
+    (test("like", s("axb"), s("a\\%b")), False),
+    (test("like", s("a\\b"), s("a\\\\b")), True),
+    (test("like", s("a_b"), s("a/_b"), s("/")), True),
+    (test("like", s("a\\b_"), s("a\\b/_"), s("/")), True),
+    (test("like", s("ñ"), s("_")), True),
+    # dates
+    (call("year", INTEGER, day("0001-01-01")), 1),
+    (call("month", INTEGER, day("1999-12-31")), 12),
+    (call("day", INTEGER, day("1582-10-10")), 10),
+    (call("date_add", DATE, day("2024-02-28"), i(2)), datetime.date(2024, 3, 1)),
+    (call("date_add", DATE, day("2024-03-01"), i(-1)), datetime.date(2024, 2, 29)),
+    (call("add_months", DATE, day("2024-01-31"), i(1)), datetime.date(2024, 2, 29)),
+    (call("add_months", DATE, day("2024-03-31"), i(-13)), datetime.date(2023, 2, 28)),
+    (call("year", INTEGER, day(None)), None),
+]
+
+
+@pytest.mark.parametrize(("expression", "expected"), VALUES, ids=lambda value: str(value)[:60])
+def test_an_expression_has_sparks_value(expression: Expression, expected: object, session: Session) -> None:
+    found = value_of(expression, session)
+    assert found == expected
+    assert type(found) is type(expected)
+
+
+ERRORS: list[tuple[Expression, type[QueryError]]] = [
+    (call("add", INTEGER, i(2**31 - 1), i(1)), ArithmeticOverflowError),
+    (call("subtract", LONG, literal(-(2**63), LONG), literal(1, LONG)), ArithmeticOverflowError),
+    (call("multiply", SHORT, literal(300, SHORT), literal(300, SHORT)), ArithmeticOverflowError),
+    (call("negate", INTEGER, i(-(2**31))), ArithmeticOverflowError),
+    (call("divide", DOUBLE, f(1.0), f(0.0)), DivideByZeroError),
+    (call("divide", DOUBLE, f(1.0), f(-0.0)), DivideByZeroError),
+    (call("remainder", INTEGER, i(1), i(0)), DivideByZeroError),
+    (call("remainder", DOUBLE, f(1.0), f(0.0)), DivideByZeroError),
+    (call("divide", decimal(9, 6), d("1", 3, 1), d("0", 3, 1)), DivideByZeroError),
+    (call("divide", decimal(38, 6), d("1", 38, 6), d("0", 38, 4)), DivideByZeroError),
+    (call("remainder", decimal(3, 1), d("1", 3, 1), d("0", 3, 1)), DivideByZeroError),
+    (cast(i(1000), decimal(3, 1)), NumericOutOfRangeError),
+    (cast(d("99.95", 4, 2), decimal(3, 1)), NumericOutOfRangeError),
+    (call("add", decimal(38, 0), d("9" * 38, 38, 0), d("1", 38, 0)), NumericOutOfRangeError),
+    (call("multiply", decimal(38, 0), d("9" * 20, 20, 0), d("9" * 20, 20, 0)), NumericOutOfRangeError),
+    (call("multiply", decimal(38, 6), d("9" * 20, 30, 10), d("9" * 18, 30, 10)), NumericOutOfRangeError),
+    (cast(i(300), BYTE), CastOverflowError),
+    (cast(f(1e20), LONG), CastOverflowError),
+    (cast(f(NAN), INTEGER), CastOverflowError),
+    (cast(d("9" * 12, 12, 0), INTEGER), CastOverflowError),
+]
+
+
+@pytest.mark.parametrize(("expression", "error"), ERRORS, ids=lambda value: str(value)[:60])
+def test_a_value_that_has_no_result_is_sparks_error(
+    expression: Expression, error: type[QueryError], session: Session
+) -> None:
+    with pytest.raises(error) as caught:
+        value_of(expression, session)
+    assert caught.value.getCondition() == error.condition
+
+
+REFUSED: list[Expression] = [
+    cast(s("12"), INTEGER),
+    cast(f(1.5), decimal(3, 1)),
+    cast(f(1.5), FLOAT),
+    cast(f(1.5), STRING),
+    cast(d("0.05", 2, 2), STRING),
+    cast(s("2020-01-01"), DATE),
+    call("add", INTEGER, i(1), i(2), mode=EvalMode.LEGACY),
+    call("add", INTEGER, i(1), i(2), mode=EvalMode.TRY),
+    call("cast", BYTE, i(1), mode=EvalMode.TRY),
+    call("divide", LONG, literal(1, LONG), literal(2, LONG)),
+    call("add", LONG, i(1), literal(1, LONG)),
+    call("regexp", BOOLEAN, s("a"), s("b")),
+    test("like", s("a"), s("a\\b")),
+    test("like", s("a"), s("a\\")),
+    test("like", s("a"), call("upper", STRING, s("a"))),
+    test("eq", i(1), s("1")),
+    test("eq", d("1", 38, 0), d("1", 38, 38)),
+    test("not", literal(1, INTEGER)),
+    call("if", INTEGER, b(True), i(1), literal(1, LONG)),
+    call("year", INTEGER, literal(None, DataType(Kind.TIMESTAMP))),
+    call("substring", STRING, s("a")),
+]
+
+
+@pytest.mark.parametrize("expression", REFUSED, ids=str)
+def test_what_is_not_exact_is_refused_with_a_reason(expression: Expression) -> None:
+    assert supports(expression)
+    assert supports(test("is_null", expression)), "a part's reason is the whole's reason"
+
+
+def test_modes_do_not_matter_where_nothing_can_fail() -> None:
+    assert supports(call("add", DOUBLE, f(1.0), f(2.0), mode=EvalMode.LEGACY)) is None
+    assert supports(call("cast", LONG, i(1), mode=EvalMode.TRY)) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "type_"),
+    [
+        ("'; DROP TABLE x; --", STRING),
+        ('"quoted" \\ and \' and \n', STRING),
+        ("\0 begins and ends \0", STRING),
+        ("/* $$ %s {0} ?1 */", STRING),
+        ("x" * 70_000, STRING),
+        ("", STRING),
+        ("\U0001f998", STRING),
+        (b"\x00'\xff", BINARY),
+        (b"", BINARY),
+        (-(2**63), LONG),
+        (2**63 - 1, LONG),
+        (-128, BYTE),
+        (Decimal("-0.00000000000000000000000000000000000001"), decimal(38, 38)),
+        (Decimal("9" * 38), decimal(38, 0)),
+        (datetime.date(1, 1, 1), DATE),
+        (datetime.date(9999, 12, 31), DATE),
+        (True, BOOLEAN),
+        (1e-323, DOUBLE),
+        (1.7976931348623157e308, DOUBLE),
+        (INF, DOUBLE),
+        (-INF, DOUBLE),
+        (datetime.datetime(1, 1, 1, 0, 0, 0, 1), DataType(Kind.TIMESTAMP_NTZ)),
+        (datetime.datetime(2024, 6, 1, 12, 30, 1, 5, tzinfo=datetime.UTC), DataType(Kind.TIMESTAMP)),
+    ],
+    ids=lambda value: repr(value)[:30],
+)
+def test_a_literal_comes_back_as_it_was(value: object, type_: DataType, session: Session) -> None:
+    assert value_of(literal(value, type_), session) == value
+
+
+def test_float_literals_keep_nan_and_the_sign_of_zero(session: Session) -> None:
+    found = value_of(f(NAN), session)
+    assert isinstance(found, float)
+    assert math.isnan(found)
+    zero = value_of(f(-0.0), session)
+    assert isinstance(zero, float)
+    assert math.copysign(1, zero) == -1
+    assert value_of(literal(0.10000000149011612, FLOAT), session) == 0.10000000149011612
