@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-
 from tests.kernels.support import SETTINGS
+
 from wallaby.kernels.connection import Session, close_thread_session
 
 

@@ -7,8 +7,8 @@ from decimal import ROUND_HALF_UP, Context, Decimal, localcontext
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from tests.kernels.support import aggregation, call, column, literal, named, rows_of, run, value_of
+
 from wallaby.errors import NumericOutOfRangeError
 from wallaby.kernels import functions
 from wallaby.kernels.connection import Session
@@ -85,13 +85,45 @@ def test_a_decimal_result_is_rounded_as_spark_rounds_it(
         assert value_of(expression, session) == wanted
 
 
+@pytest.mark.parametrize("precision", [4, 5, 9, 10, 17, 18, 19])
+@pytest.mark.parametrize(
+    "operations", [("multiply", "multiply"), ("add", "multiply"), ("multiply", "subtract")]
+)
+def test_nested_arithmetic_does_not_overflow_where_spark_has_room(
+    precision: int, operations: tuple[str, str], session: Session
+) -> None:
+    source = decimal(precision, 1)
+    greatest = Decimal("9" * precision).scaleb(-1)
+    side = literal(greatest, source)
+    inner = result_type(operations[0], source, source)
+    outer = result_type(operations[1], inner, source)
+    value = expected(operations[0], greatest, greatest, inner)
+    assert value is not None
+    wanted = expected(operations[1], value, greatest, outer)
+    for expression in (
+        call(operations[1], outer, call(operations[0], inner, side, side), side),
+        call(operations[1], outer, side, call(operations[0], inner, side, side)),
+    ):
+        swapped = (
+            -wanted
+            if wanted is not None and expression.arguments[0] == side and operations[1] == "subtract"
+            else wanted
+        )
+        assert value_of(expression, session) == swapped
+
+
 def test_the_divisions_of_tpch_are_exact(session: Session) -> None:
     # q14: decimal(38,6) / decimal(38,4) has 42 digits on the way.
     type_ = decimal(38, 6)
     promo = call(
         "divide",
         type_,
-        call("multiply", decimal(38, 6), literal(Decimal("100.00"), decimal(5, 2)), literal(Decimal("7.1234"), decimal(38, 4))),
+        call(
+            "multiply",
+            decimal(38, 6),
+            literal(Decimal("100.00"), decimal(5, 2)),
+            literal(Decimal("7.1234"), decimal(38, 4)),
+        ),
         literal(Decimal("3.0001"), decimal(38, 4)),
     )
     assert value_of(promo, session) == Decimal("237.438752")
@@ -118,7 +150,9 @@ def test_nested_divisions_stay_short(session: Session) -> None:
         ([], None),
     ],
 )
-def test_an_average_of_decimals_is_decimal(values: list[str | None], average: str | None, session: Session) -> None:
+def test_an_average_of_decimals_is_decimal(
+    values: list[str | None], average: str | None, session: Session
+) -> None:
     source = column(1, decimal(15, 2))
     tree = Aggregate(
         Input(0, (source,)),

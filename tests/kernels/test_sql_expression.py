@@ -7,8 +7,8 @@ import math
 from decimal import Decimal
 
 import pytest
-
 from tests.kernels.support import BINARY, BYTE, FLOAT, SHORT, call, literal, test, value_of
+
 from wallaby.errors import (
     ArithmeticOverflowError,
     CastOverflowError,
@@ -255,7 +255,7 @@ def test_modes_do_not_matter_where_nothing_can_fail() -> None:
         (1.7976931348623157e308, DOUBLE),
         (INF, DOUBLE),
         (-INF, DOUBLE),
-        (datetime.datetime(1, 1, 1, 0, 0, 0, 1), DataType(Kind.TIMESTAMP_NTZ)),
+        (datetime.datetime(1, 1, 1, 0, 0, 0, 1), DataType(Kind.TIMESTAMP_NTZ)),  # noqa: DTZ001 - local time
         (datetime.datetime(2024, 6, 1, 12, 30, 1, 5, tzinfo=datetime.UTC), DataType(Kind.TIMESTAMP)),
     ],
     ids=lambda value: repr(value)[:30],

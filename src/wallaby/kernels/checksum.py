@@ -20,6 +20,9 @@ import xxhash
 
 from wallaby.errors import InternalError
 
+#: As long as the longest value of fixed width.
+_ZEROS = pa.py_buffer(bytes(32))
+
 
 def checksum(slices: Iterable[Iterable[pa.RecordBatch]]) -> int:
     """The checksum of an output: of every slice, in order, and of every batch in it, in order."""
@@ -90,12 +93,8 @@ def _without_nulls(array: pa.Array) -> pa.Array:
         return array.fill_null("")
     if pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type):
         return array.fill_null(b"")
-    return array.fill_null(pa.scalar(0).cast(_integer_like(array.type)).cast(array.type))
-
-
-def _integer_like(type_: pa.DataType) -> pa.DataType:
-    """A type from which a zero can be cast to the given one."""
-    return pa.int32() if pa.types.is_date32(type_) else pa.int64()
+    zero = pa.Array.from_buffers(array.type, 1, [None, _ZEROS])[0]
+    return array.fill_null(zero)
 
 
 def _bytes_of(booleans: pa.Array) -> memoryview:

@@ -159,7 +159,10 @@ _CONDITIONS: Final[tuple[tuple[re.Pattern[str], type[QueryError]], ...]] = (
     ),
     (re.compile(r"to (type )?DECIMAL\(\d+,\d+\)"), NumericOutOfRangeError),
     (re.compile(r"Overflow in "), ArithmeticOverflowError),
-    (re.compile(r"out of range for the destination type"), CastOverflowError),
+    (
+        re.compile(r"out of range for the destination type|Failed to cast decimal value \S+ to type INT"),
+        CastOverflowError,
+    ),
 )
 
 _FIXES: Final[dict[type[QueryError], str]] = {

@@ -5,15 +5,21 @@ and multiplies exactly as long as the result has 38 digits, and divides decimals
 multiplications whose exact scale is the result's are DuckDB's own; divisions are done in 128-bit whole numbers
 where the shifted dividend fits; everything else goes to the exact but slow functions of `functions`.
 
-DuckDB's own sums and products have its own precision, which never exceeds Catalyst's: inside an expression only
-the value counts, and casting each result cost a quarter of TPC-H 1. `output_sql` casts what leaves it.
+DuckDB gives sums and products a precision of its own, the *width*. Inside an expression only the value counts, and
+casting each result costs a quarter of TPC-H 1, so only what leaves an expression is cast, by `output_sql`. But two
+numbers of at most 18 digits have a result of at most 18 digits in DuckDB, or an overflow: where Catalyst allows
+more, one side is made wider.
 """
 
 from __future__ import annotations
 
 from wallaby.kernels.functions import DIGITS_MAX, decimal_name
 from wallaby.kernels.sql_text import case, cast, error
-from wallaby.plan.types import DataType, decimal
+from wallaby.plan.expression import Call, Expression
+from wallaby.plan.types import DataType, Kind, decimal
+
+#: What DuckDB keeps in 64 bits.
+_NARROW_MAX = 18
 
 #: A division writes its sides a dozen times. One whose sides are longer than this is left to a function that
 #: writes them once, or nested divisions would grow without bound.
@@ -22,15 +28,16 @@ DIVIDE_BY_ZERO = error("DIVIDE_BY_ZERO", "Division by zero.")
 
 
 def decimal_sql(
-    operation: str, left: str, left_type: DataType, right: str, right_type: DataType, result: DataType
+    operation: str, left: str, left_side: Expression, right: str, right_side: Expression, result: DataType
 ) -> str:
     """One of add, subtract, multiply, divide, remainder."""
+    left_type, right_type = left_side.type, right_side.type
     match operation:
-        case "add" | "subtract" if _fits_sum(left_type, right_type, result):
-            sign = "+" if operation == "add" else "-"
-            return f"({left} {sign} {right})"
-        case "multiply" if left_type.scale + right_type.scale == result.scale:
-            return f"({left} * {right})"
+        case "add" | "subtract" | "multiply" if _is_plain(operation, left_type, right_type, result):
+            narrow = max(_width(left_side), _width(right_side)) <= _NARROW_MAX
+            if narrow and _needed(operation, left_side, right_side) > _NARROW_MAX:
+                left = cast(left, decimal(_NARROW_MAX + 1, left_type.scale))
+            return f"({left} {_SIGNS[operation]} {right})"
         case "divide" if _fits_quotient(left_type, right_type, result) and len(left + right) < _REPEATED_MAX:
             return _divide(left, left_type, right, right_type, result)
         case "remainder" if _fits_remainder(left_type, right_type):
@@ -41,6 +48,48 @@ def decimal_sql(
             )
         case _:
             return _slow(operation, left, right, result)
+
+
+_SIGNS = {"add": "+", "subtract": "-", "multiply": "*"}
+
+
+def _is_plain(operation: str, left: DataType, right: DataType, result: DataType) -> bool:
+    """Is DuckDB's own operation exact?"""
+    if operation == "multiply":
+        return left.scale + right.scale == result.scale
+    return _fits_sum(left, right, result)
+
+
+def _width(expression: Expression) -> int:
+    """The precision that DuckDB gives to an expression as it is written here."""
+    match expression:
+        case Call(function="add" | "subtract" | "multiply", arguments=(left, right)) if _is_plain(
+            expression.function, left.type, right.type, expression.type
+        ):
+            needed = _needed(expression.function, left, right)
+            if max(_width(left), _width(right)) <= _NARROW_MAX < needed:
+                # One side was cast to one digit more than that.
+                needed = _needed_of(
+                    expression.function,
+                    (_NARROW_MAX + 1, left.type.scale),
+                    (_width(right), right.type.scale),
+                )
+            return min(needed, DIGITS_MAX)
+        case _ if expression.type.kind is Kind.DECIMAL:
+            return expression.type.precision
+        case _:
+            return DIGITS_MAX
+
+
+def _needed(operation: str, left: Expression, right: Expression) -> int:
+    return _needed_of(operation, (_width(left), left.type.scale), (_width(right), right.type.scale))
+
+
+def _needed_of(operation: str, left: tuple[int, int], right: tuple[int, int]) -> int:
+    """The precision of DuckDB's result before it is capped, of precisions and scales."""
+    if operation == "multiply":
+        return left[0] + right[0]
+    return max(left[0] - left[1], right[0] - right[1]) + max(left[1], right[1]) + 1
 
 
 def _fits_sum(left: DataType, right: DataType, result: DataType) -> bool:

@@ -74,7 +74,8 @@ def aggregation_sql(aggregation: Aggregation) -> str:
             total_type = decimal(min(source.precision + 10, 38), source.scale)
             total = cast(f"sum({distinct}{value})", total_type)
             count = cast(f"nullif(count({distinct}{value}), 0)", _COUNT_TYPE)
-            return decimal_sql("divide", total, total_type, count, _COUNT_TYPE, result)
+            sides = Literal(None, total_type), Literal(None, _COUNT_TYPE)  # only their types count
+            return decimal_sql("divide", total, sides[0], count, sides[1], result)
         case "avg":
             wide = cast(value, result)
             return f"(sum({distinct}{wide}) / nullif(count({distinct}{value}), 0))"

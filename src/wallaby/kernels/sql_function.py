@@ -46,7 +46,7 @@ def _arithmetic(sign: str, operation: str) -> Callable[[Call, Sequence[str]], st
     def write(call: Call, sql: Sequence[str]) -> str:
         if call.type.kind is Kind.DECIMAL:
             left, right = call.arguments
-            return decimal_sql(operation, sql[0], left.type, sql[1], right.type, call.type)
+            return decimal_sql(operation, sql[0], left, sql[1], right, call.type)
         return cast(f"({sql[0]} {sign} {sql[1]})", call.type)
 
     return write
@@ -55,7 +55,7 @@ def _arithmetic(sign: str, operation: str) -> Callable[[Call, Sequence[str]], st
 def _divide(call: Call, sql: Sequence[str]) -> str:
     left, right = call.arguments
     if call.type.kind is Kind.DECIMAL:
-        return decimal_sql("divide", sql[0], left.type, sql[1], right.type, call.type)
+        return decimal_sql("divide", sql[0], left, sql[1], right, call.type)
     return case(
         [(f"{sql[1]} = 0 AND {sql[0]} IS NOT NULL", DIVIDE_BY_ZERO)],
         cast(f"({sql[0]} / {sql[1]})", call.type),
@@ -65,7 +65,7 @@ def _divide(call: Call, sql: Sequence[str]) -> str:
 def _remainder(call: Call, sql: Sequence[str]) -> str:
     left, right = call.arguments
     if call.type.kind is Kind.DECIMAL:
-        return decimal_sql("remainder", sql[0], left.type, sql[1], right.type, call.type)
+        return decimal_sql("remainder", sql[0], left, sql[1], right, call.type)
     branches = [(f"{sql[1]} = 0 AND {sql[0]} IS NOT NULL", DIVIDE_BY_ZERO)]
     if call.type.is_integral:
         # The least number divided by -1 overflows in DuckDB; the remainder is 0.

@@ -217,14 +217,17 @@ class Performer:
     def _call(self, actor: Actor, effect: Any, action: Callable[[MemoryGcs], Any]) -> None:
         """Ask the store: the request may be lost, refused or late, and so may the reply.
 
-        A request that a paused store gets is applied when it goes on, long after the caller has given up.
+        A request that is delayed, or that a paused store gets, is applied long after the caller has given up.
         """
         world, process = self._world, actor.process
         now_us = world.agenda.now_us
         if process.store_cut_until_us > now_us or process.disarm("refused"):
             world.agenda.after(CALL_TIMEOUT_US, world.answer, actor, effect, None)
             return
-        reaches_us = max(now_us + world.soon_us(100, 1_000, process), world.store_paused_until_us)
+        delay_us = world.soon_us(100, 1_000, process)
+        if process.disarm("reorder"):
+            delay_us += world.soon_us(20_000, 600_000)
+        reaches_us = max(now_us + delay_us, world.store_paused_until_us)
         replies_us = reaches_us + world.soon_us(100, 1_000, process)
         ticket = _Ticket(world, actor, effect)
         if replies_us > now_us + CALL_TIMEOUT_US or process.disarm("reply lost"):

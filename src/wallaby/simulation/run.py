@@ -235,9 +235,8 @@ def _wait_for(world: World) -> str:
         state = world.store.queries.get(query_id)
         if running.query.ended or state is None:
             continue
-        lines.append(
-            f"{query_id} epoch {state.epoch} gate {'open' if state.gate_open else 'closed'} members {sorted(state.members)}"
-        )
+        gate = "open" if state.gate_open else "closed"
+        lines.append(f"{query_id} epoch {state.epoch} gate {gate} members {sorted(state.members)}")
         for name, channel in state.channels.items():
             if channel.ended:
                 continue

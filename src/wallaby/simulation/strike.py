@@ -21,6 +21,8 @@ _ARMED = {
     FaultKind.REPLY_LOST: "reply lost",
     FaultKind.REFUSED: "refused",
 }
+#: Those of them that befall the caller's own calls to the store, be it a worker or the coordinator.
+_OF_CALLS = (FaultKind.REPLY_LOST, FaultKind.REFUSED, FaultKind.REORDER)
 
 
 class Striker:
@@ -55,7 +57,7 @@ class Striker:
             return False
         world.tell(f"*** {fault}, at {actor.process.id} {actor.name}, befalls {victim.id}")
         if fault.kind in _ARMED:
-            caller = fault.kind in (FaultKind.REPLY_LOST, FaultKind.REFUSED) and not fault.after
+            caller = fault.kind in _OF_CALLS and not fault.after
             (actor.process if caller else victim).armed[_ARMED[fault.kind]] = world.random.randint(
                 1, BURST_MAX
             )

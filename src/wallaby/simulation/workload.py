@@ -2,8 +2,9 @@
 
 The operators are chosen to notice what the protocol must prevent. They change their state in place, so a task
 that is executed twice shows; `distinct` emits as it goes, so its outputs depend on the draws and a retried
-task has other bytes; `join` needs its build side whole; `limit` and `at least` end early, and what feeds the latter
-may feed others too; reads and look-ups give other bytes with and without their side inputs. The answer is computed from the tables alone, without channels, tasks or order.
+task has other bytes; `join` needs its build side whole; `limit` and `at least` end early, and what feeds the
+latter may feed others too; reads and look-ups give other bytes with and without their side inputs. The answer
+is computed from the tables alone, without channels, tasks or order.
 """
 
 from __future__ import annotations
@@ -72,10 +73,8 @@ class Workload:
                 rows = [(k, (v + 1) % _MODULUS) for k, v in _rows(effect.inputs)]
             case Operator.DISTINCT:
                 state = state if state is not None else set()
-                for row in _rows(effect.inputs):
-                    if row not in state:
-                        state.add(row)
-                        rows.append(row)
+                rows = [row for row in dict.fromkeys(_rows(effect.inputs)) if row not in state]
+                state.update(rows)
             case Operator.SUM:
                 state = state if state is not None else Counter()
                 for k, v in _rows(effect.inputs):
@@ -86,16 +85,13 @@ class Workload:
                 rows = self._join(effect, state)
             case Operator.LOOKUP:
                 rows = _matches(_rows(effect.inputs), _side(effect))
-            case Operator.AT_LEAST:
+            case Operator.AT_LEAST | Operator.LIMIT:
                 state = state if state is not None else [0]
-                state[0] = min(self.limit, state[0] + len(_rows(effect.inputs)))
-                satisfied = state[0] == self.limit
-                rows = [(0, state[0])] if satisfied or effect.last else []
-            case Operator.LIMIT:
-                state = state if state is not None else [0]
-                rows = list(_rows(effect.inputs))[: self.limit - state[0]]
+                rows = _rows(effect.inputs)[: self.limit - state[0]]
                 state[0] += len(rows)
-                satisfied = state[0] >= self.limit
+                satisfied = state[0] == self.limit
+                if operator is Operator.AT_LEAST:
+                    rows = [(0, state[0])] if satisfied or effect.last else []
             case Operator.COLLECT:
                 raise AssertionError("the collector executes nothing")
         return state, self._output(effect.task, tuple(rows), satisfied)

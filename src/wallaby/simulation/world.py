@@ -297,11 +297,18 @@ class World:
         effect = self._send(actor, value)
         if effect is not None:
             self._visit(actor, effect, after=False)
-            if actor.alive:
-                self.performer.perform(actor, effect)
+            self._perform(actor, effect)
         if actor.serving is not None:
             self._after_step(actor, actor.serving)
         self.check()
+
+    def _perform(self, actor: Actor, effect: Any) -> None:
+        """Perform an effect, or, if the process was paused just before it, when that wakes as a zombie."""
+        wait_us = actor.process.paused_until_us - self.agenda.now_us
+        if actor.alive and wait_us > 0:
+            self.agenda.after(wait_us, self._perform, actor, effect)
+        elif actor.alive:
+            self.performer.perform(actor, effect)
 
     def _send(self, actor: Actor, value: Any) -> Any:
         try:

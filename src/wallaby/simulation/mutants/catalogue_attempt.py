@@ -249,8 +249,8 @@ ATTEMPT: tuple[Mutant, ...] = (
         what="a retrace and a re-read apply the side inputs that are there now, not those of the record",
         breaks=("4", "6.1.7"),
         module=MODULE,
-        before="    return {link: inbox.whole(link) for bit, link in enumerate(graph.sides(stage)) if bits >> bit & 1}\n",
-        after="    return {link: inbox.whole(link) for link in graph.sides(stage) if inbox.is_whole(link)}\n",
+        before="for bit, link in enumerate(graph.sides(stage)) if bits >> bit & 1}\n",
+        after="for link in graph.sides(stage) if inbox.is_whole(link)}\n",
     ),
     Mutant(
         name="reader-ignores-its-split",

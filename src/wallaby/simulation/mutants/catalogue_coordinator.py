@@ -40,15 +40,6 @@ COORDINATOR: tuple[Mutant, ...] = (
         after="            if worst is not None and plan.losses[worst] < 0:\n",
     ),
     Mutant(
-        name="lost-by-old-leases",
-        what="who is missing in leases read before the members were is taken as lost, though just come",
-        breaks=("7", "H13"),
-        module=MODULE,
-        before="            younger = yield Watch()\n            if younger is None:\n                return\n"
-        "            lost = tuple(worker for worker in lost if worker not in {lease.worker for lease in younger})\n",
-        after="            pass\n",
-    ),
-    Mutant(
         name="expelled-but-not-recovered",
         what="a worker is expelled, and the queries that it served go on as if it were there",
         breaks=("7", "6.1.10"),

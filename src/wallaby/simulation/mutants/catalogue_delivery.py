@@ -45,8 +45,9 @@ DELIVERY: tuple[Mutant, ...] = (
             Edit(
                 SESSION,
                 "        if None in inboxes:\n            return PushReply(accepted=False)\n"
-                "        held = tuple(t.inbox.offer(piece) for t, piece in zip(inboxes, slices, strict=True) if t is not None)\n",
-                "        held = tuple(t is None or t.inbox.offer(piece) for t, piece in zip(inboxes, slices, strict=True))\n",
+                "        held = tuple(t.inbox.offer(piece) for t, piece in zip(inboxes, slices, strict=True)"
+                " if t is not None)\n",
+                "        held = tuple(t is None or t.inbox.offer(piece) for t, piece in zip(inboxes, slices))\n",
             ),
         ),
     ),

@@ -55,8 +55,8 @@ INPUT: tuple[Mutant, ...] = (
         what="a side input counts as whole once its last output is there, although earlier ones are not",
         breaks=("1", "6.1.8"),
         module=MODULE,
-        before="        return all(lane.total is not None and len(lane.held) == lane.total for lane in self._by_link[link])\n",
-        after="        return all(lane.total is not None for lane in self._by_link[link])\n",
+        before="        return all(lane.total is not None and len(lane.held) == lane.total for lane",
+        after="        return all(lane.total is not None for lane",
     ),
     Mutant(
         name="side-input-in-order-of-arrival",
@@ -120,7 +120,8 @@ INPUT: tuple[Mutant, ...] = (
         breaks=("3", "5"),
         module=MODULE,
         before="        over = lane.windowed and",
-        after="        if piece.body is None and not piece.final:\n            return True\n        over = lane.windowed and",
+        after="        if piece.body is None and not piece.final:\n            return True\n"
+        "        over = lane.windowed and",
     ),
     Mutant(
         name="no-room-acknowledged",

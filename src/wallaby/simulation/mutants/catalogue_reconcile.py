@@ -196,7 +196,8 @@ RECONCILE: tuple[Mutant, ...] = (
         what="each reconcile counts the same lost worker once more for every channel it has moved",
         breaks=("9", "H11"),
         module=MODULE,
-        before="            name: self._before.channels[name].losses + 1\n            for name in (*self._rewound, *self._moved)\n"
+        before="            name: self._before.channels[name].losses + 1\n"
+        "            for name in (*self._rewound, *self._moved)\n"
         "            if not self._ended(name) and",
         after="            name: channel.losses + 1\n            for name, channel in self._before.channels.items()\n"
         "            if not self._ended(name) and channel.losses or name in (*self._rewound, *self._moved) and",

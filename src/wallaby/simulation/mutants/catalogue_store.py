@@ -78,15 +78,6 @@ STORE: tuple[Mutant, ...] = (
         after="        if state is None:\n            return Claim(Verdict.GONE)\n",
     ),
     Mutant(
-        name="close-early-without-fence",
-        what="a late early end of an older epoch takes effect",
-        breaks=("6",),
-        module=MODULE,
-        before=_REFUSED
-        + "            return refusal or Verdict.GONE\n        for name, consumers in candidates:\n",
-        after="        if state is None:\n            return Verdict.GONE\n        for name, consumers in candidates:\n",
-    ),
-    Mutant(
         name="deliveries-written-before-the-fence",
         what="a commit writes its deliveries first and is refused afterwards",
         breaks=("3", "6"),
@@ -229,10 +220,10 @@ STORE: tuple[Mutant, ...] = (
         what="a resume opens the gate in one write and resets what was lost in the next",
         breaks=("5", "H6", "6.1.9"),
         module=COORDINATOR,
-        before="            if (yield Resume(query.id, plan, snapshot.version)) is Verdict.DONE:\n                break\n",
-        after="            if (yield Resume(query.id, replace(plan, delivered={}), snapshot.version)) is Verdict.DONE:\n"
-        "                yield Resume(query.id, Plan(delivered=plan.delivered, rereads=plan.rereads, part=True), -1)\n"
-        "                break\n",
+        before="            if (yield Resume(query.id, plan, snapshot.version)) is Verdict.DONE:\n",
+        after="            first = replace(plan, delivered={})\n"
+        "            if (yield Resume(query.id, first, snapshot.version)) is Verdict.DONE:\n"
+        "                yield Resume(query.id, Plan(delivered=plan.delivered, part=True), -1)\n",
         more=(
             Edit(
                 COORDINATOR,
@@ -320,7 +311,7 @@ STORE: tuple[Mutant, ...] = (
         more=(
             Edit(
                 COORDINATOR,
-                "                query, GcsLostError(f\"The store has forgotten query {query.id}.\", query=query.id)\n",
+                '                query, GcsLostError(f"The store has forgotten query {query.id}.", query=query.id)\n',
                 "                query, None\n",
             ),
         ),

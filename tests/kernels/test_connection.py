@@ -1,0 +1,117 @@
+"""The locked-down DuckDB: what it cannot do, how it spills, and how it ends."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from wallaby.errors import InvalidArgumentError, KernelError, MemoryLimitError, QueryCancelledError
+from wallaby.kernels.connection import KernelSettings, Session, close_thread_session, thread_session
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM read_csv('/etc/passwd')",
+        "SELECT * FROM '/etc/passwd'",
+        "COPY (SELECT 1) TO '/tmp/wallaby-should-not-exist'",
+        "ATTACH '/tmp/wallaby-should-not-exist.db'",
+        "INSTALL httpfs",
+        "LOAD httpfs",
+        "SET threads = 4",
+        "SET memory_limit = '100GB'",
+        "SET enable_external_access = true",
+        "SET lock_configuration = false",
+        "SELECT * FROM hidden_table",
+    ],
+)
+def test_statements_reach_nothing_outside(sql: str, session: Session) -> None:
+    hidden_table = pa.table({"secret": [1]})
+    with pytest.raises(KernelError):
+        session.query(sql, {})
+    assert hidden_table.num_rows
+    assert not Path("/tmp/wallaby-should-not-exist").exists()
+
+
+def test_settings_that_decide_the_bytes_are_set(session: Session) -> None:
+    names = "'threads', 'async_threads', 'preserve_insertion_order', 'TimeZone', 'lock_configuration'"
+    found = session.query(f"SELECT name, value FROM duckdb_settings() WHERE name IN ({names})", {})
+    assert dict(zip(found.column(0).to_pylist(), found.column(1).to_pylist(), strict=True)) == {
+        "threads": "1",
+        "async_threads": "1",
+        "preserve_insertion_order": "true",
+        "TimeZone": "UTC",
+        "lock_configuration": "true",
+    }
+
+
+def test_tables_are_gone_after_a_statement(session: Session) -> None:
+    assert session.query("SELECT a FROM t", {"t": pa.table({"a": [1]})}).num_rows == 1
+    with pytest.raises(KernelError):
+        session.query("SELECT a FROM t", {})
+
+
+def test_a_thread_has_one_session() -> None:
+    settings = KernelSettings(memory_bytes=64 << 20)
+    mine = thread_session(settings)
+    assert thread_session(settings) is mine
+    others: list[Session] = []
+
+    def other() -> None:
+        others.append(thread_session(settings))
+        close_thread_session()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    thread.join(30)
+    assert others
+    assert others[0] is not mine
+    assert thread_session(KernelSettings(memory_bytes=65 << 20)) is not mine
+    close_thread_session()
+
+
+def test_too_little_memory_is_refused_at_once() -> None:
+    with pytest.raises(InvalidArgumentError):
+        KernelSettings(memory_bytes=1 << 20)
+
+
+ROWS = 1_500_000
+SORT = "SELECT a, b, c FROM t ORDER BY c, b, a"
+
+
+@pytest.fixture(scope="module")
+def big() -> pa.Table:
+    numbers = np.random.default_rng(1).integers(0, 1 << 60, (3, ROWS))
+    return pa.table({name: pa.array(column) for name, column in zip("abc", numbers, strict=True)})
+
+
+def test_what_does_not_fit_is_spilled_and_cleaned_up(big: pa.Table, tmp_path: Path) -> None:
+    small = Session(KernelSettings(memory_bytes=40 << 20, temp_directory=tmp_path))
+    found = small.query(f"{SORT} LIMIT 2000000", {"t": big})
+    assert found.num_rows == ROWS
+    ordered = found.column("c").to_numpy()
+    assert (ordered[1:] >= ordered[:-1]).all()
+    small.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_cannot_spill_names_the_setting(big: pa.Table) -> None:
+    small = Session(KernelSettings(memory_bytes=32 << 20))
+    with pytest.raises(MemoryLimitError, match=r"spark\.wallaby\.memory") as caught:
+        small.query(SORT, {"t": big})
+    assert caught.value.fields["memory_bytes"] == 32 << 20
+    assert small.query("SELECT 1 AS x", {}).num_rows == 1, "and the next step finds it in order"
+    small.close()
+
+
+def test_a_running_statement_can_be_interrupted(session: Session) -> None:
+    timer = threading.Timer(0.2, session.interrupt)
+    timer.start()
+    with pytest.raises(QueryCancelledError):
+        session.query("SELECT sum(a.range * b.range) AS s FROM range(1000000) a, range(1000000) b", {})
+    timer.join(30)
+    assert session.query("SELECT 1 AS x", {}).num_rows == 1
