@@ -8,6 +8,7 @@ PySpark's errors handles ours.
 
 from __future__ import annotations
 
+import json
 from typing import ClassVar
 
 from pyspark.errors import ArithmeticException, PySparkException
@@ -105,6 +106,12 @@ class QueryCancelledError(QueryError):
     condition = "WALLABY_QUERY_CANCELLED"
 
 
+class QueryTimeoutError(QueryError):
+    """The query took longer than `spark.wallaby.timeout`, and was ended."""
+
+    condition = "WALLABY_QUERY_TIMEOUT"
+
+
 class DivergenceError(QueryError):
     """The same task gave two different outputs or two different records: it must not go on."""
 
@@ -181,3 +188,42 @@ class InternalError(WallabyError):
     """The engine contradicts itself. It stops instead of going on wrong."""
 
     condition = "WALLABY_INTERNAL"
+
+
+#: The version of the text in which an error crosses the control store.
+WIRE_VERSION = 1
+
+
+def write_error(error: WallabyError) -> str:
+    """An error as one line of JSON, by which a worker tells the head why a query failed."""
+    fields = {name: value if isinstance(value, int) else str(value) for name, value in error.fields.items()}
+    return json.dumps(
+        {
+            "version": WIRE_VERSION,
+            "condition": error.getCondition(),
+            "what": error.what,
+            "fix": error.fix,
+            "fields": fields,
+        },
+        sort_keys=True,
+    )
+
+
+def read_error(text: str, **more: object) -> QueryError:
+    """The error in a text of `write_error`; any other text becomes the words of a plain `QueryError`."""
+    try:
+        said = json.loads(text)
+        known = {kind.condition: kind for kind in (QueryError, *_kinds_of(QueryError))}
+        kind = known.get(said["condition"], QueryError) if said["version"] == WIRE_VERSION else QueryError
+        what, fix, fields = (
+            str(said["what"]),
+            str(said["fix"]),
+            {str(k): v for k, v in said["fields"].items()},
+        )
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return QueryError(text, **more)
+    return kind(what, fix=fix, **{**fields, **more})
+
+
+def _kinds_of(kind: type[QueryError]) -> list[type[QueryError]]:
+    return [found for child in kind.__subclasses__() for found in (child, *_kinds_of(child))]

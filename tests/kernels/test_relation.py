@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from dataclasses import replace
 from decimal import Decimal
 from itertools import product
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.kernels.support import aggregation, call, column, literal, named, rows_of, run, test, tuples
+from tests.kernels.support import (
+    SETTINGS,
+    aggregation,
+    call,
+    column,
+    literal,
+    named,
+    rows_of,
+    run,
+    test,
+    tuples,
+)
 
 from wallaby.errors import ArithmeticOverflowError
 from wallaby.kernels.connection import Session
@@ -119,6 +133,33 @@ def test_an_index_is_made_anew_for_another_build_side(session: Session) -> None:
     for right in ([(1, "x")], [(2, "x")], []):
         found = tuples(program.run(session, {1: probe, 0: rows_of((C, D), right)}))
         assert found == [row for row in LEFT_ROWS if row[0] in [key for key, _ in right]]
+
+
+class CountingSession(Session):
+    """Counts the statements it runs."""
+
+    count = 0
+
+    def query(self, sql: str, tables: Mapping[str, pa.Table]) -> pa.Table:
+        self.count += 1
+        return super().query(sql, tables)
+
+
+def test_what_stays_the_same_is_computed_and_indexed_once() -> None:
+    build = Filter(RIGHT, test("ne", D, literal("x", STRING)))
+    probe = Filter(LEFT, test("ne", B, literal("d", STRING)))
+    program = Program(replace(join(JoinKind.INNER), left=probe, right=build), frozenset({0}))
+    session = CountingSession(SETTINGS)
+    inputs = {1: rows_of((A, B), LEFT_ROWS), 0: rows_of((C, D), RIGHT_ROWS)}
+    wanted = [(1, "a", 1, "y"), (2, "c", 2, "z")]
+    assert tuples(program.run(session, inputs)) == wanted
+    assert session.count == 2
+    assert tuples(program.run(session, inputs)) == wanted
+    assert session.count == 3, "only the probe side's filter ran again"
+    program.forget()
+    assert tuples(program.run(session, inputs)) == wanted
+    assert session.count == 5
+    session.close()
 
 
 def test_a_join_of_several_keys_and_of_expressions_is_sql(session: Session) -> None:

@@ -100,16 +100,15 @@ def test_nested_arithmetic_does_not_overflow_where_spark_has_room(
     value = expected(operations[0], greatest, greatest, inner)
     assert value is not None
     wanted = expected(operations[1], value, greatest, outer)
-    for expression in (
-        call(operations[1], outer, call(operations[0], inner, side, side), side),
-        call(operations[1], outer, side, call(operations[0], inner, side, side)),
-    ):
-        swapped = (
-            -wanted
-            if wanted is not None and expression.arguments[0] == side and operations[1] == "subtract"
-            else wanted
-        )
-        assert value_of(expression, session) == swapped
+    nested = call(operations[0], inner, side, side)
+    first, second = call(operations[1], outer, nested, side), call(operations[1], outer, side, nested)
+    if wanted is None:
+        for expression in (first, second):
+            with pytest.raises(NumericOutOfRangeError):
+                value_of(expression, session)
+    else:
+        assert value_of(first, session) == wanted
+        assert value_of(second, session) == (EXACT.minus(wanted) if operations[1] == "subtract" else wanted)
 
 
 def test_the_divisions_of_tpch_are_exact(session: Session) -> None:

@@ -13,11 +13,12 @@ from wallaby.lineage.attempt import Host, Tenure
 from wallaby.lineage.choose import Static
 from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.inbox import Inbox
-from wallaby.lineage.invariants import Audit, InvariantViolation, WorkerState, check_smallest
+from wallaby.lineage.invariants import Audit, InvariantViolation, check_smallest
 from wallaby.lineage.lineage import Record, encode
 from wallaby.lineage.names import HEAD, ChannelName, Edge, TaskName
 from wallaby.lineage.outbox import Outbox
 from wallaby.lineage.reconcile import reconcile
+from wallaby.lineage.sighting import WorkerState
 from wallaby.lineage.snapshot import Plan, ReRead, Snapshot
 
 GRAPH = pipeline()

@@ -30,9 +30,9 @@ from wallaby.errors import (
     NoWorkersError,
     PoisonTaskError,
     QueryCancelledError,
-    QueryError,
     RecoveryTimeoutError,
     WallabyError,
+    read_error,
 )
 from wallaby.gcs.interface import QueryStatus, WorkerLease
 from wallaby.lineage.effects import FailPoint, Pause
@@ -70,6 +70,8 @@ class Query:
     frozen_since_ms: int | None = None
     #: Set once the end is decided, so that a lost reply or a restart cannot change it.
     ending: bool = False
+    #: What its user is told if it was not the user who cancelled it.
+    cancelled_because: WallabyError | None = None
 
 
 class Coordinator:
@@ -128,11 +130,12 @@ class Coordinator:
                 query, GcsLostError(f"The store has forgotten query {query.id}.", query=query.id)
             )
         elif query.cancelled:
+            why = query.cancelled_because
             yield from self._end(
-                query, QueryCancelledError(f"Query {query.id} was cancelled.", query=query.id)
+                query, why or QueryCancelledError(f"Query {query.id} was cancelled.", query=query.id)
             )
         elif status.error:
-            yield from self._end(query, QueryError(status.error, query=query.id))
+            yield from self._end(query, read_error(status.error, query=query.id))
         elif query.collected:
             yield from self._end(query, None)
         else:

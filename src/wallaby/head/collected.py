@@ -5,12 +5,25 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from wallaby.errors import QueryError, WallabyError
 from wallaby.lineage.effects import Slice
 from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.names import QueryId
+
+
+@dataclass(slots=True)
+class Figures:
+    """What is known of a run; complete once the query has been removed from the store."""
+
+    stages: int
+    tasks: int = 0
+    rows: int = 0
+    bytes: int = 0
+    recoveries: int = 0
+    seconds: float = 0.0
 
 
 class Collected:
@@ -20,6 +33,9 @@ class Collected:
         self.query = query
         self.graph = graph
         self.cancel = cancel
+        self.figures = Figures(len(graph.stages))
+        #: Set when nothing is left of the query in the store: the figures are complete.
+        self.removed = threading.Event()
         self._batches: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._ended = threading.Event()
         self._error: BaseException | None = None
@@ -29,6 +45,8 @@ class Collected:
         """More of the result: it is never taken back."""
         for piece in slices:
             for batch in piece.body or ():  # type: ignore[attr-defined]
+                self.figures.rows += batch.num_rows
+                self.figures.bytes += batch.nbytes
                 self._batches.put(batch)
 
     def end(self, error: BaseException | None) -> None:
@@ -45,15 +63,15 @@ class Collected:
         """Has the query ended, one way or the other?"""
         return self._ended.is_set()
 
-    def batches(self, timeout_seconds: float | None = None) -> Iterator[Any]:
+    def batches(self) -> Iterator[Any]:
         """The record batches as they come; the query's error, if it has one, at the end.
 
-        A client that is interrupted while it waits cancels its query.
+        A client that is interrupted while it waits, or takes no more, cancels its query.
         """
         try:
-            while (batch := self._batches.get(timeout=timeout_seconds)) is not None:
+            while (batch := self._batches.get()) is not None:
                 yield batch
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, GeneratorExit):
             self.cancel()
             raise
         self._batches.put(None)

@@ -15,11 +15,12 @@ from typing import Any
 
 from wallaby.coordinator import effects as coordinating
 from wallaby.coordinator.coordinator import Coordinator, CoordinatorSettings, Query
+from wallaby.errors import NoWorkersError, QueryCancelledError, QueryError, QueryTimeoutError
 from wallaby.gcs.interface import Gcs, WorkerLease
 from wallaby.head.collected import Collected
-
 from wallaby.lineage.effects import Slice
 from wallaby.lineage.names import HEAD, ChannelName, QueryId, WorkerId
+from wallaby.lineage.verdict import Verdict
 from wallaby.plan.physical import PhysicalPlan
 from wallaby.worker.directory import Directory
 from wallaby.worker.node import Actor, Node, Serving
@@ -30,13 +31,19 @@ from wallaby.worker.session import Session
 _log = logging.getLogger(__name__)
 #: How long a worker that is asked whether it lives has to answer.
 PING_SECONDS = 0.5
+WAIT_FOR_WORKER_SECONDS = 0.02
 
 
 class Head:
     """The driver's side of one engine."""
 
     def __init__(
-        self, gcs: Gcs, backups: Backups, peers: Peers, ping: Callable[[str, float], object], settings: CoordinatorSettings
+        self,
+        gcs: Gcs,
+        backups: Backups,
+        peers: Peers,
+        ping: Callable[[str, float], object],
+        settings: CoordinatorSettings,
     ) -> None:
         self._gcs = gcs
         self._ping_address = ping
@@ -44,6 +51,8 @@ class Head:
         self._queries: dict[QueryId, Query] = {}
         self._collected: dict[QueryId, Collected] = {}
         self._payloads: dict[QueryId, QueryPayload] = {}
+        self._started: dict[QueryId, float] = {}
+        self._no_workers_seconds = settings.no_workers_ms / 1000
         self._coordinator = Coordinator(settings, self._queries, lambda: int(time.monotonic() * 1000))
         self.node = Node(HEAD, self._node_ended)
         self._performer = Performer(
@@ -66,26 +75,42 @@ class Head:
         """End, and with it every query that still runs."""
         self.node.stop()
         self._performer.stop(wait_seconds)
-        for collected in self._collected.values():
-            collected.end(None)
+        self._end_all(QueryCancelledError("The engine was closed while the query ran.", fix="Attach again."))
 
     # --- queries -------------------------------------------------------------------------------------
 
-    def submit(self, plan: PhysicalPlan, payload: QueryPayload) -> Collected:
-        """Start a query on the workers that are there now."""
+    def submit(self, plan: PhysicalPlan, payload: QueryPayload, timeout_seconds: float = 0.0) -> Collected:
+        """Start a query on the workers that are there now; 0 is no time limit."""
         query = Query(QueryId(f"q-{uuid.uuid4().hex[:12]}"), plan.graph)
-        members = [lease.worker for lease in self.workers() if lease.remaining_ms > 0 and not lease.draining]
-        hosts = place(plan, members)
+        hosts = place(plan, self._members())
         collected = Collected(query.id, plan.graph, lambda: self._cancel(query))
+        self._gcs.submit(query.id, plan.graph, hosts, payload.encode())
         self._collected[query.id] = collected
         self._payloads[query.id] = payload
-        self._gcs.submit(query.id, plan.graph, hosts, payload.encode())
-        self.node.loop.post(self._begin, query)
+        self._started[query.id] = time.monotonic()
+        self.node.loop.post(self._begin, query, timeout_seconds)
         self._nudge(set(hosts.values()))
         return collected
 
-    def _begin(self, query: Query) -> None:
+    def _members(self) -> list[WorkerId]:
+        """The workers that can be given work; after a loss of all of them, those that come next."""
+        deadline = time.monotonic() + self._no_workers_seconds
+        while True:
+            leases = self.workers()
+            members = [lease.worker for lease in leases if lease.remaining_ms > 0 and not lease.draining]
+            if members:
+                return members
+            if time.monotonic() > deadline or self.node.loop.is_stopped:
+                raise NoWorkersError(
+                    "There is no TaskManager to run the query.",
+                    fix="Look at the executors' logs, or raise spark.wallaby.noWorkersTimeout.",
+                )
+            time.sleep(WAIT_FOR_WORKER_SECONDS)
+
+    def _begin(self, query: Query, timeout_seconds: float) -> None:
         self._queries[query.id] = query
+        if timeout_seconds:
+            self.node.loop.after(timeout_seconds, self._expire, query, timeout_seconds)
         settings = self._payloads[query.id].session_settings()
         session = Session(HEAD, query.graph, settings, lambda: self._whole_result_is_there(query))
         self.node.begin_serving(Serving(query.id, session))
@@ -93,6 +118,18 @@ class Head:
     def _cancel(self, query: Query) -> None:
         query.cancelled = True
         self.node.loop.post(self.node.wake_named, "coordinator")
+
+    def _expire(self, query: Query, timeout_seconds: float) -> None:
+        """Its time is over: end it, unless it has ended."""
+        if not (query.collected or query.ending or query.cancelled):
+            query.cancelled_because = QueryTimeoutError(
+                f"Query {query.id} took longer than {timeout_seconds:g} s and was ended.",
+                fix="Raise spark.wallaby.timeout, or set it to 0 for no limit.",
+                query=query.id,
+                timeout_seconds=timeout_seconds,
+            )
+            query.cancelled = True
+            self.node.wake_named("coordinator")
 
     def workers(self) -> tuple[WorkerLease, ...]:
         """The workers as the store sees them."""
@@ -119,14 +156,25 @@ class Head:
         for query in [query for query in self._queries.values() if query.ended]:
             del self._queries[query.id]
             self._payloads.pop(query.id, None)
-            self._collected.pop(query.id).end(query.error)
+            self._started.pop(query.id, None)
+            collected = self._collected.pop(query.id)
+            collected.end(query.error)
+            collected.removed.set()
             self._nudge(set(self._directory.known()))
 
     def _node_ended(self, error: BaseException | None) -> None:
         if error is not None:
             _log.error("the coordinator failed: %s", error)
+        self._end_all(error)
+
+    def _end_all(self, error: BaseException | None) -> None:
+        """Whatever is still open ends with an error: half a result must never look like a whole one."""
         for query_id in list(self._collected):
-            self._collected.pop(query_id).end(error)
+            query = self._queries.get(query_id)
+            known = query.error if query is not None else None
+            collected = self._collected.pop(query_id)
+            collected.end(error or known or QueryError("The engine ended while the query ran."))
+            collected.removed.set()
 
     def _nudge(self, workers: set[WorkerId]) -> None:
         """Let workers look at the store now. Only a hint: they would look by themselves a little later."""
@@ -154,11 +202,15 @@ class Head:
             return True
 
         def remove(gcs: Gcs, effect: coordinating.Remove) -> bool:
+            self._measure(gcs, effect.query)
             gcs.remove(effect.query)
             return True
 
         def resume(gcs: Gcs, effect: coordinating.Resume) -> Any:
             verdict = gcs.resume(effect.query, effect.plan, effect.version)
+            collected = self._collected.get(effect.query)
+            if collected is not None and verdict is Verdict.DONE:
+                collected.figures.recoveries += 1
             self._nudge(set(self._directory.known()))
             self.node.loop.post(self.node.wake_sessions)
             return verdict
@@ -176,6 +228,13 @@ class Head:
         teach(coordinating.Remove, asks(remove))
         teach(coordinating.Ping, self._ask)
 
+    def _measure(self, gcs: Gcs, query: QueryId) -> None:
+        """Note what the store knows of a query that is about to be removed from it."""
+        collected = self._collected.get(query)
+        if collected is not None:
+            collected.figures.tasks = gcs.status(query).commits or collected.figures.tasks
+            collected.figures.seconds = time.monotonic() - self._started.get(query, time.monotonic())
+
     def _ask(self, actor: Actor, effect: coordinating.Ping) -> None:
         self._performer.calls.submit(lambda: self.node.answer(actor, self._ping(effect.worker)))
 
@@ -184,5 +243,3 @@ def place(plan: PhysicalPlan, members: list[WorkerId]) -> dict[ChannelName, Work
     """The channels of each stage in turn over the workers; the collector on the head."""
     hosts = {name: members[name.channel % len(members)] for name in plan.graph.channels}
     return {**hosts, plan.graph.collector: HEAD}
-
-

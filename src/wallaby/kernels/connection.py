@@ -35,7 +35,7 @@ from wallaby.kernels import functions
 MIB: Final = 1 << 20
 #: Less than this and DuckDB cannot even hold the blocks that one operator pins.
 MEMORY_MIN_BYTES: Final = 32 * MIB
-#: The most rows of one output batch: with 2 million rows a batch of ten columns is about 200 MB.
+#: The most rows of one output batch: ten columns of eight bytes are then 80 MB.
 BATCH_ROWS_MAX: Final = 1 << 20
 
 

@@ -73,7 +73,8 @@ class Program:
         self._made = _MADE
         top = self._lower(tree)
         self._result = top if isinstance(top, Input) else self._statement(top)
-        self._kept: dict[int, tuple[tuple[pa.RecordBatch, ...], pa.Table]] = {}
+        #: What fixed inputs and statements were made from, and the table that they became.
+        self._kept: dict[int, tuple[tuple[pa.RecordBatch | pa.Table, ...], pa.Table]] = {}
         self._indexes: dict[int, tuple[pa.Table, JoinIndex | None]] = {}
 
     def run(self, session: Session, inputs: Mapping[int, Batches]) -> list[pa.RecordBatch]:
@@ -157,16 +158,14 @@ class Program:
         self, step: Statement, session: Session, inputs: Mapping[int, Batches], tables: dict[int, pa.Table]
     ) -> pa.Table:
         given = {source.number: self._table(source, inputs, tables) for source in step.inputs}
-        if step.number in self._fixed and step.number in self._kept:
-            sources, result = self._kept[step.number]
-            if _same(sources, tuple(batch for table in given.values() for batch in table.to_batches())):
-                return result
+        kept = self._kept.get(step.number)
+        if kept is not None and _same(kept[0], tuple(given.values())):
+            return kept[1]
         made = session.query(step.sql, {input_name(number): table for number, table in given.items()})
         schema = arrow_schema(result_columns(step.relation))
         result = made if made.schema.equals(schema) else made.cast(schema)
         if step.number in self._fixed:
-            sources = tuple(batch for table in given.values() for batch in table.to_batches())
-            self._kept[step.number] = (sources, result)
+            self._kept[step.number] = (tuple(given.values()), result)
         return result
 
     def _table(self, source: Input, inputs: Mapping[int, Batches], tables: dict[int, pa.Table]) -> pa.Table:
@@ -226,8 +225,8 @@ def _chunk(column: pa.ChunkedArray) -> pa.Array:
     return column.chunk(0) if column.num_chunks else pa.array([], column.type)
 
 
-def _same(left: Sequence[pa.RecordBatch], right: Sequence[pa.RecordBatch]) -> bool:
-    """The very same batches? They are immutable, so the same object is the same content."""
+def _same(left: Sequence[pa.RecordBatch | pa.Table], right: Sequence[pa.RecordBatch | pa.Table]) -> bool:
+    """The very same objects? They are immutable, so the same object is the same content."""
     return len(left) == len(right) and all(a is b for a, b in zip(left, right, strict=True))
 
 

@@ -9,9 +9,7 @@ forces to be rewound.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Iterable, Mapping, Sequence
 
 from wallaby.errors import InternalError
 from wallaby.lineage.attempt import Tenure
@@ -19,9 +17,9 @@ from wallaby.lineage.effects import Slice
 from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.lineage import Record, Watermark, advance, decode
 from wallaby.lineage.names import HEAD, ChannelName, Edge, TaskName, Upstream, WorkerId
-from wallaby.lineage.outbox import Outbox
 from wallaby.lineage.reconcile import apply, reconcile
-from wallaby.lineage.snapshot import ChannelState, Plan, ReRead, Snapshot
+from wallaby.lineage.sighting import StoreState, WorkerState
+from wallaby.lineage.snapshot import ChannelState, Plan, Snapshot
 
 
 class InvariantViolation(InternalError):  # noqa: N818 - it is what it is called
@@ -32,65 +30,6 @@ class InvariantViolation(InternalError):  # noqa: N818 - it is what it is called
     def __init__(self, number: int, what: str) -> None:
         super().__init__(f"Invariant {number}: {what}.", number=number)
         self.number = number
-
-
-class StoreState(Protocol):
-    """What the store holds of a query; the in-memory store's own record of it fits."""
-
-    @property
-    def epoch(self) -> int:
-        """The query's epoch."""
-        ...
-
-    @property
-    def gate_open(self) -> bool:
-        """May workers write?"""
-        ...
-
-    @property
-    def members(self) -> Mapping[WorkerId, bool]:
-        """Its workers, and whether they are draining."""
-        ...
-
-    @property
-    def channels(self) -> Mapping[ChannelName, ChannelState]:
-        """Its channels."""
-        ...
-
-    @property
-    def records(self) -> Mapping[ChannelName, Sequence[bytes]]:
-        """The records of each channel, encoded."""
-        ...
-
-    @property
-    def delivered(self) -> Mapping[Edge, int]:
-        """Per edge, how many outputs need no more sending."""
-        ...
-
-    @property
-    def rereads(self) -> Sequence[ReRead]:
-        """Re-reads that nobody has claimed."""
-        ...
-
-    @property
-    def claims(self) -> Mapping[tuple[WorkerId, int], ReRead]:
-        """Re-reads that a worker's slot holds."""
-        ...
-
-    @property
-    def next_split(self) -> Mapping[int, int]:
-        """Per reader stage, how many splits were given out."""
-        ...
-
-
-@dataclass(slots=True)
-class WorkerState:
-    """What one running worker holds of a query. A crashed or paused worker is not looked at."""
-
-    epoch: int
-    tenures: Mapping[ChannelName, Tenure]
-    outbox: Outbox
-    backups: Container[TaskName]
 
 
 class Audit:
@@ -298,16 +237,25 @@ class Audit:
             for seq in range(r.first, r.end)
         }
         rereading = {r.channel.stage for r in (*state.rereads, *state.claims.values())}
+        needing = self._needing(state, workers)
         for name, channel in state.channels.items():
-            needs = not channel.ended or (
-                channel.host in workers and self._is_retracing(name, workers[channel.host])
-            )
-            if needs or name.stage in rereading:
-                self._check_inputs(state, workers, name, channel, coming, needs)
+            if name in needing or name.stage in rereading:
+                self._check_inputs(state, workers, name, channel, coming, name in needing)
 
-    def _is_retracing(self, name: ChannelName, seen: WorkerState) -> bool:
-        tenure = seen.tenures.get(name)
-        return tenure is not None and tenure.retracing
+    def _needing(self, state: StoreState, workers: Mapping[WorkerId, WorkerState]) -> set[ChannelName]:
+        """The channels at work: not ended, or retracing what somebody at work still lacks."""
+        needing: set[ChannelName] = set()
+        for name in reversed(self._graph.channels):
+            channel = state.channels[name]
+            seen = workers.get(channel.host)
+            tenure = seen.tenures.get(name) if seen is not None else None
+            lacked = any(
+                self._graph.consumer(edge) in needing and state.delivered[edge] < channel.length
+                for edge in self._graph.edges_from(name)
+            )
+            if not channel.ended or (tenure is not None and tenure.retracing and lacked):
+                needing.add(name)
+        return needing
 
     def _check_inputs(
         self,

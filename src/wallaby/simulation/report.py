@@ -19,8 +19,10 @@ def format_summary(summary: Summary) -> str:
     seeds = max(summary.seeds, 1)
     nested = summary.seeds_nested / seeds
     lines = [
-        f"{summary.seeds:,} seeds in {summary.seconds:,.1f} s: "
-        + f"{summary.seeds / max(summary.seconds, 1e-9):.1f} a second",
+        (
+            f"{summary.seeds:,} seeds in {summary.seconds:,.1f} s: "
+            f"{summary.seeds / max(summary.seconds, 1e-9):.1f} a second"
+        ),
         _figure("steps", summary.steps, seeds),
         _figure("faults that struck", summary.faults, seeds),
         _figure("workers lost", summary.workers_lost, seeds),
@@ -79,8 +81,10 @@ def format_scenario(scenario: Scenario) -> str:
     slow = ", one of them slow" if scenario.slow_worker else ""
     back = "return" if scenario.restarts else "do not return"
     lines = [
-        f"{scenario.workers} workers{slow}; crashed ones {back}; {scenario.session.policy}; "
-        + f"windows of {scenario.session.window_bytes} bytes"
+        (
+            f"{scenario.workers} workers{slow}; crashed ones {back}; {scenario.session.policy}; "
+            f"windows of {scenario.session.window_bytes} bytes"
+        )
     ]
     for number, workload in enumerate(scenario.workloads, start=1):
         lines.append(f"query q{number}:")

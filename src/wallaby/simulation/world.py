@@ -18,8 +18,9 @@ from wallaby.errors import GcsLostError
 from wallaby.gcs.memory import MemoryGcs, MemoryStore
 from wallaby.lineage.attempt import Effects
 from wallaby.lineage.effects import FailPoint
-from wallaby.lineage.invariants import Audit, WorkerState
+from wallaby.lineage.invariants import Audit
 from wallaby.lineage.names import HEAD, ChannelName, QueryId, WorkerId
+from wallaby.lineage.sighting import WorkerState
 from wallaby.simulation.agenda import Agenda
 from wallaby.simulation.faults import Fault
 from wallaby.simulation.process import Actor, Process, Serving, Tally

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from wallaby.errors import GcsLostError, GcsUnavailableError, WallabyError
+from wallaby.errors import GcsLostError, GcsUnavailableError, KernelError, QueryError, write_error
 from wallaby.gcs.interface import Commit, Gcs
 from wallaby.lineage import effects as protocol
 from wallaby.lineage.effects import Output, PushReply, Slice
@@ -165,8 +165,17 @@ class Performer:
         def job() -> None:
             try:
                 answer: Any = work.execute(effect)
-            except WallabyError as error:
+            except QueryError as error:
+                error.fields.setdefault("task", effect.task)
                 answer = error
+            except Exception as error:  # noqa: BLE001 - see the next line
+                # Whatever a library raised: it would come again on any worker, so the query ends and says so.
+                _log.exception("%s failed", effect.task)
+                answer = KernelError(
+                    f"{effect.task} failed: {type(error).__name__}: {error}",
+                    fix="Please report it with the query.",
+                    task=effect.task,
+                )
             self._node.answer(actor, answer)
 
         self.kernels.submit(_priority(effect), job)
@@ -280,7 +289,9 @@ class Performer:
 
     def _fail(self, actor: Actor, effect: protocol.Fail) -> None:
         query, worker = _serving(actor).query, self._node.worker
-        self.call(actor, lambda gcs: gcs.fail(query, worker, effect.epoch, str(effect.error)))
+        assert isinstance(effect.error, QueryError), "a session guards against nothing else"
+        said = write_error(effect.error)
+        self.call(actor, lambda gcs: gcs.fail(query, worker, effect.epoch, said))
 
     def _register(self, actor: Actor, effect: working.Register) -> None:
         worker, address, lease_ms = self._node.worker, self._address, self._settings.lease_ms

@@ -1,0 +1,71 @@
+"""What the invariants look at: the store's record of a query, and what each running worker holds of it."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from wallaby.lineage.attempt import Tenure
+from wallaby.lineage.names import ChannelName, Edge, TaskName, WorkerId
+from wallaby.lineage.outbox import Outbox
+from wallaby.lineage.snapshot import ChannelState, ReRead
+
+
+class StoreState(Protocol):
+    """What the store holds of a query; the in-memory store's own record of it fits."""
+
+    @property
+    def epoch(self) -> int:
+        """The query's epoch."""
+        ...
+
+    @property
+    def gate_open(self) -> bool:
+        """May workers write?"""
+        ...
+
+    @property
+    def members(self) -> Mapping[WorkerId, bool]:
+        """Its workers, and whether they are draining."""
+        ...
+
+    @property
+    def channels(self) -> Mapping[ChannelName, ChannelState]:
+        """Its channels."""
+        ...
+
+    @property
+    def records(self) -> Mapping[ChannelName, Sequence[bytes]]:
+        """The records of each channel, encoded."""
+        ...
+
+    @property
+    def delivered(self) -> Mapping[Edge, int]:
+        """Per edge, how many outputs need no more sending."""
+        ...
+
+    @property
+    def rereads(self) -> Sequence[ReRead]:
+        """Re-reads that nobody has claimed."""
+        ...
+
+    @property
+    def claims(self) -> Mapping[tuple[WorkerId, int], ReRead]:
+        """Re-reads that a worker's slot holds."""
+        ...
+
+    @property
+    def next_split(self) -> Mapping[int, int]:
+        """Per reader stage, how many splits were given out."""
+        ...
+
+
+@dataclass(slots=True)
+class WorkerState:
+    """What one running worker holds of a query. A crashed or paused worker is not looked at."""
+
+    epoch: int
+    tenures: Mapping[ChannelName, Tenure]
+    outbox: Outbox
+    backups: Container[TaskName]

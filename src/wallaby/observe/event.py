@@ -1,0 +1,76 @@
+"""The event log's format, version 1: a line of JSON for each event, the first of them saying what the file is.
+
+Every event has `event`, its kind, and `at`, its time in seconds since 1970 by the clock of whoever saw it; those of
+workers also have `worker`. What took time has `seconds`, and began at `at`. Tasks are named `s2.c1.t7`. Lines of
+different processes are not sorted, since each sends its own when it can. Readers ignore fields and kinds that they
+do not know; a log of another version is refused.
+
+kind      | from   | more
+----------|--------|---------------------------------------------------------------------------------------------
+log       | head   | version, query; always the first line
+plan      | head   | stages (label, kind, channels, splits), links (producer, consumer, kind, routing, phase)
+members   | head   | workers (id, host, pid), hosts: the worker of every channel
+task      | worker | seconds, task, how (read, execute, retrace, re-read), queued, rows, bytes, inputs, input_rows,
+          |        | input_bytes, split, last, error
+commit    | worker | seconds, tasks, refused: how many the store did not take, by its answer
+push      | worker | seconds, target, outputs, bytes, held (how many found room), route (flight, memory)
+spill     | worker | seconds, task, bytes: a backup that went to disk
+joined    | head   | worker: it may host channels from the next recovery on
+froze     | head   | lost (id, host, silent), draining: the gate closes
+resumed   | head   | seconds frozen, rewound, moved, delivered_again, read_again, hosts: the gate opens
+dropped   | head   | worker, count: events of a worker that found no room in its buffer
+cut       | head   | the file has reached its limit: only the head's events follow
+end       | head   | outcome (done, failed, cancelled), condition, error, commits, seconds
+
+A worker sends its events a few times a second and at the end of the query. What a lost worker had not sent is
+lost: its last quarter of a second, as a rule.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any, Final
+
+VERSION: Final = 1
+SUFFIX: Final = ".jsonl"
+
+Event = dict[str, Any]
+
+
+class Kind(Enum):
+    """Every kind of event."""
+
+    LOG = "log"
+    PLAN = "plan"
+    MEMBERS = "members"
+    TASK = "task"
+    COMMIT = "commit"
+    PUSH = "push"
+    SPILL = "spill"
+    JOINED = "joined"
+    FROZE = "froze"
+    RESUMED = "resumed"
+    DROPPED = "dropped"
+    CUT = "cut"
+    END = "end"
+
+
+class How(Enum):
+    """Why a task was executed: for the first time, or again."""
+
+    READ = "read"
+    EXECUTE = "execute"
+    RETRACE = "retrace"
+    REREAD = "re-read"
+
+
+def make(kind: Kind, at: float, **fields: object) -> Event:
+    """An event."""
+    return {"event": kind.value, "at": round(at, 6), **fields}
+
+
+def encode(event: Mapping[str, Any]) -> str:
+    """An event as its line, without the line's end."""
+    return json.dumps(event, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,96 @@
+"""How a worker's events travel to the head: one Flight action, a line of JSON about them, then their lines.
+
+The lines go into the log as they are. The first line carries the worker's totals so far, per stage, so that the
+head need not read the others to know them, and a parcel that never came is made up for by the next.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass, field, fields
+
+from wallaby.errors import EncodingError
+from wallaby.lineage.names import QueryId, WorkerId
+
+#: The name of the action.
+EVENTS = "events"
+VERSION = 1
+#: A parcel of more is refused.
+PARCEL_BYTES_MAX = 4 << 20
+
+
+@dataclass(slots=True)
+class StageTotals:
+    """What one worker has done for one stage. Rows and bytes are those of outputs, each output counted once."""
+
+    tasks: int = 0
+    rows: int = 0
+    bytes: int = 0
+    input_rows: int = 0
+    input_bytes: int = 0
+    seconds: float = 0.0
+    queued_seconds: float = 0.0
+    retraced: int = 0
+    reread: int = 0
+    spilled_bytes: int = 0
+
+    def add(self, other: StageTotals) -> None:
+        """Count another's too."""
+        for each in fields(self):
+            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """Some events of one worker. `last`: it will send no more of this query."""
+
+    query: QueryId
+    worker: WorkerId
+    lines: bytes
+    dropped: int = 0
+    last: bool = False
+    pushed_bytes: int = 0
+    totals: dict[int, StageTotals] = field(default_factory=dict)
+
+
+def encode_parcel(parcel: Parcel, lines: Sequence[str]) -> bytes:
+    """The bytes of an action's body; `lines` take the place of the parcel's own."""
+    head = {
+        "version": VERSION,
+        "query": parcel.query,
+        "worker": parcel.worker,
+        "dropped": parcel.dropped,
+        "last": parcel.last,
+        "pushed_bytes": parcel.pushed_bytes,
+        "totals": {str(stage): astuple(totals) for stage, totals in parcel.totals.items()},
+    }
+    return "\n".join((json.dumps(head), *lines, "")).encode()
+
+
+def decode_parcel(body: bytes) -> Parcel:
+    """The parcel in an action's body.
+
+    Raises:
+        EncodingError: there is none.
+    """
+    if len(body) > PARCEL_BYTES_MAX:
+        raise EncodingError(f"{len(body)} bytes of events are more than may come at once.")
+    first, _, lines = body.partition(b"\n")
+    if lines and not lines.endswith(b"\n"):
+        raise EncodingError("The last of some events is not whole.")
+    try:
+        head = json.loads(first)
+        if head["version"] != VERSION:
+            raise EncodingError(f"Events of version {head['version']} cannot be taken by version {VERSION}.")
+        return Parcel(
+            QueryId(str(head["query"])),
+            WorkerId(str(head["worker"])),
+            lines,
+            int(head["dropped"]),
+            bool(head["last"]),
+            int(head["pushed_bytes"]),
+            {int(stage): StageTotals(*values) for stage, values in head["totals"].items()},
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise EncodingError(f"Events cannot be read: {error}.") from error

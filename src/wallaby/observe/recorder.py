@@ -1,0 +1,227 @@
+"""A worker's events of one query: counted and kept in a small buffer, sent to the head a few times a second.
+
+Only queries that are observed have a recorder. On the path of a task it costs two looks at the clock and an
+append; encoding and sending happen on a thread that waits for the network anyway. The buffer is bounded: events
+that find no room are counted and dropped, and never make a task wait.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+from wallaby.lineage.effects import CommitTask, Execute, FailPoint, Output, Push, PushReply, Slice
+from wallaby.lineage.names import QueryId, TaskName, WorkerId
+from wallaby.lineage.verdict import CommitReply, Verdict
+from wallaby.observe.event import Event, How, Kind, encode, make
+from wallaby.observe.parcel import PARCEL_BYTES_MAX, Parcel, StageTotals, encode_parcel
+
+#: Events that wait to be sent, at most; about ten megabytes.
+EVENTS_MAX: Final = 20_000
+#: Events that go in one call, at most: a task's is about three hundred bytes.
+EVENTS_PER_CALL: Final = 2_000
+#: How often a worker sends what it has.
+SEND_SECONDS: Final = 0.25
+#: How long the last call waits for one that is under way.
+CLOSE_SECONDS: Final = 2.0
+
+_HOW: Final = {
+    FailPoint.READ: How.READ,
+    FailPoint.EXECUTE: How.EXECUTE,
+    FailPoint.RETRACE: How.RETRACE,
+    FailPoint.REREAD: How.REREAD,
+}
+_TAKEN: Final = (Verdict.DONE, Verdict.ALREADY)
+
+#: What runs a task.
+Runs = Callable[[Execute], tuple[Any, Output]]
+
+
+class Recorder:
+    """One query at one worker. From any thread; `send` answers whether the head has taken what it was sent."""
+
+    def __init__(
+        self,
+        query: QueryId,
+        worker: WorkerId,
+        send: Callable[[bytes], bool],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._query = query
+        self._worker = worker
+        self._send = send
+        self._clock = clock
+        self._events: deque[Event] = deque()
+        self._lock = threading.Lock()
+        self._totals: dict[int, StageTotals] = {}
+        self._pushed_bytes = 0
+        self._dropped = 0
+        self._sending = threading.Lock()
+
+    def now(self) -> float:
+        """The time that events bear."""
+        return self._clock()
+
+    # --- what happens --------------------------------------------------------------------------------
+
+    def watched(self, run: Runs) -> Runs:
+        """The same, and an event for it. What passes from here to its beginning is time in the queue."""
+        submitted = self._clock()
+
+        def run_watched(effect: Execute) -> tuple[Any, Output]:
+            started = self._clock()
+            try:
+                state, output = run(effect)
+            except Exception as error:
+                self._executed(effect, submitted, started, None, type(error).__name__)
+                raise
+            self._executed(effect, submitted, started, output, "")
+            return state, output
+
+        return run_watched
+
+    def _executed(
+        self, effect: Execute, submitted: float, started: float, output: Output | None, error: str
+    ) -> None:
+        seconds = self._clock() - started
+        rows, size_bytes = (0, 0) if output is None else _size_of_output(output)
+        given = [piece for pieces in (effect.inputs, *effect.sides.values()) for piece in pieces]
+        input_bytes = sum(piece.size_bytes for piece in given)
+        input_rows = sum(_rows(piece.body) for piece in given)
+        how = _HOW.get(effect.point, How.EXECUTE)
+        event = make(
+            Kind.TASK,
+            started,
+            worker=self._worker,
+            seconds=round(seconds, 6),
+            task=str(effect.task),
+            how=how.value,
+            queued=round(started - submitted, 6),
+            rows=rows,
+            bytes=size_bytes,
+            inputs=len(given),
+            input_rows=input_rows,
+            input_bytes=input_bytes,
+        )
+        if effect.split is not None:
+            event["split"] = effect.split
+        if effect.last:
+            event["last"] = True
+        if error:
+            event["error"] = error
+        self._add(event)
+        again = how in (How.RETRACE, How.REREAD)
+        with self._lock:
+            totals = self._totals.setdefault(effect.task.stage, StageTotals())
+            totals.seconds += seconds
+            totals.queued_seconds += started - submitted
+            totals.retraced += how is How.RETRACE
+            totals.reread += how is How.REREAD
+            if not again:
+                totals.tasks += 1
+                totals.rows += rows
+                totals.bytes += size_bytes
+                totals.input_rows += input_rows
+                totals.input_bytes += input_bytes
+
+    def committed(self, started: float, tasks: Sequence[CommitTask], replies: object) -> None:
+        """One call that committed some tasks, or tried to."""
+        answers = replies if isinstance(replies, tuple) else (None,) * len(tasks)
+        refused: dict[str, int] = {}
+        for reply in answers:
+            verdict = reply.verdict if isinstance(reply, CommitReply) else None
+            if verdict not in _TAKEN:
+                name = "no answer" if verdict is None else verdict.value
+                refused[name] = refused.get(name, 0) + 1
+        event = self._timed(Kind.COMMIT, started, tasks=[str(effect.task) for effect in tasks])
+        if refused:
+            event["refused"] = refused
+        self._add(event)
+
+    def pushed(
+        self, started: float, effect: Push, slices: Iterable[Slice], reply: PushReply | None, route: str
+    ) -> None:
+        """Some outputs went to another worker, or did not."""
+        size_bytes = sum(piece.size_bytes for piece in slices)
+        held = 0 if reply is None or not reply.accepted else sum(reply.held)
+        event = self._timed(
+            Kind.PUSH, started, target=effect.target, outputs=len(effect.items), bytes=size_bytes, held=held
+        )
+        event["route"] = route
+        self._add(event)
+        if route != "memory" and held:
+            with self._lock:
+                self._pushed_bytes += size_bytes
+
+    def spilled(self, started: float, task: TaskName, output: Output) -> None:
+        """A backup went to disk."""
+        size_bytes = _size_of_output(output)[1]
+        self._add(self._timed(Kind.SPILL, started, task=str(task), bytes=size_bytes))
+        with self._lock:
+            self._totals.setdefault(task.stage, StageTotals()).spilled_bytes += size_bytes
+
+    def _timed(self, kind: Kind, started: float, **fields: object) -> Event:
+        seconds = round(self._clock() - started, 6)
+        return make(kind, started, worker=self._worker, seconds=seconds, **fields)
+
+    def _add(self, event: Event) -> None:
+        if len(self._events) >= EVENTS_MAX:
+            self._dropped += 1
+        else:
+            self._events.append(event)
+
+    # --- sending -------------------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Send what there is. One thread at a time: another's call does nothing meanwhile."""
+        if self._events and self._sending.acquire(blocking=False):
+            try:
+                self._send_all(last=False)
+            finally:
+                self._sending.release()
+
+    def close(self) -> None:
+        """Send the rest, and that there is no more."""
+        if self._sending.acquire(timeout=CLOSE_SECONDS):
+            try:
+                self._send_all(last=True)
+            finally:
+                self._sending.release()
+
+    def _send_all(self, *, last: bool) -> None:
+        while True:
+            events = [self._events.popleft() for _ in range(min(len(self._events), EVENTS_PER_CALL))]
+            lines = list(map(encode, events))
+            ends = last and not self._events
+            body = encode_parcel(self._parcel(last=ends), lines)
+            if len(body) > PARCEL_BYTES_MAX:  # only if task lists of commits are very long
+                self._dropped += len(events)
+                body = encode_parcel(self._parcel(last=ends), ())
+            if not self._send(body):
+                self._events.extendleft(reversed(events))
+                return
+            if not self._events:
+                return
+
+    def _parcel(self, *, last: bool) -> Parcel:
+        with self._lock:
+            return Parcel(
+                self._query, self._worker, b"", self._dropped, last, self._pushed_bytes, dict(self._totals)
+            )
+
+
+def _size_of_output(output: Output) -> tuple[int, int]:
+    """Rows and bytes of an output, once: over its first link, and of a broadcast only one copy."""
+    if not output.slices:
+        return 0, 0
+    first = min(edge.link for edge in output.slices)
+    bodies = {id(body): (size, body) for edge, (size, body) in output.slices.items() if edge.link == first}
+    return sum(_rows(body) for _, body in bodies.values()), sum(size for size, _ in bodies.values())
+
+
+def _rows(body: object) -> int:
+    """The rows of a slice: record batches in production, anything in tests."""
+    return sum(getattr(batch, "num_rows", 0) for batch in body) if isinstance(body, tuple | list) else 0
