@@ -30,8 +30,8 @@ $(STAMP): requirements.txt requirements-dev.txt pyproject.toml tools/find_python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-demo: setup ## Show the protocol at work: one simulated query, its faults and its recovery
-	$(BIN)/wallaby simulate --demo $(ARGS)
+demo: setup ## Run TPC-H on Spark and on Wallaby, and kill a worker on the way (needs a JDK 17 or newer)
+	$(BIN)/wallaby demo $(ARGS)
 
 test: setup ## Run the tests
 	$(BIN)/python -m pytest $(ARGS)

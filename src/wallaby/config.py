@@ -60,15 +60,31 @@ def _time(text: str) -> float:
 
 
 SETTINGS: tuple[Setting, ...] = (
-    Setting("workers", _whole, "number", 0, "TaskManagers; 0: one per executor, one under local[n].", 0, 4096),
+    Setting(
+        "enabled",
+        _truth,
+        "true or false",
+        True,
+        "After wallaby.enable: false leaves queries to Spark. May be set at any time, with spark.conf.set.",
+    ),
+    Setting(
+        "workers", _whole, "number", 0, "TaskManagers; 0: one per executor, one under local[n].", 0, 4096
+    ),
     Setting("threads", _whole, "number", 0, "Kernel threads of each TaskManager; 0: its cores.", 0, 1024),
     Setting(
-        "exclusive", _truth, "true or false", False,
+        "exclusive",
+        _truth,
+        "true or false",
+        False,
         "Under local[m], allow TaskManagers to take every slot, so that no ordinary Spark job can run.",
     ),
-    Setting("memory", _size, "bytes", 0, "Budget of each TaskManager; 0: a share of what the host leaves.", 0),
+    Setting(
+        "memory", _size, "bytes", 0, "Budget of each TaskManager; 0: a share of what the host leaves.", 0
+    ),
     Setting("channels", _whole, "number", 0, "Channels of a stage; 0: one per kernel thread.", 0, 1024),
-    Setting("broadcast", _size, "bytes", 32 << 20, "A build side up to this size is sent to every reader.", 0),
+    Setting(
+        "broadcast", _size, "bytes", 32 << 20, "A build side up to this size is sent to every reader.", 0
+    ),
     Setting("split", _size, "bytes", 64 << 20, "A read takes row groups up to about this size.", 1),
     Setting("window", _size, "bytes", 128 << 20, "What may wait, unconsumed, at the end of each edge.", 1),
     Setting("taskTarget", _size, "bytes", 32 << 20, "A task takes inputs up to about this size.", 1),
@@ -76,9 +92,21 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("attachTimeout", _time, "seconds", 60.0, "How long attach waits for the TaskManagers.", 1, 3600),
     Setting("noWorkersTimeout", _time, "seconds", 60.0, "How long a query waits without a worker.", 0, 86400),
     Setting("timeout", _time, "seconds", 0.0, "A query that takes longer is cancelled; 0: never.", 0),
-    Setting("maxTaskWorkerLosses", _whole, "number", 4, "Workers lost under one task before it fails.", 1, 1000),
+    Setting(
+        "maxTaskWorkerLosses", _whole, "number", 4, "Workers lost under one task before it fails.", 1, 1000
+    ),
     Setting("gcs.url", str, "address", "", "A Redis to use as control store; empty: an embedded one."),
     Setting("gcs.password", str, "text", "", "The password of that Redis."),
+    Setting(
+        "eventLog.dir", str, "path", "", "A directory for an event log per query; empty: none is written."
+    ),
+    Setting(
+        "progress.enabled",
+        _truth,
+        "true or false",
+        True,
+        "Show a progress bar for queries that take a while, on a terminal or in a notebook; never in pipes or CI.",
+    ),
     Setting("localDirectory", str, "path", "", "Where backups spill; empty: Spark's local directories."),
 )
 _BY_KEY = {setting.key: setting for setting in SETTINGS}
@@ -88,6 +116,7 @@ _BY_KEY = {setting.key: setting for setting in SETTINGS}
 class Settings:
     """The settings of one engine, read and checked. Fields are the keys in snake case."""
 
+    enabled: bool
     workers: int
     threads: int
     exclusive: bool
@@ -104,6 +133,8 @@ class Settings:
     max_task_worker_losses: int
     gcs_url: str
     gcs_password: str
+    event_log_dir: str
+    progress_enabled: bool
     local_directory: str
 
     def __repr__(self) -> str:

@@ -8,32 +8,25 @@ leaves nothing of them. A query that cannot be run exactly as Spark would run it
 from __future__ import annotations
 
 import logging
-import os
 import re
-import sys
-import time
-import uuid
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-import psutil
-import pyarrow as pa
 from pyspark.sql import SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from wallaby.catalyst import read_plan, warm_up
 from wallaby.config import PREFIX, Settings, read_settings
 from wallaby.coordinator.coordinator import CoordinatorSettings
-from wallaby.errors import AttachError
+from wallaby.errors import AttachError, InvalidArgumentError
 from wallaby.exchange.backup import Backup
-from wallaby.exchange.client import PeerClient, new_token
+from wallaby.exchange.client import PeerClient
 from wallaby.exchange.memory import ByteBudget
-from wallaby.gcs.connection import connect
-from wallaby.gcs.embedded import EmbeddedRedis
-from wallaby.gcs.redis import RedisGcs
+from wallaby.gcs.interface import Gcs
 from wallaby.head.head import Head
+from wallaby.head.observer import Observer
 from wallaby.kernels.footer import scan_reason, table_statistics
 from wallaby.kernels.sql import relation_reason
+from wallaby.observe.log import log_directory
 from wallaby.plan.explain import explain as explain_plan
 from wallaby.plan.physical import PhysicalPlan, trees_of
 from wallaby.plan.planner import plan
@@ -42,25 +35,24 @@ from wallaby.plan.relation import Relation, Scan, children_of
 from wallaby.plan.settings import PlanSettings
 from wallaby.plan.statistics import Statistics
 from wallaby.plan.unplannable import unplannable
-from wallaby.result import Result
-from wallaby.spark.hosting import Hosting
-from wallaby.worker.bootstrap import Bootstrap
-from wallaby.worker.main import DataServer
+from wallaby.result import Result, SparkResult, on_spark
+from wallaby.spark.deployment import Deployment
 from wallaby.worker.payload import QueryPayload
 from wallaby.worker.place import Place
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
     from pyspark.sql import DataFrame, Row
 
 _log = logging.getLogger(__name__)
 _LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:,\s*\d+)?\])?")
-LOOPBACK = "127.0.0.1"
-STOP_SECONDS = 5.0
-#: Of the memory that the host has left, what all TaskManagers together take by default.
-MEMORY_SHARE = 0.5
 #: Of a TaskManager's memory, what each of its kernels may take.
 KERNEL_SHARE = 0.4
+
+EXPLAIN_MODES = ("simple",)
+#: More rows than this are not shown, and Spark has an error for it.
+SHOW_ROWS_MAX = (1 << 31) - 1
 
 _attached: dict[str, Engine] = {}
 
@@ -86,12 +78,18 @@ def attach(spark: SparkSession, **settings: object) -> Engine:
     return engine
 
 
+def attached_to(spark: object) -> Engine | None:
+    """The engine of a session's application, if it has one."""
+    context = spark.sparkContext if isinstance(spark, SparkSession) else None
+    return None if context is None or context._jsc is None else _attached.get(context.applicationId)
+
+
 def _check_session(spark: object) -> None:
     if not isinstance(spark, SparkSession):
         connect_session = type(spark).__module__.startswith("pyspark.sql.connect")
         what = "a Spark Connect session, which hides its plans" if connect_session else type(spark).__name__
         raise AttachError(f"Cannot attach to {what}.", fix="Use a classic SparkSession, without remote().")
-    if spark.sparkContext._jsc is None:  # noqa: SLF001 - PySpark has no public word for it
+    if spark.sparkContext._jsc is None:
         raise AttachError("Cannot attach to a stopped session.", fix="Start a new SparkSession.")
 
 
@@ -102,78 +100,56 @@ class Engine:
         self.spark = spark
         self.settings = settings
         self._closed = False
-        self._count, self._threads = _size(spark, settings)
-        memory_bytes = settings.memory or int(psutil.virtual_memory().available * MEMORY_SHARE / self._count)
-        self._kernel_bytes = int(memory_bytes * KERNEL_SHARE / self._threads)
-        token = new_token()
-        self._redis = None if settings.gcs_url else EmbeddedRedis()
-        url = settings.gcs_url or (self._redis.url if self._redis else "")
-        password = settings.gcs_password or (self._redis.password if self._redis else "")
-        self._connection = connect(url, password=password)
-        self._gcs = RedisGcs(self._connection)
-        self._peers = PeerClient(token)
-        lease_ms = int(settings.lease * 1000)
-        self._head = Head(
-            self._gcs,
-            Backup(ByteBudget(1), (), 0, owner="head"),
-            self._peers,
-            self._peers.ping,
-            CoordinatorSettings(
-                lease_ms=lease_ms,
-                no_workers_ms=int(settings.no_workers_timeout * 1000),
-                task_worker_losses_max=settings.max_task_worker_losses,
-            ),
-        )
-        self._server = DataServer(LOOPBACK, token, self._head.node)
-        self._head.start()
-        bootstrap = Bootstrap(
-            engine=f"e-{uuid.uuid4().hex[:8]}",
-            gcs_url=url,
-            gcs_password=password,
-            token=token,
-            head_address=self._server.address,
-            bind=LOOPBACK,
-            threads=self._threads,
-            memory_bytes=memory_bytes,
-            lease_ms=lease_ms,
-            local_directory=settings.local_directory,
-        )
-        _use_this_python(spark)
-        tag = f"wallaby-{bootstrap.engine}"
-        self._hosting = Hosting(spark.sparkContext, bootstrap, self._count, tag)
-        self._hosting.start()
+        self._application = spark.sparkContext.applicationId
+        self._deployment = Deployment(spark.sparkContext, settings, self._make_head, self.close)
+        size = self._deployment.size
+        self._count, self._threads = size.count, size.threads
+        self._kernel_bytes = int(size.memory_bytes * KERNEL_SHARE / size.threads)
+        self._gcs, self._head = self._deployment.gcs, self._deployment.head
         try:
+            self._deployment.start()
             warm_up(spark)
-            self._wait_for_workers()
+            self._deployment.await_workers()
         except BaseException:
             self.close()
             raise
 
-    def _wait_for_workers(self) -> None:
-        deadline = time.monotonic() + self.settings.attach_timeout
-        while len(self._gcs.workers()) < self._count:
-            if time.monotonic() > deadline:
-                raise AttachError(
-                    f"Only {len(self._gcs.workers())} of {self._count} TaskManagers came up in time.",
-                    fix="Look at the executors' logs, or raise spark.wallaby.attachTimeout.",
-                )
-            time.sleep(0.01)
+    def _make_head(self, gcs: Gcs, peers: PeerClient) -> Head:
+        settings = self.settings
+        return Head(
+            gcs,
+            Backup(ByteBudget(1), (), 0, owner="head"),
+            peers,
+            peers.ping,
+            CoordinatorSettings(
+                lease_ms=int(settings.lease * 1000),
+                no_workers_ms=int(settings.no_workers_timeout * 1000),
+                task_worker_losses_max=settings.max_task_worker_losses,
+            ),
+            Observer(log_directory(settings.event_log_dir)),
+            settings.progress_enabled,
+        )
 
     # --- running -------------------------------------------------------------------------------------
 
     def run(self, df: DataFrame) -> Result:
-        """Run a query; the result streams in."""
+        """Run a query; the result streams in. What cannot be run here is run by Spark when rows are asked for."""
+        return self.run_here(df) or SparkResult(df)
+
+    def run_here(self, df: DataFrame) -> Result | None:
+        """Run a query if the engine can; None, and a line in the log, if Spark has to."""
         physical, reasons = self._plan(df)
-        arrow_schema = to_arrow_schema(df.schema)
         if physical is None:
             _log.info("on Spark: %s", "; ".join(str(reason) for reason in reasons))
-            table = df.toArrow()
-            return Result(df.schema, table.schema, iter(table.to_batches()), lambda: None, native=False)
-        payload = QueryPayload(physical, self.settings.window, self.settings.task_target, self._kernel_bytes)
-        collected = self._head.submit(physical, payload)
-        timeout = self.settings.timeout or None
-        batches = (_as(batch, arrow_schema) for batch in collected.batches(timeout))
-        return Result(df.schema, arrow_schema, batches, collected.cancel, native=True)
+            return None
+        payload = QueryPayload(
+            physical,
+            self.settings.window,
+            self.settings.task_target,
+            self._kernel_bytes,
+            observed=bool(self.settings.event_log_dir),
+        )
+        return Result(df, self._head.submit(physical, payload, self.settings.timeout))
 
     def _plan(self, df: DataFrame) -> tuple[PhysicalPlan | None, tuple[Reason, ...]]:
         self._require_open()
@@ -213,7 +189,7 @@ class Engine:
 
     def count(self, df: DataFrame) -> int:
         """Exactly `df.count()`."""
-        return int(self.run(df.groupBy().count()).arrow().column(0)[0].as_py())
+        return int(self.run(df.groupBy().count()).rows()[0][0])
 
     def take(self, df: DataFrame, num: int) -> list[Row]:
         """Exactly `df.take(num)`."""
@@ -224,15 +200,29 @@ class Engine:
         rows = self.take(df, 1)
         return rows[0] if rows else None
 
-    def show(self, df: DataFrame, n: int = 20, truncate: bool | int = True) -> None:
+    def head(self, df: DataFrame, n: int | None = None) -> Row | list[Row] | None:
+        """Exactly `df.head(n)`."""
+        return self.first(df) if n is None else self.take(df, n)
+
+    def show(self, df: DataFrame, n: int = 20, truncate: bool | int = True, vertical: bool = False) -> None:
         """Exactly `df.show()`."""
-        table = self.run(df.limit(n + 1)).arrow()
-        self.spark.createDataFrame(table, df.schema).show(n, truncate)
+        result = self.run_here(df.limit(n + 1)) if 0 <= n < SHOW_ROWS_MAX else None
+        shown = df if result is None else self.as_local_rows(df, result)
+        with on_spark():
+            shown.show(n, truncate, vertical)
+
+    def as_local_rows(self, df: DataFrame, result: Result) -> DataFrame:
+        """A result as a DataFrame of local rows, which Spark can print without a job."""
+        return self.spark.createDataFrame(result.arrow(), df.schema)
 
     # --- asking --------------------------------------------------------------------------------------
 
-    def explain(self, df: DataFrame) -> str:
+    def explain(self, df: DataFrame, mode: str = "simple") -> str:
         """Stages, channels and exchanges; or what stays on Spark and why."""
+        if mode not in EXPLAIN_MODES:
+            raise InvalidArgumentError(
+                f"There is no way {mode!r} to explain.", fix=f"Choose one of: {', '.join(EXPLAIN_MODES)}."
+            )
         physical, reasons = self._plan(df)
         if physical is None:
             return "runs on Spark:\n" + "\n".join(f"  {reason}" for reason in reasons)
@@ -250,7 +240,13 @@ class Engine:
             place = Place.decode(lease.address)
             state = "draining" if lease.draining else "live" if lease.remaining_ms > 0 else "silent"
             found.append(
-                {"id": lease.worker, "host": place.host, "pid": place.pid, "address": place.endpoint, "state": state}
+                {
+                    "id": lease.worker,
+                    "host": place.host,
+                    "pid": place.pid,
+                    "address": place.endpoint,
+                    "state": state,
+                }
             )
         return found
 
@@ -261,17 +257,13 @@ class Engine:
         if self._closed:
             return
         self._closed = True
-        _attached.pop(self.spark.sparkContext.applicationId, None)
-        for lease in self._gcs.workers():
-            self._gcs.expel(lease.worker)
-            self._peers.ping(Place.decode(lease.address).endpoint, 0.5)
-        self._hosting.stop(STOP_SECONDS)
-        self._head.stop(STOP_SECONDS)
-        self._server.close(STOP_SECONDS)
-        self._peers.close()
-        self._connection.close()
-        if self._redis is not None:
-            self._redis.stop()
+        _attached.pop(self._application, None)
+        self._deployment.close()
+
+    @property
+    def is_open(self) -> bool:
+        """Can it still run queries?"""
+        return not self._closed and self.spark.sparkContext._jsc is not None
 
     def _require_open(self) -> None:
         if self._closed:
@@ -286,40 +278,7 @@ class Engine:
         self.close()
 
 
-def _use_this_python(spark: SparkSession) -> None:
-    """Under a local master, let executors run this interpreter unless another was asked for."""
-    context = spark.sparkContext
-    configured = context.getConf().contains("spark.pyspark.python") or "PYSPARK_PYTHON" in os.environ
-    if _LOCAL.fullmatch(context.master) and not configured:
-        context.pythonExec = sys.executable
-
-
 def _scans(relation: Relation) -> list[Scan]:
     if isinstance(relation, Scan):
         return [relation]
     return [scan for child in children_of(relation) for scan in _scans(child)]
-
-
-def _size(spark: SparkSession, settings: Settings) -> tuple[int, int]:
-    """How many TaskManagers, and how many threads each; refused if they would leave Spark no slot."""
-    master = spark.sparkContext.master
-    local = _LOCAL.fullmatch(master)
-    cores = os.cpu_count() or 1
-    if local is None:
-        count = settings.workers or max(spark.sparkContext.defaultParallelism // 2, 1)
-        return count, settings.threads or 1
-    slots = 1 if local[1] is None else cores if local[1] == "*" else int(local[1])
-    count = settings.workers or 1
-    if slots <= count and not settings.exclusive:
-        raise AttachError(
-            f"{count} TaskManagers under {master} leave no slot for ordinary Spark jobs.",
-            fix=f"Use local[{count + 1}] or more, or set spark.wallaby.exclusive=true.",
-        )
-    return count, settings.threads or max(cores // count, 1)
-
-
-def _as(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """A batch under the names and types that Spark gives the result."""
-    return pa.RecordBatch.from_arrays(
-        [column.cast(field.type) for column, field in zip(batch.columns, schema, strict=True)], schema=schema
-    )

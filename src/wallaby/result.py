@@ -1,62 +1,240 @@
-"""A result: rows as they come in from the last stage, in whatever form the caller wants them."""
+"""A result: rows as they come in from the last stage, in whatever form the caller wants them.
+
+Arrow tables, pandas frames and rows are made by PySpark's own conversions from our batches, so that types, names
+and time zones are exactly those of `toArrow`, `toPandas` and `collect`.
+"""
 
 from __future__ import annotations
 
+import signal
+import threading
+import time
+import uuid
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from pyspark.sql.conversion import ArrowTableToRowsConversion
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from wallaby.errors import InvalidArgumentError, QueryCancelledError
+from wallaby.head.collected import Collected
 
 if TYPE_CHECKING:
     import pandas as pd
-    from pyspark.sql import Row
-    from pyspark.sql.types import StructType
+    from pyspark.sql import DataFrame, Row
+
+#: How long `stats` waits for the last figures of a query whose rows are all there.
+FIGURES_SECONDS = 5.0
+_BINARY_AS_BYTES = "spark.sql.execution.pyspark.binaryAsBytes"
+_patient = threading.local()
+
+
+@contextmanager
+def on_spark() -> Iterator[None]:
+    """Whatever this thread collects in here is run by Spark, even where `enable` holds."""
+    before = is_on_spark()
+    _patient.on_spark = True
+    try:
+        yield
+    finally:
+        _patient.on_spark = before
+
+
+def is_on_spark() -> bool:
+    """Is this thread inside `on_spark`?"""
+    return bool(getattr(_patient, "on_spark", False))
 
 
 class Result:
-    """One run of one query. The rows can be taken once as a stream, or as often as wanted as a whole."""
+    """One run of one query by the engine. The rows can be taken once as a stream, or as often as wanted as a whole."""
 
-    def __init__(
-        self,
-        schema: StructType,
-        arrow_schema: pa.Schema,
-        batches: Iterator[pa.RecordBatch],
-        cancel: Callable[[], None],
-        native: bool,
-    ) -> None:
-        self.schema = schema
-        #: Did the engine run it, or Spark?
-        self.native = native
-        self._arrow_schema = arrow_schema
-        self._stream: Iterator[pa.RecordBatch] | None = batches
-        self._cancel = cancel
-        self._table: pa.Table | None = None
+    #: Did the engine run it, or Spark?
+    native = True
+
+    def __init__(self, df: DataFrame, collected: Collected) -> None:
+        self.schema = df.schema
+        self._df = df
+        self._collected = collected
+        self._arrow_schema = to_arrow_schema(df.schema, timezone="UTC")
+        self._taken = False
+        self._whole: list[pa.RecordBatch] | None = None
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows as they come in. Afterwards there is nothing left to take."""
-        if self._table is not None:
-            return iter(self._table.to_batches())
-        if self._stream is None:
-            raise RuntimeError("The rows of this result have been taken as a stream already.")
-        stream, self._stream = self._stream, None
-        return stream
+        """The rows as they come in, while the query runs. Afterwards there is nothing left to take."""
+        if self._whole is not None:
+            return iter(self._whole)
+        if self._taken:
+            raise InvalidArgumentError(
+                "The rows of this result have been taken as a stream already.", fix="Run the query again."
+            )
+        self._taken = True
+        return (_as(batch, self._arrow_schema) for batch in self._collected.batches())
 
     def arrow(self) -> pa.Table:
         """All rows as an Arrow table, exactly as `DataFrame.toArrow` gives it."""
-        if self._table is None:
-            self._table = pa.Table.from_batches(list(self.batches()), self._arrow_schema)
-        return self._table
+        return self._answered().toArrow()
 
     def rows(self) -> list[Row]:
         """All rows as PySpark rows, exactly as `DataFrame.collect` gives them."""
-        rows: list[Any] = ArrowTableToRowsConversion.convert(self.arrow(), self.schema)
-        return rows
+        return self._answered().collect()
 
     def pandas(self) -> pd.DataFrame:
-        """All rows as a pandas data frame."""
-        return self.arrow().to_pandas(date_as_object=True)
+        """All rows as a pandas data frame, exactly as `DataFrame.toPandas` gives it."""
+        frame: pd.DataFrame = self._answered().toPandas()
+        return frame
 
     def cancel(self) -> None:
         """End the query; whoever waits for its rows gets `QueryCancelledError`."""
-        self._cancel()
+        self._collected.cancel()
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        """Figures of the run: complete when the query is over, else what is known by now."""
+        if self._collected.is_over:
+            self._collected.removed.wait(FIGURES_SECONDS)
+        figures = self._collected.figures
+        return {
+            "native": True,
+            "query": self._collected.query,
+            "stages": figures.stages,
+            "tasks": figures.tasks,
+            "rows": figures.rows,
+            "bytes": figures.bytes,
+            "seconds": round(figures.seconds, 3),
+            "recoveries": figures.recoveries,
+        }
+
+    def all_batches(self) -> list[pa.RecordBatch]:
+        """All rows, once the query is over. Ctrl-C ends this query and no other."""
+        if self._whole is None:
+            with _only_this_query_is_interrupted():
+                self._whole = list(self.batches())
+        return self._whole
+
+    def collected_as_arrow(self, *arguments: bool, **named: bool) -> list[pa.RecordBatch]:
+        """As PySpark collects batches, before it makes Arrow tables or pandas frames of them."""
+        return self._answered()._collect_as_arrow(*arguments, **named)
+
+    def _answered(self) -> ClassicDataFrame:
+        return _Answered(self._df, self.all_batches())
+
+
+class SparkResult(Result):
+    """A query that Spark runs, when its rows are asked for."""
+
+    native = False
+
+    def __init__(self, df: DataFrame) -> None:
+        self.schema = df.schema
+        self._df = df
+        self._tag = f"wallaby-result-{uuid.uuid4().hex[:12]}"
+        self._seconds = 0.0
+        self._rows: int | None = None
+        self._cancelled = False
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows, all at once."""
+        return iter(self.arrow().to_batches())
+
+    def arrow(self) -> pa.Table:
+        """`DataFrame.toArrow`."""
+        table: pa.Table = self._ask(self._df.toArrow)
+        self._rows = table.num_rows
+        return table
+
+    def rows(self) -> list[Row]:
+        """`DataFrame.collect`."""
+        rows: list[Row] = self._ask(self._df.collect)
+        self._rows = len(rows)
+        return rows
+
+    def pandas(self) -> pd.DataFrame:
+        """`DataFrame.toPandas`."""
+        frame: pd.DataFrame = self._ask(self._df.toPandas)
+        self._rows = len(frame)
+        return frame
+
+    def cancel(self) -> None:
+        """Cancel Spark's jobs for it; whoever waits for its rows gets `QueryCancelledError`."""
+        self._cancelled = True
+        self._df.sparkSession.sparkContext.cancelJobsWithTag(self._tag)
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        """What is known of it here."""
+        return {"native": False, "rows": self._rows, "seconds": round(self._seconds, 3)}
+
+    def _ask(self, action: Callable[[], Any]) -> Any:
+        context = self._df.sparkSession.sparkContext
+        started = time.monotonic()
+        context.addJobTag(self._tag)
+        try:
+            with on_spark():
+                return action()
+        except PySparkException as error:
+            if self._cancelled:
+                raise QueryCancelledError("The query was cancelled while Spark ran it.") from error
+            raise
+        finally:
+            context.removeJobTag(self._tag)
+            self._seconds = time.monotonic() - started
+
+
+class _Answered(ClassicDataFrame):
+    """A DataFrame whose rows are known: PySpark's own conversions make everything else of them."""
+
+    def __init__(self, df: DataFrame, batches: list[pa.RecordBatch]) -> None:
+        super().__init__(df._jdf, df.sparkSession)
+        self._known = batches
+
+    def collect(self) -> list[Row]:
+        table = pa.Table.from_batches(self._known, to_arrow_schema(self.schema, timezone="UTC"))
+        as_bytes = self.sparkSession.conf.get(_BINARY_AS_BYTES, "true") == "true"
+        rows: list[Any] = ArrowTableToRowsConversion.convert(table, self.schema, binary_as_bytes=as_bytes)
+        return rows
+
+    def _collect_as_arrow(
+        self,
+        split_batches: bool = False,
+        empty_list_if_zero_records: bool = True,
+        prefers_large_var_types: bool = False,
+    ) -> list[pa.RecordBatch]:
+        schema = to_arrow_schema(self.schema, timezone="UTC", prefers_large_types=prefers_large_var_types)
+        if not self._known and not empty_list_if_zero_records:
+            return [pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)]
+        found = [_as(batch, schema) for batch in self._known]
+        if not split_batches:
+            return found
+        return [
+            pa.RecordBatch.from_arrays([pa.concat_arrays([a]) for a in batch.columns], schema=batch.schema)
+            for batch in found
+        ]
+
+
+def _as(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """A batch under the names and types that Spark gives the result."""
+    return pa.RecordBatch.from_arrays(
+        [column.cast(field.type) for column, field in zip(batch.columns, schema, strict=True)], schema=schema
+    )
+
+
+@contextmanager
+def _only_this_query_is_interrupted() -> Iterator[None]:
+    """PySpark's answer to Ctrl-C cancels all jobs, and with them the TaskManagers: here it only interrupts."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -59,12 +59,23 @@ def new_token() -> str:
 
 
 class PeerClient:
-    """Calls from any thread, over one connection per address. `tls_roots` are the PEM certificates to trust."""
+    """Calls from any thread, over one connection per address.
 
-    def __init__(self, token: str, *, timeout_seconds: float = 5.0, tls_roots: bytes | None = None) -> None:
+    `tls_roots` are the PEM certificates to trust; `tls_name` is the name in them if it is not the address.
+    """
+
+    def __init__(
+        self,
+        token: str,
+        *,
+        timeout_seconds: float = 5.0,
+        tls_roots: bytes | None = None,
+        tls_name: str | None = None,
+    ) -> None:
         self._headers = [(b"authorization", bearer(token))]
         self._timeout_seconds = timeout_seconds
         self._tls_roots = tls_roots
+        self._tls_name = tls_name
         self._lock = threading.Lock()
         self._clients: dict[str, fl.FlightClient] = {}
         self._closed = False
@@ -103,6 +114,15 @@ class PeerClient:
         except (fl.FlightError, pa.ArrowException, OSError) as error:
             _check_refusal(address, error)
             return None
+
+    def send(self, address: str, action: str, body: bytes, timeout_seconds: float = 2.0) -> bool:
+        """Have an action done that answers nothing: was it?"""
+        try:
+            list(self._client(address).do_action(fl.Action(action, body), self._options(timeout_seconds)))
+        except (fl.FlightError, pa.ArrowException, OSError) as error:
+            logger.debug("no answer to %s from %s: %s", action, address, type(error).__name__)
+            return False
+        return True
 
     def forget(self, address: str) -> None:
         """Close the connection to an address, whose worker is gone."""
@@ -147,7 +167,10 @@ class PeerClient:
             client = self._clients.pop(address, None)
             if client is None:
                 client = fl.FlightClient(
-                    address, tls_root_certs=self._tls_roots, generic_options=_CHANNEL_OPTIONS
+                    address,
+                    tls_root_certs=self._tls_roots,
+                    override_hostname=self._tls_name,
+                    generic_options=_CHANNEL_OPTIONS,
                 )
             self._clients[address] = client
             # The one not used for longest goes, unclosed: a call may still be under way in it.

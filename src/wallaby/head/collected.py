@@ -12,6 +12,7 @@ from wallaby.errors import QueryError, WallabyError
 from wallaby.lineage.effects import Slice
 from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.names import QueryId
+from wallaby.observe.observation import Observation
 
 
 @dataclass(slots=True)
@@ -34,6 +35,10 @@ class Collected:
         self.graph = graph
         self.cancel = cancel
         self.figures = Figures(len(graph.stages))
+        #: What is seen of the query as it runs: set when it is submitted.
+        self.observation: Observation | None = None
+        #: Called when a client begins to wait; the answer is called when it need wait no longer.
+        self.on_wait: Callable[[], Callable[[], None]] | None = None
         #: Set when nothing is left of the query in the store: the figures are complete.
         self.removed = threading.Event()
         self._batches: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -63,14 +68,25 @@ class Collected:
         """Has the query ended, one way or the other?"""
         return self._ended.is_set()
 
+    def _first(self) -> Any:
+        """Wait for the first batch, or the end. Somebody may show that, until there is one."""
+        stop_showing = self.on_wait() if self.on_wait is not None else None
+        try:
+            return self._batches.get()
+        finally:
+            if stop_showing is not None:
+                stop_showing()
+
     def batches(self) -> Iterator[Any]:
         """The record batches as they come; the query's error, if it has one, at the end.
 
         A client that is interrupted while it waits, or takes no more, cancels its query.
         """
         try:
-            while (batch := self._batches.get()) is not None:
+            batch = self._first()
+            while batch is not None:
                 yield batch
+                batch = self._batches.get()
         except (KeyboardInterrupt, GeneratorExit):
             self.cancel()
             raise

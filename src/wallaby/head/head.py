@@ -11,16 +11,21 @@ import logging
 import time
 import uuid
 from collections.abc import Callable
+from functools import partial
 from typing import Any
+
+from rich.console import Console
 
 from wallaby.coordinator import effects as coordinating
 from wallaby.coordinator.coordinator import Coordinator, CoordinatorSettings, Query
 from wallaby.errors import NoWorkersError, QueryCancelledError, QueryError, QueryTimeoutError
 from wallaby.gcs.interface import Gcs, WorkerLease
 from wallaby.head.collected import Collected
+from wallaby.head.observer import Observer
 from wallaby.lineage.effects import Slice
 from wallaby.lineage.names import HEAD, ChannelName, QueryId, WorkerId
 from wallaby.lineage.verdict import Verdict
+from wallaby.observe.progress import ProgressBoard, is_wanted
 from wallaby.plan.physical import PhysicalPlan
 from wallaby.worker.directory import Directory
 from wallaby.worker.node import Actor, Node, Serving
@@ -44,10 +49,17 @@ class Head:
         peers: Peers,
         ping: Callable[[str, float], object],
         settings: CoordinatorSettings,
+        observer: Observer | None = None,
+        shows_progress: bool = False,
     ) -> None:
         self._gcs = gcs
+        self._observer = observer or Observer()
+        console = Console(stderr=True)
+        self._board = ProgressBoard(gcs, console) if shows_progress and is_wanted(console) else None
         self._ping_address = ping
         self._directory = Directory(gcs)
+        #: The workers whose leases were good when the coordinator looked last.
+        self._present: set[WorkerId] = set()
         self._queries: dict[QueryId, Query] = {}
         self._collected: dict[QueryId, Collected] = {}
         self._payloads: dict[QueryId, QueryPayload] = {}
@@ -55,6 +67,7 @@ class Head:
         self._no_workers_seconds = settings.no_workers_ms / 1000
         self._coordinator = Coordinator(settings, self._queries, lambda: int(time.monotonic() * 1000))
         self.node = Node(HEAD, self._node_ended)
+        self.node.take_events = self._observer.take
         self._performer = Performer(
             self.node,
             gcs,
@@ -76,6 +89,7 @@ class Head:
         self.node.stop()
         self._performer.stop(wait_seconds)
         self._end_all(QueryCancelledError("The engine was closed while the query ran.", fix="Attach again."))
+        self._observer.close()
 
     # --- queries -------------------------------------------------------------------------------------
 
@@ -85,6 +99,9 @@ class Head:
         hosts = place(plan, self._members())
         collected = Collected(query.id, plan.graph, lambda: self._cancel(query))
         self._gcs.submit(query.id, plan.graph, hosts, payload.encode())
+        if self._board is not None:
+            collected.on_wait = partial(self._board.follow, query.id, plan.graph)
+        collected.observation = self._observer.begin(query.id, plan, hosts, detailed=payload.observed)
         self._collected[query.id] = collected
         self._payloads[query.id] = payload
         self._started[query.id] = time.monotonic()
@@ -97,6 +114,7 @@ class Head:
         deadline = time.monotonic() + self._no_workers_seconds
         while True:
             leases = self.workers()
+            self._observer.met(leases)
             members = [lease.worker for lease in leases if lease.remaining_ms > 0 and not lease.draining]
             if members:
                 return members
@@ -148,6 +166,7 @@ class Head:
 
     def _whole_result_is_there(self, query: Query) -> None:
         query.collected = True
+        self._observer.has_whole_result(query.id)
         self._collected[query.id].end(None)
         self.node.loop.post(self.node.wake_named, "coordinator")
 
@@ -160,7 +179,8 @@ class Head:
             collected = self._collected.pop(query.id)
             collected.end(query.error)
             collected.removed.set()
-            self._nudge(set(self._directory.known()))
+            self._observer.ended(query.id, query.error)
+            self._nudge(self._present)
 
     def _node_ended(self, error: BaseException | None) -> None:
         if error is not None:
@@ -174,6 +194,7 @@ class Head:
             known = query.error if query is not None else None
             collected = self._collected.pop(query_id)
             collected.end(error or known or QueryError("The engine ended while the query ran."))
+            self._observer.ended(query_id, error or known)
             collected.removed.set()
 
     def _nudge(self, workers: set[WorkerId]) -> None:
@@ -193,7 +214,7 @@ class Head:
         def asks(action: Callable[[Gcs, Any], Any]) -> Callable[[Actor, Any], None]:
             def carry_out(actor: Actor, effect: Any) -> None:
                 self._sweep_ended()
-                call(actor, lambda gcs: action(gcs, effect))
+                call(actor, lambda gcs: self._observer.noticed(effect, action(gcs, effect)))
 
             return carry_out
 
@@ -211,11 +232,16 @@ class Head:
             collected = self._collected.get(effect.query)
             if collected is not None and verdict is Verdict.DONE:
                 collected.figures.recoveries += 1
-            self._nudge(set(self._directory.known()))
+            self._nudge(self._present)
             self.node.loop.post(self.node.wake_sessions)
             return verdict
 
-        teach(coordinating.Watch, asks(lambda gcs, _: gcs.workers()))
+        def watch(gcs: Gcs, _: coordinating.Watch) -> tuple[WorkerLease, ...]:
+            leases = gcs.workers()
+            self._present = {lease.worker for lease in leases if lease.remaining_ms > 0}
+            return leases
+
+        teach(coordinating.Watch, asks(watch))
         teach(coordinating.Expel, asks(expel))
         teach(coordinating.ReadStatus, asks(lambda gcs, effect: gcs.status(effect.query)))
         teach(coordinating.Join, asks(lambda gcs, effect: gcs.join(effect.query, effect.worker)))

@@ -74,6 +74,7 @@ class StageGraph:
     stages: tuple[Stage, ...]
     links: tuple[Link, ...]
     channels: tuple[ChannelName, ...] = field(init=False, compare=False, repr=False)
+    _ends: dict[Edge, tuple[ChannelName, ChannelName]] = field(init=False, compare=False, repr=False)
     _edges_from: dict[ChannelName, tuple[Edge, ...]] = field(init=False, compare=False, repr=False)
     _edges_into: dict[ChannelName, tuple[Edge, ...]] = field(init=False, compare=False, repr=False)
     _mains: dict[int, tuple[tuple[int, ...], ...]] = field(init=False, compare=False, repr=False)
@@ -84,11 +85,16 @@ class StageGraph:
         names = tuple(ChannelName(s, c) for s, stage in enumerate(self.stages) for c in range(stage.channels))
         outgoing: dict[ChannelName, list[Edge]] = {name: [] for name in names}
         incoming: dict[ChannelName, list[Edge]] = {name: [] for name in names}
+        ends: dict[Edge, tuple[ChannelName, ChannelName]] = {}
         for number, link in enumerate(self.links):
             for edge in _edges_of(number, link, self.stages):
-                outgoing[ChannelName(link.producer, edge.producer)].append(edge)
-                incoming[ChannelName(link.consumer, edge.consumer)].append(edge)
+                producer = ChannelName(link.producer, edge.producer)
+                consumer = ChannelName(link.consumer, edge.consumer)
+                ends[edge] = (producer, consumer)
+                outgoing[producer].append(edge)
+                incoming[consumer].append(edge)
         set_ = object.__setattr__
+        set_(self, "_ends", ends)
         set_(self, "channels", names)
         set_(self, "_edges_from", {name: tuple(edges) for name, edges in outgoing.items()})
         set_(self, "_edges_into", {name: tuple(edges) for name, edges in incoming.items()})
@@ -110,11 +116,11 @@ class StageGraph:
 
     def producer(self, edge: Edge) -> ChannelName:
         """The channel that an edge comes from."""
-        return ChannelName(self.links[edge.link].producer, edge.producer)
+        return self._ends[edge][0]
 
     def consumer(self, edge: Edge) -> ChannelName:
         """The channel that an edge leads to."""
-        return ChannelName(self.links[edge.link].consumer, edge.consumer)
+        return self._ends[edge][1]
 
     def phases(self, stage: int) -> tuple[tuple[int, ...], ...]:
         """The main links into a stage, grouped by phase, in the order in which they are consumed."""

@@ -15,7 +15,7 @@ task      | worker | seconds, task, how (read, execute, retrace, re-read), queue
 commit    | worker | seconds, tasks, refused: how many the store did not take, by its answer
 push      | worker | seconds, target, outputs, bytes, held (how many found room), route (flight, memory)
 spill     | worker | seconds, task, bytes: a backup that went to disk
-joined    | head   | worker: it may host channels from the next recovery on
+joined    | head   | worker, host, pid: it may host channels from the next recovery on
 froze     | head   | lost (id, host, silent), draining: the gate closes
 resumed   | head   | seconds frozen, rewound, moved, delivered_again, read_again, hosts: the gate opens
 dropped   | head   | worker, count: events of a worker that found no room in its buffer

@@ -118,8 +118,18 @@ def draw_faults(random: Random, *, with_errors: bool = False) -> tuple[Fault, ..
         faults += [_draw_fault(random, kind, RECOVERY_POINTS) for _ in range(random.choice((1, 1, 2)))]
     if random.random() < 0.06:
         faults.append(_draw_fault(random, random.choice(ENDING), tuple(FailPoint)))
-    if with_errors and random.random() < 0.6:
-        kind = random.choice((*LOSING, FaultKind.REPLY_LOST, FaultKind.REFUSED, FaultKind.REFUSED))
+    if random.random() < 0.06:
+        # A step of a recovery that comes late, into the recovery from a further loss.
+        late = random.choice((FailPoint.FREEZE, FailPoint.RESUME, FailPoint.RESUME))
+        faults.append(Fault(FaultKind.REORDER, late, 1, after=False))
+        then = random.choice((FailPoint.RESUME, FailPoint.READ_RECORDS, FailPoint.RETRACE, FailPoint.REREAD))
+        faults.append(Fault(random.choice(LOSING[:2]), then, random.choice((1, 2)), after=True))
+    if random.random() < 0.06:
+        kind = random.choice((FaultKind.REPLY_LOST, FaultKind.REPLY_LOST, FaultKind.PAUSE))
+        faults.append(Fault(kind, FailPoint.CLAIM, random.choice((1, 1, 2)), after=False))
+    if with_errors and random.random() < 0.8:
+        often = (*LOSING, FaultKind.REPLY_LOST, FaultKind.REFUSED, FaultKind.REFUSED)
+        kind = random.choice(often if random.random() < 0.5 else tuple(FaultKind))
         faults.append(Fault(kind, FailPoint.FAIL, 1, after=False))
     return tuple(faults)
 

@@ -226,7 +226,7 @@ class Performer:
             return
         delay_us = world.soon_us(100, 1_000, process)
         if process.disarm("reorder"):
-            delay_us += world.soon_us(20_000, 600_000)
+            delay_us += world.soon_us(20_000, 1_500_000)
         reaches_us = max(now_us + delay_us, world.store_paused_until_us)
         replies_us = reaches_us + world.soon_us(100, 1_000, process)
         ticket = _Ticket(world, actor, effect)

@@ -76,11 +76,11 @@ def draw_scenario(random: Random) -> Scenario:
             window_bytes=random.choice((8, 16, 40, 120, 1000)),
             outputs_per_push=random.choice((1, 2, 4, 32)),
             reread_slots=random.choice((1, 1, 2)),
-            look_every_ms=random.choice((50, 150)),
+            look_every_ms=random.choice((100, 250)),
         ),
         coordinator=CoordinatorSettings(
             lease_ms=lease_ms,
-            poll_ms=random.choice((20, 50)),
+            poll_ms=random.choice((40, 100)),
             unreachable_ms=2 * lease_ms,
             no_workers_ms=random.choice((400, 1_500)) if random.random() < 0.1 else NEVER_MS,
             frozen_ms=NEVER_MS,

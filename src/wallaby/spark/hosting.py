@@ -2,20 +2,30 @@
 
 One job of N tasks would die as a whole when one task fails too often, and barrier mode starts and dies all
 or nothing; so each TaskManager is a job of its own, under a tag by which all of them can be cancelled. Losing
-one is normal: its thread here submits another, which is a new worker with a new id.
+one is normal: Spark itself, or its thread here, submits another, which is a new worker with a new id.
+
+On clusters a job names the executor that it would like to run in, the one with the fewest TaskManagers, and asks
+for a hundredth of a CPU, so that all slots stay free for Spark's own work. Spark need not grant the wish: a
+TaskManager that finds its executor taken (see `worker.seat`) says so, and is sent again.
 """
 
 from __future__ import annotations
 
 import logging
+import re
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
+from pyspark import RDD
 from pyspark.errors import PySparkException
+from pyspark.resource import ResourceProfile, ResourceProfileBuilder, TaskResourceRequests
+from pyspark.serializers import CPickleSerializer
 
+from wallaby.spark.cluster import Cluster, Executor
 from wallaby.worker.bootstrap import Bootstrap
 
 if TYPE_CHECKING:
@@ -27,16 +37,51 @@ RESTART_SECONDS = 0.05
 RESTART_SECONDS_MAX = 5.0
 #: A TaskManager that lives longer than this has started well.
 LIVED_SECONDS = 10.0
+#: What a TaskManager asks for where Spark can tell: it must be more than nothing.
+TASK_CPUS = 0.01
+#: How long cancelled jobs may take to end: Spark kills a Python worker that does not after 2 s.
+CANCEL_SECONDS = 4.0
+_PYTHON_ERROR = re.compile(r"^\s*((?:\w+\.)*\w*(?:Error|Exception|Exit): .*)$", re.MULTILINE)
 
 
 class Hosting:
     """The TaskManagers of one engine."""
 
-    def __init__(self, context: SparkContext, bootstrap: Bootstrap, count: int, tag: str) -> None:
+    def __init__(
+        self,
+        context: SparkContext,
+        bootstrap: Bootstrap,
+        count: int,
+        tag: str,
+        *,
+        profile: ResourceProfile | None = None,
+        lost: Callable[[int], None] = lambda _at: None,
+        spark_gone: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            context: Where the jobs run.
+            bootstrap: What each TaskManager is told.
+            count: How many places there are; each has one TaskManager at a time.
+            tag: The tag of all jobs.
+            profile: What each job asks Spark for, if the master knows profiles.
+            lost: Called with a place whose TaskManager has ended before the engine closes.
+            spark_gone: Called once if Spark is stopped or dies before the engine closes.
+        """
         self._context = context
+        self._cluster = Cluster(context)
         self._bootstrap = bootstrap
         self._tag = tag
+        self._profile = profile
+        self._lost = lost
+        self._spark_gone = spark_gone
         self._closing = threading.Event()
+        self._gone = threading.Lock()
+        self._lock = threading.Lock()
+        self._wishes: dict[int, str] = {}
+        #: Why a TaskManager could not start, if one could not: a line for the user.
+        self.trouble = ""
         self._threads = [
             threading.Thread(target=self._keep_up, args=(at,), name=f"wallaby-host-{at}", daemon=True)
             for at in range(count)
@@ -55,14 +100,17 @@ class Hosting:
             thread.join(max(deadline - time.monotonic(), 0.0))
         if any(thread.is_alive() for thread in self._threads):
             self._cancel()
+            deadline = time.monotonic() + CANCEL_SECONDS
             for thread in self._threads:
-                thread.join(1.0)
+                thread.join(max(deadline - time.monotonic(), 0.0))
 
     def _cancel(self) -> None:
         try:
             self._context.cancelJobsWithTag(self._tag)
-        except (Py4JError, PySparkException, OSError) as error:
-            _log.debug("cancelling the TaskManagers' jobs failed: %s", error)
+        except (Py4JError, PySparkException, OSError, AttributeError) as error:
+            _log.debug("cancelling the TaskManagers' jobs failed: %s", type(error).__name__)
+
+    # --- one place -----------------------------------------------------------------------------------
 
     def _keep_up(self, at: int) -> None:
         """Run one TaskManager after the other in this place, until the engine closes."""
@@ -71,9 +119,17 @@ class Hosting:
             started = time.monotonic()
             try:
                 self._run_one(at)
-            except (Py4JError, PySparkException, OSError) as error:
-                if not self._closing.is_set():
-                    _log.info("TaskManager %d was lost and is started again: %s", at, type(error).__name__)
+            except (Py4JError, PySparkException, OSError, AttributeError) as error:  # the last: a stopped context
+                if self._closing.is_set():
+                    return
+                if not self._spark_lives():
+                    self._end_without_spark()
+                    return
+                self.trouble = _line(error)
+                _log.info("TaskManager %d was lost and is started again: %s", at, type(error).__name__)
+            if self._closing.is_set():
+                return
+            self._lost(at)
             lived = time.monotonic() - started > LIVED_SECONDS
             pause_seconds = RESTART_SECONDS if lived else min(2 * pause_seconds, RESTART_SECONDS_MAX)
             self._closing.wait(pause_seconds)
@@ -82,17 +138,77 @@ class Hosting:
         context, bootstrap = self._context, self._bootstrap
         context.addJobTag(self._tag)
         context.setLocalProperty("spark.job.description", f"Wallaby TaskManager {at}")
-        context.setLocalProperty("spark.scheduler.pool", None)
-        context.parallelize([at], 1).mapPartitions(_serving(bootstrap)).collect()
+        context.setLocalProperty("spark.scheduler.pool", None)  # type: ignore[arg-type] # unsets it
+        rdd = self._one_element(at).mapPartitions(_serving(bootstrap, at))
+        if self._profile is not None:
+            rdd = rdd.withResources(self._profile)
+        if rdd.collect() == [False]:
+            self.trouble = "Spark puts TaskManagers into executors that have one already."
+            _log.debug("TaskManager %d found its executor taken", at)
+
+    def _one_element(self, at: int) -> RDD[int]:
+        """Something to compute one partition of, near the executor where this place's TaskManager should be."""
+        wish = None if self._cluster.is_local else self._wish(at)
+        if wish is None:
+            return self._context.parallelize([at], 1)
+        jvm: Any = self._context._jvm
+        jsc: Any = self._context._jsc
+        scala = jvm.scala.jdk.javaapi.CollectionConverters
+        places = jvm.java.util.ArrayList()
+        places.add(f"executor_{wish.host}_{wish.id}")
+        data = bytearray(CPickleSerializer().dumps([at]))  # type: ignore[no-untyped-call]
+        elements = jvm.java.util.ArrayList()
+        elements.add(jvm.scala.Tuple2(data, scala.asScala(places).toSeq()))
+        of_bytes = jvm.scala.reflect.ClassTag.apply(jvm.java.lang.Class.forName("[B"))
+        return RDD(jsc.sc().makeRDD(scala.asScala(elements).toSeq(), of_bytes).toJavaRDD(), self._context)
+
+    def _wish(self, at: int) -> Executor | None:
+        """The executor with the fewest TaskManagers, this place's not counted."""
+        executors = self._cluster.executors()
+        with self._lock:
+            self._wishes.pop(at, None)
+            if not executors:
+                return None
+            taken = Counter(self._wishes.values())
+            wish = min(executors, key=lambda executor: (taken[executor.id], executor.id))
+            self._wishes[at] = wish.id
+            return wish
+
+    # --- Spark's own end -----------------------------------------------------------------------------
+
+    def _spark_lives(self) -> bool:
+        jsc: Any = self._context._jsc
+        try:
+            return jsc is not None and not jsc.sc().isStopped()
+        except (Py4JError, OSError):
+            return False
+
+    def _end_without_spark(self) -> None:
+        if not self._closing.is_set() and self._gone.acquire(blocking=False):
+            _log.info("Spark is gone, and the TaskManagers with it")
+            threading.Thread(target=self._spark_gone, name="wallaby-spark-gone", daemon=True).start()
 
 
-def _serving(bootstrap: Bootstrap) -> Callable[[object], list[int]]:
+def fractional_profile(cluster: Cluster) -> ResourceProfile | None:
+    """A profile that asks for next to no CPU, where the master knows profiles and it starts no executors."""
+    if cluster.is_local or cluster.is_dynamic:
+        return None
+    return ResourceProfileBuilder().require(TaskResourceRequests().cpus(TASK_CPUS)).build
+
+
+def _line(error: BaseException) -> str:
+    """The line of an error that says most: Python's own, if it came from an executor's Python."""
+    found = _PYTHON_ERROR.findall(str(error))
+    return str(found[-1] if found else type(error).__name__)[:300]
+
+
+def _serving(bootstrap: Bootstrap, at: int) -> Callable[[object], list[bool]]:
     """What runs in the executor's Python process."""
 
-    def serve_here(_: object) -> list[int]:
+    def serve_here(_: object) -> list[bool]:
+        # The input is not read, and so Spark does not use this process for another task afterwards.
         from wallaby.worker.main import serve  # noqa: PLC0415 - imported where it runs, in the executor
 
-        serve(bootstrap)
-        return []
+        return [serve(bootstrap, at)]
 
     return serve_here

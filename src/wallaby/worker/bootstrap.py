@@ -4,19 +4,31 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+#: The name in the certificate that all data servers of an engine share; their addresses are not in it.
+TLS_NAME = "wallaby"
+
 
 @dataclass(frozen=True, slots=True)
 class Bootstrap:
     """Where the store and the head are, and the limits of one TaskManager."""
 
     engine: str
-    gcs_url: str
+    gcs_url: str = field(repr=False)
     gcs_password: str = field(repr=False)
     token: str = field(repr=False)
     head_address: str = ""
+    #: Where the head's lifelines are: `host:port`.
+    lifeline_address: str = ""
     #: The address to listen on: loopback under local masters, else empty for the executor's own.
     bind: str = "127.0.0.1"
     threads: int = 0
     memory_bytes: int = 0
     lease_ms: int = 1500
     local_directory: str = ""
+    #: How many TaskManagers of this engine one executor may host; 0 for any number.
+    seats: int = 0
+    #: The driver's version of Wallaby, which must be the executors' too.
+    version: str = ""
+    #: With Spark's encryption on, the certificate of all data servers and its key, both PEM.
+    tls_certificate: bytes = b""
+    tls_key: bytes = field(default=b"", repr=False)

@@ -1,46 +1,60 @@
 """A TaskManager's process: everything that `serve` starts, and that it leaves nothing of when it returns.
 
 It runs inside the Python process of a Spark task and blocks there until the worker is expelled, its store is
-lost, or the driver is gone.
+lost, or the driver or the executor is gone. Then it has a few seconds to leave nothing behind; a process that
+cannot, because native code holds it, ends all the same.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
+import signal
 import socket
 import tempfile
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from pathlib import Path
 from typing import Any
 
-from wallaby.errors import GcsError, GcsUnavailableError
+import pyarrow as pa
+
+from wallaby import __version__
+from wallaby.errors import AttachError, GcsError, GcsUnavailableError
+from wallaby.exchange.allocator import keep_freed_memory
 from wallaby.exchange.backup import Backup
 from wallaby.exchange.client import PeerClient
 from wallaby.exchange.memory import ByteBudget
-from wallaby.exchange.server import FlightDataServer
+from wallaby.exchange.server import FlightDataServer, ServerTls
 from wallaby.gcs.connection import connect
 from wallaby.gcs.redis import RedisGcs
 from wallaby.lineage.effects import PushReply, Slice
 from wallaby.lineage.names import QueryId, WorkerId
-from wallaby.worker.bootstrap import Bootstrap
+from wallaby.observe.parcel import EVENTS
+from wallaby.observe.recorder import Recorder
+from wallaby.worker.bootstrap import TLS_NAME, Bootstrap
 from wallaby.worker.directory import Directory
 from wallaby.worker.execution import Execution
+from wallaby.worker.lifeline import Lifeline
 from wallaby.worker.node import Node, Serving
 from wallaby.worker.payload import QueryPayload
-from wallaby.worker.place import Place
 from wallaby.worker.perform import NodeSettings, Performer
+from wallaby.worker.place import Place
+from wallaby.worker.scratch import make_scratch, remove_scratch, sweep
+from wallaby.worker.seat import take_seat
 from wallaby.worker.session import Session
 from wallaby.worker.taskmanager import TaskManager
 
 _log = logging.getLogger(__name__)
 #: How long a push may wait for the control loop.
 RECEIVE_SECONDS = 5.0
-STOP_SECONDS = 5.0
+STOP_SECONDS = 2.0
+#: After so long without having come to its end, a process that should end is ended.
+END_SECONDS = 8.0
 #: A TaskManager looks this often whether its parent process is still there.
 PARENT_SECONDS = 1.0
 #: Of the memory budget, what backups may take before they spill.
@@ -51,9 +65,9 @@ DISK_BYTES_MAX = 1 << 44
 class DataServer(FlightDataServer):
     """The Flight server of a node: pushes go to the node's loop, a ping also wakes it."""
 
-    def __init__(self, host: str, token: str, node: Node) -> None:
+    def __init__(self, host: str, token: str, node: Node, tls: ServerTls | None = None) -> None:
         self._node = node
-        super().__init__(host, token, node.worker, self._receive_on_loop)
+        super().__init__(host, token, node.worker, self._receive_on_loop, tls=tls)
 
     def _receive_on_loop(
         self, query: QueryId, epoch: int, _sender: WorkerId, target: WorkerId, slices: tuple[Slice, ...]
@@ -66,34 +80,67 @@ class DataServer(FlightDataServer):
             return PushReply(accepted=False)
 
     def do_action(self, context: Any, action: Any) -> Iterator[Any]:
-        """A ping: whoever asks may also have news."""
+        """A ping: whoever asks may also have news. Or events, which only the head takes."""
+        if action.type == EVENTS and self._node.take_events is not None:
+            self._node.take_events(action.body.to_pybytes())
+            return iter(())
         self._node.loop.post(self._node.wake_named, "task manager")
         self._node.loop.post(self._node.wake_sessions)
         return super().do_action(context, action)
 
 
-def serve(bootstrap: Bootstrap) -> None:
-    """Be a TaskManager until it is over."""
-    _Process(bootstrap).run()
+def peer_client(token: str, tls: ServerTls | None) -> PeerClient:
+    """A client for the data servers of one engine."""
+    return PeerClient(token, tls_roots=tls.certificate, tls_name=TLS_NAME) if tls else PeerClient(token)
+
+
+def serve(bootstrap: Bootstrap, at: int = 0) -> bool:
+    """Be the TaskManager of one of the engine's places until it is over.
+
+    Returns:
+        False at once if this executor has as many of them as it should.
+    """
+    if bootstrap.version and bootstrap.version != __version__:
+        raise AttachError(
+            f"The driver has Wallaby {bootstrap.version} and this executor has {__version__}.",
+            fix="Install the same version on both, or ship the wheel with --py-files.",
+        )
+    seat = take_seat(bootstrap.engine, bootstrap.seats) if bootstrap.seats else None
+    if bootstrap.seats and seat is None:
+        return False
+    keep_freed_memory()
+    threads = bootstrap.threads or os.cpu_count() or 1
+    pa.set_cpu_count(threads)  # Spark sets OMP_NUM_THREADS to the task's share of CPUs, which says nothing here
+    try:
+        _Process(bootstrap, at, threads).run()
+    finally:
+        if seat is not None:
+            seat.close()
+    return True
 
 
 class _Process:
     """The parts of one TaskManager."""
 
-    def __init__(self, bootstrap: Bootstrap) -> None:
+    def __init__(self, bootstrap: Bootstrap, at: int, threads: int) -> None:
         self._bootstrap = bootstrap
         self._over = threading.Event()
-        worker = WorkerId(f"w-{uuid.uuid4().hex[:8]}")
-        connection = connect(bootstrap.gcs_url, password=bootstrap.gcs_password)
+        self._orphaned = False
+        worker = WorkerId(f"w{at}-{uuid.uuid4().hex[:8]}")
+        self._lifeline = Lifeline(bootstrap.lifeline_address, bootstrap.token, worker)
+        connection = connect(bootstrap.gcs_url, password=bootstrap.gcs_password or None)
         self._connection = connection
         self._gcs = RedisGcs(connection)
         self._node = Node(worker, self._ended)
-        self._server = DataServer(_bind_address(bootstrap), bootstrap.token, self._node)
-        self._client = PeerClient(bootstrap.token)
-        directory = _local_directory(bootstrap)
+        tls = ServerTls(bootstrap.tls_certificate, bootstrap.tls_key) if bootstrap.tls_key else None
+        host = bootstrap.bind or _spark_address() or self._lifeline.local_host
+        self._server = DataServer(host, bootstrap.token, self._node, tls)
+        self._client = peer_client(bootstrap.token, tls)
+        local = _local_directory(bootstrap)
+        sweep(local)
+        directory = self._scratch = make_scratch(local)
         budget = ByteBudget(int(bootstrap.memory_bytes * BACKUP_SHARE))
         self._backup = Backup(budget, (directory,), DISK_BYTES_MAX, owner=worker)
-        threads = bootstrap.threads or os.cpu_count() or 1
         self._execution = Execution(str(directory))
         self._performer = Performer(
             self._node,
@@ -111,6 +158,8 @@ class _Process:
         """Serve until it is over, then leave nothing behind."""
         manager = TaskManager(self._bootstrap.lease_ms // 3)
         parent = os.getppid()
+        restore = _on_signals(self._over.set)
+        self._lifeline.watch(self._head_gone)
         try:
             self._node.start(self._performer, {"task manager": manager.run()})
             while not self._over.wait(PARENT_SECONDS):
@@ -118,16 +167,41 @@ class _Process:
                     _log.warning("the parent of %s is gone", self._node.worker)
                     break
         finally:
+            limit = threading.Timer(END_SECONDS, self._give_up)
+            limit.daemon = True
+            limit.start()
             self._stop()
+            limit.cancel()
+            restore()
 
     def _stop(self) -> None:
         self._node.stop()
+        self._say_goodbye()
         self._server.close(STOP_SECONDS)
         self._performer.stop(STOP_SECONDS)
         self._client.close()
         self._backup.close()
         self._execution.close()
+        remove_scratch(self._scratch)
         self._connection.close()
+
+    def _say_goodbye(self) -> None:
+        """A worker that leaves by itself is not waited for; whoever expelled it knows already."""
+        if not self._orphaned:
+            with contextlib.suppress(GcsError):
+                self._gcs.expel(self._node.worker)
+        self._lifeline.close()
+
+    def _give_up(self) -> None:
+        """Something does not come to its end: leave without it."""
+        remove_scratch(self._scratch)
+        os._exit(1)
+
+    def _head_gone(self) -> None:
+        if not self._over.is_set():
+            _log.info("the driver of %s is gone, or has dismissed it", self._node.worker)
+            self._orphaned = True
+        self._over.set()
 
     def _ended(self, error: BaseException | None) -> None:
         if error is not None:
@@ -147,11 +221,35 @@ class _Process:
             return None
         payload = QueryPayload.decode(data)
         session = Session(self._node.worker, payload.plan.graph, payload.session_settings(), lambda: None)
-        return Serving(query, session, self._execution.of(payload))
+        return Serving(query, session, self._execution.of(payload), self._recorder(query, payload))
+
+    def _recorder(self, query: QueryId, payload: QueryPayload) -> Recorder | None:
+        if not payload.observed:
+            return None
+        head = self._bootstrap.head_address
+        return Recorder(query, self._node.worker, lambda body: self._client.send(head, EVENTS, body))
 
 
-def _bind_address(bootstrap: Bootstrap) -> str:
-    return bootstrap.bind or socket.gethostbyname(socket.gethostname())
+def _on_signals(do: Callable[[], None]) -> Callable[[], None]:
+    """Take the signals by which PySpark's daemon ends its children as requests. How to undo that."""
+    if threading.current_thread() is not threading.main_thread():
+        return lambda: None
+    before = {number: signal.signal(number, lambda *_: do()) for number in (signal.SIGHUP, signal.SIGTERM)}
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    return restore
+
+
+def _spark_address() -> str:
+    """The address that Spark was told to use on this host, if it was; it must be one of this host's."""
+    name = os.environ.get("SPARK_LOCAL_IP", "")
+    try:
+        return socket.gethostbyname(name) if name else ""
+    except OSError:
+        return ""
 
 
 def _local_directory(bootstrap: Bootstrap) -> Path:

@@ -17,6 +17,7 @@ from wallaby.errors import GcsLostError
 from wallaby.lineage.attempt import Effects
 from wallaby.lineage.effects import PushReply, Slice
 from wallaby.lineage.names import QueryId, WorkerId
+from wallaby.observe.recorder import Recorder
 from wallaby.worker.loop import Loop
 from wallaby.worker.session import Session
 
@@ -35,6 +36,8 @@ class Actor:
     wait: int = 0
     parked: bool = False
     patient: bool = False
+    #: How often it has waited since something last came for it.
+    idle: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -45,6 +48,8 @@ class Serving:
     session: Session
     #: What executes its tasks; opaque to the node.
     work: Any = None
+    #: What tells the head of its events; None if it is not observed.
+    recorder: Recorder | None = None
     actors: dict[str, Actor] = field(default_factory=dict)
     news: tuple[int, ...] = ()
     sent_news: int = 0
@@ -71,6 +76,8 @@ class Node:
         self.servings: dict[QueryId, Serving] = {}
         self.loop = Loop(f"wallaby-{worker}", self._failed)
         self.performer: Performs | None = None
+        #: Takes the events that workers send; only the head does. Called on any thread.
+        self.take_events: Callable[[bytes], None] | None = None
         self._actors: dict[str, Actor] = {}
         self._ended = ended
 
@@ -125,6 +132,7 @@ class Node:
         """
         if actor is not None and actor.alive and actor.parked and not (arrival and actor.patient):
             actor.parked = False
+            actor.idle = 0
             eager = not arrival or (self.performer is not None and self.performer.has_idle_kernel())
             self.loop.post(self._resume, actor, eager)
 

@@ -26,6 +26,8 @@ class QueryPayload:
     window_bytes: int
     task_target_bytes: int
     kernel_memory_bytes: int
+    #: Do workers tell the head what they do? See `observe`.
+    observed: bool = False
 
     def session_settings(self) -> SessionSettings:
         """What sessions need of it."""
@@ -38,6 +40,7 @@ class QueryPayload:
             "window_bytes": self.window_bytes,
             "task_target_bytes": self.task_target_bytes,
             "kernel_memory_bytes": self.kernel_memory_bytes,
+            "observed": self.observed,
         }
         return json.dumps(head).encode() + b"\n" + to_bytes(self.plan)
 
@@ -56,6 +59,7 @@ class QueryPayload:
                 int(head["window_bytes"]),
                 int(head["task_target_bytes"]),
                 int(head["kernel_memory_bytes"]),
+                bool(head.get("observed", False)),
             )
         except (ValueError, KeyError, TypeError) as error:
             raise EncodingError(f"A query's description cannot be read: {error}.") from error

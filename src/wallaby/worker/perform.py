@@ -12,11 +12,18 @@ from wallaby.gcs.interface import Commit, Gcs
 from wallaby.lineage import effects as protocol
 from wallaby.lineage.effects import Output, PushReply, Slice
 from wallaby.lineage.names import Edge, QueryId, TaskName, WorkerId
+from wallaby.observe.recorder import SEND_SECONDS
 from wallaby.worker import effects as working
 from wallaby.worker.node import Actor, Node, Serving
 from wallaby.worker.pools import CallPool, GroupCommitter, KernelPool
 
 _log = logging.getLogger(__name__)
+
+
+#: The longest that anything waits without looking again.
+AWAIT_SECONDS_MAX = 0.5
+#: Nobody says when there is room again at another worker, so a refused delivery looks more often.
+RETRY_SECONDS_MAX = 0.1
 
 
 class Backups(Protocol):
@@ -137,7 +144,9 @@ class Performer:
         self._methods[type(effect)](actor, effect)
 
     def close(self, serving: Serving) -> None:
-        """A query is over: its backups go."""
+        """A query is over: its backups go, and the last of its events."""
+        if serving.recorder is not None:
+            self.calls.submit(serving.recorder.close)
         self.calls.submit(lambda: self._backups.drop(serving.query))
 
     def has_idle_kernel(self) -> bool:
@@ -152,19 +161,24 @@ class Performer:
     # --- waiting and computing -----------------------------------------------------------------------
 
     def _await(self, actor: Actor, effect: protocol.Await) -> None:
+        """The longer nothing comes, the longer the wait: what comes wakes, the limit is for lost wakes."""
         retries = actor.name.startswith(("deliver", "re-read"))
         limit_seconds = self._settings.retry_seconds if retries else self._settings.await_seconds
-        self._node.park(actor, limit_seconds, patient=False)
+        most_seconds = RETRY_SECONDS_MAX if retries else AWAIT_SECONDS_MAX
+        self._node.park(actor, min(limit_seconds * 2**actor.idle, most_seconds), patient=False)
+        actor.idle = min(actor.idle + 1, 10)
 
     def _pause(self, actor: Actor, effect: protocol.Pause) -> None:
         self._node.park(actor, effect.limit_ms / 1000, patient=True)
 
     def _execute(self, actor: Actor, effect: protocol.Execute) -> None:
-        work: Work = _serving(actor).work
+        serving = _serving(actor)
+        work: Work = serving.work
+        execute = work.execute if serving.recorder is None else serving.recorder.watched(work.execute)
 
         def job() -> None:
             try:
-                answer: Any = work.execute(effect)
+                answer: Any = execute(effect)
             except QueryError as error:
                 error.fields.setdefault("task", effect.task)
                 answer = error
@@ -181,14 +195,17 @@ class Performer:
         self.kernels.submit(_priority(effect), job)
 
     def _back_up(self, actor: Actor, effect: protocol.BackUp) -> None:
-        query = _serving(actor).query
+        query, recorder = _serving(actor).query, _serving(actor).recorder
         bodies = {edge: body for edge, (_, body) in effect.output.slices.items()}
         if self._backups.keep_in_memory(query, effect.task, bodies, final=effect.final):
             self._node.answer(actor, True)
             return
 
         def job() -> None:
+            started = recorder.now() if recorder is not None else 0.0
             kept = self._backups.keep(query, effect.task, bodies, final=effect.final)
+            if recorder is not None:
+                recorder.spilled(started, effect.task, effect.output)
             self._node.answer(actor, kept)
 
         self._disk.submit(job)
@@ -216,16 +233,25 @@ class Performer:
             serving = self._open_serving(effect.query)
             if serving is not None:
                 self._node.loop.post(self._node.begin_serving, serving)
+                if serving.recorder is not None:
+                    self._node.loop.post(self._send_events, serving)
             self._node.answer(actor, serving is not None)
 
         self.calls.submit(job)
 
+    def _send_events(self, serving: Serving) -> None:
+        """Every now and then, while a query that is observed runs."""
+        if serving.recorder is not None and not serving.session.over:
+            self.calls.submit(serving.recorder.flush)
+            self._node.loop.after(SEND_SECONDS, self._send_events, serving)
+
     # --- the network ---------------------------------------------------------------------------------
 
     def _push(self, actor: Actor, effect: protocol.Push) -> None:
-        query = _serving(actor).query
+        query, recorder = _serving(actor).query, _serving(actor).recorder
 
         def job() -> None:
+            started = recorder.now() if recorder is not None else 0.0
             try:
                 slices = self._backups.slices_of(query, effect.items)
             except LookupError:
@@ -238,6 +264,8 @@ class Performer:
             reply = None
             if address is not None:
                 reply = self._peers.push(address, query, effect.epoch, effect.sender, effect.target, slices)
+            if recorder is not None:
+                recorder.pushed(started, effect, slices, reply, "flight")
             self._node.answer(actor, reply)
 
         self._pushes.submit(job)
@@ -246,7 +274,11 @@ class Performer:
         self, actor: Actor, query: QueryId, effect: protocol.Push, slices: tuple[Slice, ...]
     ) -> None:
         """To a consumer in this process, by reference."""
-        self._node.answer(actor, self._node.receive(query, effect.epoch, effect.target, slices))
+        reply = self._node.receive(query, effect.epoch, effect.target, slices)
+        recorder = _serving(actor).recorder
+        if recorder is not None:
+            recorder.pushed(recorder.now(), effect, slices, reply, "memory")
+        self._node.answer(actor, reply)
 
     # --- the store -----------------------------------------------------------------------------------
 
@@ -266,7 +298,11 @@ class Performer:
     ) -> None:
         query, epoch = group
         commits = tuple(Commit(e.task, e.record, e.final, e.delivered) for _, e in requests)
+        recorder = _serving(requests[0][0]).recorder
+        started = recorder.now() if recorder is not None else 0.0
         replies = _answered(lambda: self._gcs.commit(query, self._node.worker, epoch, commits))
+        if recorder is not None:
+            recorder.committed(started, [effect for _, effect in requests], replies)
         for at, (actor, _) in enumerate(requests):
             self._node.answer(actor, replies[at] if isinstance(replies, tuple) else replies)
 

@@ -12,7 +12,6 @@ from wallaby.lineage.effects import Pause
 from wallaby.lineage.names import QueryId
 from wallaby.worker.effects import Discover, OpenSession, Register, Renew
 
-
 #: So many renewals in a row without an answer: the store, and with it the driver, is taken to be gone.
 UNANSWERED_MAX = 40
 

@@ -96,14 +96,6 @@ RECONCILE: tuple[Mutant, ...] = (
         after="            if reread.channel != name or self._before.departed:\n                continue\n",
     ),
     Mutant(
-        name="forgotten-re-reads-taken-as-delivered",
-        what="a re-read that nobody needs now is forgotten, and its edge stays as far as if it had been made",
-        breaks=("5", "H9"),
-        module=MODULE,
-        before="                    self._delivered[edge] = min(self._delivered[edge], reread.first)\n",
-        after="                    continue\n",
-    ),
-    Mutant(
         name="re-reads-below-the-base-forgotten",
         what="what a moved reader's present host never had is not read again for a consumer lost later",
         breaks=("5", "H9", "6.1.5"),

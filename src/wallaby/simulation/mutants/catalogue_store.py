@@ -31,14 +31,12 @@ STORE: tuple[Mutant, ...] = (
         after="    return None\n",
     ),
     Mutant(
-        name="fence-without-membership",
-        what="a worker that was expelled may still write",
+        name="membership-for-ever",
+        what="a worker that was expelled may still look and write",
         breaks=("6", "H3", "6.1.11"),
         module=MODULE,
-        before="    if not _is_member(state, worker):\n        return Verdict.EXPELLED\n    if not state.gate_open:\n"
-        "        return Verdict.FROZEN\n    if epoch != state.epoch:\n        return Verdict.STALE\n",
-        after="    if not state.gate_open:\n        return Verdict.FROZEN\n"
-        "    if worker in state.members and epoch != state.epoch:\n        return Verdict.STALE\n",
+        before="    return worker == HEAD or worker in state.members\n",
+        after="    return worker == HEAD or worker in state.members or worker in state.departed\n",
     ),
     Mutant(
         name="fence-without-epoch",

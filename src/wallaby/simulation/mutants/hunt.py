@@ -27,7 +27,7 @@ from wallaby.simulation.mutants.mutant import Mutant, apply_mutant
 
 SEEDS_MAX = 2_000
 #: A mutant that is not caught in this time counts as not caught.
-SECONDS_MAX = 300.0
+SECONDS_MAX = 600.0
 #: How long the interpreter may take beside the seeds.
 _START_SECONDS = 60.0
 _WIDTH = 150

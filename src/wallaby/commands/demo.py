@@ -1,0 +1,229 @@
+"""`wallaby demo`: TPC-H on this machine, Spark's answers beside ours, and a TaskManager killed on the way."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from wallaby.commands.terminal import out, say
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+    from wallaby.engine import Engine
+
+EXAMPLES = """
+Examples:
+
+  wallaby demo                         half a gigabyte of TPC-H, three TaskManagers, under three minutes
+
+  wallaby demo --scale 1 --query 5 --query 9
+
+  wallaby demo --no-kill               lose nobody
+"""
+QUERIES: Final = (1, 3, 5, 6, 10, 12, 14)
+#: The query in whose middle a TaskManager is killed.
+KILLED_QUERY: Final = 5
+KILL_ATTEMPTS: Final = 3
+ROWS_SHOWN: Final = 3
+WAIT_FOR_WORKER_SECONDS: Final = 30.0
+_SIGNAL: Final = signal.SIGKILL
+
+
+@dataclass(slots=True)
+class _Run:
+    """One query on both."""
+
+    number: int
+    expected: pa.Table
+    spark_seconds: float
+    seconds: float = 0.0
+    equal: bool = False
+    native: bool = False
+
+
+def demo(
+    directory: Annotated[Path, typer.Option(help="Where data and reports are kept between runs.")] = Path(
+        ".demo"
+    ),
+    scale: Annotated[float, typer.Option(help="The scale factor of the data.", min=0.001, max=1000)] = 0.5,
+    query: Annotated[list[int] | None, typer.Option(help="A TPC-H query to run. Repeatable.")] = None,
+    workers: Annotated[int, typer.Option(help="TaskManagers.", min=1, max=64)] = 3,
+    kill: Annotated[bool, typer.Option("--kill/--no-kill", help="Kill a TaskManager in the middle.")] = True,
+) -> None:
+    """Run TPC-H queries from their SQL text, show rows and times beside Spark's own, and survive a killed worker."""
+    from wallaby.commands.session import spark_session
+    from wallaby.engine import attach
+    from wallaby.tpch import query as text_of
+    from wallaby.tpch import register
+
+    numbers = tuple(query or QUERIES)
+    for number in numbers:
+        text_of(number)
+    begun = time.monotonic()
+    master = f"local[{workers + 1}]"
+    with spark_session(master, {"spark.driver.memory": "3g"}, "wallaby demo") as spark:
+        register(spark, _data(directory, scale))
+        say(f"Spark {spark.version} under {master}; first its own times, with all slots to itself:")
+        runs = [_on_spark(spark, number, text_of(number)) for number in numbers]
+        logs = directory / "events"
+        with attach(spark, workers=workers, event_log_dir=str(logs)) as engine:
+            say(
+                f"\n{workers} TaskManagers are up: "
+                + ", ".join(f"{w['id']} (pid {w['pid']})" for w in engine.workers())
+            )
+            for run in runs:
+                _on_wallaby(spark, engine, run, text_of(run.number))
+            _show_times(runs)
+            good = all(run.equal for run in runs)
+            if kill:
+                good &= _with_a_loss(spark, engine, directory)
+    say(f"\nIn all {time.monotonic() - begun:.0f} s.")
+    if not good:
+        say("Some answers differ: that is a bug.")
+        raise typer.Exit(1)
+
+
+def _data(directory: Path, scale: float) -> Path:
+    """The tables, made once. They get their name when they are whole."""
+    from wallaby.tpch import generate
+
+    target = directory / f"tpch-sf{scale:g}"
+    if not target.exists():
+        say(f"Making TPC-H data, scale {scale:g}, in {target} …")
+        started = time.monotonic()
+        unfinished = directory / f".unfinished-{os.getpid()}"
+        try:
+            generate(unfinished, scale)
+            unfinished.rename(target)
+        finally:
+            shutil.rmtree(unfinished, ignore_errors=True)
+        say(f"… done in {time.monotonic() - started:.1f} s.")
+    return target
+
+
+def _on_spark(spark: SparkSession, number: int, text: str) -> _Run:
+    started = time.monotonic()
+    answer = spark.sql(text).toArrow()
+    first = time.monotonic() - started
+    started = time.monotonic()
+    spark.sql(text).toArrow()
+    seconds = min(first, time.monotonic() - started)
+    say(f"  query {number:2d}: {seconds:6.2f} s")
+    return _Run(number, answer, seconds)
+
+
+def _on_wallaby(spark: SparkSession, engine: Engine, run: _Run, text: str) -> None:
+    from wallaby.commands.rows import as_table
+
+    started = time.monotonic()
+    engine.run(spark.sql(text)).arrow()
+    first = time.monotonic() - started
+    started = time.monotonic()
+    result = engine.run(spark.sql(text))
+    answer = result.arrow()
+    run.seconds, run.native = min(first, time.monotonic() - started), result.native
+    run.equal = same(answer, run.expected)
+    say(
+        f"\nTPC-H query {run.number}: {answer.num_rows} rows, {'equal to' if run.equal else 'NOT equal to'} Spark's"
+    )
+    out.print(as_table(answer, ROWS_SHOWN))
+    if not result.native:
+        say("  run by Spark: " + "; ".join(engine.fallback_reasons(spark.sql(text))))
+
+
+def same(ours: pa.Table, theirs: pa.Table) -> bool:
+    """The same rows under the same schema; in any order, since rows that sort alike may come in any."""
+    if ours.schema != theirs.schema or ours.num_rows != theirs.num_rows:
+        return False
+    return ours.equals(theirs) or sorted(map(repr, ours.to_pylist())) == sorted(map(repr, theirs.to_pylist()))
+
+
+def _show_times(runs: list[_Run]) -> None:
+    from rich.table import Table
+
+    table = Table(
+        "query",
+        "Spark",
+        "Wallaby",
+        "times as fast",
+        "answer",
+        title="The better of two runs each, in seconds",
+    )
+    for run in runs:
+        by = "" if run.native else " (by Spark)"
+        table.add_row(
+            str(run.number),
+            f"{run.spark_seconds:.2f}",
+            f"{run.seconds:.2f}{by}",
+            f"{run.spark_seconds / run.seconds:.1f}",
+            "equal" if run.equal else "[red]differs[/]",
+        )
+    say()
+    out.print(table)
+
+
+def _with_a_loss(spark: SparkSession, engine: Engine, directory: Path) -> bool:
+    """Kill a TaskManager with SIGKILL in the middle of a query; the answer must be the same."""
+    from wallaby.tpch import query as text_of
+
+    text = text_of(KILLED_QUERY)
+    started = time.monotonic()
+    expected = engine.run(spark.sql(text)).arrow()
+    usual = time.monotonic() - started
+    say(f"\nNow query {KILLED_QUERY} again ({usual:.2f} s as a rule), with a TaskManager killed on the way:")
+    for attempt in range(KILL_ATTEMPTS):
+        victim = _wait_for_worker(engine, attempt)
+        killer = threading.Timer(usual * (0.4 - 0.1 * attempt), _kill, (victim["pid"],))
+        started = time.monotonic()
+        killer.start()
+        result = engine.run(spark.sql(text))
+        answer = result.arrow()
+        seconds = time.monotonic() - started
+        killer.join()
+        equal = same(answer, expected)
+        stats = result.stats
+        if stats["recoveries"] or not equal:
+            say(
+                f"  {victim['id']} (pid {victim['pid']}) was killed; {stats['recoveries']} recovery; "
+                f"the answer came after {seconds:.2f} s and is {'the same' if equal else 'ANOTHER'}."
+            )
+            _write_report(directory, stats["query"])
+            return equal
+        say(f"  the query was over before {victim['id']} died; once more.")
+    say("  it was too quick each time: try a larger --scale.")
+    return True
+
+
+def _wait_for_worker(engine: Engine, attempt: int) -> dict[str, Any]:
+    """A TaskManager that lives, once all of them do."""
+    deadline = time.monotonic() + WAIT_FOR_WORKER_SECONDS
+    while time.monotonic() < deadline:
+        live = [worker for worker in engine.workers() if worker["state"] == "live"]
+        if len(live) > attempt:
+            return live[attempt]
+        time.sleep(0.1)
+    return engine.workers()[0]
+
+
+def _kill(pid: int) -> None:
+    os.kill(pid, _SIGNAL)
+
+
+def _write_report(directory: Path, query: str) -> None:
+    from wallaby.observe.history import read_log
+    from wallaby.observe.page import make_page
+
+    for log in sorted((directory / "events").glob(f"*{query}.jsonl")):
+        page = directory / "recovery.html"
+        page.write_text(make_page(read_log(log)), encoding="utf-8")
+        say(f"  What happened, as a page: {page}")

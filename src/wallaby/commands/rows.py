@@ -1,0 +1,93 @@
+"""Rows for people and for programs: a table, CSV, JSON lines, or a file."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import sys
+from pathlib import Path
+from typing import Any, Final, TextIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from rich.table import Table
+
+from wallaby.commands.terminal import note, open_for_writing, out
+from wallaby.errors import InvalidArgumentError
+
+SUFFIXES: Final = (".parquet", ".csv", ".json", ".jsonl")
+
+
+def check_suffix(path: Path) -> None:
+    """Can rows be written to such a file? Asked before the query runs."""
+    if path.suffix.lower() not in SUFFIXES:
+        raise InvalidArgumentError(
+            f"Cannot tell what to write to {path}.", fix=f"Use one of {', '.join(SUFFIXES)}."
+        )
+    if not path.parent.is_dir():
+        raise InvalidArgumentError(f"There is no directory {path.parent}.", fix="Make it first.")
+
+
+def write_rows(rows: pa.Table, path: Path) -> None:
+    """To a file, as its suffix says."""
+    suffix = path.suffix.lower()
+    if suffix == ".parquet":
+        try:
+            pq.write_table(rows, path)
+        except OSError as error:
+            raise InvalidArgumentError(f"Cannot write {path}: {error}.", fix="Name another file.") from error
+        return
+    with open_for_writing(path) as file:
+        _write(rows, "csv" if suffix == ".csv" else "json", file)
+
+
+def print_rows(rows: pa.Table, kind: str, rows_max: int) -> None:
+    """To standard output."""
+    if kind == "table":
+        out.print(as_table(rows, rows_max))
+        if rows_max and rows.num_rows > rows_max:
+            note(f"… {rows.num_rows - rows_max:,} more rows: --rows 0 prints all")
+    else:
+        _write(rows, kind, sys.stdout)
+
+
+def as_table(rows: pa.Table, rows_max: int) -> Table:
+    """The first rows as a table; 0 for all."""
+    table = Table(*(), show_header=True, header_style="bold")
+    for field in rows.schema:
+        numeric = (
+            pa.types.is_integer(field.type)
+            or pa.types.is_floating(field.type)
+            or pa.types.is_decimal(field.type)
+        )
+        table.add_column(field.name, justify="right" if numeric else "left", overflow="fold")
+    for row in _tuples(rows.slice(0, rows_max) if rows_max else rows):
+        table.add_row(*("NULL" if value is None else _escaped(value) for value in row))
+    return table
+
+
+def _escaped(value: object) -> str:
+    return str(value).replace("[", r"\[")
+
+
+def _write(rows: pa.Table, kind: str, file: TextIO) -> None:
+    if kind == "csv":
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(rows.column_names)
+        writer.writerows(_tuples(rows))
+        return
+    for row in _tuples(rows):
+        named = {name: _plain(value) for name, value in zip(rows.column_names, row, strict=True)}
+        file.write(json.dumps(named, ensure_ascii=False, default=str) + "\n")
+
+
+def _tuples(rows: pa.Table) -> Any:
+    """By position: names may be there twice."""
+    for batch in rows.to_batches():
+        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
+
+def _plain(value: Any) -> Any:
+    """JSON knows no NaN and no infinities."""
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value

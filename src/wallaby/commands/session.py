@@ -1,0 +1,147 @@
+"""A Spark session for one command, with an engine attached or without, and quiet.
+
+What the JVM and its Python workers say goes to a file, so that an answer can be piped; if Spark does not start,
+the end of that file is the reason given.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from wallaby.commands.java import find_java
+from wallaby.errors import AttachError, InvalidArgumentError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from wallaby.engine import Engine
+
+_LOCAL: Final = re.compile(r"local(?:\[.*\])?|local-cluster\[.*\]")
+_READERS: Final = {".csv": "csv", ".json": "json", ".jsonl": "json", ".orc": "orc"}
+_REASON_LINES: Final = 3
+
+
+def default_master(workers: int) -> str:
+    """As many slots as cores, and at least one more than TaskManagers."""
+    return f"local[{max(os.cpu_count() or 1, workers + 1)}]"
+
+
+@contextmanager
+def spark_session(
+    master: str, configuration: Mapping[str, str], name: str = "wallaby"
+) -> Iterator[SparkSession]:
+    """A session that ends with the block."""
+    find_java()
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master(master).appName(name)
+    defaults = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+        **(
+            {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+            if _LOCAL.fullmatch(master)
+            else {}
+        ),
+    }
+    for key, value in {**defaults, **configuration}.items():
+        builder = builder.config(key, value)
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    with tempfile.NamedTemporaryFile("w+", prefix="wallaby-spark-", suffix=".log") as said:
+        try:
+            with _stderr_to(said.fileno()):
+                spark = builder.getOrCreate()
+        except Exception as error:  # PySpark raises bare errors of py4j, among others
+            raise AttachError(
+                f"Spark does not start under {master}: {_reason(Path(said.name), error)}",
+                fix="Try wallaby doctor.",
+            ) from error
+        try:
+            yield spark
+        finally:
+            spark.stop()
+
+
+@contextmanager
+def engine_session(
+    master: str, workers: int, configuration: Mapping[str, str], **settings: object
+) -> Iterator[tuple[SparkSession, Engine]]:
+    """A session with an engine attached; both end with the block."""
+    with spark_session(master, configuration) as spark:
+        from wallaby.engine import attach
+
+        with attach(spark, workers=workers, **settings) as engine:
+            yield spark, engine
+
+
+def register_tables(spark: SparkSession, tables: Mapping[str, str]) -> None:
+    """Make each path a temporary view; what it holds is told by its suffix, and is Parquet without one."""
+    for table, path in tables.items():
+        kind = _READERS.get(Path(path).suffix.lower(), "parquet")
+        reader = spark.read.options(header="true", inferSchema="true") if kind == "csv" else spark.read
+        reader.format(kind).load(path).createOrReplaceTempView(table)
+
+
+def read_tables(options: list[str]) -> dict[str, str]:
+    """`name=path` options, checked."""
+    tables: dict[str, str] = {}
+    for option in options:
+        name, equals, path = option.partition("=")
+        if not equals or not re.fullmatch(r"[A-Za-z_]\w*", name) or not path:
+            raise InvalidArgumentError(
+                f"--table {option} is not of the form name=path.",
+                fix="E.g. --table orders=data/orders.parquet",
+            )
+        if name in tables:
+            raise InvalidArgumentError(f"--table {name} is given twice.", fix="Give each table one path.")
+        if "://" not in path and not any(c in path for c in "*?[{") and not Path(path).exists():
+            raise InvalidArgumentError(f"--table {name}: there is no {path}.", fix="Check the path.")
+        tables[name] = path
+    return tables
+
+
+def read_configuration(options: list[str]) -> dict[str, str]:
+    """`key=value` options, checked."""
+    found: dict[str, str] = {}
+    for option in options:
+        key, equals, value = option.partition("=")
+        if not equals or not key.startswith("spark."):
+            raise InvalidArgumentError(
+                f"--conf {option} is not of the form spark.key=value.",
+                fix="E.g. --conf spark.driver.memory=4g",
+            )
+        found[key] = value
+    return found
+
+
+@contextmanager
+def _stderr_to(descriptor: int) -> Iterator[None]:
+    """What is started in this block writes its errors elsewhere, for as long as it lives."""
+    sys.stderr.flush()
+    before = os.dup(2)
+    os.dup2(descriptor, 2)
+    try:
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(before, 2)
+        os.close(before)
+
+
+def _reason(said: Path, error: Exception) -> str:
+    lines = [
+        line.strip()
+        for line in said.read_text(encoding="utf-8", errors="replace").splitlines()
+        if line.strip()
+    ]
+    telling = [line for line in lines if "xception" in line or "rror" in line] or lines
+    return " / ".join(telling[-_REASON_LINES:]) or f"{type(error).__name__}: {error}"

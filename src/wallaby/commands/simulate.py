@@ -1,0 +1,154 @@
+"""`wallaby simulate`: the protocol under random faults, in one process and without Spark."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from wallaby.commands.terminal import open_for_writing, progress, say
+from wallaby.errors import InvalidArgumentError
+from wallaby.simulation import report
+from wallaby.simulation.campaign import Summary, check_range, run_campaign
+from wallaby.simulation.demo import run_demo
+from wallaby.simulation.shrink import shrink
+from wallaby.simulation.sweep import run_sweep
+
+EXAMPLES = """
+Examples:
+
+  wallaby simulate --seeds 2000          run two thousand random seeds on all cores
+
+  wallaby simulate --seed 173            tell the story of one seed, shrunk if it fails
+
+  wallaby simulate --sweep               one small query, one fault, at every single step
+
+  wallaby simulate --mutants             break the protocol on purpose; every break must be found
+"""
+
+
+def simulate(
+    seeds: Annotated[int, typer.Option(help="How many random seeds to run.")] = 200,
+    first: Annotated[int, typer.Option(help="The first of them.")] = 0,
+    seed: Annotated[int | None, typer.Option(help="Run only this seed and tell its story.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Start with this many workers, whatever the seed draws.")
+    ] = None,
+    sweep: Annotated[
+        bool, typer.Option("--sweep", help="Try one fault at every step of one small query.")
+    ] = False,
+    mutants: Annotated[
+        bool, typer.Option("--mutants", help="Run mutants of the protocol: each must be caught.")
+    ] = False,
+    mutant: Annotated[
+        list[str] | None, typer.Option(help="With --mutants: only this one. Repeatable.")
+    ] = None,
+    seeds_max: Annotated[int, typer.Option(help="With --mutants: seeds that each may take.")] = 2_000,
+    demo: Annotated[bool, typer.Option("--demo", help="A short guided tour.")] = False,
+    processes: Annotated[int, typer.Option(help="Processes to use; 0 for one per core.")] = 0,
+    log: Annotated[Path | None, typer.Option(help="Write a line of JSON per seed to this file.")] = None,
+    save: Annotated[Path | None, typer.Option(help="Write the report, as JSON, to this file.")] = None,
+    lines: Annotated[int, typer.Option(help="With --seed: lines of its story, at most.")] = 400,
+) -> None:
+    """Run the real protocol code in a simulated world full of faults, checking every invariant after every step."""
+    if processes < 0 or seeds_max < 1 or lines < 1:
+        raise InvalidArgumentError(
+            "--processes, --seeds-max and --lines cannot be negative.", fix="See --help."
+        )
+    if sum((seed is not None, sweep, mutants, demo)) > 1:
+        raise InvalidArgumentError(
+            "--seed, --sweep, --mutants and --demo exclude each other.", fix="Choose one."
+        )
+    if mutant and not mutants:
+        raise InvalidArgumentError("--mutant goes with --mutants.", fix="Add --mutants.")
+    cores = processes or os.cpu_count() or 1
+    if demo:
+        run_demo(say, cores)
+    elif seed is not None:
+        _tell_seed(seed, workers, lines)
+    elif sweep:
+        _sweep(cores)
+    elif mutants:
+        _hunt(tuple(mutant or ()), seeds_max, cores, save)
+    else:
+        _campaign(first, seeds, cores, workers, log, save)
+
+
+def _tell_seed(seed: int, workers: int | None, lines: int) -> None:
+    check_range(seed, 1)
+    shrunk = shrink(seed, workers)
+    say(report.format_story(shrunk, lines))
+    say(report.format_tally(shrunk.result.tally))
+    if shrunk.result.failure is not None:
+        raise typer.Exit(1)
+
+
+def _sweep(cores: int) -> None:
+    with progress() as bar:
+        task = bar.add_task("faults", total=None)
+        result = run_sweep(cores, lambda done, of: bar.update(task, completed=done, total=of))
+    say(report.format_sweep(result))
+    if result.failures:
+        raise typer.Exit(1)
+
+
+def _campaign(
+    first: int, seeds: int, cores: int, workers: int | None, log: Path | None, save: Path | None
+) -> None:
+    check_range(first, seeds)
+    lines = open_for_writing(log) if log is not None else None
+    if save is not None:
+        open_for_writing(save).close()
+    try:
+        with progress() as bar:
+            task = bar.add_task("seeds", total=seeds)
+            summary = run_campaign(
+                first, seeds, cores, workers, lines, lambda s: bar.update(task, completed=s.seeds)
+            )
+    finally:
+        if lines is not None:
+            lines.close()
+    say(report.format_summary(summary))
+    _save(save, {"first": first, "machine": _machine(), **summary.as_json()})
+    _report_failures(summary, workers)
+
+
+def _report_failures(summary: Summary, workers: int | None) -> None:
+    if not summary.failures:
+        say("no violation")
+        return
+    seed, _ = min(summary.failures)
+    for failed, what in sorted(summary.failures):
+        say(f"seed {failed}: {what}")
+    say()
+    say(report.format_story(shrink(seed, workers), 200))
+    again = f" --workers {workers}" if workers is not None else ""
+    say(f"\nAgain: wallaby simulate --seed {seed}{again}")
+    raise typer.Exit(1)
+
+
+def _hunt(names: tuple[str, ...], seeds_max: int, cores: int, save: Path | None) -> None:
+    from wallaby.simulation.mutants.hunt import format_catches, hunt_all
+
+    catches = hunt_all(names or None, seeds_max, cores)
+    say(format_catches(catches))
+    _save(
+        save,
+        {"machine": _machine(), "seeds_max": seeds_max, "mutants": [asdict(catch) for catch in catches]},
+    )
+    if any(not catch.caught for catch in catches):
+        raise typer.Exit(1)
+
+
+def _save(path: Path | None, report_: dict[str, object]) -> None:
+    if path is not None:
+        path.write_text(json.dumps(report_, indent=1) + "\n", encoding="utf-8")
+
+
+def _machine() -> str:
+    return f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"

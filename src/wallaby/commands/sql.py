@@ -1,0 +1,119 @@
+"""`wallaby sql` and `wallaby explain`: one query from the command line."""
+
+from __future__ import annotations
+
+import sys
+import time
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from wallaby.commands.session import (
+    default_master,
+    engine_session,
+    read_configuration,
+    read_tables,
+    register_tables,
+)
+from wallaby.commands.terminal import note, say
+from wallaby.errors import InvalidArgumentError
+
+EXAMPLES = """
+Examples:
+
+  wallaby sql "select count(*) from t" --table t=data/orders.parquet
+
+  wallaby sql "select * from t order by price desc limit 5" --table t=data/ --format json
+
+  wallaby sql - --table t=data/ -o answer.parquet < query.sql
+
+  wallaby sql "…" --table t=data/ --workers 3 --event-log logs/ && wallaby report logs/*.jsonl
+"""
+EXPLAIN_EXAMPLES = """
+Examples:
+
+  wallaby explain "select k, sum(v) from t group by k" --table t=data/t.parquet
+"""
+
+
+class Format(Enum):
+    """How rows are printed."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSON = "json"
+
+
+Query = Annotated[str, typer.Argument(help="The query, in Spark's SQL; - reads it from standard input.")]
+Tables = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--table", "-t", help="name=path of a table: Parquet, or by its suffix CSV, JSON, ORC. Repeatable."
+    ),
+]
+Workers = Annotated[int, typer.Option(help="TaskManagers.", min=1, max=1024)]
+Master = Annotated[str | None, typer.Option(help="Spark's master; by default local, with a slot per core.")]
+Conf = Annotated[list[str] | None, typer.Option("--conf", help="A setting, spark.key=value. Repeatable.")]
+
+
+def sql(
+    query: Query,
+    table: Tables = None,
+    format_: Annotated[Format, typer.Option("--format", "-f", help="How to print the rows.")] = Format.TABLE,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Write the rows to this file: .parquet, .csv or .json."),
+    ] = None,
+    rows: Annotated[int, typer.Option(help="With the format table: rows to print; 0 for all.", min=0)] = 100,
+    workers: Workers = 1,
+    master: Master = None,
+    conf: Conf = None,
+    event_log: Annotated[Path | None, typer.Option(help="Write an event log into this directory.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but the rows.")] = False,
+) -> None:
+    """Run one SQL query over files and print its rows, or write them to a file."""
+    from wallaby.commands.rows import check_suffix, print_rows, write_rows
+
+    text, tables, configuration = _read(query), read_tables(table or []), read_configuration(conf or [])
+    if output is not None:
+        check_suffix(output)
+    settings = {} if event_log is None else {"event_log_dir": str(event_log)}
+    with engine_session(master or default_master(workers), workers, configuration, **settings) as (
+        spark,
+        engine,
+    ):
+        register_tables(spark, tables)
+        df = spark.sql(text)
+        started = time.monotonic()
+        result = engine.run(df)
+        answer = result.arrow()
+        seconds = time.monotonic() - started
+        by = "Wallaby" if result.native else "Spark: " + "; ".join(engine.fallback_reasons(df))
+    if output is not None:
+        write_rows(answer, output)
+    else:
+        print_rows(answer, format_.value, rows)
+    if not quiet:
+        plural = "" if answer.num_rows == 1 else "s"
+        where = f" to {output}" if output is not None else ""
+        note(f"{answer.num_rows:,} row{plural}{where} in {seconds:.2f} s by {by}")
+
+
+def explain(
+    query: Query, table: Tables = None, workers: Workers = 1, master: Master = None, conf: Conf = None
+) -> None:
+    """Show the stages that a query would run as, or why it would stay on Spark."""
+    text, tables, configuration = _read(query), read_tables(table or []), read_configuration(conf or [])
+    with engine_session(master or default_master(workers), workers, configuration) as (spark, engine):
+        register_tables(spark, tables)
+        said = engine.explain(spark.sql(text)).rstrip("\n")
+    say(said)
+
+
+def _read(query: str) -> str:
+    text = (sys.stdin.read() if query == "-" else query).strip().removesuffix(";")
+    if not text:
+        raise InvalidArgumentError("The query is empty.", fix='E.g. wallaby sql "select 1"')
+    return text

@@ -1,0 +1,43 @@
+"""What all commands print with: results to standard output, everything else to standard error."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TextIO
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from wallaby.errors import InvalidArgumentError
+
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def say(line: str = "") -> None:
+    """A line of the result."""
+    out.print(line, markup=False)
+
+
+def note(line: str) -> None:
+    """A line about the result."""
+    err.print(line, markup=False)
+
+
+def progress() -> Progress:
+    """A bar on a terminal; nothing in a pipe or in CI."""
+    quiet = not sys.stderr.isatty() or bool(os.environ.get("CI"))
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    return Progress(*columns, console=err, transient=True, disable=quiet)
+
+
+def open_for_writing(path: Path) -> TextIO:
+    """A text file, or an error that names it."""
+    try:
+        return path.open("w", encoding="utf-8")
+    except OSError as error:
+        raise InvalidArgumentError(
+            f"Cannot write {path}: {error.strerror}.", fix="Name another file."
+        ) from error

@@ -1,0 +1,154 @@
+"""`enable`: the actions of PySpark's own DataFrames run through the engine, and back.
+
+Four methods of PySpark's classic DataFrame are replaced, the ones through which all the others go: `take`, `head`
+and `first` collect a limit, `toArrow` and `toPandas` collect batches and convert them. What the engine does not run,
+the original method does. Only DataFrames of sessions that were enabled are concerned; when the last of them is
+disabled, the class is as it was.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.classic.dataframe import DataFrame
+
+from wallaby.engine import SHOW_ROWS_MAX, Engine, attach, attached_to
+from wallaby.errors import AttachError
+from wallaby.result import Result, is_on_spark, on_spark
+
+_SWITCH = "spark.wallaby.enabled"
+
+
+@dataclass(frozen=True, slots=True)
+class _Enabled:
+    """A session that is enabled. `ours`: the engine was attached by `enable`, so `disable` closes it."""
+
+    session: SparkSession
+    engine: Engine
+    ours: bool
+
+
+_lock = threading.Lock()
+_enabled: dict[int, _Enabled] = {}
+#: What the class itself had under each name before; None if it had inherited it.
+_before: dict[str, Any] = {}
+
+
+def enable(spark: SparkSession, **settings: object) -> Engine:
+    """Run the actions of this session's DataFrames through an engine: the attached one, or a new one.
+
+    Once it is enabled, calling it again changes nothing.
+
+    Raises:
+        AttachError: no engine can be attached; or one is attached and settings were given.
+        ConfigurationError: a setting is unknown or impossible.
+    """
+    with _lock:
+        known = _enabled.get(id(spark))
+        if known is not None and known.engine.is_open:
+            return known.engine
+        there = attached_to(spark)
+        if there is not None and settings:
+            raise AttachError(
+                "The session has an engine already: settings cannot be given any more.", fix="Close it first."
+            )
+        engine = there if there is not None else attach(spark, **settings)
+        _enabled[id(spark)] = _Enabled(spark, engine, ours=there is None)
+        if not _before:
+            _replace()
+        return engine
+
+
+def disable(spark: SparkSession) -> None:
+    """Let Spark run everything again. The engine is closed if `enable` has attached it."""
+    with _lock:
+        known = _enabled.pop(id(spark), None)
+        if not _enabled:
+            _restore()
+    if known is not None and known.ours:
+        known.engine.close()
+
+
+def _replace() -> None:
+    for name, make in _METHODS.items():
+        original = getattr(DataFrame, name)
+        _before[name] = DataFrame.__dict__.get(name)
+        setattr(DataFrame, name, functools.wraps(original)(make(original)))
+
+
+def _restore() -> None:
+    for name, method in _before.items():
+        if method is None:
+            delattr(DataFrame, name)
+        else:
+            setattr(DataFrame, name, method)
+    _before.clear()
+
+
+def _engine_for(df: DataFrame) -> Engine | None:
+    """The engine that this query is to go through, if any."""
+    known = _enabled.get(id(df._session))
+    if known is None or is_on_spark() or not known.engine.is_open:
+        return None
+    if str(df._session.conf.get(_SWITCH, "true")).strip().lower() == "false":
+        return None
+    return known.engine
+
+
+def _run(df: DataFrame) -> Result | None:
+    engine = _engine_for(df)
+    return None if engine is None else engine.run_here(df)
+
+
+def _collect(original: Callable[[DataFrame], Any]) -> Callable[..., Any]:
+    def collect(self: DataFrame) -> Any:
+        result = _run(self)
+        return original(self) if result is None else result.rows()
+
+    return collect
+
+
+def _collect_as_arrow(original: Callable[..., Any]) -> Callable[..., Any]:
+    def collect_as_arrow(self: DataFrame, *arguments: Any, **named: Any) -> Any:
+        result = _run(self)
+        if result is None:
+            return original(self, *arguments, **named)
+        return result.collected_as_arrow(*arguments, **named)
+
+    return collect_as_arrow
+
+
+def _count(original: Callable[[DataFrame], int]) -> Callable[..., int]:
+    def count(self: DataFrame) -> int:
+        if _engine_for(self) is None:
+            return original(self)
+        # If Spark has to run it, it is the same plan that `count` would make, already optimized.
+        return int(self.groupBy().count().collect()[0][0])
+
+    return count
+
+
+def _show_string(original: Callable[..., str]) -> Callable[..., str]:
+    def show_string(self: DataFrame, n: int = 20, truncate: bool | int = True, vertical: bool = False) -> str:
+        engine = _engine_for(self)
+        countable = isinstance(n, int) and 0 <= n < SHOW_ROWS_MAX
+        result = engine.run_here(self.limit(n + 1)) if engine is not None and countable else None
+        if engine is None or result is None:
+            return original(self, n, truncate, vertical)
+        with on_spark():
+            return original(engine.as_local_rows(self, result), n, truncate, vertical)
+
+    return show_string
+
+
+_METHODS: dict[str, Callable[[Any], Callable[..., Any]]] = {
+    "collect": _collect,
+    "_collect_as_arrow": _collect_as_arrow,
+    "count": _count,
+    "_show_string": _show_string,
+}

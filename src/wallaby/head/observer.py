@@ -1,0 +1,111 @@
+"""The observations of an engine's queries: told by the head what it asks of the store and what is answered.
+
+The coordinator knows nothing of it. Its effects and their answers pass the head, and say all that there is to
+see: losses in freezes, repairs in resumes, commits in looks.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from wallaby.coordinator import effects as coordinating
+from wallaby.errors import EncodingError
+from wallaby.gcs.interface import QueryStatus, WorkerLease
+from wallaby.lineage.names import ChannelName, QueryId, WorkerId
+from wallaby.lineage.verdict import Verdict
+from wallaby.observe.log import open_log
+from wallaby.observe.observation import Observation, Whereabouts
+from wallaby.observe.parcel import decode_parcel
+from wallaby.plan.physical import PhysicalPlan
+from wallaby.worker.place import Place
+
+_log = logging.getLogger(__name__)
+
+
+class Observer:
+    """All queries of one engine. `log_directory` is where their event logs go, if anywhere."""
+
+    def __init__(self, log_directory: Path | None = None) -> None:
+        self._log_directory = log_directory
+        self._observations: dict[QueryId, Observation] = {}
+        self._whereabouts: dict[WorkerId, Whereabouts] = {}
+
+    def begin(
+        self, query: QueryId, plan: PhysicalPlan, hosts: Mapping[ChannelName, WorkerId], *, detailed: bool
+    ) -> Observation:
+        """A query is about to be submitted."""
+        log = open_log(self._log_directory, query) if detailed else None
+        observation = Observation(query, plan, detailed=detailed, log=log)
+        self._observations[query] = observation
+        members = set(hosts.values())
+        observation.began(hosts, {w: at for w, at in self._whereabouts.items() if w in members})
+        return observation
+
+    def take(self, body: bytes) -> None:
+        """Events of a worker, from the network; those of a query that is long over are dropped."""
+        try:
+            parcel = decode_parcel(body)
+        except EncodingError as error:
+            _log.warning("dropped some events: %s", error)
+            return
+        observation = self._observations.get(parcel.query)
+        if observation is not None:
+            observation.received(parcel)
+
+    def noticed(self, effect: Any, answer: Any) -> Any:
+        """The store has answered an effect of the coordinator; the answer is handed on."""
+        if isinstance(effect, coordinating.Watch):
+            self.met(answer)
+            self._forget_settled()
+            return answer
+        observation = self._observations.get(getattr(effect, "query", None))  # type: ignore[arg-type]
+        if observation is not None:
+            self._tell(observation, effect, answer)
+        return answer
+
+    def met(self, leases: tuple[WorkerLease, ...]) -> None:
+        """These workers are there."""
+        for lease in leases:
+            if lease.worker not in self._whereabouts:
+                place = Place.decode(lease.address)
+                self._whereabouts[lease.worker] = Whereabouts(place.host, place.pid)
+
+    def _tell(self, observation: Observation, effect: Any, answer: Any) -> None:
+        match effect:
+            case coordinating.ReadStatus() if isinstance(answer, QueryStatus):
+                observation.saw(answer)
+            case coordinating.Join(worker=worker) if answer is Verdict.DONE:
+                observation.joined(worker, self._whereabouts)
+            case coordinating.Freeze(lost=lost, draining=draining) if answer is Verdict.DONE:
+                observation.froze(lost, draining, self._whereabouts)
+            case coordinating.TakeSnapshot() if answer:
+                observation.took(answer[0])
+            case coordinating.Resume(plan=plan) if answer is Verdict.DONE:
+                observation.resumed(plan, self._whereabouts)
+            case _:
+                pass
+
+    def ended(self, query: QueryId, error: BaseException | None) -> None:
+        """A query is over."""
+        observation = self._observations.get(query)
+        if observation is not None:
+            observation.ended(error)
+
+    def has_whole_result(self, query: QueryId) -> None:
+        """A query's client has all its rows."""
+        observation = self._observations.get(query)
+        if observation is not None:
+            observation.has_whole_result()
+
+    def close(self) -> None:
+        """The engine is closed."""
+        for observation in list(self._observations.values()):
+            observation.close()
+
+    def _forget_settled(self) -> None:
+        for query, observation in list(self._observations.items()):
+            if observation.is_settled():
+                del self._observations[query]

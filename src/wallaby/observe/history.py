@@ -1,0 +1,345 @@
+"""An event log, read: what a query did, as values that a report or a test can ask.
+
+A log whose writer died may end in the middle of a line; that line is left out. Everything else that cannot be
+read is an error that names the line. Kinds and fields that are not known are ignored.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from wallaby.errors import InvalidArgumentError
+from wallaby.observe.event import VERSION, How, Kind
+from wallaby.observe.parcel import StageTotals
+
+#: A line of more is no event of ours.
+LINE_CHARACTERS_MAX: Final = 16 << 20
+_TASK: Final = re.compile(r"s(\d+)\.c(\d+)\.t(\d+)")
+
+
+class EventLogError(InvalidArgumentError):
+    """A file is no event log, or is damaged."""
+
+    condition = "WALLABY_EVENT_LOG"
+
+
+@dataclass(frozen=True, slots=True)
+class StageInfo:
+    """One stage of the plan."""
+
+    label: str
+    kind: str
+    channels: int
+    splits: int
+
+
+@dataclass(frozen=True, slots=True)
+class LinkInfo:
+    """One link of the plan."""
+
+    producer: int
+    consumer: int
+    kind: str
+    routing: str
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRun:
+    """One execution of one task."""
+
+    at: float
+    seconds: float
+    worker: str
+    stage: int
+    channel: int
+    seq: int
+    how: How
+    rows: int
+    bytes: int
+    input_rows: int
+    input_bytes: int
+    queued: float
+    error: str
+
+    @property
+    def name(self) -> str:
+        """As tasks print."""
+        return f"s{self.stage}.c{self.channel}.t{self.seq}"
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """The gate closed and, unless the log ends before, opened again."""
+
+    at: float
+    lost: tuple[tuple[str, str], ...]
+    draining: tuple[str, ...]
+    resumed_at: float | None = None
+    rewound: tuple[str, ...] = ()
+    moved: tuple[str, ...] = ()
+    delivered_again: int = 0
+    read_again: int = 0
+
+
+@dataclass(slots=True)
+class History:
+    """What one query did."""
+
+    query: str
+    started: float
+    ended: float
+    #: done, failed, cancelled; or unfinished, if the log does not say.
+    outcome: str = "unfinished"
+    condition: str = ""
+    error: str = ""
+    commits: int = 0
+    stages: tuple[StageInfo, ...] = ()
+    links: tuple[LinkInfo, ...] = ()
+    #: Host and pid of each worker.
+    workers: dict[str, tuple[str, int]] = field(default_factory=dict)
+    tasks: list[TaskRun] = field(default_factory=list)
+    recoveries: list[Recovery] = field(default_factory=list)
+    commit_calls: int = 0
+    commit_seconds: float = 0.0
+    refused: dict[str, int] = field(default_factory=dict)
+    pushes: int = 0
+    pushed_bytes: int = 0
+    push_seconds: float = 0.0
+    spilled: dict[int, int] = field(default_factory=dict)
+    dropped: int = 0
+    cut: bool = False
+
+    @property
+    def seconds(self) -> float:
+        """From its first event to its last."""
+        return self.ended - self.started
+
+    @property
+    def lost(self) -> list[tuple[str, str]]:
+        """The workers that were lost, with their hosts."""
+        return [worker for recovery in self.recoveries for worker in recovery.lost]
+
+    def totals(self) -> list[StageTotals]:
+        """What was done for each stage."""
+        found = [StageTotals(spilled_bytes=self.spilled.get(at, 0)) for at in range(len(self.stages))]
+        for run in self.tasks:
+            if run.stage >= len(found):
+                continue
+            totals = found[run.stage]
+            totals.seconds += run.seconds
+            totals.queued_seconds += run.queued
+            totals.retraced += run.how is How.RETRACE
+            totals.reread += run.how is How.REREAD
+            if run.how in (How.READ, How.EXECUTE):
+                totals.tasks += 1
+                totals.rows += run.rows
+                totals.bytes += run.bytes
+                totals.input_rows += run.input_rows
+                totals.input_bytes += run.input_bytes
+        return found
+
+
+def read_log(path: Path | str) -> History:
+    """The history in an event log.
+
+    Raises:
+        EventLogError: the file cannot be read, is no event log, is of another version, or is damaged.
+    """
+    path = Path(path)
+    try:
+        with path.open(encoding="utf-8") as file:
+            return _history(str(path), _events(str(path), file))
+    except OSError as error:
+        raise EventLogError(f"Cannot read {path}: {error.strerror}.", fix="Name an event log.") from error
+    except UnicodeDecodeError as error:
+        raise _no_log(str(path), "it is no text") from error
+
+
+def read_lines(name: str, lines: Iterable[str]) -> History:
+    """The history in the lines of a log."""
+    return _history(name, _events(name, lines))
+
+
+def _no_log(name: str, why: str) -> EventLogError:
+    return EventLogError(
+        f"{name} is no event log of Wallaby: {why}.",
+        fix="Such logs are written to the directory that spark.wallaby.eventLog.dir names.",
+    )
+
+
+def _events(name: str, lines: Iterable[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            event = None if len(line) > LINE_CHARACTERS_MAX else json.loads(line)
+            if not isinstance(event, dict) or not event:
+                raise TypeError("no event")
+        except (ValueError, TypeError, RecursionError) as error:
+            if not line.endswith("\n") and number > 1:
+                return  # its writer died while it wrote this line
+            if number == 1:
+                raise _no_log(name, "its first line is no JSON object") from error
+            raise EventLogError(
+                f"Line {number} of {name} is damaged.", fix="Remove it, or report without it.", line=number
+            ) from error
+        yield number, event
+
+
+def _history(name: str, events: Iterator[tuple[int, dict[str, Any]]]) -> History:
+    first = next(events, None)
+    if first is None:
+        raise _no_log(name, "it is empty")
+    head = first[1]
+    if head.get("event") != Kind.LOG.value or "version" not in head:
+        raise _no_log(name, "it does not begin as one")
+    if head["version"] != VERSION:
+        raise EventLogError(
+            f"{name} is an event log of version {head['version']}; this Wallaby reads version {VERSION}.",
+            fix="Use the Wallaby that wrote it, or a later one.",
+        )
+    reading = _Reading(head)
+    for number, event in events:
+        try:
+            reading.take(event)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise EventLogError(f"Line {number} of {name} is damaged: {error!r}.", line=number) from error
+    return reading.finished()
+
+
+class _Reading:
+    """A history that grows by an event at a time, in whatever order they come."""
+
+    def __init__(self, head: Mapping[str, Any]) -> None:
+        at = float(head.get("at", 0.0))
+        self._history = History(str(head.get("query", "")), at, at)
+        self._gate: list[tuple[float, Mapping[str, Any]]] = []
+
+    def take(self, event: Mapping[str, Any]) -> None:
+        try:
+            kind = Kind(event.get("event"))
+        except ValueError:
+            return
+        at = float(event["at"])
+        history = self._history
+        history.ended = max(
+            history.ended, at + float(event.get("seconds", 0.0) if kind is Kind.TASK else 0.0)
+        )
+        match kind:
+            case Kind.PLAN:
+                self._plan(event)
+            case Kind.MEMBERS:
+                history.workers |= {w["id"]: (str(w["host"]), int(w["pid"])) for w in event["workers"]}
+            case Kind.TASK:
+                history.tasks.append(_task(at, event))
+                history.workers.setdefault(str(event["worker"]), ("", 0))
+            case Kind.COMMIT | Kind.PUSH | Kind.SPILL:
+                self._count(kind, event)
+            case Kind.FROZE | Kind.RESUMED:
+                self._gate.append((at, event))
+            case Kind.DROPPED:
+                history.dropped += int(event["count"])
+            case Kind.CUT:
+                history.cut = True
+            case Kind.END:
+                history.outcome, history.condition = str(event["outcome"]), str(event.get("condition", ""))
+                history.error, history.commits = str(event.get("error", "")), int(event.get("commits", 0))
+            case Kind.JOINED:
+                history.workers[str(event["worker"])] = (str(event.get("host", "")), int(event.get("pid", 0)))
+            case Kind.LOG:
+                pass
+
+    def _count(self, kind: Kind, event: Mapping[str, Any]) -> None:
+        """What is only added up."""
+        history = self._history
+        if kind is Kind.COMMIT:
+            history.commit_calls += 1
+            history.commit_seconds += float(event["seconds"])
+            for verdict, count in event.get("refused", {}).items():
+                history.refused[verdict] = history.refused.get(verdict, 0) + int(count)
+        elif kind is Kind.SPILL:
+            stage = _named(event["task"])[0]
+            history.spilled[stage] = history.spilled.get(stage, 0) + int(event["bytes"])
+        elif event.get("route") != "memory":
+            history.pushes += 1
+            history.pushed_bytes += int(event["bytes"])
+            history.push_seconds += float(event["seconds"])
+
+    def _plan(self, event: Mapping[str, Any]) -> None:
+        self._history.stages = tuple(
+            StageInfo(str(s["label"]), str(s["kind"]), int(s["channels"]), int(s["splits"]))
+            for s in event["stages"]
+        )
+        links = tuple(
+            LinkInfo(int(k["producer"]), int(k["consumer"]), str(k["kind"]), str(k["routing"]))
+            for k in event["links"]
+        )
+        count = len(self._history.stages)
+        if not all(0 <= link.producer < link.consumer < count for link in links):
+            raise ValueError("links to stages that are not there")
+        self._history.links = links
+
+    def finished(self) -> History:
+        """The history, its recoveries put together of freezes and resumes."""
+        history = self._history
+        open_: Recovery | None = None
+        for at, event in sorted(self._gate, key=lambda each: each[0]):
+            if event["event"] == Kind.FROZE.value:
+                lost = tuple((str(w["id"]), str(w.get("host", ""))) for w in event["lost"])
+                if open_ is None:
+                    open_ = Recovery(at, lost, tuple(event.get("draining", ())))
+                else:
+                    open_ = Recovery(open_.at, (*open_.lost, *lost), open_.draining)
+            elif open_ is not None:
+                history.recoveries.append(_resumed(open_, at, event))
+                open_ = None
+        if open_ is not None:
+            history.recoveries.append(open_)
+        history.tasks.sort(key=lambda run: run.at)
+        if history.tasks:
+            history.started = min(history.started, history.tasks[0].at)
+        return history
+
+
+def _resumed(recovery: Recovery, at: float, event: Mapping[str, Any]) -> Recovery:
+    return Recovery(
+        recovery.at,
+        recovery.lost,
+        recovery.draining,
+        at,
+        tuple(event["rewound"]),
+        tuple(event["moved"]),
+        int(event["delivered_again"]),
+        int(event["read_again"]),
+    )
+
+
+def _task(at: float, event: Mapping[str, Any]) -> TaskRun:
+    stage, channel, seq = _named(event["task"])
+    return TaskRun(
+        at,
+        float(event["seconds"]),
+        str(event["worker"]),
+        stage,
+        channel,
+        seq,
+        How(event["how"]),
+        int(event["rows"]),
+        int(event["bytes"]),
+        int(event.get("input_rows", 0)),
+        int(event.get("input_bytes", 0)),
+        float(event.get("queued", 0.0)),
+        str(event.get("error", "")),
+    )
+
+
+def _named(task: str) -> tuple[int, int, int]:
+    found = _TASK.fullmatch(task)
+    if found is None:
+        raise ValueError(f"{task!r} is no task")
+    return int(found[1]), int(found[2]), int(found[3])

@@ -1,0 +1,100 @@
+"""The event log of one query, as a file. Writing it never fails a query: a full disk ends the log, with a warning.
+
+The file has a limit. Beyond it only what the head itself saw is written, which is little.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from pathlib import Path
+from typing import Final, TextIO
+
+from wallaby.errors import ConfigurationError
+from wallaby.lineage.names import QueryId
+from wallaby.observe.event import SUFFIX, VERSION, Event, Kind, encode, make
+
+_log = logging.getLogger(__name__)
+LOG_BYTES_MAX: Final = 256 << 20
+_KEY: Final = "spark.wallaby.eventLog.dir"
+
+
+class EventLog:
+    """One file, open until `close`. From any thread."""
+
+    def __init__(self, path: Path, query: QueryId, bytes_max: int = LOG_BYTES_MAX) -> None:
+        self.path = path
+        self._bytes_max = bytes_max
+        self._lock = threading.Lock()
+        self._written_bytes = 0
+        self._cut = False
+        self._file: TextIO | None = path.open("x", encoding="utf-8")
+        self.write(make(Kind.LOG, time.time(), version=VERSION, query=query))
+
+    def write(self, event: Event) -> None:
+        """An event of the head."""
+        with self._lock:
+            self._put(encode(event) + "\n")
+
+    def write_lines(self, lines: bytes) -> None:
+        """Whole lines, as a worker has encoded them."""
+        with self._lock:
+            if not self._cut and self._written_bytes + len(lines) > self._bytes_max:
+                self._cut = True
+                self._put(encode(make(Kind.CUT, time.time(), bytes_max=self._bytes_max)) + "\n")
+            if not self._cut:
+                self._put(lines.decode("utf-8", "replace"))
+
+    def close(self) -> None:
+        """Nothing more comes."""
+        with self._lock:
+            if self._file is not None:
+                self._file.close()
+                self._file = None
+
+    def _put(self, text: str) -> None:
+        if self._file is None:
+            return
+        try:
+            self._file.write(text)
+            self._file.flush()
+        except OSError as error:
+            _log.warning("the event log %s ends here: %s", self.path, error.strerror)
+            self._file.close()
+            self._file = None
+        self._written_bytes += len(text)
+
+
+def log_directory(text: str) -> Path | None:
+    """The directory that the setting names, made if need be; None if it is empty.
+
+    Raises:
+        ConfigurationError: it is no local directory, or cannot be written.
+    """
+    if not text:
+        return None
+    fix = "Name a directory on the driver's machine that can be written, or leave it empty."
+    if "://" in text and not text.startswith("file:///"):
+        raise ConfigurationError(f"{_KEY} = {text} is no local directory.", fix=fix, key=_KEY)
+    directory = Path(text.removeprefix("file://"))
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        probe = directory / f".wallaby-{time.time_ns()}"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise ConfigurationError(f"{_KEY} = {text}: {error.strerror}.", fix=fix, key=_KEY) from error
+    return directory
+
+
+def open_log(directory: Path | None, query: QueryId) -> EventLog | None:
+    """A new log in the directory; None without one, or if it cannot be opened."""
+    if directory is None:
+        return None
+    path = directory / f"{time.strftime('%Y%m%dT%H%M%S')}-{query}{SUFFIX}"
+    try:
+        return EventLog(path, query)
+    except OSError as error:
+        _log.warning("query %s has no event log: %s", query, error)
+        return None

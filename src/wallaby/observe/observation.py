@@ -1,0 +1,297 @@
+"""One query as the driver sees it: counters, what its workers tell, its event log, and a line when one is lost.
+
+Every query has an observation; one that is not `detailed` counts only what passes the head anyway.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from wallaby.errors import QueryCancelledError, WallabyError
+from wallaby.gcs.interface import QueryStatus
+from wallaby.lineage.names import HEAD, ChannelName, QueryId, WorkerId
+from wallaby.lineage.snapshot import Plan, Snapshot
+from wallaby.observe.event import Kind, make
+from wallaby.observe.log import EventLog
+from wallaby.observe.parcel import Parcel, StageTotals
+from wallaby.plan.physical import PhysicalPlan
+
+_log = logging.getLogger(__name__)
+#: How long the log of a query that has ended stays open for workers that have not said their last.
+SETTLE_SECONDS: Final = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Whereabouts:
+    """Where a worker is, for people."""
+
+    host: str
+    pid: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class QueryStats:
+    """What a query did. `stages` is empty unless it was observed in detail."""
+
+    query: str
+    seconds: float
+    commits: int
+    recoveries: int
+    lost_workers: tuple[str, ...]
+    channels_rewound: int
+    outputs_delivered_again: int
+    outputs_read_again: int
+    frozen_seconds: float
+    pushed_bytes: int = 0
+    stages: tuple[StageTotals, ...] = ()
+    labels: tuple[str, ...] = ()
+    event_log: str = ""
+
+
+@dataclass(slots=True)
+class _Counts:
+    """What is counted at the head."""
+
+    commits: int = 0
+    recoveries: int = 0
+    rewound: int = 0
+    delivered_again: int = 0
+    read_again: int = 0
+    frozen_seconds: float = 0.0
+    lost: list[WorkerId] = field(default_factory=list)
+
+
+class Observation:
+    """One query. From any thread."""
+
+    def __init__(
+        self,
+        query: QueryId,
+        plan: PhysicalPlan,
+        *,
+        detailed: bool = False,
+        log: EventLog | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.query = query
+        self.detailed = detailed
+        self.plan = plan
+        self._log = log
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._counts = _Counts()
+        self._parcels: dict[WorkerId, Parcel] = {}
+        self._open: set[WorkerId] = set()
+        self._started = clock()
+        self._ended_at: float | None = None
+        self._finishing = False
+        self._frozen_at: float | None = None
+        self._lost_now: list[WorkerId] = []
+        self._snapshot: Snapshot | None = None
+        self._settled = threading.Event()
+
+    # --- the beginning -------------------------------------------------------------------------------
+
+    def began(
+        self, hosts: Mapping[ChannelName, WorkerId], whereabouts: Mapping[WorkerId, Whereabouts]
+    ) -> None:
+        """The query is submitted, with these hosts of its channels."""
+        self._open = set(hosts.values()) - {HEAD}
+        if self._log is None:
+            return
+        graph = self.plan.graph
+        stages = [
+            {"label": label, "kind": stage.kind.value, "channels": stage.channels, "splits": stage.splits}
+            for label, stage in zip(self.plan.labels, graph.stages, strict=True)
+        ]
+        links = [
+            {
+                "producer": link.producer,
+                "consumer": link.consumer,
+                "kind": link.kind.value,
+                "routing": link.routing.value,
+                "phase": link.phase,
+            }
+            for link in graph.links
+        ]
+        self._write(Kind.PLAN, stages=stages, links=links)
+        workers = [{"id": w, "host": at.host, "pid": at.pid} for w, at in sorted(whereabouts.items())]
+        self._write(
+            Kind.MEMBERS, workers=workers, hosts={str(name): worker for name, worker in hosts.items()}
+        )
+
+    # --- on the way ----------------------------------------------------------------------------------
+
+    def saw(self, status: QueryStatus) -> None:
+        """The coordinator has looked."""
+        self._counts.commits = max(self._counts.commits, status.commits)
+
+    def joined(self, worker: WorkerId, whereabouts: Mapping[WorkerId, Whereabouts]) -> None:
+        """A worker came."""
+        at = whereabouts.get(worker, Whereabouts(""))
+        self._write(Kind.JOINED, worker=worker, host=at.host, pid=at.pid)
+
+    def froze(
+        self,
+        lost: Iterable[WorkerId],
+        draining: Iterable[WorkerId],
+        whereabouts: Mapping[WorkerId, Whereabouts],
+    ) -> None:
+        """The gate is closed."""
+        lost = tuple(lost)
+        with self._lock:
+            new = [worker for worker in lost if worker not in self._counts.lost]
+            self._counts.lost += new
+            self._lost_now += new
+            self._open.difference_update(lost)
+            if self._frozen_at is None:
+                self._frozen_at = self._clock()
+        named = [{"id": w, "host": whereabouts.get(w, Whereabouts("")).host} for w in lost]
+        self._write(Kind.FROZE, lost=named, draining=list(draining))
+
+    def took(self, snapshot: Snapshot | None) -> None:
+        """The coordinator has a snapshot, of which the next plan is made."""
+        self._snapshot = snapshot
+
+    def resumed(self, plan: Plan, whereabouts: Mapping[WorkerId, Whereabouts]) -> None:
+        """The gate is open again."""
+        now = self._clock()
+        again = _delivered_again(self._snapshot, plan)
+        reads = sum(reread.end - reread.first for reread in plan.rereads)
+        with self._lock:
+            seconds = now - self._frozen_at if self._frozen_at is not None else 0.0
+            self._frozen_at = None
+            lost, self._lost_now = tuple(self._lost_now), []
+            self._counts.recoveries += 1
+            self._counts.rewound += len(plan.rewound)
+            self._counts.delivered_again += again
+            self._counts.read_again += reads
+            self._counts.frozen_seconds += seconds
+            self._open.update(set(plan.hosts.values()) - {HEAD})
+        self._write(
+            Kind.RESUMED,
+            seconds=round(seconds, 6),
+            rewound=[str(name) for name in plan.rewound],
+            moved=[str(name) for name in plan.bases],
+            delivered_again=again,
+            read_again=reads,
+            hosts={str(name): worker for name, worker in plan.hosts.items()},
+        )
+        for worker in lost:
+            _log.info(
+                "lost %s on host %s: %d channels rewound, %d moved, %d outputs delivered again, %d read again, "
+                "the query %s stood still for %.2f s",
+                worker,
+                whereabouts.get(worker, Whereabouts("unknown")).host,
+                len(plan.rewound),
+                len(plan.bases),
+                again,
+                reads,
+                self.query,
+                seconds,
+            )
+
+    def received(self, parcel: Parcel) -> None:
+        """A worker has sent events."""
+        with self._lock:
+            before = self._parcels.get(parcel.worker)
+            self._parcels[parcel.worker] = parcel
+            if parcel.last:
+                self._open.discard(parcel.worker)
+        if self._log is not None and parcel.lines:
+            self._log.write_lines(parcel.lines)
+        dropped = parcel.dropped - (before.dropped if before else 0)
+        if dropped:
+            self._write(Kind.DROPPED, worker=parcel.worker, count=dropped)
+        self._settle_if_done()
+
+    # --- the end -------------------------------------------------------------------------------------
+
+    def has_whole_result(self) -> None:
+        """The client has everything; the rest is tidying up."""
+        self._finishing = True
+
+    def ended(self, error: BaseException | None) -> None:
+        """It is over. The log stays open for a moment, for what workers still have to say."""
+        with self._lock:
+            if self._ended_at is not None:
+                return
+            self._ended_at = self._clock()
+        outcome = (
+            "done" if error is None else "cancelled" if isinstance(error, QueryCancelledError) else "failed"
+        )
+        self._write(
+            Kind.END,
+            outcome=outcome,
+            condition=error.condition
+            if isinstance(error, WallabyError)
+            else type(error).__name__
+            if error
+            else "",
+            error=str(error or ""),
+            commits=self._counts.commits,
+            seconds=round(self._ended_at - self._started, 6),
+        )
+        self._settle_if_done()
+
+    def is_settled(self) -> bool:
+        """Has it ended and everybody said their last, or had time to? Then the log is closed."""
+        ended_at = self._ended_at
+        if ended_at is not None and self._clock() - ended_at > SETTLE_SECONDS:
+            self.close()
+        return self._settled.is_set()
+
+    def close(self) -> None:
+        """Nothing more comes, whatever is missing."""
+        if self._log is not None:
+            self._log.close()
+        self._settled.set()
+
+    def _settle_if_done(self) -> None:
+        with self._lock:
+            done = self._ended_at is not None and not (self.detailed and self._open)
+        if done:
+            self.close()
+
+    def stats(self, wait_seconds: float = 1.0) -> QueryStats:
+        """What it did so far; once it is over, all of it, for which this waits a moment."""
+        if self._ended_at is not None or self._finishing:
+            self._settled.wait(wait_seconds)
+        with self._lock:
+            counts = self._counts
+            stages = [StageTotals() for _ in self.plan.graph.stages] if self.detailed else []
+            for parcel in self._parcels.values():
+                for stage, totals in parcel.totals.items():
+                    if stage < len(stages):
+                        stages[stage].add(totals)
+            return QueryStats(
+                query=self.query,
+                seconds=(self._ended_at or self._clock()) - self._started,
+                commits=counts.commits,
+                recoveries=counts.recoveries,
+                lost_workers=tuple(counts.lost),
+                channels_rewound=counts.rewound,
+                outputs_delivered_again=counts.delivered_again,
+                outputs_read_again=counts.read_again,
+                frozen_seconds=counts.frozen_seconds,
+                pushed_bytes=sum(parcel.pushed_bytes for parcel in self._parcels.values()),
+                stages=tuple(stages),
+                labels=tuple(self.plan.labels),
+                event_log=str(self._log.path) if self._log is not None else "",
+            )
+
+    def _write(self, kind: Kind, **fields: object) -> None:
+        if self._log is not None:
+            self._log.write(make(kind, self._clock(), **fields))
+
+
+def _delivered_again(snapshot: Snapshot | None, plan: Plan) -> int:
+    """Outputs that count as undelivered from now on, although they had been delivered."""
+    if snapshot is None:
+        return 0
+    return sum(max(snapshot.delivered.get(edge, 0) - now, 0) for edge, now in plan.delivered.items())

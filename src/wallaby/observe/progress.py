@@ -1,0 +1,168 @@
+"""A quiet progress bar: on a terminal or in a notebook, for queries that take a while, gone when they answer.
+
+It shows only while somebody waits for a query's first rows, and is taken away on the thread of whoever waits,
+before they can print anything. Nothing is shown in pipes and in CI. What it shows is read from the store, by a
+thread of its own, at most five times a second.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from wallaby.errors import GcsError
+from wallaby.gcs.interface import Gcs
+from wallaby.lineage.graph import StageGraph, StageKind
+from wallaby.lineage.names import ChannelName, QueryId
+from wallaby.lineage.snapshot import Snapshot
+
+#: A query that answers sooner is not shown at all.
+QUIET_SECONDS: Final = 0.7
+POLL_SECONDS: Final = 0.2
+#: Looking may take this share of the time, at most.
+POLL_SHARE: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How far a query is."""
+
+    splits_read: int
+    splits: int
+    stages_done: int
+    stages: int
+    tasks: int
+    frozen: bool
+
+    @property
+    def share(self) -> float:
+        """A guess: what is read counts for most, stages that are done for the rest."""
+        read = self.splits_read / self.splits if self.splits else 1.0
+        return 0.8 * read + 0.2 * self.stages_done / max(self.stages, 1)
+
+    def __str__(self) -> str:
+        recovering = " · recovering" if self.frozen else ""
+        return (
+            f"{self.splits_read}/{self.splits} splits · {self.stages_done}/{self.stages} stages · "
+            f"{self.tasks} tasks{recovering}"
+        )
+
+
+def standing(graph: StageGraph, snapshot: Snapshot) -> Standing:
+    """How far a query is by a snapshot; the collector is no stage to people."""
+    read = splits = done = tasks = 0
+    for number, stage in enumerate(graph.stages[:-1]):
+        channels = [snapshot.channels[ChannelName(number, at)] for at in range(stage.channels)]
+        length = sum(channel.length for channel in channels)
+        tasks += length
+        done += all(channel.ended for channel in channels)
+        if stage.kind is StageKind.READ:
+            splits += stage.splits
+            read += min(length, stage.splits)
+    return Standing(read, splits, done, len(graph.stages) - 1, tasks, not snapshot.gate_open)
+
+
+def is_wanted(console: Console, environment: dict[str, str] | None = None) -> bool:
+    """Is there somebody to look at a bar?"""
+    environment = dict(os.environ) if environment is None else environment
+    if environment.get("CI") or environment.get("TERM") == "dumb":
+        return False
+    return console.is_jupyter or console.is_terminal
+
+
+@dataclass(slots=True)
+class _Followed:
+    query: QueryId
+    graph: StageGraph
+    since: float
+    bar: TaskID | None = None
+
+
+class ProgressBoard:
+    """The bars of an engine's queries, one line for each that somebody waits for."""
+
+    def __init__(self, gcs: Gcs, console: Console) -> None:
+        self._gcs = gcs
+        self._console = console
+        self._lock = threading.Lock()
+        self._followed: list[_Followed] = []
+        self._display: Progress | None = None
+        self._thread: threading.Thread | None = None
+
+    def follow(self, query: QueryId, graph: StageGraph) -> Callable[[], None]:
+        """Show a query until the answer is called."""
+        followed = _Followed(query, graph, time.monotonic())
+        with self._lock:
+            self._followed.append(followed)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="wallaby-progress", daemon=True)
+                self._thread.start()
+        return lambda: self._leave(followed)
+
+    def _leave(self, followed: _Followed) -> None:
+        with self._lock:
+            if followed not in self._followed:
+                return
+            self._followed.remove(followed)
+            if self._display is not None and followed.bar is not None:
+                self._display.remove_task(followed.bar)
+            if self._display is not None and not any(each.bar is not None for each in self._followed):
+                self._display.stop()
+                self._display = None
+
+    def _run(self) -> None:
+        """Look and draw while there is somebody to look for; the thread ends with the last of them."""
+        pause_seconds = POLL_SECONDS
+        while True:
+            time.sleep(pause_seconds)
+            with self._lock:
+                if not self._followed:
+                    self._thread = None
+                    return
+                now = time.monotonic()
+                due = [each for each in self._followed if now - each.since >= QUIET_SECONDS]
+            for followed in due:
+                self._draw(followed)
+            pause_seconds = max(POLL_SECONDS, (time.monotonic() - now) / POLL_SHARE)
+
+    def _draw(self, followed: _Followed) -> None:
+        try:
+            snapshot = self._gcs.snapshot(followed.query)
+        except (GcsError, OSError):
+            return
+        if snapshot is None:
+            return
+        stands = standing(followed.graph, snapshot)
+        with self._lock:
+            if followed not in self._followed:
+                return
+            if self._display is None:
+                self._display = _display(self._console)
+                self._display.start()
+            if followed.bar is None:
+                elapsed = time.monotonic() - followed.since
+                followed.bar = self._display.add_task(followed.query, total=1.0, standing="")
+                self._display.tasks[-1].start_time = self._display.get_time() - elapsed
+            self._display.update(followed.bar, completed=stands.share, standing=str(stands))
+            self._display.refresh()
+
+
+def _display(console: Console) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TextColumn("{task.fields[standing]}"),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        auto_refresh=False,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )

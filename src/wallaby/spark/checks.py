@@ -1,0 +1,101 @@
+"""Settings of Spark that a TaskManager could not live with: refused at attach, with the reason and the fix.
+
+What is no problem and therefore not refused:
+
+- `spark.speculation`: Spark does not speculate on jobs of one task, unless told a duration (below).
+- `spark.authenticate` alone: it authenticates and does not encrypt; so do Wallaby's token and password.
+- `OMP_NUM_THREADS`, which Spark sets to a task's share of CPUs: thread counts are set explicitly.
+"""
+
+from __future__ import annotations
+
+import re
+
+from wallaby.config import Settings
+from wallaby.errors import AttachError
+from wallaby.spark.cluster import Cluster
+
+#: A reaper that kills the executor earlier would do so while a TaskManager is still ending.
+REAPER_SECONDS_MIN = 15.0
+_ENCRYPTION = (
+    "spark.network.crypto.enabled",
+    "spark.authenticate.enableSaslEncryption",
+    "spark.ssl.enabled",
+    "spark.ssl.rpc.enabled",
+)
+_SECONDS = re.compile(r"(-?\d+)\s*(ms|s|m|min|h|d)?", re.IGNORECASE)
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def check(cluster: Cluster, settings: Settings) -> None:
+    """Refuse what cannot work.
+
+    Raises:
+        AttachError: it names the setting, the reason and the fix.
+    """
+    _check_speculation(cluster)
+    _check_idle(cluster)
+    _check_reaper(cluster)
+    _check_encryption(cluster, settings)
+
+
+def needs_encryption(cluster: Cluster) -> str:
+    """The setting by which Spark encrypts what goes over the network; empty if it does not, or nothing goes."""
+    return "" if cluster.is_one_host else next((key for key in _ENCRYPTION if cluster.is_on(key)), "")
+
+
+def _check_speculation(cluster: Cluster) -> None:
+    if not cluster.is_on("spark.speculation"):
+        return
+    for key in ("spark.speculation.task.duration.threshold", "spark.executor.decommission.killInterval"):
+        if cluster.setting(key):
+            raise _refused(
+                key, "it lets Spark start a second copy of a long task, and a TaskManager is one", f"Unset {key}"
+            )
+
+
+def _check_idle(cluster: Cluster) -> None:
+    key = "spark.python.worker.killOnIdleTimeout"
+    idle_seconds = _seconds(cluster.setting("spark.python.worker.idleTimeoutSeconds"), 0.0)
+    if cluster.is_on(key) and idle_seconds > 0:
+        raise _refused(
+            key,
+            "it lets Spark kill Python workers that send nothing for long, and a TaskManager sends nothing",
+            f"Set {key}=false, or spark.python.worker.idleTimeoutSeconds=0",
+        )
+
+
+def _check_reaper(cluster: Cluster) -> None:
+    key = "spark.task.reaper.killTimeout"
+    timeout_seconds = _seconds(cluster.setting(key), -1.0)
+    if cluster.is_on("spark.task.reaper.enabled") and 0 <= timeout_seconds < REAPER_SECONDS_MIN:
+        raise _refused(
+            key,
+            "it lets Spark kill an executor whose task has not ended so soon after being cancelled",
+            f"Set it to {REAPER_SECONDS_MIN:g}s or more, or to -1",
+        )
+
+
+def _check_encryption(cluster: Cluster, settings: Settings) -> None:
+    if cluster.is_on("spark.io.encryption.enabled"):
+        raise _refused(
+            "spark.io.encryption.enabled",
+            "it promises that spilled data is encrypted, and Wallaby does not encrypt what it spills",
+            "Set it to false, or put spark.local.dir on an encrypted disk instead",
+        )
+    key = needs_encryption(cluster)
+    if key and not settings.gcs_url.startswith("rediss://"):
+        raise _refused(
+            key,
+            "it promises encryption on the network, and the embedded Redis knows no TLS",
+            "Set spark.wallaby.gcs.url to a Redis of your own, with TLS (rediss://…); data then goes over TLS too",
+        )
+
+
+def _refused(key: str, why: str, fix: str) -> AttachError:
+    return AttachError(f"Wallaby does not attach under this setting of {key}: {why}.", fix=f"{fix}.", setting=key)
+
+
+def _seconds(text: str | None, default: float) -> float:
+    match = _SECONDS.fullmatch((text or "").strip())
+    return int(match[1]) * _UNITS[(match[2] or "s").lower()] if match else default

@@ -1,0 +1,218 @@
+"""The cluster behind a Spark session: what its master is, its executors, addresses, and how many TaskManagers fit.
+
+Executors are read from Spark's own status store, which knows their ids, hosts and cores, with or without a user
+interface.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import re
+import socket
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import psutil
+
+from wallaby.config import Settings
+from wallaby.errors import AttachError
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+LOOPBACK = "127.0.0.1"
+_LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:,\s*\d+)?\])?")
+_LOCAL_CLUSTER = re.compile(r"local-cluster\[\s*(\d+)\s*,.*\]")
+_BYTES = re.compile(r"(\d+)\s*([kmgt]?)b?", re.IGNORECASE)
+_UNITS = {"": 20, "k": 10, "m": 20, "g": 30, "t": 40}
+#: Of the memory that the host has left, what all TaskManagers together take by default.
+MEMORY_SHARE = 0.5
+#: If the number of executors to come is unknown: how long none has come before it is taken to be complete.
+STEADY_SECONDS = 1.0
+_POLL_SECONDS = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Executor:
+    """One executor that is there."""
+
+    id: str
+    host: str
+    cores: int
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How many TaskManagers an engine has, and what each of them gets."""
+
+    count: int
+    threads: int
+    memory_bytes: int
+    #: How many of them one executor hosts; 0 for any number, under `local[n]`.
+    seats: int
+
+
+class Cluster:
+    """What Wallaby needs to know of the place where a Spark application runs."""
+
+    def __init__(self, context: SparkContext) -> None:
+        self._context = context
+        self._conf = context.getConf()
+        self.master = context.master or ""
+        self._local = _LOCAL.fullmatch(self.master)
+
+    @property
+    def is_local(self) -> bool:
+        """Is the driver its own only executor?"""
+        return self._local is not None
+
+    @property
+    def is_one_host(self) -> bool:
+        """Is everything on this host for sure, so that nothing needs to listen to others?"""
+        return self.is_local or _LOCAL_CLUSTER.fullmatch(self.master) is not None
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Do executors come and go with the load?"""
+        return self.is_on("spark.dynamicAllocation.enabled")
+
+    def is_on(self, key: str) -> bool:
+        """Is a setting of Spark true?"""
+        return (self._conf.get(key) or "false").strip().lower() == "true"
+
+    def setting(self, key: str) -> str | None:
+        """A setting of Spark, if it was made."""
+        return self._conf.get(key)
+
+    # --- executors -----------------------------------------------------------------------------------
+
+    def executors(self) -> tuple[Executor, ...]:
+        """The executors that are there now; none under `local[n]`."""
+        jsc: Any = self._context._jsc
+        found = jsc.sc().statusStore().executorList(True)
+        summaries = [found.apply(at) for at in range(found.size())]
+        return tuple(
+            Executor(summary.id(), summary.hostPort().rpartition(":")[0] or summary.hostPort(), summary.totalCores())
+            for summary in summaries
+            if summary.id() != "driver" and summary.isActive()
+        )
+
+    def await_executors(self, limit_seconds: float) -> tuple[Executor, ...]:
+        """The executors, once as many as are expected are there, or no more have come for a moment."""
+        expected = self._expected_executors()
+        deadline = time.monotonic() + limit_seconds
+        found: tuple[Executor, ...] = ()
+        steady_until = deadline
+        while time.monotonic() < min(deadline, steady_until):
+            before, found = len(found), self.executors()
+            if expected and len(found) >= expected:
+                break
+            if len(found) > before:
+                # Fewer may come than are expected, if the cluster has no room for more.
+                steady_until = time.monotonic() + (3 * STEADY_SECONDS if expected else STEADY_SECONDS)
+            time.sleep(_POLL_SECONDS)
+        if not found:
+            raise AttachError(
+                f"No executor of {self.master} came up in {limit_seconds:g} s.",
+                fix="Look at the master's page for free cores and memory, or raise spark.wallaby.attachTimeout.",
+            )
+        return found
+
+    def _expected_executors(self) -> int:
+        """How many executors will come, 0 if nobody knows."""
+        cluster = _LOCAL_CLUSTER.fullmatch(self.master)
+        if cluster is not None:
+            return int(cluster[1])
+        return int(self._conf.get("spark.executor.instances") or "0")
+
+    # --- size ----------------------------------------------------------------------------------------
+
+    def size(self, settings: Settings, *, profiles: bool) -> Size:
+        """How many TaskManagers, and what each gets; refused if they would leave Spark no slot."""
+        if self._local is not None:
+            return self._size_local(settings, self._local[1])
+        executors = self.await_executors(settings.attach_timeout)
+        count = settings.workers or len(executors)
+        seats = -(-count // len(executors))
+        cores = min(executor.cores for executor in executors)
+        slots = cores // int(self._conf.get("spark.task.cpus") or "1")
+        if not profiles and seats >= slots and not settings.exclusive:
+            raise AttachError(
+                f"{seats} TaskManagers in an executor of {cores} cores leave no slot for ordinary Spark jobs.",
+                fix="Give executors more cores (spark.executor.cores), or set spark.wallaby.exclusive=true.",
+            )
+        threads = settings.threads or max(cores // seats, 1)
+        return Size(count, threads, settings.memory or self._memory(executors, count, seats), seats)
+
+    def _size_local(self, settings: Settings, slots_text: str | None) -> Size:
+        cores = os.cpu_count() or 1
+        slots = 1 if slots_text is None else cores if slots_text == "*" else int(slots_text)
+        count = settings.workers or 1
+        if slots <= count and not settings.exclusive:
+            raise AttachError(
+                f"{count} TaskManagers under {self.master} leave no slot for ordinary Spark jobs.",
+                fix=f"Use local[{count + 1}] or more, or set spark.wallaby.exclusive=true.",
+            )
+        memory = settings.memory or int(psutil.virtual_memory().available * MEMORY_SHARE / count)
+        return Size(count, settings.threads or max(cores // count, 1), memory, 0)
+
+    def _memory(self, executors: tuple[Executor, ...], count: int, seats: int) -> int:
+        """Spark's allotment for Python if there is one, else a share of what this host has left."""
+        allotted = _bytes(self._conf.get("spark.executor.pyspark.memory") or "")
+        if allotted:
+            return allotted // seats
+        hosts = {executor.host for executor in executors}
+        on_one_host = -(-count // len(hosts))
+        return int(psutil.virtual_memory().available * MEMORY_SHARE / on_one_host)
+
+    # --- addresses and interpreters ------------------------------------------------------------------
+
+    def driver_address(self) -> str:
+        """The one address of this host to listen on: loopback if nobody is elsewhere, else Spark's own."""
+        if self.is_one_host:
+            return LOOPBACK
+        name = self._conf.get("spark.driver.host") or socket.gethostname()
+        try:
+            address = socket.gethostbyname(name.strip("[]")) if ":" not in name else name.strip("[]")
+            family = socket.AF_INET6 if ":" in address else socket.AF_INET
+            with socket.socket(family, socket.SOCK_STREAM) as probe:
+                probe.bind((address, 0))
+            unspecified = ipaddress.ip_address(address).is_unspecified
+        except (OSError, ValueError) as error:
+            raise AttachError(
+                f"Cannot listen on {name}, the driver's address for executors: {error}.",
+                fix="Set spark.driver.host to an address of the driver's host that executors can reach.",
+                setting="spark.driver.host",
+            ) from error
+        if unspecified:
+            raise AttachError(
+                f"spark.driver.host is {name}, which is every address and none.",
+                fix="Set it to the one address of the driver's host that executors can reach.",
+                setting="spark.driver.host",
+            )
+        return address
+
+    def local_directories(self) -> str:
+        """Where Spark keeps its files, on this host at least; several are separated by commas."""
+        return os.environ.get("SPARK_LOCAL_DIRS") or self._conf.get("spark.local.dir") or tempfile.gettempdir()
+
+    def choose_python(self) -> None:
+        """Let executors run the interpreter that was asked for; on this host alone, else, this one.
+
+        PySpark takes `spark.pyspark.python` from spark-submit only, not from a session's builder.
+        """
+        if "PYSPARK_PYTHON" in os.environ:
+            return
+        asked_for = self._conf.get("spark.pyspark.python")
+        if asked_for or self.is_one_host:
+            self._context.pythonExec = asked_for or sys.executable
+
+
+def _bytes(text: str) -> int:
+    """A size in Spark's notation, in which a bare number means MiB."""
+    match = _BYTES.fullmatch(text.strip())
+    return int(match[1]) << _UNITS[match[2].lower()] if match else 0

@@ -1,0 +1,205 @@
+"""Everything that runs for one engine, started and ended together: store, head, lifelines and TaskManagers.
+
+Ends come in many ways (close, the end of the interpreter, Spark stopped or dead), and any of them may find
+parts of it gone already. So the end asks nothing of anybody who might not answer without a limit, and comes to
+its end whatever fails on the way.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wallaby import __version__
+from wallaby.config import Settings
+from wallaby.errors import AttachError, GcsError
+from wallaby.exchange.allocator import keep_freed_memory
+from wallaby.exchange.client import PeerClient, new_token
+from wallaby.gcs.connection import connect
+from wallaby.gcs.embedded import EmbeddedRedis
+from wallaby.gcs.redis import RedisGcs
+from wallaby.head.head import Head
+from wallaby.lineage.names import WorkerId
+from wallaby.spark.certificate import make_certificate
+from wallaby.spark.checks import check, needs_encryption
+from wallaby.spark.cluster import LOOPBACK, Cluster
+from wallaby.spark.hosting import Hosting, fractional_profile
+from wallaby.spark.interrupt import spare_on_interrupt
+from wallaby.worker.bootstrap import Bootstrap
+from wallaby.worker.lifeline import Lifelines
+from wallaby.worker.main import DataServer, peer_client
+from wallaby.worker.place import Place
+from wallaby.worker.scratch import sweep
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+_log = logging.getLogger(__name__)
+#: How long TaskManagers may take to end by themselves before their jobs are cancelled.
+STOP_SECONDS = 5.0
+PING_SECONDS = 0.3
+_POLL_SECONDS = 0.01
+#: A reason why no TaskManager starts is believed if it is still there after so long.
+TROUBLE_SECONDS = 10.0
+
+
+class Deployment:
+    """See the module. `make_head` makes the head on the store and the client that are given to it."""
+
+    def __init__(
+        self,
+        context: SparkContext,
+        settings: Settings,
+        make_head: Callable[[RedisGcs, PeerClient], Head],
+        spark_gone: Callable[[], None],
+    ) -> None:
+        """Start the driver's side; `start` starts the TaskManagers.
+
+        Raises:
+            AttachError: Spark's settings or the cluster's size do not allow it.
+        """
+        self._settings = settings
+        cluster = Cluster(context)
+        check(cluster, settings)
+        profile = fractional_profile(cluster)
+        self.size = cluster.size(settings, profiles=profile is not None)
+        cluster.choose_python()
+        keep_freed_memory()
+        for directory in (settings.local_directory or cluster.local_directories()).split(","):
+            sweep(Path(directory))
+        self._closing = threading.Lock()
+        with ExitStack() as stack:
+            bootstrap = self._start_driver_side(stack, context, cluster, make_head)
+            self._hosting = Hosting(
+                context,
+                bootstrap,
+                self.size.count,
+                tag=f"wallaby-{bootstrap.engine}",
+                profile=profile,
+                lost=self._lost_at,
+                spark_gone=spark_gone,
+            )
+            stack.callback(self._hosting.stop, STOP_SECONDS)
+            stack.callback(self._dismiss)
+            stack.callback(spare_on_interrupt(context, f"wallaby-{bootstrap.engine}"))
+            atexit.register(self.close)
+            self._stack = stack.pop_all()
+
+    def _start_driver_side(
+        self,
+        stack: ExitStack,
+        context: SparkContext,
+        cluster: Cluster,
+        make_head: Callable[[RedisGcs, PeerClient], Head],
+    ) -> Bootstrap:
+        settings, address, token = self._settings, cluster.driver_address(), new_token()
+        tls = make_certificate(context) if needs_encryption(cluster) else None
+        url, password = settings.gcs_url, settings.gcs_password
+        if not url:
+            self.redis = EmbeddedRedis(bind=address)
+            stack.callback(self.redis.stop)
+            url, password = self.redis.url, self.redis.password
+        connection = connect(url, password=password or None)
+        stack.callback(connection.close)
+        self.gcs = RedisGcs(connection)
+        self._peers = peer_client(token, tls)
+        stack.callback(self._peers.close)
+        self.head = make_head(self.gcs, self._peers)
+        server = DataServer(address, token, self.head.node, tls)
+        stack.callback(server.close, STOP_SECONDS)
+        self.head.start()
+        stack.callback(self.head.stop, STOP_SECONDS)
+        self._lifelines = Lifelines(address, token, self._lifeline_lost)
+        self._lifelines.start()
+        stack.callback(self._lifelines.close)
+        return Bootstrap(
+            engine=f"e-{uuid.uuid4().hex[:8]}",
+            gcs_url=url,
+            gcs_password=password,
+            token=token,
+            head_address=server.address,
+            lifeline_address=self._lifelines.address,
+            bind=LOOPBACK if cluster.is_one_host else "",
+            threads=self.size.threads,
+            memory_bytes=self.size.memory_bytes,
+            lease_ms=int(settings.lease * 1000),
+            local_directory=settings.local_directory,
+            seats=self.size.seats,
+            version=__version__,
+            tls_certificate=tls.certificate if tls else b"",
+            tls_key=tls.key if tls else b"",
+        )
+
+    # --- TaskManagers --------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start the TaskManagers; `await_workers` waits for them."""
+        self._hosting.start()
+
+    def await_workers(self) -> None:
+        """Wait until every TaskManager is there.
+
+        Raises:
+            AttachError: they do not come, and why as far as it is known.
+        """
+        began = time.monotonic()
+        while (there := len(self.gcs.workers())) < self.size.count:
+            waited = time.monotonic() - began
+            hopeless = waited > TROUBLE_SECONDS and there == 0 and self._hosting.trouble
+            if hopeless or waited > self._settings.attach_timeout:
+                trouble = self._hosting.trouble
+                raise AttachError(
+                    f"Only {there} of {self.size.count} TaskManagers came up in {waited:.0f} s."
+                    + (f" The last trouble: {trouble}" if trouble else ""),
+                    fix=_fix(trouble),
+                )
+            time.sleep(_POLL_SECONDS)
+
+    def _lifeline_lost(self, worker: WorkerId) -> None:
+        _log.debug("the lifeline of %s has ended", worker)
+        self.head.hint(worker)
+
+    def _lost_at(self, at: int) -> None:
+        """Spark says that the TaskManager of a place has ended."""
+        held = self._lifelines.held()
+        try:
+            leases = self.gcs.workers()
+        except GcsError:
+            return
+        for lease in leases:
+            if lease.worker.startswith(f"w{at}-") and lease.worker not in held:
+                self.head.hint(lease.worker)
+
+    # --- the end -------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """End everything; nothing happens the second time."""
+        if self._closing.acquire(blocking=False):
+            atexit.unregister(self.close)
+            self._stack.close()
+
+    def _dismiss(self) -> None:
+        """Tell the TaskManagers that it is over, so that they end by themselves and at once."""
+        try:
+            for lease in self.gcs.workers():
+                self.gcs.expel(lease.worker)
+                self._peers.ping(Place.decode(lease.address).endpoint, PING_SECONDS)
+        except GcsError as error:
+            _log.debug("the TaskManagers were not dismissed: %s", type(error).__name__)
+        self._lifelines.close()
+
+
+def _fix(trouble: str) -> str:
+    if "ModuleNotFoundError" in trouble:
+        return (
+            "Set spark.pyspark.python (or PYSPARK_PYTHON) to a Python of the executors' hosts that has Wallaby "
+            "and its dependencies; Wallaby's own wheel may also be shipped with --py-files."
+        )
+    return "Look at the executors' logs, or raise spark.wallaby.attachTimeout."

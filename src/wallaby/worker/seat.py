@@ -1,0 +1,39 @@
+"""Seats: how many TaskManagers of one engine may be in one executor, decided on the spot.
+
+Spark has no word for "one per executor": it puts a task wherever a slot is free. So each TaskManager takes one
+of its executor's seats before it starts anything, and one that finds none free ends and is sent again. A seat is
+a name that the kernel gives to one process at a time: that of a socket which nobody connects to, without a
+file. It is free as soon as its process is gone, however it went.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+
+def take_seat(engine: str, seats: int) -> socket.socket | None:
+    """Take a seat in this executor, until the socket is closed; None if all are taken."""
+    executor = executor_of(os.getppid())
+    for number in range(seats):
+        seat = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            seat.bind(f"\0wallaby-{engine}-{executor}-{number}")
+        except OSError:
+            seat.close()
+        else:
+            return seat
+    return None
+
+
+def executor_of(parent: int) -> str:
+    """A name of the executor, unique among those that share the kernel's names: PySpark's daemon's parent.
+
+    Process ids mean something only within their namespace, of which containers have one each.
+    """
+    namespace = Path("/proc/self/ns/pid").readlink().name
+    stat = Path(f"/proc/{parent}/stat").read_text(encoding="utf-8", errors="replace")
+    name, _, fields = stat.partition("(")[2].rpartition(")")
+    # With spark.python.use.daemon=false there is no daemon: the parent is the executor itself.
+    return f"{namespace}-{parent if name == 'java' else fields.split()[1]}"

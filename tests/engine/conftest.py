@@ -1,0 +1,131 @@
+"""One Spark session, a little TPC-H data, and one engine at a time, kept as long as tests want the same one."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+import wallaby
+from wallaby import tpch
+from wallaby.engine import Engine
+
+SCALE = 0.02
+#: `tiny` has ten thousand row groups, and as many splits if splits are to be small.
+TINY_FILES = 100
+GROUPS_PER_FILE = 100
+ROWS_PER_GROUP = 5
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.spark)
+
+
+@pytest.fixture(scope="session")
+def data() -> Path:
+    """TPC-H data, made once for this user and kept for the next run."""
+    kept = Path(tempfile.gettempdir()) / f"wallaby-tests-{getpass.getuser()}" / f"tpch-{SCALE:g}"
+    if not kept.exists():
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        made = Path(tempfile.mkdtemp(dir=kept.parent))
+        tpch.generate(made, SCALE)
+        made.chmod(0o755)
+        if not kept.exists():
+            made.rename(kept)
+    return kept
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table of ten thousand row groups of five rows each."""
+    directory = tmp_path_factory.mktemp("tiny")
+    rows = GROUPS_PER_FILE * ROWS_PER_GROUP
+    for number in range(TINY_FILES):
+        ids = range(number * rows, (number + 1) * rows)
+        table = pa.table({"k": [i % 7 for i in ids], "v": list(ids)})
+        pq.write_table(table, directory / f"{number:03}.parquet", row_group_size=ROWS_PER_GROUP)
+    return directory
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory, data: Path, tiny: Path) -> Iterator[SparkSession]:
+    """Five slots: room for four TaskManagers and an ordinary job."""
+    other = SparkContext._active_spark_context
+    if other is not None:  # of another folder's tests, with another master
+        other.stop()
+    directory = tmp_path_factory.mktemp("spark")
+    session = (
+        SparkSession.builder.master("local[5]")
+        .appName("engine tests")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.memory", "1g")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.warehouse.dir", str(directory / "warehouse"))
+        .config("spark.local.dir", str(directory / "local"))
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("OFF")
+    tpch.register(session, data)
+    session.read.parquet(str(tiny)).createOrReplaceTempView("tiny")
+    yield session
+    session.stop()
+
+
+class Engines:
+    """The engine of the session, attached anew only when a test wants another kind."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._settings: dict[str, object] = {}
+        self._engine: Engine | None = None
+
+    def get(self, **settings: object) -> Engine:
+        """An engine with these settings and all its TaskManagers."""
+        if self._engine is None or not self._engine.is_open or settings != self._settings:
+            self.close()
+            self._engine = wallaby.attach(self._spark, attach_timeout=120, lease=3, **settings)
+            self._settings = settings
+        return self._engine
+
+    def close(self) -> None:
+        if self._engine is not None:
+            self._engine.close()
+            self._engine = None
+
+
+@pytest.fixture(scope="session")
+def engines(spark: SparkSession) -> Iterator[Engines]:
+    found = Engines(spark)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def engine(engines: Engines) -> Engine:
+    """Two TaskManagers of one thread each, and small splits: what most tests need."""
+    return engines.get(workers=2, threads=1, split=1)
+
+
+@pytest.fixture(scope="session")
+def answers(spark: SparkSession) -> dict[int, pa.Table]:
+    """Spark's own answers, asked once."""
+    return {number: spark.sql(tpch.query(number)).toArrow() for number in (1, 3, 4, 5, 6, 10, 12, 14)}
+
+
+os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
