@@ -70,4 +70,6 @@ def main() -> None:
 
 def _first_line(error: PySparkException) -> str:
     """What Spark says, without the plan and the stack that follow."""
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    return next(
+        (line.strip().rstrip(";") for line in str(error).splitlines() if line.strip()), type(error).__name__
+    )

@@ -136,7 +136,7 @@ def _count(original: Callable[[DataFrame], int]) -> Callable[..., int]:
 def _show_string(original: Callable[..., str]) -> Callable[..., str]:
     def show_string(self: DataFrame, n: int = 20, truncate: bool | int = True, vertical: bool = False) -> str:
         engine = _engine_for(self)
-        countable = isinstance(n, int) and 0 <= n < SHOW_ROWS_MAX
+        countable = type(n) is int and 0 <= n < SHOW_ROWS_MAX
         result = engine.run_here(self.limit(n + 1)) if engine is not None and countable else None
         if engine is None or result is None:
             return original(self, n, truncate, vertical)

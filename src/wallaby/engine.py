@@ -8,6 +8,7 @@ leaves nothing of them. A query that cannot be run exactly as Spark would run it
 from __future__ import annotations
 
 import logging
+import math
 import re
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -17,15 +18,18 @@ from pyspark.sql import SparkSession
 from wallaby.catalyst import read_plan, warm_up
 from wallaby.config import PREFIX, Settings, read_settings
 from wallaby.coordinator.coordinator import CoordinatorSettings
-from wallaby.errors import AttachError, InvalidArgumentError
+from wallaby.errors import AttachError, ConfigurationError, InvalidArgumentError
 from wallaby.exchange.backup import Backup
 from wallaby.exchange.client import PeerClient
 from wallaby.exchange.memory import ByteBudget
 from wallaby.gcs.interface import Gcs
+from wallaby.head.collected import Collected
 from wallaby.head.head import Head
 from wallaby.head.observer import Observer
+from wallaby.kernels.connection import MEMORY_MIN_BYTES
 from wallaby.kernels.footer import scan_reason, table_statistics
 from wallaby.kernels.sql import relation_reason
+from wallaby.observe.analyze import analyzed
 from wallaby.observe.log import log_directory
 from wallaby.plan.explain import explain as explain_plan
 from wallaby.plan.physical import PhysicalPlan, trees_of
@@ -49,8 +53,12 @@ _log = logging.getLogger(__name__)
 _LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:,\s*\d+)?\])?")
 #: Of a TaskManager's memory, what each of its kernels may take.
 KERNEL_SHARE = 0.4
+#: Of a TaskManager's memory, what may wait unconsumed at the end of all its edges.
+WINDOW_SHARE = 0.3
+WINDOW_BYTES_MIN = 1 << 20
+TASK_TARGET_BYTES_MIN = 4 << 20
 
-EXPLAIN_MODES = ("simple",)
+EXPLAIN_MODES = ("simple", "analyze")
 #: More rows than this are not shown, and Spark has an error for it.
 SHOW_ROWS_MAX = (1 << 31) - 1
 
@@ -104,9 +112,11 @@ class Engine:
         self._deployment = Deployment(spark.sparkContext, settings, self._make_head, self.close)
         size = self._deployment.size
         self._count, self._threads = size.count, size.threads
+        self._memory_bytes = size.memory_bytes
         self._kernel_bytes = int(size.memory_bytes * KERNEL_SHARE / size.threads)
         self._gcs, self._head = self._deployment.gcs, self._deployment.head
         try:
+            _check_memory(self._kernel_bytes, size.threads)
             self._deployment.start()
             warm_up(spark)
             self._deployment.await_workers()
@@ -142,14 +152,24 @@ class Engine:
         if physical is None:
             _log.info("on Spark: %s", "; ".join(str(reason) for reason in reasons))
             return None
+        return Result(df, self._submit(physical, observed=bool(self.settings.event_log_dir)))
+
+    def _submit(self, physical: PhysicalPlan, *, observed: bool) -> Collected:
+        window_bytes = self._window_bytes(physical)
         payload = QueryPayload(
             physical,
-            self.settings.window,
-            self.settings.task_target,
+            window_bytes,
+            min(self.settings.task_target, max(window_bytes, TASK_TARGET_BYTES_MIN)),
             self._kernel_bytes,
-            observed=bool(self.settings.event_log_dir),
+            observed=observed,
         )
-        return Result(df, self._head.submit(physical, payload, self.settings.timeout))
+        return self._head.submit(physical, payload, self.settings.timeout)
+
+    def _window_bytes(self, physical: PhysicalPlan) -> int:
+        """The setting, or less where all the windows of a TaskManager would be more than their share of memory."""
+        edges = sum(len(physical.graph.edges_from(channel)) for channel in physical.graph.channels)
+        share = self._memory_bytes * WINDOW_SHARE * self._count / max(edges, 1)
+        return min(self.settings.window, max(int(share), WINDOW_BYTES_MIN))
 
     def _plan(self, df: DataFrame) -> tuple[PhysicalPlan | None, tuple[Reason, ...]]:
         self._require_open()
@@ -218,7 +238,10 @@ class Engine:
     # --- asking --------------------------------------------------------------------------------------
 
     def explain(self, df: DataFrame, mode: str = "simple") -> str:
-        """Stages, channels and exchanges; or what stays on Spark and why."""
+        """Stages, channels and exchanges; or what stays on Spark and why.
+
+        In the mode analyze the query is run, its rows are dropped, and what each stage did is added.
+        """
         if mode not in EXPLAIN_MODES:
             raise InvalidArgumentError(
                 f"There is no way {mode!r} to explain.", fix=f"Choose one of: {', '.join(EXPLAIN_MODES)}."
@@ -226,7 +249,13 @@ class Engine:
         physical, reasons = self._plan(df)
         if physical is None:
             return "runs on Spark:\n" + "\n".join(f"  {reason}" for reason in reasons)
-        return explain_plan(physical)
+        if mode == "simple":
+            return explain_plan(physical)
+        collected = self._submit(physical, observed=True)
+        for _ in collected.batches():
+            pass
+        stats = collected.observation.stats() if collected.observation is not None else None
+        return explain_plan(physical) + ("\n" + analyzed(stats) if stats is not None else "")
 
     def fallback_reasons(self, df: DataFrame) -> list[str]:
         """Why Spark would run this query; empty if the whole of it runs here."""
@@ -276,6 +305,16 @@ class Engine:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _check_memory(kernel_bytes: int, threads: int) -> None:
+    if kernel_bytes < MEMORY_MIN_BYTES:
+        least = math.ceil(MEMORY_MIN_BYTES * threads / KERNEL_SHARE / (1 << 20))
+        raise ConfigurationError(
+            f"The memory of a TaskManager leaves its {threads} kernel threads too little to work with.",
+            fix=f"Set spark.wallaby.memory to {least}m or more, or spark.wallaby.threads to less.",
+            key="spark.wallaby.memory",
+        )
 
 
 def _scans(relation: Relation) -> list[Scan]:

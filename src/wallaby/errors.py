@@ -213,7 +213,8 @@ def read_error(text: str, **more: object) -> QueryError:
     """The error in a text of `write_error`; any other text becomes the words of a plain `QueryError`."""
     try:
         said = json.loads(text)
-        known = {kind.condition: kind for kind in (QueryError, *_kinds_of(QueryError))}
+        kinds: list[type[QueryError]] = [QueryError, *_kinds_of(QueryError)]
+        known = {kind.condition: kind for kind in kinds}
         kind = known.get(said["condition"], QueryError) if said["version"] == WIRE_VERSION else QueryError
         what, fix, fields = (
             str(said["what"]),
@@ -221,7 +222,7 @@ def read_error(text: str, **more: object) -> QueryError:
             {str(k): v for k, v in said["fields"].items()},
         )
     except (ValueError, KeyError, TypeError, AttributeError):
-        return QueryError(text, **more)
+        return QueryError(text, fix="", **more)
     return kind(what, fix=fix, **{**fields, **more})
 
 

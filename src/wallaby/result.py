@@ -16,6 +16,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from pyspark.sql.conversion import ArrowTableToRowsConversion
@@ -107,7 +108,28 @@ class Result:
             "bytes": figures.bytes,
             "seconds": round(figures.seconds, 3),
             "recoveries": figures.recoveries,
+            **self._observed(),
         }
+
+    def _observed(self) -> dict[str, Any]:
+        observation = self._collected.observation
+        if observation is None:
+            return {}
+        seen = observation.stats()
+        return {
+            "lost_workers": list(seen.lost_workers),
+            "channels_rewound": seen.channels_rewound,
+            "outputs_delivered_again": seen.outputs_delivered_again,
+            "outputs_read_again": seen.outputs_read_again,
+            "frozen_seconds": round(seen.frozen_seconds, 3),
+            "event_log": seen.event_log,
+        }
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        """The events in the query's log so far; empty unless `spark.wallaby.eventLog.dir` is set."""
+        observation = self._collected.observation
+        return [] if observation is None else observation.events()
 
     def all_batches(self) -> list[pa.RecordBatch]:
         """All rows, once the query is over. Ctrl-C ends this query and no other."""
@@ -165,6 +187,11 @@ class SparkResult(Result):
         self._df.sparkSession.sparkContext.cancelJobsWithTag(self._tag)
 
     @property
+    def events(self) -> list[dict[str, Any]]:
+        """There are none: Spark has an event log of its own."""
+        return []
+
+    @property
     def stats(self) -> dict[str, Any]:
         """What is known of it here."""
         return {"native": False, "rows": self._rows, "seconds": round(self._seconds, 3)}
@@ -176,7 +203,7 @@ class SparkResult(Result):
         try:
             with on_spark():
                 return action()
-        except PySparkException as error:
+        except (PySparkException, Py4JError) as error:
             if self._cancelled:
                 raise QueryCancelledError("The query was cancelled while Spark ran it.") from error
             raise

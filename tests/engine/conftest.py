@@ -19,8 +19,9 @@ from wallaby import tpch
 from wallaby.engine import Engine
 
 SCALE = 0.02
-#: `tiny` has ten thousand row groups, and as many splits if splits are to be small.
+#: `tiny` has ten thousand row groups, and as many splits if splits are to be small; `short` has a thousand.
 TINY_FILES = 100
+SHORT_FILES = 10
 GROUPS_PER_FILE = 100
 ROWS_PER_GROUP = 5
 
@@ -30,6 +31,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if here in item.path.parents:
             item.add_marker(pytest.mark.spark)
+            item.add_marker(pytest.mark.timeout(400))
 
 
 @pytest.fixture(scope="session")
@@ -82,7 +84,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory, data: Path, tiny: Path) -> I
     )
     session.sparkContext.setLogLevel("OFF")
     tpch.register(session, data)
-    session.read.parquet(str(tiny)).createOrReplaceTempView("tiny")
+    files = sorted(str(path) for path in tiny.iterdir())
+    session.read.parquet(*files).createOrReplaceTempView("tiny")
+    session.read.parquet(*files[:SHORT_FILES]).createOrReplaceTempView("short")
     yield session
     session.stop()
 

@@ -32,7 +32,7 @@ from wallaby.errors import (
     SourceChangedError,
 )
 
-LONG = "select k, count(*) n, sum(v) s from tiny group by k"
+LONG = "select k, count(*) n, sum(v) s from short group by k"
 
 
 def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
@@ -56,7 +56,7 @@ def test_a_cancelled_query_ends_and_leaves_nothing(engine: Engine, spark: SparkS
 
 
 def test_a_stream_that_is_dropped_cancels_its_query(engine: Engine, spark: SparkSession) -> None:
-    stream = engine.run(spark.table("tiny")).batches()
+    stream = engine.run(spark.table("short")).batches()
     next(stream)
     stream.close()  # type: ignore[attr-defined]
     until(lambda: nothing_is_left_of_queries(engine))
@@ -91,7 +91,7 @@ def test_a_query_that_takes_too_long_is_ended(engines: Engines, spark: SparkSess
 
 def test_closing_while_a_query_runs_never_gives_half_a_result(engines: Engines, spark: SparkSession) -> None:
     engine = engines.get(workers=1, threads=1, split=1)
-    result = engine.run(spark.table("tiny"))
+    result = engine.run(spark.table("short"))
     stream = result.batches()
     next(stream)
     engine.close()
@@ -175,7 +175,7 @@ def test_ten_queries_at_once_while_some_fail(
 
 
 def test_ten_thousand_tiny_tasks(engine: Engine, spark: SparkSession) -> None:
-    df = spark.sql(LONG)
+    df = spark.sql(LONG.replace("short", "tiny"))
     result = engine.run(df)
     require_same(result.arrow(), df.toArrow())
     assert result.stats["tasks"] > 10_000

@@ -70,7 +70,7 @@ def test_types_that_arrow_does_not_have_still_come_as_rows(engine: Engine, spark
 
 
 def test_ordinary_spark_jobs_run_beside_the_engine(engine: Engine, spark: SparkSession) -> None:
-    running = engine.run(spark.table("tiny").groupBy("k").count())
+    running = engine.run(spark.table("short").groupBy("k").count())
     assert spark.sparkContext.parallelize(range(100), 4).map(lambda x: x * x).sum() == 328_350
     assert spark.range(1000).selectExpr("sum(id)").collect()[0][0] == 499_500
     assert isinstance(running.arrow(), pa.Table)

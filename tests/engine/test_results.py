@@ -83,16 +83,16 @@ def test_actions_are_sparks(engine: Engine, spark: SparkSession, capsys: pytest.
 
 
 def test_batches_come_while_the_query_runs(engine: Engine, spark: SparkSession) -> None:
-    result = engine.run(spark.table("tiny"))
+    result = engine.run(spark.table("short"))
     stream = result.batches()
     rows = next(stream).num_rows
     assert not result._collected.is_over, "the first rows must be there before the last"
     rows += sum(batch.num_rows for batch in stream)
-    assert rows == 50_000
+    assert rows == 5_000
     with pytest.raises(InvalidArgumentError, match="taken as a stream"):
         result.batches()
-    assert result.stats["rows"] == 50_000
-    assert result.stats["tasks"] > 10_000
+    assert result.stats["rows"] == 5_000
+    assert result.stats["tasks"] > 1_000
 
 
 def test_a_whole_result_can_be_taken_again(engine: Engine, spark: SparkSession) -> None:
@@ -115,10 +115,10 @@ def test_stats_tell_what_was_done(engine: Engine, spark: SparkSession) -> None:
 
 
 def test_limits_read_a_few_splits_only(engine: Engine, spark: SparkSession) -> None:
-    for few in (spark.table("tiny").limit(20), spark.table("tiny").where("v >= 0").limit(20)):
+    for few in (spark.table("short").limit(20), spark.table("short").where("v >= 0").limit(20)):
         result = engine.run(few)
         assert len(result.rows()) == 20
-        assert result.stats["tasks"] < 2_000, "ten thousand splits were there to be read"
+        assert result.stats["tasks"] < 200, "a thousand splits were there to be read"
 
 
 def test_explain_says_what_runs_where(engine: Engine, spark: SparkSession, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import shutil
 import signal
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from wallaby.commands.terminal import out, say
+from wallaby.observe.units import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,6 +37,9 @@ QUERIES: Final = (1, 3, 5, 6, 10, 12, 14)
 KILLED_QUERY: Final = 5
 KILL_ATTEMPTS: Final = 3
 ROWS_SHOWN: Final = 3
+VALUE_CHARACTERS: Final = 22
+#: A query that takes longer is run once and not twice, so that the demonstration stays short.
+REPEAT_SECONDS_MAX: Final = 4.0
 WAIT_FOR_WORKER_SECONDS: Final = 30.0
 _SIGNAL: Final = signal.SIGKILL
 
@@ -112,12 +117,7 @@ def _data(directory: Path, scale: float) -> Path:
 
 
 def _on_spark(spark: SparkSession, number: int, text: str) -> _Run:
-    started = time.monotonic()
-    answer = spark.sql(text).toArrow()
-    first = time.monotonic() - started
-    started = time.monotonic()
-    spark.sql(text).toArrow()
-    seconds = min(first, time.monotonic() - started)
+    seconds, answer = _timed(lambda: spark.sql(text).toArrow())
     say(f"  query {number:2d}: {seconds:6.2f} s")
     return _Run(number, answer, seconds)
 
@@ -125,20 +125,27 @@ def _on_spark(spark: SparkSession, number: int, text: str) -> _Run:
 def _on_wallaby(spark: SparkSession, engine: Engine, run: _Run, text: str) -> None:
     from wallaby.commands.rows import as_table
 
-    started = time.monotonic()
-    engine.run(spark.sql(text)).arrow()
-    first = time.monotonic() - started
-    started = time.monotonic()
-    result = engine.run(spark.sql(text))
-    answer = result.arrow()
-    run.seconds, run.native = min(first, time.monotonic() - started), result.native
+    reasons = engine.fallback_reasons(spark.sql(text))
+    run.native = not reasons
+    run.seconds, answer = _timed(lambda: engine.run(spark.sql(text)).arrow())
     run.equal = same(answer, run.expected)
-    say(
-        f"\nTPC-H query {run.number}: {answer.num_rows} rows, {'equal to' if run.equal else 'NOT equal to'} Spark's"
-    )
-    out.print(as_table(answer, ROWS_SHOWN))
-    if not result.native:
-        say("  run by Spark: " + "; ".join(engine.fallback_reasons(spark.sql(text))))
+    verdict = "equal to" if run.equal else "NOT equal to"
+    say(f"\nTPC-H query {run.number}: {counted(answer.num_rows, 'row')}, {verdict} Spark's")
+    out.print(as_table(answer, ROWS_SHOWN, VALUE_CHARACTERS))
+    if reasons:
+        say("  run by Spark: " + "; ".join(reasons))
+
+
+def _timed(ask: Callable[[], pa.Table]) -> tuple[float, pa.Table]:
+    """The better of two runs; one that took long is not repeated."""
+    started = time.monotonic()
+    answer = ask()
+    first = time.monotonic() - started
+    if first > REPEAT_SECONDS_MAX:
+        return first, answer
+    started = time.monotonic()
+    ask()
+    return min(first, time.monotonic() - started), answer
 
 
 def same(ours: pa.Table, theirs: pa.Table) -> bool:

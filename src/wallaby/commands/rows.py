@@ -52,9 +52,9 @@ def print_rows(rows: pa.Table, kind: str, rows_max: int) -> None:
         _write(rows, kind, sys.stdout)
 
 
-def as_table(rows: pa.Table, rows_max: int) -> Table:
-    """The first rows as a table; 0 for all."""
-    table = Table(*(), show_header=True, header_style="bold")
+def as_table(rows: pa.Table, rows_max: int, characters_max: int = 0) -> Table:
+    """The first rows as a table, and of each value the first characters; 0 for all."""
+    table = Table(header_style="bold")
     for field in rows.schema:
         numeric = (
             pa.types.is_integer(field.type)
@@ -63,12 +63,15 @@ def as_table(rows: pa.Table, rows_max: int) -> Table:
         )
         table.add_column(field.name, justify="right" if numeric else "left", overflow="fold")
     for row in _tuples(rows.slice(0, rows_max) if rows_max else rows):
-        table.add_row(*("NULL" if value is None else _escaped(value) for value in row))
+        table.add_row(*(_cell(value, characters_max) for value in row))
     return table
 
 
-def _escaped(value: object) -> str:
-    return str(value).replace("[", r"\[")
+def _cell(value: object, characters_max: int) -> str:
+    text = "NULL" if value is None else str(value)
+    if characters_max and len(text) > characters_max:
+        text = text[: characters_max - 1] + "…"
+    return text.replace("[", r"\[")
 
 
 def _write(rows: pa.Table, kind: str, file: TextIO) -> None:

@@ -40,6 +40,7 @@ def spark_session(
 ) -> Iterator[SparkSession]:
     """A session that ends with the block."""
     find_java()
+    from pyspark.logger import PySparkLogger
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master(master).appName(name)
@@ -56,6 +57,8 @@ def spark_session(
     for key, value in {**defaults, **configuration}.items():
         builder = builder.config(key, value)
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    # It prints errors, with the JVM's whole stack, that are raised as well.
+    PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
     with tempfile.NamedTemporaryFile("w+", prefix="wallaby-spark-", suffix=".log") as said:
         try:
             with _stderr_to(said.fileno()):

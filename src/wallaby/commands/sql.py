@@ -35,6 +35,8 @@ EXPLAIN_EXAMPLES = """
 Examples:
 
   wallaby explain "select k, sum(v) from t group by k" --table t=data/t.parquet
+
+  wallaby explain --analyze "select k, sum(v) from t group by k" --table t=data/t.parquet
 """
 
 
@@ -102,13 +104,18 @@ def sql(
 
 
 def explain(
-    query: Query, table: Tables = None, workers: Workers = 1, master: Master = None, conf: Conf = None
+    query: Query,
+    table: Tables = None,
+    analyze: Annotated[bool, typer.Option("--analyze", help="Run it, and add what each stage did.")] = False,
+    workers: Workers = 1,
+    master: Master = None,
+    conf: Conf = None,
 ) -> None:
     """Show the stages that a query would run as, or why it would stay on Spark."""
     text, tables, configuration = _read(query), read_tables(table or []), read_configuration(conf or [])
     with engine_session(master or default_master(workers), workers, configuration) as (spark, engine):
         register_tables(spark, tables)
-        said = engine.explain(spark.sql(text)).rstrip("\n")
+        said = engine.explain(spark.sql(text), "analyze" if analyze else "simple").rstrip("\n")
     say(said)
 
 

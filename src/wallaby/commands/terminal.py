@@ -12,7 +12,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from wallaby.errors import InvalidArgumentError
 
-out = Console(highlight=False, soft_wrap=True)
+#: Tables that go into a pipe or a file have room.
+PIPE_COLUMNS = 160
+_piped = not sys.stdout.isatty() and "COLUMNS" not in os.environ
+out = Console(highlight=False, soft_wrap=True, width=PIPE_COLUMNS if _piped else None)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 

@@ -200,7 +200,7 @@ class Head:
     def _nudge(self, workers: set[WorkerId]) -> None:
         """Let workers look at the store now. Only a hint: they would look by themselves a little later."""
         for worker in sorted(workers - {HEAD}):
-            self._performer.calls.submit(lambda worker=worker: self._ping(worker))  # type: ignore[misc]
+            self._performer.calls.submit(lambda worker=worker: self._ping(worker))  # type: ignore[misc, arg-type]
 
     def _ping(self, worker: WorkerId) -> bool:
         address = self._directory.address_of(worker)

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from wallaby.kernels.connection import Session
 from wallaby.kernels.index import INDEXED_KINDS, JoinIndex, make_index, probe
+from wallaby.kernels.mapped import MappedBatches, combined_on_disk
 from wallaby.kernels.sql import input_name, inputs_of, relation_sql, result_columns
 from wallaby.kernels.tree import with_children
 from wallaby.kernels.types import arrow_schema, column_name
@@ -32,6 +33,8 @@ from wallaby.plan.relation import (
 _MADE = 1000
 #: Batches that are smaller than this on average are put together before they are used.
 _SMALL_ROWS = 1 << 14
+#: What is kept is on disk if it is larger than this part of a kernel's memory.
+_KEPT_PARTS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +79,17 @@ class Program:
         #: What fixed inputs and statements were made from, and the table that they became.
         self._kept: dict[int, tuple[tuple[pa.RecordBatch | pa.Table, ...], pa.Table]] = {}
         self._indexes: dict[int, tuple[pa.Table, JoinIndex | None]] = {}
+        #: The files of kept tables that are too large for memory.
+        self._files: dict[int, list[MappedBatches]] = {}
 
     def run(self, session: Session, inputs: Mapping[int, Batches]) -> list[pa.RecordBatch]:
         """The tree's rows for the given inputs."""
         tables: dict[int, pa.Table] = {}
         for step in self._steps:
             tables[step.number] = self._step(step, session, inputs, tables)
-        result = self._table(self._result, inputs, tables)
+        result = self._table(self._result, session, inputs, tables)
+        for file in (file for files in self._files.values() for file in files):
+            file.release()
         if result.num_columns != max(len(self.columns), 1):  # a column that stands twice
             result = result.select([column_name(column.id) for column in self.columns])
         return [batch for batch in result.to_batches() if batch.num_rows]
@@ -91,6 +98,7 @@ class Program:
         """Give the memory of kept tables and indexes back; they are made again when needed."""
         self._kept.clear()
         self._indexes.clear()
+        self._files.clear()
 
     # ------------------------------------------------------------------------------------------------- compile
     def _lower(self, relation: Relation) -> Relation:
@@ -146,10 +154,10 @@ class Program:
             case Statement():
                 return self._run_statement(step, session, inputs, tables)
             case Probe():
-                index = self._index(step, inputs, tables)
+                index = self._index(step, session, inputs, tables)
                 if index is None:
                     return self._run_statement(step.otherwise, session, inputs, tables)
-                rows = self._table(step.probe, inputs, tables)
+                rows = self._table(step.probe, session, inputs, tables)
                 return _joined(index, rows, step)
             case _ as unreachable:
                 assert_never(unreachable)
@@ -157,7 +165,7 @@ class Program:
     def _run_statement(
         self, step: Statement, session: Session, inputs: Mapping[int, Batches], tables: dict[int, pa.Table]
     ) -> pa.Table:
-        given = {source.number: self._table(source, inputs, tables) for source in step.inputs}
+        given = {source.number: self._table(source, session, inputs, tables) for source in step.inputs}
         kept = self._kept.get(step.number)
         if kept is not None and _same(kept[0], tuple(given.values())):
             return kept[1]
@@ -168,7 +176,9 @@ class Program:
             self._kept[step.number] = (tuple(given.values()), result)
         return result
 
-    def _table(self, source: Input, inputs: Mapping[int, Batches], tables: dict[int, pa.Table]) -> pa.Table:
+    def _table(
+        self, source: Input, session: Session, inputs: Mapping[int, Batches], tables: dict[int, pa.Table]
+    ) -> pa.Table:
         if source.number in tables:
             return tables[source.number]
         batches = tuple(inputs.get(source.number, ()))
@@ -178,15 +188,27 @@ class Program:
         table = pa.Table.from_batches(batches, arrow_schema(source.columns))
         if source.number in self._fixed or table.num_rows < _SMALL_ROWS * len(batches):
             # Many small batches become one: DuckDB is slow with them, and what is fixed is read again and again.
-            table = table.combine_chunks()
+            table = self._combined(source, table, session)
         if source.number in self._fixed:
             self._kept[source.number] = (batches, table)
         return table
 
+    def _combined(self, source: Input, table: pa.Table, session: Session) -> pa.Table:
+        """In one chunk: in memory, or on disk if it is fixed and large. Several channels may keep one each."""
+        directory = session.settings.temp_directory
+        on_disk = source.number in self._fixed and table.nbytes > session.settings.memory_bytes // _KEPT_PARTS
+        if directory is None or not on_disk:
+            return table.combine_chunks()
+        try:
+            table, self._files[source.number] = combined_on_disk(table, directory)
+        except pa.ArrowInvalid:  # a column has more text than one chunk can hold
+            return table.combine_chunks()
+        return table
+
     def _index(
-        self, step: Probe, inputs: Mapping[int, Batches], tables: dict[int, pa.Table]
+        self, step: Probe, session: Session, inputs: Mapping[int, Batches], tables: dict[int, pa.Table]
     ) -> JoinIndex | None:
-        build = self._table(step.build, inputs, tables)
+        build = self._table(step.build, session, inputs, tables)
         kept = self._indexes.get(step.number)
         if kept is None or kept[0] is not build:
             kept = self._indexes[step.number] = (build, make_index(build, column_name(step.build_key.id)))

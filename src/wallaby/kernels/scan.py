@@ -8,6 +8,7 @@ read, whatever Polars' threads do, since batch boundaries are part of what later
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import polars as pl
 import pyarrow as pa
@@ -28,6 +29,9 @@ from wallaby.kernels.types import arrow_schema
 from wallaby.plan.expression import Expression
 from wallaby.plan.physical import Split
 from wallaby.plan.relation import Scan
+
+#: Up to so many rows a read is all overhead.
+_FEW_ROWS: Final = 1 << 12
 
 __all__ = ["list_splits", "read_split", "scan_reason", "table_statistics"]
 
@@ -61,6 +65,8 @@ def _runs(groups: Sequence[int]) -> list[list[int]]:
 
 def _read(scan: Scan, split: Split, metadata: pq.FileMetaData, run: Sequence[int]) -> list[pa.Table]:
     lengths = [metadata.row_group(number).num_rows for number in run]
+    if sum(lengths) <= _FEW_ROWS:
+        return _read_few(scan, split, metadata, run)
     offset = sum(metadata.row_group(number).num_rows for number in range(run[0]))
     wanted = pl.selectors.by_name(*dict.fromkeys(scan.names))
     source = pl.scan_parquet(local_path(split.file), glob=False, hive_partitioning=False)
@@ -78,9 +84,24 @@ def _read(scan: Scan, split: Split, metadata: pq.FileMetaData, run: Sequence[int
     return parts
 
 
+def _read_few(scan: Scan, split: Split, metadata: pq.FileMetaData, run: Sequence[int]) -> list[pa.Table]:
+    """By Arrow on this thread. Polars reads the footer each time and hands work to threads that may be busy."""
+    names = list(dict.fromkeys(scan.names))
+    with reading(split.file):
+        source = pq.ParquetFile(local_path(split.file), metadata=metadata, pre_buffer=False)
+        try:
+            tables = [source.read_row_group(number, columns=names, use_threads=False) for number in run]
+        finally:
+            source.close()
+    return [_named(table.combine_chunks(), scan) for table in tables]
+
+
 def _as_arrow(frame: pl.DataFrame, scan: Scan) -> pa.Table:
     """One chunk, in the order and with the types and names of the scan."""
-    table = frame.rechunk().to_arrow()
+    return _named(frame.rechunk().to_arrow(), scan)
+
+
+def _named(table: pa.Table, scan: Scan) -> pa.Table:
     schema = arrow_schema(scan.columns)
     columns = [
         column if column.type == field.type else column.cast(field.type)

@@ -205,6 +205,8 @@ class Audit:
         """A worker that knows the present epoch agrees with the store about its channels (invariant 3)."""
         if not state.gate_open or seen.epoch != state.epoch:
             return
+        if worker not in state.members and worker != HEAD:
+            raise InvariantViolation(6, f"{worker} takes part in epoch {state.epoch} but is no member")
         for name, tenure in seen.tenures.items():
             if state.channels[name].host != worker:
                 raise InvariantViolation(

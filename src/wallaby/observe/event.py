@@ -11,12 +11,12 @@ log       | head   | version, query; always the first line
 plan      | head   | stages (label, kind, channels, splits), links (producer, consumer, kind, routing, phase)
 members   | head   | workers (id, host, pid), hosts: the worker of every channel
 task      | worker | seconds, task, how (read, execute, retrace, re-read), queued, rows, bytes, inputs, input_rows,
-          |        | input_bytes, split, last, error
+          |        | input_bytes, split, last, error; inputs are those drawn, without build sides sent to all
 commit    | worker | seconds, tasks, refused: how many the store did not take, by its answer
 push      | worker | seconds, target, outputs, bytes, held (how many found room), route (flight, memory)
 spill     | worker | seconds, task, bytes: a backup that went to disk
 joined    | head   | worker, host, pid: it may host channels from the next recovery on
-froze     | head   | lost (id, host, silent), draining: the gate closes
+froze     | head   | lost (id, host), draining: the gate closes
 resumed   | head   | seconds frozen, rewound, moved, delivered_again, read_again, hosts: the gate opens
 dropped   | head   | worker, count: events of a worker that found no room in its buffer
 cut       | head   | the file has reached its limit: only the head's events follow

@@ -5,6 +5,7 @@ The file has a limit. Beyond it only what the head itself saw is written, which 
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 import time
@@ -45,6 +46,14 @@ class EventLog:
                 self._put(encode(make(Kind.CUT, time.time(), bytes_max=self._bytes_max)) + "\n")
             if not self._cut:
                 self._put(lines.decode("utf-8", "replace"))
+
+    def read(self) -> list[Event]:
+        """The events that it holds by now; none if the file is gone."""
+        try:
+            lines = self.path.read_text(encoding="utf-8").splitlines(keepends=True)
+        except OSError:
+            return []
+        return [json.loads(line) for line in lines if line.endswith("\n")]
 
     def close(self) -> None:
         """Nothing more comes."""

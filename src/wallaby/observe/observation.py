@@ -16,7 +16,7 @@ from wallaby.errors import QueryCancelledError, WallabyError
 from wallaby.gcs.interface import QueryStatus
 from wallaby.lineage.names import HEAD, ChannelName, QueryId, WorkerId
 from wallaby.lineage.snapshot import Plan, Snapshot
-from wallaby.observe.event import Kind, make
+from wallaby.observe.event import Event, Kind, make
 from wallaby.observe.log import EventLog
 from wallaby.observe.parcel import Parcel, StageTotals
 from wallaby.plan.physical import PhysicalPlan
@@ -284,6 +284,14 @@ class Observation:
                 labels=tuple(self.plan.labels),
                 event_log=str(self._log.path) if self._log is not None else "",
             )
+
+    def events(self) -> list[Event]:
+        """What stands in the log; once the query is over, all of it, for which this waits a moment."""
+        if self._log is None:
+            return []
+        if self._ended_at is not None or self._finishing:
+            self._settled.wait(SETTLE_SECONDS)
+        return self._log.read()
 
     def _write(self, kind: Kind, **fields: object) -> None:
         if self._log is not None:

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Final
 
 from rich.console import Console
@@ -74,7 +75,9 @@ def is_wanted(console: Console, environment: dict[str, str] | None = None) -> bo
     environment = dict(os.environ) if environment is None else environment
     if environment.get("CI") or environment.get("TERM") == "dumb":
         return False
-    return console.is_jupyter or console.is_terminal
+    if console.is_jupyter:
+        return find_spec("ipywidgets") is not None  # without it rich only warns
+    return console.is_terminal
 
 
 @dataclass(slots=True)

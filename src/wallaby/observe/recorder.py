@@ -88,9 +88,8 @@ class Recorder:
     ) -> None:
         seconds = self._clock() - started
         rows, size_bytes = (0, 0) if output is None else _size_of_output(output)
-        given = [piece for pieces in (effect.inputs, *effect.sides.values()) for piece in pieces]
-        input_bytes = sum(piece.size_bytes for piece in given)
-        input_rows = sum(_rows(piece.body) for piece in given)
+        input_bytes = sum(piece.size_bytes for piece in effect.inputs)
+        input_rows = sum(_rows(piece.body) for piece in effect.inputs)
         how = _HOW.get(effect.point, How.EXECUTE)
         event = make(
             Kind.TASK,
@@ -102,7 +101,7 @@ class Recorder:
             queued=round(started - submitted, 6),
             rows=rows,
             bytes=size_bytes,
-            inputs=len(given),
+            inputs=len(effect.inputs),
             input_rows=input_rows,
             input_bytes=input_bytes,
         )

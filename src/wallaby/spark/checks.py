@@ -50,7 +50,9 @@ def _check_speculation(cluster: Cluster) -> None:
     for key in ("spark.speculation.task.duration.threshold", "spark.executor.decommission.killInterval"):
         if cluster.setting(key):
             raise _refused(
-                key, "it lets Spark start a second copy of a long task, and a TaskManager is one", f"Unset {key}"
+                key,
+                "it lets Spark start a second copy of a long task, and a TaskManager is one",
+                f"Unset {key}",
             )
 
 
@@ -93,7 +95,9 @@ def _check_encryption(cluster: Cluster, settings: Settings) -> None:
 
 
 def _refused(key: str, why: str, fix: str) -> AttachError:
-    return AttachError(f"Wallaby does not attach under this setting of {key}: {why}.", fix=f"{fix}.", setting=key)
+    return AttachError(
+        f"Wallaby does not attach under this setting of {key}: {why}.", fix=f"{fix}.", setting=key
+    )
 
 
 def _seconds(text: str | None, default: float) -> float:

@@ -34,6 +34,8 @@ MEMORY_SHARE = 0.5
 #: If the number of executors to come is unknown: how long none has come before it is taken to be complete.
 STEADY_SECONDS = 1.0
 _POLL_SECONDS = 0.05
+#: The share of a CPU that a TaskManager asks for where Spark knows shares.
+PROFILE_CPUS = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,11 @@ class Cluster:
         found = jsc.sc().statusStore().executorList(True)
         summaries = [found.apply(at) for at in range(found.size())]
         return tuple(
-            Executor(summary.id(), summary.hostPort().rpartition(":")[0] or summary.hostPort(), summary.totalCores())
+            Executor(
+                summary.id(),
+                summary.hostPort().rpartition(":")[0] or summary.hostPort(),
+                summary.totalCores(),
+            )
             for summary in summaries
             if summary.id() != "driver" and summary.isActive()
         )
@@ -139,11 +145,13 @@ class Cluster:
         count = settings.workers or len(executors)
         seats = -(-count // len(executors))
         cores = min(executor.cores for executor in executors)
-        slots = cores // int(self._conf.get("spark.task.cpus") or "1")
-        if not profiles and seats >= slots and not settings.exclusive:
+        task_cpus = int(self._conf.get("spark.task.cpus") or "1")
+        left = cores - seats * (PROFILE_CPUS if profiles else task_cpus)
+        if left < task_cpus and not settings.exclusive:
             raise AttachError(
                 f"{seats} TaskManagers in an executor of {cores} cores leave no slot for ordinary Spark jobs.",
                 fix="Give executors more cores (spark.executor.cores), or set spark.wallaby.exclusive=true.",
+                setting="spark.executor.cores",
             )
         threads = settings.threads or max(cores // seats, 1)
         return Size(count, threads, settings.memory or self._memory(executors, count, seats), seats)
@@ -198,7 +206,9 @@ class Cluster:
 
     def local_directories(self) -> str:
         """Where Spark keeps its files, on this host at least; several are separated by commas."""
-        return os.environ.get("SPARK_LOCAL_DIRS") or self._conf.get("spark.local.dir") or tempfile.gettempdir()
+        return (
+            os.environ.get("SPARK_LOCAL_DIRS") or self._conf.get("spark.local.dir") or tempfile.gettempdir()
+        )
 
     def choose_python(self) -> None:
         """Let executors run the interpreter that was asked for; on this host alone, else, this one.

@@ -32,6 +32,7 @@ from wallaby.spark.checks import check, needs_encryption
 from wallaby.spark.cluster import LOOPBACK, Cluster
 from wallaby.spark.hosting import Hosting, fractional_profile
 from wallaby.spark.interrupt import spare_on_interrupt
+from wallaby.spark.sockets import Listening, engine_sockets
 from wallaby.worker.bootstrap import Bootstrap
 from wallaby.worker.lifeline import Lifelines
 from wallaby.worker.main import DataServer, peer_client
@@ -102,10 +103,10 @@ class Deployment:
         settings, address, token = self._settings, cluster.driver_address(), new_token()
         tls = make_certificate(context) if needs_encryption(cluster) else None
         url, password = settings.gcs_url, settings.gcs_password
-        if not url:
-            self.redis = EmbeddedRedis(bind=address)
-            stack.callback(self.redis.stop)
-            url, password = self.redis.url, self.redis.password
+        self._redis = None if url else EmbeddedRedis(bind=address)
+        if self._redis is not None:
+            stack.callback(self._redis.stop)
+            url, password = self._redis.url, self._redis.password
         connection = connect(url, password=password or None)
         stack.callback(connection.close)
         self.gcs = RedisGcs(connection)
@@ -113,6 +114,7 @@ class Deployment:
         stack.callback(self._peers.close)
         self.head = make_head(self.gcs, self._peers)
         server = DataServer(address, token, self.head.node, tls)
+        self._head_port = server.port
         stack.callback(server.close, STOP_SECONDS)
         self.head.start()
         stack.callback(self.head.stop, STOP_SECONDS)
@@ -161,6 +163,12 @@ class Deployment:
                     fix=_fix(trouble),
                 )
             time.sleep(_POLL_SECONDS)
+
+    def sockets(self) -> tuple[Listening, ...]:
+        """Everything that listens for this engine, on this host."""
+        ours = {self._head_port: "head data", self._lifelines.port: "lifelines"}
+        workers = [(lease.worker, Place.decode(lease.address)) for lease in self.gcs.workers()]
+        return engine_sockets(ours, self._redis.pid if self._redis else None, workers)
 
     def _lifeline_lost(self, worker: WorkerId) -> None:
         _log.debug("the lifeline of %s has ended", worker)

@@ -5,8 +5,10 @@ or nothing; so each TaskManager is a job of its own, under a tag by which all of
 one is normal: Spark itself, or its thread here, submits another, which is a new worker with a new id.
 
 On clusters a job names the executor that it would like to run in, the one with the fewest TaskManagers, and asks
-for a hundredth of a CPU, so that all slots stay free for Spark's own work. Spark need not grant the wish: a
-TaskManager that finds its executor taken (see `worker.seat`) says so, and is sent again.
+for a hundredth of a CPU, so that all TaskManagers of an executor together take one slot from Spark's own work at
+most. (They do take one: Spark counts exactly, and with 1.99 CPUs left it runs one task that needs a whole one.)
+Spark need not grant the wish: a TaskManager that finds its executor taken (see `worker.seat`) says so, and is
+sent again.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from pyspark.errors import PySparkException
 from pyspark.resource import ResourceProfile, ResourceProfileBuilder, TaskResourceRequests
 from pyspark.serializers import CPickleSerializer
 
-from wallaby.spark.cluster import Cluster, Executor
+from wallaby.spark.cluster import PROFILE_CPUS, Cluster, Executor
 from wallaby.worker.bootstrap import Bootstrap
 
 if TYPE_CHECKING:
@@ -37,10 +39,11 @@ RESTART_SECONDS = 0.05
 RESTART_SECONDS_MAX = 5.0
 #: A TaskManager that lives longer than this has started well.
 LIVED_SECONDS = 10.0
-#: What a TaskManager asks for where Spark can tell: it must be more than nothing.
-TASK_CPUS = 0.01
 #: How long cancelled jobs may take to end: Spark kills a Python worker that does not after 2 s.
 CANCEL_SECONDS = 4.0
+#: While all executors have their TaskManagers: how often to look for a new one, and when to ask Spark all the same.
+SEAT_POLL_SECONDS = 0.2
+NO_SEAT_SECONDS = 5.0
 _PYTHON_ERROR = re.compile(r"^\s*((?:\w+\.)*\w*(?:Error|Exception|Exit): .*)$", re.MULTILINE)
 
 
@@ -119,7 +122,12 @@ class Hosting:
             started = time.monotonic()
             try:
                 self._run_one(at)
-            except (Py4JError, PySparkException, OSError, AttributeError) as error:  # the last: a stopped context
+            except (
+                Py4JError,
+                PySparkException,
+                OSError,
+                AttributeError,
+            ) as error:  # the last: a stopped context
                 if self._closing.is_set():
                     return
                 if not self._spark_lives():
@@ -148,7 +156,7 @@ class Hosting:
 
     def _one_element(self, at: int) -> RDD[int]:
         """Something to compute one partition of, near the executor where this place's TaskManager should be."""
-        wish = None if self._cluster.is_local else self._wish(at)
+        wish = None if self._cluster.is_local else self._await_wish(at)
         if wish is None:
             return self._context.parallelize([at], 1)
         jvm: Any = self._context._jvm
@@ -162,15 +170,24 @@ class Hosting:
         of_bytes = jvm.scala.reflect.ClassTag.apply(jvm.java.lang.Class.forName("[B"))
         return RDD(jsc.sc().makeRDD(scala.asScala(elements).toSeq(), of_bytes).toJavaRDD(), self._context)
 
+    def _await_wish(self, at: int) -> Executor | None:
+        """The executor to ask for; None if none has had a seat free for a while, or the engine closes."""
+        deadline = time.monotonic() + NO_SEAT_SECONDS
+        while (wish := self._wish(at)) is None and time.monotonic() < deadline:
+            if self._closing.wait(SEAT_POLL_SECONDS):
+                break
+        return wish
+
     def _wish(self, at: int) -> Executor | None:
-        """The executor with the fewest TaskManagers, this place's not counted."""
+        """The executor with the fewest TaskManagers, this place's not counted, if it has a seat free."""
         executors = self._cluster.executors()
         with self._lock:
             self._wishes.pop(at, None)
-            if not executors:
-                return None
             taken = Counter(self._wishes.values())
-            wish = min(executors, key=lambda executor: (taken[executor.id], executor.id))
+            free = [executor for executor in executors if taken[executor.id] < max(self._bootstrap.seats, 1)]
+            if not free:
+                return None
+            wish = min(free, key=lambda executor: (taken[executor.id], executor.id))
             self._wishes[at] = wish.id
             return wish
 
@@ -193,7 +210,7 @@ def fractional_profile(cluster: Cluster) -> ResourceProfile | None:
     """A profile that asks for next to no CPU, where the master knows profiles and it starts no executors."""
     if cluster.is_local or cluster.is_dynamic:
         return None
-    return ResourceProfileBuilder().require(TaskResourceRequests().cpus(TASK_CPUS)).build
+    return ResourceProfileBuilder().require(TaskResourceRequests().cpus(PROFILE_CPUS)).build
 
 
 def _line(error: BaseException) -> str:
@@ -207,8 +224,14 @@ def _serving(bootstrap: Bootstrap, at: int) -> Callable[[object], list[bool]]:
 
     def serve_here(_: object) -> list[bool]:
         # The input is not read, and so Spark does not use this process for another task afterwards.
-        from wallaby.worker.main import serve  # noqa: PLC0415 - imported where it runs, in the executor
+        from wallaby.worker.seat import taking_seat  # noqa: PLC0415 - imported where it runs, in the executor
 
-        return [serve(bootstrap, at)]
+        with taking_seat(bootstrap.engine, bootstrap.seats) as taken:
+            if not taken:
+                return [False]
+            from wallaby.worker.main import serve  # noqa: PLC0415 - and only if there is a seat: it takes a while
+
+            serve(bootstrap, at)
+            return [True]
 
     return serve_here

@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from wallaby.errors import MemoryLimitError
 from wallaby.kernels.checksum import checksum
 from wallaby.kernels.connection import KernelSettings, thread_session
 from wallaby.kernels.kernel import EMPTY, Kernel, make_kernel
@@ -22,22 +23,26 @@ from wallaby.kernels.partition import partition
 from wallaby.lineage.effects import Execute, FailPoint, Output, Slice
 from wallaby.lineage.graph import Routing
 from wallaby.lineage.names import Edge, TaskName
-from wallaby.plan.physical import JoinFragment, PhysicalPlan, ScanFragment
+from wallaby.plan.physical import JoinFragment, PhysicalPlan, ReduceFragment, ScanFragment
 from wallaby.worker.payload import QueryPayload
+from wallaby.worker.states import States
 
 Batches = tuple[pa.RecordBatch, ...]
+#: What channels may collect in memory if nothing else is said.
+STATE_BYTES = 1 << 30
 
 
 class Execution:
     """What all queries of one TaskManager share: where kernels spill to."""
 
-    def __init__(self, local_directory: str) -> None:
+    def __init__(self, local_directory: str, state_bytes: int = STATE_BYTES) -> None:
         self._directory = Path(tempfile.mkdtemp(prefix="wallaby-kernels-", dir=local_directory))
+        self._states = States(self._directory, state_bytes)
 
     def of(self, payload: QueryPayload) -> QueryWork:
         """The work of one query."""
         settings = KernelSettings(memory_bytes=payload.kernel_memory_bytes, temp_directory=self._directory)
-        return QueryWork(payload.plan, settings)
+        return QueryWork(payload.plan, settings, self._states)
 
     def close(self) -> None:
         """Remove what was spilled."""
@@ -47,9 +52,10 @@ class Execution:
 class QueryWork:
     """What one query computes at one TaskManager."""
 
-    def __init__(self, plan: PhysicalPlan, settings: KernelSettings) -> None:
+    def __init__(self, plan: PhysicalPlan, settings: KernelSettings, states: States) -> None:
         self._plan = plan
         self._settings = settings
+        self._states = states
         self._kernels: dict[object, Kernel] = {}
         self._lock = threading.Lock()
 
@@ -60,17 +66,28 @@ class QueryWork:
         split = None
         if effect.split is not None and isinstance(fragment, ScanFragment):
             split = fragment.splits[effect.split]
-        state, result = self._kernel(effect).step(
-            effect.state if effect.state is not None else EMPTY,
-            split=split,
-            inputs=self._inputs(effect),
-            sides=self._sides(effect),
-            last=effect.last,
-        )
-        slices = self._cut(effect.task, tuple(result.batches))
+        try:
+            state, result = self._kernel(effect).step(
+                effect.state if effect.state is not None else EMPTY,
+                split=split,
+                inputs=self._inputs(effect),
+                sides=self._sides(effect),
+                last=effect.last,
+            )
+            slices = self._cut(effect.task, tuple(result.batches))
+        except MemoryLimitError as error:
+            raise _told_where(error, self._plan, effect.task) from error
+        if isinstance(fragment, JoinFragment | ReduceFragment):
+            state = self._states.settle((self, effect.task.of), state)
         total = checksum(slices[edge] for edge in sorted(slices))
         bodies = {edge: (sum(b.nbytes for b in part), part or None) for edge, part in slices.items()}
         return state, Output(total, bodies, result.satisfied)
+
+    def close(self) -> None:
+        """The query is over: what its channels had collected goes."""
+        self._states.drop(self)
+        with self._lock:
+            self._kernels.clear()
 
     def _kernel(self, effect: Execute) -> Kernel:
         key: object = effect.task.of
@@ -113,6 +130,15 @@ class QueryWork:
                 parts[edge.link] = partition(batches, keys, channels, thread_session(self._settings))
             slices[edge] = tuple(parts[edge.link][edge.consumer])
         return slices
+
+
+def _told_where(error: MemoryLimitError, plan: PhysicalPlan, task: TaskName) -> MemoryLimitError:
+    """The same, with the operator and the stage."""
+    operator = type(plan.fragments[task.stage]).__name__.removesuffix("Fragment").lower()
+    what = f"The {operator} of stage {task.stage} ({task}): {error.what}"
+    return MemoryLimitError(
+        what, fix=error.fix, **{**error.fields, "operator": operator, "stage": task.stage}
+    )
 
 
 def _batches(slices: tuple[Slice, ...]) -> list[pa.RecordBatch]:

@@ -56,9 +56,9 @@ class Lifelines:
         self._lost = lost
         self._listener = socket.create_server((host, 0), family=_family(host), backlog=128)
         self._listener.setblocking(False)
-        name, port = self._listener.getsockname()[:2]
+        self.port: int = self._listener.getsockname()[1]
         #: Where workers connect to: `host:port`.
-        self.address = f"{name}:{port}"
+        self.address = f"{host}:{self.port}"
         self._waker, self._woken = socket.socketpair()
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._listener, selectors.EVENT_READ)

@@ -45,7 +45,6 @@ from wallaby.worker.payload import QueryPayload
 from wallaby.worker.perform import NodeSettings, Performer
 from wallaby.worker.place import Place
 from wallaby.worker.scratch import make_scratch, remove_scratch, sweep
-from wallaby.worker.seat import take_seat
 from wallaby.worker.session import Session
 from wallaby.worker.taskmanager import TaskManager
 
@@ -59,6 +58,8 @@ END_SECONDS = 8.0
 PARENT_SECONDS = 1.0
 #: Of the memory budget, what backups may take before they spill.
 BACKUP_SHARE = 0.4
+#: Of it, what channels may collect in memory before that goes to disk.
+STATE_SHARE = 0.2
 DISK_BYTES_MAX = 1 << 44
 
 
@@ -94,29 +95,19 @@ def peer_client(token: str, tls: ServerTls | None) -> PeerClient:
     return PeerClient(token, tls_roots=tls.certificate, tls_name=TLS_NAME) if tls else PeerClient(token)
 
 
-def serve(bootstrap: Bootstrap, at: int = 0) -> bool:
-    """Be the TaskManager of one of the engine's places until it is over.
-
-    Returns:
-        False at once if this executor has as many of them as it should.
-    """
+def serve(bootstrap: Bootstrap, at: int = 0) -> None:
+    """Be the TaskManager of one of the engine's places until it is over."""
     if bootstrap.version and bootstrap.version != __version__:
         raise AttachError(
             f"The driver has Wallaby {bootstrap.version} and this executor has {__version__}.",
             fix="Install the same version on both, or ship the wheel with --py-files.",
         )
-    seat = take_seat(bootstrap.engine, bootstrap.seats) if bootstrap.seats else None
-    if bootstrap.seats and seat is None:
-        return False
     keep_freed_memory()
     threads = bootstrap.threads or os.cpu_count() or 1
-    pa.set_cpu_count(threads)  # Spark sets OMP_NUM_THREADS to the task's share of CPUs, which says nothing here
-    try:
-        _Process(bootstrap, at, threads).run()
-    finally:
-        if seat is not None:
-            seat.close()
-    return True
+    pa.set_cpu_count(
+        threads
+    )  # Spark sets OMP_NUM_THREADS to the task's share of CPUs, which says nothing here
+    _Process(bootstrap, at, threads).run()
 
 
 class _Process:
@@ -141,7 +132,7 @@ class _Process:
         directory = self._scratch = make_scratch(local)
         budget = ByteBudget(int(bootstrap.memory_bytes * BACKUP_SHARE))
         self._backup = Backup(budget, (directory,), DISK_BYTES_MAX, owner=worker)
-        self._execution = Execution(str(directory))
+        self._execution = Execution(str(directory), int(bootstrap.memory_bytes * STATE_SHARE))
         self._performer = Performer(
             self._node,
             self._gcs,

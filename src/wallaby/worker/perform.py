@@ -65,6 +65,9 @@ class Work(Protocol):
     def execute(self, effect: protocol.Execute) -> tuple[Any, Output]:
         """One step of one channel."""
 
+    def close(self) -> None:
+        """The query is over: what was kept for it goes."""
+
 
 @dataclass(frozen=True, slots=True)
 class NodeSettings:
@@ -148,6 +151,8 @@ class Performer:
         if serving.recorder is not None:
             self.calls.submit(serving.recorder.close)
         self.calls.submit(lambda: self._backups.drop(serving.query))
+        if serving.work is not None:
+            self.calls.submit(serving.work.close)
 
     def has_idle_kernel(self) -> bool:
         """Is there a thread with nothing to execute?"""

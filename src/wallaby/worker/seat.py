@@ -10,11 +10,23 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
-def take_seat(engine: str, seats: int) -> socket.socket | None:
-    """Take a seat in this executor, until the socket is closed; None if all are taken."""
+@contextmanager
+def taking_seat(engine: str, seats: int) -> Iterator[bool]:
+    """Have a seat in this executor; False if all are taken. If `seats` is 0, any number may be there."""
+    seat = _take(engine, seats) if seats else None
+    try:
+        yield seat is not None or not seats
+    finally:
+        if seat is not None:
+            seat.close()
+
+
+def _take(engine: str, seats: int) -> socket.socket | None:
     executor = executor_of(os.getppid())
     for number in range(seats):
         seat = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

@@ -1,0 +1,75 @@
+"""What channels have collected, counted for a whole TaskManager, and on disk where it is more than its share.
+
+Whoever adds to the states when they take too much has its own written down: channels that go on collecting all come
+to that point. Batches and their boundaries stay the same, so the outputs do too.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Hashable
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+
+from wallaby.kernels.kernel import KernelState
+from wallaby.kernels.mapped import MappedBatches
+
+#: Less than this is not worth a file.
+SPILL_BYTES_MIN = 1 << 20
+
+
+class States:
+    """The states of all channels of one TaskManager. From any thread; one channel by one thread at a time."""
+
+    def __init__(self, directory: Path, limit_bytes: int) -> None:
+        self._directory = directory
+        self._limit_bytes = limit_bytes
+        self._in_memory: dict[Hashable, int] = {}
+        #: Per channel: the files, and the batches in them by identity.
+        self._files: dict[Hashable, list[MappedBatches]] = {}
+        self._lock = threading.Lock()
+        self.spilled_bytes = 0
+
+    def settle(self, channel: Hashable, state: KernelState) -> KernelState:
+        """A channel's new state, in memory or on disk."""
+        files = [f for f in self._files.get(channel, ()) if _holds_any(f, state)]
+        on_disk = {id(batch) for file in files for batch in file.batches}
+        loose = [batch for batch in (*state.combined, *state.waiting) if id(batch) not in on_disk]
+        size = sum(batch.nbytes for batch in loose)
+        with self._lock:
+            self._in_memory[channel] = size
+            crowded = sum(self._in_memory.values()) > self._limit_bytes
+        if crowded and size >= SPILL_BYTES_MIN:
+            file = MappedBatches(loose, self._directory)
+            files.append(file)
+            moved = {id(batch): mapped for batch, mapped in zip(loose, file.batches, strict=True)}
+            state = replace(
+                state, combined=_moved(state.combined, moved), waiting=_moved(state.waiting, moved)
+            )
+            with self._lock:
+                self._in_memory[channel] = 0
+                self.spilled_bytes += file.size_bytes
+        for file in files:
+            file.release()
+        self._files[channel] = files
+        return state
+
+    def drop(self, owner: object) -> None:
+        """Forget the channels of a query: keys are pairs of it and a channel."""
+        with self._lock:
+            for key in [key for key in self._in_memory if isinstance(key, tuple) and key[0] is owner]:
+                self._in_memory.pop(key, None)
+                self._files.pop(key, None)
+
+
+def _moved(
+    batches: tuple[pa.RecordBatch, ...], moved: dict[int, pa.RecordBatch]
+) -> tuple[pa.RecordBatch, ...]:
+    return tuple(moved.get(id(batch), batch) for batch in batches)
+
+
+def _holds_any(file: MappedBatches, state: KernelState) -> bool:
+    mine = {id(batch) for batch in file.batches}
+    return any(id(batch) in mine for batch in (*state.combined, *state.waiting))

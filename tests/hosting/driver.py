@@ -1,0 +1,132 @@
+"""A driver program for tests: attaches an engine and does what it is told, one JSON line at a time.
+
+It runs in a process of its own, so that a test can kill it. The first argument is JSON with `master`, `conf`,
+`settings` and `data`; commands come on standard input as `[name, argument]`, answers go to standard output.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import sys
+import time
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+import wallaby.engine
+from wallaby import tpch
+from wallaby.errors import WallabyError
+
+
+def say(what: object) -> None:
+    sys.stdout.write(json.dumps(what) + "\n")
+    sys.stdout.flush()
+
+
+class Program:
+    def __init__(self, order: dict[str, Any]) -> None:
+        builder = SparkSession.builder.master(order["master"]).appName("wallaby hosting tests")
+        for key, value in order["conf"].items():
+            builder = builder.config(key, value)
+        self.spark = builder.getOrCreate()
+        self.spark.sparkContext.setLogLevel(order.get("log", "OFF"))
+        self.settings = order["settings"]
+        self.data = order["data"]
+
+    def attach(self, _: object) -> dict[str, Any]:
+        began = time.monotonic()
+        self.engine = wallaby.engine.attach(self.spark, **self.settings)
+        seconds = time.monotonic() - began
+        tpch.register(self.spark, self.data)
+        jvm: Any = self.spark.sparkContext._jvm
+        return {
+            "seconds": seconds,
+            "workers": self.engine.workers(),
+            "jvm": jvm.java.lang.ProcessHandle.current().pid(),
+            "sockets": [dataclasses.asdict(found) for found in self.engine._deployment.sockets()],
+            "secrets": [
+                self.engine._deployment._hosting._bootstrap.token,
+                self.engine._deployment._hosting._bootstrap.gcs_password,
+            ],
+        }
+
+    def run(self, number: int) -> dict[str, Any]:
+        """A query of TPC-H, on the engine and on Spark: are they equal?"""
+        result = self.engine.run_here(self.spark.sql(tpch.query(number)))
+        assert result is not None
+        here = result.arrow()
+        there = self.spark.sql(tpch.query(number)).toArrow()
+        return {"equal": here.equals(there), "rows": here.num_rows}
+
+    def run_often(self, number: int) -> dict[str, Any]:
+        """A query again and again until so many workers are other ones, for a minute at most."""
+        expected = self.spark.sql(tpch.query(number)).toArrow()
+        before = {worker["id"] for worker in self.engine.workers()}
+        say({"going": True})
+        deadline = time.monotonic() + 75
+        wrong = runs = 0
+        while time.monotonic() < deadline:
+            wrong += not self.engine.to_arrow(self.spark.sql(tpch.query(number))).equals(expected)
+            runs += 1
+            after = {worker["id"] for worker in self.engine.workers() if worker["state"] == "live"}
+            if len(after) == len(before) and after != before:
+                break
+        return {"runs": runs, "wrong": wrong, "workers": self.engine.workers()}
+
+    def workers(self, _: object) -> list[dict[str, Any]]:
+        return self.engine.workers()
+
+    def executors(self, _: object) -> list[int]:
+        """Spark's own Python still runs in every slot that is left: what processes ran it."""
+        context = self.spark.sparkContext
+        return context.parallelize(range(4), 4).map(lambda _: os.getppid()).collect()
+
+    def where_from(self, _: object) -> list[str]:
+        """Where executors have the package from."""
+
+        def find(_: object) -> str:
+            import wallaby
+
+            return str(wallaby.__file__)
+
+        return self.spark.sparkContext.parallelize([0], 1).map(find).collect()
+
+    def wait_interrupted(self, _: object) -> dict[str, Any]:
+        """An ordinary Spark job that only Ctrl-C ends."""
+        say({"going": True})
+        try:
+            self.spark.sparkContext.parallelize([0], 1).map(lambda _: time.sleep(60)).collect()
+        except KeyboardInterrupt:
+            return {"interrupted": True}
+        return {"interrupted": False}
+
+    def close(self, _: object) -> dict[str, Any]:
+        began = time.monotonic()
+        self.engine.close()
+        return {"seconds": time.monotonic() - began}
+
+    def is_closed(self, _: object) -> bool:
+        """Has the engine ended by itself, within half a minute?"""
+        deadline = time.monotonic() + 30
+        while not self.engine._closed and time.monotonic() < deadline:
+            time.sleep(0.05)
+        return self.engine._closed
+
+
+def main() -> None:
+    program = Program(json.loads(sys.argv[1]))
+    for line in iter(sys.stdin.readline, ""):
+        name, argument = json.loads(line)
+        if name == "quit":
+            break
+        try:
+            answer: Any = {"answer": getattr(program, name)(argument)}
+        except WallabyError as error:
+            answer = {"error": str(error)}
+        say(answer)
+
+
+if __name__ == "__main__":
+    main()

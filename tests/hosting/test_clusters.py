@@ -1,0 +1,87 @@
+"""Real clusters of executors on this host: answers, places, lost executors, secrets, and the end."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+from tests.hosting.support import driver, standalone, until
+
+import wallaby
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
+
+
+def executor_of(worker: dict[str, int]) -> int:
+    """The JVM of a TaskManager: its parent is PySpark's daemon."""
+    return int(psutil.Process(worker["pid"]).parent().ppid())
+
+
+def test_a_local_cluster_survives_a_lost_executor_and_tells_no_secrets(data: Path, tmp_path: Path) -> None:
+    events = tmp_path / "events"
+    events.mkdir()
+    conf = {
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": str(events),
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.rolling.enabled": "false",
+        "spark.executor.memory": "512m",
+        "spark.speculation": "true",
+    }
+    with driver("local-cluster[2,2,512]", data, tmp_path / "driver", conf=conf) as program:
+        attached = program.ask("attach")
+        workers = attached["workers"]
+        assert len(workers) == 2
+        assert len({executor_of(worker) for worker in workers}) == 2, "one TaskManager in each executor"
+        assert {found["host"] for found in attached["sockets"] if found["owner"] != "driver"} == {"127.0.0.1"}
+        assert [program.ask("run", number)["equal"] for number in (6, 3)] == [True, True]
+        assert len(program.ask("executors")) == 4, "Spark's own jobs still run"
+
+        program.tell("run_often", 3)
+        assert program.answer() == {"going": True}
+        os.kill(executor_of(workers[1]), signal.SIGKILL)
+        answer = program.answer()["answer"]
+        assert answer["wrong"] == 0
+        assert len({executor_of(worker) for worker in answer["workers"]}) == 2, "a new executor has a new one"
+
+        texts = dict(program.texts())
+        texts |= {str(path): path.read_text(errors="replace") for path in events.iterdir()}
+        texts["driver.log"] = program.log.read_text(errors="replace")
+        for path in (tmp_path / "driver").rglob("std*"):
+            texts[str(path)] = path.read_text(errors="replace")
+        assert any("TaskManager" in text for name, text in texts.items() if name.startswith(str(events)))
+        for secret in attached["secrets"]:
+            assert [name for name, text in texts.items() if secret in text] == []
+
+        program.send(signal.SIGKILL)
+        assert until(lambda: program.processes() == []), program.processes()
+        assert program.leftovers() == []
+
+
+def test_a_standalone_cluster_with_the_package_shipped_to_it(data: Path, tmp_path: Path) -> None:
+    package = Path(wallaby.__file__).parent
+    shipped = shutil.make_archive(str(tmp_path / "wallaby-shipped"), "zip", package.parent, package.name)
+    with standalone(tmp_path / "cluster", workers=2, cores=2) as (url, host):
+        conf = {
+            "spark.executor.memory": "512m",
+            "spark.driver.host": host,
+            "spark.pyspark.python": sys.executable,
+            "spark.submit.pyFiles": shipped,
+        }
+        with driver(url, data, tmp_path / "driver", conf=conf) as program:
+            attached = program.ask("attach")
+            assert len(attached["workers"]) == 2
+            assert len({executor_of(worker) for worker in attached["workers"]}) == 2
+            assert {found["host"] for found in attached["sockets"] if found["owner"] != "driver"} == {host}
+            assert "wallaby-shipped.zip" in program.ask("where_from")[0]
+            assert [program.ask("run", number)["equal"] for number in (6, 3)] == [True, True]
+            pids = [psutil.Process(worker["pid"]) for worker in attached["workers"]]
+            program.send(signal.SIGKILL)
+            assert until(lambda: not any(process.is_running() for process in pids))
+            assert until(lambda: program.processes() == []), program.processes()
+            assert until(lambda: not list(tmp_path.rglob("wallaby-taskmanager-*")))

@@ -1,0 +1,212 @@
+"""A worker's recorder: what it tells of tasks, commits and pushes, within bounds, and whether it arrives."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from tests.builders import W
+
+from wallaby.errors import EncodingError, QueryError
+from wallaby.lineage.effects import CommitTask, Execute, FailPoint, Output, Push, PushReply, Slice
+from wallaby.lineage.names import Edge, QueryId, TaskName
+from wallaby.lineage.verdict import CommitReply, Verdict
+from wallaby.observe import recorder as module
+from wallaby.observe.parcel import PARCEL_BYTES_MAX, Parcel, StageTotals, decode_parcel, encode_parcel
+from wallaby.observe.recorder import Recorder
+
+QUERY = QueryId("q-1")
+TASK = TaskName(1, 0, 7)
+
+
+class Clock:
+    """Every look takes a second."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        self.now += 1.0
+        return self.now
+
+
+class Wire:
+    """Takes parcels, unless it is down."""
+
+    def __init__(self) -> None:
+        self.up = True
+        self.parcels: list[Parcel] = []
+
+    def send(self, body: bytes) -> bool:
+        if self.up:
+            self.parcels.append(decode_parcel(body))
+        return self.up
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for parcel in self.parcels for line in parcel.lines.splitlines()]
+
+
+@pytest.fixture
+def wire() -> Wire:
+    return Wire()
+
+
+@pytest.fixture
+def recorder(wire: Wire) -> Recorder:
+    return Recorder(QUERY, W[1], wire.send, Clock())
+
+
+def body(rows: int) -> tuple[pa.RecordBatch, ...]:
+    return (pa.RecordBatch.from_pydict({"a": list(range(rows))}),)
+
+
+def execution(point: FailPoint = FailPoint.EXECUTE, task: TaskName = TASK) -> Execute:
+    given = Slice(TaskName(0, 0, 3), Edge(0, 0, 0), False, 80, body(10))
+    return Execute(point, task, None, None, None, (given,), {}, False)
+
+
+def hashed() -> Output:
+    """Rows for two consumers, and the same rows again over a second link."""
+    first, second = body(3), body(2)
+    slices: dict[Edge, tuple[int, object]] = {
+        Edge(1, 0, 0): (24, first),
+        Edge(1, 0, 1): (16, second),
+        Edge(2, 0, 0): (40, body(5)),
+    }
+    return Output(7, slices)
+
+
+def test_a_task_tells_its_time_rows_and_inputs(recorder: Recorder, wire: Wire) -> None:
+    state, output = recorder.watched(lambda _: ("state", hashed()))(execution())
+    recorder.flush()
+    assert state == "state"
+    assert output.checksum == 7
+    assert wire.events == [
+        {
+            "event": "task",
+            "at": 1002.0,
+            "worker": "w1",
+            "seconds": 1.0,
+            "task": "s1.c0.t7",
+            "how": "execute",
+            "queued": 1.0,
+            "rows": 5,
+            "bytes": 40,
+            "inputs": 1,
+            "input_rows": 10,
+            "input_bytes": 80,
+        }
+    ]
+
+
+def test_a_broadcast_output_is_counted_once(recorder: Recorder, wire: Wire) -> None:
+    shared = body(4)
+    output = Output(7, {Edge(1, 0, consumer): (32, shared) for consumer in range(5)})
+    recorder.watched(lambda _: (None, output))(execution())
+    recorder.flush()
+    assert (wire.events[0]["rows"], wire.events[0]["bytes"]) == (4, 32)
+
+
+def test_a_task_that_fails_is_told_too_and_its_error_goes_on(recorder: Recorder, wire: Wire) -> None:
+    def fails(_: Execute) -> tuple[Any, Output]:
+        raise QueryError("no")
+
+    with pytest.raises(QueryError):
+        recorder.watched(fails)(execution())
+    recorder.flush()
+    assert wire.events[0]["error"] == "QueryError"
+
+
+def test_totals_count_repeated_tasks_apart(recorder: Recorder, wire: Wire) -> None:
+    run = recorder.watched(lambda _: (None, hashed()))
+    for point in (FailPoint.EXECUTE, FailPoint.RETRACE, FailPoint.REREAD):
+        run(execution(point))
+    recorder.flush()
+    totals = wire.parcels[0].totals[1]
+    assert (totals.tasks, totals.rows, totals.retraced, totals.reread) == (1, 5, 1, 1)
+    assert [event["how"] for event in wire.events] == ["execute", "retrace", "re-read"]
+
+
+def test_commits_and_pushes_say_what_was_refused(recorder: Recorder, wire: Wire) -> None:
+    commits = [CommitTask(TaskName(1, 0, seq), b"", False, (), 1) for seq in range(3)]
+    replies = (CommitReply(Verdict.DONE), CommitReply(Verdict.FROZEN), CommitReply(Verdict.FROZEN))
+    recorder.committed(999.0, commits, replies)
+    recorder.committed(999.0, commits[:1], None)
+    push = Push(FailPoint.DELIVER, 1, W[1], W[2], ((Edge(1, 0, 0), TASK), (Edge(1, 0, 1), TASK)))
+    slices = [Slice(TASK, edge, False, 10) for edge, _ in push.items]
+    recorder.pushed(999.0, push, slices, PushReply(True, (True, False)), "flight")
+    recorder.pushed(999.0, push, slices, None, "flight")
+    recorder.flush()
+    first, second, third, fourth = wire.events
+    assert first["tasks"] == ["s1.c0.t0", "s1.c0.t1", "s1.c0.t2"]
+    assert (first["refused"], second["refused"]) == ({"frozen": 2}, {"no answer": 1})
+    assert (third["outputs"], third["bytes"], third["held"]) == (2, 20, 1)
+    assert fourth["held"] == 0
+    assert wire.parcels[0].pushed_bytes == 20
+
+
+def test_what_did_not_arrive_is_sent_again_in_order(recorder: Recorder, wire: Wire) -> None:
+    wire.up = False
+    for seq in range(3):
+        recorder.watched(lambda _: (None, hashed()))(execution(task=TaskName(1, 0, seq)))
+        recorder.flush()
+    wire.up = True
+    recorder.close()
+    assert [event["task"] for event in wire.events] == ["s1.c0.t0", "s1.c0.t1", "s1.c0.t2"]
+    assert [parcel.last for parcel in wire.parcels] == [True]
+
+
+def test_the_buffer_is_bounded_and_what_found_no_room_is_counted(
+    recorder: Recorder, wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "EVENTS_MAX", 5)
+    for _ in range(8):
+        recorder.watched(lambda _: (None, hashed()))(execution())
+    recorder.close()
+    assert len(wire.events) == 5
+    assert wire.parcels[-1].dropped == 3
+    assert wire.parcels[-1].totals[1].tasks == 8
+
+
+def test_many_events_go_in_several_calls_of_which_the_last_says_so(
+    recorder: Recorder, wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "EVENTS_PER_CALL", 3)
+    for _ in range(7):
+        recorder.watched(lambda _: (None, hashed()))(execution())
+    recorder.close()
+    assert len(wire.events) == 7
+    assert [parcel.last for parcel in wire.parcels] == [False, False, True]
+
+
+def test_a_recorder_with_nothing_to_say_still_says_its_last(recorder: Recorder, wire: Wire) -> None:
+    recorder.flush()
+    recorder.close()
+    assert [(parcel.last, parcel.lines) for parcel in wire.parcels] == [(True, b"")]
+
+
+def test_a_parcel_comes_back_as_it_was() -> None:
+    parcel = Parcel(QUERY, W[1], b'{"a":1}\n{"b":2}\n', 3, True, 44, {2: StageTotals(1, 2, 3, seconds=0.5)})
+    assert decode_parcel(encode_parcel(parcel, ('{"a":1}', '{"b":2}'))) == parcel
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        b"",
+        b"\x80\x04\x95",
+        b"[]\n",
+        b'{"version":1}\n',
+        b'{"version":2,"query":"q","worker":"w","dropped":0,"last":false,"pushed_bytes":0,"totals":{}}\n',
+        b'{"version":1,"query":"q","worker":"w","dropped":0,"last":false,"pushed_bytes":0,"totals":{}}\nhalf',
+        b'{"version":1,"query":"q","worker":"w","dropped":0,"last":false,"pushed_bytes":0,"totals":{"0":7}}\n',
+        b"x" * (PARCEL_BYTES_MAX + 1),
+    ],
+    ids=["empty", "pickle", "list", "fields", "version", "half a line", "totals", "too long"],
+)
+def test_what_is_no_parcel_is_refused(bad: bytes) -> None:
+    with pytest.raises(EncodingError):
+        decode_parcel(bad)
