@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from wallaby.version import __version__
+
 if TYPE_CHECKING:
     from wallaby.enabling import disable, enable
     from wallaby.engine import Engine, attach
     from wallaby.result import Result
 
-__version__ = "0.1.0"
-__all__ = ["Engine", "Result", "attach", "disable", "enable"]
+__all__ = ["Engine", "Result", "__version__", "attach", "disable", "enable"]
 
 #: Where what users import lives. It is imported when it is asked for: `wallaby --help` needs no Spark.
 _HOMES = {

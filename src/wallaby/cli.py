@@ -12,10 +12,10 @@ from typing import Annotated
 import typer
 from pyspark.errors import PySparkException
 
-from wallaby import __version__
 from wallaby.commands import demo, doctor, report, simulate, sql, tpch
 from wallaby.commands.terminal import note, say
 from wallaby.errors import InvalidArgumentError, WallabyError
+from wallaby.version import __version__
 
 _EXIT_CODES = """
 Exit codes: 0 it went well; 1 it went wrong; 2 the command was not understood; 130 interrupted.

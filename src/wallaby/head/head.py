@@ -35,7 +35,7 @@ from wallaby.worker.session import Session
 
 _log = logging.getLogger(__name__)
 #: How long a worker that is asked whether it lives has to answer.
-PING_SECONDS = 0.5
+PING_SECONDS = 1.0
 WAIT_FOR_WORKER_SECONDS = 0.02
 
 

@@ -17,7 +17,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wallaby import __version__
 from wallaby.config import Settings
 from wallaby.errors import AttachError, GcsError
 from wallaby.exchange.allocator import keep_freed_memory
@@ -33,6 +32,7 @@ from wallaby.spark.cluster import LOOPBACK, Cluster
 from wallaby.spark.hosting import Hosting, fractional_profile
 from wallaby.spark.interrupt import spare_on_interrupt
 from wallaby.spark.sockets import Listening, engine_sockets
+from wallaby.version import __version__
 from wallaby.worker.bootstrap import Bootstrap
 from wallaby.worker.lifeline import Lifelines
 from wallaby.worker.main import DataServer, peer_client

@@ -23,7 +23,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from wallaby import __version__
 from wallaby.errors import AttachError, GcsError, GcsUnavailableError
 from wallaby.exchange.allocator import keep_freed_memory
 from wallaby.exchange.backup import Backup
@@ -36,6 +35,7 @@ from wallaby.lineage.effects import PushReply, Slice
 from wallaby.lineage.names import QueryId, WorkerId
 from wallaby.observe.parcel import EVENTS
 from wallaby.observe.recorder import Recorder
+from wallaby.version import __version__
 from wallaby.worker.bootstrap import TLS_NAME, Bootstrap
 from wallaby.worker.directory import Directory
 from wallaby.worker.execution import Execution
