@@ -13,7 +13,7 @@ ARGS ?=
 
 # One target at a time: `make -j` is harmless, and each tool uses the cores itself.
 .NOTPARALLEL:
-.PHONY: help setup demo test check simulate mutants format clean
+.PHONY: help setup demo test clusters check simulate mutants format clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ demo: setup ## Run TPC-H on Spark and on Wallaby, and kill a worker on the way (
 
 test: setup ## Run the tests
 	$(BIN)/python -m pytest $(ARGS)
+
+clusters: setup ## Run the tests that start whole Spark clusters and kill drivers (some minutes)
+	$(BIN)/python -m pytest -m cluster tests/hosting $(ARGS)
 
 check: setup ## Check format, lint, types, import contracts and house rules
 	$(BIN)/ruff format --check .

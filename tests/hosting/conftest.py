@@ -12,3 +12,10 @@ from wallaby import tpch
 @pytest.fixture(scope="session")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tpch.generate(tmp_path_factory.mktemp("tpch"), 0.01)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What starts clusters or kills drivers takes minutes: it has a make target of its own."""
+    for item in items:
+        if item.path.name in ("test_clusters.py", "test_endings.py", "test_certificate.py"):
+            item.add_marker(pytest.mark.cluster)

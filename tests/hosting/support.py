@@ -21,7 +21,7 @@ import pyspark
 
 SPARK_HOME = Path(pyspark.__file__).parent
 #: A busy machine may take this long to start Spark and attach.
-ANSWER_SECONDS = 240.0
+ANSWER_SECONDS = 400.0
 GONE_SECONDS = 60.0
 
 
@@ -73,7 +73,8 @@ class Driver:
             )
         self.pid = self._process.pid
         self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
-        threading.Thread(target=self._read, daemon=True).start()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
         self._seen: dict[int, psutil.Process] = {}
 
     def _read(self) -> None:
@@ -140,10 +141,19 @@ class Driver:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait(10)
+        self._close_pipes()
         for process in self._seen.values():
             with contextlib.suppress(psutil.Error):
                 if process.is_running() and process.pid != self.pid:
                     process.kill()
+
+    def _close_pipes(self) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
+        self._reader.join(10)
+        self._process.stdout.close()
 
     def leftovers(self) -> list[str]:
         """Files of Wallaby's below its directory."""

@@ -14,7 +14,7 @@ from tests.hosting.support import driver, standalone, until
 
 import wallaby
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1500)]
 
 
 def executor_of(worker: dict[str, int]) -> int:

@@ -10,7 +10,7 @@ import psutil
 import pytest
 from tests.hosting.support import driver, until
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1500)]
 
 
 def test_close_then_ctrl_c_then_the_drivers_death_leave_nothing(data: Path, tmp_path: Path) -> None:
