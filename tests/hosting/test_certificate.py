@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
 @pytest.fixture(scope="module")
 def context() -> Iterator[SparkContext]:
     """A JVM without a Spark application in it."""
-    gateway: Any = launch_gateway()
+    gateway: Any = launch_gateway()  # type: ignore[no-untyped-call] # PySpark does not type it
     yield cast(SparkContext, SimpleNamespace(_gateway=gateway, _jvm=gateway.jvm))
     gateway.shutdown()
     gateway.proc.stdin.close()
