@@ -134,7 +134,7 @@ class Head:
         self.node.begin_serving(Serving(query.id, session))
 
     def _cancel(self, query: Query) -> None:
-        query.cancelled = True
+        query.cancelled = not query.collected  # what is there as a whole is done, whoever has had enough
         self.node.loop.post(self.node.wake_named, "coordinator")
 
     def _expire(self, query: Query, timeout_seconds: float) -> None:
@@ -192,9 +192,11 @@ class Head:
         for query_id in list(self._collected):
             query = self._queries.get(query_id)
             known = query.error if query is not None else None
+            why = error or known or QueryError("The engine ended while the query ran.")
+            whole = query is not None and query.collected
             collected = self._collected.pop(query_id)
-            collected.end(error or known or QueryError("The engine ended while the query ran."))
-            self._observer.ended(query_id, error or known)
+            collected.end(None if whole else why)
+            self._observer.ended(query_id, None if whole else why)
             collected.removed.set()
 
     def _nudge(self, workers: set[WorkerId]) -> None:

@@ -70,9 +70,18 @@ def _read(context: SparkContext, store: Path, password: str) -> ServerTls:
         keys.load(stream, secret)
     finally:
         stream.close()
-    certificate = bytes(keys.getCertificate("wallaby").getEncoded())
-    key = bytes(keys.getKey("wallaby", secret).getEncoded())
+    certificate = _encoded(gateway, "java.security.cert.Certificate", keys.getCertificate("wallaby"))
+    key = _encoded(gateway, "java.security.Key", keys.getKey("wallaby", secret))
     return ServerTls(_pem("CERTIFICATE", certificate), _pem("PRIVATE KEY", key))
+
+
+def _encoded(gateway: Any, public_type: str, thing: Any) -> bytes:
+    """A key or certificate as bytes. Their classes are Java's own secret, so the call goes by a public type."""
+    jvm = gateway.jvm
+    method = jvm.java.lang.Class.forName(public_type).getMethod(
+        "getEncoded", gateway.new_array(jvm.java.lang.Class, 0)
+    )
+    return bytes(method.invoke(thing, gateway.new_array(jvm.java.lang.Object, 0)))
 
 
 def _pem(what: str, data: bytes) -> bytes:

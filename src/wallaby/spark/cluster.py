@@ -107,9 +107,9 @@ class Cluster:
             if summary.id() != "driver" and summary.isActive()
         )
 
-    def await_executors(self, limit_seconds: float) -> tuple[Executor, ...]:
+    def await_executors(self, limit_seconds: float, wanted: int = 0) -> tuple[Executor, ...]:
         """The executors, once as many as are expected are there, or no more have come for a moment."""
-        expected = self._expected_executors()
+        expected = self._expected_executors() or wanted
         deadline = time.monotonic() + limit_seconds
         found: tuple[Executor, ...] = ()
         steady_until = deadline
@@ -133,7 +133,9 @@ class Cluster:
         cluster = _LOCAL_CLUSTER.fullmatch(self.master)
         if cluster is not None:
             return int(cluster[1])
-        return int(self._conf.get("spark.executor.instances") or "0")
+        cores, each = self._conf.get("spark.cores.max"), self._conf.get("spark.executor.cores")
+        by_cores = int(cores) // int(each) if cores and each else 0
+        return int(self._conf.get("spark.executor.instances") or "0") or by_cores
 
     # --- size ----------------------------------------------------------------------------------------
 
@@ -141,7 +143,7 @@ class Cluster:
         """How many TaskManagers, and what each gets; refused if they would leave Spark no slot."""
         if self._local is not None:
             return self._size_local(settings, self._local[1])
-        executors = self.await_executors(settings.attach_timeout)
+        executors = self.await_executors(settings.attach_timeout, settings.workers)
         count = settings.workers or len(executors)
         seats = -(-count // len(executors))
         cores = min(executor.cores for executor in executors)

@@ -84,6 +84,7 @@ class Deployment:
                 self.size.count,
                 tag=f"wallaby-{bootstrap.engine}",
                 profile=profile,
+                grows=not settings.workers,
                 lost=self._lost_at,
                 spark_gone=spark_gone,
             )

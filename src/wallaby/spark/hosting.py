@@ -42,8 +42,10 @@ LIVED_SECONDS = 10.0
 #: How long cancelled jobs may take to end: Spark kills a Python worker that does not after 2 s.
 CANCEL_SECONDS = 4.0
 #: While all executors have their TaskManagers: how often to look for a new one, and when to ask Spark all the same.
-SEAT_POLL_SECONDS = 0.2
+SEAT_POLL_SECONDS = 0.25
 NO_SEAT_SECONDS = 5.0
+#: How often to look for executors that have come later.
+FOLLOW_SECONDS = 1.0
 _PYTHON_ERROR = re.compile(r"^\s*((?:\w+\.)*\w*(?:Error|Exception|Exit): .*)$", re.MULTILINE)
 
 
@@ -58,6 +60,7 @@ class Hosting:
         tag: str,
         *,
         profile: ResourceProfile | None = None,
+        grows: bool = False,
         lost: Callable[[int], None] = lambda _at: None,
         spark_gone: Callable[[], None] = lambda: None,
     ) -> None:
@@ -69,6 +72,7 @@ class Hosting:
             count: How many places there are; each has one TaskManager at a time.
             tag: The tag of all jobs.
             profile: What each job asks Spark for, if the master knows profiles.
+            grows: Add a place for every executor that comes later.
             lost: Called with a place whose TaskManager has ended before the engine closes.
             spark_gone: Called once if Spark is stopped or dies before the engine closes.
         """
@@ -85,19 +89,37 @@ class Hosting:
         self._wishes: dict[int, str] = {}
         #: Why a TaskManager could not start, if one could not: a line for the user.
         self.trouble = ""
-        self._threads = [
-            threading.Thread(target=self._keep_up, args=(at,), name=f"wallaby-host-{at}", daemon=True)
-            for at in range(count)
-        ]
+        self._grows = grows and not self._cluster.is_local
+        self._threads = [self._place(at) for at in range(count)]
+
+    def _place(self, at: int) -> threading.Thread:
+        return threading.Thread(target=self._keep_up, args=(at,), name=f"wallaby-host-{at}", daemon=True)
 
     def start(self) -> None:
         """Submit the jobs; they run until `stop`."""
         for thread in self._threads:
             thread.start()
+        if self._grows:
+            threading.Thread(target=self._follow, name="wallaby-host-follow", daemon=True).start()
+
+    def _follow(self) -> None:
+        """Give every executor that comes later a TaskManager too."""
+        while not self._closing.wait(FOLLOW_SECONDS):
+            try:
+                executors = len(self._cluster.executors())
+            except (Py4JError, OSError, AttributeError):
+                return  # Spark is gone, which the places notice too
+            with self._lock:
+                if executors <= len(self._threads) or self._closing.is_set():
+                    continue
+                thread = self._place(len(self._threads))
+                self._threads.append(thread)
+                thread.start()
 
     def stop(self, wait_seconds: float) -> None:
         """Let no TaskManager be started again; cancel those that do not end by themselves."""
-        self._closing.set()
+        with self._lock:
+            self._closing.set()
         deadline = time.monotonic() + wait_seconds
         for thread in self._threads:
             thread.join(max(deadline - time.monotonic(), 0.0))
