@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import math
 import re
+import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -63,6 +64,8 @@ EXPLAIN_MODES = ("simple", "analyze")
 SHOW_ROWS_MAX = (1 << 31) - 1
 
 _attached: dict[str, Engine] = {}
+#: How long a close waits for the last events of queries that have just ended, if there is an event log.
+LAST_EVENTS_SECONDS = 0.6
 
 
 def attach(spark: SparkSession, **settings: object) -> Engine:
@@ -286,6 +289,9 @@ class Engine:
         if self._closed:
             return
         self._closed = True
+        if self.settings.event_log_dir:
+            # Workers send their events every quarter of a second, and at the end of a query.
+            time.sleep(LAST_EVENTS_SECONDS)
         _attached.pop(self._application, None)
         self._deployment.close()
 
