@@ -117,6 +117,7 @@ class _Process:
         self._bootstrap = bootstrap
         self._over = threading.Event()
         self._orphaned = False
+        self._asked_to_end = False
         worker = WorkerId(f"w{at}-{uuid.uuid4().hex[:8]}")
         self._lifeline = Lifeline(bootstrap.lifeline_address, bootstrap.token, worker)
         connection = connect(bootstrap.gcs_url, password=bootstrap.gcs_password or None)
@@ -149,11 +150,11 @@ class _Process:
         """Serve until it is over, then leave nothing behind."""
         manager = TaskManager(self._bootstrap.lease_ms // 3)
         parent = os.getppid()
-        restore = _on_signals(self._over.set)
+        restore = _on_signals(self._ask_to_end)
         self._lifeline.watch(self._head_gone)
         try:
             self._node.start(self._performer, {"task manager": manager.run()})
-            while not self._over.wait(PARENT_SECONDS):
+            while not (self._over.wait(PARENT_SECONDS) or self._asked_to_end):
                 if os.getppid() != parent:
                     _log.warning("the parent of %s is gone", self._node.worker)
                     break
@@ -164,6 +165,10 @@ class _Process:
             self._stop()
             limit.cancel()
             restore()
+
+    def _ask_to_end(self) -> None:
+        """From a signal handler, so no lock: the main thread may hold the one of the event it waits for."""
+        self._asked_to_end = True
 
     def _stop(self) -> None:
         self._node.stop()
