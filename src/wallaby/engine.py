@@ -145,17 +145,20 @@ class Engine:
 
     # --- running -------------------------------------------------------------------------------------
 
-    def run(self, df: DataFrame) -> Result:
-        """Run a query; the result streams in. What cannot be run here is run by Spark when rows are asked for."""
-        return self.run_here(df) or SparkResult(df)
+    def run(self, df: DataFrame, *, observed: bool = False) -> Result:
+        """Run a query; the result streams in. What cannot be run here is run by Spark when rows are asked for.
 
-    def run_here(self, df: DataFrame) -> Result | None:
+        If it is observed, the result's `stats` also say what was exchanged. With an event log every query is.
+        """
+        return self.run_here(df, observed=observed) or SparkResult(df)
+
+    def run_here(self, df: DataFrame, *, observed: bool = False) -> Result | None:
         """Run a query if the engine can; None, and a line in the log, if Spark has to."""
         physical, reasons = self._plan(df)
         if physical is None:
             _log.info("on Spark: %s", "; ".join(str(reason) for reason in reasons))
             return None
-        return Result(df, self._submit(physical, observed=bool(self.settings.event_log_dir)))
+        return Result(df, self._submit(physical, observed=observed or bool(self.settings.event_log_dir)))
 
     def _submit(self, physical: PhysicalPlan, *, observed: bool) -> Collected:
         window_bytes = self._window_bytes(physical)

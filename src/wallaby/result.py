@@ -24,6 +24,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from wallaby.errors import InvalidArgumentError, QueryCancelledError
 from wallaby.head.collected import Collected
+from wallaby.plan.physical import PhysicalPlan
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -94,6 +95,12 @@ class Result:
         self._collected.cancel()
 
     @property
+    def plan(self) -> PhysicalPlan | None:
+        """The stages that it runs as; None if Spark runs it."""
+        observation = self._collected.observation
+        return None if observation is None else observation.plan
+
+    @property
     def stats(self) -> dict[str, Any]:
         """Figures of the run: complete when the query is over, else what is known by now."""
         if self._collected.is_over:
@@ -122,6 +129,11 @@ class Result:
             "outputs_delivered_again": seen.outputs_delivered_again,
             "outputs_read_again": seen.outputs_read_again,
             "frozen_seconds": round(seen.frozen_seconds, 3),
+            **(
+                {"exchanged_bytes": seen.exchanged_bytes, "sent_bytes": seen.pushed_bytes}
+                if seen.stages
+                else {}
+            ),
             "event_log": seen.event_log,
         }
 
@@ -185,6 +197,11 @@ class SparkResult(Result):
         """Cancel Spark's jobs for it; whoever waits for its rows gets `QueryCancelledError`."""
         self._cancelled = True
         self._df.sparkSession.sparkContext.cancelJobsWithTag(self._tag)
+
+    @property
+    def plan(self) -> None:
+        """It has none here."""
+        return
 
     @property
     def events(self) -> list[dict[str, Any]]:

@@ -33,6 +33,7 @@ COMMANDS = (
     ("demo",),
     ("doctor",),
     ("simulate",),
+    ("tpch", "exchange"),
     ("tpch", "generate"),
     ("tpch", "query"),
 )

@@ -136,7 +136,7 @@ def test_what_each_stage_did_is_told_as_text() -> None:
     observer.take(encode_parcel(Parcel(QUERY, W[2], b"", 0, True, 4096, totals), ()))
     observer.ended(QUERY, None)
     lines = analyzed(observation.stats()).splitlines()
-    assert lines[0].endswith("0 commits, 4.0 KiB sent between workers")
+    assert lines[0].endswith("0 commits, 8.0 KiB exchanged, 4.0 KiB sent between workers")
     assert lines[1].startswith("lost w1: 1 channel rewound, 4 outputs delivered again, 3 read again")
     assert lines[3].split() == [
         "s0",

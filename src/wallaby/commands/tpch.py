@@ -7,9 +7,11 @@ from typing import Annotated
 
 import typer
 
+from wallaby.commands import exchange
 from wallaby.commands.terminal import say
 
 app = typer.Typer(help="TPC-H data and queries.", no_args_is_help=True)
+app.command(epilog=exchange.EXAMPLES)(exchange.exchange)
 
 GENERATE_EXAMPLES = """
 Examples:

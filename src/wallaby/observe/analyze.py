@@ -20,7 +20,7 @@ _HEADS = (
 
 def analyzed(stats: QueryStats) -> str:
     """A line for the whole and a table of its stages."""
-    sent = f"{size(stats.pushed_bytes)} sent between workers"
+    sent = f"{size(stats.exchanged_bytes)} exchanged, {size(stats.pushed_bytes)} sent between workers"
     lines = [f"ran in {duration(stats.seconds)}: {counted(stats.commits, 'commit')}, {sent}"]
     if stats.recoveries:
         lines.append(

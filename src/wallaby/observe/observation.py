@@ -17,6 +17,7 @@ from wallaby.gcs.interface import QueryStatus
 from wallaby.lineage.names import HEAD, ChannelName, QueryId, WorkerId
 from wallaby.lineage.snapshot import Plan, Snapshot
 from wallaby.observe.event import Event, Kind, make
+from wallaby.observe.exchanged import exchanged_bytes
 from wallaby.observe.log import EventLog
 from wallaby.observe.parcel import Parcel, StageTotals
 from wallaby.plan.physical import PhysicalPlan
@@ -48,6 +49,7 @@ class QueryStats:
     outputs_read_again: int
     frozen_seconds: float
     pushed_bytes: int = 0
+    exchanged_bytes: int = 0
     stages: tuple[StageTotals, ...] = ()
     labels: tuple[str, ...] = ()
     event_log: str = ""
@@ -87,6 +89,7 @@ class Observation:
         self._counts = _Counts()
         self._parcels: dict[WorkerId, Parcel] = {}
         self._open: set[WorkerId] = set()
+        self._workers = 0
         self._started = clock()
         self._ended_at: float | None = None
         self._finishing = False
@@ -102,6 +105,7 @@ class Observation:
     ) -> None:
         """The query is submitted, with these hosts of its channels."""
         self._open = set(hosts.values()) - {HEAD}
+        self._workers = len(self._open)
         if self._log is None:
             return
         graph = self.plan.graph
@@ -280,10 +284,14 @@ class Observation:
                 outputs_read_again=counts.read_again,
                 frozen_seconds=counts.frozen_seconds,
                 pushed_bytes=sum(parcel.pushed_bytes for parcel in self._parcels.values()),
+                exchanged_bytes=self._exchanged(stages),
                 stages=tuple(stages),
                 labels=tuple(self.plan.labels),
                 event_log=str(self._log.path) if self._log is not None else "",
             )
+
+    def _exchanged(self, stages: list[StageTotals]) -> int:
+        return exchanged_bytes(self.plan.graph, stages, self._workers) if stages else 0
 
     def events(self) -> list[Event]:
         """What stands in the log; once the query is over, all of it, for which this waits a moment."""

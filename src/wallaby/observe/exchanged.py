@@ -1,0 +1,32 @@
+"""How many bytes a query's stages handed to each other, out of what each stage gave.
+
+Rows that pass through, channel by channel, stay where they are and count nothing; what goes to every channel counts
+once for each worker, because the channels of one worker share it. The result, on its way to the client, is no
+exchange. Like Spark's shuffle bytes these count whatever was exchanged, also within one machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from wallaby.lineage.graph import Link, Routing, StageGraph, StageKind
+from wallaby.observe.parcel import StageTotals
+
+
+def exchanged_bytes(graph: StageGraph, stages: Sequence[StageTotals], workers: int) -> int:
+    """The bytes that went over all links between stages, as Arrow data in memory."""
+    return sum(
+        stages[link.producer].bytes * _copies(graph, link, workers)
+        for link in graph.links
+        if graph.stages[link.consumer].kind is not StageKind.COLLECT
+    )
+
+
+def _copies(graph: StageGraph, link: Link, workers: int) -> int:
+    match link.routing:
+        case Routing.HASH:
+            return 1
+        case Routing.BROADCAST:
+            return min(workers, graph.stages[link.consumer].channels)
+        case Routing.PASS_THROUGH:
+            return 0
