@@ -160,6 +160,12 @@ class CastOverflowError(QueryError, ArithmeticException):
     condition = "CAST_OVERFLOW"
 
 
+class TooManyRowsError(QueryError):
+    """A subquery that stands for a value gave more than one row."""
+
+    condition = "SCALAR_SUBQUERY_TOO_MANY_ROWS"
+
+
 class SourceChangedError(QueryError):
     """A file is gone, or is not the one that the query was planned with."""
 

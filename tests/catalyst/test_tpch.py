@@ -15,11 +15,9 @@ from wallaby.errors import InvalidArgumentError
 pytestmark = pytest.mark.spark
 
 GOLDEN = Path(__file__).parent / "golden"
-DUE = (1, 3, 4, 5, 6, 10, 12, 14)
-WITH_SCALAR_SUBQUERIES = (11, 15, 22)
 
 
-@pytest.mark.parametrize("number", DUE)
+@pytest.mark.parametrize("number", tpch.QUERIES)
 def test_a_query_reads_as_its_golden_text_says(spark: SparkSession, number: int) -> None:
     result = read_plan(spark.sql(tpch.query(number)))
     assert result.reasons == ()
@@ -31,7 +29,7 @@ def test_a_query_reads_as_its_golden_text_says(spark: SparkSession, number: int)
     assert text == golden.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("number", [n for n in tpch.QUERIES if n not in WITH_SCALAR_SUBQUERIES])
+@pytest.mark.parametrize("number", tpch.QUERIES)
 def test_the_output_is_the_dataframes_schema(spark: SparkSession, number: int) -> None:
     df = spark.sql(tpch.query(number))
     result = read_plan(df)
@@ -39,13 +37,6 @@ def test_the_output_is_the_dataframes_schema(spark: SparkSession, number: int) -
     expected = [(field.name, field.dataType.simpleString(), field.nullable) for field in df.schema.fields]
     assert [(c.name, str(c.type), c.nullable) for c in result.columns] == expected
     assert [(c.name, str(c.type), c.nullable) for c in result.relation.columns] == expected
-
-
-@pytest.mark.parametrize("number", WITH_SCALAR_SUBQUERIES)
-def test_a_scalar_subquery_is_the_only_reason(spark: SparkSession, number: int) -> None:
-    result = read_plan(spark.sql(tpch.query(number)))
-    assert result.relation is None
-    assert [reason.what for reason in result.reasons] == ["ScalarSubquery()"]
 
 
 def test_there_is_no_query_23() -> None:

@@ -25,7 +25,7 @@ from tests.kernels.support import (
     tuples,
 )
 
-from wallaby.errors import ArithmeticOverflowError
+from wallaby.errors import ArithmeticOverflowError, TooManyRowsError
 from wallaby.kernels.connection import Session
 from wallaby.kernels.program import Program
 from wallaby.plan.expression import Column, Expression, SortKey
@@ -38,6 +38,7 @@ from wallaby.plan.relation import (
     Limit,
     Project,
     Relation,
+    Single,
     Sort,
     Union,
 )
@@ -53,7 +54,9 @@ RIGHT_ROWS: list[Row] = [(1, "x"), (1, "y"), (2, "z"), (None, "n"), (7, "w")]
 
 
 def join(kind: JoinKind, residual: Expression | None = None) -> Join:
-    shown = (A, B) if kind in (JoinKind.SEMI, JoinKind.ANTI) else (A, B, C, D)
+    shown: tuple[Column, ...] = (A, B) if kind in (JoinKind.SEMI, JoinKind.ANTI) else (A, B, C, D)
+    if kind is JoinKind.EXISTENCE:
+        shown = (A, B, column(5, BOOLEAN))
     left, right = ((), ()) if kind is JoinKind.CROSS else ((A,), (C,))
     return Join(LEFT, RIGHT, kind, left, right, residual, shown)
 
@@ -82,6 +85,8 @@ def expected(
             return [a for a in left if a not in alone]
         case JoinKind.ANTI:
             return [*alone]
+        case JoinKind.EXISTENCE:
+            return [(*a, a not in alone) for a in left]
 
 
 def order(rows: list[tuple[object, ...]]) -> list[tuple[object, ...]]:
@@ -101,9 +106,30 @@ def test_a_join_gives_the_pairs_that_its_kind_says(
     assert order(run(tree, session, i0=inputs[0], i1=inputs[1])) == wanted
     assert order(tuples(Program(tree, frozenset({0})).run(session, inputs))) == wanted
     swapped = {JoinKind.LEFT: JoinKind.RIGHT, JoinKind.RIGHT: JoinKind.LEFT}.get(kind, kind)
-    if kind not in (JoinKind.SEMI, JoinKind.ANTI):
+    if kind not in (JoinKind.SEMI, JoinKind.ANTI, JoinKind.EXISTENCE):
         mirror = Join(RIGHT, LEFT, swapped, tree.right_keys, tree.left_keys, tree.residual, tree.columns)
         assert order(tuples(Program(mirror, frozenset({0})).run(session, inputs))) == wanted
+
+
+@pytest.mark.parametrize("kind", list(JoinKind))
+@pytest.mark.parametrize("right", [RIGHT_ROWS, []], ids=["rows", "no build"])
+def test_a_join_without_keys_tries_every_pair(kind: JoinKind, right: list[Row], session: Session) -> None:
+    """By its residual alone, which is here what the keys were before."""
+    keyed = join(kind if kind is not JoinKind.CROSS else JoinKind.INNER)
+    tree = replace(keyed, left_keys=(), right_keys=(), residual=test("eq", A, C))
+    wanted = order(expected(keyed.kind, LEFT_ROWS, right, residual=False))
+    inputs = {1: rows_of((A, B), LEFT_ROWS), 0: rows_of((C, D), right)}
+    assert order(tuples(Program(tree, frozenset({0})).run(session, inputs))) == wanted
+
+
+def test_a_single_row_is_the_only_one_or_nulls(session: Session) -> None:
+    single = Single(LEFT)
+    assert run(single, session, i1=rows_of((A, B), [(7, "x")])) == [(7, "x")]
+    assert run(single, session, i1=rows_of((A, B), [(None, "x")])) == [(None, "x")]
+    assert run(single, session, i1=[]) == [(None, None)]
+    with pytest.raises(TooManyRowsError, match="More than one row") as caught:
+        run(single, session, i1=rows_of((A, B), [(7, "x"), (7, "x")]))
+    assert caught.value.getCondition() == "SCALAR_SUBQUERY_TOO_MANY_ROWS"
 
 
 keys = st.one_of(st.none(), st.integers(0, 5), st.sampled_from([2**62, -(2**63), 2**63 - 1]))

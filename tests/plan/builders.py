@@ -99,7 +99,9 @@ def join(
     residual: Expression | None = None,
 ) -> Join:
     columns = left.columns
-    if kind not in (JoinKind.SEMI, JoinKind.ANTI):
+    if kind is JoinKind.EXISTENCE:
+        columns = (*columns, Column(990, "exists", BOOLEAN, nullable=False))
+    elif kind not in (JoinKind.SEMI, JoinKind.ANTI):
         columns = (*columns, *right.columns)
     return Join(left, right, kind, tuple(a for a, _ in pairs), tuple(b for _, b in pairs), residual, columns)
 

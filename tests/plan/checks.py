@@ -62,8 +62,12 @@ def check_tree(relation: Relation) -> None:
         assert columns_in(expression) <= there, f"{expression} needs what is not there"
     if isinstance(relation, Join):
         left, right = ids_of(relation.left.columns), ids_of(relation.right.columns)
-        only_left = relation.kind in (JoinKind.SEMI, JoinKind.ANTI)
-        assert ids_of(relation.columns) == (left if only_left else (*left, *right))
+        shown = (*left, *right)
+        if relation.kind in (JoinKind.SEMI, JoinKind.ANTI):
+            shown = left
+        elif relation.kind is JoinKind.EXISTENCE:
+            shown = (*left, relation.columns[-1].id)
+        assert ids_of(relation.columns) == shown
         assert [k.type for k in relation.left_keys] == [k.type for k in relation.right_keys]
     for child in children_of(relation):
         check_tree(child)

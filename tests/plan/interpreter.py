@@ -31,6 +31,7 @@ from wallaby.plan.relation import (
     Project,
     Relation,
     Scan,
+    Single,
     Sort,
     Union,
 )
@@ -158,6 +159,10 @@ def evaluate(relation: Relation, leaf: Callable[[Scan | Input], Rows]) -> Rows:
             return sorted(evaluate(child, leaf), key=cmp_to_key(compare))
         case Limit(child=child, count=count, offset=offset):
             return evaluate(child, leaf)[offset : offset + count]
+        case Single(child=child):
+            rows = evaluate(child, leaf)
+            assert len(rows) <= 1, "more than one row"
+            return rows or [{c.id: None for c in relation.columns}]
         case Union(children=children, columns=columns):
             return [
                 {to.id: row[own.id] for to, own in zip(columns, child.columns, strict=True)}
@@ -181,15 +186,16 @@ def _join(join: Join, lefts: Rows, rights: Rows) -> Rows:
             return [left for left, found in pairs if not found]
         case JoinKind.LEFT:
             return [{**left, **right} for left, found in pairs for right in found or [nothing]]
-        case JoinKind.INNER:
+        case JoinKind.EXISTENCE:
+            return [{**left, join.columns[-1].id: bool(found)} for left, found in pairs]
+        case JoinKind.INNER | JoinKind.CROSS:
             return [{**left, **right} for left, found in pairs for right in found]
-        case JoinKind.RIGHT:
-            matched = [{**left, **right} for left, found in pairs for right in found]
+        case JoinKind.RIGHT | JoinKind.FULL:
+            rest = [nothing] if join.kind is JoinKind.FULL else []
+            matched = [{**left, **right} for left, found in pairs for right in found or rest]
             used = {id(right) for _, found in pairs for right in found}
             missing: Row = {c.id: None for c in join.left.columns}
             return matched + [{**missing, **right} for right in rights if id(right) not in used]
-        case JoinKind.FULL | JoinKind.CROSS:
-            raise AssertionError(join.kind)
 
 
 def _aggregate(aggregate: Aggregate, rows: Rows) -> Rows:

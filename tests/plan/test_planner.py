@@ -32,13 +32,14 @@ from wallaby.plan.explain import explain
 from wallaby.plan.physical import JoinFragment, LimitFragment, PhysicalPlan, ReduceFragment, ScanFragment
 from wallaby.plan.planner import plan
 from wallaby.plan.reason import UnplannableError
-from wallaby.plan.relation import Filter, Input, JoinKind, Limit, Project, Relation, Scan, Sort, Union
+from wallaby.plan.relation import Filter, Input, JoinKind, Limit, Project, Relation, Scan, Single, Sort, Union
 from wallaby.plan.settings import PlanSettings
 
 FIXTURES = Path(__file__).parent / "fixtures" / "explain"
 T = tpch(0.5)
 STATISTICS = statistics_of(T)
 LINE, ORDERS, CUSTOMER, NATION, PART = T["lineitem"], T["orders"], T["customer"], T["nation"], T["part"]
+REGION = T["region"]
 
 #: Plans of one query that must all give the same answer.
 SETTINGS = {
@@ -65,6 +66,7 @@ def shapes() -> dict[str, Relation]:
         ),
     )
     doubled = call("add", LINE.l_orderkey, literal(1))
+    largest = aggregate(LINE.scan, (), named(216, "largest", aggregation("max", LINE.l_suppkey)))
     return {
         "rows": Filter(LINE.scan, holds("gt", LINE.l_quantity, literal(3))),
         "column_twice": Project(LINE.scan, same(key, price, key)),
@@ -86,6 +88,34 @@ def shapes() -> dict[str, Relation]:
             kind=JoinKind.SEMI,
             residual=holds("lt", ORDERS.o_custkey, LINE.l_suppkey),
         ),
+        "existence": join(ORDERS.scan, LINE.scan, (ORDERS.o_orderkey, key), kind=JoinKind.EXISTENCE),
+        "full": join(ORDERS.scan, LINE.scan, (ORDERS.o_orderkey, key), kind=JoinKind.FULL),
+        "full_with_residual": join(
+            ORDERS.scan,
+            LINE.scan,
+            (call("add", ORDERS.o_orderkey, literal(2)), doubled),
+            kind=JoinKind.FULL,
+            residual=holds("lt", ORDERS.o_custkey, LINE.l_suppkey),
+        ),
+        "full_of_unions": join(
+            union, NATION.scan, (union.columns[0], NATION.n_nationkey), kind=JoinKind.FULL
+        ),
+        "cross": join(ORDERS.scan, NATION.scan, kind=JoinKind.CROSS),
+        "single_beside": Filter(
+            join(ORDERS.scan, Single(largest), kind=JoinKind.CROSS),
+            holds("lt", ORDERS.o_custkey, largest.columns[0]),
+        ),
+        "single_of_no_row": join(NATION.scan, Single(Filter(PART.scan, literal(False))), kind=JoinKind.CROSS),
+        "single_of_a_scan": Single(Limit(Sort(PART.scan, (ascending(PART.p_partkey),)), 1)),
+        **{
+            f"without_keys_{kind.name}": join(
+                NATION.scan,
+                REGION.scan,
+                kind=kind,
+                residual=holds("lt", NATION.n_regionkey, REGION.r_regionkey),
+            )
+            for kind in JoinKind
+        },
         "computed_keys": join(ORDERS.scan, LINE.scan, (call("add", ORDERS.o_orderkey, literal(2)), doubled)),
         "two_keys": join(
             ORDERS.scan, LINE.scan, (ORDERS.o_orderkey, key), (ORDERS.o_custkey, LINE.l_suppkey)
@@ -237,6 +267,12 @@ def test_an_outer_join_probes_with_the_side_whose_rows_it_keeps() -> None:
         assert fragment.scan.label == kept
 
 
+def test_a_full_outer_join_reads_each_side_once() -> None:
+    made = made_for(SHAPES["full"], broadcast_bytes=0)
+    assert kinds(made) == ["Scan", "Scan", "Join", "Join", "Collect"]
+    assert [link.consumer for link in made.graph.links if link.producer == 0] == [2, 3]
+
+
 def test_rows_that_lie_right_already_do_not_move() -> None:
     for name in ("aggregate_then_join",):
         made = made_for(SHAPES[name], broadcast_bytes=0, single_channel_bytes=0)
@@ -288,15 +324,11 @@ def test_more_broadcast_joins_than_a_stage_has_sides_go_on_in_the_next() -> None
 
 
 def test_what_cannot_be_planned_says_why_and_what_would_help() -> None:
-    full = join(ORDERS.scan, LINE.scan, (ORDERS.o_orderkey, LINE.l_orderkey), kind=JoinKind.FULL)
-    crossed = join(full, NATION.scan, kind=JoinKind.CROSS)
-    mixed = join(crossed, PART.scan, (LINE.l_shipmode, PART.p_partkey))
+    mixed = join(LINE.scan, PART.scan, (LINE.l_shipmode, PART.p_partkey))
     with pytest.raises(UnplannableError) as caught:
         made_for(mixed)
     assert [str(reason) for reason in caught.value.reasons] == [
         "Join (inner): its keys l_shipmode#13: string and p_partkey#34: bigint differ in type (cast one of them)",
-        "Join (cross): it has no equal keys to partition by (join on an equality)",
-        "Join (full outer): full outer joins need both sides' unmatched rows (use a left outer join)",
     ]
 
 

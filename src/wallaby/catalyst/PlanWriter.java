@@ -22,6 +22,7 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.InSet;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.plans.ExistenceJoin;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Union;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
@@ -222,6 +223,10 @@ public class PlanWriter {
             text(out, ((DataType) value).catalogString());
         } else if (value instanceof HadoopFsRelation) {
             fileRelation(out, (HadoopFsRelation) value);
+        } else if (value instanceof ExistenceJoin) {
+            out.append("{\"opaque\":\"ExistenceJoin\",\"exists\":");
+            node(out, ((ExistenceJoin) value).exists(), false);
+            out.append('}');
         } else if (value instanceof scala.collection.Seq) {
             sequence(out, ((scala.collection.Seq) value).iterator());
         } else {

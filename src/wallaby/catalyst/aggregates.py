@@ -13,7 +13,7 @@ from wallaby.catalyst.arithmetic import WRAPS
 from wallaby.catalyst.data_types import FLOATING, NUMERIC, ORDERED
 from wallaby.catalyst.entry import Entry, Refusal, exact, guarded, mode_of, unsupported
 from wallaby.catalyst.node import Node
-from wallaby.plan.expression import Aggregation, EvalMode, Expression, Literal
+from wallaby.plan.expression import Aggregation, Call, EvalMode, Expression, Literal
 from wallaby.plan.types import DataType
 
 _NO_KERNEL: Final = "there is no kernel for it yet"
@@ -55,11 +55,16 @@ def _applied(
     distinct = node.flag("isDistinct")
     if distinct and not function.arguments:
         return Refusal("COUNT(DISTINCT) of a constant has no kernel")
-    if distinct and any(argument.type.kind in FLOATING for argument in function.arguments):
-        return Refusal(
-            "DISTINCT on floating-point numbers, of which Spark makes both zeros one, has no kernel yet"
-        )
+    if distinct:
+        function = replace(function, arguments=tuple(map(_normalized, function.arguments)))
     return replace(function, distinct=distinct, filter=rest[0] if rest else None)
+
+
+def _normalized(argument: Expression) -> Expression:
+    """Among distinct values, Spark takes both zeros for one."""
+    if argument.type.kind not in FLOATING:
+        return argument
+    return Call("normalize", (argument,), argument.type, argument.nullable)
 
 
 def _without_wrapper(node: Node) -> Node:

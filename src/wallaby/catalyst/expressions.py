@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from wallaby.catalyst.data_types import data_type, literal
 from wallaby.catalyst.entry import Refusal, State
 from wallaby.catalyst.node import Node
 from wallaby.catalyst.registry import entry_for
+from wallaby.catalyst.subqueries import is_subquery
 from wallaby.plan.expression import Column, Expression
 from wallaby.plan.reason import Reason
 
 
 class ExpressionReader:
-    """Reads expressions of one plan; what it refuses is in `reasons`, each once."""
+    """Reads expressions of one plan; what it refuses is in `reasons`, each once.
+
+    `subquery` reads a scalar subquery; whoever reads operators puts it there.
+    """
 
     def __init__(self, largest_id: int) -> None:
         self.reasons: list[Reason] = []
+        self.subquery: Callable[[Node], Expression | None] | None = None
         self._largest_id = largest_id
 
     def fresh_id(self) -> int:
@@ -44,6 +51,8 @@ class ExpressionReader:
             case "Alias":
                 return self.read(node.children[0])
             case _:
+                if self.subquery is not None and is_subquery(node):
+                    return self.subquery(node)
                 return self._applied(node)
 
     def column(self, node: Node) -> Column | None:

@@ -5,15 +5,17 @@ An `Aggregate` gives keys and aggregations only; a `Project` on top computes wit
 
 from __future__ import annotations
 
-from wallaby.catalyst.data_types import FLOATING
 from wallaby.catalyst.expressions import ExpressionReader
 from wallaby.catalyst.node import Node
+from wallaby.catalyst.subqueries import Subqueries
 from wallaby.plan.expression import Aggregation, Column, Expression, Named, walk
 from wallaby.plan.relation import Aggregate, Project, Relation
 from wallaby.plan.tree import substitute
 
 
-def read_aggregate(node: Node, child: Relation | None, reader: ExpressionReader) -> Relation | None:
+def read_aggregate(
+    node: Node, child: Relation | None, reader: ExpressionReader, subqueries: Subqueries
+) -> Relation | None:
     """An `Aggregate` of Catalyst's as ours, over a child that is None if it could not be read."""
     keys = _keys(node, reader)
     results = read_named(node.nodes("aggregateExpressions"), reader)
@@ -27,10 +29,12 @@ def read_aggregate(node: Node, child: Relation | None, reader: ExpressionReader)
         named.expression: named.column for named in (*keys, *aggregations) if named.expression != named.column
     }
     outputs = tuple(Named(named.column, substitute(named.expression, parts)) for named in results)
-    aggregate = Aggregate(child, keys, aggregations)
+    inside = (named.expression for named in (*keys, *aggregations))
+    aggregate = Aggregate(subqueries.beside(child, *inside), keys, aggregations)
     if [output.expression for output in outputs] == list(aggregate.columns) == [o.column for o in outputs]:
         return aggregate
-    return Project(aggregate, unique(outputs, reader))
+    groups = subqueries.beside(aggregate, *(output.expression for output in outputs))
+    return Project(groups, unique(outputs, reader))
 
 
 def read_named(nodes: tuple[Node, ...], reader: ExpressionReader) -> tuple[Named, ...] | None:
@@ -61,9 +65,6 @@ def _keys(node: Node, reader: ExpressionReader) -> tuple[Named, ...] | None:
     expressions = reader.read_all(node.nodes("groupingExpressions"))
     keys: dict[Expression, Named] = {}
     for number, expression in enumerate(expressions or ()):
-        if expression.type.kind in FLOATING:
-            reader.refuse("Aggregate", "floating-point keys have no kernel yet", "group by other columns")
-            return None
         if isinstance(expression, Column):
             keys[expression] = Named(expression, expression)
         elif expression not in keys:

@@ -8,13 +8,13 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Final
 
-from wallaby.catalyst.data_types import FLOATING
 from wallaby.catalyst.expressions import ExpressionReader
 from wallaby.catalyst.node import Node
-from wallaby.plan.expression import Call, Column, Expression, Literal, columns_in
-from wallaby.plan.relation import Join, JoinKind, Relation
-from wallaby.plan.tree import conjunction, conjuncts
-from wallaby.plan.types import BOOLEAN, Kind
+from wallaby.catalyst.subqueries import Subqueries
+from wallaby.plan.expression import Aggregation, Call, Column, Expression, Literal, Named, columns_in
+from wallaby.plan.relation import Aggregate, Filter, Join, JoinKind, Limit, Relation, children_of
+from wallaby.plan.tree import arrange, conjunction, conjuncts, ids_of
+from wallaby.plan.types import BOOLEAN, LONG, Kind
 
 _KINDS: Final = {
     "Inner": JoinKind.INNER,
@@ -24,6 +24,7 @@ _KINDS: Final = {
     "LeftSemi": JoinKind.SEMI,
     "LeftAnti": JoinKind.ANTI,
     "Cross": JoinKind.CROSS,
+    "ExistenceJoin": JoinKind.EXISTENCE,
 }
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 #: Any value of a kind, to stand for NULL in a pair of keys of which the second says whether it does.
@@ -43,8 +44,12 @@ _STANDINS: Final[dict[Kind, object]] = {
 
 
 def read_join(
-    node: Node, left: Relation | None, right: Relation | None, reader: ExpressionReader
-) -> Join | None:
+    node: Node,
+    left: Relation | None,
+    right: Relation | None,
+    reader: ExpressionReader,
+    subqueries: Subqueries,
+) -> Relation | None:
     """A join of two sides, which are None if they could not be read."""
     word = node.word("joinType")
     kind = _KINDS.get(word)
@@ -54,23 +59,77 @@ def read_join(
     condition = reader.read(node.node("condition")) if has_condition else None
     if kind is None or left is None or right is None or (has_condition and condition is None):
         return None
-    left_keys, right_keys, residual = split(condition, left, right)
-    if any(key.type.kind in FLOATING for key in left_keys):
-        reader.refuse("Join", "floating-point keys have no kernel yet", "join on other columns")
-        return None
+    shown = columns_of(kind, left, right)
+    if kind is JoinKind.EXISTENCE:
+        exists = reader.column(node.part("joinType", "exists"))
+        shown = shown if exists is None else (*left.columns, exists)
     if kind in (JoinKind.INNER, JoinKind.CROSS):
         kind = JoinKind.CROSS if condition is None else JoinKind.INNER
-    return Join(left, right, kind, left_keys, right_keys, residual, columns_of(kind, left, right))
+    if condition is not None:
+        left = subqueries.beside(left, condition)
+    plain = kind is JoinKind.ANTI and _is_repeatable(right)
+    unknown = null_aware_key(condition, left, right) if plain else None
+    if unknown is not None:
+        return null_aware_anti(left, right, *unknown, reader)
+    left_keys, right_keys, residual = split(condition, left, right)
+    columns = shown if kind is JoinKind.EXISTENCE else columns_of(kind, left, right)
+    return arrange(Join(left, right, kind, left_keys, right_keys, residual, columns), shown)
+
+
+def _is_repeatable(relation: Relation) -> bool:
+    """Does a relation give the same rows every time? Of a limit's, any may be chosen."""
+    return not isinstance(relation, Limit) and all(map(_is_repeatable, children_of(relation)))
+
+
+def null_aware_key(
+    condition: Expression | None, left: Relation, right: Relation
+) -> tuple[Expression, Expression] | None:
+    """The sides of `a = b or (a = b) is null`, the only condition of a NOT IN over one column."""
+    match condition:
+        case Call(
+            function="or", arguments=(Call(function="eq") as equal, Call(function="is_null") as unknown)
+        ):
+            sides = (frozenset(ids_of(left.columns)), frozenset(ids_of(right.columns)))
+            pairs = _pairs(equal, sides) if unknown.arguments == (equal,) else []
+            return pairs[0] if len(pairs) == 1 else None
+        case _:
+            return None
+
+
+def null_aware_anti(
+    left: Relation, right: Relation, key: Expression, other: Expression, reader: ExpressionReader
+) -> Relation:
+    """NOT IN as a plain anti join, by what is known of the right side as a whole.
+
+    Without right rows every left row stays; with a NULL among the right keys none does; otherwise those that are
+    not NULL themselves and have no partner.
+    """
+
+    def count(name: str, *arguments: Expression) -> Named:
+        column = Column(reader.fresh_id(), name, LONG, nullable=False)
+        return Named(column, Aggregation("count", arguments, LONG, nullable=False))
+
+    rows, present = count("rows"), count("keys", other)
+    counted = Aggregate(right, (), (rows, present))
+    beside = Join(left, counted, JoinKind.CROSS, (), (), None, (*left.columns, *counted.columns))
+    empty = Call("eq", (rows.column, Literal(0, LONG)), BOOLEAN, nullable=False)
+    complete = Call("eq", (rows.column, present.column), BOOLEAN, nullable=False)
+    known = Call("is_not_null", (key,), BOOLEAN, nullable=False)
+    decidable = Call("and", (complete, known), BOOLEAN, nullable=False)
+    condition = Call("or", (empty, decidable), BOOLEAN, nullable=False)
+    candidates = arrange(Filter(beside, condition), left.columns)
+    return Join(candidates, right, JoinKind.ANTI, (key,), (other,), None, left.columns)
 
 
 def columns_of(kind: JoinKind, left: Relation, right: Relation) -> tuple[Column, ...]:
-    """The output: a side whose rows can be missing is nullable."""
+    """The output, but for an existence join's answer: a side whose rows can be missing is nullable."""
     lefts, rights = left.columns, right.columns
     if kind in (JoinKind.RIGHT, JoinKind.FULL):
         lefts = tuple(replace(column, nullable=True) for column in lefts)
     if kind in (JoinKind.LEFT, JoinKind.FULL):
         rights = tuple(replace(column, nullable=True) for column in rights)
-    return lefts if kind in (JoinKind.SEMI, JoinKind.ANTI) else (*lefts, *rights)
+    only_left = kind in (JoinKind.SEMI, JoinKind.ANTI, JoinKind.EXISTENCE)
+    return lefts if only_left else (*lefts, *rights)
 
 
 def split(

@@ -83,6 +83,14 @@ class Node:
             raise UnreadablePlanError(f"{self.name}.{name} is no name.")
         return str(found["opaque"]).rpartition(".")[2].rstrip("$")
 
+    def part(self, name: str, inner: str) -> Node:
+        """A node inside of a field that is one of a closed set of Scala classes."""
+        found = self.field(name)
+        node = found.get(inner) if isinstance(found, dict) else None
+        if not isinstance(node, Node):
+            raise UnreadablePlanError(f"{self.name}.{name} has no {inner}.")
+        return node
+
     def __str__(self) -> str:
         text = _text(self)
         return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 1] + "…"

@@ -13,9 +13,10 @@ from wallaby.catalyst.grouping import read_aggregate, read_named, unique
 from wallaby.catalyst.joins import read_join
 from wallaby.catalyst.node import Node, UnreadablePlanError
 from wallaby.catalyst.scans import read_scan
+from wallaby.catalyst.subqueries import Subqueries
 from wallaby.plan.expression import Column, Expression, Literal, Named, SortKey
 from wallaby.plan.relation import Filter, Limit, Project, Relation, Sort, Union
-from wallaby.plan.tree import conjunction
+from wallaby.plan.tree import arrange, conjunction
 from wallaby.plan.types import BOOLEAN
 
 _NOT_YET: Final = "it is not run here yet"
@@ -55,6 +56,8 @@ class RelationReader:
     def __init__(self, expressions: ExpressionReader, settings: Mapping[str, str]) -> None:
         self._expressions = expressions
         self._settings = settings
+        self._subqueries = Subqueries(self.read, expressions.fresh_id, expressions.refuse)
+        expressions.subquery = self._subqueries.read
         self._readers: dict[str, Callable[[Node], Relation | None]] = {
             "Aggregate": self._aggregate,
             "Filter": self._filter,
@@ -74,7 +77,9 @@ class RelationReader:
         """The relation for a node, or None and reasons."""
         reader = self._readers.get(node.name)
         if reader is not None:
-            return reader(node)
+            relation = reader(node)
+            self._subqueries.finish(node.name)
+            return relation
         why, remedy = _WHY.get(node.name, (_NOT_YET, ""))
         self._expressions.refuse(node.name, why, remedy)
         for child in node.children:
@@ -93,6 +98,7 @@ class RelationReader:
         outputs = read_named(node.nodes("projectList"), self._expressions)
         if child is None or outputs is None:
             return None
+        child = self._subqueries.beside(child, *(named.expression for named in outputs))
         return Project(child, unique(outputs, self._expressions) if outputs else (self._row(),))
 
     def _row(self) -> Named:
@@ -107,14 +113,16 @@ class RelationReader:
         if child is None or conditions is None:
             return None
         condition = conjunction(conditions)
-        return child if condition is None else Filter(child, condition)
+        if condition is None:
+            return child
+        return arrange(Filter(self._subqueries.beside(child, condition), condition), child.columns)
 
     def _join(self, node: Node) -> Relation | None:
         left, right = (self.read(child) for child in node.children)
-        return read_join(node, left, right, self._expressions)
+        return read_join(node, left, right, self._expressions, self._subqueries)
 
     def _aggregate(self, node: Node) -> Relation | None:
-        return read_aggregate(node, self.read(node.children[0]), self._expressions)
+        return read_aggregate(node, self.read(node.children[0]), self._expressions, self._subqueries)
 
     def _sort(self, node: Node) -> Relation | None:
         child = self.read(node.children[0])

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from wallaby.catalyst.joins import columns_of
 from wallaby.plan.expression import Expression, columns_in
 from wallaby.plan.relation import (
     Aggregate,
@@ -19,10 +18,11 @@ from wallaby.plan.relation import (
     Project,
     Relation,
     Scan,
+    Single,
     Sort,
     Union,
 )
-from wallaby.plan.tree import narrowed
+from wallaby.plan.tree import narrowed, with_children
 
 
 def prune(relation: Relation, needed: frozenset[int]) -> Relation:
@@ -45,7 +45,7 @@ def prune(relation: Relation, needed: frozenset[int]) -> Relation:
         case Sort():
             used = _used(*(key.expression for key in relation.keys))
             return replace(relation, child=prune(relation.child, needed | used))
-        case Limit():
+        case Limit() | Single():
             return replace(relation, child=prune(relation.child, needed))
         case Join():
             return _join(relation, needed)
@@ -58,9 +58,9 @@ def prune(relation: Relation, needed: frozenset[int]) -> Relation:
 def _join(join: Join, needed: frozenset[int]) -> Relation:
     residual = () if join.residual is None else (join.residual,)
     left = prune(join.left, needed | _used(*join.left_keys, *residual))
-    filters = join.kind in (JoinKind.SEMI, JoinKind.ANTI)
+    filters = join.kind in (JoinKind.SEMI, JoinKind.ANTI, JoinKind.EXISTENCE)
     right = prune(join.right, (frozenset() if filters else needed) | _used(*join.right_keys, *residual))
-    return replace(join, left=left, right=right, columns=columns_of(join.kind, left, right))
+    return with_children(join, (left, right))
 
 
 def _used(*expressions: Expression) -> frozenset[int]:

@@ -16,6 +16,7 @@ from wallaby.plan.relation import (
     Project,
     Relation,
     Scan,
+    Single,
     Sort,
     Union,
     children_of,
@@ -61,6 +62,8 @@ class _Printer:
                 return f"sort [{', '.join(keys)}]"
             case Limit():
                 return f"limit {relation.count}" + (f" offset {relation.offset}" if relation.offset else "")
+            case Single():
+                return f"single row [{self._columns(relation.columns)}]"
             case Union():
                 return f"union [{self._columns(relation.columns)}]"
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from wallaby.catalyst.entry import exact, transparent, unsupported
+from wallaby.catalyst.data_types import FLOATING
+from wallaby.catalyst.entry import exact, guarded, transparent, unsupported
 
 _SUBQUERY: Final = "subqueries that remain expressions are not run here yet"
 _FOREIGN: Final = "it runs user code"
@@ -12,9 +13,8 @@ _FOREIGN: Final = "it runs user code"
 ENTRIES: Final = (
     exact("KnownNotNull", "", build=transparent),
     exact("KnownNullable", "", build=transparent),
-    unsupported("KnownFloatingPointNormalized", "floating-point keys have no kernel yet", "use other keys"),
-    unsupported("NormalizeNaNAndZero", "floating-point keys have no kernel yet", "use other keys"),
-    unsupported("ScalarSubquery", _SUBQUERY, "run the subquery first and put its value into the query"),
+    exact("KnownFloatingPointNormalized", "", build=transparent),
+    guarded("NormalizeNaNAndZero", "normalize", FLOATING, guard="both zeros are the positive one"),
     unsupported("Exists", _SUBQUERY, "write it as a join"),
     unsupported("InSubquery", _SUBQUERY, "write it as a join"),
     unsupported("ListQuery", _SUBQUERY, "write it as a join"),

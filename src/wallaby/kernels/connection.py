@@ -29,6 +29,7 @@ from wallaby.errors import (
     NumericOutOfRangeError,
     QueryCancelledError,
     QueryError,
+    TooManyRowsError,
 )
 from wallaby.kernels import functions
 
@@ -150,6 +151,7 @@ def _our_errors(settings: KernelSettings) -> Iterator[None]:
 
 #: The texts by which DuckDB 2.0 says what Spark has a name for. The tests meet every one of them.
 _CONDITIONS: Final[tuple[tuple[re.Pattern[str], type[QueryError]], ...]] = (
+    (re.compile(r"\[SCALAR_SUBQUERY_TOO_MANY_ROWS\]"), TooManyRowsError),
     (re.compile(r"\[DIVIDE_BY_ZERO\]|Division by zero"), DivideByZeroError),
     (re.compile(r"\[ARITHMETIC_OVERFLOW\]"), ArithmeticOverflowError),
     (re.compile(r"\[NUMERIC_VALUE_OUT_OF_RANGE\]"), NumericOutOfRangeError),
@@ -166,6 +168,7 @@ _CONDITIONS: Final[tuple[tuple[re.Pattern[str], type[QueryError]], ...]] = (
 )
 
 _FIXES: Final[dict[type[QueryError], str]] = {
+    TooManyRowsError: "Make the subquery give one row: aggregate it, or add LIMIT 1.",
     DivideByZeroError: "Use try_divide to get NULL instead.",
     ArithmeticOverflowError: "Cast to a wider type first, or use the try_ function to get NULL instead.",
     NumericOutOfRangeError: "Cast to a decimal with fewer digits after the point, or to double.",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from wallaby.errors import InternalError
 from wallaby.kernels.sql_decimal import decimal_sql
 from wallaby.kernels.sql_function import FUNCTIONS
-from wallaby.kernels.sql_text import case, cast, column_identifier, error, literal
+from wallaby.kernels.sql_text import case, cast, column_identifier, error, literal, normalized
 from wallaby.kernels.types import FLAT
 from wallaby.plan.expression import Aggregation, Call, Column, EvalMode, Expression, Literal
 from wallaby.plan.types import Kind, decimal
@@ -51,7 +51,7 @@ def key_sql(expression: Expression) -> str:
     """A grouping key: of the two zeros, Spark shows the positive one."""
     written = output_sql(expression)
     if expression.type.is_floating:
-        return case([(f"{written} = 0", cast("0", expression.type))], written)
+        return normalized(written, expression.type)
     return written
 
 

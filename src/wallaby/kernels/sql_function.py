@@ -14,7 +14,7 @@ from wallaby.kernels import functions
 from wallaby.kernels.sql_cast import cast_reason, cast_sql, fallible_cast
 from wallaby.kernels.sql_decimal import DIVIDE_BY_ZERO, decimal_sql
 from wallaby.kernels.sql_like import like_reason, like_sql
-from wallaby.kernels.sql_text import case, cast
+from wallaby.kernels.sql_text import case, cast, normalized
 from wallaby.kernels.types import FLAT
 from wallaby.plan.expression import Call, EvalMode, Expression, Literal
 from wallaby.plan.types import DataType, Kind
@@ -95,6 +95,15 @@ def _negate(call: Call, sql: Sequence[str]) -> str:
     if call.type.is_integral:
         return cast(f"({cast('0', call.type)} - {sql[0]})", call.type)
     return cast(f"(-({sql[0]}))", call.type)
+
+
+def _normalize(call: Call, sql: Sequence[str]) -> str:
+    return normalized(sql[0], call.type)
+
+
+def _floating(call: Call) -> str | None:
+    type_ = call.arguments[0].type
+    return None if type_.is_floating else f"{call.function} of {type_} is not supported"
 
 
 # ------------------------------------------------------------------------------------------------ comparison
@@ -286,6 +295,7 @@ FUNCTIONS: dict[str, Function] = {
     "divide": Function((2, 2), _divide, _arithmetic_reason, _arithmetic_fallible),
     "remainder": Function((2, 2), _remainder, _arithmetic_reason, _arithmetic_fallible),
     "negate": Function((1, 1), _negate, _arithmetic_reason, _arithmetic_fallible),
+    "normalize": Function((1, 1), _normalize, _floating),
     "eq": _compare("="),
     "ne": _compare("<>"),
     "lt": _compare("<"),

@@ -18,7 +18,7 @@ from wallaby.kernels.sql_expression import (
     plain_column,
     supports,
 )
-from wallaby.kernels.sql_text import column_identifier, identifier, names_of
+from wallaby.kernels.sql_text import case, column_identifier, error, identifier, names_of
 from wallaby.kernels.types import FLAT, ROWS_ONLY
 from wallaby.plan.expression import Aggregation, Call, Column, Expression, Named, SortKey, walk
 from wallaby.plan.relation import (
@@ -31,10 +31,12 @@ from wallaby.plan.relation import (
     Project,
     Relation,
     Scan,
+    Single,
     Sort,
     Union,
     children_of,
 )
+from wallaby.plan.tree import expressions_of
 
 _JOINS = {
     JoinKind.INNER: "INNER JOIN",
@@ -45,6 +47,9 @@ _JOINS = {
     JoinKind.ANTI: "ANTI JOIN",
     JoinKind.CROSS: "INNER JOIN",
 }
+_TOO_MANY_ROWS = error(
+    "SCALAR_SUBQUERY_TOO_MANY_ROWS", "More than one row returned by a subquery used as an expression."
+)
 
 
 def input_name(number: int) -> str:
@@ -79,6 +84,8 @@ def relation_sql(relation: Relation) -> str:
             inner = relation_sql(relation.child) if isinstance(relation.child, Sort) else None
             rows = inner or _over(_list(relation.columns), relation.child)
             return f"{rows} LIMIT {relation.count} OFFSET {relation.offset}"
+        case Single():
+            return _single(relation)
         case Union():
             return " UNION ALL ".join(f"({_renamed(child, relation.columns)})" for child in relation.children)
         case Scan():
@@ -102,25 +109,7 @@ def relation_reason(relation: Relation) -> str | None:
     odd = [column for column in relation.columns if column.type.kind not in FLAT]
     if odd:
         return f"the type {odd[0].type} of {odd[0]} is not supported"
-    return next((reason for part in _expressions(relation) if (reason := supports(part)) is not None), None)
-
-
-def _expressions(relation: Relation) -> Iterator[Expression]:
-    match relation:
-        case Filter():
-            yield relation.condition
-        case Project():
-            yield from (named.expression for named in relation.outputs)
-        case Join():
-            yield from (*relation.left_keys, *relation.right_keys)
-            if relation.residual is not None:
-                yield relation.residual
-        case Aggregate():
-            yield from (named.expression for named in (*relation.keys, *relation.aggregations))
-        case Sort():
-            yield from (key.expression for key in relation.keys)
-        case Scan() | Input() | Limit() | Union():
-            pass
+    return next((reason for part in expressions_of(relation) if (reason := supports(part)) is not None), None)
 
 
 # ---------------------------------------------------------------------------------------------------- pieces
@@ -175,14 +164,27 @@ def _join(join: Join) -> str:
     ]
     if join.residual is not None:
         conditions.append(expression_sql(join.residual, either))
+    on = " AND ".join(conditions) or "TRUE"
+    lefts, rights = f"({relation_sql(join.left)}) AS l", f"({relation_sql(join.right)}) AS r"
+    if join.kind is JoinKind.EXISTENCE:
+        found = f"EXISTS ({_select('1', rights)} WHERE {on})"
+        shown = [_qualified("l", column) for column in join.columns[:-1]]
+        return _select(", ".join([*shown, f"{found} AS {column_identifier(join.columns[-1].id)}"]), lefts)
     outputs = {
         column.id: f"{_qualified('l' if column.id in left else 'r', column)} AS {column_identifier(column.id)}"
         for column in join.columns
     }
-    shown = ", ".join(outputs.values()) or f"CAST(NULL AS TINYINT) AS {identifier(ROWS_ONLY)}"
-    on = " AND ".join(conditions) or "TRUE"
-    sides = f"({relation_sql(join.left)}) AS l {_JOINS[join.kind]} ({relation_sql(join.right)}) AS r"
-    return _select(shown, f"{sides} ON {on}")
+    shown_columns = ", ".join(outputs.values()) or f"CAST(NULL AS TINYINT) AS {identifier(ROWS_ONLY)}"
+    return _select(shown_columns, f"{lefts} {_JOINS[join.kind]} {rights} ON {on}")
+
+
+def _single(single: Single) -> str:
+    """The only row. An aggregation without keys has a row even where its child has none."""
+    values = [
+        f"{case([('count(*) > 1', _TOO_MANY_ROWS)], f'first({name})')} AS {name}"
+        for name in names_of(single.columns)
+    ]
+    return _over(", ".join(values), single.child)
 
 
 def _qualified(side: str, column: Column) -> str:

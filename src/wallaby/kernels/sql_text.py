@@ -101,6 +101,11 @@ def case(branches: Sequence[tuple[str, str]], otherwise: str = "NULL") -> str:
     return f"CASE {whens} ELSE {otherwise} END"
 
 
+def normalized(sql: str, type_: DataType) -> str:
+    """A floating-point value of which both zeros are the positive one."""
+    return case([(f"{sql} = 0", cast("0", type_))], sql)
+
+
 def names_of(columns: Sequence[Column]) -> list[str]:
     """The quoted names of columns, each once: a relation inside a statement has no column twice."""
     return [column_identifier(column_id) for column_id in dict.fromkeys(column.id for column in columns)]

@@ -16,6 +16,7 @@ from wallaby.plan.relation import (
     Project,
     Relation,
     Scan,
+    Single,
     Sort,
     Union,
     children_of,
@@ -31,7 +32,7 @@ def with_children(relation: Relation, children: Sequence[Relation]) -> Relation:
             return replace(relation, left=children[0], right=children[1])
         case Union():
             return replace(relation, children=tuple(children))
-        case Filter() | Project() | Aggregate() | Sort() | Limit():
+        case Filter() | Project() | Aggregate() | Sort() | Limit() | Single():
             return replace(relation, child=children[0])
 
 
@@ -50,7 +51,7 @@ def needs_input(relation: Relation, number: int) -> bool:
     match relation:
         case Input():
             return relation.number == number
-        case Scan():
+        case Scan() | Single():
             return False
         case Aggregate():
             return bool(relation.keys) and needs_input(relation.child, number)
@@ -65,7 +66,7 @@ def _join_needs(join: Join, number: int) -> bool:
     match join.kind:
         case JoinKind.INNER | JoinKind.CROSS | JoinKind.SEMI:
             return left or right
-        case JoinKind.LEFT | JoinKind.ANTI:
+        case JoinKind.LEFT | JoinKind.ANTI | JoinKind.EXISTENCE:
             return left
         case JoinKind.RIGHT:
             return right

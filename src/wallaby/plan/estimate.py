@@ -20,6 +20,7 @@ from wallaby.plan.relation import (
     Project,
     Relation,
     Scan,
+    Single,
     Sort,
     Union,
 )
@@ -113,6 +114,8 @@ class Estimator:
             case Limit(child=child, count=count):
                 below = self.of(child)
                 return Estimate(min(below.rows, count), below.columns, row_bytes)
+            case Single(child=child):
+                return Estimate(1.0, self.of(child).columns, row_bytes)
             case Union(children=children):
                 return Estimate(sum(self.of(child).rows for child in children), {}, row_bytes)
 
@@ -150,7 +153,7 @@ def _of_join(join: Join, left: Estimate, right: Estimate, row_bytes: int) -> Est
     matched = left.rows * right.rows / domain * share
     found = min(1.0, rights / domain) * share
     rows = _rows_of_kind(join.kind, matched, left.rows, right.rows, found)
-    only_left = join.kind in (JoinKind.SEMI, JoinKind.ANTI)
+    only_left = join.kind in (JoinKind.SEMI, JoinKind.ANTI, JoinKind.EXISTENCE)
     return Estimate(rows, left.columns if only_left else {**left.columns, **right.columns}, row_bytes)
 
 
@@ -165,6 +168,8 @@ def _rows_of_kind(kind: JoinKind, matched: float, left: float, right: float, fou
             return max(matched, right)
         case JoinKind.FULL:
             return max(matched, left + right)
+        case JoinKind.EXISTENCE:
+            return left
         case JoinKind.SEMI:
             return left * found
         case JoinKind.ANTI:

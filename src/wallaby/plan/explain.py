@@ -35,6 +35,7 @@ from wallaby.plan.relation import (
     Project,
     Relation,
     Scan,
+    Single,
     Sort,
     Union,
     children_of,
@@ -137,7 +138,7 @@ def _relation(relation: Relation) -> str:
             pairs = zip(relation.left_keys, relation.right_keys, strict=True)
             on = _listed(f"{left} = {right}" for left, right in pairs)
             residual = f" if {relation.residual}" if relation.residual is not None else ""
-            return f"{relation.kind.value} join on {on}{residual}"
+            return f"{relation.kind.value} join{f' on {on}' if on else ''}{residual}"
         case Aggregate(keys=keys, aggregations=aggregations):
             by = f" by {_listed(keys)}" if keys else ""
             return f"aggregate{by}" + (f": {_listed(aggregations)}" if aggregations else "")
@@ -145,6 +146,8 @@ def _relation(relation: Relation) -> str:
             return f"sort by {_listed(sort_keys)}"
         case Limit(count=count, offset=offset):
             return f"limit {count}{_offset(offset)}"
+        case Single():
+            return "single row"
         case Union(columns=columns):
             return f"union: {_listed(columns)}"
 

@@ -26,6 +26,7 @@ EQUAL_NULL_SAFE: Final = "eq_null_safe"
 IN: Final = "in"
 IS_NULL: Final = "is_null"
 IS_NOT_NULL: Final = "is_not_null"
+NORMALIZE: Final = "normalize"
 
 #: A comparison and the one that says the same with its sides exchanged.
 MIRRORED: Final = {
@@ -44,4 +45,6 @@ MIN: Final = "min"
 MAX: Final = "max"
 
 #: Functions that raise no error, whatever values they are applied to.
-INFALLIBLE: Final = frozenset((*MIRRORED, EQUAL_NULL_SAFE, AND, OR, NOT, IN, IS_NULL, IS_NOT_NULL, COALESCE))
+INFALLIBLE: Final = frozenset(
+    (*MIRRORED, EQUAL_NULL_SAFE, AND, OR, NOT, IN, IS_NULL, IS_NOT_NULL, COALESCE, NORMALIZE)
+)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from wallaby.lineage.graph import Routing
 from wallaby.plan.estimate import Estimator
-from wallaby.plan.expression import Column, Expression, Named
+from wallaby.plan.expression import Column, Expression, Literal, Named
 from wallaby.plan.pipe import (
     Assembly,
     Feed,
@@ -46,7 +46,9 @@ class JoinPlanner:
     plan_relation: Callable[[Relation], Flow]
 
     def plan(self, join: Join) -> Flow:
-        """The flow of a join, whose kind must be one that kernels have."""
+        """The flow of a join. Right outer joins are left ones by now."""
+        if join.kind is JoinKind.FULL:
+            return self._full(join)
         join = self._with_smaller_side_right(join)
         build = self.plan_relation(join.right)
         return (
@@ -54,7 +56,12 @@ class JoinPlanner:
         )
 
     def _broadcast_pays(self, join: Join) -> bool:
-        """Is the build side small enough, and less in every channel than both sides moved once?"""
+        """Is the build side small enough, and less in every channel than both sides moved once?
+
+        Without keys there is nothing to partition by.
+        """
+        if not join.left_keys:
+            return True
         build, probe = self.estimator.of(join.right).size_bytes, self.estimator.of(join.left).size_bytes
         if build > self.settings.broadcast_bytes:
             return False
@@ -62,9 +69,8 @@ class JoinPlanner:
 
     def _with_smaller_side_right(self, join: Join) -> Join:
         left, right = self.estimator.of(join.left), self.estimator.of(join.right)
-        if join.kind is not JoinKind.INNER or right.size_bytes <= left.size_bytes:
-            return join
-        return flipped(join, JoinKind.INNER)
+        either = join.kind in (JoinKind.INNER, JoinKind.CROSS)
+        return flipped(join, join.kind) if either and right.size_bytes > left.size_bytes else join
 
     # --- broadcast -----------------------------------------------------------------------------------------
 
@@ -160,11 +166,71 @@ class JoinPlanner:
         return positions if len(positions) == len(found) else None
 
     def _feeds(self, flow: Flow, keys: tuple[Column, ...], phase: int, *, stay: bool) -> tuple[Feed, ...]:
+        stages = tuple(self.assembly.close(pipe) for pipe in flow)
         if stay:
-            return tuple(Feed(self.assembly.close(p), Routing.PASS_THROUGH, (), phase) for p in flow)
-        ids = ids_of(flow[0].columns)
-        positions = tuple(ids.index(key.id) for key in keys)
-        return tuple(Feed(self.assembly.close(p), Routing.HASH, positions, phase) for p in flow)
+            return tuple(Feed(stage, Routing.PASS_THROUGH, (), phase) for stage in stages)
+        return _hashed(stages, flow[0].columns, keys, phase)
+
+    # --- full outer ----------------------------------------------------------------------------------------
+
+    def _full(self, join: Join) -> Flow:
+        """A left outer join, and beside it the right rows without partner, both fed by the same two stages."""
+        pairs = replace(join, kind=JoinKind.LEFT)
+        alone = flipped(join, JoinKind.ANTI)
+        stages = self._full_by_key if join.left_keys else self._full_without_key
+        matched, rest = stages(pairs, alone)
+        missing = tuple(Named(column, Literal(None, column.type)) for column in matched.columns)
+        there = {column.id: Named(column, column) for column in rest.columns}
+        outputs = tuple(there.get(named.column.id, named) for named in missing)
+        return matched, on_top(self.assembly, rest, lambda tree: Project(tree, outputs))
+
+    def _full_by_key(self, pairs: Join, alone: Join) -> Flow:
+        build, right_keys = self._with_key_columns(self.plan_relation(pairs.right), pairs.right_keys)
+        probe, left_keys = self._with_key_columns(self.plan_relation(pairs.left), pairs.left_keys)
+        sides = []
+        for flow, keys in ((build, right_keys), (probe, left_keys)):
+            pipes = aligned(self.assembly, flow, flow[0].columns)
+            sides.append((tuple(map(self.assembly.close, pipes)), pipes[0].columns, keys))
+        rights, lefts = sides
+
+        def joined(join: Join, probing: _Side, built: _Side) -> Pipe:
+            keyed = replace(join, left_keys=probing[2], right_keys=built[2])
+            tree = narrow(
+                _joined(keyed, Input(_PROBE, probing[1]), Input(_BUILD, built[1])),
+                frozenset(ids_of(join.columns)),
+            )
+            feeds = (*_hashed(*built, _BUILD), *_hashed(*probing, _PROBE))
+            return Pipe(JoinBody(), tree, self.settings.channels, f"{join.kind.value} join", feeds)
+
+        return joined(pairs, lefts, rights), joined(alone, rights, lefts)
+
+    def _full_without_key(self, pairs: Join, alone: Join) -> Flow:
+        """Each side whole beside the rows of the other."""
+        right, left = (self._gathered(self.plan_relation(side)) for side in (pairs.right, pairs.left))
+        stages = self.assembly.close(right), self.assembly.close(left)
+
+        def joined(join: Join, probing: Pipe, stage: int, built: Pipe, side: int) -> Pipe:
+            tree = _joined(join, Input(0, probing.columns), Input(1, built.columns))
+            feeds = (Feed(stage, Routing.PASS_THROUGH),)
+            label = f"{join.kind.value} join with s{side}"
+            return Pipe(MapBody(), tree, probing.channels, label, feeds, (side,))
+
+        return (
+            joined(pairs, left, stages[1], right, stages[0]),
+            joined(alone, right, stages[0], left, stages[1]),
+        )
+
+
+#: The stages that give a side's rows, its columns, and its keys.
+_Side = tuple[tuple[int, ...], tuple[Column, ...], tuple[Column, ...]]
+
+
+def _hashed(
+    stages: tuple[int, ...], columns: tuple[Column, ...], keys: tuple[Column, ...], phase: int
+) -> tuple[Feed, ...]:
+    ids = ids_of(columns)
+    positions = tuple(ids.index(key.id) for key in keys)
+    return tuple(Feed(stage, Routing.HASH, positions, phase) for stage in stages)
 
 
 def flipped(join: Join, kind: JoinKind) -> Join:

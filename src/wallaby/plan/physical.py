@@ -45,7 +45,7 @@ class JoinFragment:
     """Collect the build side, then run `tree` on it and each batch of the probe side.
 
     Only join kinds for which each probe batch can be answered alone: inner, left outer with the probe side
-    on the left, semi and anti with the probe side on the left.
+    on the left, semi, anti and existence with the probe side on the left.
     """
 
     tree: Relation

@@ -39,6 +39,7 @@ from wallaby.plan.relation import (
     Project,
     Relation,
     Scan,
+    Single,
     Sort,
     Union,
 )
@@ -109,6 +110,8 @@ class _Planner:
                 return (self._plan_top(relation, sort, self._plan(child)),)
             case Limit(child=child):
                 return (self._plan_limit(relation, self._plan(child)),)
+            case Single(child=child):
+                return (self._plan_single(relation, self._plan(child)),)
             case Union():
                 return self._plan_union(relation)
             case Input():
@@ -181,6 +184,15 @@ class _Planner:
         feeds = self._gathered(tuple(self._topped(pipe, lambda tree: Limit(tree, reach)) for pipe in flow))
         body = LimitBody(limit.count, limit.offset)
         return Pipe(body, Input(0, flow[0].columns), 1, label, feeds)
+
+    def _plan_single(self, single: Single, flow: Flow) -> Pipe:
+        """Two rows of each task are enough to know that there is more than one."""
+        if _sees_everything(flow):
+            return self._topped(flow[0], lambda tree: replace(single, child=tree), "single row")
+        flow = aligned(self._assembly, flow, flow[0].columns)
+        feeds = self._gathered(tuple(self._topped(pipe, lambda tree: Limit(tree, 2)) for pipe in flow))
+        rows = Input(0, flow[0].columns)
+        return Pipe(ReduceBody(Limit(rows, 2)), replace(single, child=rows), 1, "single row", feeds)
 
     def _plan_aggregate(self, aggregate: Aggregate) -> Flow:
         flow = self._plan(aggregate.child)

@@ -6,7 +6,7 @@ elsewhere, by number. The same nodes serve the whole query and the part of it th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from wallaby.plan.expression import Column, Expression, Named, SortKey
@@ -22,6 +22,8 @@ class JoinKind(Enum):
     SEMI = "left semi"
     ANTI = "left anti"
     CROSS = "cross"
+    #: All rows of the left side, and whether each has a partner.
+    EXISTENCE = "existence"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +134,18 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True)
+class Single:
+    """The child's only row, or a row of NULLs if it has none; more than one are an error. A subquery's value."""
+
+    child: Relation
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The child's, which may be NULL."""
+        return tuple(replace(column, nullable=True) for column in self.child.columns)
+
+
+@dataclass(frozen=True, slots=True)
 class Union:
     """All rows of all children, whose columns correspond by position."""
 
@@ -139,7 +153,7 @@ class Union:
     columns: tuple[Column, ...]
 
 
-Relation = Scan | Input | Filter | Project | Join | Aggregate | Sort | Limit | Union
+Relation = Scan | Input | Filter | Project | Join | Aggregate | Sort | Limit | Single | Union
 
 
 def children_of(relation: Relation) -> tuple[Relation, ...]:
@@ -151,5 +165,5 @@ def children_of(relation: Relation) -> tuple[Relation, ...]:
             return (relation.left, relation.right)
         case Union():
             return relation.children
-        case Filter() | Project() | Aggregate() | Sort() | Limit():
+        case Filter() | Project() | Aggregate() | Sort() | Limit() | Single():
             return (relation.child,)

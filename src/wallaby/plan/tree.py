@@ -17,6 +17,7 @@ from wallaby.plan.relation import (
     Project,
     Relation,
     Scan,
+    Single,
     Sort,
     Union,
     children_of,
@@ -87,17 +88,19 @@ def with_children(relation: Relation, children: tuple[Relation, ...]) -> Relatio
             return replace(relation, left=left, right=right, columns=join_columns(relation, left, right))
         case Union():
             return replace(relation, children=children)
-        case Filter() | Project() | Aggregate() | Sort() | Limit():
+        case Filter() | Project() | Aggregate() | Sort() | Limit() | Single():
             (child,) = children
             return replace(relation, child=child)
 
 
 def join_columns(join: Join, left: Relation, right: Relation) -> tuple[Column, ...]:
-    """The columns of a join over other sides: the left ones, then the right ones if its kind has them."""
+    """The columns of a join over other sides: the left ones, then what its kind has beside them."""
     known = {column.id: column for column in join.columns}
     lefts = tuple(known.get(column.id, column) for column in left.columns)
     if join.kind in (JoinKind.SEMI, JoinKind.ANTI):
         return lefts
+    if join.kind is JoinKind.EXISTENCE:
+        return (*lefts, join.columns[-1])
     outer = join.kind in (JoinKind.LEFT, JoinKind.FULL)
     rights = (known.get(c.id, replace(c, nullable=c.nullable or outer)) for c in right.columns)
     return (*lefts, *rights)
@@ -183,7 +186,7 @@ def filtered(relation: Relation, conditions: Iterable[Expression]) -> Relation:
 def expressions_of(relation: Relation) -> tuple[Expression, ...]:
     """The expressions that a relation itself computes, not those of its children."""
     match relation:
-        case Scan() | Input() | Limit() | Union():
+        case Scan() | Input() | Limit() | Single() | Union():
             return ()
         case Filter():
             return (relation.condition,)

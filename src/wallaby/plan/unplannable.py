@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from wallaby.plan.reason import Reason
-from wallaby.plan.relation import Input, Join, JoinKind, Relation, Scan, children_of
+from wallaby.plan.relation import Input, Join, Relation, Scan, children_of
 from wallaby.plan.statistics import Statistics
 
 
@@ -30,10 +30,6 @@ def _reasons(relation: Relation, statistics: Statistics) -> Iterator[Reason]:
 
 def _of_join(join: Join) -> Iterator[Reason]:
     what = f"Join ({join.kind.value})"
-    if join.kind is JoinKind.FULL:
-        yield Reason(what, "full outer joins need both sides' unmatched rows", "use a left outer join")
-    elif join.kind is JoinKind.CROSS or not join.left_keys:
-        yield Reason(what, "it has no equal keys to partition by", "join on an equality")
     for left, right in zip(join.left_keys, join.right_keys, strict=True):
         if left.type != right.type:
             yield Reason(

@@ -18,6 +18,7 @@ from wallaby.plan.relation import (
     Project,
     Relation,
     Scan,
+    Single,
     Sort,
     Union,
 )
@@ -61,7 +62,7 @@ def _pruned(relation: Relation, needed: Needed) -> Relation:
         case Limit(child=Sort() as sort):
             # Nothing may come between a limit and its sort: together they are a top-k.
             return replace(relation, child=_pruned(sort, needed))
-        case Limit():
+        case Limit() | Single():
             return replace(relation, child=_narrow(relation.child, needed))
         case Union():
             return _pruned_union(relation, needed)

@@ -13,7 +13,8 @@ from wallaby.plan.relation import Filter, Join, JoinKind, Project, Relation
 from wallaby.plan.statistics import Statistics
 from wallaby.plan.tree import by_ids, cannot_fail, conjuncts, filtered, ids_of, rewrite_up, with_children
 
-_LEFT_MAY = frozenset((JoinKind.INNER, JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI))
+_INNER = (JoinKind.INNER, JoinKind.CROSS)
+_LEFT_MAY = frozenset((*_INNER, JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI, JoinKind.EXISTENCE))
 
 
 def push_filters(relation: Relation, _: Statistics) -> Relation:
@@ -45,7 +46,7 @@ def _into_join(join: Join, conditions: tuple[Expression, ...]) -> Relation:
         used = columns_in(condition)
         if cannot_fail(condition) and used <= lefts and join.kind in _LEFT_MAY:
             left.append(condition)
-        elif cannot_fail(condition) and used <= rights and join.kind is JoinKind.INNER:
+        elif cannot_fail(condition) and used <= rights and join.kind in _INNER:
             right.append(condition)
         else:
             above.append(condition)
