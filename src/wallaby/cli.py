@@ -6,6 +6,7 @@ or a file that it names were not understood; 130 it was interrupted (Ctrl-C).
 
 from __future__ import annotations
 
+import logging
 import sys
 from typing import Annotated
 
@@ -55,6 +56,7 @@ def _root(
 
 def main() -> None:
     """Run the command line; an error of ours, or of Spark's, is one line, not a traceback."""
+    logging.getLogger().addFilter(_is_not_an_interrupt)
     try:
         app(standalone_mode=True)
     except InvalidArgumentError as error:
@@ -66,6 +68,11 @@ def main() -> None:
     except PySparkException as error:
         note(f"wallaby: {_first_line(error)}")
         sys.exit(1)
+
+
+def _is_not_an_interrupt(record: logging.LogRecord) -> bool:
+    """Py4J logs a Ctrl-C during a call with its traceback, and then passes it on: it needs no second word."""
+    return record.exc_info is None or record.exc_info[0] is not KeyboardInterrupt
 
 
 def _first_line(error: PySparkException) -> str:

@@ -158,7 +158,12 @@ class Engine:
         if physical is None:
             _log.info("on Spark: %s", "; ".join(str(reason) for reason in reasons))
             return None
-        return Result(df, self._submit(physical, observed=observed or bool(self.settings.event_log_dir)))
+        collected = self._submit(physical, observed=observed or bool(self.settings.event_log_dir))
+        try:
+            return Result(df, collected)
+        except BaseException:
+            collected.cancel()  # nobody will ever take its rows
+            raise
 
     def _submit(self, physical: PhysicalPlan, *, observed: bool) -> Collected:
         window_bytes = self._window_bytes(physical)

@@ -146,8 +146,12 @@ class Result:
     def all_batches(self) -> list[pa.RecordBatch]:
         """All rows, once the query is over. Ctrl-C ends this query and no other."""
         if self._whole is None:
-            with _only_this_query_is_interrupted():
-                self._whole = list(self.batches())
+            try:
+                with _only_this_query_is_interrupted():
+                    self._whole = list(self.batches())
+            except KeyboardInterrupt:
+                self.cancel()  # also when the interrupt came before the first batch was waited for
+                raise
         return self._whole
 
     def collected_as_arrow(self, *arguments: bool, **named: bool) -> list[pa.RecordBatch]:

@@ -73,6 +73,21 @@ def test_ctrl_c_ends_the_query_and_nothing_else(engine: Engine, spark: SparkSess
     assert engine.count(spark.table("nation")) == 25
 
 
+def test_ctrl_c_during_a_spark_job_cancels_it_and_spares_the_task_managers(
+    engine: Engine, spark: SparkSession
+) -> None:
+    before = engine.workers()
+    tracker = spark.sparkContext.statusTracker()
+    hosting = set(tracker.getActiveJobsIds())
+    slow = spark.range(4).selectExpr("java_method('java.lang.Thread', 'sleep', 60000L + id) as x")
+    threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        slow.collect()
+    until(lambda: set(tracker.getActiveJobsIds()) == hosting)
+    assert spark.range(10).count() == 10
+    assert [worker["pid"] for worker in engine.workers()] == [worker["pid"] for worker in before]
+
+
 def test_spark_jobs_of_a_result_can_be_cancelled_too(engine: Engine, spark: SparkSession) -> None:
     slow = spark.range(4).selectExpr("java_method('java.lang.Thread', 'sleep', 20000L + id) as x")
     result = engine.run(slow)
