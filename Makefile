@@ -13,7 +13,7 @@ ARGS ?=
 
 # One target at a time: `make -j` is harmless, and each tool uses the cores itself.
 .NOTPARALLEL:
-.PHONY: help setup demo test clusters check simulate mutants format clean
+.PHONY: help setup demo test clusters check simulate mutants docs format clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ simulate: setup ## Try to break the protocol with random faults (SEEDS=100000)
 
 mutants: setup ## Break the protocol on purpose and show that the simulation notices
 	$(BIN)/wallaby simulate --mutants $(ARGS)
+
+docs: setup ## Write the pages of docs/ that are made from code
+	$(BIN)/python tools/write_docs.py
 
 format: setup ## Format the code and fix what the linter can fix
 	$(BIN)/ruff format .

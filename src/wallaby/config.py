@@ -95,8 +95,22 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "maxTaskWorkerLosses", _whole, "number", 4, "Workers lost under one task before it fails.", 1, 1000
     ),
-    Setting("gcs.url", str, "address", "", "A Redis to use as control store; empty: an embedded one."),
-    Setting("gcs.password", str, "text", "", "The password of that Redis."),
+    Setting(
+        "gcs.url",
+        str,
+        "address",
+        "",
+        "A Redis to use as control store, without its password; empty: an embedded one. Engines may share one.",
+    ),
+    Setting("gcs.password", str, "text", "", "The password of that Redis. Spark hides it in its UI."),
+    Setting(
+        "gcs.tlsCa",
+        str,
+        "path",
+        "",
+        "For a rediss:// address: a PEM file, on the driver and on executors, with the certificates that its own is "
+        "checked against; empty: the system's.",
+    ),
     Setting(
         "eventLog.dir", str, "path", "", "A directory for an event log per query; empty: none is written."
     ),
@@ -133,6 +147,7 @@ class Settings:
     max_task_worker_losses: int
     gcs_url: str
     gcs_password: str
+    gcs_tls_ca: str
     event_log_dir: str
     progress_enabled: bool
     local_directory: str
@@ -143,6 +158,16 @@ class Settings:
             for field in fields(self)
         )
         return f"Settings({shown})"
+
+
+def shown_default(setting: Setting) -> str:
+    """A default as a user would write it."""
+    if isinstance(setting.default, bool):
+        return str(setting.default).lower()
+    if setting.kind == "bytes" and setting.default:
+        unit, size = next((u, n) for u, n in reversed(_UNITS_BYTES.items()) if setting.default % n == 0)
+        return f"{setting.default // size}{unit}"
+    return f"{setting.default:g}s" if setting.kind == "seconds" else str(setting.default)
 
 
 def read_settings(configured: Mapping[str, str], keywords: Mapping[str, object]) -> Settings:

@@ -16,6 +16,9 @@ from tests.engine.test_ends import LONG, until
 
 import wallaby
 from wallaby.errors import AttachError, ConfigurationError
+from wallaby.gcs.connection import connect
+from wallaby.gcs.embedded import EmbeddedRedis
+from wallaby.gcs.keys import EVERY_KEY, engine_of
 
 
 def test_importing_wallaby_imports_neither_spark_nor_arrow() -> None:
@@ -51,6 +54,15 @@ def test_a_session_is_attached_once(engines: Engines, spark: SparkSession) -> No
     engines.get(workers=2, threads=1, split=1)
     with pytest.raises(AttachError, match="already"):
         wallaby.attach(spark)
+
+
+def test_an_external_redis_is_used_and_left_empty(engines: Engines, spark: SparkSession) -> None:
+    with EmbeddedRedis() as server, connect(server.url, password=server.password) as connection:
+        engine = engines.get(workers=1, threads=1, gcs_url=server.url, gcs_password=server.password)
+        assert engine.count(spark.table("nation")) == 25
+        assert len({engine_of(key) for key in connection.find_keys(EVERY_KEY)}) == 1
+        engines.close()
+        assert connection.find_keys(EVERY_KEY) == []
 
 
 def test_too_many_workers_are_refused_with_the_master_to_use(engines: Engines, spark: SparkSession) -> None:

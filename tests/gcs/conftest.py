@@ -39,7 +39,7 @@ def _no_server_is_left_behind() -> Iterator[None]:
 @pytest.fixture
 def redis_gcs(connection: Connection) -> Iterator[RedisGcs]:
     """The store in Redis, empty before and after."""
-    yield RedisGcs(connection)
+    yield RedisGcs(connection, "an engine")
     cursor = -1
     while cursor != 0:
         cursor, keys = connection.command("SCAN", max(cursor, 0), "MATCH", "wallaby:*", "COUNT", 1000)

@@ -128,7 +128,7 @@ def test_names_and_texts_come_back(name: ChannelName, edge: Edge, text: str) -> 
 
 @given(st.text(), st.text())
 def test_no_query_s_key_is_another_s(one: str, other: str) -> None:
-    first, second = QueryKeys.of(QueryId(one)), QueryKeys.of(QueryId(other))
+    first, second = QueryKeys.of("e", QueryId(one)), QueryKeys.of("e", QueryId(other))
     assert (first == second) == (one == other)
     assert first.query.count(b"{") == first.query.count(b"}") == 1
     assert queries_of([first.query, second.query]) == tuple(sorted({QueryId(one), QueryId(other)}))

@@ -22,6 +22,7 @@ from wallaby.lineage.snapshot import Plan, ReRead
 pytestmark = [pytest.mark.redis, pytest.mark.timeout(60)]
 
 Q = QueryId("q")
+ENGINE = "an engine"
 A, B = WorkerId("a"), WorkerId("b")
 R0, R1, SINK = ChannelName(0, 0), ChannelName(0, 1), ChannelName(1, 0)
 GRAPH = StageGraph((Stage(StageKind.READ, 2, 4), Stage(StageKind.COLLECT, 1)), (Link(0, 1),))
@@ -71,7 +72,7 @@ def do_everything(gcs: Gcs, query: QueryId) -> None:
 
 def test_every_action_is_one_round_trip(connection: Connection, redis_gcs: Gcs) -> None:
     counting = Counting(connection)
-    gcs = RedisGcs(counting)  # type: ignore[arg-type]
+    gcs = RedisGcs(counting, ENGINE)  # type: ignore[arg-type]
     do_everything(gcs, Q)
     gcs.remove(Q)
     names = [name for name, _ in counting.runs]
@@ -84,7 +85,7 @@ def test_all_keys_of_a_query_share_its_hash_tag_and_go_with_it(
     query = QueryId("a {strange} id:\n*")
     do_everything(redis_gcs, query)
     keys = keys_in(connection)
-    prefix = b"wallaby:q:{a%20%7Bstrange%7D%20id%3A%0A%2A}:"
+    prefix = b"wallaby:an%20engine:q:{a%20%7Bstrange%7D%20id%3A%0A%2A}:"
     assert {key.removeprefix(prefix) for key in keys} == {
         *(b"query", b"payload", b"members", b"departed", b"channels", b"links", b"splits"),
         *(b"delivered", b"rereads", b"claims", b"records:0.0"),
@@ -96,10 +97,10 @@ def test_all_keys_of_a_query_share_its_hash_tag_and_go_with_it(
 
 def test_every_script_declares_keys_of_one_slot_only(connection: Connection, redis_gcs: RedisGcs) -> None:
     counting = Counting(connection)
-    do_everything(RedisGcs(counting), Q)  # type: ignore[arg-type]
+    do_everything(RedisGcs(counting, ENGINE), Q)  # type: ignore[arg-type]
     for name, keys in counting.runs:
         assert keys, name
-        assert all(key.startswith(b"wallaby:q:{q}:") for key in keys), name
+        assert all(key.startswith(b"wallaby:an%20engine:q:{q}:") for key in keys), name
 
 
 def test_many_threads_that_commit_the_same_task_append_it_once(redis_gcs: RedisGcs) -> None:
@@ -134,7 +135,7 @@ def test_a_restarted_server_is_lost_to_every_client_that_knew_the_old_run(
     with EmbeddedRedis() as first:
         port = first.port
         connection = connect(first.url, password=first.password, limits=Limits(1.0, 1.0, 1.0))
-        gcs = RedisGcs(connection)
+        gcs = RedisGcs(connection, ENGINE)
         gcs.submit(Q, GRAPH, HOSTS)
     with pytest.raises(GcsUnavailableError):
         gcs.status(Q)
@@ -143,7 +144,7 @@ def test_a_restarted_server_is_lost_to_every_client_that_knew_the_old_run(
             with pytest.raises(GcsLostError):
                 action()
         with connect(second.url, password=second.password) as another:
-            assert RedisGcs(another).status(Q).verdict is Verdict.GONE
+            assert RedisGcs(another, ENGINE).status(Q).verdict is Verdict.GONE
         connection.close()
 
 
@@ -152,7 +153,7 @@ def test_a_query_that_survived_a_restart_on_disk_is_not_trusted(
 ) -> None:
     redis_gcs.submit(Q, GRAPH, HOSTS)
     # What a server with an append-only file looks like after a restart: the data, and another run id.
-    connection.command("HSET", QueryKeys.of(Q).query, "run", "0" * 40)
+    connection.command("HSET", QueryKeys.of(ENGINE, Q).query, "run", "0" * 40)
     before = [connection.command("DUMP", key) for key in keys_in(connection)]
     for action in (
         lambda: redis_gcs.submit(Q, GRAPH, HOSTS),
@@ -202,7 +203,7 @@ def test_a_full_server_refuses_a_commit_whole() -> None:
         EmbeddedRedis(maxmemory_bytes=2_000_000) as server,
         connect(server.url, password=server.password) as connection,
     ):
-        gcs = RedisGcs(connection)
+        gcs = RedisGcs(connection, ENGINE)
         gcs.submit(Q, GRAPH, HOSTS)
         done = 0
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -35,8 +35,8 @@ def test_a_slow_cancel_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_its_pipes_are_closed_at_the_end() -> None:
-    before = len(os.listdir("/proc/self/fd"))
+    before = len(list(Path("/proc/self/fd").iterdir()))
     canceller = Canceller(lambda: None)
     canceller.end()
     assert "wallaby-interrupt" not in {thread.name for thread in threading.enumerate()}
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(list(Path("/proc/self/fd").iterdir())) == before

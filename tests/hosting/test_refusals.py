@@ -8,7 +8,7 @@ import pytest
 from pyspark import SparkContext
 
 from wallaby.config import read_settings
-from wallaby.errors import AttachError
+from wallaby.errors import AttachError, ConfigurationError
 from wallaby.spark.checks import check, needs_encryption
 from wallaby.spark.cluster import Cluster, Executor
 
@@ -145,3 +145,10 @@ def test_one_taskmanager_per_executor_with_all_its_cores() -> None:
     assert (size.count, size.threads, size.seats, size.memory_bytes) == (3, 4, 1, 2 << 30)
     size = large.size(read_settings({}, {"workers": 4}), profiles=True)
     assert (size.count, size.threads, size.seats, size.memory_bytes) == (4, 2, 2, 1 << 30)
+
+
+def test_a_password_in_the_address_of_redis_is_refused_and_not_repeated() -> None:
+    settings = read_settings({}, {"gcs_url": "redis://:hunter2@host:6379"})
+    with pytest.raises(ConfigurationError, match=r"spark\.wallaby\.gcs\.password") as raised:
+        check(cluster("local[2]", {}), settings)
+    assert "hunter2" not in str(raised.value)

@@ -61,7 +61,7 @@ def doctor(
         ("memory", _memory),
         ("disk", _disk),
         ("control store", lambda: _store(gcs_url)),
-        ("leftovers", lambda: _leftovers(clean=clean)),
+        ("leftovers", lambda: _leftovers(gcs_url, clean=clean)),
     ]
     if spark:
         checks.append(("Spark", lambda: _spark(master, gcs_url)))
@@ -153,17 +153,27 @@ def _store(gcs_url: str | None) -> str:
         return f"Redis {connection.server.version}, embedded"
 
 
-def _leftovers(*, clean: bool) -> str:
+def _leftovers(gcs_url: str | None, *, clean: bool) -> str:
     from wallaby.worker.scratch import leftovers, sweep
 
     directories = list(_local_directories())
     if clean:
-        removed = [path for directory in directories for path in sweep(directory)]
-        return f"removed {len(removed)}: {', '.join(map(str, removed))}" if removed else "none"
+        removed = [str(path) for directory in directories for path in sweep(directory)]
+        if gcs_url is not None and (keys := _sweep_keys(gcs_url)):
+            removed.append(f"{keys} keys in Redis")
+        return f"removed {len(removed)}: {', '.join(removed)}" if removed else "none"
     found = [path for directory in directories for path in leftovers(directory)]
     if found:
         raise _Problem(f"{', '.join(map(str, found))}: wallaby doctor --clean removes them.")
     return "none"
+
+
+def _sweep_keys(gcs_url: str) -> int:
+    from wallaby.gcs.connection import connect
+    from wallaby.gcs.tenancy import sweep_keys
+
+    with connect(gcs_url, password=os.environ.get("WALLABY_GCS_PASSWORD")) as connection:
+        return sweep_keys(connection)
 
 
 def _local_directories() -> Iterator[Path]:

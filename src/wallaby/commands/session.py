@@ -9,11 +9,14 @@ from __future__ import annotations
 import logging
 import os
 import re
+import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Final
 
 from wallaby.commands.java import find_java
@@ -61,7 +64,7 @@ def spark_session(
     PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
     with tempfile.NamedTemporaryFile("w+", prefix="wallaby-spark-", suffix=".log") as said:
         try:
-            with _stderr_to(said.fileno()):
+            with _deferring_interrupts() as interrupts, _stderr_to(said.fileno()):
                 spark = builder.getOrCreate()
         except Exception as error:  # PySpark raises bare errors of py4j, among others
             raise AttachError(
@@ -69,6 +72,8 @@ def spark_session(
                 fix="Try wallaby doctor.",
             ) from error
         try:
+            if interrupts:
+                raise KeyboardInterrupt
             yield spark
         finally:
             spark.stop()
@@ -124,6 +129,28 @@ def read_configuration(options: list[str]) -> dict[str, str]:
             )
         found[key] = value
     return found
+
+
+@contextmanager
+def _deferring_interrupts() -> Iterator[list[int]]:
+    """Ctrl-C waits until the block is over; how often it came.
+
+    PySpark leaves a JVM behind, for ever, if it is interrupted while it waits for it to start.
+    """
+    came: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield came
+        return
+
+    def note_it(number: int, _frame: FrameType | None) -> None:
+        came.append(number)
+
+    before = signal.signal(signal.SIGINT, note_it)
+    try:
+        yield came
+    finally:
+        if signal.getsignal(signal.SIGINT) is note_it:  # else PySpark has put its own there
+            signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

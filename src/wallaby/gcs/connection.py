@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import redis
@@ -35,14 +36,13 @@ from wallaby.gcs.address import GcsAddress, parse_address
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
     from types import TracebackType
 
 #: The oldest Redis that the scripts are tested with; the embedded one.
 OLDEST_VERSION = (6, 2)
-_PASSWORD_FIX = (
-    "Set spark.wallaby.gcs.password, or write it into spark.wallaby.gcs.url (redis://:password@host:port)."  # noqa: S105
-)
+#: How many keys Redis looks at in one step of a search; a limit on its pause, not on the answer.
+SCAN_COUNT = 1000
+_PASSWORD_FIX = "Set spark.wallaby.gcs.password."  # noqa: S105 - no password
 _RUNNING_FIX = "Check that Redis runs there, that the address is right and that no firewall is between."
 
 
@@ -64,6 +64,11 @@ class TlsFiles:
     ca: Path | None = None
     certificate: Path | None = None
     key: Path | None = None
+
+
+def tls_files(ca: str) -> TlsFiles | None:
+    """The certificates to check a server against, from a file; None for the system's."""
+    return TlsFiles(ca=Path(ca)) if ca else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +164,16 @@ class Connection:
             return self._client.execute_command(*parts)
         except redis.exceptions.RedisError as error:
             raise _call_failed(error, self.address, str(parts[0])) from error
+
+    def find_keys(self, pattern: str) -> list[bytes]:
+        """The keys that match a pattern. One that comes or goes meanwhile may be missed."""
+        found: set[bytes] = set()
+        cursor = 0
+        while True:
+            cursor, keys = self.command("SCAN", cursor, "MATCH", pattern, "COUNT", SCAN_COUNT)
+            found.update(keys)
+            if cursor == 0:
+                return sorted(found)
 
     def close(self) -> None:
         """Close every connection; a later call opens them again."""

@@ -1,8 +1,9 @@
 """The names of the keys that Wallaby holds in Redis.
 
-All keys of a query share its hash tag, so that on a Redis Cluster they lie in one slot and one script may
-touch them all; different queries spread. The query's id is quoted: whatever is in it, it ends no hash tag and
-forges no other query's key. The workers' keys belong to no query.
+All keys of an engine begin with its name, so that several engines may share a server. All keys of a query share
+its hash tag, so that on a Redis Cluster they lie in one slot and one script may touch them all; different queries
+spread. Names are quoted: whatever is in one, it ends no hash tag, forges no other's key and matches no pattern.
+The workers' keys belong to no query.
 """
 
 from __future__ import annotations
@@ -17,10 +18,29 @@ from wallaby.lineage.names import ChannelName, QueryId
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_QUERY = "wallaby:q:{"
 _HEAD = "}:query"
-#: Matches the first key of every query and nothing else.
-EVERY_QUERY = f"{_QUERY}*{_HEAD}"
+#: Matches every key of every engine.
+EVERY_KEY = "wallaby:*"
+
+
+def engine_prefix(engine: str) -> str:
+    """What every key of an engine begins with."""
+    return f"wallaby:{quote(engine, safe='')}:"
+
+
+def every_query(engine: str) -> str:
+    """Matches the first key of every query of an engine and nothing else."""
+    return f"{engine_prefix(engine)}q:{{*{_HEAD}"
+
+
+def alive_key(engine: str) -> bytes:
+    """String that expires: the driver of this engine was there a short while ago."""
+    return f"{engine_prefix(engine)}alive".encode()
+
+
+def engine_of(key: bytes) -> str:
+    """The engine that a key belongs to."""
+    return unquote(key.decode().split(":")[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +72,9 @@ class QueryKeys:
 
     @staticmethod
     @lru_cache(maxsize=256)
-    def of(query: QueryId) -> QueryKeys:
+    def of(engine: str, query: QueryId) -> QueryKeys:
         """The keys of a query."""
-        prefix = f"{_QUERY}{quote(query, safe='')}}}:"
+        prefix = f"{engine_prefix(engine)}q:{{{quote(query, safe='')}}}:"
         return QueryKeys(*(f"{prefix}{each.name}".encode() for each in fields(QueryKeys)))
 
     def records_of(self, channel: ChannelName) -> bytes:
@@ -64,21 +84,27 @@ class QueryKeys:
 
 @dataclass(frozen=True, slots=True)
 class WorkerKeys:
-    """The keys about workers, whichever queries they work for."""
+    """The keys about an engine's workers, whichever queries they work for."""
 
     #: Hash: worker → order of registration, draining, address.
-    workers: bytes = b"wallaby:{workers}:workers"
+    workers: bytes
     #: Hash: worker → when its lease ends, in milliseconds of the store's clock.
-    leases: bytes = b"wallaby:{workers}:leases"
+    leases: bytes
     #: Set: workers that never come back.
-    expelled: bytes = b"wallaby:{workers}:expelled"
+    expelled: bytes
     #: Hash: accused and reporter → since when, in milliseconds of the store's clock.
-    complaints: bytes = b"wallaby:{workers}:complaints"
+    complaints: bytes
     #: Counts registrations.
-    order: bytes = b"wallaby:{workers}:order"
+    order: bytes
+
+    @staticmethod
+    def of(engine: str) -> WorkerKeys:
+        """The keys of an engine's workers."""
+        prefix = f"{engine_prefix(engine)}{{workers}}:"
+        return WorkerKeys(*(f"{prefix}{each.name}".encode() for each in fields(WorkerKeys)))
 
 
 def queries_of(keys: Iterable[bytes]) -> tuple[QueryId, ...]:
-    """The queries that these keys, found by `EVERY_QUERY`, belong to, sorted."""
-    names = {key.decode().removeprefix(_QUERY).removesuffix(_HEAD) for key in keys}
+    """The queries that these keys, found by `every_query`, belong to, sorted."""
+    names = {key.decode().partition("{")[2].removesuffix(_HEAD) for key in keys}
     return tuple(sorted(QueryId(unquote(name)) for name in names))

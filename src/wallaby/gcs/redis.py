@@ -48,22 +48,23 @@ from wallaby.gcs.interface import (
     View,
     WorkerLease,
 )
-from wallaby.gcs.keys import EVERY_QUERY, QueryKeys, WorkerKeys, queries_of
+from wallaby.gcs.keys import QueryKeys, WorkerKeys, every_query, queries_of
 from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.names import HEAD, ChannelName, Edge, QueryId, TaskName, WorkerId
 from wallaby.lineage.snapshot import Plan, Snapshot
 
-#: How many keys Redis looks at in one step of `queries`; a limit on its pause, not on the answer.
-SCAN_COUNT = 1000
-
 
 class RedisGcs:
-    """A client of a Redis server; see `interface.Gcs` for what each action does. Threads may share it."""
+    """A client of one engine's keys in a Redis server; threads may share it.
 
-    def __init__(self, connection: Connection) -> None:
+    See `interface.Gcs` for what each action does.
+    """
+
+    def __init__(self, connection: Connection, engine: str) -> None:
         self._connection = connection
+        self._engine = engine
         self._run = connection.server.run_id
-        self._workers = WorkerKeys()
+        self._workers = WorkerKeys.of(engine)
 
     # --- workers -------------------------------------------------------------------------------------
 
@@ -104,7 +105,7 @@ class RedisGcs:
         self, query: QueryId, graph: StageGraph, hosts: Mapping[ChannelName, WorkerId], payload: bytes = b""
     ) -> Verdict:
         """Create a query."""
-        keys = QueryKeys.of(query)
+        keys = QueryKeys.of(self._engine, query)
         members: list[Argument] = [to_bytes(name) for name in dict.fromkeys(hosts.values()) if name != HEAD]
         channels, splits = first_states(graph, hosts)
         arguments = [
@@ -118,19 +119,19 @@ class RedisGcs:
 
     def payload(self, query: QueryId) -> bytes | None:
         """What was submitted with a query; None if it has ended."""
-        keys = QueryKeys.of(query)
+        keys = QueryKeys.of(self._engine, query)
         word, *answer = self._call("payload", (keys.query, keys.payload), self._run)
         return bytes(answer[0]) if self._verdict(word) is Verdict.DONE else None
 
     def join(self, query: QueryId, worker: WorkerId) -> Verdict:
         """Make a worker a member."""
-        keys = QueryKeys.of(query)
+        keys = QueryKeys.of(self._engine, query)
         names = (keys.query, keys.members, keys.departed)
         return self._verdict(self._call("join", names, self._run, to_bytes(worker)))
 
     def status(self, query: QueryId) -> QueryStatus:
         """What the coordinator watches."""
-        keys = QueryKeys.of(query)
+        keys = QueryKeys.of(self._engine, query)
         word, *answer = self._call("status", (keys.query, keys.members), self._run)
         verdict = self._verdict(word)
         if verdict is not Verdict.DONE:
@@ -141,7 +142,7 @@ class RedisGcs:
 
     def freeze(self, query: QueryId, lost: tuple[WorkerId, ...], draining: tuple[WorkerId, ...]) -> Verdict:
         """Remove lost members, set members draining, raise the epoch and close the gate."""
-        keys = QueryKeys.of(query)
+        keys = QueryKeys.of(self._engine, query)
         names = (keys.query, keys.members, keys.departed)
         workers = [to_bytes(worker) for worker in (*lost, *draining)]
         return self._verdict(self._call("freeze", names, self._run, len(lost), *workers))
@@ -166,7 +167,7 @@ class RedisGcs:
 
     def resume(self, query: QueryId, plan: Plan, version: int) -> Verdict:
         """Apply a plan made from this version, raise the epoch and open the gate; or CONFLICT."""
-        keys = QueryKeys.of(query)
+        keys = QueryKeys.of(self._engine, query)
         names = (keys.query, keys.channels, keys.delivered, keys.rereads, keys.claims)
         delivered = flat([(encode_edge(edge), count) for edge, count in plan.delivered.items()])
         channels = channel_changes(plan)
@@ -179,7 +180,7 @@ class RedisGcs:
 
     def remove(self, query: QueryId) -> None:
         """End a query: all its keys go, even those of another run."""
-        keys = QueryKeys.of(query)
+        keys = QueryKeys.of(self._engine, query)
         others = (
             keys.payload,
             keys.members,
@@ -196,7 +197,7 @@ class RedisGcs:
 
     def look(self, query: QueryId, worker: WorkerId) -> View:
         """The worker's channels and routes, if the gate is open."""
-        keys = QueryKeys.of(query)
+        keys = QueryKeys.of(self._engine, query)
         names = (
             *(keys.query, keys.members, keys.channels, keys.links),
             *(keys.delivered, keys.rereads, keys.departed),
@@ -225,7 +226,7 @@ class RedisGcs:
         self, query: QueryId, worker: WorkerId, epoch: int, channel: ChannelName
     ) -> tuple[Verdict, tuple[bytes, ...]]:
         """The committed records of a channel that the worker hosts, for its retrace."""
-        keys = QueryKeys.of(query)
+        keys = QueryKeys.of(self._engine, query)
         names = (keys.query, keys.members, keys.channels, keys.records_of(channel))
         word, *answer = self._call(
             "records", names, self._run, to_bytes(worker), epoch, encode_channel(channel)
@@ -238,7 +239,7 @@ class RedisGcs:
         """Append records, each on its own merits."""
         if not commits:
             return ()
-        keys = QueryKeys.of(query)
+        keys = QueryKeys.of(self._engine, query)
         names = [keys.query, keys.members, keys.channels, keys.delivered, keys.splits]
         arguments: list[Argument] = [self._run, to_bytes(worker), epoch]
         for commit in commits:
@@ -255,7 +256,7 @@ class RedisGcs:
         self, query: QueryId, worker: WorkerId, epoch: int, delivered: tuple[tuple[Edge, int], ...]
     ) -> Verdict:
         """Raise `delivered` of edges whose producer channels the worker hosts."""
-        keys = QueryKeys.of(query)
+        keys = QueryKeys.of(self._engine, query)
         names = (keys.query, keys.members, keys.channels, keys.links, keys.delivered)
         edges = flat([(encode_edge(edge), count) for edge, count in delivered])
         return self._verdict(self._call("acknowledge", names, self._run, to_bytes(worker), epoch, *edges))
@@ -264,7 +265,7 @@ class RedisGcs:
         self, query: QueryId, worker: WorkerId, epoch: int, slot: int, completed: TaskName | None
     ) -> Claim:
         """Complete a slot's re-read, if it is still held, and take the next one."""
-        keys = QueryKeys.of(query)
+        keys = QueryKeys.of(self._engine, query)
         names = (keys.query, keys.members, keys.channels, keys.rereads, keys.claims, keys.records)
         done = b"" if completed is None else b"%s %d" % (encode_channel(completed.of), completed.seq)
         word, *answer = self._call(
@@ -284,7 +285,7 @@ class RedisGcs:
         candidates: tuple[tuple[ChannelName, tuple[ChannelName, ...]], ...],
     ) -> Verdict:
         """Close, in this order, every candidate that has not ended and whose consumers all have."""
-        keys = QueryKeys.of(query)
+        keys = QueryKeys.of(self._engine, query)
         arguments: list[Argument] = [self._run, to_bytes(worker), epoch]
         for name, consumers in candidates:
             arguments += (encode_channel(name), len(consumers), *map(encode_channel, consumers))
@@ -292,7 +293,7 @@ class RedisGcs:
 
     def fail(self, query: QueryId, worker: WorkerId, epoch: int, error: str) -> Verdict:
         """Report a task's own error, which ends the query."""
-        keys = QueryKeys.of(query)
+        keys = QueryKeys.of(self._engine, query)
         arguments = (self._run, to_bytes(worker), epoch, to_bytes(error))
         return self._verdict(self._call("fail", (keys.query, keys.members), *arguments))
 
@@ -321,13 +322,7 @@ class RedisGcs:
 
     def queries(self) -> tuple[QueryId, ...]:
         """The queries that the store holds, sorted. One that comes or goes meanwhile may be missed."""
-        found: list[bytes] = []
-        cursor = 0
-        while True:
-            cursor, keys = self._connection.command("SCAN", cursor, "MATCH", EVERY_QUERY, "COUNT", SCAN_COUNT)
-            found += keys
-            if cursor == 0:
-                return queries_of(found)
+        return queries_of(self._connection.find_keys(every_query(self._engine)))
 
     # -------------------------------------------------------------------------------------------------
 
@@ -345,7 +340,7 @@ class RedisGcs:
         return Verdict(word.decode())
 
     def _held(self, query: QueryId, *, with_records: bool) -> Held | None:
-        keys = QueryKeys.of(query)
+        keys = QueryKeys.of(self._engine, query)
         names = (
             *(keys.query, keys.members, keys.departed, keys.channels, keys.delivered),
             *(keys.rereads, keys.claims, keys.splits, keys.records),

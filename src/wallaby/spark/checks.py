@@ -12,7 +12,8 @@ from __future__ import annotations
 import re
 
 from wallaby.config import Settings
-from wallaby.errors import AttachError
+from wallaby.errors import AttachError, ConfigurationError
+from wallaby.gcs.address import parse_address
 from wallaby.spark.cluster import Cluster
 
 #: A reaper that kills the executor earlier would do so while a TaskManager is still ending.
@@ -37,6 +38,7 @@ def check(cluster: Cluster, settings: Settings) -> None:
     _check_idle(cluster)
     _check_reaper(cluster)
     _check_encryption(cluster, settings)
+    _check_address(settings)
 
 
 def needs_encryption(cluster: Cluster) -> str:
@@ -91,6 +93,15 @@ def _check_encryption(cluster: Cluster, settings: Settings) -> None:
             key,
             "it promises encryption on the network, and the embedded Redis knows no TLS",
             "Set spark.wallaby.gcs.url to a Redis of your own, with TLS (rediss://…); data then goes over TLS too",
+        )
+
+
+def _check_address(settings: Settings) -> None:
+    if parse_address(settings.gcs_url).password if settings.gcs_url else None:
+        raise ConfigurationError(
+            "spark.wallaby.gcs.url holds a password, and Spark's UI and event log show it.",
+            fix="Set spark.wallaby.gcs.password, which they hide.",
+            key="spark.wallaby.gcs.url",
         )
 
 

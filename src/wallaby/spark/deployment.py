@@ -21,14 +21,16 @@ from wallaby.config import Settings
 from wallaby.errors import AttachError, GcsError
 from wallaby.exchange.allocator import keep_freed_memory
 from wallaby.exchange.client import PeerClient, new_token
-from wallaby.gcs.connection import connect
+from wallaby.gcs.connection import connect, tls_files
 from wallaby.gcs.embedded import EmbeddedRedis
 from wallaby.gcs.redis import RedisGcs
+from wallaby.gcs.tenancy import Tenancy
 from wallaby.head.head import Head
 from wallaby.lineage.names import WorkerId
 from wallaby.spark.certificate import make_certificate
 from wallaby.spark.checks import check, needs_encryption
 from wallaby.spark.cluster import LOOPBACK, Cluster
+from wallaby.spark.console import without_progress_bar
 from wallaby.spark.hosting import Hosting, fractional_profile
 from wallaby.spark.interrupt import spare_on_interrupt
 from wallaby.spark.sockets import Listening, engine_sockets
@@ -91,6 +93,7 @@ class Deployment:
             stack.callback(self._hosting.stop, STOP_SECONDS)
             stack.callback(self._dismiss)
             stack.callback(spare_on_interrupt(context, f"wallaby-{bootstrap.engine}"))
+            stack.callback(without_progress_bar(context))
             atexit.register(self.close)
             self._stack = stack.pop_all()
 
@@ -103,14 +106,17 @@ class Deployment:
     ) -> Bootstrap:
         settings, address, token = self._settings, cluster.driver_address(), new_token()
         tls = make_certificate(context) if needs_encryption(cluster) else None
+        engine = f"e-{uuid.uuid4().hex[:8]}"
         url, password = settings.gcs_url, settings.gcs_password
         self._redis = None if url else EmbeddedRedis(bind=address)
         if self._redis is not None:
             stack.callback(self._redis.stop)
             url, password = self._redis.url, self._redis.password
-        connection = connect(url, password=password or None)
+        connection = connect(url, password=password or None, tls=tls_files(settings.gcs_tls_ca))
         stack.callback(connection.close)
-        self.gcs = RedisGcs(connection)
+        if self._redis is None:
+            stack.callback(Tenancy(connection, engine).end)
+        self.gcs = RedisGcs(connection, engine)
         self._peers = peer_client(token, tls)
         stack.callback(self._peers.close)
         self.head = make_head(self.gcs, self._peers)
@@ -123,9 +129,10 @@ class Deployment:
         self._lifelines.start()
         stack.callback(self._lifelines.close)
         return Bootstrap(
-            engine=f"e-{uuid.uuid4().hex[:8]}",
+            engine=engine,
             gcs_url=url,
             gcs_password=password,
+            gcs_tls_ca=settings.gcs_tls_ca,
             token=token,
             head_address=server.address,
             lifeline_address=self._lifelines.address,

@@ -16,6 +16,8 @@ class Bootstrap:
     gcs_url: str = field(repr=False)
     gcs_password: str = field(repr=False)
     token: str = field(repr=False)
+    #: A file with the certificates that an external Redis is checked against; empty for the system's.
+    gcs_tls_ca: str = ""
     head_address: str = ""
     #: Where the head's lifelines are: `host:port`.
     lifeline_address: str = ""

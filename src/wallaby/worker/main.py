@@ -29,7 +29,7 @@ from wallaby.exchange.backup import Backup
 from wallaby.exchange.client import PeerClient
 from wallaby.exchange.memory import ByteBudget
 from wallaby.exchange.server import FlightDataServer, ServerTls
-from wallaby.gcs.connection import connect
+from wallaby.gcs.connection import connect, tls_files
 from wallaby.gcs.redis import RedisGcs
 from wallaby.lineage.effects import PushReply, Slice
 from wallaby.lineage.names import QueryId, WorkerId
@@ -120,9 +120,11 @@ class _Process:
         self._asked_to_end = False
         worker = WorkerId(f"w{at}-{uuid.uuid4().hex[:8]}")
         self._lifeline = Lifeline(bootstrap.lifeline_address, bootstrap.token, worker)
-        connection = connect(bootstrap.gcs_url, password=bootstrap.gcs_password or None)
+        connection = connect(
+            bootstrap.gcs_url, password=bootstrap.gcs_password or None, tls=tls_files(bootstrap.gcs_tls_ca)
+        )
         self._connection = connection
-        self._gcs = RedisGcs(connection)
+        self._gcs = RedisGcs(connection, bootstrap.engine)
         self._node = Node(worker, self._ended)
         tls = ServerTls(bootstrap.tls_certificate, bootstrap.tls_key) if bootstrap.tls_key else None
         host = bootstrap.bind or _spark_address() or self._lifeline.local_host

@@ -1,0 +1,75 @@
+"""An engine's stay in a Redis that it shares with others, and that outlives it.
+
+While its driver lives, an engine keeps a key there that expires by itself. At its end it removes all its keys; if its
+driver was killed, the next engine that comes does so, once that key has expired.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import TYPE_CHECKING
+
+from wallaby.errors import GcsError
+from wallaby.gcs.keys import EVERY_KEY, alive_key, engine_of, engine_prefix
+
+if TYPE_CHECKING:
+    from wallaby.gcs.connection import Connection
+
+_log = logging.getLogger(__name__)
+#: An engine whose driver was silent for so long is gone, and its keys may be removed.
+ALIVE_SECONDS = 60
+#: How many keys are removed with one command.
+REMOVE_COUNT = 500
+
+
+class Tenancy:
+    """See the module. Begins when it is made."""
+
+    def __init__(self, connection: Connection, engine: str, alive_seconds: int = ALIVE_SECONDS) -> None:
+        self._connection = connection
+        self._engine = engine
+        self._alive_seconds = alive_seconds
+        self._over = threading.Event()
+        self._renew()
+        sweep_keys(connection)
+        self._thread = threading.Thread(target=self._stay, name="wallaby-tenancy", daemon=True)
+        self._thread.start()
+
+    def end(self) -> None:
+        """Leave no key behind; if Redis does not answer, the next engine removes them."""
+        self._over.set()
+        self._thread.join()
+        try:
+            _remove(self._connection, self._connection.find_keys(f"{engine_prefix(self._engine)}*"))
+        except GcsError as error:
+            _log.info("keys of %s are left in Redis: %s", self._engine, type(error).__name__)
+
+    def _stay(self) -> None:
+        while not self._over.wait(self._alive_seconds / 3):
+            try:
+                self._renew()
+            except GcsError as error:
+                _log.debug("the stay was not renewed: %s", type(error).__name__)
+
+    def _renew(self) -> None:
+        self._connection.command("SET", alive_key(self._engine), "1", "EX", self._alive_seconds)
+
+
+def sweep_keys(connection: Connection) -> int:
+    """Remove the keys of engines whose drivers are gone. How many keys that were."""
+    by_engine: dict[str, list[bytes]] = {}
+    for key in connection.find_keys(EVERY_KEY):
+        by_engine.setdefault(engine_of(key), []).append(key)
+    removed = 0
+    for engine, keys in by_engine.items():
+        if not connection.command("EXISTS", alive_key(engine)):
+            removed += _remove(connection, keys)
+    return removed
+
+
+def _remove(connection: Connection, keys: list[bytes]) -> int:
+    return sum(
+        connection.command("UNLINK", *keys[first : first + REMOVE_COUNT])
+        for first in range(0, len(keys), REMOVE_COUNT)
+    )
