@@ -3,6 +3,9 @@
 PySpark's own handler cancels every job of the application, and a TaskManager is one: each Ctrl-C would cost
 the engine all its workers. This one cancels the other jobs only. It asks a thread of its own to do so, since
 the interrupted thread may be in the middle of a call into the JVM, on a connection that takes one at a time.
+Such a call is not torn either: Py4J would close every idle connection of the process with it, and the JVM would
+go on. Its jobs are cancelled, so it ends soon, and `KeyboardInterrupt` comes right after; a second Ctrl-C waits for
+nothing.
 """
 
 from __future__ import annotations
@@ -12,8 +15,9 @@ import os
 import select
 import signal
 import threading
+import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
 
@@ -23,6 +27,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 #: An interrupted program goes on after this time, even if Spark has not answered.
 CANCEL_SECONDS = 2.0
+#: While an interrupted call has not ended, its jobs are cancelled this often: it may start another.
+AGAIN_SECONDS = 0.1
 _CANCEL, _END = b"c", b"e"
 
 
@@ -35,9 +41,14 @@ def spare_on_interrupt(context: SparkContext, tag: str) -> Callable[[], None]:
     is_pysparks = getattr(before, "__qualname__", "").startswith("SparkContext.")
     if not is_pysparks or threading.current_thread() is not threading.main_thread():
         return lambda: None
-    canceller = Canceller(lambda: _cancel_others(context, tag))
+    gateway: Any = context._gateway
+    calls = MainThreadCalls(gateway._gateway_client)
+    canceller = Canceller(lambda: _cancel_others(context, tag), lambda: calls.interrupted)
 
-    def interrupted(_number: int, _frame: object) -> NoReturn:
+    def interrupted(_number: int, _frame: object) -> None:
+        if calls.interrupt():
+            canceller.ask()
+            return
         try:
             canceller.cancel()
         finally:
@@ -51,26 +62,70 @@ def spare_on_interrupt(context: SparkContext, tag: str) -> Callable[[], None]:
             and signal.getsignal(signal.SIGINT) is interrupted
         ):
             signal.signal(signal.SIGINT, before)
+            calls.end()
             canceller.end()
 
     return undo
 
 
+class MainThreadCalls:
+    """The main thread's calls through a client of Py4J: an interrupt lets one end, and comes right after it."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._send = client.send_command
+        self._depth = 0
+        #: Is there a call that has been interrupted and has not ended?
+        self.interrupted = False
+        client.send_command = self._send_whole
+
+    def interrupt(self) -> bool:
+        """From a signal handler: will a call be interrupted when it ends? Not twice, and not if there is none."""
+        if self.interrupted or not self._depth:
+            self.interrupted = False
+            return False
+        self.interrupted = True
+        return True
+
+    def end(self) -> None:
+        """Leave the client as it was."""
+        if self._client.__dict__.get("send_command") == self._send_whole:
+            del self._client.send_command
+
+    def _send_whole(self, *arguments: Any, **named: Any) -> Any:
+        if threading.current_thread() is not threading.main_thread():
+            return self._send(*arguments, **named)
+        self._depth += 1
+        try:
+            return self._send(*arguments, **named)
+        finally:
+            self._depth -= 1
+            if self.interrupted and not self._depth:
+                self.interrupted = False
+                raise KeyboardInterrupt
+
+
 class Canceller:
     """A thread that cancels when a signal handler asks it to. The handler takes no lock: it uses pipes."""
 
-    def __init__(self, do: Callable[[], None]) -> None:
+    def __init__(self, do: Callable[[], None], again: Callable[[], bool] = lambda: False) -> None:
         self._do = do
+        self._again = again
         self._asked, self._ask = os.pipe()
         self._done, self._tell = os.pipe()
         self._thread = threading.Thread(target=self._serve, name="wallaby-interrupt", daemon=True)
         self._thread.start()
 
+    def ask(self) -> None:
+        """Have it done, and done again as long as there is need to."""
+        os.write(self._ask, _CANCEL)
+
     def cancel(self) -> None:
         """Have it done, and wait for that, but not for long."""
-        os.write(self._ask, _CANCEL)
-        ready, _, _ = select.select([self._done], [], [], CANCEL_SECONDS)
-        if ready:
+        while select.select([self._done], [], [], 0)[0]:
+            os.read(self._done, 1)  # of one that was not waited for
+        self.ask()
+        if select.select([self._done], [], [], CANCEL_SECONDS)[0]:
             os.read(self._done, 1)
 
     def end(self) -> None:
@@ -82,6 +137,9 @@ class Canceller:
         try:
             while os.read(self._asked, 1) == _CANCEL:
                 self._do()
+                while self._again():
+                    time.sleep(AGAIN_SECONDS)
+                    self._do()
                 os.write(self._tell, _CANCEL)
         finally:
             for end in (self._asked, self._ask, self._done, self._tell):
