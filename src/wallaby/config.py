@@ -96,6 +96,13 @@ SETTINGS: tuple[Setting, ...] = (
         "maxTaskWorkerLosses", _whole, "number", 4, "Workers lost under one task before it fails.", 1, 1000
     ),
     Setting(
+        "faultTolerance.enabled",
+        _truth,
+        "true or false",
+        True,
+        "False: a query that loses a worker fails with WorkerLostError. As a control in tests of recovery.",
+    ),
+    Setting(
         "gcs.url",
         str,
         "address",
@@ -121,6 +128,23 @@ SETTINGS: tuple[Setting, ...] = (
         True,
         "Show a progress bar for queries that take a while, on a terminal or in a notebook; never in pipes or CI.",
     ),
+    Setting(
+        "chaos.enabled", _truth, "true or false", False, "Allow faults to be ordered; only to test recovery."
+    ),
+    Setting(
+        "chaos.directory",
+        str,
+        "path",
+        "",
+        "With chaos: a directory of all hosts in which orders stand, and each fault that struck.",
+    ),
+    Setting(
+        "chaos.faults",
+        str,
+        "text",
+        "",
+        "With chaos: faults to order from the beginning, such as w2:commit:3:kill; see docs/chaos.md.",
+    ),
     Setting("localDirectory", str, "path", "", "Where backups spill; empty: Spark's local directories."),
 )
 _BY_KEY = {setting.key: setting for setting in SETTINGS}
@@ -145,11 +169,15 @@ class Settings:
     no_workers_timeout: float
     timeout: float
     max_task_worker_losses: int
+    fault_tolerance_enabled: bool
     gcs_url: str
     gcs_password: str
     gcs_tls_ca: str
     event_log_dir: str
     progress_enabled: bool
+    chaos_enabled: bool
+    chaos_directory: str
+    chaos_faults: str
     local_directory: str
 
     def __repr__(self) -> str:

@@ -42,6 +42,7 @@ from wallaby.plan.statistics import Statistics
 from wallaby.plan.unplannable import unplannable
 from wallaby.result import Result, SparkResult, on_spark
 from wallaby.spark.deployment import Deployment
+from wallaby.worker.orders import order_book
 from wallaby.worker.payload import QueryPayload
 from wallaby.worker.place import Place
 
@@ -138,9 +139,11 @@ class Engine:
                 lease_ms=int(settings.lease * 1000),
                 no_workers_ms=int(settings.no_workers_timeout * 1000),
                 task_worker_losses_max=settings.max_task_worker_losses,
+                recovers=settings.fault_tolerance_enabled,
             ),
             Observer(log_directory(settings.event_log_dir)),
             settings.progress_enabled,
+            order_book(settings),
         )
 
     # --- running -------------------------------------------------------------------------------------

@@ -94,6 +94,12 @@ class GcsLostError(GcsError):
     condition = "WALLABY_GCS_LOST"
 
 
+class WorkerLeavesError(WallabyError):
+    """A TaskManager cannot do its duty any more, and ends; its queries go on without it."""
+
+    condition = "WALLABY_WORKER_LEAVES"
+
+
 class QueryError(WallabyError):
     """A query ended without its result."""
 
@@ -116,6 +122,13 @@ class DivergenceError(QueryError):
     """The same task gave two different outputs or two different records: it must not go on."""
 
     condition = "WALLABY_DIVERGENCE"
+
+
+class WorkerLostError(QueryError):
+    """A worker of the query was lost, and fault tolerance is switched off."""
+
+    condition = "WALLABY_WORKER_LOST"
+    retryable = True
 
 
 class NoWorkersError(QueryError):

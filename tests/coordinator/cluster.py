@@ -53,9 +53,9 @@ class Cluster:
         self.query = Query(Q, GRAPH)
         self.restart()
 
-    def restart(self) -> None:
+    def restart(self, settings: CoordinatorSettings = SETTINGS) -> None:
         """A new coordinator; the query is the driver's and stays."""
-        self.coordinator = Coordinator(SETTINGS, {Q: self.query}, lambda: self.now_ms)
+        self.coordinator = Coordinator(settings, {Q: self.query}, lambda: self.now_ms)
 
     def perform(self, effect: Any) -> object:
         match effect:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 from tests.builders import Driven
-from tests.coordinator.cluster import GRAPH, S0, S1, SETTINGS, SINK, A, Cluster, Q, is_a
+from tests.coordinator.cluster import GRAPH, S0, S1, SETTINGS, SINK, A, B, Cluster, Q, is_a
 
-from wallaby.coordinator.coordinator import Coordinator, Query
+from wallaby.coordinator.coordinator import Coordinator, CoordinatorSettings, Query
 from wallaby.coordinator.effects import ReadStatus, Remove, Watch
-from wallaby.errors import GcsLostError, QueryCancelledError, QueryError
+from wallaby.errors import GcsLostError, QueryCancelledError, QueryError, WorkerLostError
 from wallaby.lineage.names import HEAD, QueryId
 
 
@@ -44,6 +44,18 @@ def test_a_tasks_own_error_ends_the_query() -> None:
     assert isinstance(cluster.query.error, QueryError)
     assert cluster.query.error.what == "divided by zero"
     assert cluster.query.ended
+
+
+def test_without_fault_tolerance_a_lost_worker_ends_the_query() -> None:
+    cluster = Cluster(A, B)
+    cluster.restart(CoordinatorSettings(recovers=False))
+    cluster.round()
+    assert not cluster.query.ended
+    cluster.kill(B)
+    cluster.round()
+    assert isinstance(cluster.query.error, WorkerLostError)
+    assert cluster.query.error.fields["workers"] == (B,)
+    assert cluster.gcs.queries() == ()
 
 
 def test_a_query_that_the_store_has_forgotten_has_lost_its_store() -> None:

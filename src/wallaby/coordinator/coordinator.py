@@ -32,6 +32,7 @@ from wallaby.errors import (
     QueryCancelledError,
     RecoveryTimeoutError,
     WallabyError,
+    WorkerLostError,
     read_error,
 )
 from wallaby.gcs.interface import QueryStatus, WorkerLease
@@ -55,6 +56,8 @@ class CoordinatorSettings:
     no_workers_ms: int = 60_000
     frozen_ms: int = 60_000
     task_worker_losses_max: int = 4
+    #: False: a query that loses a member fails.
+    recovers: bool = True
 
 
 @dataclass(slots=True)
@@ -144,7 +147,7 @@ class Coordinator:
     def _tend_members(self, query: Query, status: QueryStatus, leases: tuple[WorkerLease, ...]) -> Effects:
         live = {lease.worker: lease for lease in leases}
         known = {*status.members, *status.draining}
-        for worker, lease in live.items():
+        for worker, lease in live.items() if self._settings.recovers else ():
             if worker not in known and not lease.draining:
                 yield Join(query.id, worker)
         lost = tuple(worker for worker in (*status.members, *status.draining) if worker not in live)
@@ -155,6 +158,9 @@ class Coordinator:
             if younger is None:
                 return
             lost = tuple(worker for worker in lost if worker not in {lease.worker for lease in younger})
+        if lost and not self._settings.recovers:
+            yield from self._end(query, _lost(query, lost))
+            return
         leaving = tuple(worker for worker in status.members if worker in live and live[worker].draining)
         if set(status.members) == {*lost, *leaving}:
             leaving = ()  # there is nobody to take their work over: they go on as long as they can
@@ -184,7 +190,8 @@ class Coordinator:
             if not snapshot.members:
                 return
             plan = reconcile(query.graph, snapshot)
-            worst = max(plan.losses, key=lambda name: plan.losses[name], default=None)
+            # Among equals the first: what comes after it may only have waited for it.
+            worst = min(plan.losses, key=lambda name: (-plan.losses[name], name), default=None)
             if worst is not None and plan.losses[worst] >= self._settings.task_worker_losses_max:
                 task = TaskName(*worst, snapshot.channels[worst].length)
                 yield from self._end(query, _poison(task, plan.losses[worst]))
@@ -223,6 +230,15 @@ class Coordinator:
         query.error, query.ending = error, True
         if (yield Remove(query.id)) is not None:
             query.ended = True
+
+
+def _lost(query: Query, workers: tuple[WorkerId, ...]) -> WorkerLostError:
+    return WorkerLostError(
+        f"Query {query.id} lost {', '.join(workers)}.",
+        fix="Run it again, or set spark.wallaby.faultTolerance.enabled=true.",
+        query=query.id,
+        workers=workers,
+    )
 
 
 def _poison(task: TaskName, losses: int) -> PoisonTaskError:

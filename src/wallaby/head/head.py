@@ -28,15 +28,29 @@ from wallaby.lineage.verdict import Verdict
 from wallaby.observe.progress import ProgressBoard, is_wanted
 from wallaby.plan.physical import PhysicalPlan
 from wallaby.worker.directory import Directory
-from wallaby.worker.node import Actor, Node, Serving
+from wallaby.worker.node import Actor, Node, Performs, Serving
+from wallaby.worker.orders import OrderBook
 from wallaby.worker.payload import QueryPayload
 from wallaby.worker.perform import Backups, NodeSettings, Peers, Performer
 from wallaby.worker.session import Session
+from wallaby.worker.striking import WORKERS_FAILURES, Failures, StrikingPerformer, no_answer, refusal
 
 _log = logging.getLogger(__name__)
 #: How long a worker that is asked whether it lives has to answer.
 PING_SECONDS = 1.0
 WAIT_FOR_WORKER_SECONDS = 0.02
+#: How the coordinator's effects fail, where faults are ordered.
+COORDINATORS_FAILURES: Failures = {
+    coordinating.Watch: no_answer,
+    coordinating.Expel: no_answer,
+    coordinating.ReadStatus: no_answer,
+    coordinating.Join: no_answer,
+    coordinating.Freeze: no_answer,
+    coordinating.TakeSnapshot: no_answer,
+    coordinating.Resume: no_answer,
+    coordinating.Remove: no_answer,
+    coordinating.Ping: refusal,
+}
 
 
 class Head:
@@ -51,8 +65,11 @@ class Head:
         settings: CoordinatorSettings,
         observer: Observer | None = None,
         shows_progress: bool = False,
+        orders: OrderBook | None = None,
     ) -> None:
         self._gcs = gcs
+        self._settings = settings
+        self._orders = orders
         self._observer = observer or Observer()
         console = Console(stderr=True)
         self._board = ProgressBoard(gcs, console) if shows_progress and is_wanted(console) else None
@@ -65,7 +82,7 @@ class Head:
         self._payloads: dict[QueryId, QueryPayload] = {}
         self._started: dict[QueryId, float] = {}
         self._no_workers_seconds = settings.no_workers_ms / 1000
-        self._coordinator = Coordinator(settings, self._queries, lambda: int(time.monotonic() * 1000))
+        self._coordinator = self._new_coordinator()
         self.node = Node(HEAD, self._node_ended)
         self.node.take_events = self._observer.take
         self._performer = Performer(
@@ -82,7 +99,25 @@ class Head:
 
     def start(self) -> None:
         """Begin to coordinate."""
-        self.node.start(self._performer, {"coordinator": self._coordinator.run()})
+        self.node.start(self._armed(), {"coordinator": self._coordinator.run()})
+
+    def _new_coordinator(self) -> Coordinator:
+        return Coordinator(self._settings, self._queries, lambda: int(time.monotonic() * 1000))
+
+    def restart_coordinator(self) -> None:
+        """Forget the coordinator, wherever it is, and begin with a new one. On the loop's thread.
+
+        It knows what the store and the queries say, and nothing else; see invariant 9.
+        """
+        self._coordinator = self._new_coordinator()
+        self.node.spawn(None, "coordinator", self._coordinator.run())
+
+    def _armed(self) -> Performs:
+        """What carries effects out; with chaos, unless a fault strikes first."""
+        if self._orders is None:
+            return self._performer
+        failures = {**WORKERS_FAILURES, **COORDINATORS_FAILURES}
+        return StrikingPerformer(self._performer, self.node, self._orders, failures, self.restart_coordinator)
 
     def stop(self, wait_seconds: float) -> None:
         """End, and with it every query that still runs."""

@@ -145,6 +145,7 @@ class Deployment:
             version=__version__,
             tls_certificate=tls.certificate if tls else b"",
             tls_key=tls.key if tls else b"",
+            chaos_directory=settings.chaos_directory if settings.chaos_enabled else "",
         )
 
     # --- TaskManagers --------------------------------------------------------------------------------

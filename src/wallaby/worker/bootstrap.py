@@ -34,3 +34,5 @@ class Bootstrap:
     #: With Spark's encryption on, the certificate of all data servers and its key, both PEM.
     tls_certificate: bytes = b""
     tls_key: bytes = field(default=b"", repr=False)
+    #: Where faults are ordered; empty outside tests of recovery.
+    chaos_directory: str = ""

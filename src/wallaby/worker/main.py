@@ -40,12 +40,14 @@ from wallaby.worker.bootstrap import TLS_NAME, Bootstrap
 from wallaby.worker.directory import Directory
 from wallaby.worker.execution import Execution
 from wallaby.worker.lifeline import Lifeline
-from wallaby.worker.node import Node, Serving
+from wallaby.worker.node import Node, Performs, Serving
+from wallaby.worker.orders import OrderBook
 from wallaby.worker.payload import QueryPayload
 from wallaby.worker.perform import NodeSettings, Performer
 from wallaby.worker.place import Place
 from wallaby.worker.scratch import make_scratch, remove_scratch, sweep
 from wallaby.worker.session import Session
+from wallaby.worker.striking import StrikingPerformer
 from wallaby.worker.taskmanager import TaskManager
 
 _log = logging.getLogger(__name__)
@@ -155,7 +157,7 @@ class _Process:
         restore = _on_signals(self._ask_to_end)
         self._lifeline.watch(self._head_gone)
         try:
-            self._node.start(self._performer, {"task manager": manager.run()})
+            self._node.start(self._armed(), {"task manager": manager.run()})
             while not (self._over.wait(PARENT_SECONDS) or self._asked_to_end):
                 if os.getppid() != parent:
                     _log.warning("the parent of %s is gone", self._node.worker)
@@ -167,6 +169,14 @@ class _Process:
             self._stop()
             limit.cancel()
             restore()
+
+    def _armed(self) -> Performs:
+        """What carries effects out; with chaos, unless a fault strikes first."""
+        if not self._bootstrap.chaos_directory:
+            return self._performer
+        return StrikingPerformer(
+            self._performer, self._node, OrderBook(Path(self._bootstrap.chaos_directory))
+        )
 
     def _ask_to_end(self) -> None:
         """From a signal handler, so no lock: the main thread may hold the one of the event it waits for."""

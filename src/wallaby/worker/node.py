@@ -74,7 +74,7 @@ class Node:
     def __init__(self, worker: WorkerId, ended: Callable[[BaseException | None], None]) -> None:
         self.worker = worker
         self.servings: dict[QueryId, Serving] = {}
-        self.loop = Loop(f"wallaby-{worker}", self._failed)
+        self.loop = Loop(f"wallaby-{worker}", self.end)
         self.performer: Performs | None = None
         #: Takes the events that workers send; only the head does. Called on any thread.
         self.take_events: Callable[[bytes], None] | None = None
@@ -92,7 +92,8 @@ class Node:
         """Stop driving, wherever everything is. From any thread."""
         self.loop.stop()
 
-    def _failed(self, error: BaseException) -> None:
+    def end(self, error: BaseException) -> None:
+        """This node cannot go on, and says why. From any thread: a thread that fails must not fail in silence."""
         self._ended(error)
 
     # --- actors --------------------------------------------------------------------------------------

@@ -7,7 +7,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from wallaby.errors import GcsLostError, GcsUnavailableError, KernelError, QueryError, write_error
+from wallaby.errors import (
+    GcsLostError,
+    GcsUnavailableError,
+    KernelError,
+    QueryError,
+    WorkerLeavesError,
+    write_error,
+)
 from wallaby.gcs.interface import Commit, Gcs
 from wallaby.lineage import effects as protocol
 from wallaby.lineage.effects import Output, PushReply, Slice
@@ -108,11 +115,11 @@ class Performer:
         self._settings = settings
         self._address = address
         name = f"wallaby-{node.worker}"
-        self.kernels = KernelPool(name, settings.kernel_threads)
-        self.calls = CallPool(f"{name}-call", settings.call_threads)
-        self._pushes = CallPool(f"{name}-push", settings.push_threads)
-        self._disk = CallPool(f"{name}-disk", 1)
-        self._committer = GroupCommitter(name, self._commit_group)
+        self.kernels = KernelPool(name, settings.kernel_threads, node.end)
+        self.calls = CallPool(f"{name}-call", settings.call_threads, node.end)
+        self._pushes = CallPool(f"{name}-push", settings.push_threads, node.end)
+        self._disk = CallPool(f"{name}-disk", 1, node.end)
+        self._committer = GroupCommitter(name, self._commit_group, node.end)
         self._methods: dict[type, Callable[[Actor, Any], None]] = {
             protocol.Await: self._await,
             protocol.Pause: self._pause,
@@ -223,7 +230,7 @@ class Performer:
         self._node.answer(actor, None)
 
     def _leave(self, actor: Actor, effect: protocol.Leave) -> None:
-        raise SystemExit(f"{self._node.worker} leaves: {effect.reason}")
+        self._node.end(WorkerLeavesError(f"{self._node.worker} leaves: {effect.reason}."))
 
     def _spawn(self, actor: Actor, effect: working.Spawn) -> None:
         self._node.spawn(_serving(actor), effect.name, effect.effects)

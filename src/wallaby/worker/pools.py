@@ -1,25 +1,42 @@
 """The threads of a node: kernels by priority, calls to the store, pushes, and group commit.
 
 Kernel threads only compute. What waits for disk, network or store has threads of its own, so that a slow
-store or a slow peer never keeps a core idle.
+store or a slow peer never keeps a core idle. A job that raises is an error of ours, or one of the machine that nobody
+foresaw: whoever waits for its answer would wait for ever, so all pools are told whom to call, and the node ends.
 """
 
 from __future__ import annotations
 
 import heapq
+import logging
 import queue
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+_log = logging.getLogger(__name__)
 #: Commits that go in one call, at most.
 COMMITS_PER_CALL = 128
+
+#: Told of a job that raised.
+Failed = Callable[[BaseException], None]
+
+
+def _do(job: Callable[[], None], failed: Failed) -> None:
+    """Run a job; whatever it raises is told, and the thread lives on."""
+    try:
+        job()
+    except BaseException as error:  # noqa: BLE001 - it is told, and ends the node
+        _log.exception("%s failed", threading.current_thread().name)
+        failed(error)
 
 
 class KernelPool:
     """As many threads as cores; the job with the lowest priority number runs first, then the oldest."""
 
-    def __init__(self, name: str, threads: int) -> None:
+    def __init__(self, name: str, threads: int, failed: Failed) -> None:
+        self._failed = failed
         self._jobs: list[tuple[tuple[int, ...], int, Callable[[], None]]] = []
         self._ready = threading.Condition()
         self._count = 0
@@ -33,7 +50,7 @@ class KernelPool:
             thread.start()
 
     def submit(self, priority: tuple[int, ...], job: Callable[[], None]) -> None:
-        """Run a job, which must not raise, on some thread."""
+        """Run a job on some thread."""
         with self._ready:
             self._count += 1
             heapq.heappush(self._jobs, (priority, self._count, job))
@@ -61,17 +78,16 @@ class KernelPool:
                     return
                 _, _, job = heapq.heappop(self._jobs)
                 self._busy += 1
-            try:
-                job()
-            finally:
-                with self._ready:
-                    self._busy -= 1
+            _do(job, self._failed)
+            with self._ready:
+                self._busy -= 1
 
 
 class CallPool:
     """Threads that wait for others: each job runs on the next free one, in order of submission."""
 
-    def __init__(self, name: str, threads: int) -> None:
+    def __init__(self, name: str, threads: int, failed: Failed) -> None:
+        self._failed = failed
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._threads = [
             threading.Thread(target=self._run, name=f"{name}-{at}", daemon=True) for at in range(threads)
@@ -80,7 +96,7 @@ class CallPool:
             thread.start()
 
     def submit(self, job: Callable[[], None]) -> None:
-        """Run a job, which must not raise."""
+        """Run a job."""
         self._jobs.put(job)
 
     def stop(self, wait_seconds: float) -> None:
@@ -92,13 +108,14 @@ class CallPool:
 
     def _run(self) -> None:
         while (job := self._jobs.get()) is not None:
-            job()
+            _do(job, self._failed)
 
 
 class GroupCommitter:
     """One thread that commits whatever has become ready since the last call, in one call per query and epoch."""
 
-    def __init__(self, name: str, commit: Callable[[Any, list[Any]], None]) -> None:
+    def __init__(self, name: str, commit: Callable[[Any, list[Any]], None], failed: Failed) -> None:
+        self._failed = failed
         self._waiting: queue.SimpleQueue[tuple[Any, Any] | None] = queue.SimpleQueue()
         self._commit = commit
         self._thread = threading.Thread(target=self._run, name=f"{name}-commit", daemon=True)
@@ -126,4 +143,4 @@ class GroupCommitter:
                     break
                 groups.setdefault(entry[0], []).append(entry[1])
             for group, requests in groups.items():
-                self._commit(group, requests)
+                _do(partial(self._commit, group, requests), self._failed)

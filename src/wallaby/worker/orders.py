@@ -1,0 +1,247 @@
+"""Faults that are ordered to strike in a real process, at the simulation's own fail points.
+
+An order is a line of text, `who:point:nth:act` and what may follow, for example
+
+    w2:commit:3:kill              the TaskManager of place 2 kills itself before its third commit
+    w2:commit:3:kill:after        the same, when the answer to that commit comes in
+    *:deliver:5:stop=3s           whoever delivers for the fifth time stands still for three seconds
+    w0:back-up:2:fail             the second backup finds no room
+    w1:execute:1:slow=50ms        from its first step on, every step waits so long before it begins
+    *:execute@s1.c0.t4:1:kill:x9  whoever executes that task dies of it, up to nine times
+    head:freeze:1:restart         the coordinator is forgotten, and a new one begins
+
+Visits are counted in each process, from when the order is given. An order strikes once, in whichever process comes
+first, unless it says how often. Each time it strikes, that is written down and synced to disk before anything is
+done, so that a report can tell what struck from what was only planned.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Final
+
+from wallaby.config import Settings
+from wallaby.errors import ConfigurationError
+from wallaby.lineage.effects import FailPoint
+from wallaby.lineage.names import HEAD
+
+ANYBODY: Final = "*"
+_WHO: Final = re.compile(r"\*|head|w\d+")
+_TASK: Final = re.compile(r"s\d+\.c\d+\.t\d+")
+_SECONDS: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s)")
+_ARMED: Final = "armed"
+_FORM: Final = "who:point:nth:act, for example w2:commit:3:kill"
+
+
+class Act(Enum):
+    """What befalls a process at a fail point."""
+
+    KILL = "kill"
+    STOP = "stop"
+    FAIL = "fail"
+    DELAY = "delay"
+    SLOW = "slow"
+    RESTART = "restart"
+
+
+_TIMED: Final = (Act.STOP, Act.DELAY, Act.SLOW)
+#: What the driver may suffer: it is assumed not to fail as a whole.
+_OF_HEAD: Final = (Act.FAIL, Act.DELAY, Act.SLOW, Act.RESTART)
+
+
+def point_name(point: FailPoint) -> str:
+    """A fail point's name as orders and reports spell it."""
+    return point.name.lower().replace("_", "-")
+
+
+_POINTS: Final = {point_name(point): point for point in FailPoint}
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One fault that is to strike."""
+
+    who: str
+    point: FailPoint
+    nth: int
+    act: Act
+    seconds: float = 0.0
+    after: bool = False
+    times: int = 1
+    #: Only visits for this task count; empty for any.
+    task: str = ""
+
+    def __str__(self) -> str:
+        at = f"@{self.task}" if self.task else ""
+        act = self.act.value + (f"={self.seconds * 1000:g}ms" if self.act in _TIMED else "")
+        more = (":after" if self.after else "") + (f":x{self.times}" if self.times > 1 else "")
+        return f"{self.who}:{point_name(self.point)}{at}:{self.nth}:{act}{more}"
+
+    def concerns(self, worker: str) -> bool:
+        """May it strike at this worker, or at the head?"""
+        if worker == HEAD or self.who == HEAD:
+            return worker == self.who
+        return self.who == ANYBODY or worker.partition("-")[0] == self.who
+
+
+def parse(text: str) -> Order:
+    """An order from its text.
+
+    Raises:
+        ConfigurationError: it is none, and why.
+    """
+    who, point, nth, act, *more = [*(part.strip() for part in text.split(":")), "", "", ""]
+    more = [part for part in more if part]
+    point, _, task = point.partition("@")
+    act, _, time = act.partition("=")
+    _require(_WHO.fullmatch(who) is not None, text, f"{who!r} is neither w and a place, nor head, nor *")
+    _require(point in _POINTS, text, f"{point!r} is no fail point; there are {', '.join(_POINTS)}")
+    _require(not task or _TASK.fullmatch(task) is not None, text, f"{task!r} is no task")
+    _require(nth.isdigit() and int(nth) > 0, text, f"{nth!r} is not a number from 1 on")
+    _require(act in {a.value for a in Act}, text, f"{act!r} is none of {', '.join(a.value for a in Act)}")
+    found = Act(act)
+    seconds = _SECONDS.fullmatch(time)
+    _require(
+        (seconds is not None) == (found in _TIMED),
+        text,
+        f"{act} takes {'a' if found in _TIMED else 'no'} time",
+    )
+    _require(
+        (found is Act.RESTART) == (who == HEAD) or (who == HEAD and found in _OF_HEAD),
+        text,
+        f"{act} cannot befall {who}",
+    )
+    times = [int(part[1:]) for part in more if re.fullmatch(r"x[1-9]\d*", part)]
+    _require(len(times) + more.count("after") == len(more), text, f"{':'.join(more)!r} is not understood")
+    return Order(
+        who,
+        _POINTS[point],
+        int(nth),
+        found,
+        float(seconds[1]) * (0.001 if seconds[2] == "ms" else 1.0) if seconds else 0.0,
+        "after" in more,
+        times[0] if times else 1,
+        task,
+    )
+
+
+def parse_all(text: str) -> tuple[Order, ...]:
+    """Orders separated by semicolons; none of an empty text."""
+    return tuple(parse(part) for part in text.split(";") if part.strip())
+
+
+def _require(holds: bool, text: str, why: str) -> None:
+    if not holds:
+        raise ConfigurationError(f"{text!r} is no fault to order: {why}.", fix=f"Write {_FORM}.")
+
+
+@dataclass(frozen=True, slots=True)
+class Strike:
+    """An order that struck: proved by the file that was written before the act."""
+
+    order: str
+    worker: str
+    pid: int
+    #: Seconds since 1970.
+    at: float
+    #: What the process was about to do, or had just done.
+    effect: str
+
+
+class OrderBook:
+    """A directory that the driver and the TaskManagers share: what is ordered, and what has struck."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._seen: tuple[int, int] = (0, 0)
+        self._orders: dict[str, Order] = {}
+
+    def give(self, orders: Iterable[Order]) -> str:
+        """Order these and no others; the answer is the name under which `struck` finds what they did."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        name = uuid.uuid4().hex[:12]
+        lines = "".join(f"{name}-{at} {order}\n" for at, order in enumerate(orders))
+        unfinished = self.directory / f".{_ARMED}-{os.getpid()}"
+        unfinished.write_text(lines, encoding="utf-8")
+        unfinished.replace(self.directory / _ARMED)
+        return name
+
+    def orders(self) -> dict[str, Order]:
+        """What is ordered now, by its id; read again only when it has changed."""
+        try:
+            status = (self.directory / _ARMED).stat()
+            seen = (status.st_mtime_ns, status.st_ino)
+            if seen != self._seen:
+                lines = (self.directory / _ARMED).read_text(encoding="utf-8").splitlines()
+                self._orders = {
+                    name: parse(text) for name, _, text in (line.partition(" ") for line in lines)
+                }
+                self._seen = seen
+        except FileNotFoundError:
+            return {}
+        return self._orders
+
+    def claim(self, name: str, order: Order, strike: Strike) -> bool:
+        """Write down that an order strikes, durably; False if it has struck often enough already."""
+        for firing in range(order.times):
+            try:
+                file = os.open(
+                    self.directory / f"struck-{name}-{firing}", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600
+                )
+            except FileExistsError:
+                continue
+            said = {
+                "order": strike.order,
+                "worker": strike.worker,
+                "pid": strike.pid,
+                "at": strike.at,
+                "effect": strike.effect,
+            }
+            with os.fdopen(file, "w", encoding="utf-8") as out:
+                json.dump(said, out)
+                out.flush()
+                os.fsync(out.fileno())
+            return True
+        return False
+
+    def struck(self, name: str = "") -> tuple[Strike, ...]:
+        """What has struck of the orders given under a name, or of all; the earliest first."""
+        found = []
+        for path in self.directory.glob(f"struck-{name}*"):
+            try:
+                found.append(Strike(**json.loads(path.read_text(encoding="utf-8"))))
+            except ValueError:
+                continue  # being written at this moment
+        return tuple(sorted(found, key=lambda strike: strike.at))
+
+
+def order_book(settings: Settings) -> OrderBook | None:
+    """Where faults are ordered, with what the settings order; None outside tests of recovery.
+
+    Raises:
+        ConfigurationError: faults are ordered without chaos, or chaos has no directory.
+    """
+    if not settings.chaos_enabled:
+        if settings.chaos_faults or settings.chaos_directory:
+            raise ConfigurationError(
+                "Faults are ordered, but chaos is not enabled.",
+                fix="Set spark.wallaby.chaos.enabled=true if this engine may be broken on purpose.",
+                key="spark.wallaby.chaos.enabled",
+            )
+        return None
+    if not settings.chaos_directory:
+        raise ConfigurationError(
+            "Chaos needs a directory that the driver and all TaskManagers share.",
+            fix="Set spark.wallaby.chaos.directory.",
+            key="spark.wallaby.chaos.directory",
+        )
+    book = OrderBook(Path(settings.chaos_directory))
+    book.give(parse_all(settings.chaos_faults))
+    return book

@@ -1,0 +1,138 @@
+"""Faults at the fail points of real processes: the same answer, and the fault is proved to have struck."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+from tests.comparing import require_same
+from tests.engine.conftest import Engines
+from tests.engine.test_ends import LONG, nothing_is_left_of_queries, until
+from tests.engine.test_tpch import ORDERS
+
+from wallaby import tpch
+from wallaby.engine import Engine
+from wallaby.errors import PoisonTaskError, WorkerLostError
+from wallaby.worker.orders import OrderBook, parse_all
+
+#: One of each kind, at points of the attempt, the delivery, the retrace and the recovery.
+FAULTS = [
+    "w1:read:1:kill",
+    "w0:back-up:2:fail",
+    "w1:commit:2:kill:after",
+    "w1:commit:1:fail:after",
+    "w0:deliver:2:kill",
+    "*:execute:1:kill; head:freeze:1:restart",
+    "*:execute:1:kill; head:resume:1:restart:after",
+    "*:execute:1:stop=4s",
+]
+QUERY = 5
+#: Its aggregation commits often, so that a lost channel has a past to retrace.
+LONG_FAULTS = [
+    "*:execute:4:kill; *:read-records:1:kill:after",
+    "*:execute:4:kill; *:retrace:2:kill",
+    "*:execute:4:kill; *:retrace-back-up:1:fail",
+]
+
+
+class Chaos:
+    """Engines that can be broken on purpose, with the book in which orders stand."""
+
+    def __init__(self, engines: Engines, directory: Path) -> None:
+        self._engines = engines
+        self._directory = directory
+        self.book = OrderBook(directory)
+
+    def engine(self, **settings: object) -> Engine:
+        found = self._engines.get(
+            workers=2,
+            threads=1,
+            split=1,
+            task_target=1000,
+            chaos_enabled=True,
+            chaos_directory=str(self._directory),
+            **settings,
+        )
+        until(lambda: places(found) == {"w0", "w1"}, 90)
+        return found
+
+    def order(self, text: str) -> str:
+        return self.book.give(parse_all(text))
+
+
+def places(engine: Engine) -> set[str]:
+    return {worker["id"].partition("-")[0] for worker in engine.workers() if worker["state"] == "live"}
+
+
+def require_all_struck(chaos: Chaos, name: str) -> None:
+    struck = {strike.order for strike in chaos.book.struck(name)}
+    assert struck == {str(order) for order in chaos.book.orders().values()}
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("chaos")
+
+
+@pytest.fixture
+def chaos(engines: Engines, directory: Path) -> Iterator[Chaos]:
+    found = Chaos(engines, directory)
+    yield found
+    found.book.give(())
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_costs_time_and_nothing_else(
+    chaos: Chaos, spark: SparkSession, answers: dict[int, pa.Table], fault: str
+) -> None:
+    engine = chaos.engine()
+    name = chaos.order(fault)
+    result = engine.run(spark.sql(tpch.query(QUERY)))
+    require_same(result.arrow(), answers[QUERY], order=ORDERS[QUERY])
+    require_all_struck(chaos, name)
+    until(lambda: nothing_is_left_of_queries(engine))
+    if "kill" in fault or "stop" in fault or "back-up" in fault:
+        assert result.stats["recoveries"] >= 1
+
+
+@pytest.mark.parametrize("fault", LONG_FAULTS)
+def test_a_fault_during_a_recovery_is_one_more_recovery(
+    chaos: Chaos, spark: SparkSession, fault: str
+) -> None:
+    engine = chaos.engine()
+    name = chaos.order(fault)
+    df = spark.sql(LONG)
+    result = engine.run(df)
+    require_same(result.arrow(), df.toArrow())
+    require_all_struck(chaos, name)
+    assert result.stats["recoveries"] >= 2
+    until(lambda: nothing_is_left_of_queries(engine))
+
+
+def test_a_task_that_takes_its_worker_down_each_time_ends_its_query_and_not_the_engine(
+    chaos: Chaos, spark: SparkSession, answers: dict[int, pa.Table]
+) -> None:
+    engine = chaos.engine(max_task_worker_losses=3)
+    name = chaos.order("*:read@s0.c0.t0:1:kill:x9")
+    with pytest.raises(PoisonTaskError) as error:
+        engine.collect(spark.sql(tpch.query(6)))
+    assert str(error.value.fields["task"]) == "s0.c0.t0"
+    assert len(chaos.book.struck(name)) == 3
+    until(lambda: nothing_is_left_of_queries(engine))
+    chaos.book.give(())
+    require_same(engine.to_arrow(spark.sql(tpch.query(6))), answers[6])
+
+
+@pytest.mark.parametrize("fault", ["w1:commit:2:kill", "w0:back-up:2:fail", "*:execute:1:stop=4s"])
+def test_without_fault_tolerance_the_same_fault_fails_the_query(
+    chaos: Chaos, spark: SparkSession, fault: str
+) -> None:
+    engine = chaos.engine(fault_tolerance_enabled=False)
+    name = chaos.order(fault)
+    with pytest.raises(WorkerLostError):
+        engine.collect(spark.sql(tpch.query(QUERY)))
+    assert len(chaos.book.struck(name)) == 1
+    until(lambda: nothing_is_left_of_queries(engine))
