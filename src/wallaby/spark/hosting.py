@@ -14,6 +14,7 @@ sent again.
 from __future__ import annotations
 
 import logging
+import os
 import re
 import threading
 import time
@@ -251,6 +252,8 @@ def _serving(bootstrap: Bootstrap, at: int) -> Callable[[object], list[bool]]:
         with taking_seat(bootstrap.engine, bootstrap.seats) as taken:
             if not taken:
                 return [False]
+            if bootstrap.threads:
+                os.environ["POLARS_MAX_THREADS"] = str(bootstrap.threads)  # read when Polars is imported
             from wallaby.worker.main import serve  # noqa: PLC0415 - and only if there is a seat: it takes a while
 
             serve(bootstrap, at)
