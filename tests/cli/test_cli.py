@@ -20,8 +20,8 @@ from typer.testing import CliRunner, Result
 
 from wallaby import cli
 from wallaby.commands import rows, session, sql
-from wallaby.commands.demo import same
 from wallaby.commands.java import JavaError, find_java, java_major
+from wallaby.compare import same
 from wallaby.errors import GcsError, InvalidArgumentError
 from wallaby.worker.scratch import make_scratch
 
@@ -36,6 +36,7 @@ COMMANDS = (
     ("tpch", "exchange"),
     ("tpch", "generate"),
     ("tpch", "query"),
+    ("tpch", "verify"),
 )
 
 

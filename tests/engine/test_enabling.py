@@ -8,11 +8,11 @@ import pandas as pd
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.classic.dataframe import DataFrame
-from tests.comparing import require_same
 from tests.engine.conftest import Engines
 
 import wallaby
 from wallaby import tpch
+from wallaby.compare import require_same
 from wallaby.engine import Engine
 from wallaby.errors import AttachError, DivideByZeroError
 

@@ -15,11 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import ArithmeticException, PySparkException
 from pyspark.sql import SparkSession
-from tests.comparing import require_same
 from tests.engine.conftest import Engines
-from tests.engine.test_tpch import ORDERS
 
 from wallaby import tpch
+from wallaby.compare import require_same
 from wallaby.engine import Engine
 from wallaby.errors import (
     ArithmeticOverflowError,
@@ -183,7 +182,7 @@ def test_ten_queries_at_once_while_some_fail(
     for number, answer in zip(numbers, found, strict=True):
         if number:
             assert isinstance(answer, pa.Table), answer
-            require_same(answer, answers[number], order=ORDERS[number])
+            require_same(answer, answers[number], order=tpch.ORDERS[number])
         else:
             assert isinstance(answer, DivideByZeroError)
     until(lambda: nothing_is_left_of_queries(engine))

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
-from tests.comparing import require_same
 
+from wallaby.compare import require_same
 from wallaby.engine import Engine
 
 

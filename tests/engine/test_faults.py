@@ -8,12 +8,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
-from tests.comparing import require_same
 from tests.engine.conftest import Engines
 from tests.engine.test_ends import LONG, nothing_is_left_of_queries, until
-from tests.engine.test_tpch import ORDERS
 
 from wallaby import tpch
+from wallaby.compare import require_same
 from wallaby.engine import Engine
 from wallaby.errors import PoisonTaskError, WorkerLostError
 from wallaby.worker.orders import OrderBook, parse_all
@@ -91,7 +90,7 @@ def test_a_fault_costs_time_and_nothing_else(
     engine = chaos.engine()
     name = chaos.order(fault)
     result = engine.run(spark.sql(tpch.query(QUERY)))
-    require_same(result.arrow(), answers[QUERY], order=ORDERS[QUERY])
+    require_same(result.arrow(), answers[QUERY], order=tpch.ORDERS[QUERY])
     require_all_struck(chaos, name)
     until(lambda: nothing_is_left_of_queries(engine))
     if "kill" in fault or "stop" in fault or "back-up" in fault:

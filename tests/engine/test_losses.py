@@ -9,11 +9,11 @@ import time
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
-from tests.comparing import require_same
 from tests.engine.conftest import Engines
 from tests.engine.test_ends import LONG, until
 
 from wallaby import tpch
+from wallaby.compare import require_same
 from wallaby.engine import Engine
 from wallaby.result import Result
 

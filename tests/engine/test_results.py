@@ -7,9 +7,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from tests.comparing import require_same
 
 from wallaby import tpch
+from wallaby.compare import require_same
 from wallaby.engine import Engine
 from wallaby.errors import InvalidArgumentError
 

@@ -9,8 +9,8 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from tests.comparing import require_same
 
+from wallaby.compare import require_same
 from wallaby.engine import Engine
 
 #: Rows with NULLs, NaN, both zeros, ties and keys without partner.

@@ -124,11 +124,13 @@ def _on_spark(spark: SparkSession, number: int, text: str) -> _Run:
 
 def _on_wallaby(spark: SparkSession, engine: Engine, run: _Run, text: str) -> None:
     from wallaby.commands.rows import as_table
+    from wallaby.compare import same
+    from wallaby.tpch import ORDERS
 
     reasons = engine.fallback_reasons(spark.sql(text))
     run.native = not reasons
     run.seconds, answer = _timed(lambda: engine.run(spark.sql(text)).arrow())
-    run.equal = same(answer, run.expected)
+    run.equal = same(answer, run.expected, order=ORDERS[run.number])
     verdict = "equal to" if run.equal else "NOT equal to"
     say(f"\nTPC-H query {run.number}: {counted(answer.num_rows, 'row')}, {verdict} Spark's")
     out.print(as_table(answer, ROWS_SHOWN, VALUE_CHARACTERS))
@@ -146,13 +148,6 @@ def _timed(ask: Callable[[], pa.Table]) -> tuple[float, pa.Table]:
     started = time.monotonic()
     ask()
     return min(first, time.monotonic() - started), answer
-
-
-def same(ours: pa.Table, theirs: pa.Table) -> bool:
-    """The same rows under the same schema; in any order, since rows that sort alike may come in any."""
-    if ours.schema != theirs.schema or ours.num_rows != theirs.num_rows:
-        return False
-    return ours.equals(theirs) or sorted(map(repr, ours.to_pylist())) == sorted(map(repr, theirs.to_pylist()))
 
 
 def _show_times(runs: list[_Run]) -> None:
@@ -181,6 +176,8 @@ def _show_times(runs: list[_Run]) -> None:
 
 def _with_a_loss(spark: SparkSession, engine: Engine, directory: Path) -> bool:
     """Kill a TaskManager with SIGKILL in the middle of a query; the answer must be the same."""
+    from wallaby.compare import same
+    from wallaby.tpch import ORDERS
     from wallaby.tpch import query as text_of
 
     text = text_of(KILLED_QUERY)
@@ -197,7 +194,7 @@ def _with_a_loss(spark: SparkSession, engine: Engine, directory: Path) -> bool:
         answer = result.arrow()
         seconds = time.monotonic() - started
         killer.join()
-        equal = same(answer, expected)
+        equal = same(answer, expected, order=ORDERS[KILLED_QUERY])
         stats = result.stats
         if stats["recoveries"] or not equal:
             say(

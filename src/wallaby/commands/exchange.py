@@ -71,8 +71,8 @@ def exchange(
 ) -> None:
     """Print the bytes that each query exchanges, and Spark's shuffle bytes beside them."""
     from wallaby import tpch
-    from wallaby.commands.demo import same
     from wallaby.commands.session import engine_session, spark_session
+    from wallaby.compare import same
 
     numbers = tuple(query or tpch.QUERIES)
     texts = {number: tpch.query(number) for number in numbers}
@@ -95,7 +95,7 @@ def exchange(
                 rows.append(_row(number, None, theirs[number], "; ".join(reasons)))
                 continue
             ours[number], answer = on_wallaby(engine, df)
-            equal = same(answer, answers[number])
+            equal = same(answer, answers[number], order=tpch.ORDERS[number])
             rows.append(_row(number, ours[number], theirs[number], "equal" if equal else "DIFFERS"))
             note(f"query {number}: {size(ours[number].exchanged)} exchanged")
     rows.append(_total(ours, {number: theirs[number] for number in ours}))

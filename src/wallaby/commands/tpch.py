@@ -7,11 +7,12 @@ from typing import Annotated
 
 import typer
 
-from wallaby.commands import exchange
+from wallaby.commands import exchange, verify
 from wallaby.commands.terminal import say
 
 app = typer.Typer(help="TPC-H data and queries.", no_args_is_help=True)
 app.command(epilog=exchange.EXAMPLES)(exchange.exchange)
+app.command(epilog=verify.EXAMPLES)(verify.verify)
 
 GENERATE_EXAMPLES = """
 Examples:

@@ -19,6 +19,31 @@ from wallaby.errors import InvalidArgumentError, WallabyError
 
 TABLES: Final = ("customer", "lineitem", "nation", "orders", "part", "partsupp", "region", "supplier")
 QUERIES: Final = range(1, 23)
+#: The columns by which each query orders its answer.
+ORDERS: Final[dict[int, tuple[str, ...]]] = {
+    1: ("l_returnflag", "l_linestatus"),
+    2: ("s_acctbal", "n_name", "s_name", "p_partkey"),
+    3: ("revenue", "o_orderdate"),
+    4: ("o_orderpriority",),
+    5: ("revenue",),
+    6: (),
+    7: ("supp_nation", "cust_nation", "l_year"),
+    8: ("o_year",),
+    9: ("nation", "o_year"),
+    10: ("revenue",),
+    11: ("value",),
+    12: ("l_shipmode",),
+    13: ("custdist", "c_count"),
+    14: (),
+    15: ("s_suppkey",),
+    16: ("supplier_cnt", "p_brand", "p_type", "p_size"),
+    17: (),
+    18: ("o_totalprice", "o_orderdate"),
+    19: (),
+    20: ("s_name",),
+    21: ("numwait", "s_name"),
+    22: ("cntrycode",),
+}
 
 _GENERATOR: Final = "tpchgen-cli"
 _GENERATE_SECONDS: Final = 3600

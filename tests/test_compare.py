@@ -7,7 +7,8 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
-from tests.comparing import DifferentError, require_same
+
+from wallaby.compare import DifferentError, require_same
 
 RIGHT = pa.table({"k": [1, 1, 2, 3], "x": [0.1, 0.2, 0.3, None]})
 

@@ -42,7 +42,8 @@ def require_same(
         _same_multiset(ours, theirs, "without order")
         return
     places = [expected.schema.get_field_index(name) for name in order]
-    assert all(place >= 0 for place in places), f"{order} are not all columns of the answer"
+    if min(places) < 0:
+        raise DifferentError(f"{order} are not all columns of the answer")
     _same_order(ours, theirs, places)
     groups = [list(group) for _, group in groupby(theirs, key=lambda row: _key(row, places))]
     begin = 0
@@ -54,6 +55,15 @@ def require_same(
             _part_of(mine, tied)
         else:
             _same_multiset(mine, group, f"among the rows with {_key(group[0], places)}")
+
+
+def same(actual: pa.Table, expected: pa.Table, *, order: Sequence[str] = ()) -> bool:
+    """Are the answers the same?"""
+    try:
+        require_same(actual, expected, order=order)
+    except DifferentError:
+        return False
+    return True
 
 
 def _same_schema(actual: pa.Schema, expected: pa.Schema) -> None:

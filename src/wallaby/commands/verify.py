@@ -1,0 +1,160 @@
+"""`wallaby tpch verify`: TPC-H by the engine and by Spark on the same data, with every answer compared."""
+
+from __future__ import annotations
+
+import json
+import platform
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from wallaby.commands.terminal import note, out, say
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+    from wallaby.engine import Engine
+
+EXAMPLES = """
+Examples:
+
+  wallaby tpch verify data/sf1
+
+  wallaby tpch verify data/sf1 --workers 1 --workers 2 --workers 4 --master "local[5]"
+
+  wallaby tpch verify data/sf1 --master "local-cluster[2,2,1024]" --save report.json
+
+Exit codes: 0 all answers are equal and none was left to Spark; 1 some are not.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """One query with one number of TaskManagers."""
+
+    query: int
+    master: str
+    workers: int
+    rows: int
+    #: Empty if the answer is Spark's; else what differs.
+    difference: str
+    #: Why Spark ran it, or parts of it.
+    reasons: tuple[str, ...]
+    seconds: float
+    spark_seconds: float
+
+    @property
+    def verdict(self) -> str:
+        """In a word or two."""
+        return "DIFFERS" if self.difference else "equal, by Spark" if self.reasons else "equal"
+
+    @property
+    def good(self) -> bool:
+        """Equal, and natively so."""
+        return not self.difference and not self.reasons
+
+
+def verify(
+    directory: Annotated[Path, typer.Argument(help="Where the eight tables are.")],
+    query: Annotated[list[int] | None, typer.Option(help="A query, 1 to 22. Repeatable.")] = None,
+    workers: Annotated[
+        list[int] | None, typer.Option(help="TaskManagers; 0: as many as executors. Repeatable.")
+    ] = None,
+    master: Annotated[str | None, typer.Option(help="Spark's master.")] = None,
+    conf: Annotated[
+        list[str] | None, typer.Option("--conf", help="A setting, spark.key=value. Repeatable.")
+    ] = None,
+    save: Annotated[Path | None, typer.Option(help="Write the figures to this JSON file.")] = None,
+) -> None:
+    """Run TPC-H queries natively and on Spark, and compare every answer."""
+    from wallaby import tpch
+    from wallaby.commands.session import default_master, read_configuration, spark_session
+    from wallaby.engine import attach
+
+    numbers = tuple(query or tpch.QUERIES)
+    texts = {number: tpch.query(number) for number in numbers}
+    counts = tuple(workers or (2,))
+    where = master or default_master(max(counts))
+    configuration = {"spark.sql.session.timeZone": "UTC", **read_configuration(conf or [])}
+    found: list[Verified] = []
+    with spark_session(where, configuration, "wallaby tpch verify") as spark:
+        tpch.register(spark, directory)
+        answers = {number: _timed(spark, texts[number]) for number in numbers}
+        note(f"Spark's own answers took {sum(seconds for _, seconds in answers.values()):.1f} s")
+        for count in counts:
+            with attach(spark, workers=count) as engine:
+                for number in numbers:
+                    found.append(_verify(spark, engine, number, texts[number], answers[number], where, count))
+                    note(
+                        f"query {number:2d}, {count} TaskManagers: {found[-1].verdict} {found[-1].difference}"
+                    )
+    _show(found)
+    if save is not None:
+        report = {
+            "data": directory.name,
+            "machine": platform.machine(),
+            "runs": [asdict(one) for one in found],
+        }
+        save.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    bad = [one for one in found if not one.good]
+    say(f"{len(found) - len(bad)} of {len(found)} are native and equal to Spark's.")
+    if bad:
+        raise typer.Exit(1)
+
+
+def _verify(
+    spark: SparkSession,
+    engine: Engine,
+    number: int,
+    text: str,
+    expected: tuple[pa.Table, float],
+    master: str,
+    workers: int,
+) -> Verified:
+    from wallaby.compare import DifferentError, require_same
+    from wallaby.tpch import ORDERS
+
+    df = spark.sql(text)
+    reasons = tuple(engine.fallback_reasons(df))
+    began = time.monotonic()
+    answer = engine.to_arrow(df)
+    seconds = time.monotonic() - began
+    difference = ""
+    try:
+        require_same(answer, expected[0], order=ORDERS[number])
+    except DifferentError as error:
+        difference = str(error)
+    return Verified(
+        number,
+        master,
+        workers,
+        answer.num_rows,
+        difference,
+        reasons,
+        round(seconds, 3),
+        round(expected[1], 3),
+    )
+
+
+def _timed(spark: SparkSession, text: str) -> tuple[pa.Table, float]:
+    began = time.monotonic()
+    answer = spark.sql(text).toArrow()
+    return answer, time.monotonic() - began
+
+
+def _show(found: Sequence[Verified]) -> None:
+    from rich.table import Table
+
+    table = Table("query", "TaskManagers", "rows", "answer", "seconds", "Spark's")
+    for one in found:
+        table.add_row(
+            *(str(one.query), str(one.workers or "each executor"), f"{one.rows:,}", one.verdict),
+            *(f"{one.seconds:.2f}", f"{one.spark_seconds:.2f}"),
+        )
+    out.print(table)
