@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -63,9 +63,17 @@ def test_a_local_cluster_survives_a_lost_executor_and_tells_no_secrets(data: Pat
         assert program.leftovers() == []
 
 
-def test_a_standalone_cluster_with_the_package_shipped_to_it(data: Path, tmp_path: Path) -> None:
-    package = Path(wallaby.__file__).parent
-    shipped = shutil.make_archive(str(tmp_path / "wallaby-shipped"), "zip", package.parent, package.name)
+def built_wheel(directory: Path) -> str:
+    """Wallaby's wheel, under a name that Spark takes for a package."""
+    project = Path(wallaby.__file__).parents[2]
+    build = ("-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", directory)
+    subprocess.run([sys.executable, *build, project], check=True, timeout=300)
+    (wheel,) = directory.glob("*.whl")
+    return str(wheel.rename(directory / "wallaby-shipped.zip"))
+
+
+def test_a_standalone_cluster_with_the_wheel_shipped_to_it(data: Path, tmp_path: Path) -> None:
+    shipped = built_wheel(tmp_path)
     with standalone(tmp_path / "cluster", workers=2, cores=2) as (url, host):
         conf = {
             "spark.executor.memory": "512m",

@@ -217,6 +217,6 @@ def _fix(trouble: str) -> str:
     if "ModuleNotFoundError" in trouble:
         return (
             "Set spark.pyspark.python (or PYSPARK_PYTHON) to a Python of the executors' hosts that has Wallaby "
-            "and its dependencies; Wallaby's own wheel may also be shipped with --py-files."
+            "and its dependencies; Wallaby's own wheel, renamed to end in .zip, may also be shipped with --py-files."
         )
     return "Look at the executors' logs, or raise spark.wallaby.attachTimeout."

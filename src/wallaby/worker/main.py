@@ -102,7 +102,7 @@ def serve(bootstrap: Bootstrap, at: int = 0) -> None:
     if bootstrap.version and bootstrap.version != __version__:
         raise AttachError(
             f"The driver has Wallaby {bootstrap.version} and this executor has {__version__}.",
-            fix="Install the same version on both, or ship the wheel with --py-files.",
+            fix="Install the same version on both, or ship the wheel, its name ending in .zip, with --py-files.",
         )
     keep_freed_memory()
     threads = bootstrap.threads or os.cpu_count() or 1
