@@ -145,6 +145,21 @@ SETTINGS: tuple[Setting, ...] = (
         "",
         "With chaos: faults to order from the beginning, such as w2:commit:3:kill; see docs/chaos.md.",
     ),
+    Setting(
+        "leaf.dir",
+        str,
+        "path",
+        "",
+        "Where Spark hands rows over, on all hosts; empty: a local directory, if there is only one host.",
+    ),
+    Setting(
+        "leaf.minimum",
+        _size,
+        "bytes",
+        1 << 20,
+        "A query of which Spark would have to run a part and that reads less is run by Spark as a whole.",
+        0,
+    ),
     Setting("localDirectory", str, "path", "", "Where backups spill; empty: Spark's local directories."),
 )
 _BY_KEY = {setting.key: setting for setting in SETTINGS}
@@ -178,6 +193,8 @@ class Settings:
     chaos_enabled: bool
     chaos_directory: str
     chaos_faults: str
+    leaf_dir: str
+    leaf_minimum: int
     local_directory: str
 
     def __repr__(self) -> str:

@@ -19,7 +19,8 @@ from pyspark.sql.classic.dataframe import DataFrame
 
 from wallaby.engine import SHOW_ROWS_MAX, Engine, attach, attached_to
 from wallaby.errors import AttachError
-from wallaby.result import Result, is_on_spark, on_spark
+from wallaby.result import Result
+from wallaby.spark.bypass import is_on_spark, on_spark
 
 _SWITCH = "spark.wallaby.enabled"
 

@@ -11,6 +11,9 @@ import logging
 import math
 import re
 import time
+import weakref
+from collections.abc import Mapping
+from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +22,13 @@ from pyspark.sql import SparkSession
 from wallaby.catalyst import read_plan, warm_up
 from wallaby.config import PREFIX, Settings, read_settings
 from wallaby.coordinator.coordinator import CoordinatorSettings
-from wallaby.errors import AttachError, ConfigurationError, InvalidArgumentError
+from wallaby.errors import (
+    AttachError,
+    ConfigurationError,
+    HandOverError,
+    InvalidArgumentError,
+    QueryCancelledError,
+)
 from wallaby.exchange.backup import Backup
 from wallaby.exchange.client import PeerClient
 from wallaby.exchange.memory import ByteBudget
@@ -33,16 +42,29 @@ from wallaby.kernels.sql import relation_reason
 from wallaby.observe.analyze import analyzed
 from wallaby.observe.log import log_directory
 from wallaby.plan.explain import explain as explain_plan
+from wallaby.plan.leaf import (
+    SparkLeaf,
+    assumed_statistics,
+    handed_over,
+    leaf_number,
+    not_worthwhile,
+    scans_in,
+    whole_scan,
+)
 from wallaby.plan.physical import PhysicalPlan, trees_of
 from wallaby.plan.planner import plan
 from wallaby.plan.reason import Reason
-from wallaby.plan.relation import Relation, Scan, children_of
+from wallaby.plan.relation import ParquetFile, Relation
 from wallaby.plan.settings import PlanSettings
 from wallaby.plan.statistics import Statistics
 from wallaby.plan.unplannable import unplannable
-from wallaby.result import Result, SparkResult, on_spark
+from wallaby.result import LeafResult, Result, SparkResult, result_of
+from wallaby.spark.bypass import on_spark
+from wallaby.spark.cluster import Cluster
 from wallaby.spark.deployment import Deployment
 from wallaby.worker.orders import order_book
+from wallaby.spark.leaf_directory import LeafDirectory
+from wallaby.spark.leaf_run import LeafRun
 from wallaby.worker.payload import QueryPayload
 from wallaby.worker.place import Place
 
@@ -67,6 +89,8 @@ SHOW_ROWS_MAX = (1 << 31) - 1
 _attached: dict[str, Engine] = {}
 #: How long a close waits for the last events of queries that have just ended, if there is an event log.
 LAST_EVENTS_SECONDS = 0.6
+#: How long a close waits for the Spark jobs of leaves that it has cancelled.
+LEAF_END_SECONDS = 5.0
 
 
 def attach(spark: SparkSession, **settings: object) -> Engine:
@@ -105,6 +129,28 @@ def _check_session(spark: object) -> None:
         raise AttachError("Cannot attach to a stopped session.", fix="Start a new SparkSession.")
 
 
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What became of a query: its stages, or the reasons why Spark has to run it.
+
+    With leaves, the stages are made of what is assumed of them, and `relation` is planned again once they have run.
+    """
+
+    physical: PhysicalPlan | None
+    reasons: tuple[Reason, ...]
+    leaves: tuple[SparkLeaf, ...] = ()
+    relation: Relation | None = None
+
+    @property
+    def leaf_reasons(self) -> tuple[Reason, ...]:
+        """Why Spark has to run the leaves, each reason with the leaf that it is about."""
+        return tuple(
+            Reason(f"{leaf}, {reason.what}", reason.why, reason.remedy)
+            for leaf in self.leaves
+            for reason in leaf.reasons
+        )
+
+
 class Engine:
     """An engine on one Spark application. Also a context manager."""
 
@@ -118,6 +164,9 @@ class Engine:
         self._count, self._threads = size.count, size.threads
         self._memory_bytes = size.memory_bytes
         self._kernel_bytes = int(size.memory_bytes * KERNEL_SHARE / size.threads)
+        self._leaf_directory = LeafDirectory(Cluster(spark.sparkContext), settings)
+        #: Those that somebody still holds or that still run.
+        self._leaf_runs: weakref.WeakSet[LeafRun] = weakref.WeakSet()
         self._gcs, self._head = self._deployment.gcs, self._deployment.head
         try:
             _check_memory(self._kernel_bytes, size.threads)
@@ -157,18 +206,33 @@ class Engine:
 
     def run_here(self, df: DataFrame, *, observed: bool = False) -> Result | None:
         """Run a query if the engine can; None, and a line in the log, if Spark has to."""
-        physical, reasons = self._plan(df)
-        if physical is None:
-            _log.info("on Spark: %s", "; ".join(str(reason) for reason in reasons))
+        planned = self._plan(df)
+        if planned.physical is None:
+            _log.info("on Spark: %s", "; ".join(str(reason) for reason in planned.reasons))
             return None
-        collected = self._submit(physical, observed=observed or bool(self.settings.event_log_dir))
-        try:
-            return Result(df, collected)
-        except BaseException:
-            collected.cancel()  # nobody will ever take its rows
-            raise
+        return self._start(
+            df, planned, planned.physical, observed=observed or bool(self.settings.event_log_dir)
+        )
 
-    def _submit(self, physical: PhysicalPlan, *, observed: bool) -> Collected:
+    def _start(self, df: DataFrame, planned: Planned, physical: PhysicalPlan, *, observed: bool) -> Result:
+        if planned.relation is None:
+            return result_of(df, self._submit(physical, self.settings.timeout, observed=observed))
+        relation = planned.relation
+        _log.info("partly on Spark: %s", "; ".join(map(str, planned.leaf_reasons)))
+
+        def submit(files: Mapping[int, tuple[ParquetFile, ...]], timeout_seconds: float) -> Collected:
+            final, reasons = self._physical(handed_over(relation, files))
+            if final is None:
+                raise HandOverError("; ".join(map(str, reasons)))
+            return self._submit(final, timeout_seconds, observed=observed)
+
+        work = [(leaf, whole_scan(relation, leaf)) for leaf in planned.leaves]
+        run = LeafRun(df, work, self._leaf_directory, submit, self.settings.timeout)
+        self._leaf_runs.add(run)
+        run.start()
+        return LeafResult(df, run)
+
+    def _submit(self, physical: PhysicalPlan, timeout_seconds: float, *, observed: bool) -> Collected:
         window_bytes = self._window_bytes(physical)
         payload = QueryPayload(
             physical,
@@ -177,7 +241,7 @@ class Engine:
             self._kernel_bytes,
             observed=observed,
         )
-        return self._head.submit(physical, payload, self.settings.timeout)
+        return self._head.submit(physical, payload, timeout_seconds)
 
     def _window_bytes(self, physical: PhysicalPlan) -> int:
         """The setting, or less where all the windows of a TaskManager would be more than their share of memory."""
@@ -185,22 +249,47 @@ class Engine:
         share = self._memory_bytes * WINDOW_SHARE * self._count / max(edges, 1)
         return min(self.settings.window, max(int(share), WINDOW_BYTES_MIN))
 
-    def _plan(self, df: DataFrame) -> tuple[PhysicalPlan | None, tuple[Reason, ...]]:
+    def _plan(self, df: DataFrame) -> Planned:
         self._require_open()
-        read = read_plan(df)
+        read = read_plan(df, leaves=True)
         if read.relation is None:
-            return None, read.reasons
-        scans = _scans(read.relation)
-        reasons = tuple(Reason(scan.label or "scan", why) for scan in scans if (why := scan_reason(scan)))
+            return Planned(None, read.reasons)
+        if not read.leaves:
+            return Planned(*self._physical(read.relation))
+        of_leaves = tuple(dict.fromkeys(reason for leaf in read.leaves for reason in leaf.reasons))
+        against = self._leaf_directory.reason or not_worthwhile(
+            read.relation, read.leaves, self.settings.leaf_minimum
+        )
+        if against is not None:
+            return Planned(None, (*of_leaves, against))
+        physical, reasons = self._physical(read.relation, read.leaves)
+        if physical is None:
+            return Planned(None, (*of_leaves, *reasons))
+        return Planned(physical, (), read.leaves, read.relation)
+
+    def _physical(
+        self, relation: Relation, leaves: tuple[SparkLeaf, ...] = ()
+    ) -> tuple[PhysicalPlan | None, tuple[Reason, ...]]:
+        """The stages of a relation, with what is assumed of leaves that have not run yet; or why there are none."""
+        pending = {leaf.number: leaf for leaf in leaves}
+        scans = scans_in(relation)
+        read_here = [scan for scan in scans if leaf_number(scan) not in pending]
+        reasons = tuple(Reason(scan.label or "scan", why) for scan in read_here if (why := scan_reason(scan)))
         if reasons:
             return None, reasons
-        statistics = Statistics(tuple(table_statistics(scan, self.settings.split) for scan in scans))
-        reasons = unplannable(read.relation, statistics)
+        known = [table_statistics(scan, self.settings.split) for scan in read_here]
+        assumed = [
+            assumed_statistics(pending[number], scan)
+            for scan in scans
+            if (number := leaf_number(scan)) is not None
+        ]
+        statistics = Statistics((*known, *assumed))
+        reasons = unplannable(relation, statistics)
         if reasons:
             return None, reasons
         channels = self.settings.channels or self._count * self._threads
         settings = PlanSettings(channels=channels, broadcast_bytes=self.settings.broadcast)
-        physical = plan(read.relation, statistics, settings)
+        physical = plan(relation, statistics, settings)
         reasons = tuple(
             Reason("a stage", why)
             for fragment in physical.fragments
@@ -260,20 +349,22 @@ class Engine:
             raise InvalidArgumentError(
                 f"There is no way {mode!r} to explain.", fix=f"Choose one of: {', '.join(EXPLAIN_MODES)}."
             )
-        physical, reasons = self._plan(df)
-        if physical is None:
-            return "runs on Spark:\n" + "\n".join(f"  {reason}" for reason in reasons)
+        planned = self._plan(df)
+        if planned.physical is None:
+            return "runs on Spark:\n" + "\n".join(f"  {reason}" for reason in planned.reasons)
+        text = explain_plan(planned.physical, planned.leaves)
         if mode == "simple":
-            return explain_plan(physical)
-        collected = self._submit(physical, observed=True)
-        for _ in collected.batches():
+            return text
+        result = self._start(df, planned, planned.physical, observed=True)
+        for _ in result.batches():
             pass
-        stats = collected.observation.stats() if collected.observation is not None else None
-        return explain_plan(physical) + ("\n" + analyzed(stats) if stats is not None else "")
+        stats = result.observed_stats()
+        return text + ("\n" + analyzed(stats) if stats is not None else "")
 
     def fallback_reasons(self, df: DataFrame) -> list[str]:
-        """Why Spark would run this query; empty if the whole of it runs here."""
-        return [str(reason) for reason in self._plan(df)[1]]
+        """Why Spark would run this query or a part of it; empty if the whole of it runs here."""
+        planned = self._plan(df)
+        return [str(reason) for reason in (*planned.reasons, *planned.leaf_reasons)]
 
     def workers(self) -> list[dict[str, Any]]:
         """Id, host, pid, address and state of every TaskManager."""
@@ -304,7 +395,12 @@ class Engine:
             # Workers send their events every quarter of a second, and at the end of a query.
             time.sleep(LAST_EVENTS_SECONDS)
         _attached.pop(self._application, None)
+        for run in list(self._leaf_runs):
+            run.cancel(QueryCancelledError("The engine was closed while the query ran.", fix="Attach again."))
         self._deployment.close()
+        for run in list(self._leaf_runs):
+            run.join(LEAF_END_SECONDS)
+        self._leaf_directory.close()
 
     @property
     def is_open(self) -> bool:
@@ -332,9 +428,3 @@ def _check_memory(kernel_bytes: int, threads: int) -> None:
             fix=f"Set spark.wallaby.memory to {least}m or more, or spark.wallaby.threads to less.",
             key="spark.wallaby.memory",
         )
-
-
-def _scans(relation: Relation) -> list[Scan]:
-    if isinstance(relation, Scan):
-        return [relation]
-    return [scan for child in children_of(relation) for scan in _scans(child)]

@@ -191,6 +191,12 @@ class CorruptFileError(QueryError):
     condition = "FAILED_READ_FILE.NO_HINT"
 
 
+class HandOverError(QueryError):
+    """Rows of a Spark leaf could not be handed over. The engine catches it and lets Spark run the whole query."""
+
+    condition = "WALLABY_HAND_OVER"
+
+
 class MemoryLimitError(QueryError):
     """A step needs more memory than the budget allows, and cannot spill it."""
 

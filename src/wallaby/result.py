@@ -6,6 +6,7 @@ and time zones are exactly those of `toArrow`, `toPandas` and `collect`.
 
 from __future__ import annotations
 
+import logging
 import signal
 import threading
 import time
@@ -24,7 +25,10 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from wallaby.errors import InvalidArgumentError, QueryCancelledError
 from wallaby.head.collected import Collected
+from wallaby.observe.observation import QueryStats
 from wallaby.plan.physical import PhysicalPlan
+from wallaby.spark.bypass import on_spark
+from wallaby.spark.leaf_run import LeafRun
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,24 +36,8 @@ if TYPE_CHECKING:
 
 #: How long `stats` waits for the last figures of a query whose rows are all there.
 FIGURES_SECONDS = 5.0
+_log = logging.getLogger(__name__)
 _BINARY_AS_BYTES = "spark.sql.execution.pyspark.binaryAsBytes"
-_patient = threading.local()
-
-
-@contextmanager
-def on_spark() -> Iterator[None]:
-    """Whatever this thread collects in here is run by Spark, even where `enable` holds."""
-    before = is_on_spark()
-    _patient.on_spark = True
-    try:
-        yield
-    finally:
-        _patient.on_spark = before
-
-
-def is_on_spark() -> bool:
-    """Is this thread inside `on_spark`?"""
-    return bool(getattr(_patient, "on_spark", False))
 
 
 class Result:
@@ -137,6 +125,11 @@ class Result:
             "event_log": seen.event_log,
         }
 
+    def observed_stats(self) -> QueryStats | None:
+        """What was seen of the run, if it was observed."""
+        observation = self._collected.observation
+        return None if observation is None else observation.stats()
+
     @property
     def events(self) -> list[dict[str, Any]]:
         """The events in the query's log so far; empty unless `spark.wallaby.eventLog.dir` is set."""
@@ -160,6 +153,15 @@ class Result:
 
     def _answered(self) -> ClassicDataFrame:
         return _Answered(self._df, self.all_batches())
+
+
+def result_of(df: DataFrame, collected: Collected) -> Result:
+    """The result of a query that has been submitted."""
+    try:
+        return Result(df, collected)
+    except BaseException:
+        collected.cancel()  # nobody will ever take its rows
+        raise
 
 
 class SparkResult(Result):
@@ -197,10 +199,20 @@ class SparkResult(Result):
         self._rows = len(frame)
         return frame
 
+    def collected_as_arrow(self, *arguments: bool, **named: bool) -> list[pa.RecordBatch]:
+        """As PySpark collects batches."""
+        collect: Callable[..., Any] = self._df._collect_as_arrow  # type: ignore[assignment]  # not a column
+        batches: list[pa.RecordBatch] = self._ask(lambda: collect(*arguments, **named))
+        return batches
+
     def cancel(self) -> None:
         """Cancel Spark's jobs for it; whoever waits for its rows gets `QueryCancelledError`."""
         self._cancelled = True
         self._df.sparkSession.sparkContext.cancelJobsWithTag(self._tag)
+
+    def observed_stats(self) -> None:
+        """Spark watches its own queries."""
+        return
 
     @property
     def plan(self) -> None:
@@ -231,6 +243,79 @@ class SparkResult(Result):
         finally:
             context.removeJobTag(self._tag)
             self._seconds = time.monotonic() - started
+
+
+class LeafResult(Result):
+    """A query of which Spark runs a part first. What comes of that is decided before there is a row of the result."""
+
+    def __init__(self, df: DataFrame, run: LeafRun) -> None:
+        self.schema = df.schema
+        self._df = df
+        self._run = run
+        self._decided: Result | None = None
+
+    def decided(self) -> Result:
+        """Wait for Spark's part: then the engine runs the rest, or, if the rows cannot be handed over, Spark does."""
+        if self._decided is None:
+            with _only_this_query_is_interrupted():
+                try:
+                    outcome = self._run.outcome.result()
+                except KeyboardInterrupt:
+                    self._run.cancel()
+                    raise
+            if isinstance(outcome, Collected):
+                self._decided = result_of(self._df, outcome)
+            else:
+                _log.info("on Spark after all: %s", outcome.what)
+                self.native = False
+                self._decided = SparkResult(self._df)
+        return self._decided
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows as they come in, once Spark has run its part."""
+        return self.decided().batches()
+
+    def arrow(self) -> pa.Table:
+        """All rows as an Arrow table, exactly as `DataFrame.toArrow` gives it."""
+        return self.decided().arrow()
+
+    def rows(self) -> list[Row]:
+        """All rows as PySpark rows, exactly as `DataFrame.collect` gives them."""
+        return self.decided().rows()
+
+    def pandas(self) -> pd.DataFrame:
+        """All rows as a pandas data frame, exactly as `DataFrame.toPandas` gives it."""
+        return self.decided().pandas()
+
+    def collected_as_arrow(self, *arguments: bool, **named: bool) -> list[pa.RecordBatch]:
+        """As PySpark collects batches."""
+        return self.decided().collected_as_arrow(*arguments, **named)
+
+    def cancel(self) -> None:
+        """End the query, Spark's jobs for it included; whoever waits for its rows gets `QueryCancelledError`."""
+        self._run.cancel()
+        if self._decided is not None:
+            self._decided.cancel()
+
+    @property
+    def plan(self) -> PhysicalPlan | None:
+        """The stages that it runs as, once Spark has run its part; None if Spark runs all of it."""
+        return self.decided().plan
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        """Figures of the run; while Spark's part runs there are none yet."""
+        known = {"native": True} if self._decided is None else self._decided.stats
+        return {**known, "leaves": self._run.leaves, "leaf_seconds": round(self._run.seconds, 3)}
+
+    def observed_stats(self) -> QueryStats | None:
+        """What was seen of the run, once Spark has run its part."""
+        return self.decided().observed_stats()
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        """The events in the query's log so far."""
+        return [] if self._decided is None else self._decided.events
 
 
 class _Answered(ClassicDataFrame):

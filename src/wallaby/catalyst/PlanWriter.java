@@ -26,6 +26,7 @@ import org.apache.spark.sql.catalyst.plans.ExistenceJoin;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Union;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
@@ -75,6 +76,45 @@ public class PlanWriter {
         node(out, plan, true);
         out.append('}');
         return pieces(pack(out.toString()));
+    }
+
+    /**
+     * The output columns of a part of the plan, and its sources by class and size in bytes, in the form of write.
+     * A part is named by the way to it from the root: the numbers of children, joined by dots.
+     */
+    public Object describe(Object queryExecution, String path) throws Exception {
+        LogicalPlan part = part((QueryExecution) queryExecution, path);
+        StringBuilder out = new StringBuilder(1 << 10);
+        out.append("{\"sources\":[");
+        scala.collection.Iterator sources = part.collectLeaves().iterator();
+        while (sources.hasNext()) {
+            LogicalPlan source = (LogicalPlan) sources.next();
+            out.append('[');
+            text(out, source.getClass().getName());
+            out.append(',').append(source.stats().sizeInBytes().toString()).append(']');
+            out.append(sources.hasNext() ? "," : "");
+        }
+        out.append("],\"output\":");
+        sequence(out, part.output().iterator());
+        out.append('}');
+        return pieces(pack(out.toString()));
+    }
+
+    /** A part of the optimized plan as a query of its own. */
+    public Object query(Object queryExecution, String path) {
+        QueryExecution query = (QueryExecution) queryExecution;
+        return Dataset.ofRows(query.sparkSession(), part(query, path));
+    }
+
+    private static LogicalPlan part(QueryExecution query, String path) {
+        TreeNode part = query.optimizedPlan();
+        String[] steps = path.split("\\.");
+        for (int i = 0; i < steps.length; i++) {
+            if (!steps[i].isEmpty()) {
+                part = (TreeNode) part.children().apply(Integer.parseInt(steps[i]));
+            }
+        }
+        return (LogicalPlan) part;
     }
 
     private static String pack(String json) throws IOException {

@@ -7,14 +7,17 @@ plan costs one round trip, or a few if it is long. No exception of py4j leaves h
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import resources
 from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
 
-from wallaby.catalyst.node import PlanText, UnreadablePlanError, decode
+from wallaby.catalyst.node import PlanPart, PlanText, UnreadablePlanError, decode, decode_part
 
 #: The writer, and the JVM in which it was compiled; a new JVM (after `spark.stop()` and a new gateway) needs a new one.
 _compiled: tuple[object, Any] | None = None
@@ -23,14 +26,29 @@ _compiling = threading.Lock()
 
 def plan_of(query: Any) -> PlanText:
     """The optimized plan of a DataFrame or of a `QueryExecution` in the JVM."""
-    try:
-        execution = query._jdf.queryExecution() if _is_dataframe(query) else query
-        answer = _writer(execution).write(execution)
-        return decode(answer if isinstance(answer, str) else "".join(answer))
-    except Py4JError as error:
-        raise UnreadablePlanError(f"Spark's driver did not give the plan: {_first_line(error)}") from error
-    except PySparkException as error:
-        raise UnreadablePlanError(f"Spark did not plan this query: {_first_line(error)}") from error
+    with _errors_as_ours():
+        execution = _execution(query)
+        return decode(_joined(_writer(execution).write(execution)))
+
+
+def part_of(query: Any, path: tuple[int, ...]) -> PlanPart:
+    """What a part of the optimized plan gives; `path` leads to it from the root, child by child."""
+    with _errors_as_ours():
+        execution = _execution(query)
+        return decode_part(_joined(_writer(execution).describe(execution, _dotted(path))))
+
+
+def query_of(query: DataFrame, path: tuple[int, ...]) -> DataFrame:
+    """A part of the optimized plan as a DataFrame of its own."""
+    with _errors_as_ours():
+        execution = _execution(query)
+        return DataFrame(_writer(execution).query(execution, _dotted(path)), query.sparkSession)
+
+
+def plan_physically(query: DataFrame) -> None:
+    """Let Spark plan a query to the end, so that what it does not plan shows before anything runs."""
+    with _errors_as_ours():
+        _execution(query).executedPlan()
 
 
 def warm_up(spark: Any) -> None:
@@ -42,6 +60,30 @@ def _is_dataframe(query: Any) -> bool:
     # A JavaObject answers to every attribute name, so the question is about the class. In a Spark Connect
     # session `_jdf` raises a PySparkException.
     return hasattr(type(query), "sparkSession")
+
+
+def _execution(query: Any) -> Any:
+    return query._jdf.queryExecution() if _is_dataframe(query) else query
+
+
+@contextmanager
+def _errors_as_ours() -> Iterator[None]:
+    try:
+        yield
+    except Py4JError as error:
+        raise UnreadablePlanError(f"Spark's driver did not give the plan: {_first_line(error)}") from error
+    except PySparkException as error:
+        if isinstance(error, UnreadablePlanError):
+            raise
+        raise UnreadablePlanError(f"Spark did not plan this query: {_first_line(error)}") from error
+
+
+def _joined(answer: Any) -> str:
+    return answer if isinstance(answer, str) else "".join(answer)
+
+
+def _dotted(path: tuple[int, ...]) -> str:
+    return ".".join(map(str, path))
 
 
 def _writer(execution: Any) -> Any:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from wallaby.errors import WallabyError
 
@@ -106,6 +107,14 @@ class PlanText:
     largest_id: int
 
 
+@dataclass(frozen=True, slots=True)
+class PlanPart:
+    """What a part of a plan gives: its columns, and from what: its sources by class and size as Spark estimates it."""
+
+    output: tuple[Node, ...]
+    sources: tuple[tuple[str, int], ...]
+
+
 def decode(packed: str) -> PlanText:
     """What `PlanWriter.write` answered, as nodes."""
     largest_id = 0
@@ -119,14 +128,32 @@ def decode(packed: str) -> PlanText:
             largest_id = node.id
         return node
 
-    try:
-        plan = json.loads(zlib.decompress(base64.b64decode(packed, validate=True)), object_hook=hook)
+    with _damaged_text_is_unreadable():
+        plan = _unpacked(packed, hook)
         root, settings, streaming = plan["plan"], plan["settings"], plan["streaming"]
-    except (ValueError, KeyError, TypeError, zlib.error) as error:
-        raise UnreadablePlanError(f"The plan's text is damaged: {error}.") from error
     if not isinstance(root, Node):
         raise UnreadablePlanError("The plan's text has no root.")
     return PlanText(root, settings, bool(streaming), largest_id)
+
+
+def decode_part(packed: str) -> PlanPart:
+    """What `PlanWriter.describe` answered."""
+    with _damaged_text_is_unreadable():
+        part = _unpacked(packed, lambda raw: _node(raw) if "c" in raw and "k" in raw else raw)
+        sources = ((str(name).rpartition(".")[2], int(size)) for name, size in part["sources"])
+        return PlanPart(tuple(part["output"]), tuple(sources))
+
+
+def _unpacked(packed: str, hook: Callable[[dict[str, object]], object]) -> Any:
+    return json.loads(zlib.decompress(base64.b64decode(packed, validate=True)), object_hook=hook)
+
+
+@contextmanager
+def _damaged_text_is_unreadable() -> Iterator[None]:
+    try:
+        yield
+    except (ValueError, KeyError, TypeError, zlib.error) as error:
+        raise UnreadablePlanError(f"The plan's text is damaged: {error}.") from error
 
 
 def _node(raw: dict[str, object]) -> Node:

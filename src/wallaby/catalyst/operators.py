@@ -11,6 +11,7 @@ from typing import Final
 from wallaby.catalyst.expressions import ExpressionReader
 from wallaby.catalyst.grouping import read_aggregate, read_named, unique
 from wallaby.catalyst.joins import read_join
+from wallaby.catalyst.leaves import LeafCutter
 from wallaby.catalyst.node import Node, UnreadablePlanError
 from wallaby.catalyst.scans import read_scan
 from wallaby.catalyst.subqueries import Subqueries
@@ -53,11 +54,14 @@ _NULLS_FIRST: Final = {"NullsFirst": True, "NullsLast": False}
 class RelationReader:
     """Reads the operators of one plan."""
 
-    def __init__(self, expressions: ExpressionReader, settings: Mapping[str, str]) -> None:
+    def __init__(
+        self, expressions: ExpressionReader, settings: Mapping[str, str], leaves: LeafCutter
+    ) -> None:
         self._expressions = expressions
         self._settings = settings
         self._subqueries = Subqueries(self.read, expressions.fresh_id, expressions.refuse)
         expressions.subquery = self._subqueries.read
+        self._leaves = leaves
         self._readers: dict[str, Callable[[Node], Relation | None]] = {
             "Aggregate": self._aggregate,
             "Filter": self._filter,
@@ -74,7 +78,10 @@ class RelationReader:
         }
 
     def read(self, node: Node) -> Relation | None:
-        """The relation for a node, or None and reasons."""
+        """The relation for a node, which may be or have a Spark leaf, or None and reasons."""
+        return self._leaves.read(node, self._read_here)
+
+    def _read_here(self, node: Node) -> Relation | None:
         reader = self._readers.get(node.name)
         if reader is not None:
             relation = reader(node)

@@ -5,15 +5,19 @@ Nothing that a user can write makes this raise: what is unknown, unresolved, too
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from wallaby.catalyst.expressions import ExpressionReader
-from wallaby.catalyst.jvm import plan_of
-from wallaby.catalyst.node import PlanText, UnreadablePlanError
+from wallaby.catalyst.jvm import part_of, plan_of
+from wallaby.catalyst.leaves import LeafCutter, Path
+from wallaby.catalyst.node import PlanPart, PlanText, UnreadablePlanError
 from wallaby.catalyst.operators import RelationReader
 from wallaby.catalyst.prune import prune
 from wallaby.plan.expression import Column, Named
+from wallaby.plan.leaf import SparkLeaf
 from wallaby.plan.reason import Reason
 from wallaby.plan.relation import Project, Relation
 
@@ -22,27 +26,32 @@ from wallaby.plan.relation import Project, Relation
 class ReadResult:
     """What became of a plan: a relation, or the reasons why there is none.
 
-    `columns` is the output as Catalyst says it (names, types, nullability), in order, under the relation's ids;
-    empty if a type in it cannot be read.
+    `leaves` are the parts of it that Spark has to run first; each has the reasons why. `columns` is the output as
+    Catalyst says it (names, types, nullability), in order, under the relation's ids; empty if a type of it cannot be
+    read.
     """
 
     relation: Relation | None
     reasons: tuple[Reason, ...]
     columns: tuple[Column, ...]
+    leaves: tuple[SparkLeaf, ...] = ()
 
 
-def read_plan(query: Any) -> ReadResult:
-    """Read the optimized plan of a DataFrame, or of a `QueryExecution` that lives in the JVM."""
+def read_plan(query: Any, *, leaves: bool = False) -> ReadResult:
+    """Read the optimized plan of a DataFrame, or of a `QueryExecution` that lives in the JVM.
+
+    With `leaves`, what cannot be read at the bottom of the plan is left to Spark instead of being refused.
+    """
     try:
-        return read_text(plan_of(query))
+        return read_text(plan_of(query), partial(part_of, query) if leaves else None)
     except UnreadablePlanError as error:
         return _refused(error.what)
     except RecursionError:
         return _refused("It is nested too deeply to be read.")
 
 
-def read_text(text: PlanText) -> ReadResult:
-    """Read a plan that has been written down."""
+def read_text(text: PlanText, describe: Callable[[Path], PlanPart] | None = None) -> ReadResult:
+    """Read a plan that has been written down; `describe` tells of the parts that may be left to Spark."""
     reader = ExpressionReader(text.largest_id)
     if text.streaming:
         reader.refuse("plan", "streaming queries stay on Spark")
@@ -50,12 +59,15 @@ def read_text(text: PlanText) -> ReadResult:
     columns = tuple(column for column in found if column is not None)
     if not found:
         reader.refuse("plan", "it has no columns")
-    relation = RelationReader(reader, text.settings).read(text.root)
+    cutter = LeafCutter(reader, text.root, describe)
+    relation = RelationReader(reader, text.settings, cutter).read(text.root)
     if reader.reasons or relation is None:
-        return ReadResult(None, tuple(reader.reasons), columns if len(columns) == len(found) else ())
+        reasons = (*reader.reasons, *(reason for leaf in cutter.leaves for reason in leaf.reasons))
+        known = columns if len(columns) == len(found) else ()
+        return ReadResult(None, tuple(dict.fromkeys(reasons)), known)
     finished = _finished(relation, columns, text.largest_id)
     numbered = (replace(c, id=own.id) for c, own in zip(columns, finished.columns, strict=True))
-    return ReadResult(finished, (), tuple(numbered))
+    return ReadResult(finished, (), tuple(numbered), tuple(cutter.leaves))
 
 
 def _finished(relation: Relation, columns: tuple[Column, ...], largest_id: int) -> Relation:

@@ -85,7 +85,10 @@ def scan_reason(scan: Scan) -> str | None:
     for file in scan.files:
         if urlsplit(file.path).scheme not in ("", "file"):
             return f"{file.path} is not on a local disk"
-        metadata = footer(file)
+        try:
+            metadata = footer(file)
+        except CorruptFileError as error:
+            return error.what  # Spark may be able to read it, and else has an error for it
         keys = metadata.metadata or {}
         if any(key in keys for key in _LEGACY_CALENDAR):
             return f"{file.path} has dates or times in a legacy calendar"
@@ -161,14 +164,26 @@ def _column_statistics(scan: Scan, name: str) -> ColumnStatistics:
             bounds = chunk.statistics
             counted = bounds is not None and bounds.has_null_count
             nulls = nulls + bounds.null_count if counted and nulls is not None else None
-            if bounds is not None and bounds.has_min_max:
-                lows.append(bounds.min)
-                highs.append(bounds.max)
+            ends = bounds_of(chunk)
+            if ends is not None:
+                lows.append(ends[0])
+                highs.append(ends[1])
             elif not (counted and bounds.null_count == chunk.num_values):
                 bounded = False
     if not bounded or not lows:
         return ColumnStatistics(name, nulls=nulls, encoded_bytes=size)
     return ColumnStatistics(name, min(lows), max(highs), nulls, size)  # type: ignore[type-var]  # one type each
+
+
+def bounds_of(chunk: pq.ColumnChunkMetaData) -> tuple[object, object] | None:
+    """The least and the greatest value of a column in a row group; None if nobody says, or Python has no such value."""
+    found = chunk.statistics
+    if found is None or not found.has_min_max:
+        return None
+    try:
+        return found.min, found.max
+    except (OverflowError, ValueError):
+        return None  # dates before the year 1 or after 9999, text that is not UTF-8
 
 
 def _positions(metadata: pq.FileMetaData, names: tuple[str, ...]) -> list[int]:

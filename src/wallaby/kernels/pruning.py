@@ -16,6 +16,7 @@ from typing import Final
 
 import pyarrow.parquet as pq
 
+from wallaby.kernels.footer import bounds_of
 from wallaby.plan.expression import Call, Column, Expression, Literal
 from wallaby.plan.relation import Scan
 from wallaby.plan.types import DataType, Kind
@@ -84,10 +85,10 @@ def _may_match(metadata: pq.FileMetaData, row_group: int, condition: Simple) -> 
     chunk = next(
         (c for c in map(group.column, range(group.num_columns)) if c.path_in_schema == condition.name), None
     )
-    bounds = chunk.statistics if chunk is not None else None
-    if bounds is None or not bounds.has_min_max:
+    bounds = bounds_of(chunk) if chunk is not None else None
+    if bounds is None:
         return True
-    return any(_inside(value, condition.sign, bounds.min, bounds.max) for value in condition.values)
+    return any(_inside(value, condition.sign, *bounds) for value in condition.values)
 
 
 def _inside(value: object, sign: str, low: object, high: object) -> bool:

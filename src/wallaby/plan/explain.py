@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 
 from wallaby.lineage.graph import LinkKind, Routing, StageKind
 from wallaby.plan.expression import Column
+from wallaby.plan.leaf import SparkLeaf, leaf_number
 from wallaby.plan.physical import (
     CollectFragment,
     Fragment,
@@ -44,9 +45,10 @@ from wallaby.plan.relation import (
 _STEP = "  "
 
 
-def explain(plan: PhysicalPlan) -> str:
-    """The whole plan, a line a step."""
-    return "\n".join(line for stage in range(len(plan.fragments)) for line in _stage(plan, stage)) + "\n"
+def explain(plan: PhysicalPlan, leaves: tuple[SparkLeaf, ...] = ()) -> str:
+    """The whole plan, a line a step; at the scans of Spark leaves, why they are Spark's."""
+    lines = (line for stage in range(len(plan.fragments)) for line in _stage(plan, stage, leaves))
+    return "\n".join(lines) + "\n"
 
 
 def explain_relation(relation: Relation, depth: int = 0) -> str:
@@ -65,16 +67,27 @@ def output_columns(fragment: Fragment) -> tuple[Column, ...]:
             return columns
 
 
-def _stage(plan: PhysicalPlan, number: int) -> Iterator[str]:
+def _stage(plan: PhysicalPlan, number: int, leaves: tuple[SparkLeaf, ...]) -> Iterator[str]:
     stage = plan.graph.stages[number]
     size = _counted(stage.channels, "channel")
     if stage.kind is StageKind.READ:
         size += f", {_counted(stage.splits, 'split')}"
     yield f"s{number} {plan.labels[number]}: {size}"
-    yield from _fragment(plan.fragments[number])
+    fragment = plan.fragments[number]
+    if isinstance(fragment, ScanFragment):
+        yield from _leaf(fragment.scan, leaves)
+    yield from _fragment(fragment)
     for link in range(len(plan.graph.links)):
         if plan.graph.links[link].producer == number:
             yield _link(plan, link)
+
+
+def _leaf(scan: Scan, leaves: tuple[SparkLeaf, ...]) -> Iterator[str]:
+    number = leaf_number(scan)
+    for leaf in leaves:
+        if leaf.number == number:
+            yield f"{_STEP}Spark runs {' ← '.join(leaf.operators)} first; rows and splits are known then"
+            yield from (f"{_STEP * 2}{reason}" for reason in leaf.reasons)
 
 
 def _fragment(fragment: Fragment) -> Iterator[str]:

@@ -1,10 +1,10 @@
 """Scratch directories: one for each TaskManager, named after its process, so that leftovers can be told.
 
-Everything that a TaskManager writes is inside its scratch directory, and goes with it. A process that is killed
-leaves it behind, most often inside a directory that Spark removes; what Spark does not remove is swept by the next
-TaskManager or engine on that host. The name holds host, process id and the process's start time, so that a new
-process with an old id is not taken for the owner. What belongs to another host, as far as its name says, is
-left alone: directories may be shared.
+Everything that a TaskManager writes is inside its scratch directory, and goes with it. So it is with what Spark
+hands over to a driver's engine (`spark.leaf_directory`). A process that is killed leaves its directory behind, most
+often inside one that Spark removes; what Spark does not remove is swept by the next TaskManager or engine on that host.
+The name holds host, process id and the process's start time, so that a new process with an old id is not taken for the
+owner. What belongs to another host, as far as its name says, is left alone: directories may be shared.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from pathlib import Path
 
 _log = logging.getLogger(__name__)
 PREFIX = "wallaby-taskmanager-"
-_NAME = re.compile(re.escape(PREFIX) + r"(?P<host>[\w.]+)-(?P<pid>\d+)-(?P<start>\d+)-\w+")
+LEAF_PREFIX = "wallaby-leaves-"
+_NAME = re.compile(rf"(?:{PREFIX}|{LEAF_PREFIX})" r"(?P<host>[\w.]+)-(?P<pid>\d+)-(?P<start>\d+)-\w+")
 #: What Spark calls the directories it makes below `spark.local.dir`; ours is in the innermost.
 _SPARKS = re.compile(r"(?:blockmgr|executor|spark)-[0-9a-f-]{36}")
 _PATTERNS = (
@@ -28,14 +29,15 @@ _PATTERNS = (
     f"blockmgr-*/{PREFIX}*",
     f"spark-*/blockmgr-*/{PREFIX}*",
     f"spark-*/executor-*/blockmgr-*/{PREFIX}*",
+    f"{LEAF_PREFIX}*",
 )
 
 
-def make_scratch(parent: Path) -> Path:
+def make_scratch(parent: Path, prefix: str = PREFIX) -> Path:
     """A new directory of this process in `parent`, readable by its owner only."""
     parent.mkdir(parents=True, exist_ok=True)
     pid = os.getpid()
-    return Path(tempfile.mkdtemp(prefix=f"{PREFIX}{_host()}-{pid}-{_started(pid)}-", dir=parent))
+    return Path(tempfile.mkdtemp(prefix=f"{prefix}{_host()}-{pid}-{_started(pid)}-", dir=parent))
 
 
 def remove_scratch(directory: Path) -> None:
@@ -59,7 +61,7 @@ def sweep(directory: Path) -> tuple[Path, ...]:
     """Remove the leftovers; what was found."""
     found = tuple(leftovers(directory))
     for path in found:
-        _log.info("removing %s, which a dead TaskManager has left", path)
+        _log.info("removing %s, which a dead process has left", path)
         shutil.rmtree(path, ignore_errors=True)
     return found
 

@@ -1,0 +1,112 @@
+"""Spark leaves: sub-plans at the bottom of a query that Spark runs and whose rows the engine then reads.
+
+A leaf stands in the tree as a `Scan` of one file that does not exist yet, so that no rule, planner or kernel needs to
+know of leaves: column pruning tells which columns Spark has to hand over, and once it has, `handed_over` puts the
+files in the place of that name. Nothing that still has the name in it is ever run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from wallaby.plan.expression import Column
+from wallaby.plan.physical import Split
+from wallaby.plan.reason import Reason
+from wallaby.plan.relation import Filter, Limit, ParquetFile, Project, Relation, Scan, Union, children_of
+from wallaby.plan.statistics import TableStatistics
+from wallaby.plan.tree import rewrite_up
+
+#: Before the leaf has run: the path of the file by which its scan is known, with the leaf's number behind it.
+_PENDING: Final = "spark-leaf:"
+#: How many bytes and rows a leaf is taken to have, if Spark does not know, for as long as it has not run.
+_UNKNOWN_BYTES: Final = 64 << 20
+_COLUMN_BYTES: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class SparkLeaf:
+    """A sub-plan that Spark runs for a query.
+
+    `path` is the way to it from the root of the optimized plan, by the numbers of children. `outputs` are the ids of
+    all its output columns in their order, also of those whose types cannot be read here.
+    """
+
+    number: int
+    path: tuple[int, ...]
+    outputs: tuple[int, ...]
+    reasons: tuple[Reason, ...]
+    #: What Spark runs: its operators, outermost first.
+    operators: tuple[str, ...]
+    #: Spark's estimate of what it has to read for it; None if it has none.
+    size_bytes: int | None
+
+    def scan(self, columns: tuple[Column, ...]) -> Scan:
+        """What stands for the leaf in a tree."""
+        names = tuple(f"c{column.id}" for column in columns)
+        return Scan(
+            (ParquetFile(f"{_PENDING}{self.number}", 0, 0),), columns, names, f"Spark leaf {self.number}"
+        )
+
+    def __str__(self) -> str:
+        return f"Spark leaf {self.number} ({' ← '.join(self.operators)})"
+
+
+def leaf_number(scan: Scan) -> int | None:
+    """Which leaf a scan stands for; None if it is a scan of files that exist."""
+    first = scan.files[0].path if scan.files else ""
+    return int(first.removeprefix(_PENDING)) if first.startswith(_PENDING) else None
+
+
+def scans_in(relation: Relation) -> tuple[Scan, ...]:
+    """All scans of a tree, from left to right."""
+    if isinstance(relation, Scan):
+        return (relation,)
+    return tuple(scan for child in children_of(relation) for scan in scans_in(child))
+
+
+def whole_scan(relation: Relation, leaf: SparkLeaf) -> Scan:
+    """A scan of a leaf with every column that any of its scans in a tree needs."""
+    scans = [scan for scan in scans_in(relation) if leaf_number(scan) == leaf.number]
+    return leaf.scan(tuple(dict.fromkeys(column for scan in scans for column in scan.columns)))
+
+
+def handed_over(relation: Relation, files: Mapping[int, tuple[ParquetFile, ...]]) -> Relation:
+    """The tree with the files that Spark has written in the place of its leaves."""
+
+    def fill(part: Relation) -> Relation:
+        if not isinstance(part, Scan):
+            return part
+        number = leaf_number(part)
+        return part if number is None else replace(part, files=files[number])
+
+    return rewrite_up(relation, fill)
+
+
+def assumed_statistics(leaf: SparkLeaf, scan: Scan) -> TableStatistics:
+    """What to plan with until the leaf has run."""
+    size = _UNKNOWN_BYTES if leaf.size_bytes is None else leaf.size_bytes
+    rows = max(1, size // (_COLUMN_BYTES * max(1, len(scan.columns))))
+    return TableStatistics(scan.files, rows, (), (Split(scan.files[0], (0,), rows, size),))
+
+
+def not_worthwhile(relation: Relation, leaves: Sequence[SparkLeaf], minimum_bytes: int) -> Reason | None:
+    """Why Spark had better run a query with leaves as a whole; None if it is worth the hand-over."""
+    if not _has_work(relation):
+        return Reason("Spark leaf", "above it there is neither a join nor an aggregation nor a sort")
+    files = {file for scan in scans_in(relation) if leaf_number(scan) is None for file in scan.files}
+    known = sum(file.size_bytes for file in files) + sum(leaf.size_bytes or 0 for leaf in leaves)
+    if known < minimum_bytes:
+        return Reason(
+            "Spark leaf",
+            f"the query reads {known} bytes as far as is known, too few to be handed over",
+            "lower spark.wallaby.leaf.minimum",
+        )
+    return None
+
+
+def _has_work(relation: Relation) -> bool:
+    if not isinstance(relation, Scan | Filter | Project | Limit | Union):
+        return True
+    return any(map(_has_work, children_of(relation)))

@@ -1,0 +1,93 @@
+"""Running a Spark leaf: an ordinary Spark job whose tasks write their rows where every TaskManager can read them.
+
+The driver sees the names of files, never a row. The job ends before the query begins, so a leaf is whole or it is not
+there: if the query loses workers, they read the same files again, and no row is ever computed twice. The job has a
+group of its own, by which it is cancelled; it needs a slot, as every job does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.errors import PySparkException
+from pyspark.sql import functions
+
+from wallaby.catalyst.jvm import plan_physically, query_of
+from wallaby.errors import HandOverError
+from wallaby.plan.leaf import SparkLeaf
+from wallaby.plan.relation import ParquetFile, Scan
+from wallaby.spark.leaf_part import ANSWER, COUNTED, write_part
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark import SparkContext
+    from pyspark.sql import DataFrame
+
+    from wallaby.plan.expression import Column
+
+_HAND_OVER: Final = re.compile(r"HandOverError: (.*)")
+
+
+def prepare(query: DataFrame, leaf: SparkLeaf, scan: Scan, directory: Path) -> DataFrame:
+    """The job of a leaf as a DataFrame of the names of files: planned by Spark, not run.
+
+    Raises:
+        UnreadablePlanError: Spark does not plan this part of the query by itself.
+    """
+    part = query_of(query, leaf.path)
+    # Two columns may have the same name; their positions are their own.
+    placed = part.toDF(*(f"p{at}" for at in range(len(leaf.outputs))))
+    wanted = [
+        functions.col(f"p{leaf.outputs.index(column.id)}").alias(name)
+        for column, name in zip(scan.columns, scan.names, strict=True)
+    ]
+    rows = placed.select(wanted or [functions.lit(True).alias(COUNTED)])
+    job = rows.mapInArrow(_writer(str(directory), scan.columns), ANSWER)
+    plan_physically(job)
+    return job
+
+
+def run(job: DataFrame, group: str, leaf: SparkLeaf) -> tuple[ParquetFile, ...]:
+    """Run a leaf's job on this thread: the files that it has written, in the order of its partitions.
+
+    Raises:
+        HandOverError: the rows were there but could not be handed over.
+        PySparkException: Spark's own error, from a user's function or data.
+    """
+    context: SparkContext = job.sparkSession.sparkContext
+    context.setJobGroup(group, f"wallaby: {leaf}", interruptOnCancel=True)
+    try:
+        paths = [row.path for row in job.collect()]
+    except PySparkException as error:
+        found = _HAND_OVER.search(str(error))
+        if found is None:
+            raise
+        raise HandOverError(found[1]) from error
+    return tuple(_file(path) for path in sorted(paths))
+
+
+def cancel(context: SparkContext, group: str) -> None:
+    """Cancel the jobs of a group, and those that are about to start."""
+    jsc: Any = context._jsc
+    if jsc is not None:
+        jsc.sc().cancelJobGroupAndFutureJobs(group)
+
+
+def _writer(
+    directory: str, columns: tuple[Column, ...]
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return write_part(directory, columns, batches)
+
+    return write
+
+
+def _file(path: str) -> ParquetFile:
+    try:
+        status = Path(path).stat()
+    except OSError as error:
+        raise HandOverError(f"{path} was written by an executor and is not there on the driver") from error
+    return ParquetFile(path, status.st_size, status.st_mtime_ns // 1_000_000)
