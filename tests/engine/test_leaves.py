@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,9 @@ import wallaby
 from wallaby.engine import Engine
 from wallaby.errors import QueryCancelledError, QueryTimeoutError
 from wallaby.result import LeafResult, Result
+from wallaby.spark.cluster import Cluster
+from wallaby.spark.leaf_directory import LeafDirectory
+from wallaby.worker.scratch import LEAF_PREFIX
 
 
 @pytest.fixture
@@ -192,15 +197,15 @@ def test_a_leaf_asks_spark_for_what_the_query_needs_only(engine: Engine, spark: 
 
 
 def test_too_little_work_is_left_to_spark_as_a_whole(
-    engine: Engine, engines: Engines, spark: SparkSession
+    engine: Engine, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     only_a_function = spark.table("nation").select(backwards("n_name"))
     assert "neither a join" in engine.fallback_reasons(only_a_function)[-1]
     assert not engine.run(only_a_function).native
-    careful = engines.get(workers=2, threads=1, split=1)
-    assert "spark.wallaby.leaf.minimum" in careful.fallback_reasons(plain_function(spark, Path()))[-1]
+    monkeypatch.setattr(engine, "settings", replace(engine.settings, leaf_minimum=1 << 20))
+    assert "spark.wallaby.leaf.minimum" in engine.fallback_reasons(plain_function(spark, Path()))[-1]
     large = spark.table("lineitem").select(backwards("l_comment").alias("b")).groupBy("b").count()
-    assert careful.run(large).native
+    assert engine.run(large).native
 
 
 def test_enabled_sessions_have_leaves_too(engine: Engine, spark: SparkSession) -> None:
@@ -288,20 +293,12 @@ def test_ctrl_c_ends_the_leaf_and_no_worker(engine: Engine, spark: SparkSession)
     assert [worker["pid"] for worker in engine.workers()] == [worker["pid"] for worker in before]
 
 
-def test_the_time_limit_counts_the_leaf(engines: Engines, spark: SparkSession) -> None:
-    engine = engines.get(workers=1, threads=1, leaf_minimum=0, timeout="1s")
+def test_the_time_limit_counts_the_leaf(
+    engine: Engine, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "settings", replace(engine.settings, timeout=1.0))
     with pytest.raises(QueryTimeoutError, match=r"spark\.wallaby\.timeout"):
         engine.collect(slow_leaf(spark))
-
-
-def test_closing_ends_leaves(engines: Engines, spark: SparkSession) -> None:
-    engine = engines.get(workers=1, threads=1, leaf_minimum=0, timeout="1h")
-    result = engine.run(slow_leaf(spark))
-    engine.close()
-    with pytest.raises(QueryCancelledError):
-        result.rows()
-    local = Path(spark.sparkContext.getConf().get("spark.local.dir") or "")
-    assert not list(local.glob("wallaby-leaves-*"))
 
 
 def test_text_that_is_not_utf8_goes_to_spark_as_a_whole(engine: Engine, spark: SparkSession) -> None:
@@ -312,18 +309,47 @@ def test_text_that_is_not_utf8_goes_to_spark_as_a_whole(engine: Engine, spark: S
 
 
 def test_a_directory_that_cannot_be_written_leaves_the_query_to_spark(
-    engines: Engines, spark: SparkSession, tmp_path: Path
+    engine: Engine, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     there = tmp_path / "leaves"
-    there.mkdir()
-    engine = engines.get(workers=1, threads=1, leaf_minimum=0, leaf_dir=str(there))
+    settings = replace(engine.settings, leaf_dir=str(there))
+    monkeypatch.setattr(engine, "_leaf_directory", LeafDirectory(Cluster(spark.sparkContext), settings))
     df = plain_function(spark, tmp_path)
-    assert engine.run(df).native
-    there.rename(tmp_path / "elsewhere")
-    (tmp_path / "leaves").write_text("a file")
+    result = engine.run(df)
+    require_same(result.arrow(), df.toArrow())
+    assert result.native
+    assert there.is_dir()
+    engine._leaf_directory.close()
+    there.rmdir()
+    there.write_text("a file")
     result = engine.run(df)
     require_same(result.arrow(), df.toArrow())
     assert not result.native
+
+
+def test_several_hosts_without_a_shared_directory_have_no_leaves(
+    engine: Engine, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    df = plain_function(spark, tmp_path)
+    cluster = Cluster(spark.sparkContext)
+    cluster._local, cluster.master = None, "spark://elsewhere:7077"
+    monkeypatch.setattr(engine, "_leaf_directory", LeafDirectory(cluster, engine.settings))
+    assert "set spark.wallaby.leaf.dir" in engine.fallback_reasons(df)[-1]
+    assert not engine.run(df).native
+    settings = replace(engine.settings, leaf_dir=str(tmp_path))
+    monkeypatch.setattr(engine, "_leaf_directory", LeafDirectory(cluster, settings))
+    result = engine.run(df)
+    assert result.arrow().num_rows == 25
+    assert result.native
+    engine._leaf_directory.close()
+
+
+def test_what_a_killed_driver_left_is_swept(engine: Engine, spark: SparkSession, tmp_path: Path) -> None:
+    dead = tmp_path / f"{LEAF_PREFIX}{socket.gethostname()}-4194304-1-abc"
+    dead.mkdir()
+    (dead / "part-00000.parquet").write_text("rows")
+    LeafDirectory(Cluster(spark.sparkContext), replace(engine.settings, leaf_dir=str(tmp_path)))
+    assert not dead.exists()
 
 
 def test_a_python_data_source_is_a_leaf(engine: Engine, spark: SparkSession) -> None:
@@ -350,3 +376,12 @@ def test_a_python_data_source_is_a_leaf(engine: Engine, spark: SparkSession) -> 
     result: Result = engine.run(df)
     assert isinstance(result, LeafResult)
     require_same(result.arrow(), df.toArrow())
+
+
+def test_closing_ends_leaves(engine: Engine, spark: SparkSession) -> None:
+    result = engine.run(slow_leaf(spark))
+    engine.close()
+    with pytest.raises(QueryCancelledError):
+        result.rows()
+    local = Path(spark.sparkContext.getConf().get("spark.local.dir") or "")
+    assert not list(local.glob("wallaby-leaves-*"))

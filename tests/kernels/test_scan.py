@@ -204,6 +204,23 @@ def test_a_damaged_file_is_a_typed_error(table: pa.Table, tmp_path: Path) -> Non
         read_split(short, Split(short.files[0], (0,), 1, 1))
 
 
+def test_bounds_that_python_has_no_value_for_are_no_bounds(tmp_path: Path) -> None:
+    days = pa.array([-800_000, 3_000_000], pa.int32()).cast(pa.date32())  # the years -221 and 10183
+    text = pa.array([b"\xff", b"a"], pa.binary()).view(pa.string())
+    file = parquet(tmp_path / "t.parquet", pa.table({"day": days, "text": text}))
+    wanted = scan_of(file, ("day", DATE))
+    assert table_statistics(scan_of(file, ("day", DATE), ("text", STRING)), 1).rows == 2
+    (split,) = list_splits(wanted, 1 << 30)
+    early = Call("lt", (wanted.columns[0], literal(datetime.date(1970, 1, 1), DATE)), BOOLEAN, nullable=True)
+    assert read_split(wanted, split, (early,)).column(0).cast(pa.int32()).to_pylist() == [-800_000, 3_000_000]
+
+
+def test_a_file_whose_footer_is_damaged_is_left_to_spark(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    path.write_bytes(b"PAR1 is not enough PAR1")
+    assert "cannot be read as Parquet" in (scan_reason(scan_of(file_of(path), ("n", LONG))) or "")
+
+
 def test_files_that_spark_would_read_otherwise_are_refused(table: pa.Table, tmp_path: Path) -> None:
     file = parquet(tmp_path / "t.parquet", table)
     assert scan_reason(scan_of(file, ("n", INTEGER)))
