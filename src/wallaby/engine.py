@@ -62,9 +62,9 @@ from wallaby.result import LeafResult, Result, SparkResult, result_of
 from wallaby.spark.bypass import on_spark
 from wallaby.spark.cluster import Cluster
 from wallaby.spark.deployment import Deployment
-from wallaby.worker.orders import order_book
 from wallaby.spark.leaf_directory import LeafDirectory
 from wallaby.spark.leaf_run import LeafRun
+from wallaby.worker.orders import order_book
 from wallaby.worker.payload import QueryPayload
 from wallaby.worker.place import Place
 
