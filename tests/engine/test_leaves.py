@@ -19,12 +19,12 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.functions import pandas_udf
-from tests.comparing import require_same
 from tests.engine.conftest import Engines
 from tests.engine.test_ends import nothing_is_left_of_queries, until
 from tests.engine.test_losses import kill_while_it_runs, wait_for
 
 import wallaby
+from wallaby.compare import require_same
 from wallaby.engine import Engine
 from wallaby.errors import QueryCancelledError, QueryTimeoutError
 from wallaby.result import LeafResult, Result
