@@ -8,12 +8,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.wallaby-setup
 SEEDS ?= 100000
+SCALE ?= 10
 # Further arguments for the command that a target runs, e.g. make test ARGS="-k records"
 ARGS ?=
 
 # One target at a time: `make -j` is harmless, and each tool uses the cores itself.
 .NOTPARALLEL:
-.PHONY: help setup demo test clusters check simulate mutants docs format clean
+.PHONY: help setup demo test clusters check simulate mutants bench docs format clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,6 +52,11 @@ simulate: setup ## Try to break the protocol with random faults (SEEDS=100000)
 
 mutants: setup ## Break the protocol on purpose and show that the simulation notices
 	$(BIN)/wallaby simulate --mutants $(ARGS)
+
+bench: setup ## Measure TPC-H by Wallaby, SparkSQL and DuckDB side by side (SCALE=10; takes long)
+	@test -d .bench/sf$(SCALE) || $(BIN)/wallaby tpch generate .bench/sf$(SCALE) --scale $(SCALE)
+	$(BIN)/wallaby bench .bench/sf$(SCALE) --engine spark --engine wallaby --engine wallaby-2 --engine duckdb \
+		--save reports/bench-sf$(SCALE).json --page docs/bench-sf$(SCALE).md $(ARGS)
 
 docs: setup ## Write the pages of docs/ that are made from code
 	$(BIN)/python tools/write_docs.py

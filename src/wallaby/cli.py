@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 from pyspark.errors import PySparkException
 
-from wallaby.commands import demo, doctor, report, simulate, sql, tpch
+from wallaby.commands import bench, demo, doctor, report, simulate, sql, tpch
 from wallaby.commands.terminal import note, say
 from wallaby.errors import InvalidArgumentError, WallabyError
 from wallaby.version import __version__
@@ -34,6 +34,7 @@ app.command(epilog=sql.EXAMPLES)(sql.sql)
 app.command(epilog=sql.EXPLAIN_EXAMPLES)(sql.explain)
 app.command(epilog=report.EXAMPLES)(report.report)
 app.command(epilog=demo.EXAMPLES)(demo.demo)
+app.command(epilog=bench.EXAMPLES)(bench.bench)
 app.command(epilog=doctor.EXAMPLES)(doctor.doctor)
 app.add_typer(tpch.app, name="tpch")
 app.command(epilog=simulate.EXAMPLES)(simulate.simulate)

@@ -13,6 +13,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -118,7 +119,11 @@ class Result:
             "outputs_read_again": seen.outputs_read_again,
             "frozen_seconds": round(seen.frozen_seconds, 3),
             **(
-                {"exchanged_bytes": seen.exchanged_bytes, "sent_bytes": seen.pushed_bytes}
+                {
+                    "exchanged_bytes": seen.exchanged_bytes,
+                    "sent_bytes": seen.pushed_bytes,
+                    "per_stage": [asdict(totals) for totals in seen.stages[:-1]],
+                }
                 if seen.stages
                 else {}
             ),

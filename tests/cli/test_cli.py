@@ -30,6 +30,7 @@ COMMANDS = (
     ("sql",),
     ("explain",),
     ("report",),
+    ("bench",),
     ("demo",),
     ("doctor",),
     ("simulate",),
