@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 from pyspark.errors import PySparkException
 
-from wallaby.commands import bench, demo, doctor, report, simulate, sql, tpch
+from wallaby.commands import bench, chaos, demo, doctor, report, simulate, sql, tpch
 from wallaby.commands.terminal import note, say
 from wallaby.errors import InvalidArgumentError, WallabyError
 from wallaby.version import __version__
@@ -38,6 +38,7 @@ app.command(epilog=bench.EXAMPLES)(bench.bench)
 app.command(epilog=doctor.EXAMPLES)(doctor.doctor)
 app.add_typer(tpch.app, name="tpch")
 app.command(epilog=simulate.EXAMPLES)(simulate.simulate)
+app.command(epilog=chaos.EXAMPLES)(chaos.chaos)
 
 
 def _version(wanted: bool) -> None:

@@ -39,6 +39,7 @@ from wallaby.head.observer import Observer
 from wallaby.kernels.connection import MEMORY_MIN_BYTES
 from wallaby.kernels.footer import scan_reason, table_statistics
 from wallaby.kernels.sql import relation_reason
+from wallaby.lineage.names import WorkerId
 from wallaby.observe.analyze import analyzed
 from wallaby.observe.log import log_directory
 from wallaby.plan.explain import explain as explain_plan
@@ -383,6 +384,22 @@ class Engine:
                 }
             )
         return found
+
+    def drain(self, worker: str, timeout: float = 60.0) -> bool:
+        """Move a TaskManager's work to others while it still serves what it has made, then let it go.
+
+        Cheaper than a loss: nothing that it has made and others still need is made again. Spark starts another in its
+        place. False if it has not come to its end in time, for example because there is nobody to take its work over;
+        it still gets no new queries then, and leaves when it can.
+
+        Raises:
+            InvalidArgumentError: there is no such TaskManager.
+        """
+        self._require_open()
+        known = WorkerId(worker)
+        if known not in {lease.worker for lease in self._gcs.workers()}:
+            raise InvalidArgumentError(f"There is no TaskManager {worker}.", fix="See engine.workers().")
+        return self._head.drain(known, timeout)
 
     # --- ending --------------------------------------------------------------------------------------
 

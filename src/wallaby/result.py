@@ -137,7 +137,7 @@ class Result:
 
     @property
     def events(self) -> list[dict[str, Any]]:
-        """The events in the query's log so far; empty unless `spark.wallaby.eventLog.dir` is set."""
+        """The events in the query's log so far; without a log, only losses, recoveries and the end."""
         observation = self._collected.observation
         return [] if observation is None else observation.events()
 

@@ -15,6 +15,7 @@ from tests.engine.test_ends import LONG, until
 from wallaby import tpch
 from wallaby.compare import require_same
 from wallaby.engine import Engine
+from wallaby.errors import InvalidArgumentError
 from wallaby.result import Result
 
 JOINED = """
@@ -76,3 +77,20 @@ def test_a_query_asked_right_after_a_loss_waits_for_a_worker(
     os.kill(engine.workers()[0]["pid"], signal.SIGKILL)
     time.sleep(0.1)
     require_same(engine.to_arrow(spark.sql(tpch.query(6))), answers[6])
+
+
+def test_a_drained_worker_leaves_without_a_loss(engine: Engine, spark: SparkSession) -> None:
+    wait_for(engine, 2, set())
+    expected = spark.sql(LONG).toArrow()
+    leaving = engine.workers()[0]["id"]
+    result = engine.run(spark.sql(LONG))
+    until(lambda: engine._gcs.status(result._collected.query).commits > 20)
+    assert engine.drain(leaving)
+    assert not result._collected.is_over, "it left while the query ran"
+    require_same(result.arrow(), expected)
+    stats = result.stats
+    assert stats["recoveries"] >= 1
+    assert stats["lost_workers"] == []
+    wait_for(engine, 2, {leaving})
+    with pytest.raises(InvalidArgumentError, match=leaving):
+        engine.drain(leaving)

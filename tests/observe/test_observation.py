@@ -64,13 +64,21 @@ def lose_w1(observer: Observer) -> None:
 def test_a_lost_worker_is_a_line_in_the_log_at_once(caplog: pytest.LogCaptureFixture) -> None:
     observer = Observer()
     begin(observer, detailed=False)
-    with caplog.at_level(logging.INFO):
-        lose_w1(observer)
-    (line,) = [record.getMessage() for record in caplog.records]
+    lose_w1(observer)
+    (line,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
     assert line.startswith(
-        "lost w1 on host node1: 1 channels rewound, 1 moved, 4 outputs delivered again, 3 read again, "
-        "the query q-1 stood still for "
+        "lost w1 on host node1: 1 channel rewound, 1 reader moved, 4 outputs delivered again, 3 outputs to read again; "
+        "query q-1 stood still for "
     )
+
+
+def test_losses_and_recoveries_are_events_without_a_log_too() -> None:
+    observer = Observer()
+    observation = begin(observer, detailed=False)
+    lose_w1(observer)
+    observer.ended(QUERY, None)
+    kinds = [event["event"] for event in observation.events()]
+    assert kinds[-3:] == ["froze", "resumed", "end"]
 
 
 def test_a_query_that_is_not_observed_counts_what_passes_the_head(tmp_path: Path) -> None:

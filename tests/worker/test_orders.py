@@ -29,6 +29,8 @@ STRIKE = Strike("w2:commit:3:kill", "w2-abc", 4711, 12.5, "CommitTask()")
         "w0:back-up:2:fail",
         "w1:execute:1:slow=50ms",
         "*:execute@s1.c0.t4:1:kill:x9",
+        "w1:deliver@w0:1:fail:x99",
+        "w1:commit:2:deafen",
         "head:freeze:1:restart",
         "head:resume:2:delay=250ms:after:x3",
     ],
@@ -57,6 +59,7 @@ def test_every_fail_point_has_a_name_that_orders_understand() -> None:
         "head:commit:3:kill",
         "head:commit:3:stop=2s",
         "w2:commit@c1:3:kill",
+        "head:commit:3:deafen",
         "w2:commit:3:kill:soon",
     ],
 )

@@ -77,7 +77,7 @@ def demo(
     begun = time.monotonic()
     master = f"local[{workers + 1}]"
     with spark_session(master, {"spark.driver.memory": "3g"}, "wallaby demo") as spark:
-        register(spark, _data(directory, scale))
+        register(spark, tables(directory, scale))
         say(f"Spark {spark.version} under {master}; first its own times, with all slots to itself:")
         runs = [_on_spark(spark, number, text_of(number)) for number in numbers]
         logs = directory / "events"
@@ -98,7 +98,7 @@ def demo(
         raise typer.Exit(1)
 
 
-def _data(directory: Path, scale: float) -> Path:
+def tables(directory: Path, scale: float) -> Path:
     """The tables, made once. They get their name when they are whole."""
     from wallaby.tpch import generate
 

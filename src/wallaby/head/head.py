@@ -36,8 +36,8 @@ from wallaby.worker.session import Session
 from wallaby.worker.striking import WORKERS_FAILURES, Failures, StrikingPerformer, no_answer, refusal
 
 _log = logging.getLogger(__name__)
-#: How long a worker that is asked whether it lives has to answer.
-PING_SECONDS = 1.0
+#: How long a worker that is asked whether it lives has to answer. With the lease, it is how soon a silent one is found.
+PING_SECONDS = 0.5
 WAIT_FOR_WORKER_SECONDS = 0.02
 #: How the coordinator's effects fail, where faults are ordered.
 COORDINATORS_FAILURES: Failures = {
@@ -187,6 +187,23 @@ class Head:
     def workers(self) -> tuple[WorkerLease, ...]:
         """The workers as the store sees them."""
         return self._gcs.workers()
+
+    def drain(self, worker: WorkerId, timeout_seconds: float) -> bool:
+        """Let a worker leave: ask for it, wait until no query needs anything of it, and dismiss it."""
+        self._gcs.ask_to_drain(worker)
+        self.node.loop.post(self.node.wake_named, "coordinator")
+        deadline = time.monotonic() + timeout_seconds
+        while self._is_needed(worker):
+            if time.monotonic() > deadline or self.node.loop.is_stopped:
+                return False
+            time.sleep(WAIT_FOR_WORKER_SECONDS)
+        self._gcs.expel(worker)
+        self._nudge({worker})
+        return True
+
+    def _is_needed(self, worker: WorkerId) -> bool:
+        found = [self._gcs.status(query) for query in self._gcs.queries()]
+        return any(worker in (*status.members, *status.draining) for status in found)
 
     def hint(self, worker: WorkerId) -> None:
         """Spark says that a worker is gone."""

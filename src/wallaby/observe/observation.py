@@ -1,6 +1,7 @@
 """One query as the driver sees it: counters, what its workers tell, its event log, and a line when one is lost.
 
-Every query has an observation; one that is not `detailed` counts only what passes the head anyway.
+Every query has an observation; one that is not `detailed` counts only what passes the head anyway, and remembers the
+head's own events: who joined, who was lost, what that cost.
 """
 
 from __future__ import annotations
@@ -20,11 +21,14 @@ from wallaby.observe.event import Event, Kind, make
 from wallaby.observe.exchanged import exchanged_bytes
 from wallaby.observe.log import EventLog
 from wallaby.observe.parcel import Parcel, StageTotals
+from wallaby.observe.units import counted, duration
 from wallaby.plan.physical import PhysicalPlan
 
 _log = logging.getLogger(__name__)
 #: How long the log of a query that has ended stays open for workers that have not said their last.
 SETTLE_SECONDS: Final = 3.0
+#: Events of a query that are remembered where there is no log.
+REMEMBERED_MAX: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +101,10 @@ class Observation:
         self._lost_now: list[WorkerId] = []
         self._snapshot: Snapshot | None = None
         self._settled = threading.Event()
+        #: Workers that have asked to leave: when they go they are not lost.
+        self._leaving: set[WorkerId] = set()
+        #: The head's own events, where there is no log for them.
+        self._remembered: list[Event] = []
 
     # --- the beginning -------------------------------------------------------------------------------
 
@@ -149,7 +157,8 @@ class Observation:
         """The gate is closed."""
         lost = tuple(lost)
         with self._lock:
-            new = [worker for worker in lost if worker not in self._counts.lost]
+            self._leaving.update(draining)
+            new = [w for w in lost if w not in self._counts.lost and w not in self._leaving]
             self._counts.lost += new
             self._lost_now += new
             self._open.difference_update(lost)
@@ -186,18 +195,18 @@ class Observation:
             read_again=reads,
             hosts={str(name): worker for name, worker in plan.hosts.items()},
         )
-        for worker in lost:
-            _log.info(
-                "lost %s on host %s: %d channels rewound, %d moved, %d outputs delivered again, %d read again, "
-                "the query %s stood still for %.2f s",
-                worker,
-                whereabouts.get(worker, Whereabouts("unknown")).host,
-                len(plan.rewound),
-                len(plan.bases),
-                again,
-                reads,
+        if lost:
+            who = ", ".join(f"{w} on host {whereabouts.get(w, Whereabouts('unknown')).host}" for w in lost)
+            # A warning, because Python shows those to people who have not set up any logging.
+            _log.warning(
+                "lost %s: %s rewound, %s moved, %s delivered again, %s to read again; query %s stood still for %s",
+                who,
+                counted(len(plan.rewound), "channel"),
+                counted(len(plan.bases), "reader"),
+                counted(again, "output"),
+                counted(reads, "output"),
                 self.query,
-                seconds,
+                duration(seconds),
             )
 
     def received(self, parcel: Parcel) -> None:
@@ -294,16 +303,17 @@ class Observation:
         return exchanged_bytes(self.plan.graph, stages, self._workers) if stages else 0
 
     def events(self) -> list[Event]:
-        """What stands in the log; once the query is over, all of it, for which this waits a moment."""
-        if self._log is None:
-            return []
+        """What stands in the log, or else the head's own; all of it once the query is over, after a moment."""
         if self._ended_at is not None or self._finishing:
             self._settled.wait(SETTLE_SECONDS)
-        return self._log.read()
+        return list(self._remembered) if self._log is None else self._log.read()
 
     def _write(self, kind: Kind, **fields: object) -> None:
+        event = make(kind, self._clock(), **fields)
         if self._log is not None:
-            self._log.write(make(kind, self._clock(), **fields))
+            self._log.write(event)
+        elif len(self._remembered) < REMEMBERED_MAX:
+            self._remembered.append(event)
 
 
 def _delivered_again(snapshot: Snapshot | None, plan: Plan) -> int:

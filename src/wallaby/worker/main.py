@@ -174,9 +174,8 @@ class _Process:
         """What carries effects out; with chaos, unless a fault strikes first."""
         if not self._bootstrap.chaos_directory:
             return self._performer
-        return StrikingPerformer(
-            self._performer, self._node, OrderBook(Path(self._bootstrap.chaos_directory))
-        )
+        book = OrderBook(Path(self._bootstrap.chaos_directory))
+        return StrikingPerformer(self._performer, self._node, book, deafen=self._server.close)
 
     def _ask_to_end(self) -> None:
         """From a signal handler, so no lock: the main thread may hold the one of the event it waits for."""

@@ -8,6 +8,8 @@ An order is a line of text, `who:point:nth:act` and what may follow, for example
     w0:back-up:2:fail             the second backup finds no room
     w1:execute:1:slow=50ms        from its first step on, every step waits so long before it begins
     *:execute@s1.c0.t4:1:kill:x9  whoever executes that task dies of it, up to nine times
+    w1:deliver@w0:1:fail:x99      what place 1 sends to place 0 is not answered, 99 times
+    w1:commit:2:deafen            its data server closes, and the process lives on
     head:freeze:1:restart         the coordinator is forgotten, and a new one begins
 
 Visits are counted in each process, from when the order is given. An order strikes once, in whichever process comes
@@ -34,7 +36,7 @@ from wallaby.lineage.names import HEAD
 
 ANYBODY: Final = "*"
 _WHO: Final = re.compile(r"\*|head|w\d+")
-_TASK: Final = re.compile(r"s\d+\.c\d+\.t\d+")
+_ONLY: Final = re.compile(r"s\d+\.c\d+\.t\d+|w\d+|head")
 _SECONDS: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s)")
 _ARMED: Final = "armed"
 _FORM: Final = "who:point:nth:act, for example w2:commit:3:kill"
@@ -48,6 +50,7 @@ class Act(Enum):
     FAIL = "fail"
     DELAY = "delay"
     SLOW = "slow"
+    DEAFEN = "deafen"
     RESTART = "restart"
 
 
@@ -75,14 +78,21 @@ class Order:
     seconds: float = 0.0
     after: bool = False
     times: int = 1
-    #: Only visits for this task count; empty for any.
-    task: str = ""
+    #: Only visits for this task, or towards the worker of this place, count; empty for any.
+    only: str = ""
 
     def __str__(self) -> str:
-        at = f"@{self.task}" if self.task else ""
+        at = f"@{self.only}" if self.only else ""
         act = self.act.value + (f"={self.seconds * 1000:g}ms" if self.act in _TIMED else "")
         more = (":after" if self.after else "") + (f":x{self.times}" if self.times > 1 else "")
         return f"{self.who}:{point_name(self.point)}{at}:{self.nth}:{act}{more}"
+
+    def counts(self, effect: object) -> bool:
+        """Is this effect a visit of the kind that it counts?"""
+        if getattr(effect, "point", None) is not self.point:
+            return False
+        target = str(getattr(effect, "target", "")).partition("-")[0]
+        return not self.only or self.only in (str(getattr(effect, "task", "")), target)
 
     def concerns(self, worker: str) -> bool:
         """May it strike at this worker, or at the head?"""
@@ -99,11 +109,11 @@ def parse(text: str) -> Order:
     """
     who, point, nth, act, *more = [*(part.strip() for part in text.split(":")), "", "", ""]
     more = [part for part in more if part]
-    point, _, task = point.partition("@")
+    point, _, only = point.partition("@")
     act, _, time = act.partition("=")
     _require(_WHO.fullmatch(who) is not None, text, f"{who!r} is neither w and a place, nor head, nor *")
     _require(point in _POINTS, text, f"{point!r} is no fail point; there are {', '.join(_POINTS)}")
-    _require(not task or _TASK.fullmatch(task) is not None, text, f"{task!r} is no task")
+    _require(not only or _ONLY.fullmatch(only) is not None, text, f"{only!r} is neither a task nor a place")
     _require(nth.isdigit() and int(nth) > 0, text, f"{nth!r} is not a number from 1 on")
     _require(act in {a.value for a in Act}, text, f"{act!r} is none of {', '.join(a.value for a in Act)}")
     found = Act(act)
@@ -128,7 +138,7 @@ def parse(text: str) -> Order:
         float(seconds[1]) * (0.001 if seconds[2] == "ms" else 1.0) if seconds else 0.0,
         "after" in more,
         times[0] if times else 1,
-        task,
+        only,
     )
 
 

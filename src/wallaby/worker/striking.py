@@ -60,7 +60,7 @@ WORKERS_FAILURES: Final[Failures] = {
 
 
 class StrikingPerformer:
-    """See the module. `restart` restarts the coordinator, on the head."""
+    """See the module. `restart` restarts the coordinator, on the head; `deafen` closes a worker's data server."""
 
     def __init__(
         self,
@@ -69,12 +69,14 @@ class StrikingPerformer:
         book: OrderBook,
         failures: Failures = WORKERS_FAILURES,
         restart: Callable[[], None] = lambda: None,
+        deafen: Callable[[], object] = lambda: None,
     ) -> None:
         self._performer = performer
         self._node = node
         self._book = book
         self._failures = failures
         self._restart = restart
+        self._deafen = deafen
         self._visits: Counter[str] = Counter()
         self._slow: set[str] = set()
 
@@ -100,9 +102,7 @@ class StrikingPerformer:
     def _due(self, effect: Any) -> Order | None:
         """The order that strikes at this effect, written down already."""
         for name, order in self._book.orders().items():
-            if order.point is not effect.point or not order.concerns(self._node.worker):
-                continue
-            if order.task and order.task != str(getattr(effect, "task", "")):
+            if not order.counts(effect) or not order.concerns(self._node.worker):
                 continue
             if order.act is Act.FAIL and type(effect) not in self._failures:
                 continue
@@ -130,6 +130,9 @@ class StrikingPerformer:
                 self._node.answer(actor, self._failures[type(effect)](effect))
             case Act.DELAY | Act.SLOW:
                 self._node.loop.after(order.seconds, self._performer.perform, actor, effect)
+            case Act.DEAFEN:
+                threading.Thread(target=self._deafen, name="wallaby-deafen", daemon=True).start()
+                self._performer.perform(actor, effect)
             case Act.RESTART:
                 self._restart()
                 if actor.alive:  # what the old coordinator was about to do is not done
@@ -147,6 +150,8 @@ class StrikingPerformer:
                 return self._failures[type(effect)](effect)
             case Act.DELAY | Act.SLOW:
                 time.sleep(order.seconds)  # the whole loop: what comes after it waits too
+            case Act.DEAFEN:
+                threading.Thread(target=self._deafen, name="wallaby-deafen", daemon=True).start()
             case Act.RESTART:
                 self._restart()
         return value

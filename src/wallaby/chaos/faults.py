@@ -1,0 +1,188 @@
+"""The faults that a run can be given: at fail points, from outside, and drawn at random."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+from typing import Final
+
+from wallaby.errors import GcsLostError, InvalidArgumentError
+from wallaby.lineage.effects import FailPoint
+from wallaby.worker.orders import Act, Order, parse_all, point_name
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What is to go wrong in one run."""
+
+    name: str
+    #: What strikes inside the processes; see `worker.orders`.
+    orders: tuple[Order, ...] = ()
+    #: What is done to them from outside; see `outside`.
+    outside: str = ""
+    #: After which share of the commits of an undisturbed run that is done.
+    at: float = 0.3
+    #: The condition of the error with which the query must end; empty: it must be answered.
+    expects: str = ""
+    #: Does it cost a worker, so that it fails the query where there is no recovery?
+    costs_a_worker: bool = True
+
+
+def _ordered(name: str, text: str, *, costs_a_worker: bool = True) -> Fault:
+    return Fault(name, parse_all(text), costs_a_worker=costs_a_worker)
+
+
+#: Points of Algorithm 1, of delivery and of a TaskManager's life, and the visit at which a worker dies there.
+_ATTEMPT: Final = {
+    FailPoint.REGISTER: 1,
+    FailPoint.RENEW: 1,
+    FailPoint.DISCOVER: 1,
+    FailPoint.LOOK: 3,
+    FailPoint.CHOOSE: 2,
+    FailPoint.READ: 2,
+    FailPoint.EXECUTE: 2,
+    FailPoint.BACK_UP: 2,
+    FailPoint.COMMIT: 2,
+    FailPoint.ADVANCE: 2,
+    FailPoint.CLOSE_EARLY: 1,
+    FailPoint.DELIVER: 2,
+    FailPoint.ACKNOWLEDGE: 1,
+}
+#: Points of a retrace and of re-reads: a first loss makes them happen, the fault is a second one.
+_RETRACE: Final = (FailPoint.READ_RECORDS, FailPoint.RETRACE, FailPoint.RETRACE_BACK_UP)
+_REREAD: Final = (FailPoint.CLAIM, FailPoint.REREAD, FailPoint.REREAD_BACK_UP, FailPoint.REREAD_DELIVER)
+#: Points of Algorithm 2, on the head.
+_RECOVERY: Final = (
+    FailPoint.WATCH,
+    FailPoint.PING,
+    FailPoint.EXPEL,
+    FailPoint.STATUS,
+    FailPoint.FREEZE,
+    FailPoint.SNAPSHOT,
+    FailPoint.RESUME,
+)
+
+
+def point_faults() -> tuple[Fault, ...]:
+    """A loss at every fail point, before the effect and, where that differs, after it."""
+    faults = [Fault("register: kill a new worker", parse_all("*:register:1:kill"), outside="kill")]
+    for point, nth in _ATTEMPT.items():
+        name = point_name(point)
+        if point is not FailPoint.REGISTER:
+            faults.append(_ordered(f"{name}: kill", f"*:{name}:{nth}:kill"))
+            faults.append(_ordered(f"{name}: kill after", f"*:{name}:{nth}:kill:after"))
+    for point in _RETRACE:
+        name = point_name(point)
+        faults.append(_ordered(f"{name}: kill", f"*:commit:3:kill:after; *:{name}:1:kill"))
+        faults.append(_ordered(f"{name}: kill after", f"*:commit:3:kill:after; *:{name}:1:kill:after"))
+    for point in _REREAD:
+        name = point_name(point)
+        faults.append(_ordered(f"{name}: kill", f"*:read:2:kill; *:{name}:1:kill"))
+        faults.append(_ordered(f"{name}: kill after", f"*:read:2:kill; *:{name}:1:kill:after"))
+    for point in _RECOVERY:
+        name = point_name(point)
+        faults.append(_ordered(f"{name}: restart", f"*:commit:2:kill; head:{name}:1:restart"))
+        faults.append(_ordered(f"{name}: restart after", f"*:commit:2:kill; head:{name}:1:restart:after"))
+    return tuple(faults)
+
+
+def other_faults() -> tuple[Fault, ...]:
+    """Every kind of fault that is not a death at a fail point."""
+    slow = "*:read:1:slow=40ms:x9"
+    return (
+        Fault("a worker is killed", outside="kill"),
+        Fault("two workers are killed", outside="kill two"),
+        Fault("all workers are killed", outside="kill all"),
+        Fault("the replacement is killed again", parse_all("*:read:1:slow=300ms:x9"), outside="kill again"),
+        Fault("a zombie wakes", parse_all(slow), outside="stop"),
+        Fault("an executor's JVM is killed", parse_all(slow), outside="kill executor"),
+        _ordered("a zombie wakes in mid-commit", "*:commit:2:stop=4s"),
+        _ordered("a data server is dead", "w1:look:1:deafen"),
+        _ordered("the backup disk is full", "*:back-up:2:fail"),
+        _ordered("the network is cut from w0 to w1", "w0:deliver@w1:1:fail:x300"),
+        _ordered("the network is cut from w1 to w2", "w1:deliver@w2:1:fail:x300"),
+        _ordered(
+            "a slow worker",
+            "w1:execute:1:slow=100ms; w1:read:1:slow=100ms; w1:commit:1:slow=50ms",
+            costs_a_worker=False,
+        ),
+        _ordered("a commit's answer is lost", "*:commit:1:fail:after:x3", costs_a_worker=False),
+        _ordered("commits do not reach the store", "*:commit:1:fail:x3", costs_a_worker=False),
+        _ordered("pushes are not answered", "*:deliver:1:fail:after:x2", costs_a_worker=False),
+        _ordered("a late freeze", "*:commit:2:kill; head:freeze:1:delay=800ms"),
+        _ordered("a late resume", "*:commit:2:kill; head:resume:1:delay=800ms"),
+        _ordered("a resume's answer is lost", "*:commit:2:kill; head:resume:1:fail:after"),
+        _ordered("a false alarm", "*:commit:2:kill; head:ping:1:fail"),
+        Fault("the store is paused", outside="pause store", costs_a_worker=False),
+        Fault(
+            "connections to the store are reset", parse_all(slow), outside="reset store", costs_a_worker=False
+        ),
+        Fault(
+            "the store is restarted empty",
+            outside="restart store",
+            expects=GcsLostError.condition,
+            costs_a_worker=False,
+        ),
+        _ordered("three deep", "*:commit:2:kill; *:look:3:kill:x2; head:resume:1:restart"),
+    )
+
+
+def drawn_fault(seed: int) -> Fault:
+    """One to three faults at random points; a seed always draws the same."""
+    random = Random(seed)  # noqa: S311 - a schedule, no secret
+    points = [
+        *(p for p in _ATTEMPT if p is not FailPoint.REGISTER),
+        *_RETRACE,
+        *_REREAD,
+    ]
+    orders = []
+    for _ in range(random.choice((1, 2, 2, 3))):
+        if random.random() < 0.2:
+            act = random.choice((Act.RESTART, Act.FAIL, Act.DELAY))
+            order = Order(
+                "head",
+                random.choice(_RECOVERY),
+                random.randint(1, 3),
+                act,
+                _seconds(act),
+                random.random() < 0.4,
+            )
+        else:
+            act = random.choice((Act.KILL, Act.KILL, Act.KILL, Act.STOP, Act.FAIL, Act.DELAY))
+            point = random.choice(points)
+            if act is Act.FAIL and point in (
+                FailPoint.READ,
+                FailPoint.EXECUTE,
+                FailPoint.RETRACE,
+                FailPoint.REREAD,
+            ):
+                act = Act.KILL  # a step that fails ends its query, rightly
+            order = Order("*", point, random.randint(1, 6), act, _seconds(act), random.random() < 0.4)
+        orders.append(order)
+    return Fault(f"seed {seed}", tuple(orders))
+
+
+def _seconds(act: Act) -> float:
+    return {Act.STOP: 4.0, Act.DELAY: 0.3}.get(act, 0.0)
+
+
+def all_faults() -> dict[str, Fault]:
+    """Every fault by its name."""
+    return {fault.name: fault for fault in (*point_faults(), *other_faults())}
+
+
+def chosen(names: list[str]) -> tuple[Fault, ...]:
+    """Faults by name, by the beginning of a name, or as orders."""
+    known = all_faults()
+    found: list[Fault] = []
+    for name in names:
+        matches = [fault for each, fault in known.items() if each == name or each.startswith(f"{name}:")]
+        if matches:
+            found += matches
+        elif ":" in name:
+            found.append(Fault(name, parse_all(name)))
+        else:
+            raise InvalidArgumentError(
+                f"There is no fault {name!r}.", fix="wallaby chaos --list prints all of them."
+            )
+    return tuple(found)

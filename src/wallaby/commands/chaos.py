@@ -1,0 +1,153 @@
+"""`wallaby chaos`: TPC-H on real processes that are killed, stopped, cut off and lied to; answers must be Spark's."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from pathlib import Path
+from random import Random
+from typing import Annotated, Any
+
+import typer
+
+from wallaby.commands.terminal import note, out, progress, say
+from wallaby.errors import InvalidArgumentError
+
+EXAMPLES = """
+Examples:
+
+  wallaby chaos --list                          every fault, by name
+
+  wallaby chaos --query 9 --kinds               TPC-H 9 under every kind of fault that is no death at a fail point
+
+  wallaby chaos --query 5 --fault "commit: kill after" --fault "w1:deliver:3:stop=4s"
+
+  wallaby chaos --query 9 --seeds 20            twenty schedules drawn at random
+
+  wallaby chaos                                 the grid: all queries and all fail points; begun runs are resumed
+"""
+
+
+def chaos(
+    query: Annotated[list[int] | None, typer.Option(help="A TPC-H query; default: all. Repeatable.")] = None,
+    fault: Annotated[
+        list[str] | None, typer.Option(help="A fault by name or a fail point, or an order. Repeatable.")
+    ] = None,
+    kinds: Annotated[
+        bool, typer.Option("--kinds", help="All faults that are no death at a fail point.")
+    ] = False,
+    seeds: Annotated[int, typer.Option(help="So many schedules drawn at random.", min=0)] = 0,
+    first: Annotated[int, typer.Option(help="The first of their seeds.", min=0)] = 0,
+    data: Annotated[Path | None, typer.Option(help="TPC-H tables; default: made, and kept in --out.")] = None,
+    scale: Annotated[float, typer.Option(help="The scale factor of tables that are made.")] = 0.1,
+    workers: Annotated[int, typer.Option(help="TaskManagers.", min=1, max=64)] = 3,
+    master: Annotated[str, typer.Option(help="Spark's master; default: local, with room for all.")] = "",
+    tolerant: Annotated[
+        bool,
+        typer.Option(
+            "--fault-tolerance/--no-fault-tolerance", help="Without it, losses must fail: the control."
+        ),
+    ] = True,
+    results: Annotated[Path, typer.Option("--out", help="Where cells are kept between runs.")] = Path(
+        ".chaos"
+    ),
+    limit: Annotated[float, typer.Option(help="Begin no run after so many minutes; 0: no limit.", min=0)] = 0,
+    listed: Annotated[bool, typer.Option("--list", help="Print the names of all faults.")] = False,
+) -> None:
+    """Run TPC-H queries under faults, prove that each fault struck, and compare every answer with Spark's."""
+    from wallaby import tpch
+    from wallaby.chaos.faults import all_faults, chosen, drawn_fault, other_faults, point_faults
+    from wallaby.chaos.grid import Grid, summary
+
+    if listed:
+        for name in all_faults():
+            say(name)
+        return
+    for number in query or ():
+        tpch.query(number)
+    faults = (
+        *(chosen(fault) if fault else ()),
+        *(other_faults() if kinds else ()),
+        *(drawn_fault(first + at) for at in range(seeds)),
+    ) or point_faults()
+    executors = master.startswith(("local-cluster", "spark:"))
+    cells = [
+        (number, each)
+        for number in query or tpch.QUERIES
+        for each in faults
+        if executors or each.outside != "kill executor"
+    ]
+    Random(0).shuffle(cells)  # noqa: S311 - so that a part of the grid is a fair sample of it
+    grid = Grid(results / ("cells" if tolerant else "control"))
+    missing = grid.missing(cells)
+    note(f"{len(cells)} cells, {len(cells) - len(missing)} of them run before")
+    if missing:
+        tables = data or _tables(results, scale)
+        _run(missing, grid, tables, workers, master, limit, tolerant=tolerant)
+    found = summary(grid.outcomes())
+    (results / ("summary.json" if tolerant else "control.json")).write_text(
+        json.dumps(found, indent=1) + "\n", encoding="utf-8"
+    )
+    _show(found)
+    if found["bad"]:
+        raise typer.Exit(1)
+
+
+def _tables(results: Path, scale: float) -> Path:
+    from wallaby.commands.demo import tables
+
+    return tables(results, scale)
+
+
+def _run(
+    cells: list[Any], grid: Any, data: Path, workers: int, master: str, limit: float, *, tolerant: bool
+) -> None:
+    from wallaby import tpch
+    from wallaby.chaos.run import Arena
+    from wallaby.commands.session import spark_session
+
+    if not data.is_dir():
+        raise InvalidArgumentError(f"There is no directory {data}.", fix="Check --data.")
+    began = time.monotonic()
+    configuration = {"spark.driver.memory": "2g", "spark.sql.session.timeZone": "UTC"}
+    with (
+        tempfile.TemporaryDirectory(prefix="wallaby-chaos-") as book,
+        spark_session(master or f"local[{workers + 1}]", configuration, "wallaby chaos") as spark,
+    ):
+        tpch.register(spark, data)
+        settings = {"threads": 1, "split": "1m", "task_target": "256k", "fault_tolerance_enabled": tolerant}
+        arena = Arena(spark, Path(book), workers, **settings)
+        try:
+            with progress() as bar:
+                task = bar.add_task("runs", total=len(cells))
+                for number, fault in cells:
+                    if limit and time.monotonic() - began > limit * 60:
+                        note("The time is up; the same command goes on from here.")
+                        break
+                    outcome = arena.run(number, fault)
+                    grid.keep(outcome)
+                    bar.update(task, advance=1)
+                    detect = f", found in {outcome.detect_seconds:.2f} s" if outcome.detect_seconds else ""
+                    note(
+                        f"q{number} {fault.name}: {outcome.verdict}, {outcome.seconds:.2f} s "
+                        f"({outcome.undisturbed_seconds:.2f} s undisturbed){detect} {outcome.detail}"
+                    )
+        finally:
+            arena.close()
+
+
+def _show(found: dict[str, Any]) -> None:
+    from rich.table import Table
+
+    table = Table("fault", "runs", "what came of them")
+    for name, verdicts in found["faults"].items():
+        told = ", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items()))
+        table.add_row(name, str(sum(verdicts.values())), told)
+    out.print(table)
+    say(f"{found['cells']} runs in {found['seconds']:.0f} s; the fault struck in {found['struck']}")
+    for name in ("detect_seconds", "frozen_seconds", "overhead_seconds"):
+        told = ", ".join(f"{key} {value:g} s" for key, value in found[name].items())
+        say(f"{name.removesuffix('_seconds')}: {told or 'nothing to tell'}")
+    for cell in found["bad"]:
+        say(f"q{cell['query']} {cell['fault']}: {cell['verdict']}: {cell['detail']}")
