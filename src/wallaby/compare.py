@@ -1,8 +1,11 @@
-"""The comparison of two answers, which the command line uses too."""
+"""The one comparison of two answers to a query: Spark's, which is right by definition, and the engine's.
 
-from wallaby.compare import DifferentError, require_same
+Two answers are the same if their columns have the same names, types and nullability, and their rows are the same
+as a multiset; where ORDER BY fixes an order, the rows must stand in it, and only rows that tie may change places.
+Under a LIMIT any of the rows that tie at the cut may have been chosen, provided that they exist. Floating-point
+numbers may differ by 1e-9 of their size, since sums have no order; everything else is compared exactly.
+"""
 
-<<<<<<<< HEAD:src/wallaby/compare.py
 from __future__ import annotations
 
 import math
@@ -161,6 +164,3 @@ def _frozen(value: Any) -> Any:
 def multiplicities(table: pa.Table) -> Counter[Row]:
     """How often each row is there, for tests that count."""
     return Counter(_rows(table))
-========
-__all__ = ["DifferentError", "require_same"]
->>>>>>>> 75085a0 (wallaby chaos: TPC-H under faults that are proved to have struck, compared with Spark):tests/comparing.py

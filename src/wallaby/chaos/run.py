@@ -25,7 +25,8 @@ from wallaby.compare import DifferentError, require_same
 from wallaby.engine import Engine, attach
 from wallaby.errors import GcsError, QueryCancelledError, WallabyError, WorkerLostError
 from wallaby.observe.event import Kind
-from wallaby.result import Result, on_spark
+from wallaby.result import Result
+from wallaby.spark.bypass import on_spark
 from wallaby.worker.orders import OrderBook
 
 #: A query that takes longer, after a fault, hangs.
