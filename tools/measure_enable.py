@@ -33,7 +33,7 @@ def cases(spark: SparkSession) -> dict[str, Callable[[], object]]:
         "local rows, collect": lambda: local.select("a").collect(),
         "local rows, count": lambda: local.select("a").count(),
         "local rows, show": lambda: local.select("b").show(),
-        "local rows, toPandas": lambda: local.toPandas(),
+        "local rows, toPandas": local.toPandas,
         "one row": lambda: spark.sql("select 1").collect(),
         "a range, count": lambda: spark.range(100).count(),
         "a command": lambda: spark.sql("show tables").collect(),
