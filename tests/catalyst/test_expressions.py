@@ -166,11 +166,25 @@ def test_with_ansi_off_decimals_and_doubles_are_read_in_legacy_mode(legacy: Spar
     assert made.mode is EvalMode.LEGACY
 
 
-@pytest.mark.parametrize("sql", ["i + 1", "-l", "cast(l as int)", "cast(d as bigint)", "sum(i)"])
-def test_with_ansi_off_whole_numbers_that_wrap_around_are_refused(legacy: SparkSession, sql: str) -> None:
+@pytest.mark.parametrize("sql", ["i + 1", "-l", "cast(l as int)"])
+def test_with_ansi_off_whole_numbers_wrap_around(legacy: SparkSession, sql: str) -> None:
+    made = selected(legacy, sql)
+    assert isinstance(made, Call)
+    assert made.mode is EvalMode.LEGACY
+
+
+@pytest.mark.parametrize("sql", ["cast(d as bigint)", "cast(big as int)"])
+def test_with_ansi_off_casts_that_saturate_are_refused(legacy: SparkSession, sql: str) -> None:
     (reason,) = reasons_of(legacy, f"select {sql} as x from kinds")
-    assert "wrap around" in reason
+    assert "ways of Java's" in reason
     assert "spark.sql.ansi.enabled=true" in reason
+
+
+def test_an_average_of_short_decimals_is_one_of_whole_numbers(spark: SparkSession) -> None:
+    made = aggregated(spark, "avg(small)")
+    assert isinstance(made, Aggregation)
+    assert (made.function, made.type) == ("avg", DOUBLE)
+    assert str(made.arguments[0]).startswith("unscaled(small")
 
 
 def test_count_star_has_no_argument(spark: SparkSession) -> None:
@@ -205,7 +219,7 @@ def test_a_null_in_a_list_stays_there(spark: SparkSession) -> None:
         ("i div 2", "IntegralDivide(", "no kernel"),
         ("list[0]", "list", "the type array<bigint> is not supported"),
         ("pair.x", "pair", "the type struct<x:bigint> is not supported"),
-        ("avg(small)", "UnscaledValue(small)", "as doubles"),
+        ("cast(d as decimal(20,2))", "Cast(d)", "how Java writes large numbers"),
         ("stddev(d)", "StddevSamp(d)", "no kernel"),
         ("count(i, l)", "Count(i, l)", "several columns"),
         ("first(i)", "First(i)", "order of rows"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -12,12 +13,15 @@ from tests.catalyst.reading import reasons_of, relation_of, walk_relations
 from wallaby.catalyst import format_relation, read_plan
 from wallaby.plan.relation import (
     Aggregate,
+    Expand,
     Filter,
     Join,
     JoinKind,
     Limit,
     Project,
+    Range,
     Relation,
+    Rows,
     Scan,
     Single,
     Sort,
@@ -219,6 +223,42 @@ def test_limit_and_offset(spark: SparkSession) -> None:
     assert isinstance(plain.child, Scan)
 
 
+def test_an_offset_alone_is_a_limit_without_end(spark: SparkSession) -> None:
+    limit = relation_of(spark, "select i from kinds offset 2")
+    assert isinstance(limit, Limit)
+    assert (limit.count, limit.offset) == (None, 2)
+
+
+def test_grouping_sets_begin_with_an_expansion(spark: SparkSession) -> None:
+    expand = first(relation_of(spark, "select i, l, count(*) from kinds group by cube(i, l)"), Expand)
+    assert isinstance(expand, Expand)
+    assert len(expand.projections) == 4
+    assert all(len(projection) == len(expand.columns) for projection in expand.projections)
+
+
+def test_rows_of_the_query_have_their_values(spark: SparkSession) -> None:
+    sql = "select * from nation, values (1L, 'x', 1.50), (null, 'é', null) as t(k, s, m)"
+    rows = first(relation_of(spark, sql), Rows)
+    assert isinstance(rows, Rows)
+    assert rows.rows == ((1, "x", Decimal("1.50")), (None, "é", None))
+
+
+def test_a_range_knows_its_numbers(spark: SparkSession) -> None:
+    found = [
+        first(relation_of(spark, f"select * from range({text})"), Range) for text in ("7, 0, -3", "5", "5, 5")
+    ]
+    assert [(r.start, r.step, r.count) for r in found if isinstance(r, Range)] == [
+        (7, -3, 3),
+        (0, 1, 5),
+        (5, 1, 0),
+    ]
+
+
+def test_the_first_of_user_rows_depends_on_their_order(spark: SparkSession) -> None:
+    sql = "select first(t, true) filter (where gid = 1) from (select t, i as gid from kinds)"
+    assert any("order of rows" in reason for reason in reasons_of(spark, sql))
+
+
 def test_union_columns_correspond_by_position(spark: SparkSession) -> None:
     relation = relation_of(
         spark, "select n_name, n_nationkey from nation union all select r_name, r_regionkey from region"
@@ -249,16 +289,15 @@ def test_a_query_execution_can_be_read_as_well(spark: SparkSession) -> None:
 @pytest.mark.parametrize(
     ("sql", "why"),
     [
-        ("select * from range(3)", "Range: spark.range"),
-        ("select 1", "OneRowRelation: local rows"),
-        ("select * from values (1), (2) as t(x)", "LocalRelation: local rows"),
+        ("select * from range(0, 9000000000000)", "Range: it has more than"),
+        ("select 1", "local rows need no engine"),
+        ("select * from values (1), (2) as t(x)", "local rows need no engine"),
+        ("select t.* from nation, (select id from range(20000) order by 1 limit 9) t where false", "local rows"),
         ("select explode(list) from kinds", "Generate: explode"),
         ("select row_number() over (order by i) from kinds", "Window: windows"),
-        ("select i, count(*) from kinds group by cube(i, l)", "Expand: several DISTINCT"),
         ("select i from kinds order by (select max(i) from kinds), i", "Sort: subqueries in it"),
         ("select * from kinds", "list: the type array<bigint>"),
         ("select i from kinds sort by i", "Sort: an order within Spark's partitions"),
-        ("select i from kinds offset 2", "Offset: OFFSET without LIMIT"),
         ("show tables", "CommandResult: commands"),
     ],
 )  # fmt: skip

@@ -54,6 +54,7 @@ JOINS = {
     "full outer, by inequality": "select n, v from a full join b on a.n > b.v - 80",
     "full outer, of no rows": "select n, v from a full join (select * from b where v < 0) c on a.k = c.k",
     "full outer, counted": "select count(*) as c, count(n) as l, count(v) as r from a full join b using (k)",
+    "intersect all": "select k from a intersect select k from a where n > 10",
     "cross": "select n, v from a cross join b",
     "cross, with a condition": "select n, v from a, b where n + v > 140",
     "cross with itself": "select x.n, y.n as m from a x, a y",
@@ -108,9 +109,60 @@ GROUPS = {
     "by floating-point numbers": "select d, count(*) as c, sum(n) as t from a group by d",
     "distinct floating-point numbers": "select distinct d from a",
     "counted distinct floating-point numbers": "select count(distinct d) as c, sum(distinct d) as t from a where d < 9",
+    "several distincts": "select k, count(distinct s) as c, count(distinct day) as e, sum(n) as t from a group by k",
+    "several distincts of all rows": "select count(distinct s), sum(distinct n), avg(m), max(d), count(*) from a",
+    "distincts with filters": """
+        select k, count(distinct s) filter (where n > 0) as c, sum(n) filter (where f) as t, count(distinct n) as e
+        from a group by k""",
+    "rollup": "select k, s, sum(n) as t, grouping(k) as gk, grouping_id() as g from a group by rollup(k, s)",
+    "cube": "select k, f, count(*) as c, max(day) as e from a group by cube(k, f)",
+    "grouping sets": "select k, f, sum(m) as t from a group by grouping sets ((k), (f), (k, f), ())",
+    "rollup, of distinct": "select k, count(distinct s) as c, count(distinct day) as e from a group by rollup(k)",
     "by floating-point numbers of two tables": """
         select d, count(*) c from (select d from a union all select d from b) group by d""",
 }
+
+
+SOURCES = {
+    "rows joined": "select n, w from a join values (1, 'w1'), (2, 'w2'), (null, 'w3') as t(k, w) on a.k <=> t.k",
+    "rows of every type": """
+        select a.k, t.* from a cross join values
+          (1Y, 2S, 3L, 1.5F, double('NaN'), 1.25, 'é', X'00ff', date'0001-01-01', timestamp'2020-01-01 12:34:56.789',
+           timestamp_ntz'1960-01-01 00:00:00', true),
+          (null, null, null, null, null, null, null, null, null, null, null, null)
+        as t(c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11, c12)""",
+    "union with rows": "select k, s from a union all select 7, 'seven' union all select 8, null",
+    "union of different types": "select k, m from a union all select n, d from a union all select k, v from b",
+    "range": "select id, id * 2 as x from range(10)",
+    "range backwards": "select id from range(10, -10, -3)",
+    "range of nothing": "select id from range(5, 5)",
+    "range joined": "select id, n from range(0, 6) left join a on id = k",
+    "range counted": "select count(*) as c, sum(id) as t, min(id) as l from range(0, 3000000, 2)",
+    "range at the ends": "select id from range(9223372036854775805, 9223372036854775807)",
+    "repartitioned": "select /*+ REPARTITION(7, k) */ n from a",
+    "coalesced": "select /*+ COALESCE(1) */ n from a",
+    "rebalanced": "select /*+ REBALANCE(k) */ k, n from a",
+    "broadcast hint": "select /*+ BROADCAST(a) */ n, v from a join b on a.k = b.k",
+    "merge hint": "select /*+ MERGE(a, b) */ n, v from a join b on a.k = b.k",
+}
+ORDERED = {
+    "offset": ("select n from a order by n offset 2", ("n",)),
+    "offset and limit": ("select n from a order by n desc limit 3 offset 2", ("n",)),
+    "offset beyond the end": ("select n from a order by n offset 20", ("n",)),
+    "nulls last": ("select n from a order by n nulls last limit 4", ("n",)),
+    "of floating-point numbers": ("select d from a order by d desc", ("d",)),
+    "of a union": ("select k from a union all select k from b order by k desc nulls first limit 5", ("k",)),
+}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_sources(engine: Engine, spark: SparkSession, name: str) -> None:
+    same_as_spark(engine, spark, SOURCES[name])
+
+
+@pytest.mark.parametrize("name", ORDERED)
+def test_orders(engine: Engine, spark: SparkSession, name: str) -> None:
+    same_as_spark(engine, spark, *ORDERED[name])
 
 
 @pytest.mark.parametrize("name", GROUPS)
@@ -126,6 +178,45 @@ def test_joins(engine: Engine, spark: SparkSession, name: str) -> None:
 @pytest.mark.parametrize("name", SUBQUERIES)
 def test_subqueries(engine: Engine, spark: SparkSession, name: str) -> None:
     same_as_spark(engine, spark, SUBQUERIES[name])
+
+
+NUMBERS = {
+    "averages of short decimals": "select k, avg(m) as x, avg(distinct m) as y, avg(m + 1) as z from a group by k",
+    "try": """
+        select try_add(k, 2147483647) as x, try_divide(n, k - 1) as y, try_cast(n * 10 as tinyint) as z,
+               try_subtract(m, m) as u, try_cast(d as int) as v, try_multiply(m, 2) as w from a""",
+    "try aggregates": "select k, try_sum(n) as x, try_avg(m) as y, try_sum(m) as z from a group by k",
+    "doubles as decimals": """
+        select cast(d * 1.005 as decimal(10,2)) as x, cast(d as decimal(9,4)) as y from a where k = 1""",
+    "guarded branches": """
+        select case when k = 1 then 0 else n / (k - 1) end as x, coalesce(n, 1 / (k - k)) as y,
+               if(k > 1, 6 % (k - 1), -1) as z from a where n is not null""",
+}
+LEGACY = {
+    "wraps around": """
+        select k + 2147483647 as x, n * 9223372036854775807 as y, -(n - 50 - 9223372036854775807 - 1) as z,
+               cast(n * 100 as tinyint) as u, cast(n * 1000000000000 as int) as v from a""",
+    "by zero": "select n / (k - 1) as x, k % (k - 1) as y, m / 0 as z, m % 0 as u, d / 0.0D as v from a",
+    "decimals": """
+        select m * m as x, cast(m as decimal(3,1)) as y, cast(m as decimal(38,6)) * cast(n as decimal(38,6)) as z,
+               cast(n as decimal(2,0)) as u from a""",
+    "sums": "select k, sum(n) as x, sum(m) as y, avg(m) as z, avg(n) as u, sum(d) as v from a group by k",
+    "sums that wrap around": "select sum(n * 300000000000000000) as x, count(*) as c from a",
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers(engine: Engine, spark: SparkSession, name: str) -> None:
+    same_as_spark(engine, spark, NUMBERS[name])
+
+
+@pytest.mark.parametrize("name", LEGACY)
+def test_legacy_mode(engine: Engine, spark: SparkSession, name: str) -> None:
+    spark.conf.set("spark.sql.ansi.enabled", "false")
+    try:
+        same_as_spark(engine, spark, LEGACY[name])
+    finally:
+        spark.conf.unset("spark.sql.ansi.enabled")
 
 
 ERRORS = {

@@ -18,6 +18,7 @@ from wallaby.errors import (
 )
 from wallaby.kernels.connection import Session
 from wallaby.kernels.sql import supports
+from wallaby.kernels.sql_expression import output_sql
 from wallaby.plan.expression import Call, EvalMode, Expression
 from wallaby.plan.types import BOOLEAN, DATE, DOUBLE, INTEGER, LONG, NULL, STRING, DataType, Kind, decimal
 
@@ -195,16 +196,71 @@ def test_a_value_that_has_no_result_is_sparks_error(
     assert caught.value.getCondition() == error.condition
 
 
+LEGACY, TRY = EvalMode.LEGACY, EvalMode.TRY
+LEAST, GREATEST = literal(-(2**63), LONG), literal(2**63 - 1, LONG)
+MODES: list[tuple[Expression, object]] = [
+    (call("add", INTEGER, i(2**31 - 1), i(2), mode=LEGACY), -(2**31) + 1),
+    (call("add", INTEGER, i(2**31 - 1), i(2), mode=TRY), None),
+    (call("add", INTEGER, i(1), i(2), mode=TRY), 3),
+    (call("add", INTEGER, i(1), i(None), mode=LEGACY), None),
+    (call("subtract", LONG, LEAST, literal(1, LONG), mode=LEGACY), 2**63 - 1),
+    (call("multiply", LONG, LEAST, LEAST, mode=LEGACY), 0),
+    (call("multiply", LONG, GREATEST, GREATEST, mode=LEGACY), 1),
+    (call("multiply", LONG, GREATEST, LEAST, mode=TRY), None),
+    (call("negate", LONG, LEAST, mode=LEGACY), -(2**63)),
+    (call("add", BYTE, literal(127, BYTE), literal(1, BYTE), mode=LEGACY), -128),
+    (call("divide", DOUBLE, f(1.0), f(0.0), mode=LEGACY), None),
+    (call("divide", DOUBLE, f(1.0), f(4.0), mode=TRY), 0.25),
+    (call("remainder", INTEGER, i(7), i(0), mode=TRY), None),
+    (call("divide", decimal(5, 3), d("1.0", 2, 1), d("0", 2, 1), mode=LEGACY), None),
+    (call("remainder", decimal(2, 1), d("1.0", 2, 1), d("0", 2, 1), mode=TRY), None),
+    (call("multiply", decimal(38, 0), d("9" * 38, 38, 0), d("10", 38, 0), mode=LEGACY), None),
+    (call("multiply", decimal(38, 0), d("9" * 37, 38, 0), d("10", 38, 0), mode=TRY), Decimal("9" * 37 + "0")),
+    (call("add", decimal(38, 0), d("9" * 38, 38, 0), d("1", 38, 0), mode=TRY), None),
+    (call("cast", BYTE, i(300), mode=LEGACY), 44),
+    (call("cast", BYTE, i(300), mode=TRY), None),
+    (call("cast", SHORT, literal(2**40 + 5, LONG), mode=LEGACY), 5),
+    (call("cast", INTEGER, f(2.9), mode=TRY), 2),
+    (call("cast", INTEGER, f(float("nan")), mode=TRY), None),
+    (call("cast", LONG, f(9223372036854775808.0), mode=TRY), 2**63 - 1),
+    (call("cast", INTEGER, d("-2.9", 2, 1), mode=TRY), -2),
+    (call("cast", decimal(2, 1), i(10), mode=LEGACY), None),
+    (call("cast", decimal(3, 1), d("9.95", 3, 2), mode=LEGACY), Decimal("10.0")),
+    (call("cast", decimal(2, 1), d("9.95", 3, 2), mode=TRY), None),
+    (cast(f(1.005), decimal(5, 2)), Decimal("1.01")),
+    (cast(f(-2.5e-7), decimal(10, 7)), Decimal("-0.0000003")),
+    (cast(f(float("inf")), decimal(5, 2)), None),
+    (call("cast", decimal(5, 2), f(1e9), mode=LEGACY), None),
+    (call("unscaled", LONG, d("-12.34", 4, 2)), -1234),
+    (call("bit_and", LONG, literal(-1, LONG), literal(6, LONG)), 6),
+    (call("shift_right", LONG, literal(-8, LONG), i(1)), -4),
+]
+
+
+@pytest.mark.parametrize(("expression", "wanted"), MODES, ids=str)
+def test_what_does_not_fit_is_null_or_wraps_around_as_the_mode_says(
+    expression: Expression, wanted: object, session: Session
+) -> None:
+    assert value_of(expression, session) == wanted
+
+
+def test_a_long_chain_in_legacy_mode_stays_short(session: Session) -> None:
+    chain: Expression = literal(2**62, LONG)
+    for _ in range(40):
+        chain = call("add", LONG, chain, literal(2**62, LONG), mode=LEGACY)
+    assert len(output_sql(chain)) < 10_000
+    assert value_of(chain, session) == (41 * 2**62 + 2**63) % 2**64 - 2**63
+
+
 REFUSED: list[Expression] = [
     cast(s("12"), INTEGER),
-    cast(f(1.5), decimal(3, 1)),
+    cast(f(1.5), decimal(20, 1)),
     cast(f(1.5), FLOAT),
     cast(f(1.5), STRING),
     cast(d("0.05", 2, 2), STRING),
     cast(s("2020-01-01"), DATE),
-    call("add", INTEGER, i(1), i(2), mode=EvalMode.LEGACY),
-    call("add", INTEGER, i(1), i(2), mode=EvalMode.TRY),
-    call("cast", BYTE, i(1), mode=EvalMode.TRY),
+    call("cast", INTEGER, f(1.5), mode=EvalMode.LEGACY),
+    call("cast", INTEGER, d("1.5", 2, 1), mode=EvalMode.LEGACY),
     call("divide", LONG, literal(1, LONG), literal(2, LONG)),
     call("add", LONG, i(1), literal(1, LONG)),
     call("regexp", BOOLEAN, s("a"), s("b")),

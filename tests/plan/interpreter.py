@@ -19,21 +19,29 @@ from wallaby.plan.physical import (
     MapFragment,
     PhysicalPlan,
     ReduceFragment,
+    RowSplit,
     ScanFragment,
+    Split,
 )
 from wallaby.plan.relation import (
     Aggregate,
+    Expand,
     Filter,
     Input,
     Join,
     JoinKind,
     Limit,
     Project,
+    Range,
     Relation,
     Scan,
     Single,
     Sort,
+    Source,
     Union,
+)
+from wallaby.plan.relation import (
+    Rows as LocalRows,
 )
 from wallaby.plan.tree import substitute
 from wallaby.plan.types import Kind
@@ -144,6 +152,14 @@ def evaluate(relation: Relation, leaf: Callable[[Scan | Input], Rows]) -> Rows:
     match relation:
         case Scan() | Input():
             return [{c.id: row[c.id] for c in relation.columns} for row in leaf(relation)]
+        case LocalRows() | Range():
+            return made(relation)
+        case Expand(child=child, projections=projections, columns=columns):
+            return [
+                {c.id: value_of(e, row) for c, e in zip(columns, projection, strict=True)}
+                for row in evaluate(child, leaf)
+                for projection in projections
+            ]
         case Filter(child=child, condition=condition):
             return [row for row in evaluate(child, leaf) if value_of(condition, row) is True]
         case Project(child=child, outputs=outputs):
@@ -158,7 +174,7 @@ def evaluate(relation: Relation, leaf: Callable[[Scan | Input], Rows]) -> Rows:
             compare: Callable[[Row, Row], int] = lambda a, b: _order(keys, a, b)  # noqa: E731 - it carries the type
             return sorted(evaluate(child, leaf), key=cmp_to_key(compare))
         case Limit(child=child, count=count, offset=offset):
-            return evaluate(child, leaf)[offset : offset + count]
+            return _limited(evaluate(child, leaf), count, offset)
         case Single(child=child):
             rows = evaluate(child, leaf)
             assert len(rows) <= 1, "more than one row"
@@ -169,6 +185,23 @@ def evaluate(relation: Relation, leaf: Callable[[Scan | Input], Rows]) -> Rows:
                 for child in children
                 for row in evaluate(child, leaf)
             ]
+
+
+def _limited(rows: Rows, count: int | None, offset: int) -> Rows:
+    return rows[offset:] if count is None else rows[offset : offset + count]
+
+
+def made(source: LocalRows | Range) -> Rows:
+    if isinstance(source, Range):
+        return [{source.column.id: source.start + i * source.step} for i in range(source.count)]
+    return [dict(zip((c.id for c in source.columns), row, strict=True)) for row in source.rows]
+
+
+def _split(source: Source, split: Split | RowSplit, number: int, tables: Tables) -> Rows:
+    if isinstance(source, Scan):
+        return tables[source.files[0].path][number]
+    assert isinstance(split, RowSplit)
+    return made(source)[split.first : split.first + split.rows]
 
 
 def _join(join: Join, lefts: Rows, rights: Rows) -> Rows:
@@ -248,7 +281,9 @@ def _channel(plan: PhysicalPlan, stage: int, channel: int, outputs: list[list[Ro
     match plan.fragments[stage]:
         case ScanFragment(scan=scan, splits=splits, tree=tree):
             mine = range(channel, len(splits), plan.graph.stages[stage].channels)
-            return _each([tables[scan.files[0].path][i] for i in mine], tree, lambda rows: [rows, *sides])
+            return _each(
+                [_split(scan, splits[i], i, tables) for i in mine], tree, lambda rows: [rows, *sides]
+            )
         case JoinFragment(tree=tree):
             return _each(_batches(phases[1]), tree, lambda rows: [phases[0], rows, *sides])
         case MapFragment(tree=tree):
@@ -260,7 +295,7 @@ def _channel(plan: PhysicalPlan, stage: int, channel: int, outputs: list[list[Ro
                 state = _on(combine, [state + _on(combine, [batch])])
             return _on(finish, [state if combine is not None else phases[0]])
         case LimitFragment(count=count, offset=offset):
-            return phases[0][offset : offset + count]
+            return _limited(phases[0], count, offset)
         case CollectFragment(columns=columns):
             assert all(list(row) == [c.id for c in columns] for row in phases[0]), (
                 "columns come in their order"

@@ -74,11 +74,11 @@ def test_what_is_used_twice_is_computed_once() -> None:
     ("function", "over", "mode", "mergeable"),
     [
         ("sum", "l_quantity", EvalMode.ANSI, True),
-        ("sum", "l_quantity", EvalMode.LEGACY, False),
+        ("sum", "l_quantity", EvalMode.LEGACY, True),
         ("sum", "l_suppkey", EvalMode.LEGACY, True),
         ("sum", "l_suppkey", EvalMode.TRY, False),
         ("avg", "l_suppkey", EvalMode.TRY, True),
-        ("avg", "l_quantity", EvalMode.TRY, False),
+        ("avg", "l_quantity", EvalMode.TRY, True),
         ("max", "l_quantity", EvalMode.LEGACY, True),
         ("collect_list", "l_quantity", EvalMode.ANSI, False),
     ],

@@ -29,17 +29,35 @@ from tests.plan.queries import QUERIES
 
 from wallaby.lineage.graph import LinkKind, Routing
 from wallaby.plan.explain import explain
+from wallaby.plan.expression import Literal
 from wallaby.plan.physical import JoinFragment, LimitFragment, PhysicalPlan, ReduceFragment, ScanFragment
 from wallaby.plan.planner import plan
 from wallaby.plan.reason import UnplannableError
-from wallaby.plan.relation import Filter, Input, JoinKind, Limit, Project, Relation, Scan, Single, Sort, Union
+from wallaby.plan.relation import (
+    Expand,
+    Filter,
+    Input,
+    JoinKind,
+    Limit,
+    Project,
+    Range,
+    Relation,
+    Scan,
+    Single,
+    Sort,
+    Union,
+)
+from wallaby.plan.relation import Rows as LocalRows
 from wallaby.plan.settings import PlanSettings
+from wallaby.plan.types import STRING
 
 FIXTURES = Path(__file__).parent / "fixtures" / "explain"
 T = tpch(0.5)
 STATISTICS = statistics_of(T)
 LINE, ORDERS, CUSTOMER, NATION, PART = T["lineitem"], T["orders"], T["customer"], T["nation"], T["part"]
 REGION = T["region"]
+LOCAL = LocalRows(((1, "a"), (2, None), (None, "c")), (column(306, "k"), column(307, "s", STRING)))
+NUMBERS = Range(3, 2, 20, column(308, "id"))
 
 #: Plans of one query that must all give the same answer.
 SETTINGS = {
@@ -66,6 +84,12 @@ def shapes() -> dict[str, Relation]:
         ),
     )
     doubled = call("add", LINE.l_orderkey, literal(1))
+    nothing = Literal(None, STRING)
+    expanded = Expand(
+        LINE.scan,
+        ((LINE.l_suppkey, LINE.l_shipmode, literal(0)), (LINE.l_suppkey, nothing, literal(1))),
+        (column(303, "supplier"), column(304, "mode", STRING), column(305, "set")),
+    )
     largest = aggregate(LINE.scan, (), named(216, "largest", aggregation("max", LINE.l_suppkey)))
     return {
         "rows": Filter(LINE.scan, holds("gt", LINE.l_quantity, literal(3))),
@@ -87,6 +111,21 @@ def shapes() -> dict[str, Relation]:
             (ORDERS.o_orderkey, key),
             kind=JoinKind.SEMI,
             residual=holds("lt", ORDERS.o_custkey, LINE.l_suppkey),
+        ),
+        "rows_joined": join(LINE.scan, LOCAL, (key, LOCAL.columns[0]), kind=JoinKind.LEFT),
+        "range": Filter(NUMBERS, holds("gt", NUMBERS.column, literal(5))),
+        "range_joined": join(NUMBERS, LINE.scan, (NUMBERS.column, key), kind=JoinKind.LEFT),
+        "union_with_rows": Union((PART.scan_of("p_partkey"), Project(LOCAL, same(LOCAL.columns[0]))), (key,)),
+        "offset": Limit(Sort(PART.scan, (ascending(PART.p_partkey), ascending(PART.p_type))), None, 5),
+        "offset_counted": aggregate(Limit(PART.scan, None, 3), (), named(217, "n", aggregation("count"))),
+        "grouping_sets": aggregate(
+            expanded,
+            same(*expanded.columns[1:]),
+            named(218, "total", aggregation("sum", expanded.columns[0])),
+            named(219, "rows", aggregation("count")),
+        ),
+        "expanded_and_pruned": aggregate(
+            expanded, same(expanded.columns[2]), named(220, "n", aggregation("count"))
         ),
         "existence": join(ORDERS.scan, LINE.scan, (ORDERS.o_orderkey, key), kind=JoinKind.EXISTENCE),
         "full": join(ORDERS.scan, LINE.scan, (ORDERS.o_orderkey, key), kind=JoinKind.FULL),
@@ -254,6 +293,7 @@ def test_an_inner_join_builds_the_smaller_side() -> None:
         (build,) = made.graph.phases(2)[0]
         fragment = made.fragments[made.graph.links[build].producer]
         assert isinstance(fragment, ScanFragment)
+        assert isinstance(fragment.scan, Scan)
         assert fragment.scan.label == "orders"
 
 
@@ -264,6 +304,7 @@ def test_an_outer_join_probes_with_the_side_whose_rows_it_keeps() -> None:
         (probe,) = made.graph.phases(number)[1]
         fragment = made.fragments[made.graph.links[probe].producer]
         assert isinstance(fragment, ScanFragment)
+        assert isinstance(fragment.scan, Scan)
         assert fragment.scan.label == kept
 
 

@@ -16,6 +16,7 @@ import java.util.Map;
 import java.util.zip.Deflater;
 import java.util.zip.DeflaterOutputStream;
 import org.apache.hadoop.fs.FileStatus;
+import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -23,6 +24,7 @@ import org.apache.spark.sql.catalyst.expressions.InSet;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.plans.ExistenceJoin;
+import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Union;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
@@ -50,6 +52,9 @@ import org.apache.spark.unsafe.types.UTF8String;
 public class PlanWriter {
     /** An answer longer than py4j's buffer of 8192 bytes costs 40 ms, because TCP delays an acknowledgement. */
     private static final int PIECE_CHARACTERS = 8000;
+
+    /** Rows in a plan travel with it to every worker. */
+    private static final int LOCAL_ROWS_MAX = 10000;
 
     private static final String[] SETTINGS = {
         "spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles", "spark.sql.session.timeZone",
@@ -244,8 +249,32 @@ public class PlanWriter {
             first = false;
             text(out, product.productElementName(i));
             out.append(':');
-            any(out, field);
+            if (product instanceof LocalRelation && product.productElementName(i).equals("data")) {
+                localRows(out, (LocalRelation) product);
+            } else {
+                any(out, field);
+            }
         }
+    }
+
+    /** The rows that stand in the plan itself, each a list of values; null if they are many. */
+    private void localRows(StringBuilder out, LocalRelation relation) {
+        if (relation.data().size() > LOCAL_ROWS_MAX) {
+            out.append("null");
+            return;
+        }
+        out.append('[');
+        scala.collection.Iterator rows = relation.data().iterator();
+        while (rows.hasNext()) {
+            InternalRow row = (InternalRow) rows.next();
+            out.append('[');
+            for (int i = 0; i < relation.output().size(); i++) {
+                out.append(i == 0 ? "" : ",");
+                value(out, row.get(i, ((NamedExpression) relation.output().apply(i)).toAttribute().dataType()));
+            }
+            out.append(rows.hasNext() ? "]," : "]");
+        }
+        out.append(']');
     }
 
     private void any(StringBuilder out, Object value) throws Exception {

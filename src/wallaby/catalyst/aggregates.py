@@ -9,14 +9,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from wallaby.catalyst.arithmetic import WRAPS
 from wallaby.catalyst.data_types import FLOATING, NUMERIC, ORDERED
 from wallaby.catalyst.entry import Entry, Refusal, exact, guarded, mode_of, unsupported
 from wallaby.catalyst.node import Node
-from wallaby.plan.expression import Aggregation, Call, EvalMode, Expression, Literal
+from wallaby.plan.expression import Aggregation, Call, Expression, Literal
 from wallaby.plan.types import DataType
 
 _NO_KERNEL: Final = "there is no kernel for it yet"
+#: Our name for a use of First that does not depend on the order of rows.
+_ONLY: Final = "OnlyOfAGroupSet"
 
 
 def _aggregation(
@@ -26,12 +27,6 @@ def _aggregation(
     if isinstance(mode, Refusal):
         return mode
     return Aggregation(entry.function, arguments, kind, node.nullable, mode=mode)
-
-
-def _sum(entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType) -> Expression | Refusal:
-    made = _aggregation(entry, node, arguments, kind)
-    wraps = isinstance(made, Aggregation) and made.mode is EvalMode.LEGACY and kind.is_integral
-    return WRAPS if wraps else made
 
 
 def _count(
@@ -67,6 +62,23 @@ def _normalized(argument: Expression) -> Expression:
     return Call("normalize", (argument,), argument.type, argument.nullable)
 
 
+def only_of_group_sets(node: Node) -> Node:
+    """An expression in which `first(x, true) filter (gid = n)` is the one value that the filter lets through.
+
+    Catalyst evaluates several DISTINCT so, over groups with at most one such row each; there it is `max(x)`.
+    """
+    if node.name != "AggregateExpression":
+        return replace(node, children=tuple(map(only_of_group_sets, node.children)))
+    function, *rest = node.children
+    if function.name != "First" or not function.flag("ignoreNulls") or len(rest) != 1:
+        return node
+    named = [part.label for part in rest[0].children if part.name == "AttributeReference"]
+    if rest[0].name != "EqualTo" or named != ["gid"]:
+        return node
+    only = replace(function, class_name=_ONLY, children=function.children[:1])
+    return replace(node, children=(only, *rest))
+
+
 def _without_wrapper(node: Node) -> Node:
     """`MakeDecimal(sum(UnscaledValue(x)))`, as Catalyst sums short decimals, is `sum(x)` of the wrapper's type.
 
@@ -85,7 +97,11 @@ def _without_wrapper(node: Node) -> Node:
 ENTRIES: Final = (
     exact("Count", "count", build=_count),
     guarded(
-        "Sum", "sum", NUMERIC, guard="an overflow of Catalyst's type is an error (ANSI) or NULL", build=_sum
+        "Sum",
+        "sum",
+        NUMERIC,
+        guard="an overflow of Catalyst's type is an error (ANSI) or NULL, or wraps around (LEGACY)",
+        build=_aggregation,
     ),
     guarded(
         "Average",
@@ -97,13 +113,9 @@ ENTRIES: Final = (
     exact("Min", "min", ORDERED, build=_aggregation),
     exact("Max", "max", ORDERED, build=_aggregation),
     exact("AggregateExpression", "", build=_applied),
+    exact(_ONLY, "max", ORDERED, build=_aggregation),
     replace(
         unsupported("MakeDecimal", "it stands around something else than a sum"), rewrite=_without_wrapper
-    ),
-    unsupported(
-        "UnscaledValue",
-        "Spark averages decimals of up to 11 digits as doubles",
-        "cast the argument to a wider decimal",
     ),
     unsupported("First", "it depends on the order of rows", "use min or max"),
     unsupported("Last", "it depends on the order of rows", "use min or max"),

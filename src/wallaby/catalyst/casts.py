@@ -8,15 +8,21 @@ from __future__ import annotations
 
 from typing import Final
 
-from wallaby.catalyst.arithmetic import WRAPS
 from wallaby.catalyst.data_types import FLOATING, INTEGRAL
 from wallaby.catalyst.entry import Entry, Refusal, State, guarded, plain
 from wallaby.catalyst.node import Node
 from wallaby.plan.expression import Call, EvalMode, Expression
 from wallaby.plan.types import DataType, Kind
 
+_SATURATES: Final = Refusal(
+    "with spark.sql.ansi.enabled=false Spark cuts numbers that are too large in ways of Java's",
+    "set spark.sql.ansi.enabled=true, or use try_cast",
+)
 _EXACT: Final = (State.EXACT, "")
-_RANGE: Final = (State.EXACT_WITH_GUARD, "out of range is an error (ANSI) or NULL (TRY)")
+_RANGE: Final = (
+    State.EXACT_WITH_GUARD,
+    "out of range is an error (ANSI) or NULL (TRY), or wraps around (LEGACY)",
+)
 _TRUNCATES: Final = (
     State.EXACT_WITH_GUARD,
     "truncates towards zero; out of range is an error (ANSI) or NULL (TRY)",
@@ -25,8 +31,14 @@ _DECIMAL: Final = (
     State.EXACT_WITH_GUARD,
     "rounds half up; out of range is an error (ANSI) or NULL (TRY, LEGACY)",
 )
+_BY_TEXT: Final = (
+    State.EXACT_WITH_GUARD,
+    "of the shortest text that means the number, to at most 15 digits before the point; " + _DECIMAL[1],
+)
 _NEAREST: Final = (State.EXACT_WITH_GUARD, "to the nearest binary fraction")
 
+#: Up to so many digits before the point, all texts that mean a double agree.
+_TEXT_DIGITS: Final = 15
 _WHOLE: Final = (Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG)
 
 
@@ -46,6 +58,7 @@ def _table() -> dict[tuple[Kind, Kind], tuple[State, str]]:
     for floating in FLOATING:
         table[Kind.BOOLEAN, floating] = _EXACT
         table[Kind.DECIMAL, floating] = _NEAREST
+        table[floating, Kind.DECIMAL] = _BY_TEXT
     table[Kind.BOOLEAN, Kind.STRING] = _EXACT
     table[Kind.FLOAT, Kind.DOUBLE] = _EXACT
     table[Kind.DECIMAL, Kind.DECIMAL] = _DECIMAL
@@ -56,12 +69,6 @@ def _table() -> dict[tuple[Kind, Kind], tuple[State, str]]:
 CASTS: Final = _table()
 
 
-def _narrows(source: DataType, target: DataType) -> bool:
-    if not target.is_integral:
-        return False
-    return not source.is_integral or CASTS[source.kind, target.kind] is _RANGE
-
-
 def _cast(
     entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
 ) -> Expression | Refusal:
@@ -70,9 +77,12 @@ def _cast(
         return arguments[0]
     if (source.kind, kind.kind) not in CASTS:
         return Refusal(f"a cast from {source} to {kind} is not done exactly as Spark does it")
+    if kind.kind is Kind.DECIMAL and source.kind in FLOATING and kind.precision - kind.scale > _TEXT_DIGITS:
+        return Refusal(f"a cast from {source} to {kind} depends on how Java writes large numbers")
     made = plain(entry, node, arguments, kind)
-    legacy = isinstance(made, Call) and made.mode is EvalMode.LEGACY and source.kind is not Kind.BOOLEAN
-    return WRAPS if legacy and _narrows(source, kind) else made
+    legacy = isinstance(made, Call) and made.mode is EvalMode.LEGACY
+    saturates = kind.is_integral and source.kind in FLOATING | {Kind.DECIMAL}
+    return _SATURATES if legacy and saturates else made
 
 
 def _check_overflow(

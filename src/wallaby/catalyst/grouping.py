@@ -5,6 +5,7 @@ An `Aggregate` gives keys and aggregations only; a `Project` on top computes wit
 
 from __future__ import annotations
 
+from wallaby.catalyst.aggregates import only_of_group_sets
 from wallaby.catalyst.expressions import ExpressionReader
 from wallaby.catalyst.node import Node
 from wallaby.catalyst.subqueries import Subqueries
@@ -18,7 +19,10 @@ def read_aggregate(
 ) -> Relation | None:
     """An `Aggregate` of Catalyst's as ours, over a child that is None if it could not be read."""
     keys = _keys(node, reader)
-    results = read_named(node.nodes("aggregateExpressions"), reader)
+    written = node.nodes("aggregateExpressions")
+    if _is_over_group_sets(node):
+        written = tuple(map(only_of_group_sets, written))
+    results = read_named(written, reader)
     if child is None or keys is None or results is None:
         return None
     aggregations = _aggregations(results, reader)
@@ -35,6 +39,12 @@ def read_aggregate(
         return aggregate
     groups = subqueries.beside(aggregate, *(output.expression for output in outputs))
     return Project(groups, unique(outputs, reader))
+
+
+def _is_over_group_sets(node: Node) -> bool:
+    """Is it the second of the two aggregations by which Catalyst evaluates several DISTINCT?"""
+    below = node.children[0]
+    return below.name == "Aggregate" and any(child.name == "Expand" for child in below.children)
 
 
 def read_named(nodes: tuple[Node, ...], reader: ExpressionReader) -> tuple[Named, ...] | None:

@@ -13,15 +13,15 @@ from wallaby.catalyst.grouping import read_aggregate, read_named, unique
 from wallaby.catalyst.joins import read_join
 from wallaby.catalyst.leaves import LeafCutter
 from wallaby.catalyst.node import Node, UnreadablePlanError
+from wallaby.catalyst.rows import read_local, read_one_row, read_range
 from wallaby.catalyst.scans import read_scan
 from wallaby.catalyst.subqueries import Subqueries
 from wallaby.plan.expression import Column, Expression, Literal, Named, SortKey
-from wallaby.plan.relation import Filter, Limit, Project, Relation, Sort, Union
+from wallaby.plan.relation import Expand, Filter, Limit, Project, Relation, Sort, Union
 from wallaby.plan.tree import arrange, conjunction
 from wallaby.plan.types import BOOLEAN
 
 _NOT_YET: Final = "it is not run here yet"
-_LOCAL: Final = "local rows need no engine"
 _PYTHON: Final = "Python functions are not run here yet"
 
 #: Why known operators stay on Spark. All others are refused by name.
@@ -30,18 +30,13 @@ _WHY: Final = {
     "BatchEvalPython": (_PYTHON, "use built-in functions"),
     "CommandResult": ("commands have run already", ""),
     "DataSourceV2ScanRelation": ("this source is not read here yet", "read Parquet files"),
-    "EmptyRelation": (_LOCAL, ""),
-    "Expand": ("several DISTINCT aggregates, ROLLUP and CUBE are not run here yet", ""),
+    "EmptyRelation": ("local rows need no engine", ""),
     "Generate": ("explode and its like are not run here yet", ""),
     "InMemoryRelation": ("cached tables are in Spark's memory", "unpersist the table"),
-    "LocalRelation": (_LOCAL, ""),
     "LogicalRDD": (
         "rows that come from Python or an RDD are not read here yet",
         "write them to Parquet first",
     ),
-    "Offset": ("OFFSET without LIMIT is not run here yet", "add a LIMIT"),
-    "OneRowRelation": (_LOCAL, ""),
-    "Range": ("spark.range is not run here yet", ""),
     "Sample": ("the sample depends on Spark's partitions", ""),
     "Window": ("windows are not run here yet", ""),
 }
@@ -64,12 +59,17 @@ class RelationReader:
         self._leaves = leaves
         self._readers: dict[str, Callable[[Node], Relation | None]] = {
             "Aggregate": self._aggregate,
+            "Expand": self._expand,
             "Filter": self._filter,
             "GlobalLimit": self._limit,
             "Join": self._join,
             "LocalLimit": self._limit,
+            "LocalRelation": lambda node: read_local(node, expressions),
             "LogicalRelation": self._scan,
+            "Offset": self._offset,
+            "OneRowRelation": lambda node: read_one_row(node, expressions),
             "Project": self._project,
+            "Range": lambda node: read_range(node, expressions),
             "RebalancePartitions": self._same,
             "Repartition": self._same,
             "RepartitionByExpression": self._same,
@@ -163,6 +163,24 @@ class RelationReader:
             below = below.children[0]
         child = self.read(below)
         return None if child is None or count is None or offset is None else Limit(child, count, offset)
+
+    def _offset(self, node: Node) -> Relation | None:
+        offset = self._count(node, "offsetExpr")
+        child = self.read(node.children[0])
+        return None if child is None or offset is None else Limit(child, None, offset)
+
+    def _expand(self, node: Node) -> Relation | None:
+        child = self.read(node.children[0])
+        columns = [self._expressions.column(attribute) for attribute in node.nodes("output")]
+        lists = node.field("projections")
+        if not isinstance(lists, list):
+            raise UnreadablePlanError("The projections of an Expand are no list.")
+        read = [self._expressions.read_all(tuple(projection)) for projection in lists]
+        found = tuple(column for column in columns if column is not None)
+        projections = tuple(projection for projection in read if projection is not None)
+        if child is None or len(found) < len(columns) or len(projections) < len(read):
+            return None
+        return Expand(child, projections, found)
 
     def _count(self, node: Node, field: str) -> int | None:
         expression: Expression | None = self._expressions.read(node.node(field))

@@ -10,19 +10,22 @@ from dataclasses import replace
 from wallaby.plan.expression import Expression, columns_in
 from wallaby.plan.relation import (
     Aggregate,
+    Expand,
     Filter,
     Input,
     Join,
     JoinKind,
     Limit,
     Project,
+    Range,
     Relation,
+    Rows,
     Scan,
     Single,
     Sort,
     Union,
 )
-from wallaby.plan.tree import narrowed, with_children
+from wallaby.plan.tree import expressions_of, narrowed, with_children
 
 
 def prune(relation: Relation, needed: frozenset[int]) -> Relation:
@@ -32,21 +35,13 @@ def prune(relation: Relation, needed: frozenset[int]) -> Relation:
             columns = narrowed(relation.columns, needed)
             names = dict(zip((column.id for column in relation.columns), relation.names, strict=True))
             return replace(relation, columns=columns, names=tuple(names[column.id] for column in columns))
-        case Input():
+        case Input() | Rows() | Range():
             return relation
-        case Project():
-            used = _used(*(named.expression for named in relation.outputs))
-            return replace(relation, child=prune(relation.child, used))
-        case Aggregate():
-            used = _used(*(named.expression for named in (*relation.keys, *relation.aggregations)))
-            return replace(relation, child=prune(relation.child, used))
-        case Filter():
-            return replace(relation, child=prune(relation.child, needed | _used(relation.condition)))
-        case Sort():
-            used = _used(*(key.expression for key in relation.keys))
+        case Project() | Aggregate() | Expand():
+            return replace(relation, child=prune(relation.child, _used(*expressions_of(relation))))
+        case Filter() | Sort() | Limit() | Single():
+            used = _used(*expressions_of(relation))
             return replace(relation, child=prune(relation.child, needed | used))
-        case Limit() | Single():
-            return replace(relation, child=prune(relation.child, needed))
         case Join():
             return _join(relation, needed)
         case Union():

@@ -19,7 +19,7 @@ from wallaby.catalyst.prune import prune
 from wallaby.plan.expression import Column, Named
 from wallaby.plan.leaf import SparkLeaf
 from wallaby.plan.reason import Reason
-from wallaby.plan.relation import Project, Relation
+from wallaby.plan.relation import Project, Range, Relation, Scan, children_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,8 @@ def read_text(text: PlanText, describe: Callable[[Path], PlanPart] | None = None
         reader.refuse("plan", "it has no columns")
     cutter = LeafCutter(reader, text.root, describe)
     relation = RelationReader(reader, text.settings, cutter).read(text.root)
+    if relation is not None and not _reads_something(relation):
+        reader.refuse("plan", "local rows need no engine")
     if reader.reasons or relation is None:
         reasons = (*reader.reasons, *(reason for leaf in cutter.leaves for reason in leaf.reasons))
         known = columns if len(columns) == len(found) else ()
@@ -68,6 +70,11 @@ def read_text(text: PlanText, describe: Callable[[Path], PlanPart] | None = None
     finished = _finished(relation, columns, text.largest_id)
     numbered = (replace(c, id=own.id) for c, own in zip(columns, finished.columns, strict=True))
     return ReadResult(finished, (), tuple(numbered), tuple(cutter.leaves))
+
+
+def _reads_something(relation: Relation) -> bool:
+    """Is there a table or a range in it? What is only rows of the query itself, Spark answers at once."""
+    return isinstance(relation, Scan | Range) or any(map(_reads_something, children_of(relation)))
 
 
 def _finished(relation: Relation, columns: tuple[Column, ...], largest_id: int) -> Relation:

@@ -9,15 +9,19 @@ from __future__ import annotations
 from wallaby.plan.expression import Aggregation, Call, Column, EvalMode, Expression, Literal, Named
 from wallaby.plan.relation import (
     Aggregate,
+    Expand,
     Filter,
     Input,
     Join,
     Limit,
     Project,
+    Range,
     Relation,
+    Rows,
     Scan,
     Single,
     Sort,
+    Source,
     Union,
     children_of,
 )
@@ -39,10 +43,8 @@ class _Printer:
 
     def _line(self, relation: Relation) -> str:
         match relation:
-            case Scan():
-                return f"scan {relation.label} [{self._columns(relation.columns)}]"
-            case Input():
-                return f"input {relation.number} [{self._columns(relation.columns)}]"
+            case Scan() | Rows() | Range() | Input():
+                return f"{_source(relation)} [{self._columns(relation.columns)}]"
             case Filter():
                 return f"filter {self._expression(relation.condition)}"
             case Project():
@@ -61,9 +63,13 @@ class _Printer:
                 )
                 return f"sort [{', '.join(keys)}]"
             case Limit():
-                return f"limit {relation.count}" + (f" offset {relation.offset}" if relation.offset else "")
+                count = "all" if relation.count is None else relation.count
+                return f"limit {count}" + (f" offset {relation.offset}" if relation.offset else "")
             case Single():
                 return f"single row [{self._columns(relation.columns)}]"
+            case Expand():
+                sets = "; ".join(map(self._list, relation.projections))
+                return f"expand [{sets}] → [{self._columns(relation.columns)}]"
             case Union():
                 return f"union [{self._columns(relation.columns)}]"
 
@@ -106,3 +112,15 @@ class _Printer:
 
     def _list(self, expressions: tuple[Expression, ...]) -> str:
         return ", ".join(map(self._expression, expressions))
+
+
+def _source(relation: Source | Input) -> str:
+    match relation:
+        case Scan():
+            return f"scan {relation.label}"
+        case Rows():
+            return f"rows {len(relation.rows)}"
+        case Range():
+            return f"range {relation.start} by {relation.step}, {relation.count} numbers"
+        case Input():
+            return f"input {relation.number}"

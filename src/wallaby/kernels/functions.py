@@ -7,12 +7,13 @@ arithmetic cannot be exact.
 
 from __future__ import annotations
 
+import itertools
 from decimal import ROUND_HALF_UP, Context, Decimal, Overflow
 from typing import Final
 
 import duckdb
 import pyarrow as pa
-from duckdb.func import PythonUDFType
+from duckdb.func import FunctionNullHandling, PythonUDFType
 
 from wallaby.errors import InternalError
 
@@ -81,11 +82,11 @@ def fit(value: Decimal, precision: int, scale: int) -> Decimal:
     return rounded
 
 
-def decimal_name(operation: str) -> str:
+def decimal_name(operation: str, *, null_on_error: bool = False) -> str:
     """DuckDB's name for an operation on decimals: (left, right, precision, scale), all but the last two text."""
     if operation not in OPERATIONS:
         raise InternalError(f"There is no decimal operation {operation!r}.")
-    return f"wallaby_decimal_{operation}"
+    return f"wallaby_decimal_{'try_' if null_on_error else ''}{operation}"
 
 
 UPPER: Final = "wallaby_upper"
@@ -95,23 +96,25 @@ LOWER: Final = "wallaby_lower"
 def register(connection: duckdb.DuckDBPyConnection) -> None:
     """Give a connection all functions of this module."""
     text, whole = duckdb.sqltype("VARCHAR"), duckdb.sqltype("INTEGER")
-    for operation in OPERATIONS:
+    for operation, null_on_error in itertools.product(OPERATIONS, (False, True)):
         connection.create_function(
-            decimal_name(operation),
-            _over_arrays(operation),
+            decimal_name(operation, null_on_error=null_on_error),
+            _DecimalFunction(operation, null_on_error=null_on_error),
             [text, text, whole, whole],
             text,
             type=PythonUDFType.ARROW,
+            null_handling=FunctionNullHandling.SPECIAL,
         )
     connection.create_function(UPPER, _upper, [text], text, type=PythonUDFType.ARROW)
     connection.create_function(LOWER, _lower, [text], text, type=PythonUDFType.ARROW)
 
 
 class _DecimalFunction:
-    """One operation over whole arrays. NULLs never arrive here: DuckDB answers them with NULL."""
+    """One operation over whole arrays. NULL in, NULL out; what is an error otherwise may be NULL as well."""
 
-    def __init__(self, operation: str) -> None:
+    def __init__(self, operation: str, *, null_on_error: bool) -> None:
         self._compute = OPERATIONS[operation]
+        self._ignored = (Overflow, ZeroDivisionError) if null_on_error else ()
 
     def __call__(
         self,
@@ -126,11 +129,10 @@ class _DecimalFunction:
     def _one(self, left: str | None, right: str | None, precision: int, scale: int) -> str | None:
         if left is None or right is None:
             return None
-        return f"{fit(self._compute(Decimal(left), Decimal(right)), precision, scale):f}"
-
-
-def _over_arrays(operation: str) -> _DecimalFunction:
-    return _DecimalFunction(operation)
+        try:
+            return f"{fit(self._compute(Decimal(left), Decimal(right)), precision, scale):f}"
+        except self._ignored:
+            return None
 
 
 def _upper(values: pa.ChunkedArray) -> pa.Array:

@@ -8,6 +8,7 @@ Outputs depend on the states, inputs and settings alone: same in, same bytes out
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -16,6 +17,7 @@ import pyarrow as pa
 
 from wallaby.errors import InternalError
 from wallaby.kernels.connection import KernelSettings, thread_session
+from wallaby.kernels.made import made_rows
 from wallaby.kernels.program import Batches, Program
 from wallaby.kernels.scan import read_split
 from wallaby.kernels.sql import inputs_of
@@ -27,10 +29,11 @@ from wallaby.plan.physical import (
     LimitFragment,
     MapFragment,
     ReduceFragment,
+    RowSplit,
     ScanFragment,
     Split,
 )
-from wallaby.plan.relation import Relation
+from wallaby.plan.relation import Relation, Scan
 
 _NOTHING: Mapping[int, Batches] = {}
 
@@ -67,7 +70,7 @@ class Kernel(Protocol):
         self,
         state: KernelState,
         *,
-        split: Split | None = None,
+        split: Split | RowSplit | None = None,
         inputs: Mapping[int, Batches] = _NOTHING,
         sides: Mapping[int, Batches] = _NOTHING,
         last: bool = False,
@@ -138,7 +141,7 @@ class ScanKernel:
         self,
         state: KernelState,
         *,
-        split: Split | None = None,
+        split: Split | RowSplit | None = None,
         inputs: Mapping[int, Batches] = _NOTHING,
         sides: Mapping[int, Batches] = _NOTHING,
         last: bool = False,
@@ -148,8 +151,16 @@ class ScanKernel:
         if split is None:
             assert last, "a step of a scan has a split or is the last"
             return state, StepResult()
-        rows = read_split(self._fragment.scan, split, self._fragment.conditions)
+        rows = self._rows(split)
         return state, StepResult(self._trees.run({**sides, 0: rows.to_batches()}))
+
+    def _rows(self, split: Split | RowSplit) -> pa.Table:
+        source = self._fragment.scan
+        if isinstance(source, Scan):
+            assert isinstance(split, Split), "files are read by row groups"
+            return read_split(source, split, self._fragment.conditions)
+        assert isinstance(split, RowSplit), "what is no file is made by rows"
+        return made_rows(source, split)
 
     def forget(self) -> None:
         """Drop the indexes of side inputs."""
@@ -166,7 +177,7 @@ class MapKernel:
         self,
         state: KernelState,
         *,
-        split: Split | None = None,
+        split: Split | RowSplit | None = None,
         inputs: Mapping[int, Batches] = _NOTHING,
         sides: Mapping[int, Batches] = _NOTHING,
         last: bool = False,  # noqa: ARG002 - the last step is like any other
@@ -191,7 +202,7 @@ class JoinKernel:
         self,
         state: KernelState,
         *,
-        split: Split | None = None,
+        split: Split | RowSplit | None = None,
         inputs: Mapping[int, Batches] = _NOTHING,
         sides: Mapping[int, Batches] = _NOTHING,
         last: bool = False,  # noqa: ARG002 - the last step is like any other
@@ -227,7 +238,7 @@ class ReduceKernel:
         self,
         state: KernelState,
         *,
-        split: Split | None = None,
+        split: Split | RowSplit | None = None,
         inputs: Mapping[int, Batches] = _NOTHING,
         sides: Mapping[int, Batches] = _NOTHING,
         last: bool = False,
@@ -258,13 +269,13 @@ class LimitKernel:
 
     def __init__(self, fragment: LimitFragment) -> None:
         self._first = fragment.offset
-        self._end = fragment.offset + fragment.count
+        self._end = sys.maxsize if fragment.count is None else fragment.offset + fragment.count
 
     def step(
         self,
         state: KernelState,
         *,
-        split: Split | None = None,
+        split: Split | RowSplit | None = None,
         inputs: Mapping[int, Batches] = _NOTHING,
         sides: Mapping[int, Batches] = _NOTHING,  # noqa: ARG002 - the signature of a kernel
         last: bool = False,  # noqa: ARG002 - the last step is like any other

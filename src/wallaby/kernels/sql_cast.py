@@ -6,13 +6,15 @@ is exact for every value is here.
 
 from __future__ import annotations
 
+from wallaby.kernels.sql_integer import fitted
 from wallaby.kernels.sql_text import case, cast
-from wallaby.kernels.types import FLAT
+from wallaby.kernels.types import FLAT, duckdb_type
 from wallaby.plan.expression import EvalMode
 from wallaby.plan.types import DataType, Kind
 
 #: Up to this many digits a decimal's digits and the power of ten it is divided by are exact doubles.
 _EXACT_DOUBLE_DIGITS = 15
+_GREATEST = "CAST(9223372036854775808 AS DOUBLE)"
 _WIDENING = (Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG)
 
 
@@ -22,17 +24,24 @@ def cast_reason(source: DataType, target: DataType, mode: EvalMode) -> str | Non
         return None
     if not _has_rule(source, target):
         return f"cast from {source} to {target} is not supported"
-    if mode is not EvalMode.ANSI and not _cannot_fail(source, target):
+    wraps = target.is_integral and not source.is_integral
+    if mode is EvalMode.LEGACY and wraps and not _cannot_fail(source, target):
         return f"cast from {source} to {target} in {mode.value} mode is not supported"
     return None
 
 
-def cast_sql(sql: str, source: DataType, target: DataType) -> str:
+def cast_sql(sql: str, source: DataType, target: DataType, mode: EvalMode) -> str:
     """A cast for which there is no reason not to."""
     if source == target:
         return sql
+    if mode is EvalMode.LEGACY and source.is_integral and target.is_integral:
+        return fitted(f"CAST({sql} AS HUGEINT)", target, mode)
+    if mode is not EvalMode.ANSI and not _cannot_fail(source, target):
+        return _to_null(sql, source, target)
     if source.is_floating and target.is_integral:
         return _floating_to_integral(sql, target)
+    if source.is_floating and target.kind is Kind.DECIMAL:
+        return _floating_to_decimal(sql, "CAST", target)
     if source.kind is Kind.DECIMAL and target.is_integral:
         return cast(f"trunc({sql})", target)
     if source.kind is Kind.DECIMAL and target.is_floating:
@@ -54,7 +63,8 @@ def _has_rule(source: DataType, target: DataType) -> bool:
         case Kind.DECIMAL, _:
             return target.is_integral or target.is_floating or target.kind is Kind.DECIMAL
         case ((Kind.FLOAT | Kind.DOUBLE), _):
-            return target.is_integral or (source.kind, target.kind) == (Kind.FLOAT, Kind.DOUBLE)
+            exact = target.kind is Kind.DECIMAL and target.precision - target.scale <= _EXACT_DOUBLE_DIGITS
+            return target.is_integral or exact or (source.kind, target.kind) == (Kind.FLOAT, Kind.DOUBLE)
         case Kind.BOOLEAN, _:
             return target.is_integral or target.is_floating or target.kind is Kind.STRING
         case _:
@@ -67,7 +77,7 @@ def _cannot_fail(source: DataType, target: DataType) -> bool:
         return True
     if source.is_integral and target.is_integral:
         return _WIDENING.index(source.kind) <= _WIDENING.index(target.kind)
-    if target.kind is Kind.DECIMAL:
+    if target.kind is Kind.DECIMAL and not source.is_floating:
         digits = {Kind.BYTE: 3, Kind.SHORT: 5, Kind.INTEGER: 10, Kind.LONG: 19}.get(
             source.kind, source.precision - source.scale + (1 if source.scale > target.scale else 0)
         )
@@ -80,9 +90,27 @@ def fallible_cast(source: DataType, target: DataType) -> bool:
     return source != target and source.kind is not Kind.NULL and not _cannot_fail(source, target)
 
 
+def _to_null(sql: str, source: DataType, target: DataType) -> str:
+    """A cast that gives NULL where it would fail."""
+    if source.is_floating and target.kind is Kind.DECIMAL:
+        return _floating_to_decimal(sql, "TRY_CAST", target)
+    cut = sql if target.kind is Kind.DECIMAL or source.is_integral else f"trunc({sql})"
+    written = f"TRY_CAST({cut} AS {duckdb_type(target)})"
+    if source.is_floating and target.kind is Kind.LONG:
+        return case([(f"{sql} = {_GREATEST}", "9223372036854775807")], written)
+    return written
+
+
+def _floating_to_decimal(sql: str, word: str, target: DataType) -> str:
+    """By the shortest text that means the number, as Java has it; what is no number is NULL, in all modes."""
+    wide = f"CAST({sql} AS DOUBLE)"
+    written = f"{word}(CAST({wide} AS VARCHAR) AS {duckdb_type(target)})"
+    return case([(f"isfinite({wide})", written)])
+
+
 def _floating_to_integral(sql: str, target: DataType) -> str:
     """Cut off; too big is an error. 2^63 is the one double that Spark takes for the greatest long."""
     cut = cast(f"trunc({sql})", target)
     if target.kind is not Kind.LONG:
         return cut
-    return case([(f"{sql} = CAST(9223372036854775808 AS DOUBLE)", "9223372036854775807")], cut)
+    return case([(f"{sql} = {_GREATEST}", "9223372036854775807")], cut)

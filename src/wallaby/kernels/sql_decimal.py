@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from wallaby.kernels.functions import DIGITS_MAX, decimal_name
 from wallaby.kernels.sql_text import case, cast, error
-from wallaby.plan.expression import Call, Expression
+from wallaby.plan.expression import Call, EvalMode, Expression
 from wallaby.plan.types import DataType, Kind, decimal
 
 #: What DuckDB keeps in 64 bits.
@@ -24,14 +24,27 @@ _NARROW_MAX = 18
 #: A division writes its sides a dozen times. One whose sides are longer than this is left to a function that
 #: writes them once, or nested divisions would grow without bound.
 _REPEATED_MAX = 4000
-DIVIDE_BY_ZERO = error("DIVIDE_BY_ZERO", "Division by zero.")
+_DIVIDE_BY_ZERO = error("DIVIDE_BY_ZERO", "Division by zero.")
+
+
+def by_zero(mode: EvalMode) -> str:
+    """What a division by zero gives."""
+    return _DIVIDE_BY_ZERO if mode is EvalMode.ANSI else "NULL"
 
 
 def decimal_sql(
-    operation: str, left: str, left_side: Expression, right: str, right_side: Expression, result: DataType
+    operation: str,
+    left: str,
+    left_side: Expression,
+    right: str,
+    right_side: Expression,
+    result: DataType,
+    mode: EvalMode,
 ) -> str:
-    """One of add, subtract, multiply, divide, remainder."""
+    """One of add, subtract, multiply, divide, remainder. Only in ANSI mode is an overflow an error."""
     left_type, right_type = left_side.type, right_side.type
+    if mode is not EvalMode.ANSI and _may_overflow(operation, left_type, right_type, result):
+        return _slow(operation, left, right, result, mode)
     match operation:
         case "add" | "subtract" | "multiply" if _is_plain(operation, left_type, right_type, result):
             narrow = max(_width(left_side), _width(right_side)) <= _NARROW_MAX
@@ -39,18 +52,33 @@ def decimal_sql(
                 left = cast(left, decimal(_NARROW_MAX + 1, left_type.scale))
             return f"({left} {_SIGNS[operation]} {right})"
         case "divide" if _fits_quotient(left_type, right_type, result) and len(left + right) < _REPEATED_MAX:
-            return _divide(left, left_type, right, right_type, result)
+            return _divide(left, left_type, right, right_type, result, mode)
         case "remainder" if _fits_remainder(left_type, right_type):
             common = decimal(DIGITS_MAX, max(left_type.scale, right_type.scale))
             return case(
-                [(f"{right} = 0 AND {left} IS NOT NULL", DIVIDE_BY_ZERO)],
+                [(f"{right} = 0 AND {left} IS NOT NULL", by_zero(mode))],
                 cast(f"({cast(left, common)} % {cast(right, common)})", result),
             )
         case _:
-            return _slow(operation, left, right, result)
+            return _slow(operation, left, right, result, mode)
 
 
 _SIGNS = {"add": "+", "subtract": "-", "multiply": "*"}
+
+
+def _may_overflow(operation: str, left: DataType, right: DataType, result: DataType) -> bool:
+    """Can the result have more digits before the point than its type?"""
+    lefts, rights = left.precision - left.scale, right.precision - right.scale
+    match operation:
+        case "add" | "subtract":
+            digits = max(lefts, rights) + 1
+        case "multiply":
+            digits = lefts + rights + (left.scale + right.scale > result.scale)
+        case "divide":
+            digits = lefts + right.scale + 1
+        case _:
+            digits = min(lefts, rights)
+    return digits > result.precision - result.scale
 
 
 def _is_plain(operation: str, left: DataType, right: DataType, result: DataType) -> bool:
@@ -120,21 +148,23 @@ def _fits_quotient(left: DataType, right: DataType, result: DataType) -> bool:
     )
 
 
-def _divide(left: str, left_type: DataType, right: str, right_type: DataType, result: DataType) -> str:
+def _divide(
+    left: str, left_type: DataType, right: str, right_type: DataType, result: DataType, mode: EvalMode
+) -> str:
     shift = result.scale - left_type.scale + right_type.scale
     # `n` and `d` are computed once for each row: DuckDB shares equal expressions.
-    n = f"({_digits(left, left_type)} * CAST('1{'0' * shift}' AS HUGEINT))"
-    d = _digits(right, right_type)
+    n = f"({unscaled(left, left_type)} * CAST('1{'0' * shift}' AS HUGEINT))"
+    d = unscaled(right, right_type)
     quotient, rest = f"({n} // {d})", f"abs({n} % {d})"
     away = case([(f"({n} < 0) <> ({d} < 0)", "CAST(-1 AS HUGEINT)")], "CAST(1 AS HUGEINT)")
     rounded = case([(f"{rest} >= abs({d}) - {rest}", f"{quotient} + {away}")], quotient)
     return case(
-        [(f"{right} = 0 AND {left} IS NOT NULL", DIVIDE_BY_ZERO)],
+        [(f"{right} = 0 AND {left} IS NOT NULL", by_zero(mode))],
         _from_digits(f"({rounded})", result),
     )
 
 
-def _digits(sql: str, type_: DataType) -> str:
+def unscaled(sql: str, type_: DataType) -> str:
     """A decimal's unscaled whole number."""
     wide = cast(sql, decimal(DIGITS_MAX, type_.scale))
     return f"CAST({wide} * CAST('1{'0' * type_.scale}' AS DECIMAL(38,0)) AS HUGEINT)"
@@ -148,7 +178,7 @@ def _from_digits(sql: str, type_: DataType) -> str:
     return cast(f"(CAST({sql} AS DECIMAL(38,0)) * {smallest})", type_)
 
 
-def _slow(operation: str, left: str, right: str, result: DataType) -> str:
-    name = decimal_name(operation)
+def _slow(operation: str, left: str, right: str, result: DataType, mode: EvalMode) -> str:
+    name = decimal_name(operation, null_on_error=mode is not EvalMode.ANSI)
     arguments = f"CAST({left} AS VARCHAR), CAST({right} AS VARCHAR), {result.precision}, {result.scale}"
     return cast(f"{name}({arguments})", result)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from wallaby.errors import InternalError
+from wallaby.kernels.functions import DIGITS_MAX
 from wallaby.kernels.sql_decimal import decimal_sql
 from wallaby.kernels.sql_function import FUNCTIONS
-from wallaby.kernels.sql_text import case, cast, column_identifier, error, literal, normalized
+from wallaby.kernels.sql_integer import fitted
+from wallaby.kernels.sql_text import case, cast, column_identifier, literal, normalized
 from wallaby.kernels.types import FLAT
 from wallaby.plan.expression import Aggregation, Call, Column, EvalMode, Expression, Literal
 from wallaby.plan.types import Kind, decimal
 
-_OVERFLOW = error("ARITHMETIC_OVERFLOW", "The sum does not fit a bigint.")
 _AGGREGATES = ("count", "sum", "avg", "min", "max")
 _COUNT_TYPE = decimal(20, 0)
 
@@ -65,9 +66,7 @@ def aggregation_sql(aggregation: Aggregation) -> str:
     source, result = aggregation.arguments[0].type, aggregation.type
     match aggregation.function:
         case "sum" if result.is_integral:
-            total = f"sum({distinct}{value})"
-            inside = f"{total} BETWEEN -9223372036854775808 AND 9223372036854775807"
-            return case([(f"{total} IS NULL OR {inside}", cast(total, result))], _OVERFLOW)
+            return fitted(f"sum({distinct}{value})", result, aggregation.mode)
         case "sum":
             return cast(f"sum({distinct}{value})", result)
         case "avg" if result.kind is Kind.DECIMAL:
@@ -75,7 +74,7 @@ def aggregation_sql(aggregation: Aggregation) -> str:
             total = cast(f"sum({distinct}{value})", total_type)
             count = cast(f"nullif(count({distinct}{value}), 0)", _COUNT_TYPE)
             sides = Literal(None, total_type), Literal(None, _COUNT_TYPE)  # only their types count
-            return decimal_sql("divide", total, sides[0], count, sides[1], result)
+            return decimal_sql("divide", total, sides[0], count, sides[1], result, aggregation.mode)
         case "avg":
             wide = cast(value, result)
             return f"(sum({distinct}{wide}) / nullif(count({distinct}{value}), 0))"
@@ -159,6 +158,8 @@ def _aggregation_reason(aggregation: Aggregation) -> str | None:
         )
     if not (source.is_integral or source.is_floating or source.kind is Kind.DECIMAL):
         return f"{name} of {source} is not supported"
-    if aggregation.mode is not EvalMode.ANSI and not aggregation.type.is_floating:
+    # A sum has ten digits more than what it sums, so only longer decimals than these can overflow.
+    overflows = source.kind is Kind.DECIMAL and source.precision > DIGITS_MAX - 10
+    if aggregation.mode is not EvalMode.ANSI and overflows:
         return f"{name} of {source} in {aggregation.mode.value} mode is not supported"
     return None

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from wallaby.kernels import functions
 from wallaby.kernels.sql_cast import cast_reason, cast_sql, fallible_cast
-from wallaby.kernels.sql_decimal import DIVIDE_BY_ZERO, decimal_sql
+from wallaby.kernels.sql_decimal import by_zero, decimal_sql, unscaled
+from wallaby.kernels.sql_integer import computed
 from wallaby.kernels.sql_like import like_reason, like_sql
 from wallaby.kernels.sql_text import case, cast, normalized
 from wallaby.kernels.types import FLAT
@@ -39,6 +40,8 @@ class Function:
 
 
 _MANY = 1 << 20
+#: So many digits fit a long.
+_LONG_DIGITS = 18
 
 
 # ------------------------------------------------------------------------------------------------ arithmetic
@@ -46,7 +49,9 @@ def _arithmetic(sign: str, operation: str) -> Callable[[Call, Sequence[str]], st
     def write(call: Call, sql: Sequence[str]) -> str:
         if call.type.kind is Kind.DECIMAL:
             left, right = call.arguments
-            return decimal_sql(operation, sql[0], left, sql[1], right, call.type)
+            return decimal_sql(operation, sql[0], left, sql[1], right, call.type, call.mode)
+        if call.type.is_integral:
+            return computed(sign, sql[0], sql[1], call.type, call.mode)
         return cast(f"({sql[0]} {sign} {sql[1]})", call.type)
 
     return write
@@ -55,9 +60,11 @@ def _arithmetic(sign: str, operation: str) -> Callable[[Call, Sequence[str]], st
 def _divide(call: Call, sql: Sequence[str]) -> str:
     left, right = call.arguments
     if call.type.kind is Kind.DECIMAL:
-        return decimal_sql("divide", sql[0], left, sql[1], right, call.type)
+        return decimal_sql("divide", sql[0], left, sql[1], right, call.type, call.mode)
+    if call.mode is not EvalMode.ANSI:
+        return cast(f"({sql[0]} / nullif({sql[1]}, 0))", call.type)
     return case(
-        [(f"{sql[1]} = 0 AND {sql[0]} IS NOT NULL", DIVIDE_BY_ZERO)],
+        [(f"{sql[1]} = 0 AND {sql[0]} IS NOT NULL", by_zero(call.mode))],
         cast(f"({sql[0]} / {sql[1]})", call.type),
     )
 
@@ -65,8 +72,8 @@ def _divide(call: Call, sql: Sequence[str]) -> str:
 def _remainder(call: Call, sql: Sequence[str]) -> str:
     left, right = call.arguments
     if call.type.kind is Kind.DECIMAL:
-        return decimal_sql("remainder", sql[0], left, sql[1], right, call.type)
-    branches = [(f"{sql[1]} = 0 AND {sql[0]} IS NOT NULL", DIVIDE_BY_ZERO)]
+        return decimal_sql("remainder", sql[0], left, sql[1], right, call.type, call.mode)
+    branches = [(f"{sql[1]} = 0 AND {sql[0]} IS NOT NULL", by_zero(call.mode))]
     if call.type.is_integral:
         # The least number divided by -1 overflows in DuckDB; the remainder is 0.
         branches.append((f"{sql[1]} = -1 AND {sql[0]} IS NOT NULL", cast("0", call.type)))
@@ -78,27 +85,40 @@ def _arithmetic_reason(call: Call) -> str | None:
     if kinds == {Kind.DECIMAL} or (len(kinds) == 1 and (call.type.is_integral or call.type.is_floating)):
         if call.function == "divide" and call.type.is_integral:
             return "whole division is not supported"
-        can_fail = not call.type.is_floating or call.function in ("divide", "remainder")
-        if call.mode is not EvalMode.ANSI and can_fail:
-            return f"{call.function} in {call.mode.value} mode is not supported"
         return None
     types = ", ".join(str(argument.type) for argument in call.arguments)
     return f"{call.function}({types}) is not supported"
 
 
 def _arithmetic_fallible(call: Call) -> bool:
-    return not call.type.is_floating or call.function in ("divide", "remainder")
+    can_fail = not call.type.is_floating or call.function in ("divide", "remainder")
+    return call.mode is EvalMode.ANSI and can_fail
 
 
 def _negate(call: Call, sql: Sequence[str]) -> str:
     """Whole numbers by subtraction: DuckDB widens the negative of a constant, and would not see its overflow."""
     if call.type.is_integral:
-        return cast(f"({cast('0', call.type)} - {sql[0]})", call.type)
+        return computed("-", cast("0", call.type), sql[0], call.type, call.mode)
     return cast(f"(-({sql[0]}))", call.type)
 
 
 def _normalize(call: Call, sql: Sequence[str]) -> str:
     return normalized(sql[0], call.type)
+
+
+def _integral(call: Call) -> str | None:
+    odd = next((a.type for a in call.arguments if not a.type.is_integral), None)
+    return None if odd is None else f"{call.function} of {odd} is not supported"
+
+
+def _unscaled(call: Call, sql: Sequence[str]) -> str:
+    return cast(unscaled(sql[0], call.arguments[0].type), call.type)
+
+
+def _decimal(call: Call) -> str | None:
+    type_ = call.arguments[0].type
+    narrow = type_.kind is Kind.DECIMAL and type_.precision <= _LONG_DIGITS
+    return None if narrow else f"{call.function} of {type_} is not supported"
 
 
 def _floating(call: Call) -> str | None:
@@ -265,7 +285,7 @@ def _year(call: Call, sql: Sequence[str]) -> str:
 
 # ------------------------------------------------------------------------------------------------------ cast
 def _cast(call: Call, sql: Sequence[str]) -> str:
-    return cast_sql(sql[0], call.arguments[0].type, call.type)
+    return cast_sql(sql[0], call.arguments[0].type, call.type, call.mode)
 
 
 def _cast_reason(call: Call) -> str | None:
@@ -273,7 +293,7 @@ def _cast_reason(call: Call) -> str | None:
 
 
 def _cast_fallible(call: Call) -> bool:
-    return fallible_cast(call.arguments[0].type, call.type)
+    return call.mode is EvalMode.ANSI and fallible_cast(call.arguments[0].type, call.type)
 
 
 def _compare(sign: str) -> Function:
@@ -295,6 +315,9 @@ FUNCTIONS: dict[str, Function] = {
     "divide": Function((2, 2), _divide, _arithmetic_reason, _arithmetic_fallible),
     "remainder": Function((2, 2), _remainder, _arithmetic_reason, _arithmetic_fallible),
     "negate": Function((1, 1), _negate, _arithmetic_reason, _arithmetic_fallible),
+    "bit_and": Function((2, 2), _template("({0} & {1})"), _integral),
+    "shift_right": Function((2, 2), _template("({0} >> {1})", typed=True), _integral),
+    "unscaled": Function((1, 1), _unscaled, _decimal),
     "normalize": Function((1, 1), _normalize, _floating),
     "eq": _compare("="),
     "ne": _compare("<>"),

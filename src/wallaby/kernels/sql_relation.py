@@ -18,18 +18,21 @@ from wallaby.kernels.sql_expression import (
     plain_column,
     supports,
 )
-from wallaby.kernels.sql_text import case, column_identifier, error, identifier, names_of
+from wallaby.kernels.sql_text import case, cast, column_identifier, error, identifier, names_of
 from wallaby.kernels.types import FLAT, ROWS_ONLY
 from wallaby.plan.expression import Aggregation, Call, Column, Expression, Named, SortKey, walk
 from wallaby.plan.relation import (
     Aggregate,
+    Expand,
     Filter,
     Input,
     Join,
     JoinKind,
     Limit,
     Project,
+    Range,
     Relation,
+    Rows,
     Scan,
     Single,
     Sort,
@@ -83,13 +86,16 @@ def relation_sql(relation: Relation) -> str:
             # On top of the sort itself, not of a subquery: so DuckDB keeps only the first rows.
             inner = relation_sql(relation.child) if isinstance(relation.child, Sort) else None
             rows = inner or _over(_list(relation.columns), relation.child)
-            return f"{rows} LIMIT {relation.count} OFFSET {relation.offset}"
+            count = "" if relation.count is None else f" LIMIT {relation.count}"
+            return f"{rows}{count} OFFSET {relation.offset}"
         case Single():
             return _single(relation)
         case Union():
             return " UNION ALL ".join(f"({_renamed(child, relation.columns)})" for child in relation.children)
-        case Scan():
-            raise InternalError("A scan is no part of a statement: its rows come as an input.")
+        case Expand():
+            return _expand(relation)
+        case Scan() | Rows() | Range():
+            raise InternalError("A source is no part of a statement: its rows come as an input.")
 
 
 def inputs_of(relation: Relation) -> Iterator[Input]:
@@ -185,6 +191,19 @@ def _single(single: Single) -> str:
         for name in names_of(single.columns)
     ]
     return _over(", ".join(values), single.child)
+
+
+def _expand(expand: Expand) -> str:
+    """Each row beside the numbers of all projections; the number says which expressions are computed."""
+    numbers = ", ".join(f"({number})" for number in range(len(expand.projections)))
+    shown = []
+    for place, column in enumerate(expand.columns):
+        values = [output_sql(projection[place]) for projection in expand.projections]
+        pairs = [(f"e.n = {number}", value) for number, value in enumerate(values)]
+        value = values[0] if len(set(values)) == 1 else cast(case(pairs), column.type)
+        shown.append(f"{value} AS {column_identifier(column.id)}")
+    source = f"({relation_sql(expand.child)}) AS t CROSS JOIN (VALUES {numbers}) AS e(n)"
+    return _select(", ".join(shown), source)
 
 
 def _qualified(side: str, column: Column) -> str:

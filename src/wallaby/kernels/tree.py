@@ -8,13 +8,16 @@ from dataclasses import replace
 from wallaby.kernels.sql import inputs_of
 from wallaby.plan.relation import (
     Aggregate,
+    Expand,
     Filter,
     Input,
     Join,
     JoinKind,
     Limit,
     Project,
+    Range,
     Relation,
+    Rows,
     Scan,
     Single,
     Sort,
@@ -26,13 +29,13 @@ from wallaby.plan.relation import (
 def with_children(relation: Relation, children: Sequence[Relation]) -> Relation:
     """The same relation made from others."""
     match relation:
-        case Scan() | Input():
+        case Scan() | Rows() | Range() | Input():
             return relation
         case Join():
             return replace(relation, left=children[0], right=children[1])
         case Union():
             return replace(relation, children=tuple(children))
-        case Filter() | Project() | Aggregate() | Sort() | Limit() | Single():
+        case Filter() | Project() | Aggregate() | Sort() | Limit() | Single() | Expand():
             return replace(relation, child=children[0])
 
 
@@ -51,13 +54,13 @@ def needs_input(relation: Relation, number: int) -> bool:
     match relation:
         case Input():
             return relation.number == number
-        case Scan() | Single():
+        case Scan() | Rows() | Range() | Single():
             return False
         case Aggregate():
             return bool(relation.keys) and needs_input(relation.child, number)
         case Join():
             return _join_needs(relation, number)
-        case Filter() | Project() | Sort() | Limit() | Union():
+        case Filter() | Project() | Sort() | Limit() | Expand() | Union():
             return all(needs_input(child, number) for child in children_of(relation))
 
 

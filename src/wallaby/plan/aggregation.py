@@ -229,8 +229,10 @@ def _is_mergeable(aggregation: Aggregation) -> bool:
         return True
     # Without errors, an overflow is NULL for decimals and TRY; merging would take it for "no rows". Wrapped
     # bigints and floating point have no such value; an average's sum is a double unless it is a decimal.
-    if any(argument.type.kind is Kind.DECIMAL for argument in aggregation.arguments):
-        return False
+    # The sum of a decimal has ten digits more: it overflows only where its type cannot have them.
+    decimals = [a.type for a in aggregation.arguments if a.type.kind is Kind.DECIMAL]
+    if decimals:
+        return all(type_.precision + 10 <= _PRECISION_MAX for type_ in decimals)
     return (
         aggregation.mode is EvalMode.LEGACY
         or aggregation.type.is_floating
@@ -243,7 +245,9 @@ def _merge(partial: Named) -> Named:
     made = partial.expression
     assert isinstance(made, Aggregation)
     function = _MERGED_BY[made.function]
-    merged = Aggregation(function, (partial.column,), made.type, nullable=True, mode=made.mode)
+    # Of decimals only those are merged whose sum cannot overflow, so any mode would do.
+    mode = EvalMode.ANSI if made.type.kind is Kind.DECIMAL else made.mode
+    merged = Aggregation(function, (partial.column,), made.type, nullable=True, mode=mode)
     return Named(partial.column, merged)
 
 

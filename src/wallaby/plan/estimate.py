@@ -6,22 +6,26 @@ whether a partial aggregation pays. They are deterministic and need nothing but 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 
 from wallaby.plan.expression import Column, Expression
 from wallaby.plan.relation import (
     Aggregate,
+    Expand,
     Filter,
     Input,
     Join,
     JoinKind,
     Limit,
     Project,
+    Range,
     Relation,
+    Rows,
     Scan,
     Single,
     Sort,
+    Source,
     Union,
 )
 from wallaby.plan.selectivity import UNKNOWN, ColumnEstimate, Columns, number, selectivity
@@ -83,10 +87,8 @@ class Estimator:
     def _make(self, relation: Relation) -> Estimate:
         row_bytes = sum(map(width_bytes, relation.columns))
         match relation:
-            case Scan():
-                return _of_scan(relation, self.statistics.of(relation), row_bytes)
-            case Input():
-                return Estimate(_ROWS_UNKNOWN, {}, row_bytes)
+            case Scan() | Rows() | Range() | Input():
+                return _of_source(relation, self.statistics, row_bytes)
             case Filter(child=child, condition=condition):
                 below = self.of(child)
                 return Estimate(below.rows * selectivity(condition, below.columns), below.columns, row_bytes)
@@ -113,11 +115,27 @@ class Estimator:
                 return self.of(child)
             case Limit(child=child, count=count):
                 below = self.of(child)
-                return Estimate(min(below.rows, count), below.columns, row_bytes)
+                return replace(below, rows=below.rows if count is None else min(below.rows, count))
             case Single(child=child):
                 return Estimate(1.0, self.of(child).columns, row_bytes)
+            case Expand(child=child, projections=projections):
+                return Estimate(self.of(child).rows * len(projections), {}, row_bytes)
             case Union(children=children):
                 return Estimate(sum(self.of(child).rows for child in children), {}, row_bytes)
+
+
+def _of_source(source: Source | Input, statistics: Statistics, row_bytes: int) -> Estimate:
+    match source:
+        case Scan():
+            return _of_scan(source, statistics.of(source), row_bytes)
+        case Rows(rows=rows):
+            return Estimate(float(len(rows)), {}, row_bytes)
+        case Range(start=start, step=step, count=count, column=column):
+            low, high = sorted((float(start), float(start + step * count)))
+            known = ColumnEstimate(float(count), counted=True, low=low, high=high)
+            return Estimate(float(count), {column.id: known}, row_bytes)
+        case Input():
+            return Estimate(_ROWS_UNKNOWN, {}, row_bytes)
 
 
 def _of_scan(scan: Scan, table: TableStatistics | None, row_bytes: int) -> Estimate:

@@ -29,15 +29,19 @@ from wallaby.plan.physical import (
 )
 from wallaby.plan.relation import (
     Aggregate,
+    Expand,
     Filter,
     Input,
     Join,
     Limit,
     Project,
+    Range,
     Relation,
+    Rows,
     Scan,
     Single,
     Sort,
+    Source,
     Union,
     children_of,
 )
@@ -74,7 +78,7 @@ def _stage(plan: PhysicalPlan, number: int, leaves: tuple[SparkLeaf, ...]) -> It
         size += f", {_counted(stage.splits, 'split')}"
     yield f"s{number} {plan.labels[number]}: {size}"
     fragment = plan.fragments[number]
-    if isinstance(fragment, ScanFragment):
+    if isinstance(fragment, ScanFragment) and isinstance(fragment.scan, Scan):
         yield from _leaf(fragment.scan, leaves)
     yield from _fragment(fragment)
     for link in range(len(plan.graph.links)):
@@ -105,7 +109,7 @@ def _fragment(fragment: Fragment) -> Iterator[str]:
             yield f"{_STEP}finish"
             yield from _tree(finish, 2)
         case LimitFragment(columns=columns, count=count, offset=offset):
-            yield f"{_STEP * 2}limit {count}{_offset(offset)}: {_listed(columns)}"
+            yield f"{_STEP * 2}limit {_all(count)}{_offset(offset)}: {_listed(columns)}"
         case CollectFragment(columns=columns):
             yield f"{_STEP * 2}{_listed(columns)}"
 
@@ -139,10 +143,8 @@ def _tree(relation: Relation, depth: int) -> Iterator[str]:
 
 def _relation(relation: Relation) -> str:
     match relation:
-        case Scan(label=label, columns=columns):
-            return f"scan {label}: {_listed(columns)}"
-        case Input(number=number, columns=columns):
-            return f"input {number}: {_listed(columns)}"
+        case Scan() | Rows() | Range() | Input():
+            return _source(relation)
         case Filter(condition=condition):
             return f"filter {condition}"
         case Project(outputs=outputs):
@@ -158,11 +160,26 @@ def _relation(relation: Relation) -> str:
         case Sort(keys=sort_keys):
             return f"sort by {_listed(sort_keys)}"
         case Limit(count=count, offset=offset):
-            return f"limit {count}{_offset(offset)}"
+            return f"limit {_all(count)}{_offset(offset)}"
         case Single():
             return "single row"
+        case Expand(projections=projections, columns=columns):
+            sets = "; ".join(map(_listed, projections))
+            return f"expand to {_listed(columns)}: {sets}"
         case Union(columns=columns):
             return f"union: {_listed(columns)}"
+
+
+def _source(relation: Source | Input) -> str:
+    match relation:
+        case Scan(label=label, columns=columns):
+            return f"scan {label}: {_listed(columns)}"
+        case Rows(rows=rows, columns=columns):
+            return f"{_counted(len(rows), 'row')}: {_listed(columns)}"
+        case Range(start=start, step=step, count=count):
+            return f"{_counted(count, 'number')} from {start} by {step}: {_listed(relation.columns)}"
+        case Input(number=number, columns=columns):
+            return f"input {number}: {_listed(columns)}"
 
 
 def _listed(parts: Iterable[object]) -> str:
@@ -171,6 +188,10 @@ def _listed(parts: Iterable[object]) -> str:
 
 def _counted(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def _all(count: int | None) -> str:
+    return "all" if count is None else str(count)
 
 
 def _offset(offset: int) -> str:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from wallaby.lineage.graph import StageGraph
 from wallaby.plan.expression import Column, Expression
-from wallaby.plan.relation import ParquetFile, Relation, Scan
+from wallaby.plan.relation import ParquetFile, Relation, Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +31,19 @@ class Split:
 
 
 @dataclass(frozen=True, slots=True)
+class RowSplit:
+    """Some rows of a source that is no file: the work of one read."""
+
+    first: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
 class ScanFragment:
     """Read a split, then run `tree` on its rows. `conditions` are those of the scan, for pruning row groups."""
 
-    scan: Scan
-    splits: tuple[Split, ...]
+    scan: Source
+    splits: tuple[Split | RowSplit, ...]
     conditions: tuple[Expression, ...]
     tree: Relation
 
@@ -71,10 +79,10 @@ class MapFragment:
 
 @dataclass(frozen=True, slots=True)
 class LimitFragment:
-    """Any `count` rows after skipping `offset`; then end early."""
+    """Any `count` rows (None: all) after skipping `offset`; then end early."""
 
     columns: tuple[Column, ...]
-    count: int
+    count: int | None
     offset: int
 
 

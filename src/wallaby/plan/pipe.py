@@ -20,20 +20,21 @@ from wallaby.plan.physical import (
     MapFragment,
     PhysicalPlan,
     ReduceFragment,
+    RowSplit,
     ScanFragment,
     Split,
 )
-from wallaby.plan.relation import Filter, Input, Project, Relation, Scan, children_of
+from wallaby.plan.relation import Filter, Input, Project, Relation, Source, children_of
 from wallaby.plan.tree import Rewrite, arrange, conjuncts, is_choice
 from wallaby.plan.types import DataType
 
 
 @dataclass(frozen=True, slots=True)
 class ScanBody:
-    """Begins with the splits of a table."""
+    """Begins with the splits of a source."""
 
-    scan: Scan
-    splits: tuple[Split, ...]
+    scan: Source
+    splits: tuple[Split | RowSplit, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class MapBody:
 class LimitBody:
     """Is a limit, and nothing else."""
 
-    count: int
+    count: int | None
     offset: int
 
 

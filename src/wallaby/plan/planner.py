@@ -15,7 +15,7 @@ from wallaby.plan.aggregation import NewColumn, take_apart, with_arguments_compu
 from wallaby.plan.estimate import Estimator
 from wallaby.plan.expression import Column, Named
 from wallaby.plan.joins import JoinPlanner
-from wallaby.plan.physical import PhysicalPlan
+from wallaby.plan.physical import PhysicalPlan, RowSplit
 from wallaby.plan.pipe import (
     Assembly,
     Feed,
@@ -32,12 +32,15 @@ from wallaby.plan.pipe import (
 from wallaby.plan.reason import UnplannableError
 from wallaby.plan.relation import (
     Aggregate,
+    Expand,
     Filter,
     Input,
     Join,
     Limit,
     Project,
+    Range,
     Relation,
+    Rows,
     Scan,
     Single,
     Sort,
@@ -53,6 +56,8 @@ from wallaby.plan.unplannable import unplannable
 _TASKS_PER_CHANNEL = 8
 #: With so many different values for each channel, their hash spreads rows evenly enough.
 _GROUPS_PER_CHANNEL = 256
+#: The rows of one split of what is made, not read.
+_MADE_ROWS = 1 << 20
 
 
 def plan(relation: Relation, statistics: Statistics, settings: PlanSettings) -> PhysicalPlan:
@@ -96,26 +101,36 @@ class _Planner:
         match relation:
             case Scan():
                 return (self._plan_scan(relation),)
+            case Rows() | Range():
+                return (self._plan_made(relation),)
             case Filter(child=child, condition=condition):
                 return tuple(self._topped(p, lambda tree: Filter(tree, condition)) for p in self._plan(child))
             case Project(child=child, outputs=outputs):
                 return tuple(self._projected(p, outputs) for p in self._plan(child))
+            case Expand(child=child):
+                return tuple(self._expanded(pipe, relation) for pipe in self._plan(child))
+            case Union():
+                return self._plan_union(relation)
             case Join():
                 return self._joins.plan(relation)
             case Aggregate():
                 return self._plan_aggregate(relation)
-            case Sort(child=child):
-                return (self._plan_sort(relation, self._plan(child)),)
-            case Limit(child=Sort(child=child) as sort):
-                return (self._plan_top(relation, sort, self._plan(child)),)
-            case Limit(child=child):
-                return (self._plan_limit(relation, self._plan(child)),)
-            case Single(child=child):
-                return (self._plan_single(relation, self._plan(child)),)
-            case Union():
-                return self._plan_union(relation)
+            case Sort() | Limit() | Single():
+                return (self._plan_whole(relation),)
             case Input():
                 raise AssertionError("a query has no inputs")
+
+    def _plan_whole(self, relation: Sort | Limit | Single) -> Pipe:
+        """What sees all rows at once."""
+        match relation:
+            case Sort(child=child):
+                return self._plan_sort(relation, self._plan(child))
+            case Limit(child=Sort(child=child) as sort, count=int(count)):
+                return self._plan_top(relation, count, sort, self._plan(child))
+            case Limit(child=child):
+                return self._plan_limit(relation, self._plan(child))
+            case Single(child=child):
+                return self._plan_single(relation, self._plan(child))
 
     # --- without exchange ----------------------------------------------------------------------------------
 
@@ -125,6 +140,19 @@ class _Planner:
         channels = max(1, min(self._settings.channels, len(table.splits)))
         tree = Input(0, scan.columns)
         return Pipe(ScanBody(scan, table.splits), tree, channels, f"scan {scan.label}".rstrip())
+
+    def _plan_made(self, source: Rows | Range) -> Pipe:
+        count = len(source.rows) if isinstance(source, Rows) else source.count
+        splits = tuple(
+            RowSplit(first, min(_MADE_ROWS, count - first)) for first in range(0, count, _MADE_ROWS)
+        )
+        channels = max(1, min(self._settings.channels, len(splits)))
+        label = "rows" if isinstance(source, Rows) else "range"
+        return Pipe(ScanBody(source, splits), Input(0, source.columns), channels, label)
+
+    def _expanded(self, pipe: Pipe, expand: Expand) -> Pipe:
+        topped = self._topped(pipe, lambda tree: replace(expand, child=tree), "expand")
+        return replace(topped, partitioning=None)
 
     def _projected(self, pipe: Pipe, outputs: tuple[Named, ...]) -> Pipe:
         topped = self._topped(pipe, lambda tree: Project(tree, outputs))
@@ -158,16 +186,16 @@ class _Planner:
         feeds = self._gathered(aligned(self._assembly, flow, columns))
         return Pipe(ReduceBody(None), replace(sort, child=Input(0, columns)), 1, "sort", feeds)
 
-    def _plan_top(self, limit: Limit, sort: Sort, flow: Flow) -> Pipe:
+    def _plan_top(self, limit: Limit, count: int, sort: Sort, flow: Flow) -> Pipe:
         """Sort and limit: every task keeps its own first rows, one channel the first of those."""
 
         def first(child: Relation) -> Relation:
-            return Limit(replace(sort, child=child), limit.count, limit.offset)
+            return Limit(replace(sort, child=child), count, limit.offset)
 
         def reach(child: Relation) -> Relation:
-            return Limit(replace(sort, child=child), limit.count + limit.offset)
+            return Limit(replace(sort, child=child), count + limit.offset)
 
-        label = f"top {limit.count}"
+        label = f"top {count}"
         if _sees_everything(flow):
             return self._topped(flow[0], first, label)
         flow = aligned(self._assembly, flow, flow[0].columns)
@@ -176,12 +204,14 @@ class _Planner:
         return Pipe(ReduceBody(reach(rows)), first(rows), 1, label, feeds)
 
     def _plan_limit(self, limit: Limit, flow: Flow) -> Pipe:
-        label = f"limit {limit.count}"
+        label = f"offset {limit.offset}" if limit.count is None else f"limit {limit.count}"
         if _sees_everything(flow):
             return self._topped(flow[0], lambda tree: replace(limit, child=tree), label)
         flow = aligned(self._assembly, flow, flow[0].columns)
-        reach = limit.count + limit.offset
-        feeds = self._gathered(tuple(self._topped(pipe, lambda tree: Limit(tree, reach)) for pipe in flow))
+        if limit.count is not None:
+            reach = limit.count + limit.offset
+            flow = tuple(self._topped(pipe, lambda tree: Limit(tree, reach)) for pipe in flow)
+        feeds = self._gathered(flow)
         body = LimitBody(limit.count, limit.offset)
         return Pipe(body, Input(0, flow[0].columns), 1, label, feeds)
 

@@ -46,6 +46,29 @@ class Scan:
 
 
 @dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows that stand in the query itself, as values like those of literals."""
+
+    rows: tuple[tuple[object, ...], ...]
+    columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """`count` whole numbers from `start` on, `step` apart."""
+
+    start: int
+    step: int
+    count: int
+    column: Column
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The numbers."""
+        return (self.column,)
+
+
+@dataclass(frozen=True, slots=True)
 class Input:
     """Rows that come over a link or from a split; `number` says which input of the stage."""
 
@@ -121,10 +144,10 @@ class Sort:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """The first `count` rows after skipping `offset`: of a sorted child the first, of another any."""
+    """The first `count` rows after skipping `offset`, or all (None): of a sorted child the first, else any."""
 
     child: Relation
-    count: int
+    count: int | None
     offset: int = 0
 
     @property
@@ -146,6 +169,15 @@ class Single:
 
 
 @dataclass(frozen=True, slots=True)
+class Expand:
+    """Every row once for each projection, whose expressions become the columns: what grouping sets begin with."""
+
+    child: Relation
+    projections: tuple[tuple[Expression, ...], ...]
+    columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Union:
     """All rows of all children, whose columns correspond by position."""
 
@@ -153,17 +185,19 @@ class Union:
     columns: tuple[Column, ...]
 
 
-Relation = Scan | Input | Filter | Project | Join | Aggregate | Sort | Limit | Single | Union
+#: Where rows begin.
+Source = Scan | Rows | Range
+Relation = Source | Input | Filter | Project | Join | Aggregate | Sort | Limit | Single | Expand | Union
 
 
 def children_of(relation: Relation) -> tuple[Relation, ...]:
     """The relations that one is made from."""
     match relation:
-        case Scan() | Input():
+        case Scan() | Rows() | Range() | Input():
             return ()
         case Join():
             return (relation.left, relation.right)
         case Union():
             return relation.children
-        case Filter() | Project() | Aggregate() | Sort() | Limit() | Single():
+        case Filter() | Project() | Aggregate() | Sort() | Limit() | Single() | Expand():
             return (relation.child,)

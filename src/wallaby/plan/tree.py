@@ -9,13 +9,16 @@ from wallaby.plan.expression import Aggregation, Call, Column, Expression, Liter
 from wallaby.plan.functions import AND, INFALLIBLE
 from wallaby.plan.relation import (
     Aggregate,
+    Expand,
     Filter,
     Input,
     Join,
     JoinKind,
     Limit,
     Project,
+    Range,
     Relation,
+    Rows,
     Scan,
     Single,
     Sort,
@@ -81,14 +84,14 @@ def narrowed(columns: tuple[Column, ...], needed: frozenset[int]) -> tuple[Colum
 def with_children(relation: Relation, children: tuple[Relation, ...]) -> Relation:
     """The same relation over other children, which give the same columns, in whatever order."""
     match relation:
-        case Scan() | Input():
+        case Scan() | Rows() | Range() | Input():
             return relation
         case Join():
             left, right = children
             return replace(relation, left=left, right=right, columns=join_columns(relation, left, right))
         case Union():
             return replace(relation, children=children)
-        case Filter() | Project() | Aggregate() | Sort() | Limit() | Single():
+        case Filter() | Project() | Aggregate() | Sort() | Limit() | Single() | Expand():
             (child,) = children
             return replace(relation, child=child)
 
@@ -186,8 +189,10 @@ def filtered(relation: Relation, conditions: Iterable[Expression]) -> Relation:
 def expressions_of(relation: Relation) -> tuple[Expression, ...]:
     """The expressions that a relation itself computes, not those of its children."""
     match relation:
-        case Scan() | Input() | Limit() | Single() | Union():
+        case Scan() | Rows() | Range() | Input() | Limit() | Single() | Union():
             return ()
+        case Expand():
+            return tuple(expression for projection in relation.projections for expression in projection)
         case Filter():
             return (relation.condition,)
         case Project():

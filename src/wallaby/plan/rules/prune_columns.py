@@ -11,12 +11,15 @@ from dataclasses import replace
 from wallaby.plan.expression import Named, columns_in
 from wallaby.plan.relation import (
     Aggregate,
+    Expand,
     Filter,
     Input,
     Join,
     Limit,
     Project,
+    Range,
     Relation,
+    Rows,
     Scan,
     Single,
     Sort,
@@ -36,8 +39,10 @@ def prune_columns(relation: Relation, _: Statistics) -> Relation:
 def _pruned(relation: Relation, needed: Needed) -> Relation:
     """The relation with the needed columns, and perhaps others."""
     match relation:
-        case Input():
+        case Input() | Range():
             return relation
+        case Rows() | Expand():
+            return _pruned_positions(relation, needed)
         case Scan():
             columns = narrowed(relation.columns, needed)
             names = dict(zip(ids_of(relation.columns), relation.names, strict=True))
@@ -78,6 +83,17 @@ def _pruned_project(project: Project, needed: Needed) -> Relation:
     if changes_nothing and ids_of(child.columns) == ids_of(pruned.columns):
         return child
     return replace(pruned, child=child)
+
+
+def _pruned_positions(relation: Rows | Expand, needed: Needed) -> Relation:
+    """Where columns are known by their positions in each row, or in each projection."""
+    columns = narrowed(relation.columns, needed)
+    chosen = [i for i, column in enumerate(relation.columns) if column in columns]
+    if isinstance(relation, Rows):
+        return Rows(tuple(tuple(row[i] for i in chosen) for row in relation.rows), columns)
+    projections = tuple(tuple(projection[i] for i in chosen) for projection in relation.projections)
+    pruned = Expand(relation.child, projections, columns)
+    return replace(pruned, child=_pruned(relation.child, _used(pruned)))
 
 
 def _pruned_union(union: Union, needed: Needed) -> Relation:
