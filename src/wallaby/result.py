@@ -90,6 +90,11 @@ class Result:
         return None if observation is None else observation.plan
 
     @property
+    def is_over(self) -> bool:
+        """Has the query ended, one way or the other?"""
+        return self._collected.is_over
+
+    @property
     def stats(self) -> dict[str, Any]:
         """Figures of the run: complete when the query is over, else what is known by now."""
         if self._collected.is_over:

@@ -11,8 +11,8 @@ import pytest
 
 from wallaby.config import read_settings
 from wallaby.errors import ConfigurationError
-from wallaby.lineage.effects import Acknowledge, Await, FailPoint
-from wallaby.lineage.names import HEAD, WorkerId
+from wallaby.lineage.effects import Acknowledge, Await, CommitTask, FailPoint, Push
+from wallaby.lineage.names import HEAD, TaskName, WorkerId
 from wallaby.worker.node import Actor, Node, Serving
 from wallaby.worker.orders import Act, Order, OrderBook, Strike, order_book, parse, parse_all, point_name
 from wallaby.worker.striking import StrikingPerformer
@@ -74,6 +74,17 @@ def test_an_order_concerns_a_place_anybody_or_the_head() -> None:
     assert parse("*:commit:1:kill").concerns("w7-abcdef")
     assert not parse("*:commit:1:kill").concerns(HEAD)
     assert parse("head:freeze:1:restart").concerns(HEAD)
+
+
+def test_an_order_may_be_for_one_task_one_stage_or_one_target() -> None:
+    commit = CommitTask(TaskName(2, 1, 7), b"", False, (), 1)
+    assert parse("*:commit@s2.c1.t7:1:kill").counts(commit)
+    assert parse("*:commit@s2:1:kill").counts(commit)
+    assert not parse("*:commit@s1:1:kill").counts(commit)
+    assert not parse("*:execute@s2:1:kill").counts(commit)
+    push = Push(FailPoint.DELIVER, 1, WorkerId("w0-a"), WorkerId("w1-b"), ())
+    assert parse("*:deliver@w1:1:fail").counts(push)
+    assert not parse("*:deliver@w0:1:fail").counts(push)
 
 
 def test_a_strike_is_written_down_once_for_all_processes(tmp_path: Path) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Final
 
 from wallaby.errors import GcsLostError, InvalidArgumentError
 from wallaby.lineage.effects import FailPoint
+from wallaby.lineage.graph import StageGraph, StageKind
 from wallaby.worker.orders import Act, Order, parse_all, point_name
 
 
@@ -26,6 +27,14 @@ class Fault:
     expects: str = ""
     #: Does it cost a worker, so that it fails the query where there is no recovery?
     costs_a_worker: bool = True
+
+    def for_query(self, graph: StageGraph) -> Fault:
+        """The same, with the stage that is meant in this query."""
+        executing = [at for at, stage in enumerate(graph.stages) if stage.kind is StageKind.EXECUTE]
+        if not executing:
+            return self
+        orders = [replace(o, only=f"s{executing[0]}") if o.only == STATEFUL else o for o in self.orders]
+        return replace(self, orders=tuple(orders))
 
 
 def _ordered(name: str, text: str, *, costs_a_worker: bool = True) -> Fault:
@@ -51,6 +60,10 @@ _ATTEMPT: Final = {
 #: Points of a retrace and of re-reads: a first loss makes them happen, the fault is a second one.
 _RETRACE: Final = (FailPoint.READ_RECORDS, FailPoint.RETRACE, FailPoint.RETRACE_BACK_UP)
 _REREAD: Final = (FailPoint.CLAIM, FailPoint.REREAD, FailPoint.REREAD_BACK_UP, FailPoint.REREAD_DELIVER)
+#: Stands for the first stage of a query that keeps state; see `for_query`.
+STATEFUL: Final = "s9999"
+#: A loss of a channel that has committed something, so that it has a past to retrace.
+_LOSE_STATE: Final = f"*:execute@{STATEFUL}:2:kill"
 #: Points of Algorithm 2, on the head.
 _RECOVERY: Final = (
     FailPoint.WATCH,
@@ -73,12 +86,12 @@ def point_faults() -> tuple[Fault, ...]:
             faults.append(_ordered(f"{name}: kill after", f"*:{name}:{nth}:kill:after"))
     for point in _RETRACE:
         name = point_name(point)
-        faults.append(_ordered(f"{name}: kill", f"*:commit:3:kill:after; *:{name}:1:kill"))
-        faults.append(_ordered(f"{name}: kill after", f"*:commit:3:kill:after; *:{name}:1:kill:after"))
+        faults.append(_ordered(f"{name}: kill", f"{_LOSE_STATE}; *:{name}:1:kill"))
+        faults.append(_ordered(f"{name}: kill after", f"{_LOSE_STATE}; *:{name}:1:kill:after"))
     for point in _REREAD:
         name = point_name(point)
-        faults.append(_ordered(f"{name}: kill", f"*:read:2:kill; *:{name}:1:kill"))
-        faults.append(_ordered(f"{name}: kill after", f"*:read:2:kill; *:{name}:1:kill:after"))
+        faults.append(_ordered(f"{name}: kill", f"*:advance:1:kill; *:{name}:1:kill"))
+        faults.append(_ordered(f"{name}: kill after", f"*:advance:1:kill; *:{name}:1:kill:after"))
     for point in _RECOVERY:
         name = point_name(point)
         faults.append(_ordered(f"{name}: restart", f"*:commit:2:kill; head:{name}:1:restart"))

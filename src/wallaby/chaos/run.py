@@ -24,6 +24,7 @@ from wallaby.chaos.outside import Outside, Proof
 from wallaby.compare import DifferentError, require_same
 from wallaby.engine import Engine, attach
 from wallaby.errors import GcsError, QueryCancelledError, WallabyError, WorkerLostError
+from wallaby.lineage.graph import StageGraph
 from wallaby.observe.event import Kind
 from wallaby.result import Result
 from wallaby.spark.bypass import on_spark
@@ -60,6 +61,7 @@ class Undisturbed:
     answer: pa.Table
     seconds: float
     commits: int
+    graph: StageGraph
 
 
 @dataclass(slots=True)
@@ -139,17 +141,19 @@ class Arena:
             result = self.engine.run(self._spark.sql(tpch.query(number)))
             result.arrow()
             seconds = time.monotonic() - began
-            self._undisturbed[number] = Undisturbed(answer, seconds, int(result.stats["tasks"]))
+            graph = result._collected.graph
+            self._undisturbed[number] = Undisturbed(answer, seconds, int(result.stats["tasks"]), graph)
         return self._undisturbed[number]
 
     def run(self, number: int, fault: Fault) -> Outcome:
         """Run a query under a fault."""
         tolerant = self.engine.settings.fault_tolerance_enabled
-        outcome = Outcome(number, fault.name, [str(order) for order in fault.orders], fault.outside, tolerant)
         if self.settle() is None:
             self.close()
             self.settle()
         usual = self.undisturbed(number)
+        fault = fault.for_query(usual.graph)
+        outcome = Outcome(number, fault.name, [str(order) for order in fault.orders], fault.outside, tolerant)
         outcome.undisturbed_seconds = round(usual.seconds, 3)
         expects = fault.expects if tolerant or not fault.costs_a_worker else WorkerLostError.condition
         outside = Outside(self.engine)

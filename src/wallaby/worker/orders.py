@@ -36,7 +36,7 @@ from wallaby.lineage.names import HEAD
 
 ANYBODY: Final = "*"
 _WHO: Final = re.compile(r"\*|head|w\d+")
-_ONLY: Final = re.compile(r"s\d+\.c\d+\.t\d+|w\d+|head")
+_ONLY: Final = re.compile(r"s\d+(\.c\d+\.t\d+)?|w\d+|head")
 _SECONDS: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s)")
 _ARMED: Final = "armed"
 _FORM: Final = "who:point:nth:act, for example w2:commit:3:kill"
@@ -78,7 +78,7 @@ class Order:
     seconds: float = 0.0
     after: bool = False
     times: int = 1
-    #: Only visits for this task, or towards the worker of this place, count; empty for any.
+    #: Only visits for this task or stage, or towards the worker of this place, count; empty for any.
     only: str = ""
 
     def __str__(self) -> str:
@@ -91,8 +91,8 @@ class Order:
         """Is this effect a visit of the kind that it counts?"""
         if getattr(effect, "point", None) is not self.point:
             return False
-        target = str(getattr(effect, "target", "")).partition("-")[0]
-        return not self.only or self.only in (str(getattr(effect, "task", "")), target)
+        target, task = str(getattr(effect, "target", "")), str(getattr(effect, "task", ""))
+        return not self.only or self.only in (task, task.partition(".")[0], target.partition("-")[0])
 
     def concerns(self, worker: str) -> bool:
         """May it strike at this worker, or at the head?"""
@@ -113,7 +113,11 @@ def parse(text: str) -> Order:
     act, _, time = act.partition("=")
     _require(_WHO.fullmatch(who) is not None, text, f"{who!r} is neither w and a place, nor head, nor *")
     _require(point in _POINTS, text, f"{point!r} is no fail point; there are {', '.join(_POINTS)}")
-    _require(not only or _ONLY.fullmatch(only) is not None, text, f"{only!r} is neither a task nor a place")
+    _require(
+        not only or _ONLY.fullmatch(only) is not None,
+        text,
+        f"{only!r} is neither a task, a stage nor a place",
+    )
     _require(nth.isdigit() and int(nth) > 0, text, f"{nth!r} is not a number from 1 on")
     _require(act in {a.value for a in Act}, text, f"{act!r} is none of {', '.join(a.value for a in Act)}")
     found = Act(act)
