@@ -126,3 +126,20 @@ def test_of_two_that_accuse_each_other_the_later_goes() -> None:
 
 def test_the_complaint_of_a_worker_that_is_gone_does_not_count() -> None:
     assert detector().unreachable((lease(A, complaints=((C, 9000),)), lease(B))) is None
+
+
+def test_a_worker_that_cannot_reach_the_head_goes() -> None:
+    made, leases = detector(trusted=False), (lease(A, complaints=((A, 9000),)), lease(B))
+    for now_ms in range(1000, 1000 + UNREACHABLE_MS, LEASE_MS):
+        made.suspects(now_ms, leases)
+        assert made.unreachable(leases) is None, "the head has not watched for long enough"
+    made.suspects(1000 + UNREACHABLE_MS, leases)
+    assert made.unreachable(leases) == A
+
+
+def test_nobody_goes_because_the_head_stood_still() -> None:
+    made, leases = detector(trusted=False), (lease(A, complaints=((A, 9000),)), lease(B))
+    for now_ms in range(1000, 1000 + 2 * UNREACHABLE_MS, LEASE_MS):
+        made.suspects(now_ms, ())
+    made.suspects(1000 + 2 * UNREACHABLE_MS + 60_000, leases)
+    assert made.unreachable(leases) is None

@@ -296,6 +296,14 @@ def test_a_worker_that_does_not_answer_is_complained_about_and_taken_back_when_i
     assert "Complain" not in kinds([run.now])
 
 
+def test_a_worker_that_cannot_reach_the_head_accuses_itself() -> None:
+    hand = Hand()
+    run = Driven(hand.session._judge(HEAD, None, COMPLAIN_AFTER_PUSHES - 1))
+    assert run.now == Complain(ME, reachable=False)
+    run = Driven(hand.session._judge(HEAD, held(True), COMPLAIN_AFTER_PUSHES))
+    assert run.now == Complain(ME, reachable=True)
+
+
 def test_the_last_deliveries_of_an_ended_channel_are_written_by_themselves() -> None:
     hand, run = delivering(0, ended=True)
     assert run.answer(held(True, True)) == Acknowledge(((TO_X0, 1), (TO_X1, 1)), 3)

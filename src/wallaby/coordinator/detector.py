@@ -4,7 +4,8 @@ A missed lease or a hint (Spark says that an executor is gone) is a suspicion, n
 may have been away, so nobody is suspected of a missed lease until it has answered for a whole lease period,
 and the accused is asked directly. One that does not answer is expelled; one that answers but cannot renew is
 excused for a while. Two live workers that cannot reach each other for long: the one with more complaints
-goes, since a query that spans both can never end.
+goes, since a query that spans both can never end. One that cannot reach the head accuses itself, and goes too, unless
+the head has not been watching all that time: then the reason may be that the head itself stood still.
 
 Being wrong is safe, only wasteful: an expelled worker's writes are refused, whether it is alive or not.
 """
@@ -27,6 +28,9 @@ class Detector:
         self._answering_since_ms: int | None = None
         self._hinted: set[WorkerId] = set()
         self._excused_since_ms: dict[WorkerId, int] = {}
+        #: Since when the coordinator has looked without a gap, and when it looked last.
+        self._watching_since_ms = 0
+        self._watched_ms: int | None = None
 
     def store_silent(self) -> None:
         """The store did not answer: leases may have run out for no fault of the workers."""
@@ -39,6 +43,9 @@ class Detector:
 
     def suspects(self, now_ms: int, leases: tuple[WorkerLease, ...]) -> tuple[WorkerId, ...]:
         """Whom to ask whether they are alive."""
+        if self._watched_ms is None or now_ms - self._watched_ms > self._lease_ms:
+            self._watching_since_ms = now_ms
+        self._watched_ms = now_ms
         if self._answering_since_ms is None:
             self._answering_since_ms = now_ms
         trusted = now_ms - self._answering_since_ms >= self._lease_ms
@@ -59,12 +66,15 @@ class Detector:
     def unreachable(self, leases: tuple[WorkerLease, ...]) -> WorkerId | None:
         """The live worker to give up because others cannot reach it: most complaints, then latest to join."""
         live = {lease.worker for lease in leases}
+        watched_ms = (self._watched_ms or 0) - self._watching_since_ms
         counts = [
             (
                 sum(
                     1
                     for reporter, age_ms in lease.complaints
-                    if age_ms >= self._unreachable_ms and reporter in live
+                    if age_ms >= self._unreachable_ms
+                    and reporter in live
+                    and (reporter != lease.worker or watched_ms >= self._unreachable_ms)
                 ),
                 at,
             )

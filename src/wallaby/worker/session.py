@@ -42,7 +42,7 @@ from wallaby.lineage.effects import (
 from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.inbox import Inbox
 from wallaby.lineage.lineage import decode
-from wallaby.lineage.names import ChannelName, Edge, TaskName, WorkerId
+from wallaby.lineage.names import HEAD, ChannelName, Edge, TaskName, WorkerId
 from wallaby.lineage.outbox import Outbox
 from wallaby.lineage.verdict import Claim, Verdict
 from wallaby.worker.effects import Complain, Look, Spawn, Stop
@@ -187,13 +187,17 @@ class Session:
                 yield Await()
 
     def _judge(self, target: WorkerId, reply: PushReply | None, unanswered: int) -> Generator[Any, Any, int]:
-        """Complain about a worker that does not answer; take it back when it does."""
+        """Complain about a worker that does not answer; take it back when it does.
+
+        The head is never given up. Who cannot reach it is of no use to its queries, and accuses itself.
+        """
+        accused = self.worker if target == HEAD else target
         if reply is None:
             if unanswered + 1 >= COMPLAIN_AFTER_PUSHES:
-                yield Complain(target, reachable=False)
+                yield Complain(accused, reachable=False)
             return unanswered + 1
         if unanswered >= COMPLAIN_AFTER_PUSHES:
-            yield Complain(target, reachable=True)
+            yield Complain(accused, reachable=True)
         return 0
 
     def _acknowledge(self) -> Effects:
