@@ -122,8 +122,8 @@ def engines(spark: SparkSession) -> Iterator[Engines]:
 
 @pytest.fixture
 def engine(engines: Engines) -> Engine:
-    """Two TaskManagers of one thread each, and small splits: what most tests need."""
-    return engines.get(workers=2, threads=1, split=1)
+    """Two TaskManagers of one thread each, small splits, leaves for the smallest query: what most tests need."""
+    return engines.get(workers=2, threads=1, split=1, leaf_minimum=0)
 
 
 class Answers(dict[int, pa.Table]):

@@ -19,7 +19,6 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.functions import pandas_udf
-from tests.engine.conftest import Engines
 from tests.engine.test_ends import nothing_is_left_of_queries, until
 from tests.engine.test_losses import kill_while_it_runs, wait_for
 
@@ -31,13 +30,6 @@ from wallaby.result import LeafResult, Result
 from wallaby.spark.cluster import Cluster
 from wallaby.spark.leaf_directory import LeafDirectory
 from wallaby.worker.scratch import LEAF_PREFIX
-
-
-@pytest.fixture
-def engine(engines: Engines) -> Engine:
-    """Even the smallest query may have leaves."""
-    return engines.get(workers=2, threads=1, split=1, leaf_minimum=0)
-
 
 backwards = F.udf(lambda text: text[::-1])
 

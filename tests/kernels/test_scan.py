@@ -225,6 +225,10 @@ def test_files_that_spark_would_read_otherwise_are_refused(table: pa.Table, tmp_
     file = parquet(tmp_path / "t.parquet", table)
     assert scan_reason(scan_of(file, ("n", INTEGER)))
     assert scan_reason(scan_of(file, ("absent", INTEGER)))
+    cases = parquet(tmp_path / "cases.parquet", pa.table({"a": [1], "A": [2], "B": [3]}))
+    assert scan_reason(scan_of(cases, ("a", LONG)))
+    assert scan_reason(scan_of(cases, ("b", LONG)))
+    assert scan_reason(scan_of(cases, ("B", LONG))) is None
     legacy = tmp_path / "legacy.parquet"
     pq.write_table(table.replace_schema_metadata({"org.apache.spark.legacyDateTime": ""}), legacy)
     assert scan_reason(scan(file_of(legacy), "n"))

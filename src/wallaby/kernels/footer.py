@@ -94,7 +94,8 @@ def scan_reason(scan: Scan) -> str | None:
             return f"{file.path} has dates or times in a legacy calendar"
         schema = metadata.schema.to_arrow_schema()
         for column, name in zip(scan.columns, scan.names, strict=True):
-            if len(schema.get_all_field_indices(name)) != 1:
+            # Spark compares names without regard to case, unless told otherwise.
+            if [found for found in schema.names if found.lower() == name.lower()] != [name]:
                 return f"{file.path} does not have exactly one column {name}"
             found = schema.field(name).type
             if not readable_as(found, column.type):

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import functions
 
@@ -55,13 +56,13 @@ def run(job: DataFrame, group: str, leaf: SparkLeaf) -> tuple[ParquetFile, ...]:
 
     Raises:
         HandOverError: the rows were there but could not be handed over.
-        PySparkException: Spark's own error, from a user's function or data.
+        PySparkException, Py4JJavaError: Spark's own error, from a user's function or data, as PySpark gives it.
     """
     context: SparkContext = job.sparkSession.sparkContext
     context.setJobGroup(group, f"wallaby: {leaf}", interruptOnCancel=True)
     try:
         paths = [row.path for row in job.collect()]
-    except PySparkException as error:
+    except (PySparkException, Py4JJavaError) as error:
         found = _HAND_OVER.search(str(error))
         if found is None:
             raise
