@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -13,6 +14,7 @@ from tests.engine.conftest import Engines
 import wallaby
 from wallaby import tpch
 from wallaby.compare import require_same
+from wallaby.config import read_settings
 from wallaby.engine import Engine
 from wallaby.errors import AttachError, DivideByZeroError
 
@@ -47,7 +49,9 @@ class Counted:
 
 
 @pytest.fixture
-def counted(engine: Engine, spark: SparkSession) -> Iterator[Counted]:
+def counted(engine: Engine, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[Counted]:
+    usual = read_settings({}, {}).leaf_minimum
+    monkeypatch.setattr(engine, "settings", replace(engine.settings, leaf_minimum=usual))
     wallaby.enable(spark)
     found = Counted(engine)
     yield found
