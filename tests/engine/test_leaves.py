@@ -300,6 +300,18 @@ def test_text_that_is_not_utf8_goes_to_spark_as_a_whole(engine: Engine, spark: S
     assert not result.native
 
 
+def test_a_part_that_spark_does_not_plan_by_itself_leaves_the_query_to_spark(
+    engine: Engine, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    df = plain_function(spark, tmp_path)
+    planned = engine._plan(df)
+    lost = tuple(replace(leaf, path=(0, 0, 0, 0, 0, 7)) for leaf in planned.leaves)
+    monkeypatch.setattr(engine, "_plan", lambda _df: replace(planned, leaves=lost))
+    result = engine.run(df)
+    require_same(result.arrow(), df.toArrow())
+    assert not result.native
+
+
 def test_a_directory_that_cannot_be_written_leaves_the_query_to_spark(
     engine: Engine, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import functions
 
@@ -36,19 +36,25 @@ def prepare(query: DataFrame, leaf: SparkLeaf, scan: Scan, directory: Path) -> D
     """The job of a leaf as a DataFrame of the names of files: planned by Spark, not run.
 
     Raises:
-        UnreadablePlanError: Spark does not plan this part of the query by itself.
+        HandOverError: Spark does not plan this part of the query by itself.
     """
-    part = query_of(query, leaf.path)
+    try:
+        job = _rows(query, leaf, scan).mapInArrow(_writer(str(directory), scan.columns), ANSWER)
+        plan_physically(job)
+    except (PySparkException, Py4JError) as error:
+        raise HandOverError(f"Spark does not plan {leaf}: {str(error).partition(chr(10))[0]}") from error
+    return job
+
+
+def _rows(query: DataFrame, leaf: SparkLeaf, scan: Scan) -> DataFrame:
+    """What a leaf has to give, under the names of the scan."""
     # Two columns may have the same name; their positions are their own.
-    placed = part.toDF(*(f"p{at}" for at in range(len(leaf.outputs))))
+    placed = query_of(query, leaf.path).toDF(*(f"p{at}" for at in range(len(leaf.outputs))))
     wanted = [
         functions.col(f"p{leaf.outputs.index(column.id)}").alias(name)
         for column, name in zip(scan.columns, scan.names, strict=True)
     ]
-    rows = placed.select(wanted or [functions.lit(True).alias(COUNTED)])
-    job = rows.mapInArrow(_writer(str(directory), scan.columns), ANSWER)
-    plan_physically(job)
-    return job
+    return placed.select(wanted or [functions.lit(True).alias(COUNTED)])
 
 
 def run(job: DataFrame, group: str, leaf: SparkLeaf) -> tuple[ParquetFile, ...]:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError
 
-from wallaby.catalyst.node import UnreadablePlanError
 from wallaby.errors import HandOverError, QueryCancelledError, QueryTimeoutError, WallabyError
 from wallaby.head.collected import Collected
 from wallaby.plan.leaf import SparkLeaf
@@ -100,8 +99,8 @@ class LeafRun:
         try:
             directory = self._directory.make()
             collected = self._hand_over(directory)
-        except (HandOverError, UnreadablePlanError) as error:
-            self._settle(HandOverError(error.what))
+        except HandOverError as error:
+            self._settle(error)
         except BaseException as error:  # noqa: BLE001 - whoever waits gets it
             self.outcome.set_exception(self._ended_because or error)
         else:
