@@ -42,6 +42,7 @@ from wallaby.kernels.sql import relation_reason
 from wallaby.lineage.names import WorkerId
 from wallaby.observe.analyze import analyzed
 from wallaby.observe.log import log_directory
+from wallaby.plan.defect import DEFECTS, defect
 from wallaby.plan.explain import explain as explain_plan
 from wallaby.plan.leaf import (
     SparkLeaf,
@@ -290,7 +291,10 @@ class Engine:
             return None, reasons
         channels = self.settings.channels or self._count * self._threads
         settings = PlanSettings(channels=channels, broadcast_bytes=self.settings.broadcast)
-        physical = plan(relation, statistics, settings)
+        try:
+            physical = plan(relation, statistics, settings)
+        except DEFECTS as error:
+            return None, (defect("planning", error),)
         reasons = tuple(
             Reason("a stage", why)
             for fragment in physical.fragments

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import json
+import zlib
 from decimal import Decimal
 from pathlib import Path
 
@@ -11,10 +14,13 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from tests.catalyst.reading import reasons_of, relation_of, walk_relations
 
 from wallaby.catalyst import format_relation, read_plan
+from wallaby.catalyst.node import decode
 from wallaby.plan.relation import (
     Aggregate,
     Expand,
     Filter,
+    Frame,
+    FrameUnit,
     Join,
     JoinKind,
     Limit,
@@ -26,6 +32,7 @@ from wallaby.plan.relation import (
     Single,
     Sort,
     Union,
+    Window,
 )
 
 pytestmark = pytest.mark.spark
@@ -259,6 +266,18 @@ def test_the_first_of_user_rows_depends_on_their_order(spark: SparkSession) -> N
     assert any("order of rows" in reason for reason in reasons_of(spark, sql))
 
 
+def test_window_functions_have_their_order_and_frame(spark: SparkSession) -> None:
+    sql = """select row_number() over w as r, lag(i, 2) over w as g,
+                    sum(small) over (partition by t order by i desc rows between 2 preceding and 1 following) as m
+             from kinds window w as (partition by t order by i desc)"""
+    window = first(relation_of(spark, sql), Window)
+    assert isinstance(window, Window)
+    assert [call.function.function for call in window.calls] == ["row_number", "lag", "sum"]
+    assert [str(key.expression).partition("#")[0] for key in window.order] == ["i"]
+    assert window.calls[2].frame == Frame(FrameUnit.ROWS, -2, 1)
+    assert str(window.calls[2].function.type) == "decimal(17,2)"
+
+
 def test_union_columns_correspond_by_position(spark: SparkSession) -> None:
     relation = relation_of(
         spark, "select n_name, n_nationkey from nation union all select r_name, r_regionkey from region"
@@ -294,7 +313,8 @@ def test_a_query_execution_can_be_read_as_well(spark: SparkSession) -> None:
         ("select * from values (1), (2) as t(x)", "local rows need no engine"),
         ("select t.* from nation, (select id from range(20000) order by 1 limit 9) t where false", "local rows"),
         ("select explode(list) from kinds", "Generate: explode"),
-        ("select row_number() over (order by i) from kinds", "Window: windows"),
+        ("select sum(i) over (order by l range between 3 preceding and current row) from kinds", "RANGE frame"),
+        ("select collect_list(i) over (order by l) from kinds", "CollectList"),
         ("select i from kinds order by (select max(i) from kinds), i", "Sort: subqueries in it"),
         ("select * from kinds", "list: the type array<bigint>"),
         ("select i from kinds sort by i", "Sort: an order within Spark's partitions"),
@@ -355,6 +375,68 @@ def test_a_plan_too_deep_to_read_is_a_reason(spark: SparkSession) -> None:
     condition = " or ".join(f"(i = {n} and l = {n})" for n in range(400))
     result = read_plan(spark.sql(f"select i from kinds where {condition}"))
     assert result.relation is not None or "nested too deeply" in str(result.reasons)
+
+
+def test_a_defect_of_the_reader_is_a_reason_and_is_logged(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*_: object) -> None:
+        raise KeyError("what nobody thought of")
+
+    monkeypatch.setattr("wallaby.catalyst.operators.read_scan", broken)
+    (reason,) = read_plan(spark.table("nation")).reasons
+    assert "reading it failed with KeyError: 'what nobody thought of'" in str(reason)
+    assert "please report" in str(reason)
+    assert [record.exc_info is not None for record in caplog.records] == [True]
+
+
+NUMBER: dict[str, object] = {
+    "c": "org.apache.spark.sql.catalyst.expressions.Literal",
+    "k": [],
+    "t": "int",
+    "n": False,
+    "v": 1,
+}
+SCAN: dict[str, object] = {
+    "c": "org.apache.spark.sql.catalyst.plans.logical.OneRowRelation",
+    "k": [],
+    "f": {},
+}
+ODD: dict[str, dict[str, object]] = {
+    "an operator of somebody else": {"c": "io.delta.DeltaScan", "k": [SCAN], "f": {"x": None}},
+    "a node without fields": {"c": "org.apache.spark.sql.catalyst.plans.logical.Join", "k": [SCAN, SCAN]},
+    "a node without children": {"c": "org.apache.spark.sql.catalyst.plans.logical.Project", "k": [], "f": {}},
+    "too many children": {
+        "c": "org.apache.spark.sql.catalyst.plans.logical.Window", "k": [SCAN] * 3, "f": {"partitionSpec": 7}},
+    "an unknown expression": {
+        "c": "org.apache.spark.sql.catalyst.plans.logical.Filter", "k": [SCAN],
+        "f": {"condition": {"c": "com.acme.Magic", "k": [NUMBER], "t": "boolean"}}},
+    "an unknown type": {
+        "c": "org.apache.spark.sql.catalyst.plans.logical.Project", "k": [SCAN],
+        "f": {"projectList": [{**NUMBER, "t": "geometry(4326)", "x": [5, "g"]}]}},
+    "an operator where an expression should be": {
+        "c": "org.apache.spark.sql.catalyst.plans.logical.Filter", "k": [SCAN], "f": {"condition": SCAN}},
+    "rows that do not fit": {
+        "c": "org.apache.spark.sql.catalyst.plans.logical.LocalRelation", "k": [],
+        "f": {"output": [{**NUMBER, "x": [5, "a"]}], "data": [[1, 2], "three", None]}},
+    "a range of words": {
+        "c": "org.apache.spark.sql.catalyst.plans.logical.Range", "k": [],
+        "f": {"start": "a", "end": "b", "step": 0, "output": [{**NUMBER, "x": [5, "a"]}]}},
+    "a range without steps": {
+        "c": "org.apache.spark.sql.catalyst.plans.logical.Range", "k": [],
+        "f": {"start": 1, "end": 2, "step": 0, "output": [{**NUMBER, "x": [5, "a"]}]}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_plans_have_reasons_and_raise_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = {**ODD[name], "o": [{**NUMBER, "x": [5, "a"]}]}
+    written = json.dumps({"plan": root, "settings": {}, "streaming": False}).encode()
+    text = decode(base64.b64encode(zlib.compress(written)).decode())
+    monkeypatch.setattr("wallaby.catalyst.reader.plan_of", lambda _: text)
+    result = read_plan(object())
+    assert result.relation is None
+    assert result.reasons
 
 
 def test_what_spark_cannot_plan_is_a_reason(spark: SparkSession) -> None:

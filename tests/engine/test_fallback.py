@@ -14,8 +14,10 @@ from wallaby.compare import require_same
 from wallaby.engine import Engine
 
 
-def window(spark: SparkSession, _: Path) -> DataFrame:
-    return spark.sql("select n_name, rank() over (partition by n_regionkey order by n_name) r from nation")
+def collected(spark: SparkSession, _: Path) -> DataFrame:
+    return spark.sql(
+        "select n_regionkey, sort_array(collect_list(n_name)) l from nation group by n_regionkey"
+    )
 
 
 def python_function(spark: SparkSession, _: Path) -> DataFrame:
@@ -40,7 +42,7 @@ def cached(spark: SparkSession, _: Path) -> DataFrame:
 
 
 CASES: dict[str, tuple[Callable[[SparkSession, Path], DataFrame], str]] = {
-    "a window": (window, "windows"),
+    "an unknown aggregation": (collected, "CollectList"),
     "a Python function": (python_function, "Python"),
     "a JSON source": (json_source, "Parquet"),
     "local rows": (local_rows, "local rows"),

@@ -155,6 +155,44 @@ ORDERED = {
 }
 
 
+WINDOWS = {
+    "ranks": """
+        select k, n, row_number() over w as x, rank() over w as y, dense_rank() over w as z, percent_rank() over w as u,
+               cume_dist() over w as v, ntile(2) over w as t from a window w as (partition by k order by n)""",
+    "ranks with ties": """
+        select n, rank() over (order by k desc) as x, dense_rank() over (order by k nulls last) as y from a""",
+    "offsets": """
+        select n, lag(s) over w as x, lead(n, 2) over w as y, lag(n, 1, -1L) over w as z, lead(s, -1) over w as u,
+               lag(s, 1, 'none') ignore nulls over w as v from a window w as (order by n)""",
+    "values": """
+        select n, first_value(s) over w as x, last_value(s) over w as y, nth_value(n, 2) over w as z,
+               first_value(s) ignore nulls over w as u, last_value(d) ignore nulls over w as v
+        from a window w as (order by n rows between 2 preceding and 1 following)""",
+    "running sums": """
+        select k, n, sum(n) over w as x, avg(n) over w as y, count(d) over w as z, min(s) over w as u,
+               max(day) over w as v
+        from a window w as (partition by k order by n)""",
+    "frames of rows": """
+        select n, sum(n) over (order by n rows between 1 preceding and 1 following) as x,
+               sum(m) over (order by n rows between unbounded preceding and 1 preceding) as y,
+               avg(m) over (order by n rows between current row and unbounded following) as z,
+               count(*) over (order by n rows between 3 following and 5 following) as u from a""",
+    "peers": "select k, n, sum(n) over (order by k) as x, count(*) over (order by f desc) as y from a",
+    "whole partitions": "select k, n, sum(m) over (partition by k) as x, max(n) over () as y from a",
+    "by floating-point numbers": "select d, count(*) over (partition by d) as c from a",
+    "above groups": "select k, sum(n) as t, rank() over (order by sum(n) desc) as r from a group by k",
+    "top of each group": """
+        select k, v from (select k, v, row_number() over (partition by k order by v desc) as r from b) where r = 1""",
+    "computed with": "select n, n - avg(n) over () as x, m / sum(m) over (partition by k) as y from a where m <> 0",
+    "two orders": "select n, rank() over (order by n) as x, rank() over (partition by f order by n desc) as y from a",
+}
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_windows(engine: Engine, spark: SparkSession, name: str) -> None:
+    same_as_spark(engine, spark, WINDOWS[name])
+
+
 @pytest.mark.parametrize("name", SOURCES)
 def test_sources(engine: Engine, spark: SparkSession, name: str) -> None:
     same_as_spark(engine, spark, SOURCES[name])

@@ -39,6 +39,8 @@ from wallaby.plan.relation import (
     Sort,
     Source,
     Union,
+    Window,
+    WindowCall,
 )
 from wallaby.plan.relation import (
     Rows as LocalRows,
@@ -147,7 +149,7 @@ def _aggregated(aggregation: Aggregation, rows: Rows) -> Value:
 # --- relations ---------------------------------------------------------------------------------------------
 
 
-def evaluate(relation: Relation, leaf: Callable[[Scan | Input], Rows]) -> Rows:
+def evaluate(relation: Relation, leaf: Callable[[Scan | Input], Rows]) -> Rows:  # noqa: C901 - a case each
     """All rows of a relation, each with exactly its columns."""
     match relation:
         case Scan() | Input():
@@ -176,9 +178,9 @@ def evaluate(relation: Relation, leaf: Callable[[Scan | Input], Rows]) -> Rows:
         case Limit(child=child, count=count, offset=offset):
             return _limited(evaluate(child, leaf), count, offset)
         case Single(child=child):
-            rows = evaluate(child, leaf)
-            assert len(rows) <= 1, "more than one row"
-            return rows or [{c.id: None for c in relation.columns}]
+            return _single(relation, evaluate(child, leaf))
+        case Window(child=child):
+            return _window(relation, evaluate(child, leaf))
         case Union(children=children, columns=columns):
             return [
                 {to.id: row[own.id] for to, own in zip(columns, child.columns, strict=True)}
@@ -202,6 +204,31 @@ def _split(source: Source, split: Split | RowSplit, number: int, tables: Tables)
         return tables[source.files[0].path][number]
     assert isinstance(split, RowSplit)
     return made(source)[split.first : split.first + split.rows]
+
+
+def _single(single: Single, rows: Rows) -> Rows:
+    assert len(rows) <= 1, "more than one row"
+    return rows or [{c.id: None for c in single.columns}]
+
+
+def _window(window: Window, rows: Rows) -> Rows:
+    """Ranks, and aggregations over all rows before the current one and those that tie with it."""
+    groups: dict[tuple[Value, ...], Rows] = {}
+    for row in rows:
+        groups.setdefault(tuple(value_of(key, row) for key in window.partition), []).append(row)
+    compare: Callable[[Row, Row], int] = lambda a, b: _order(window.order, a, b)  # noqa: E731 - it carries the type
+    return [
+        {**row, **{call.column.id: _over(call, row, group, compare) for call in window.calls}}
+        for group in groups.values()
+        for row in group
+    ]
+
+
+def _over(call: WindowCall, row: Row, group: Rows, compare: Callable[[Row, Row], int]) -> Value:
+    if call.function.function == "rank":
+        return 1 + sum(compare(other, row) < 0 for other in group)
+    assert (call.frame.begin, call.frame.end) == (None, 0)
+    return _aggregated(call.function, [other for other in group if compare(other, row) <= 0])
 
 
 def _join(join: Join, lefts: Rows, rights: Rows) -> Rows:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -29,13 +30,15 @@ from tests.plan.queries import QUERIES
 
 from wallaby.lineage.graph import LinkKind, Routing
 from wallaby.plan.explain import explain
-from wallaby.plan.expression import Literal
+from wallaby.plan.expression import Aggregation, Column, Literal
 from wallaby.plan.physical import JoinFragment, LimitFragment, PhysicalPlan, ReduceFragment, ScanFragment
 from wallaby.plan.planner import plan
 from wallaby.plan.reason import UnplannableError
 from wallaby.plan.relation import (
     Expand,
     Filter,
+    Frame,
+    FrameUnit,
     Input,
     JoinKind,
     Limit,
@@ -46,10 +49,12 @@ from wallaby.plan.relation import (
     Single,
     Sort,
     Union,
+    Window,
+    WindowCall,
 )
 from wallaby.plan.relation import Rows as LocalRows
 from wallaby.plan.settings import PlanSettings
-from wallaby.plan.types import STRING
+from wallaby.plan.types import INTEGER, STRING
 
 FIXTURES = Path(__file__).parent / "fixtures" / "explain"
 T = tpch(0.5)
@@ -70,6 +75,13 @@ SETTINGS = {
 }
 
 
+def window_call(id_: int, function: str, *arguments: Column, frame: Frame) -> WindowCall:
+    made = (
+        aggregation(function, *arguments) if arguments else Aggregation(function, (), INTEGER, nullable=False)
+    )
+    return WindowCall(Column(id_, function, made.type, made.nullable), made, frame)
+
+
 def shapes() -> dict[str, Relation]:
     """Relations beside TPC-H's, each for one thing planning can do."""
     key, price = LINE.l_orderkey, LINE.l_extendedprice
@@ -85,6 +97,13 @@ def shapes() -> dict[str, Relation]:
     )
     doubled = call("add", LINE.l_orderkey, literal(1))
     nothing = Literal(None, STRING)
+    running = Frame(FrameUnit.RANGE, None, 0)
+    ranked = Window(
+        LINE.scan_of("l_suppkey", "l_orderkey", "l_quantity"),
+        (LINE.l_suppkey,),
+        (descending(LINE.l_quantity), ascending(key)),
+        (window_call(311, "rank", frame=running), window_call(312, "sum", LINE.l_quantity, frame=running)),
+    )
     expanded = Expand(
         LINE.scan,
         ((LINE.l_suppkey, LINE.l_shipmode, literal(0)), (LINE.l_suppkey, nothing, literal(1))),
@@ -126,6 +145,18 @@ def shapes() -> dict[str, Relation]:
         ),
         "expanded_and_pruned": aggregate(
             expanded, same(expanded.columns[2]), named(220, "n", aggregation("count"))
+        ),
+        "window": ranked,
+        "window_by_a_computed_key": replace(ranked, partition=(call("add", LINE.l_suppkey, literal(1)),)),
+        "window_without_partition": replace(ranked, partition=()),
+        "window_pruned": Project(ranked, same(ranked.calls[1].column)),
+        "window_dropped": Project(ranked, same(key)),
+        "window_filtered": Filter(ranked, holds("le", ranked.calls[0].column, literal(2))),
+        "window_of_groups": Window(
+            per_order, (key,), (ascending(sums.column),), (window_call(313, "rank", frame=running),)
+        ),
+        "window_grouped": aggregate(
+            ranked, same(LINE.l_suppkey), named(221, "n", aggregation("max", ranked.calls[1].column))
         ),
         "existence": join(ORDERS.scan, LINE.scan, (ORDERS.o_orderkey, key), kind=JoinKind.EXISTENCE),
         "full": join(ORDERS.scan, LINE.scan, (ORDERS.o_orderkey, key), kind=JoinKind.FULL),

@@ -85,6 +85,11 @@ def _without_wrapper(node: Node) -> Node:
     The wrapper's type has ten digits more than the argument, so neither form can overflow below 10^10 rows.
     """
     (whole,) = node.children
+    if whole.name == "WindowExpression":
+        inner = _without_wrapper(replace(node, children=whole.children[:1]))
+        if inner.name != "AggregateExpression":
+            return node
+        return replace(whole, type=node.type, nullable=node.nullable, children=(inner, *whole.children[1:]))
     if whole.name != "AggregateExpression" or whole.children[0].name != "Sum":
         return node
     function = whole.children[0]

@@ -16,12 +16,13 @@ from wallaby.plan.reason import Reason
 class ExpressionReader:
     """Reads expressions of one plan; what it refuses is in `reasons`, each once.
 
-    `subquery` reads a scalar subquery; whoever reads operators puts it there.
+    `subquery` reads a scalar subquery, `window` a window function; whoever reads operators puts them there.
     """
 
     def __init__(self, largest_id: int) -> None:
         self.reasons: list[Reason] = []
         self.subquery: Callable[[Node], Expression | None] | None = None
+        self.window: Callable[[Node], Expression | None] | None = None
         self._largest_id = largest_id
 
     def fresh_id(self) -> int:
@@ -53,6 +54,8 @@ class ExpressionReader:
             case _:
                 if self.subquery is not None and is_subquery(node):
                     return self.subquery(node)
+                if self.window is not None and node.name == "WindowExpression":
+                    return self.window(node)
                 return self._applied(node)
 
     def column(self, node: Node) -> Column | None:
@@ -78,8 +81,10 @@ class ExpressionReader:
     def _applied(self, node: Node) -> Expression | None:
         entry = entry_for(node.name)
         if entry is not None and entry.rewrite is not None:
-            node = entry.rewrite(node)
-            entry = entry_for(node.name)
+            rewritten = entry.rewrite(node)
+            if rewritten.name != node.name:
+                return self.read(rewritten)
+            node = rewritten
         arguments = self.read_all(node.children)
         if entry is None or entry.state is State.UNSUPPORTED:
             why = "the function is not known here yet" if entry is None else entry.note

@@ -16,9 +16,10 @@ from wallaby.catalyst.node import Node, UnreadablePlanError
 from wallaby.catalyst.rows import read_local, read_one_row, read_range
 from wallaby.catalyst.scans import read_scan
 from wallaby.catalyst.subqueries import Subqueries
+from wallaby.catalyst.windows import WindowCalls
 from wallaby.plan.expression import Column, Expression, Literal, Named, SortKey
-from wallaby.plan.relation import Expand, Filter, Limit, Project, Relation, Sort, Union
-from wallaby.plan.tree import arrange, conjunction
+from wallaby.plan.relation import Expand, Filter, Limit, Project, Relation, Sort, Union, Window
+from wallaby.plan.tree import arrange, conjunction, kept
 from wallaby.plan.types import BOOLEAN
 
 _NOT_YET: Final = "it is not run here yet"
@@ -38,7 +39,6 @@ _WHY: Final = {
         "write them to Parquet first",
     ),
     "Sample": ("the sample depends on Spark's partitions", ""),
-    "Window": ("windows are not run here yet", ""),
 }
 #: Filters that only save work: the join that they were made from is still there.
 _REDUNDANT: Final = frozenset({"BloomFilterMightContain", "DynamicPruningSubquery"})
@@ -75,6 +75,9 @@ class RelationReader:
             "RepartitionByExpression": self._same,
             "Sort": self._sort,
             "Union": self._union,
+            "Window": self._window,
+            # Rows whose rank is too high, which a filter above drops again.
+            "WindowGroupLimit": self._same,
         }
 
     def read(self, node: Node) -> Relation | None:
@@ -181,6 +184,20 @@ class RelationReader:
         if child is None or len(found) < len(columns) or len(projections) < len(read):
             return None
         return Expand(child, projections, found)
+
+    def _window(self, node: Node) -> Relation | None:
+        child = self.read(node.children[0])
+        partition = self._expressions.read_all(node.nodes("partitionSpec"))
+        keys = [self._sort_key(order) for order in node.nodes("orderSpec")]
+        order = tuple(key for key in keys if key is not None)
+        calls = WindowCalls(self._expressions)
+        outputs = calls.read(node.nodes("windowExpressions"))
+        if child is None or partition is None or outputs is None or len(order) < len(keys):
+            return None
+        window = Window(child, partition, order, tuple(calls.found))
+        if all(named.expression == named.column for named in outputs):
+            return window
+        return Project(window, (*kept(child.columns), *outputs))
 
     def _count(self, node: Node, field: str) -> int | None:
         expression: Expression | None = self._expressions.read(node.node(field))

@@ -24,6 +24,7 @@ from wallaby.plan.relation import (
     Single,
     Sort,
     Union,
+    Window,
 )
 from wallaby.plan.tree import expressions_of, narrowed, with_children
 
@@ -39,7 +40,7 @@ def prune(relation: Relation, needed: frozenset[int]) -> Relation:
             return relation
         case Project() | Aggregate() | Expand():
             return replace(relation, child=prune(relation.child, _used(*expressions_of(relation))))
-        case Filter() | Sort() | Limit() | Single():
+        case Filter() | Sort() | Limit() | Single() | Window():
             used = _used(*expressions_of(relation))
             return replace(relation, child=prune(relation.child, needed | used))
         case Join():

@@ -16,6 +16,7 @@ from wallaby.catalyst.leaves import LeafCutter, Path
 from wallaby.catalyst.node import PlanPart, PlanText, UnreadablePlanError
 from wallaby.catalyst.operators import RelationReader
 from wallaby.catalyst.prune import prune
+from wallaby.plan.defect import DEFECTS, defect
 from wallaby.plan.expression import Column, Named
 from wallaby.plan.leaf import SparkLeaf
 from wallaby.plan.reason import Reason
@@ -46,8 +47,8 @@ def read_plan(query: Any, *, leaves: bool = False) -> ReadResult:
         return read_text(plan_of(query), partial(part_of, query) if leaves else None)
     except UnreadablePlanError as error:
         return _refused(error.what)
-    except RecursionError:
-        return _refused("It is nested too deeply to be read.")
+    except DEFECTS as error:
+        return ReadResult(None, (defect("reading", error),), ())
 
 
 def read_text(text: PlanText, describe: Callable[[Path], PlanPart] | None = None) -> ReadResult:

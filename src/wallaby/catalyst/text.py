@@ -6,7 +6,7 @@ that may be NULL.
 
 from __future__ import annotations
 
-from wallaby.plan.expression import Aggregation, Call, Column, EvalMode, Expression, Literal, Named
+from wallaby.plan.expression import Aggregation, Call, Column, EvalMode, Expression, Literal, Named, SortKey
 from wallaby.plan.relation import (
     Aggregate,
     Expand,
@@ -23,6 +23,7 @@ from wallaby.plan.relation import (
     Sort,
     Source,
     Union,
+    Window,
     children_of,
 )
 
@@ -56,12 +57,14 @@ class _Printer:
                     f"aggregate by [{self._named(relation.keys)}] of [{self._named(relation.aggregations)}]"
                 )
             case Sort():
-                keys = (
-                    f"{self._expression(key.expression)} {'asc' if key.ascending else 'desc'}"
-                    f" nulls {'first' if key.nulls_first else 'last'}"
-                    for key in relation.keys
+                return f"sort [{self._order(relation.keys)}]"
+            case Window():
+                calls = (
+                    f"{self._expression(call.function)} as {self._columns((call.column,))}"
+                    for call in relation.calls
                 )
-                return f"sort [{', '.join(keys)}]"
+                by = f"by [{self._list(relation.partition)}] order [{self._order(relation.order)}]"
+                return f"window {by} of [{', '.join(calls)}]"
             case Limit():
                 count = "all" if relation.count is None else relation.count
                 return f"limit {count}" + (f" offset {relation.offset}" if relation.offset else "")
@@ -80,6 +83,13 @@ class _Printer:
         )
         residual = "" if join.residual is None else f" where {self._expression(join.residual)}"
         return f"{join.kind.value} join on [{', '.join(pairs)}]{residual} → [{self._columns(join.columns)}]"
+
+    def _order(self, keys: tuple[SortKey, ...]) -> str:
+        return ", ".join(
+            f"{self._expression(key.expression)} {'asc' if key.ascending else 'desc'}"
+            f" nulls {'first' if key.nulls_first else 'last'}"
+            for key in keys
+        )
 
     def _columns(self, columns: tuple[Column, ...]) -> str:
         return ", ".join(f"{self._expression(c)} {c.type}{'?' if c.nullable else ''}" for c in columns)

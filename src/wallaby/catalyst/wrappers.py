@@ -26,5 +26,4 @@ ENTRIES: Final = (
     unsupported("MonotonicallyIncreasingID", "its answer depends on Spark's partitions"),
     unsupported("SparkPartitionID", "its answer depends on Spark's partitions"),
     unsupported("InputFileName", "its answer depends on Spark's readers"),
-    unsupported("WindowExpression", "windows are not run here yet"),
 )

@@ -56,30 +56,33 @@ def key_sql(expression: Expression) -> str:
     return written
 
 
-def aggregation_sql(aggregation: Aggregation) -> str:
-    """The SQL of an aggregation. A filter is inside, so that no argument is computed for a row it excludes."""
+def aggregation_sql(aggregation: Aggregation, over: str = "") -> str:
+    """The SQL of an aggregation, of a group or over a window.
+
+    A filter is inside, so that no argument is computed for a row it excludes.
+    """
     arguments = [expression_sql(argument) for argument in aggregation.arguments]
     if aggregation.function == "count":
-        return _count(aggregation, arguments)
+        return _count(aggregation, arguments) + over
     value = _filtered(aggregation, arguments[0])
     distinct = "DISTINCT " if aggregation.distinct else ""
     source, result = aggregation.arguments[0].type, aggregation.type
     match aggregation.function:
         case "sum" if result.is_integral:
-            return fitted(f"sum({distinct}{value})", result, aggregation.mode)
+            return fitted(f"sum({distinct}{value}){over}", result, aggregation.mode)
         case "sum":
-            return cast(f"sum({distinct}{value})", result)
+            return cast(f"sum({distinct}{value}){over}", result)
         case "avg" if result.kind is Kind.DECIMAL:
             total_type = decimal(min(source.precision + 10, 38), source.scale)
-            total = cast(f"sum({distinct}{value})", total_type)
-            count = cast(f"nullif(count({distinct}{value}), 0)", _COUNT_TYPE)
+            total = cast(f"sum({distinct}{value}){over}", total_type)
+            count = cast(f"nullif(count({distinct}{value}){over}, 0)", _COUNT_TYPE)
             sides = Literal(None, total_type), Literal(None, _COUNT_TYPE)  # only their types count
             return decimal_sql("divide", total, sides[0], count, sides[1], result, aggregation.mode)
         case "avg":
             wide = cast(value, result)
-            return f"(sum({distinct}{wide}) / nullif(count({distinct}{value}), 0))"
+            return f"(sum({distinct}{wide}){over} / nullif(count({distinct}{value}){over}, 0))"
         case _:
-            return cast(f"{aggregation.function}({value})", result)
+            return cast(f"{aggregation.function}({value}){over}", result)
 
 
 def _count(aggregation: Aggregation, arguments: list[str]) -> str:

@@ -19,8 +19,9 @@ from wallaby.kernels.sql_expression import (
     supports,
 )
 from wallaby.kernels.sql_text import case, cast, column_identifier, error, identifier, names_of
+from wallaby.kernels.sql_window import order_sql, plain_parts, window_reason, window_sql
 from wallaby.kernels.types import FLAT, ROWS_ONLY
-from wallaby.plan.expression import Aggregation, Call, Column, Expression, Named, SortKey, walk
+from wallaby.plan.expression import Aggregation, Call, Column, Expression, Named, walk
 from wallaby.plan.relation import (
     Aggregate,
     Expand,
@@ -37,6 +38,7 @@ from wallaby.plan.relation import (
     Single,
     Sort,
     Union,
+    Window,
     children_of,
 )
 from wallaby.plan.tree import expressions_of
@@ -70,30 +72,22 @@ def relation_sql(relation: Relation) -> str:
     match relation:
         case Input():
             return _select(_list(relation.columns), identifier(input_name(relation.number)))
-        case Filter():
-            return (
-                f"{_over(_list(relation.columns), relation.child)} WHERE {expression_sql(relation.condition)}"
-            )
-        case Project():
-            return _over(_named(relation.outputs), relation.child)
+        case Filter() | Project() | Sort():
+            return _plain(relation)
         case Join():
             return _join(relation)
         case Aggregate():
             return _aggregate(relation)
-        case Sort():
-            return f"{_over(_list(relation.columns), relation.child)} {_order(relation.keys)}"
         case Limit():
-            # On top of the sort itself, not of a subquery: so DuckDB keeps only the first rows.
-            inner = relation_sql(relation.child) if isinstance(relation.child, Sort) else None
-            rows = inner or _over(_list(relation.columns), relation.child)
-            count = "" if relation.count is None else f" LIMIT {relation.count}"
-            return f"{rows}{count} OFFSET {relation.offset}"
+            return _limit(relation)
         case Single():
             return _single(relation)
-        case Union():
-            return " UNION ALL ".join(f"({_renamed(child, relation.columns)})" for child in relation.children)
         case Expand():
             return _expand(relation)
+        case Window():
+            return _window(relation)
+        case Union():
+            return _union(relation)
         case Scan() | Rows() | Range():
             raise InternalError("A source is no part of a statement: its rows come as an input.")
 
@@ -115,6 +109,13 @@ def relation_reason(relation: Relation) -> str | None:
     odd = [column for column in relation.columns if column.type.kind not in FLAT]
     if odd:
         return f"the type {odd[0].type} of {odd[0]} is not supported"
+    if isinstance(relation, Window):
+        reason = window_reason(relation)
+        if reason is not None:
+            return reason
+        return next(
+            (reason for part in plain_parts(relation) if (reason := supports(part)) is not None), None
+        )
     return next((reason for part in expressions_of(relation) if (reason := supports(part)) is not None), None)
 
 
@@ -143,15 +144,6 @@ def _renamed(child: Relation, columns: Sequence[Column]) -> str:
     """A union's child: its columns take the union's ids by position."""
     pairs = zip(columns, child.columns, strict=True)
     return _over(_named([Named(column, source) for column, source in pairs]), child)
-
-
-def _order(keys: Sequence[SortKey]) -> str:
-    written = (
-        f"{expression_sql(key.expression)} {'ASC' if key.ascending else 'DESC'} "
-        f"NULLS {'FIRST' if key.nulls_first else 'LAST'}"
-        for key in keys
-    )
-    return f"ORDER BY {', '.join(written)}"
 
 
 def _join(join: Join) -> str:
@@ -191,6 +183,32 @@ def _single(single: Single) -> str:
         for name in names_of(single.columns)
     ]
     return _over(", ".join(values), single.child)
+
+
+def _limit(limit: Limit) -> str:
+    # On top of the sort itself, not of a subquery: so DuckDB keeps only the first rows.
+    inner = relation_sql(limit.child) if isinstance(limit.child, Sort) else None
+    rows = inner or _over(_list(limit.columns), limit.child)
+    count = "" if limit.count is None else f" LIMIT {limit.count}"
+    return f"{rows}{count} OFFSET {limit.offset}"
+
+
+def _plain(relation: Filter | Project | Sort) -> str:
+    match relation:
+        case Project():
+            return _over(_named(relation.outputs), relation.child)
+        case Filter(condition=condition):
+            return f"{_over(_list(relation.columns), relation.child)} WHERE {expression_sql(condition)}"
+        case Sort(keys=keys):
+            return f"{_over(_list(relation.columns), relation.child)} ORDER BY {order_sql(keys)}"
+
+
+def _union(union: Union) -> str:
+    return " UNION ALL ".join(f"({_renamed(child, union.columns)})" for child in union.children)
+
+
+def _window(window: Window) -> str:
+    return _over(", ".join([*names_of(window.child.columns), *window_sql(window)]), window.child)
 
 
 def _expand(expand: Expand) -> str:

@@ -22,6 +22,7 @@ from wallaby.plan.relation import (
     Single,
     Sort,
     Union,
+    Window,
     children_of,
 )
 
@@ -35,7 +36,7 @@ def with_children(relation: Relation, children: Sequence[Relation]) -> Relation:
             return replace(relation, left=children[0], right=children[1])
         case Union():
             return replace(relation, children=tuple(children))
-        case Filter() | Project() | Aggregate() | Sort() | Limit() | Single() | Expand():
+        case Filter() | Project() | Aggregate() | Sort() | Limit() | Single() | Expand() | Window():
             return replace(relation, child=children[0])
 
 
@@ -60,7 +61,7 @@ def needs_input(relation: Relation, number: int) -> bool:
             return bool(relation.keys) and needs_input(relation.child, number)
         case Join():
             return _join_needs(relation, number)
-        case Filter() | Project() | Sort() | Limit() | Expand() | Union():
+        case Filter() | Project() | Sort() | Limit() | Expand() | Window() | Union():
             return all(needs_input(child, number) for child in children_of(relation))
 
 

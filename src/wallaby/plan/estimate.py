@@ -27,6 +27,7 @@ from wallaby.plan.relation import (
     Sort,
     Source,
     Union,
+    Window,
 )
 from wallaby.plan.selectivity import UNKNOWN, ColumnEstimate, Columns, number, selectivity
 from wallaby.plan.statistics import ColumnStatistics, Statistics, TableStatistics
@@ -111,8 +112,8 @@ class Estimator:
                 }
                 rows = below.groups(tuple(named.expression for named in keys))
                 return Estimate(rows, columns, row_bytes)
-            case Sort(child=child):
-                return self.of(child)
+            case Sort(child=child) | Window(child=child):
+                return replace(self.of(child), row_bytes=row_bytes)
             case Limit(child=child, count=count):
                 below = self.of(child)
                 return replace(below, rows=below.rows if count is None else min(below.rows, count))

@@ -43,6 +43,8 @@ from wallaby.plan.relation import (
     Sort,
     Source,
     Union,
+    Window,
+    WindowCall,
     children_of,
 )
 
@@ -163,6 +165,10 @@ def _relation(relation: Relation) -> str:
             return f"limit {_all(count)}{_offset(offset)}"
         case Single():
             return "single row"
+        case Window(partition=partition, order=order, calls=calls):
+            by = f" by {_listed(partition)}" if partition else ""
+            ordered = f" in the order of {_listed(order)}" if order else ""
+            return f"window{by}{ordered}: {_listed(map(_call, calls))}"
         case Expand(projections=projections, columns=columns):
             sets = "; ".join(map(_listed, projections))
             return f"expand to {_listed(columns)}: {sets}"
@@ -180,6 +186,16 @@ def _source(relation: Source | Input) -> str:
             return f"{_counted(count, 'number')} from {start} by {step}: {_listed(relation.columns)}"
         case Input(number=number, columns=columns):
             return f"input {number}: {_listed(columns)}"
+
+
+def _call(call: WindowCall) -> str:
+    frame = call.frame
+    ends = (
+        f"{frame.unit.value} {'all' if frame.begin is None else frame.begin}"
+        f"..{'all' if frame.end is None else frame.end}"
+    )
+    nulls = " ignoring nulls" if call.ignore_nulls else ""
+    return f"{call.function}{nulls} over {ends} as {call.column}"
 
 
 def _listed(parts: Iterable[object]) -> str:

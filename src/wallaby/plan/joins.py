@@ -117,8 +117,8 @@ class JoinPlanner:
 
     def _partitioned(self, join: Join, build: Flow) -> Pipe:
         """Both sides hashed by key into the same channels; a side that lies right already stays there."""
-        build, right_keys = self._with_key_columns(build, join.right_keys)
-        probe, left_keys = self._with_key_columns(self.plan_relation(join.left), join.left_keys)
+        build, right_keys = self.with_key_columns(build, join.right_keys)
+        probe, left_keys = self.with_key_columns(self.plan_relation(join.left), join.left_keys)
         keyed = replace(join, left_keys=left_keys, right_keys=right_keys)
         build = self._lean(keyed, build)
         probe = aligned(self.assembly, probe, probe[0].columns)
@@ -136,7 +136,7 @@ class JoinPlanner:
         label = f"{join.kind.value} join"
         return Pipe(JoinBody(), tree, self.settings.channels, label, feeds, (), partitioning)
 
-    def _with_key_columns(self, flow: Flow, keys: tuple[Expression, ...]) -> tuple[Flow, tuple[Column, ...]]:
+    def with_key_columns(self, flow: Flow, keys: tuple[Expression, ...]) -> tuple[Flow, tuple[Column, ...]]:
         """A flow in which every key is a column, computed where it is not: only columns can be hashed."""
         columns = tuple(
             key
@@ -185,8 +185,8 @@ class JoinPlanner:
         return matched, on_top(self.assembly, rest, lambda tree: Project(tree, outputs))
 
     def _full_by_key(self, pairs: Join, alone: Join) -> Flow:
-        build, right_keys = self._with_key_columns(self.plan_relation(pairs.right), pairs.right_keys)
-        probe, left_keys = self._with_key_columns(self.plan_relation(pairs.left), pairs.left_keys)
+        build, right_keys = self.with_key_columns(self.plan_relation(pairs.right), pairs.right_keys)
+        probe, left_keys = self.with_key_columns(self.plan_relation(pairs.left), pairs.left_keys)
         sides = []
         for flow, keys in ((build, right_keys), (probe, left_keys)):
             pipes = aligned(self.assembly, flow, flow[0].columns)

@@ -45,11 +45,12 @@ from wallaby.plan.relation import (
     Single,
     Sort,
     Union,
+    Window,
 )
 from wallaby.plan.rules import RULES
 from wallaby.plan.settings import PlanSettings
 from wallaby.plan.statistics import Statistics
-from wallaby.plan.tree import Rewrite, ids_of, largest_id, width_bytes
+from wallaby.plan.tree import Rewrite, ids_of, kept, largest_id, narrow, width_bytes
 from wallaby.plan.unplannable import unplannable
 
 #: A guess: into how many tasks the rows of a channel fall.
@@ -115,6 +116,8 @@ class _Planner:
                 return self._joins.plan(relation)
             case Aggregate():
                 return self._plan_aggregate(relation)
+            case Window():
+                return (self._plan_window(relation),)
             case Sort() | Limit() | Single():
                 return (self._plan_whole(relation),)
             case Input():
@@ -224,6 +227,32 @@ class _Planner:
         rows = Input(0, flow[0].columns)
         return Pipe(ReduceBody(Limit(rows, 2)), replace(single, child=rows), 1, "single row", feeds)
 
+    def _plan_window(self, window: Window) -> Pipe:
+        """All rows of a partition in one channel, at once."""
+        flow, keys = self._joins.with_key_columns(self._plan(window.child), window.partition)
+        flow = aligned(self._assembly, flow, flow[0].columns)
+
+        def over(tree: Relation) -> Relation:
+            made = Window(tree, keys, window.order, window.calls)
+            return narrow(made, frozenset(ids_of(window.columns)))
+
+        there = _lies_by(flow, frozenset(ids_of(keys)))
+        if there and isinstance(flow[0].body, ReduceBody):
+            return self._topped(flow[0], over, "window")
+        partitioning: Partitioning = None
+        if there:
+            feeds: tuple[Feed, ...] = (Feed(self._assembly.close(flow[0]), Routing.PASS_THROUGH),)
+            channels, partitioning = flow[0].channels, flow[0].partitioning
+        elif not keys or self._estimator.of(window.child).size_bytes <= self._settings.single_channel_bytes:
+            feeds, channels = self._gathered(flow), 1
+        else:
+            positions = tuple(ids_of(flow[0].columns).index(key.id) for key in keys)
+            feeds = tuple(Feed(self._assembly.close(pipe), Routing.HASH, positions) for pipe in flow)
+            channels, partitioning = self._settings.channels, tuple(frozenset((key.id,)) for key in keys)
+        tree = over(Input(0, flow[0].columns))
+        partitioning = renamed(partitioning, kept(tree.columns))
+        return Pipe(ReduceBody(None), tree, channels, "window", feeds, (), partitioning)
+
     def _plan_aggregate(self, aggregate: Aggregate) -> Flow:
         flow = self._plan(aggregate.child)
         if isinstance(flow[0].body, ReduceBody) and self._in_place(flow, aggregate):
@@ -263,11 +292,8 @@ class _Planner:
 
     def _in_place(self, flow: Flow, aggregate: Aggregate) -> bool:
         """Are all rows of each group in one channel already?"""
-        if _sees_everything(flow):
-            return True
-        grouped = {named.expression.id for named in aggregate.keys if isinstance(named.expression, Column)}
-        spread = flow[0].partitioning if len(flow) == 1 else None
-        return spread is not None and all(same & grouped for same in spread)
+        columns = (named.expression for named in aggregate.keys)
+        return _lies_by(flow, frozenset(column.id for column in columns if isinstance(column, Column)))
 
     def _partial_pays(self, aggregate: Aggregate) -> bool:
         if not self._settings.partial_aggregation:
@@ -305,6 +331,14 @@ class _Planner:
 def _changes_nothing(pipe: Pipe, outputs: tuple[Named, ...]) -> bool:
     same = all(named.expression == named.column for named in outputs)
     return same and ids_of(pipe.columns) == ids_of(named.column for named in outputs)
+
+
+def _lies_by(flow: Flow, keys: frozenset[int]) -> bool:
+    """Are all rows with the same keys in one channel already?"""
+    if _sees_everything(flow):
+        return True
+    spread = flow[0].partitioning if len(flow) == 1 else None
+    return spread is not None and all(same & keys for same in spread)
 
 
 def _sees_everything(flow: Flow) -> bool:

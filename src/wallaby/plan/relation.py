@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from wallaby.plan.expression import Column, Expression, Named, SortKey
+from wallaby.plan.expression import Aggregation, Column, Expression, Named, SortKey
 
 
 class JoinKind(Enum):
@@ -168,6 +168,47 @@ class Single:
         return tuple(replace(column, nullable=True) for column in self.child.columns)
 
 
+class FrameUnit(Enum):
+    """What the ends of a frame count: rows, or rows that tie with the current one."""
+
+    ROWS = "rows"
+    RANGE = "range"
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The rows around a row that a window function sees: from `begin` to `end` rows after it; None: no end."""
+
+    unit: FrameUnit
+    begin: int | None
+    end: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class WindowCall:
+    """A function over a frame, or over the order of a partition, and the column that it becomes."""
+
+    column: Column
+    function: Aggregation
+    frame: Frame
+    ignore_nulls: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The child's rows, each with what functions say about the rows around it in its partition."""
+
+    child: Relation
+    partition: tuple[Expression, ...]
+    order: tuple[SortKey, ...]
+    calls: tuple[WindowCall, ...]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The child's, then one for each function."""
+        return (*self.child.columns, *(call.column for call in self.calls))
+
+
 @dataclass(frozen=True, slots=True)
 class Expand:
     """Every row once for each projection, whose expressions become the columns: what grouping sets begin with."""
@@ -187,7 +228,9 @@ class Union:
 
 #: Where rows begin.
 Source = Scan | Rows | Range
-Relation = Source | Input | Filter | Project | Join | Aggregate | Sort | Limit | Single | Expand | Union
+Relation = (
+    Source | Input | Filter | Project | Join | Aggregate | Sort | Limit | Single | Expand | Window | Union
+)
 
 
 def children_of(relation: Relation) -> tuple[Relation, ...]:
@@ -199,5 +242,5 @@ def children_of(relation: Relation) -> tuple[Relation, ...]:
             return (relation.left, relation.right)
         case Union():
             return relation.children
-        case Filter() | Project() | Aggregate() | Sort() | Limit() | Single() | Expand():
+        case Filter() | Project() | Aggregate() | Sort() | Limit() | Single() | Expand() | Window():
             return (relation.child,)

@@ -23,6 +23,7 @@ from wallaby.plan.relation import (
     Single,
     Sort,
     Union,
+    Window,
     children_of,
 )
 from wallaby.plan.types import BOOLEAN, Kind
@@ -91,7 +92,7 @@ def with_children(relation: Relation, children: tuple[Relation, ...]) -> Relatio
             return replace(relation, left=left, right=right, columns=join_columns(relation, left, right))
         case Union():
             return replace(relation, children=children)
-        case Filter() | Project() | Aggregate() | Sort() | Limit() | Single() | Expand():
+        case Filter() | Project() | Aggregate() | Sort() | Limit() | Single() | Expand() | Window():
             (child,) = children
             return replace(relation, child=child)
 
@@ -204,6 +205,9 @@ def expressions_of(relation: Relation) -> tuple[Expression, ...]:
             return tuple(named.expression for named in (*relation.keys, *relation.aggregations))
         case Sort():
             return tuple(key.expression for key in relation.keys)
+        case Window():
+            order = (key.expression for key in relation.order)
+            return (*relation.partition, *order, *(call.function for call in relation.calls))
 
 
 def largest_id(relation: Relation) -> int:

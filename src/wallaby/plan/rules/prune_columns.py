@@ -24,6 +24,7 @@ from wallaby.plan.relation import (
     Single,
     Sort,
     Union,
+    Window,
 )
 from wallaby.plan.statistics import Statistics
 from wallaby.plan.tree import expressions_of, ids_of, narrow, narrowed, with_children
@@ -62,13 +63,10 @@ def _pruned(relation: Relation, needed: Needed) -> Relation:
                 relation, aggregations=kept if kept or relation.keys else relation.aggregations[:1]
             )
             return replace(pruned, child=_pruned(relation.child, _used(pruned)))
-        case Sort():
-            return replace(relation, child=_narrow(relation.child, needed | _used(relation)))
-        case Limit(child=Sort() as sort):
-            # Nothing may come between a limit and its sort: together they are a top-k.
-            return replace(relation, child=_pruned(sort, needed))
-        case Limit() | Single():
-            return replace(relation, child=_narrow(relation.child, needed))
+        case Window():
+            return _pruned_window(relation, needed)
+        case Sort() | Limit() | Single():
+            return _pruned_whole(relation, needed)
         case Union():
             return _pruned_union(relation, needed)
 
@@ -94,6 +92,25 @@ def _pruned_positions(relation: Rows | Expand, needed: Needed) -> Relation:
     projections = tuple(tuple(projection[i] for i in chosen) for projection in relation.projections)
     pruned = Expand(relation.child, projections, columns)
     return replace(pruned, child=_pruned(relation.child, _used(pruned)))
+
+
+def _pruned_whole(relation: Sort | Limit | Single, needed: Needed) -> Relation:
+    """What sees all rows at once: nothing that is not needed may come to it."""
+    match relation:
+        case Sort():
+            return replace(relation, child=_narrow(relation.child, needed | _used(relation)))
+        case Limit(child=Sort() as sort):
+            # Nothing may come between a limit and its sort: together they are a top-k.
+            return replace(relation, child=_pruned(sort, needed))
+        case Limit() | Single():
+            return replace(relation, child=_narrow(relation.child, needed))
+
+
+def _pruned_window(window: Window, needed: Needed) -> Relation:
+    calls = tuple(call for call in window.calls if call.column.id in needed)
+    pruned = replace(window, calls=calls)
+    child = _narrow(window.child, needed | (_used(pruned) if calls else frozenset()))
+    return replace(pruned, child=child) if calls else child
 
 
 def _pruned_union(union: Union, needed: Needed) -> Relation:

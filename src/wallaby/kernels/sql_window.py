@@ -1,0 +1,88 @@
+"""Window functions as SQL: DuckDB's own, with every order, frame and type written out.
+
+Rows that tie may stand in any order within their partition, in Spark as well; here it is that of the input, so that
+the same input gives the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from wallaby.kernels.sql_expression import aggregation_sql, expression_sql, supports
+from wallaby.kernels.sql_text import cast, column_identifier
+from wallaby.plan.expression import Aggregation, Expression, SortKey
+from wallaby.plan.relation import Frame, Window, WindowCall
+
+#: By the order of a partition alone; the frame says nothing.
+_RANKS: Final = frozenset({"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile"})
+_OFFSETS: Final = frozenset({"lag", "lead"})
+_VALUES: Final = frozenset({"first_value", "last_value", "nth_value"})
+
+
+def order_sql(keys: Sequence[SortKey]) -> str:
+    """Keys of an order, each with its direction and the place of NULL."""
+    return ", ".join(
+        f"{expression_sql(key.expression)} {'ASC' if key.ascending else 'DESC'} "
+        f"NULLS {'FIRST' if key.nulls_first else 'LAST'}"
+        for key in keys
+    )
+
+
+def window_sql(window: Window) -> list[str]:
+    """The functions of a window, each with its column's name."""
+    return [f"{_call(call, window)} AS {column_identifier(call.column.id)}" for call in window.calls]
+
+
+def window_reason(window: Window) -> str | None:
+    """Why a function of a window is not computed here; None if all are."""
+    for call in window.calls:
+        function = call.function
+        if function.function in _RANKS | _OFFSETS | _VALUES:
+            continue
+        if function.distinct:
+            return f"distinct {function.function} over a window is not supported"
+        reason = supports(function)
+        if reason is not None:
+            return reason
+    return None
+
+
+def plain_parts(window: Window) -> Iterator[Expression]:
+    """The expressions of a window that are no window functions."""
+    yield from window.partition
+    yield from (key.expression for key in window.order)
+    for call in window.calls:
+        yield from call.function.arguments
+
+
+def _call(call: WindowCall, window: Window) -> str:
+    function = call.function
+    framed = function.function not in _RANKS | _OFFSETS
+    over = f" OVER ({_partition(window)}{_frame(call.frame) if framed else ''})"
+    if function.function in _RANKS | _OFFSETS | _VALUES:
+        return cast(f"{_own(function, ignore_nulls=call.ignore_nulls)}{over}", function.type)
+    return aggregation_sql(function, over)
+
+
+def _own(function: Aggregation, *, ignore_nulls: bool) -> str:
+    arguments = ", ".join(expression_sql(argument) for argument in function.arguments)
+    return f"{function.function}({arguments}{' IGNORE NULLS' if ignore_nulls else ''})"
+
+
+def _partition(window: Window) -> str:
+    keys = ", ".join(map(expression_sql, window.partition))
+    by = f"PARTITION BY {keys}" if keys else ""
+    return f"{by} ORDER BY {order_sql(window.order)}" if window.order else by
+
+
+def _frame(frame: Frame) -> str:
+    begin = "UNBOUNDED PRECEDING" if frame.begin is None else _bound(frame.begin)
+    end = "UNBOUNDED FOLLOWING" if frame.end is None else _bound(frame.end)
+    return f" {frame.unit.value.upper()} BETWEEN {begin} AND {end}"
+
+
+def _bound(offset: int) -> str:
+    if offset == 0:
+        return "CURRENT ROW"
+    return f"{abs(offset)} {'FOLLOWING' if offset > 0 else 'PRECEDING'}"
