@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import SparkSession
 
 from wallaby.catalyst import read_plan, warm_up
+from wallaby.catalyst.defect import DEFECTS, defect
 from wallaby.config import PREFIX, Settings, read_settings
 from wallaby.coordinator.coordinator import CoordinatorSettings
 from wallaby.errors import (
@@ -42,7 +43,6 @@ from wallaby.kernels.sql import relation_reason
 from wallaby.lineage.names import WorkerId
 from wallaby.observe.analyze import analyzed
 from wallaby.observe.log import log_directory
-from wallaby.plan.defect import DEFECTS, defect
 from wallaby.plan.explain import explain as explain_plan
 from wallaby.plan.leaf import (
     SparkLeaf,

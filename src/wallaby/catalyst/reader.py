@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from wallaby.catalyst.defect import DEFECTS, defect
 from wallaby.catalyst.expressions import ExpressionReader
 from wallaby.catalyst.jvm import part_of, plan_of
 from wallaby.catalyst.leaves import LeafCutter, Path
 from wallaby.catalyst.node import PlanPart, PlanText, UnreadablePlanError
 from wallaby.catalyst.operators import RelationReader
 from wallaby.catalyst.prune import prune
-from wallaby.plan.defect import DEFECTS, defect
 from wallaby.plan.expression import Column, Named
 from wallaby.plan.leaf import SparkLeaf
 from wallaby.plan.reason import Reason
