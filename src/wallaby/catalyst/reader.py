@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from wallaby.catalyst.defect import DEFECTS, defect
 from wallaby.catalyst.expressions import ExpressionReader
@@ -21,6 +21,9 @@ from wallaby.plan.expression import Column, Named
 from wallaby.plan.leaf import SparkLeaf
 from wallaby.plan.reason import Reason
 from wallaby.plan.relation import Project, Range, Relation, Scan, children_of
+
+#: Numbers that Spark makes and looks at in less time than a query takes to start.
+_LONG_RANGE: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +77,9 @@ def read_text(text: PlanText, describe: Callable[[Path], PlanPart] | None = None
 
 
 def _reads_something(relation: Relation) -> bool:
-    """Is there a table or a range in it? What is only rows of the query itself, Spark answers at once."""
-    return isinstance(relation, Scan | Range) or any(map(_reads_something, children_of(relation)))
+    """Is there a table or a long range in it? What is only rows of the query itself, Spark answers at once."""
+    long = isinstance(relation, Range) and relation.count >= _LONG_RANGE
+    return long or isinstance(relation, Scan) or any(map(_reads_something, children_of(relation)))
 
 
 def _finished(relation: Relation, columns: tuple[Column, ...], largest_id: int) -> Relation:
