@@ -10,6 +10,7 @@ from tests.plan.builders import (
     aggregate,
     aggregation,
     all_of,
+    call,
     holds,
     join,
     literal,
@@ -20,8 +21,8 @@ from tests.plan.builders import (
 )
 
 from wallaby.plan.estimate import Estimator
-from wallaby.plan.expression import Expression
-from wallaby.plan.relation import Filter, JoinKind, Limit, ParquetFile, Relation, Scan
+from wallaby.plan.expression import Column, Expression
+from wallaby.plan.relation import Filter, JoinKind, Limit, ParquetFile, Project, Relation, Scan
 from wallaby.plan.selectivity import number
 from wallaby.plan.statistics import Statistics
 
@@ -54,6 +55,12 @@ def test_an_equality_keeps_one_of_the_different_values() -> None:
         "or", holds("eq", LINE.l_linestatus, literal("F")), holds("eq", LINE.l_linestatus, literal("O"))
     )
     assert share(either) == pytest.approx(3 / 4)
+
+
+def test_few_texts_have_a_given_part() -> None:
+    green = holds("contains", LINE.l_shipmode, literal("green"))
+    assert share(green) == pytest.approx(0.05)
+    assert share(holds("not", green)) == pytest.approx(0.95)
 
 
 def test_nulls_are_counted() -> None:
@@ -114,3 +121,30 @@ def test_values_lie_on_the_number_line_in_their_order(lower: object, higher: obj
 
 def test_bytes_have_no_place_on_the_number_line() -> None:
     assert number(b"x") is None
+
+
+def test_sums_and_counts_of_groups_lie_around_their_mean() -> None:
+    total = named(901, "total", aggregation("sum", LINE.l_quantity))
+    lines = named(902, "lines", aggregation("count"))
+    groups = aggregate(LINE.scan, same(LINE.l_suppkey), total, lines)
+    mean_rows = 6_000_000 / rows(groups)
+    mean = mean_rows * 25.5
+
+    def kept(column: Column, above: float) -> float:
+        return rows(Filter(groups, holds("gt", column, literal(above)))) / rows(groups)
+
+    assert kept(total.column, mean) == pytest.approx(0.5)
+    assert kept(lines.column, mean_rows) == pytest.approx(0.5)
+    assert kept(total.column, 1.5 * mean) < 0.01 < 0.99 < kept(total.column, 0.5 * mean)
+    assert kept(total.column, 10 * mean) == 0
+
+
+def test_a_computed_column_has_no_more_values_than_what_it_is_computed_from() -> None:
+    year = call("year", LINE.l_shipdate, type_=LINE.l_suppkey.type)
+    both = call("add", LINE.l_suppkey, LINE.l_partkey)
+    projected = Project(LINE.scan, (named(901, "year", year), named(902, "both", both)))
+    assert rows(aggregate(projected, same(projected.columns[0]))) <= 2527
+    assert rows(aggregate(LINE.scan, (named(903, "year", year),))) <= 2527
+    assert rows(aggregate(projected, same(projected.columns[1]))) == 6_000_000
+    counted = aggregate(LINE.scan, same(LINE.l_suppkey), named(904, "lines", aggregation("count")))
+    assert rows(aggregate(counted, same(counted.columns[1]))) < 1000

@@ -6,8 +6,9 @@ the files read last; they are small beside the data and every split of a file ne
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
@@ -18,10 +19,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from wallaby.errors import CorruptFileError, SourceChangedError
+from wallaby.kernels.distinct import GroupValues, distinct_values, values_of_group
 from wallaby.kernels.types import arrow_type
 from wallaby.plan.physical import Split
 from wallaby.plan.relation import ParquetFile, Scan
-from wallaby.plan.statistics import ColumnStatistics, TableStatistics
+from wallaby.plan.statistics import ColumnStatistics, Statistics, TableStatistics
 from wallaby.plan.types import DataType, Kind
 
 #: Files written by Spark 2 or Hive count early dates in another calendar.
@@ -141,6 +143,18 @@ def list_splits(scan: Scan, target_bytes: int) -> tuple[Split, ...]:
     return tuple(splits)
 
 
+def known_tables(scans: Sequence[Scan], target_bytes: int) -> Statistics:
+    """What planning may know of all tables of a query; of one that is read twice, the columns of both scans."""
+    by_files: dict[tuple[ParquetFile, ...], Scan] = {}
+    for scan in scans:
+        before = by_files.get(scan.files, scan)
+        columns = {
+            name: column for s in (before, scan) for name, column in zip(s.names, s.columns, strict=True)
+        }
+        by_files[scan.files] = replace(scan, columns=tuple(columns.values()), names=tuple(columns))
+    return Statistics(tuple(table_statistics(scan, target_bytes) for scan in by_files.values()))
+
+
 def table_statistics(scan: Scan, target_bytes: int) -> TableStatistics:
     """What planning may know of a scan's table: splits, rows, and bounds of the needed columns."""
     rows = sum(footer(file).num_rows for file in scan.files)
@@ -154,6 +168,7 @@ def _column_statistics(scan: Scan, name: str) -> ColumnStatistics:
     nulls: int | None = 0
     size = 0
     bounded = True
+    groups: list[GroupValues | None] = []
     for file in scan.files:
         metadata = footer(file)
         (position,) = _positions(metadata, (name,)) or (None,)
@@ -166,6 +181,7 @@ def _column_statistics(scan: Scan, name: str) -> ColumnStatistics:
             counted = bounds is not None and bounds.has_null_count
             nulls = nulls + bounds.null_count if counted and nulls is not None else None
             ends = bounds_of(chunk)
+            groups.append(values_of_group(chunk, metadata.row_group(number).num_rows, ends))
             if ends is not None:
                 lows.append(ends[0])
                 highs.append(ends[1])
@@ -173,7 +189,9 @@ def _column_statistics(scan: Scan, name: str) -> ColumnStatistics:
                 bounded = False
     if not bounded or not lows:
         return ColumnStatistics(name, nulls=nulls, encoded_bytes=size)
-    return ColumnStatistics(name, min(lows), max(highs), nulls, size)  # type: ignore[type-var]  # one type each
+    known = [group for group in groups if group is not None]
+    distinct = round(distinct_values(known)) if len(known) == len(groups) else None
+    return ColumnStatistics(name, min(lows), max(highs), nulls, size, distinct)  # type: ignore[type-var]  # one type each
 
 
 def bounds_of(chunk: pq.ColumnChunkMetaData) -> tuple[object, object] | None:

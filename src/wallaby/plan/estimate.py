@@ -6,10 +6,12 @@ whether a partial aggregation pays. They are deterministic and need nothing but 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from math import prod
+from math import prod, sqrt
 
-from wallaby.plan.expression import Column, Expression
+from wallaby.plan import functions
+from wallaby.plan.expression import Aggregation, Call, Column, Expression, Named, columns_in
 from wallaby.plan.relation import (
     Aggregate,
     Expand,
@@ -41,6 +43,8 @@ _DICTIONARY_BITS_MAX = 20.0
 _SHARED_BITS_MAX = 10.0
 #: Some rows are always taken to have no partner.
 _ANTI_LEAST = 0.05
+#: Hardly any count of a group's rows is further above the mean.
+_DEVIATIONS_MOST = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +62,14 @@ class Estimate:
 
     def distinct(self, expression: Expression) -> float:
         """How many different values an expression has; if nothing is known, as many as there are rows."""
-        known = self.columns.get(expression.id, UNKNOWN).distinct if isinstance(expression, Column) else None
+        known = self.known_distinct(expression)
         return max(1.0, min(self.rows, self.rows if known is None else known))
+
+    def known_distinct(self, expression: Expression) -> float | None:
+        """At most so many as its columns have combinations; None if nothing is known of one of them."""
+        distincts = [self.columns.get(id_, UNKNOWN).distinct for id_ in sorted(columns_in(expression))]
+        known = [each for each in distincts if each is not None]
+        return prod(known) if len(known) == len(distincts) else None
 
     def is_counted(self, expression: Expression) -> bool:
         """Does `distinct` come from what is known of the values?"""
@@ -75,6 +85,8 @@ class Estimator:
     """Estimates over one query; each relation is looked at once."""
 
     statistics: Statistics
+    #: What inputs stand for, by their number.
+    parts: Mapping[int, Relation] = field(default_factory=dict)
     _seen: dict[int, tuple[Relation, Estimate]] = field(default_factory=dict)
 
     def of(self, relation: Relation) -> Estimate:
@@ -88,6 +100,8 @@ class Estimator:
     def _make(self, relation: Relation) -> Estimate:
         row_bytes = sum(map(width_bytes, relation.columns))
         match relation:
+            case Input(number=number) if number in self.parts:
+                return self.of(self.parts[number])
             case Scan() | Rows() | Range() | Input():
                 return _of_source(relation, self.statistics, row_bytes)
             case Filter(child=child, condition=condition):
@@ -95,23 +109,11 @@ class Estimator:
                 return Estimate(below.rows * selectivity(condition, below.columns), below.columns, row_bytes)
             case Project(child=child, outputs=outputs):
                 below = self.of(child)
-                columns = {
-                    named.column.id: below.columns[named.expression.id]
-                    for named in outputs
-                    if isinstance(named.expression, Column) and named.expression.id in below.columns
-                }
-                return Estimate(below.rows, columns, row_bytes)
+                return Estimate(below.rows, _of_outputs(outputs, below), row_bytes)
             case Join():
                 return _of_join(relation, self.of(relation.left), self.of(relation.right), row_bytes)
-            case Aggregate(child=child, keys=keys):
-                below = self.of(child)
-                columns = {
-                    named.column.id: below.columns[named.expression.id]
-                    for named in keys
-                    if isinstance(named.expression, Column) and named.expression.id in below.columns
-                }
-                rows = below.groups(tuple(named.expression for named in keys))
-                return Estimate(rows, columns, row_bytes)
+            case Aggregate(child=child):
+                return _of_aggregate(relation, self.of(child), row_bytes)
             case Sort(child=child) | Window(child=child):
                 return replace(self.of(child), row_bytes=row_bytes)
             case Limit(child=child, count=count):
@@ -156,11 +158,55 @@ def _of_column(column: Column, known: ColumnStatistics, table: TableStatistics) 
     counted = column.type.is_integral or column.type.kind.value in ("date", "boolean")
     if counted and low is not None and high is not None:
         bounds.append(high - low + 1)
-    if known.encoded_bytes is not None:
+    if known.distinct is not None:
+        bounds.append(float(known.distinct))
+    elif known.encoded_bytes is not None:
         bits = 8 * known.encoded_bytes / rows
         if bits <= _DICTIONARY_BITS_MAX:
             bounds.append(2**bits * (1 if bits < _SHARED_BITS_MAX else max(1, len(table.splits))))
     return ColumnEstimate(min(bounds), len(bounds) > 1, low, high, (known.nulls or 0) / rows)
+
+
+def _of_outputs(outputs: tuple[Named, ...], below: Estimate) -> dict[int, ColumnEstimate]:
+    """What is thought of computed columns: the same as of those that they are, else how many values they can have."""
+    found: dict[int, ColumnEstimate] = {}
+    for named in outputs:
+        match named.expression:
+            case Column(id=id_):
+                if id_ in below.columns:
+                    found[named.column.id] = below.columns[id_]
+            case Call():
+                found[named.column.id] = ColumnEstimate(below.known_distinct(named.expression))
+            case _:
+                pass
+    return found
+
+
+def _of_aggregate(aggregate: Aggregate, below: Estimate, row_bytes: int) -> Estimate:
+    rows = below.groups(tuple(named.expression for named in aggregate.keys))
+    columns = _of_outputs(aggregate.keys, below)
+    # Of a single count, nothing is known that a condition on it could be judged by.
+    for named in aggregate.aggregations if aggregate.keys else ():
+        columns[named.column.id] = _of_aggregation(named.expression, below, rows)
+    return Estimate(rows, columns, row_bytes)
+
+
+def _of_aggregation(expression: Expression, below: Estimate, groups: float) -> ColumnEstimate:
+    """How sums and counts lie: groups of `n` rows on average vary by the root of `n`, and so do their values."""
+    rows = below.rows / max(1.0, groups)
+    match expression:
+        case Aggregation(function=functions.COUNT):
+            most = rows + _DEVIATIONS_MOST * sqrt(rows)
+            return ColumnEstimate(1 + most, counted=True, mean=rows, deviation=sqrt(rows))
+        case Aggregation(function=functions.SUM, arguments=(Column(id=id_),)):
+            known = below.columns.get(id_, UNKNOWN)
+            if known.low is None or known.high is None:
+                return UNKNOWN
+            mean = (known.low + known.high) / 2
+            variance = (known.high - known.low) ** 2 / 12
+            return ColumnEstimate(mean=rows * mean, deviation=sqrt(rows * (variance + mean**2)))
+        case _:
+            return UNKNOWN
 
 
 def _of_join(join: Join, left: Estimate, right: Estimate, row_bytes: int) -> Estimate:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
+from statistics import NormalDist
 
 from wallaby.plan import functions
 from wallaby.plan.expression import Call, Column, Expression, Literal
@@ -19,6 +20,9 @@ from wallaby.plan.tree import conjuncts
 #: Where nothing is known.
 EQUALITY = 0.1
 OTHERWISE = 1 / 3
+#: Few texts have a given part.
+MATCH = 0.05
+_MATCHES = frozenset(("like", "contains", "starts_with", "ends_with"))
 _ANY = (float("-inf"), float("inf"))
 
 
@@ -32,6 +36,9 @@ class ColumnEstimate:
     low: float | None = None
     high: float | None = None
     null_share: float = 0.0
+    #: Of a sum or a count: how its values lie around their mean.
+    mean: float | None = None
+    deviation: float = 0.0
 
 
 UNKNOWN = ColumnEstimate()
@@ -87,6 +94,8 @@ def _of_one(condition: Expression, columns: Columns) -> float:
             return 1 - columns.get(id_, UNKNOWN).null_share
         case Call(function=functions.EQUAL, arguments=(left, right)):
             return _of_equality(left, right, columns)
+        case Call(function=function) if function in _MATCHES:
+            return MATCH
         case Call(function=functions.IN, arguments=(tested, *values)):
             return min(1.0, len(values) * _of_equality(tested, values[0], columns)) if values else 0.0
         case _:
@@ -120,6 +129,9 @@ def _window(condition: Expression) -> tuple[int, float, float] | None:
 
 
 def _of_window(column: ColumnEstimate, low: float, high: float) -> float:
+    if column.mean is not None:
+        bell = NormalDist(column.mean, max(column.deviation, 1e-9))
+        return max(0.0, bell.cdf(high) - bell.cdf(low))
     if column.low is None or column.high is None:
         return OTHERWISE
     if column.high <= column.low:

@@ -25,6 +25,8 @@ class ColumnStatistics:
     #: Encoded but not compressed (Parquet's total_uncompressed_size). With a dictionary, the bits per row say
     #: how many different values there are.
     encoded_bytes: int | None = None
+    #: About how many different values there are, if the footers allow a guess.
+    distinct: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
