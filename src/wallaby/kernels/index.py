@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from wallaby.kernels.key_set import KeySet, make_key_set
 from wallaby.plan.relation import JoinKind
 from wallaby.plan.types import Kind
 
@@ -24,6 +25,9 @@ _SPARSE_MAX: Final = 64
 _SMALL: Final = 1 << 20
 #: 4 bytes each.
 _SLOTS_MAX: Final = 1 << 27
+
+#: These show nothing of the build side.
+_ONLY_KEYS: Final = frozenset({JoinKind.SEMI, JoinKind.ANTI})
 
 _Ints = npt.NDArray[np.int64]
 _Rows = npt.NDArray[Any]
@@ -44,9 +48,12 @@ class JoinIndex:
     unique: bool
 
 
-def make_index(build: pa.Table, key: str) -> JoinIndex | None:
+def make_index(build: pa.Table, key: str, kind: JoinKind = JoinKind.INNER) -> JoinIndex | KeySet | None:
     """An index on a column, or None if its values are too sparse for one. A rule of the rows alone."""
     build = build.combine_chunks()
+    if kind in _ONLY_KEYS:
+        keys, present = _whole_numbers(build.column(key))
+        return make_key_set(keys if present is None else keys[present])
     if build.num_rows >= _SLOTS_MAX or any(column.num_chunks > 1 for column in build.columns):
         return None
     keys, present = _whole_numbers(build.column(key))
@@ -74,13 +81,17 @@ def make_index(build: pa.Table, key: str) -> JoinIndex | None:
 
 
 def probe(
-    index: JoinIndex, batch: pa.RecordBatch, key: str, kind: JoinKind
+    index: JoinIndex | KeySet, batch: pa.RecordBatch, key: str, kind: JoinKind
 ) -> tuple[_Rows | None, pa.Array | None]:
     """Which rows of the batch, and which of the build side beside them, the join gives.
 
     The first is None where all rows of the batch come, in order; the second where the kind shows none of the
     build side. A NULL in the second is a row without partner.
     """
+    if isinstance(index, KeySet):
+        keys, present = _whole_numbers(batch.column(key))
+        chosen = index.rows_with(keys, present, inside=kind is JoinKind.SEMI)
+        return (None if len(chosen) == batch.num_rows else chosen), None
     where = _slots_of(index, batch.column(key))
     if index.unique:
         found = index.slots[where]
@@ -93,22 +104,13 @@ def _pairs_of_one(found: npt.NDArray[np.int32], kind: JoinKind) -> tuple[_Rows |
     hit = found >= 0
     if kind is JoinKind.LEFT:
         return None, pa.array(found, mask=~hit)
-    if kind is JoinKind.ANTI:
-        return np.flatnonzero(~hit), None
-    everything = bool(hit.all())
-    chosen = None if everything else np.flatnonzero(hit)
-    if kind is JoinKind.SEMI:
-        return chosen, None
+    chosen = None if bool(hit.all()) else np.flatnonzero(hit)
     return chosen, pa.array(found if chosen is None else found[chosen])
 
 
 def _pairs_of_many(
     index: JoinIndex, begin: npt.NDArray[np.int32], counts: npt.NDArray[np.int32], kind: JoinKind
 ) -> tuple[_Rows | None, pa.Array | None]:
-    if kind is JoinKind.SEMI:
-        return np.flatnonzero(counts > 0), None
-    if kind is JoinKind.ANTI:
-        return np.flatnonzero(counts == 0), None
     shown = np.maximum(counts, 1) if kind is JoinKind.LEFT else counts
     rows = np.repeat(np.arange(len(counts)), shown)
     first = np.cumsum(shown, dtype=np.int64) - shown

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from wallaby.errors import InternalError
 from wallaby.kernels.connection import KernelSettings, thread_session
+from wallaby.kernels.key_bounds import KeyBounds
 from wallaby.kernels.made import made_rows
 from wallaby.kernels.program import Batches, Program
 from wallaby.kernels.scan import read_split
@@ -135,6 +136,7 @@ class ScanKernel:
 
     def __init__(self, fragment: ScanFragment, settings: KernelSettings) -> None:
         self._fragment = fragment
+        self._bounds = KeyBounds(fragment.scan.columns, fragment.tree)
         self._trees = _Trees(fragment.tree, 0, settings)
 
     def step(
@@ -151,14 +153,14 @@ class ScanKernel:
         if split is None:
             assert last, "a step of a scan has a split or is the last"
             return state, StepResult()
-        rows = self._rows(split)
+        rows = self._rows(split, sides)
         return state, StepResult(self._trees.run({**sides, 0: rows.to_batches()}))
 
-    def _rows(self, split: Split | RowSplit) -> pa.Table:
+    def _rows(self, split: Split | RowSplit, sides: Mapping[int, Batches]) -> pa.Table:
         source = self._fragment.scan
         if isinstance(source, Scan):
             assert isinstance(split, Split), "files are read by row groups"
-            return read_split(source, split, self._fragment.conditions)
+            return read_split(source, split, (*self._fragment.conditions, *self._bounds.conditions(sides)))
         assert isinstance(split, RowSplit), "what is no file is made by rows"
         return made_rows(source, split)
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from wallaby.kernels.connection import Session
 from wallaby.kernels.index import INDEXED_KINDS, JoinIndex, make_index, probe
+from wallaby.kernels.key_set import KeySet
 from wallaby.kernels.mapped import MappedBatches, combined_on_disk
 from wallaby.kernels.sql import input_name, inputs_of, relation_sql, result_columns
 from wallaby.kernels.tree import with_children
@@ -78,7 +79,7 @@ class Program:
         self._result = top if isinstance(top, Input) else self._statement(top)
         #: What fixed inputs and statements were made from, and the table that they became.
         self._kept: dict[int, tuple[tuple[pa.RecordBatch | pa.Table, ...], pa.Table]] = {}
-        self._indexes: dict[int, tuple[pa.Table, JoinIndex | None]] = {}
+        self._indexes: dict[int, tuple[pa.Table, JoinIndex | KeySet | None]] = {}
         #: The files of kept tables that are too large for memory.
         self._files: dict[int, list[MappedBatches]] = {}
 
@@ -207,22 +208,25 @@ class Program:
 
     def _index(
         self, step: Probe, session: Session, inputs: Mapping[int, Batches], tables: dict[int, pa.Table]
-    ) -> JoinIndex | None:
+    ) -> JoinIndex | KeySet | None:
         build = self._table(step.build, session, inputs, tables)
         kept = self._indexes.get(step.number)
         if kept is None or kept[0] is not build:
-            kept = self._indexes[step.number] = (build, make_index(build, column_name(step.build_key.id)))
+            kept = self._indexes[step.number] = (
+                build,
+                make_index(build, column_name(step.build_key.id), step.kind),
+            )
         return kept[1]
 
 
-def _joined(index: JoinIndex, rows: pa.Table, step: Probe) -> pa.Table:
+def _joined(index: JoinIndex | KeySet, rows: pa.Table, step: Probe) -> pa.Table:
     """One output batch for each batch of the probe side."""
     schema = arrow_schema(step.columns)
     return pa.Table.from_batches(_joined_batches(index, rows, step, schema), schema)
 
 
 def _joined_batches(
-    index: JoinIndex, rows: pa.Table, step: Probe, schema: pa.Schema
+    index: JoinIndex | KeySet, rows: pa.Table, step: Probe, schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
     probe_names = {column_name(column.id) for column in step.probe.columns}
     for batch in rows.to_batches():
@@ -239,6 +243,7 @@ def _joined_batches(
                 column = batch.column(field.name)
                 arrays.append(column if taken is None else column.take(taken))
             else:
+                assert isinstance(index, JoinIndex), "a set of keys has no rows"
                 arrays.append(_chunk(index.build.column(field.name)).take(partners))
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 

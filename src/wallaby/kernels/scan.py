@@ -26,7 +26,7 @@ from wallaby.kernels.footer import (
 )
 from wallaby.kernels.pruning import may_match, simple_conditions
 from wallaby.kernels.types import arrow_schema
-from wallaby.plan.expression import Expression
+from wallaby.plan.expression import Expression, Literal
 from wallaby.plan.physical import Split
 from wallaby.plan.relation import Scan
 
@@ -41,7 +41,8 @@ def read_split(scan: Scan, split: Split, conditions: Sequence[Expression] = ()) 
     check_unchanged(split.file)
     metadata = footer(split.file)
     simple = simple_conditions(scan, conditions)
-    groups = [number for number in split.row_groups if may_match(metadata, number, simple)]
+    none = any(isinstance(condition, Literal) and condition.value is False for condition in conditions)
+    groups = [number for number in split.row_groups if not none and may_match(metadata, number, simple)]
     schema = arrow_schema(scan.columns)
     if not scan.columns:
         rows = sum(metadata.row_group(number).num_rows for number in groups)

@@ -1,0 +1,91 @@
+"""What the side inputs of a read say of the rows that can matter: the least and the greatest of their keys.
+
+A row of a split that is joined with a side input, and goes no further without a partner, has a key within the side's
+bounds; row groups whose own bounds lie outside are not read. The join itself decides about every row that is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from wallaby.kernels.types import column_name
+from wallaby.plan import functions
+from wallaby.plan.expression import Call, Column, Expression, Literal
+from wallaby.plan.relation import Filter, Input, Join, JoinKind, Project, Relation, children_of
+from wallaby.plan.tree import is_choice
+from wallaby.plan.types import BOOLEAN, Kind
+
+_KINDS = frozenset({Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG, Kind.DATE})
+_NEEDS_PARTNER = frozenset({JoinKind.INNER, JoinKind.SEMI})
+_KEEPS_LEFT = frozenset({*_NEEDS_PARTNER, JoinKind.LEFT, JoinKind.ANTI, JoinKind.EXISTENCE, JoinKind.CROSS})
+
+
+class KeyBounds:
+    """The bounds for one fragment; those of a side are found once, for its batches stay the same."""
+
+    def __init__(self, columns: tuple[Column, ...], tree: Relation) -> None:
+        known = {column.id for column in columns}
+        self._pairs = [pair for pair in _pairs(tree) if pair[0].id in known and pair[0].type.kind in _KINDS]
+        #: With the batches themselves, so that no others can be taken for them.
+        self._found: dict[int, tuple[tuple[pa.RecordBatch, ...], tuple[Expression, ...]]] = {}
+
+    def conditions(self, sides: Mapping[int, Sequence[pa.RecordBatch]]) -> tuple[Expression, ...]:
+        """What every row that matters meets, given the side inputs that are there."""
+        return tuple(
+            condition
+            for at, (column, number, key) in enumerate(self._pairs)
+            if number in sides
+            for condition in self._of(at, column, key, sides[number])
+        )
+
+    def _of(
+        self, at: int, column: Column, key: Column, batches: Sequence[pa.RecordBatch]
+    ) -> tuple[Expression, ...]:
+        before, found = self._found.get(at, ((), ()))
+        if (
+            not found
+            or len(before) != len(batches)
+            or any(a is not b for a, b in zip(before, batches, strict=True))
+        ):
+            found = _bounds(column, column_name(key.id), batches)
+            self._found[at] = (tuple(batches), found)
+        return found
+
+
+def _bounds(column: Column, name: str, batches: Sequence[pa.RecordBatch]) -> tuple[Expression, ...]:
+    ends = [pc.min_max(batch.column(name)) for batch in batches]
+    lows = [end["min"].as_py() for end in ends if end["min"].is_valid]
+    highs = [end["max"].as_py() for end in ends if end["max"].is_valid]
+    if not lows:
+        return (Literal(False, BOOLEAN),)
+    return (
+        Call(functions.GREATER_OR_EQUAL, (column, Literal(min(lows), column.type)), BOOLEAN, nullable=True),
+        Call(functions.LESS_OR_EQUAL, (column, Literal(max(highs), column.type)), BOOLEAN, nullable=True),
+    )
+
+
+def _pairs(tree: Relation) -> Iterator[tuple[Column, int, Column]]:
+    """Columns of the split whose values must be among those of a side input's column."""
+    found: list[tuple[Column, int, Column]] = []
+    while not isinstance(tree, Input):
+        match tree:
+            case Filter(child=child):
+                tree = child
+            case Project(child=child) if is_choice(tree):
+                tree = child
+            case Join(left=left, right=right, kind=kind) if kind in _KEEPS_LEFT:
+                if kind in _NEEDS_PARTNER and isinstance(right, Input):
+                    keys = zip(tree.left_keys, tree.right_keys, strict=True)
+                    found += [
+                        (ours, right.number, theirs)
+                        for ours, theirs in keys
+                        if isinstance(ours, Column) and isinstance(theirs, Column)
+                    ]
+                tree = left
+            case _:
+                found.clear()
+                tree = children_of(tree)[0]
+    yield from found

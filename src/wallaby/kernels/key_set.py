@@ -1,0 +1,54 @@
+"""The keys of a semi or anti join's build side as bits: is a key there? A 32nd of what an index of rows takes.
+
+Run-time filters are such joins, with many keys and nothing but keys, and every channel of a scan keeps its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+#: At least one in so many possible keys must be there: a key takes at most 64 bytes.
+_SPARSE_MAX: Final = 512
+_SMALL: Final = 1 << 23
+#: 256 MiB.
+_KEYS_MAX: Final = 1 << 31
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class KeySet:
+    """Bit `key - low` is set if the key is there."""
+
+    low: int
+    high: int
+    bits: npt.NDArray[np.uint8]
+
+    def rows_with(
+        self, keys: Ints, present: npt.NDArray[np.bool_] | None, *, inside: bool
+    ) -> npt.NDArray[Any]:
+        """The numbers of the rows whose key is there, or of all others. A key that is NULL is not there."""
+        within = (keys >= self.low) & (keys <= self.high)
+        if present is not None:
+            within &= present
+        # The difference of a key outside may overflow; it is not used.
+        at = np.where(within, np.subtract(keys, self.low, dtype=np.int64), 0)
+        found = within & ((self.bits[at >> 3] >> (at & 7).astype(np.uint8)) & 1).astype(np.bool_)
+        return np.flatnonzero(found if inside else ~found)
+
+
+def make_key_set(keys: Ints) -> KeySet | None:
+    """The set of some keys, or None if they lie too far apart. A rule of the keys alone."""
+    if not len(keys):
+        return KeySet(0, -1, np.zeros(1, np.uint8))
+    low, high = int(keys.min()), int(keys.max())
+    count = high - low + 1
+    if count > max(_SMALL, _SPARSE_MAX * len(keys)) or count > _KEYS_MAX:
+        return None
+    there = np.zeros(count, np.bool_)
+    there[keys - low] = True
+    return KeySet(low, high, np.packbits(there, bitorder="little"))
