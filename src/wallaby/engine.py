@@ -38,7 +38,7 @@ from wallaby.head.collected import Collected
 from wallaby.head.head import Head
 from wallaby.head.observer import Observer
 from wallaby.kernels.connection import MEMORY_MIN_BYTES
-from wallaby.kernels.footer import scan_reason, table_statistics
+from wallaby.kernels.footer import known_tables, scan_reason
 from wallaby.kernels.sql import relation_reason
 from wallaby.lineage.names import WorkerId
 from wallaby.observe.analyze import analyzed
@@ -279,18 +279,20 @@ class Engine:
         reasons = tuple(Reason(scan.label or "scan", why) for scan in read_here if (why := scan_reason(scan)))
         if reasons:
             return None, reasons
-        known = [table_statistics(scan, self.settings.split) for scan in read_here]
+        known = known_tables(read_here, self.settings.split)
         assumed = [
             assumed_statistics(pending[number], scan)
             for scan in scans
             if (number := leaf_number(scan)) is not None
         ]
-        statistics = Statistics((*known, *assumed))
+        statistics = Statistics((*known.tables, *assumed))
         reasons = unplannable(relation, statistics)
         if reasons:
             return None, reasons
         channels = self.settings.channels or self._count * self._threads
-        settings = PlanSettings(channels=channels, broadcast_bytes=self.settings.broadcast)
+        settings = PlanSettings(
+            channels=channels, workers=self._count, broadcast_bytes=self.settings.broadcast
+        )
         try:
             physical = plan(relation, statistics, settings)
         except DEFECTS as error:

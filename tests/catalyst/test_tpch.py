@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.plan.tpch_fixtures import relation_path, without_session, write
 
 from wallaby import tpch
 from wallaby.catalyst import format_relation, read_plan
 from wallaby.errors import InvalidArgumentError
+from wallaby.plan.relation import Relation
 
 pytestmark = pytest.mark.spark
 
@@ -37,6 +39,19 @@ def test_the_output_is_the_dataframes_schema(spark: SparkSession, number: int) -
     expected = [(field.name, field.dataType.simpleString(), field.nullable) for field in df.schema.fields]
     assert [(c.name, str(c.type), c.nullable) for c in result.columns] == expected
     assert [(c.name, str(c.type), c.nullable) for c in result.relation.columns] == expected
+
+
+@pytest.mark.parametrize("number", tpch.QUERIES)
+def test_the_relation_that_stage_graphs_are_planned_from_is_still_sparks(
+    spark: SparkSession, number: int
+) -> None:
+    relation = read_plan(spark.sql(tpch.query(number))).relation
+    assert relation is not None
+    text = write(without_session(relation), Relation)
+    kept = relation_path(number)
+    if os.environ.get("WALLABY_GOLDEN") == "write":
+        kept.write_text(text, encoding="utf-8")
+    assert text == kept.read_text(encoding="utf-8"), f"to accept it: WALLABY_GOLDEN=write, and review {kept}"
 
 
 def test_there_is_no_query_23() -> None:

@@ -15,6 +15,7 @@ from wallaby import tpch
 from wallaby.compare import require_same
 from wallaby.engine import Engine
 from wallaby.errors import PoisonTaskError, WorkerLostError
+from wallaby.lineage.graph import LinkKind
 from wallaby.worker.orders import OrderBook, parse_all
 
 #: One of each kind, at points of the attempt, the delivery, the retrace and the recovery.
@@ -134,4 +135,35 @@ def test_without_fault_tolerance_the_same_fault_fails_the_query(
     with pytest.raises(WorkerLostError):
         engine.collect(spark.sql(tpch.query(QUERY)))
     assert len(chaos.book.struck(name)) == 1
+    until(lambda: nothing_is_left_of_queries(engine))
+
+
+#: The keys of a year's orders filter the reads of lineitem, which is then partitioned.
+FILTERED = """
+    select o_orderpriority, count(*) as n, sum(l_extendedprice) as s, max(o_comment) as c, max(l_comment) as d
+    from orders join lineitem on o_orderkey = l_orderkey
+    where o_orderdate >= date '1994-01-01' and o_orderdate < date '1995-01-01'
+    group by o_orderpriority
+"""
+
+
+@pytest.mark.parametrize(
+    "fault", ["read@{scan}:1:kill", "commit@{scan}:1:kill:after", "commit@{keys}:1:kill"]
+)
+def test_a_read_that_was_filtered_is_repeated_with_the_same_filter(
+    chaos: Chaos, spark: SparkSession, fault: str
+) -> None:
+    engine = chaos.engine(broadcast=1 << 16)
+    df = spark.sql(FILTERED)
+    expected = df.toArrow()
+    before = engine.run(df)
+    require_same(before.arrow(), expected)
+    assert before.plan is not None
+    (link,) = (link for link in before.plan.graph.links if link.kind is LinkKind.SIDE)
+    fault = fault.format(scan=f"s{link.consumer}.c0.t0", keys=f"s{link.producer}.c0.t0")
+    name = chaos.order(f"*:{fault}")
+    result = engine.run(df)
+    require_same(result.arrow(), expected)
+    require_all_struck(chaos, name)
+    assert result.stats["recoveries"] >= 1
     until(lambda: nothing_is_left_of_queries(engine))

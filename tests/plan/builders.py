@@ -15,6 +15,8 @@ from wallaby.plan.tree import conjunction
 from wallaby.plan.types import BOOLEAN, DATE, DOUBLE, INTEGER, LONG, STRING, DataType, decimal
 
 MONEY = decimal(15, 2)
+#: The columns whose footers promise that they have no NULL; `data` keeps the promise.
+NEVER_NULL = frozenset({"l_suppkey"})
 _SELDOM = 24.0
 
 
@@ -131,7 +133,9 @@ class Table:
             files,
             rows,
             tuple(
-                ColumnStatistics(column_name, low, high, 0, int(rows * bits / 8))
+                ColumnStatistics(
+                    column_name, low, high, 0 if column_name in NEVER_NULL else None, int(rows * bits / 8)
+                )
                 for column_name, _, low, high, bits in columns
             ),
             tuple(Split(files[0], (group,), rows // splits, rows * 40 // splits) for group in range(splits)),

@@ -6,7 +6,7 @@ import random
 from datetime import date, timedelta
 from decimal import Decimal
 
-from tests.plan.builders import Table
+from tests.plan.builders import NEVER_NULL, Table
 from tests.plan.interpreter import Row, Tables
 
 from wallaby.plan.expression import Column
@@ -35,7 +35,7 @@ def _row(columns: tuple[Column, ...], choose: random.Random) -> Row:
 
 
 def _value(column: Column, choose: random.Random) -> object:
-    if choose.random() < 0.05:
+    if choose.random() < 0.05 and column.name not in NEVER_NULL:
         return None
     match column.type.kind:
         case Kind.LONG | Kind.INTEGER:

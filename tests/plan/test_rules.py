@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from pathlib import Path
 
@@ -27,6 +28,8 @@ from tests.plan.interpreter import Rows, evaluate
 from wallaby.plan.explain import explain_relation
 from wallaby.plan.relation import Filter, Input, JoinKind, Limit, Project, Relation, Scan, Sort, Union
 from wallaby.plan.rules import RULES, Rule
+from wallaby.plan.rules.delay_semi_joins import delay_semi_joins
+from wallaby.plan.rules.drop_null_checks import drop_null_checks
 from wallaby.plan.rules.flip_right_joins import flip_right_joins
 from wallaby.plan.rules.order_joins import order_joins
 from wallaby.plan.rules.prune_columns import prune_columns
@@ -36,7 +39,8 @@ from wallaby.plan.rules.push_limits import push_limits
 FIXTURES = Path(__file__).parent / "fixtures" / "rules"
 T = tpch(0.1)
 STATISTICS = statistics_of(T)
-LINE, ORDERS, CUSTOMER = T["lineitem"], T["orders"], T["customer"]
+LINE, ORDERS, CUSTOMER, NATION = T["lineitem"], T["orders"], T["customer"], T["nation"]
+NATIONS = NATION.scan_of("n_nationkey", "n_regionkey")
 CUSTOMERS = CUSTOMER.scan_of("c_custkey", "c_mktsegment")
 LINES = LINE.scan_of("l_orderkey", "l_suppkey", "l_quantity")
 SOME = ORDERS.scan_of("o_orderkey", "o_custkey", "o_orderdate")
@@ -66,6 +70,39 @@ CASES: dict[str, tuple[Rule, Relation]] = {
             Filter(Project(LINES, (named(202, "quantity", LINE.l_quantity),)), literal(True)),
             holds("gt", named(202, "quantity", LINE.l_quantity).column, literal(3)),
         ),
+    ),
+    "delay_semi_joins": (
+        delay_semi_joins,
+        join(
+            join(
+                join(LINES, SOME, PAIR[::-1], kind=JoinKind.SEMI),
+                Project(CUSTOMERS, same(CUSTOMER.c_custkey)),
+                (LINE.l_suppkey, CUSTOMER.c_custkey),
+                kind=JoinKind.ANTI,
+                residual=holds("lt", CUSTOMER.c_custkey, LINE.l_orderkey),
+            ),
+            Filter(NATIONS, holds("eq", NATION.n_nationkey, literal(3))),
+            (LINE.l_suppkey, NATION.n_nationkey),
+        ),
+    ),
+    "delay_semi_joins_not_for_an_inner_join_that_keeps_most": (
+        delay_semi_joins,
+        join(
+            join(LINES, CUSTOMERS, (LINE.l_suppkey, CUSTOMER.c_custkey), kind=JoinKind.SEMI),
+            SOME,
+            PAIR[::-1],
+        ),
+    ),
+    "drop_null_checks": (
+        drop_null_checks,
+        Filter(
+            Project(LINES, same(LINE.l_quantity, LINE.l_suppkey)),
+            all_of(holds("is_not_null", LINE.l_suppkey), MANY, holds("is_not_null", LINE.l_quantity)),
+        ),
+    ),
+    "drop_null_checks_not_above_a_left_join": (
+        drop_null_checks,
+        Filter(join(SOME, LINES, PAIR, kind=JoinKind.LEFT), holds("is_not_null", LINE.l_suppkey)),
     ),
     "order_joins": (
         order_joins,
@@ -128,7 +165,9 @@ def test_a_rule_gives_the_reviewed_tree(name: str) -> None:
     after = rule(before, STATISTICS)
     text = f"{explain_relation(before)}\n=>\n{explain_relation(after)}\n"
     golden = FIXTURES / f"{name}.txt"
-    assert text == golden.read_text(), f"if the change is meant, write it to {golden}"
+    if os.environ.get("WALLABY_GOLDEN") == "write":
+        golden.write_text(text, encoding="utf-8")
+    assert text == golden.read_text(), f"review it, then WALLABY_GOLDEN=write to change {golden}"
 
 
 @pytest.mark.parametrize("name", CASES)

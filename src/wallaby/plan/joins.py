@@ -49,28 +49,14 @@ class JoinPlanner:
         """The flow of a join. Right outer joins are left ones by now."""
         if join.kind is JoinKind.FULL:
             return self._full(join)
-        join = self._with_smaller_side_right(join)
+        if smaller_side(join, self.estimator) is join.left:
+            join = flipped(join, join.kind)
         build = self.plan_relation(join.right)
         return (
-            self._broadcast(join, build) if self._broadcast_pays(join) else (self._partitioned(join, build),)
+            self._broadcast(join, build)
+            if broadcast_pays(join, self.estimator, self.settings)
+            else (self._partitioned(join, build),)
         )
-
-    def _broadcast_pays(self, join: Join) -> bool:
-        """Is the build side small enough, and less in every channel than both sides moved once?
-
-        Without keys there is nothing to partition by.
-        """
-        if not join.left_keys:
-            return True
-        build, probe = self.estimator.of(join.right).size_bytes, self.estimator.of(join.left).size_bytes
-        if build > self.settings.broadcast_bytes:
-            return False
-        return build <= TINY_BYTES or build * self.settings.channels <= build + probe
-
-    def _with_smaller_side_right(self, join: Join) -> Join:
-        left, right = self.estimator.of(join.left), self.estimator.of(join.right)
-        either = join.kind in (JoinKind.INNER, JoinKind.CROSS)
-        return flipped(join, join.kind) if either and right.size_bytes > left.size_bytes else join
 
     # --- broadcast -----------------------------------------------------------------------------------------
 
@@ -231,6 +217,28 @@ def _hashed(
     ids = ids_of(columns)
     positions = tuple(ids.index(key.id) for key in keys)
     return tuple(Feed(stage, Routing.HASH, positions, phase) for stage in stages)
+
+
+def smaller_side(join: Join, estimator: Estimator) -> Relation:
+    """The side that is built: where either can be, the one that is estimated to be smaller."""
+    either = join.kind in (JoinKind.INNER, JoinKind.CROSS)
+    left_smaller = estimator.of(join.right).size_bytes > estimator.of(join.left).size_bytes
+    return join.left if either and left_smaller else join.right
+
+
+def broadcast_pays(join: Join, estimator: Estimator, settings: PlanSettings) -> bool:
+    """Is the build side small enough, and less in every channel than both sides moved once?
+
+    Without keys there is nothing to partition by.
+    """
+    if not join.left_keys:
+        return True
+    build = smaller_side(join, estimator)
+    build_bytes = estimator.of(build).size_bytes
+    probe_bytes = estimator.of(join.right if build is join.left else join.left).size_bytes
+    if build_bytes > settings.broadcast_bytes:
+        return False
+    return build_bytes <= TINY_BYTES or build_bytes * settings.channels <= build_bytes + probe_bytes
 
 
 def flipped(join: Join, kind: JoinKind) -> Join:

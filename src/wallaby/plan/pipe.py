@@ -62,7 +62,14 @@ class LimitBody:
     offset: int
 
 
-Body = ScanBody | JoinBody | ReduceBody | MapBody | LimitBody
+@dataclass(frozen=True, slots=True)
+class TapBody:
+    """Is a stage that exists, and perhaps feeds others too: more links from it, or a new stage after it."""
+
+    stage: int
+
+
+Body = ScanBody | JoinBody | ReduceBody | MapBody | LimitBody | TapBody
 
 #: How rows are spread over channels: by the hash of keys, for each of which any of the given columns may
 #: stand (after a join on a = b, rows are partitioned by either). None: not by values that we know of.
@@ -109,7 +116,7 @@ class Pipe:
                 return 1
             case JoinBody():
                 return 2
-            case ReduceBody() | LimitBody():
+            case ReduceBody() | LimitBody() | TapBody():
                 return None
 
     @property
@@ -139,6 +146,8 @@ class Assembly:
 
     def close(self, pipe: Pipe) -> int:
         """Make a pipe a stage and return its number."""
+        if isinstance(pipe.body, TapBody):
+            return pipe.body.stage
         kind = StageKind.READ if isinstance(pipe.body, ScanBody) else StageKind.EXECUTE
         splits = len(pipe.body.splits) if isinstance(pipe.body, ScanBody) else 0
         self._add(Stage(kind, pipe.channels, splits), _fragment(pipe), pipe.label, pipe.feeds)
@@ -146,7 +155,6 @@ class Assembly:
         for side in pipe.sides:
             self._links.append(Link(side, number, LinkKind.SIDE, routing=Routing.BROADCAST))
             self._keys.append(())
-        # The place for run-time filters: a SIDE link with required=False from a build side to a reader.
         return number
 
     def collect(
@@ -173,14 +181,20 @@ class Assembly:
 
 
 def on_top(assembly: Assembly, pipe: Pipe, step: Rewrite, label: str = "") -> Pipe:
-    """A step on top of a pipe. On a limit nothing can be put, so there a new stage begins."""
+    """A step on top of a pipe. On a limit or a tap nothing can be put, so there a new stage begins."""
     tree = step(pipe.tree)
     if tree is pipe.tree:
         return pipe
-    if isinstance(pipe.body, LimitBody):
+    if isinstance(pipe.body, LimitBody | TapBody):
         pipe = passed_on(assembly, pipe)
         tree = step(pipe.tree)
     return replace(pipe, tree=tree, label=f"{pipe.label}, {label}" if label else pipe.label)
+
+
+def tapped(assembly: Assembly, pipe: Pipe) -> Pipe:
+    """A pipe that gives what another gives, as often as one likes."""
+    tap = TapBody(assembly.close(pipe))
+    return Pipe(tap, Input(0, pipe.columns), pipe.channels, pipe.label, (), (), pipe.partitioning)
 
 
 def passed_on(assembly: Assembly, pipe: Pipe) -> Pipe:
@@ -218,6 +232,8 @@ def _fragment(pipe: Pipe) -> Fragment:
             return MapFragment(pipe.tree)
         case LimitBody(count=count, offset=offset):
             return LimitFragment(pipe.columns, count, offset)
+        case TapBody():
+            raise AssertionError("a tap is a stage already")
 
 
 def _scan_conditions(tree: Relation) -> tuple[Expression, ...]:

@@ -28,6 +28,7 @@ from wallaby.plan.pipe import (
     aligned,
     on_top,
     renamed,
+    tapped,
 )
 from wallaby.plan.reason import UnplannableError
 from wallaby.plan.relation import (
@@ -48,6 +49,9 @@ from wallaby.plan.relation import (
     Window,
 )
 from wallaby.plan.rules import RULES
+from wallaby.plan.rules.filter_scans import filter_scans
+from wallaby.plan.rules.prune_columns import prune_columns
+from wallaby.plan.rules.share_subplans import Shared, share_subplans
 from wallaby.plan.settings import PlanSettings
 from wallaby.plan.statistics import Statistics
 from wallaby.plan.tree import Rewrite, ids_of, kept, largest_id, narrow, width_bytes
@@ -66,9 +70,10 @@ def plan(relation: Relation, statistics: Statistics, settings: PlanSettings) -> 
     reasons = unplannable(relation, statistics)
     if reasons:
         raise UnplannableError(reasons)
-    rewritten = rewrite(relation, statistics)
-    planner = _Planner(statistics, settings, Assembly(largest_id(rewritten) + 1))
-    return planner.run(rewritten, relation.columns)
+    shared = _shared(rewrite(relation, statistics), statistics, settings)
+    first_id = 1 + max(map(largest_id, (shared.root, *shared.parts)))
+    planner = _Planner(statistics, settings, Assembly(first_id), shared.parts)
+    return planner.run(shared.root, relation.columns)
 
 
 def rewrite(relation: Relation, statistics: Statistics) -> Relation:
@@ -78,14 +83,32 @@ def rewrite(relation: Relation, statistics: Statistics) -> Relation:
     return relation
 
 
+def _shared(relation: Relation, statistics: Statistics, settings: PlanSettings) -> Shared:
+    """What is computed once, and run-time filters, whose sources are computed once too."""
+    shared = share_subplans(relation, statistics)
+
+    def with_filters(tree: Relation) -> Relation:
+        return prune_columns(filter_scans(tree, statistics, settings, shared.parts), statistics)
+
+    return share_subplans(with_filters(shared.root), statistics, tuple(map(with_filters, shared.parts)))
+
+
 class _Planner:
     """One query's planning. Each `_plan_…` gives the flow of a relation; columns may be in another order."""
 
-    def __init__(self, statistics: Statistics, settings: PlanSettings, assembly: Assembly) -> None:
+    def __init__(
+        self,
+        statistics: Statistics,
+        settings: PlanSettings,
+        assembly: Assembly,
+        parts: tuple[Relation, ...] = (),
+    ) -> None:
         self._statistics = statistics
         self._settings = settings
         self._assembly = assembly
-        self._estimator = Estimator(statistics)
+        self._parts = parts
+        self._tapped: dict[int, Flow] = {}
+        self._estimator = Estimator(statistics, dict(enumerate(parts)))
         self._joins = JoinPlanner(self._estimator, settings, assembly, self._plan)
 
     def run(self, relation: Relation, columns: tuple[Column, ...]) -> PhysicalPlan:
@@ -120,8 +143,8 @@ class _Planner:
                 return (self._plan_window(relation),)
             case Sort() | Limit() | Single():
                 return (self._plan_whole(relation),)
-            case Input():
-                raise AssertionError("a query has no inputs")
+            case Input(number=number):
+                return self._plan_shared(number)
 
     def _plan_whole(self, relation: Sort | Limit | Single) -> Pipe:
         """What sees all rows at once."""
@@ -156,6 +179,13 @@ class _Planner:
     def _expanded(self, pipe: Pipe, expand: Expand) -> Pipe:
         topped = self._topped(pipe, lambda tree: replace(expand, child=tree), "expand")
         return replace(topped, partitioning=None)
+
+    def _plan_shared(self, number: int) -> Flow:
+        """A part that several others use: its stages are made when the first of them asks."""
+        if number not in self._tapped:
+            flow = self._plan(self._parts[number])
+            self._tapped[number] = tuple(tapped(self._assembly, pipe) for pipe in flow)
+        return self._tapped[number]
 
     def _projected(self, pipe: Pipe, outputs: tuple[Named, ...]) -> Pipe:
         topped = self._topped(pipe, lambda tree: Project(tree, outputs))

@@ -17,6 +17,8 @@ class PlanSettings:
     #: Channels of every stage that is partitioned by hash, and the most that a reading stage gets. They are
     #: equal so that data which is already partitioned right can pass through without an exchange.
     channels: int = 4
+    #: TaskManagers: what goes to every channel goes once to each of them. 0: as many as channels.
+    workers: int = 0
     #: A build side up to this size goes whole to every channel of the probe side.
     broadcast_bytes: int = 32 * MIB
     #: An aggregation whose partial results are estimated to be at most this big ends in one channel.
@@ -26,8 +28,14 @@ class PlanSettings:
     #: Not where there are more groups than this share of the rows: it would cost more than it saves.
     partial_groups_share: float = 0.5
 
+    @property
+    def copies(self) -> int:
+        """How often rows are sent that go to every channel."""
+        return min(self.channels, self.workers or self.channels)
+
     def __post_init__(self) -> None:
         _require(1 <= self.channels <= CHANNELS_MAX, f"{self.channels} channels are not 1..{CHANNELS_MAX}")
+        _require(self.workers >= 0, "workers are negative")
         _require(self.broadcast_bytes >= 0, "broadcast_bytes is negative")
         _require(self.single_channel_bytes >= 0, "single_channel_bytes is negative")
         _require(0 <= self.partial_groups_share <= 1, "partial_groups_share is not between 0 and 1")

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from typing import Final
 
 from wallaby.plan.relation import Relation
+from wallaby.plan.rules.delay_semi_joins import delay_semi_joins
+from wallaby.plan.rules.drop_null_checks import drop_null_checks
 from wallaby.plan.rules.flip_right_joins import flip_right_joins
 from wallaby.plan.rules.order_joins import order_joins
 from wallaby.plan.rules.prune_columns import prune_columns
@@ -20,4 +22,12 @@ from wallaby.plan.statistics import Statistics
 
 Rule = Callable[[Relation, Statistics], Relation]
 
-RULES: Final[tuple[Rule, ...]] = (flip_right_joins, push_limits, push_filters, order_joins, prune_columns)
+RULES: Final[tuple[Rule, ...]] = (
+    flip_right_joins,
+    push_limits,
+    push_filters,
+    drop_null_checks,
+    order_joins,
+    delay_semi_joins,
+    prune_columns,
+)

@@ -15,6 +15,7 @@ from wallaby.plan.relation import (
     Filter,
     Input,
     Join,
+    JoinKind,
     Limit,
     Project,
     Range,
@@ -30,11 +31,17 @@ from wallaby.plan.statistics import Statistics
 from wallaby.plan.tree import expressions_of, ids_of, narrow, narrowed, with_children
 
 Needed = frozenset[int]
+_ONLY_LEFT = frozenset((JoinKind.SEMI, JoinKind.ANTI, JoinKind.EXISTENCE))
 
 
 def prune_columns(relation: Relation, _: Statistics) -> Relation:
     """The relation without what is not needed for its own columns."""
     return _pruned(relation, frozenset(ids_of(relation.columns)))
+
+
+def pruned_to(relation: Relation, needed: Needed) -> Relation:
+    """The relation with the needed columns and no others, and without what is not needed for them."""
+    return narrow(_pruned(relation, needed), needed)
 
 
 def _pruned(relation: Relation, needed: Needed) -> Relation:
@@ -53,8 +60,10 @@ def _pruned(relation: Relation, needed: Needed) -> Relation:
         case Project():
             return _pruned_project(relation, needed)
         case Join():
-            below = needed | _used(relation)
-            sides = (_narrow(relation.left, below), _narrow(relation.right, below))
+            used = _used(relation)
+            # Of the right side such a join shows nothing, whatever is needed of columns with the same numbers.
+            right = used if relation.kind in _ONLY_LEFT else needed | used
+            sides = (pruned_to(relation.left, needed | used), pruned_to(relation.right, right))
             return with_children(relation, sides)
         case Aggregate():
             kept = tuple(named for named in relation.aggregations if named.column.id in needed)
@@ -98,18 +107,18 @@ def _pruned_whole(relation: Sort | Limit | Single, needed: Needed) -> Relation:
     """What sees all rows at once: nothing that is not needed may come to it."""
     match relation:
         case Sort():
-            return replace(relation, child=_narrow(relation.child, needed | _used(relation)))
+            return replace(relation, child=pruned_to(relation.child, needed | _used(relation)))
         case Limit(child=Sort() as sort):
             # Nothing may come between a limit and its sort: together they are a top-k.
             return replace(relation, child=_pruned(sort, needed))
         case Limit() | Single():
-            return replace(relation, child=_narrow(relation.child, needed))
+            return replace(relation, child=pruned_to(relation.child, needed))
 
 
 def _pruned_window(window: Window, needed: Needed) -> Relation:
     calls = tuple(call for call in window.calls if call.column.id in needed)
     pruned = replace(window, calls=calls)
-    child = _narrow(window.child, needed | (_used(pruned) if calls else frozenset()))
+    child = pruned_to(window.child, needed | (_used(pruned) if calls else frozenset()))
     return replace(pruned, child=child) if calls else child
 
 
@@ -125,11 +134,6 @@ def _pruned_union(union: Union, needed: Needed) -> Relation:
         same = ids_of(pruned.columns) == ids_of(own) == ids_of(columns)
         children.append(pruned if same else Project(pruned, outputs))
     return Union(tuple(children), columns)
-
-
-def _narrow(relation: Relation, needed: Needed) -> Relation:
-    """The relation with the needed columns and no others."""
-    return narrow(_pruned(relation, needed), needed)
 
 
 def _used(relation: Relation) -> Needed:

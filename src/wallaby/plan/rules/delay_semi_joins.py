@@ -1,0 +1,50 @@
+"""Semi and anti joins after inner joins that leave few rows: then few rows are looked up.
+
+Catalyst pushes them the other way, down to the table whose rows they filter. If an inner join of that table leaves less
+than half of its rows, it comes first: both orders give the same rows, for neither looks at what the other adds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from wallaby.plan.estimate import Estimator
+from wallaby.plan.joins import flipped
+from wallaby.plan.relation import Join, JoinKind, Project, Relation
+from wallaby.plan.statistics import Statistics
+from wallaby.plan.tree import arrange, cannot_fail, ids_of, is_choice, join_columns, rewrite_up
+
+_DELAYED = frozenset((JoinKind.SEMI, JoinKind.ANTI))
+#: Of the rows that a semi join would look up, the inner join leaves at most this share.
+_LEFT_MAX = 0.5
+
+
+def delay_semi_joins(relation: Relation, statistics: Statistics) -> Relation:
+    """The relation with semi and anti joins above the inner joins that make them cheaper."""
+    estimator = Estimator(statistics)
+    return rewrite_up(relation, lambda each: _delayed(each, estimator))
+
+
+def _delayed(relation: Relation, estimator: Estimator) -> Relation:
+    if not isinstance(relation, Join) or relation.kind is not JoinKind.INNER:
+        return relation
+    conditions = () if relation.residual is None else (relation.residual,)
+    if not all(map(cannot_fail, (*relation.left_keys, *relation.right_keys, *conditions))):
+        return relation
+    for join in (relation, flipped(relation, JoinKind.INNER)):
+        semi = _semi_join(join.left)
+        if semi is None or set(ids_of(semi.right.columns)) & set(ids_of(join.right.columns)):
+            continue
+        rows = replace(join, left=semi.left, columns=join_columns(join, semi.left, join.right))
+        if estimator.of(rows).rows <= _LEFT_MAX * estimator.of(semi.left).rows:
+            first = _delayed(rows, estimator)
+            later = replace(semi, left=first, columns=join_columns(semi, first, semi.right))
+            return arrange(later, relation.columns)
+    return relation
+
+
+def _semi_join(relation: Relation) -> Join | None:
+    """A semi or anti join, perhaps below a choice of columns: those are chosen again above."""
+    while isinstance(relation, Project) and is_choice(relation):
+        relation = relation.child
+    return relation if isinstance(relation, Join) and relation.kind in _DELAYED else None

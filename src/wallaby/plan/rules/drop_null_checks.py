@@ -1,0 +1,47 @@
+"""No check for NULL where the footers say that a column has none.
+
+Catalyst puts such a check on every join key. Without it nothing is tested for each row that is true of all, and parts
+of a query that differ in nothing else become equal, so that they can be shared.
+"""
+
+from __future__ import annotations
+
+from wallaby.plan import functions
+from wallaby.plan.equal_parts import stripped
+from wallaby.plan.expression import Call, Column, Expression
+from wallaby.plan.relation import Filter, Relation, Scan
+from wallaby.plan.statistics import Statistics
+from wallaby.plan.tree import conjuncts, filtered, rewrite_up
+
+
+def drop_null_checks(relation: Relation, statistics: Statistics) -> Relation:
+    """Filters right above scans without the checks that every row passes."""
+
+    def drop(relation: Relation) -> Relation:
+        if not isinstance(relation, Filter):
+            return relation
+        scan = stripped(relation.child)
+        if not isinstance(scan, Scan):
+            return relation
+        never = _never_null(scan, statistics)
+        parts = conjuncts(relation.condition)
+        left = tuple(part for part in parts if not _checks_only(part, never))
+        return relation if len(left) == len(parts) else filtered(relation.child, left)
+
+    return rewrite_up(relation, drop)
+
+
+def _never_null(scan: Scan, statistics: Statistics) -> frozenset[int]:
+    table = statistics.of(scan)
+    if table is None:
+        return frozenset()
+    named = zip(scan.columns, scan.names, strict=True)
+    return frozenset(column.id for column, name in named if table.column(name).nulls == 0)
+
+
+def _checks_only(condition: Expression, never_null: frozenset[int]) -> bool:
+    match condition:
+        case Call(function=functions.IS_NOT_NULL, arguments=(Column(id=id_),)):
+            return id_ in never_null
+        case _:
+            return False

@@ -1,0 +1,261 @@
+"""Run-time filters: the keys of one side of a join filter a scan of the other, before its rows are moved.
+
+Where few keys of a side can find a partner, that side's scan is joined with the keys of the other side: a left semi
+join, whose small right side goes whole to every read. It costs the keys, and that the reads wait for them; it spares
+moving rows that the join would drop. The filter goes down to the scan through everything that it commutes with, through
+an aggregation by the key too. Its source is the smallest part of the other side that has the key, or one equal to it;
+that part is there twice now, and `share_subplans` has it computed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from wallaby.plan.estimate import Estimator
+from wallaby.plan.expression import Column, Named
+from wallaby.plan.joins import broadcast_pays, smaller_side
+from wallaby.plan.relation import (
+    Aggregate,
+    Filter,
+    Join,
+    JoinKind,
+    Project,
+    Relation,
+    Scan,
+    Sort,
+    children_of,
+)
+from wallaby.plan.selectivity import UNKNOWN
+from wallaby.plan.settings import PlanSettings
+from wallaby.plan.statistics import Statistics
+from wallaby.plan.tree import arrange, ids_of, kept, with_children
+
+#: The right rows that these need are those with a partner.
+_RIGHT_MAY = frozenset((JoinKind.INNER, JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI, JoinKind.EXISTENCE))
+#: The left rows that these give are those with a partner.
+_LEFT_MAY = frozenset((JoinKind.INNER, JoinKind.SEMI))
+#: Filtering the left rows of these before or after is the same.
+_LEFT_COMMUTES = frozenset((*_RIGHT_MAY, JoinKind.CROSS))
+#: A filter that keeps more than this share of the rows is not worth waiting for.
+_KEPT_MAX = 0.5
+#: It must spare so many times the bytes that it costs, and at least so many bytes.
+_GAIN_LEAST = 2.0
+_GAIN_BYTES_LEAST = 1 << 20
+#: Parts with up to so many times the fewest keys are as good.
+_NEAR = 1.3
+
+
+def filter_scans(
+    relation: Relation,
+    statistics: Statistics,
+    settings: PlanSettings,
+    parts: tuple[Relation, ...] = (),
+) -> Relation:
+    """The relation with run-time filters. No filter goes into `parts`, for which its inputs stand: others use them."""
+    return _Filtering(Estimator(statistics, dict(enumerate(parts))), settings).filtered(relation)
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """A filter that could be: on the scan `target`, whose column `key` must be among the keys of the other side."""
+
+    to_right: bool
+    target: Relation
+    key: Column
+    other_key: Column
+    gain_bytes: float
+
+
+class _Filtering:
+    def __init__(self, estimator: Estimator, settings: PlanSettings) -> None:
+        self._estimator = estimator
+        self._settings = settings
+        #: The keys that filters were made of: nothing more is to be done there.
+        self._keys: dict[int, Relation] = {}
+
+    def filtered(self, relation: Relation) -> Relation:
+        """From the root down: what filters a side further up is part of what that side filters."""
+        if isinstance(relation, Join):
+            if id(relation.right) in self._keys:
+                return relation
+            choice = max(self._choices(relation), key=lambda each: each.gain_bytes, default=None)
+            if choice is not None:
+                return self._applied(relation, choice)
+        children = children_of(relation)
+        below = tuple(map(self.filtered, children))
+        same = all(a is b for a, b in zip(children, below, strict=True))
+        return relation if same else with_children(relation, below)
+
+    def _applied(self, join: Join, choice: _Choice) -> Relation:
+        """The source side is finished first, so that the source is the same wherever it stands."""
+        source, target = (join.left, join.right) if choice.to_right else (join.right, join.left)
+        source = self.filtered(source)
+        keys = self._best_keys(source, choice.other_key)
+        self._keys[id(keys)] = keys
+        columns = choice.target.columns
+        semi = Join(choice.target, keys, JoinKind.SEMI, (choice.key,), keys.columns, None, columns)
+        target = self.filtered(_replaced(target, choice.target, semi))
+        return with_children(join, (source, target) if choice.to_right else (target, source))
+
+    # --- choices -------------------------------------------------------------------------------------------
+
+    def _choices(self, join: Join) -> Iterator[_Choice]:
+        for left, right in zip(join.left_keys, join.right_keys, strict=True):
+            if not isinstance(left, Column) or not isinstance(right, Column):
+                continue
+            if join.kind in _RIGHT_MAY:
+                yield from self._choice(join, left, right, to_right=True)
+            if join.kind in _LEFT_MAY:
+                yield from self._choice(join, right, left, to_right=False)
+
+    def _choice(
+        self, join: Join, source_key: Column, target_key: Column, *, to_right: bool
+    ) -> Iterator[_Choice]:
+        source, target = (join.left, join.right) if to_right else (join.right, join.left)
+        place = _place(target, target_key)
+        if place is None:
+            return
+        keys = self._estimator.of(self._best_keys(source, source_key))
+        rows = self._estimator.of(place.rows)
+        known = rows.columns.get(place.key.id, UNKNOWN).distinct
+        there = min([rows.rows if known is None else known, *map(self._keys_of, place.partners)])
+        kept_share = min(1.0, keys.rows / max(1.0, there))
+        spared = (1 - kept_share) * self._moved_bytes(join, target, place)
+        cost = keys.size_bytes * self._settings.copies
+        if (
+            kept_share <= _KEPT_MAX
+            and keys.size_bytes <= self._settings.broadcast_bytes
+            and spared >= max(_GAIN_BYTES_LEAST, _GAIN_LEAST * cost)
+        ):
+            yield _Choice(to_right, place.rows, place.key, source_key, spared - cost)
+
+    def _moved_bytes(self, join: Join, target: Relation, place: _Place) -> float:
+        """What is moved of the target's rows, up to this join: nothing if the join comes to the rows."""
+        moved = self._estimator.of(place.rows).size_bytes if place.aggregated else 0.0
+        build = smaller_side(join, self._estimator)
+        size_bytes = self._estimator.of(target).size_bytes
+        if not broadcast_pays(join, self._estimator, self._settings):
+            return max(moved, size_bytes)
+        return max(moved, size_bytes * self._settings.copies if target is build else 0.0)
+
+    def _best_keys(self, side: Relation, key: Column) -> Relation:
+        """The fewest keys that a part of a side has; of parts with about as many, those that take least reading."""
+        found = [
+            (self._estimator.of(part).groups((column,)), part, column) for part, column in _sources(side, key)
+        ]
+        fewest = min(groups for groups, _, _ in found)
+        near = [(part, column) for groups, part, column in found if groups <= _NEAR * fewest]
+        part, column = min(near, key=lambda each: self._rows_read(each[0]))
+        below = self._estimator.of(part)
+        repeated = below.groups((column,)) <= self._settings.partial_groups_share * below.rows
+        return Aggregate(part, kept((column,)), ()) if repeated else arrange(part, (column,))
+
+    def _keys_of(self, partner: tuple[Relation, Column]) -> float:
+        relation, column = partner
+        return self._estimator.of(relation).groups((column,))
+
+    def _rows_read(self, relation: Relation) -> float:
+        if isinstance(relation, Scan):
+            return self._estimator.of(relation).rows
+        return sum(map(self._rows_read, children_of(relation)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a filter can go: onto the filtered scan `rows`; is there an aggregation above it?
+
+    `partners` are the sides, with their keys, that the same key is joined with on the way: they filter it already.
+    """
+
+    rows: Relation
+    key: Column
+    aggregated: bool = False
+    partners: tuple[tuple[Relation, Column], ...] = ()
+
+
+def _place(relation: Relation, key: Column) -> _Place | None:
+    """The scan that a key comes from, if filtering there is the same as filtering here."""
+    match relation:
+        case Scan():
+            return _Place(relation, _own(relation, key))
+        case Filter(child=child):
+            place = _place(child, key)
+            return replace(place, rows=relation) if place is not None and place.rows is child else place
+        case Sort(child=child):
+            return _place(child, key)
+        case Project(child=child, outputs=outputs):
+            source = _renamed(outputs, key)
+            return None if source is None else _place(child, source)
+        case Aggregate(child=child, keys=keys):
+            source = _renamed(keys, key)
+            place = None if source is None else _place(child, source)
+            return None if place is None else replace(place, aggregated=True)
+        case Join(left=left, right=right, kind=kind):
+            place = None
+            if kind in _LEFT_COMMUTES and key.id in ids_of(left.columns):
+                place = _place(left, key)
+            elif kind in (JoinKind.INNER, JoinKind.CROSS) and key.id in ids_of(right.columns):
+                place = _place(right, key)
+            if place is None or kind not in _LEFT_MAY:
+                return place
+            return replace(place, partners=(*place.partners, *_partners(relation, key)))
+        case _:
+            return None
+
+
+def _partners(join: Join, key: Column) -> Iterator[tuple[Relation, Column]]:
+    """What a key is joined with."""
+    for left, right in zip(join.left_keys, join.right_keys, strict=True):
+        if isinstance(left, Column) and isinstance(right, Column):
+            if left.id == key.id:
+                yield join.right, right
+            elif right.id == key.id:
+                yield join.left, left
+
+
+def _sources(relation: Relation, key: Column) -> Iterator[tuple[Relation, Column]]:
+    """The parts of a relation whose values in a column include all those of its key."""
+    yield relation, _own(relation, key)
+    match relation:
+        case Filter(child=child) | Sort(child=child):
+            yield from _sources(child, key)
+        case Project(child=child, outputs=outputs) | Aggregate(child=child, keys=outputs):
+            source = _renamed(outputs, key)
+            if source is not None:
+                yield from _sources(child, source)
+        case Join(left=left, right=right, kind=kind):
+            pairs = list(zip(relation.left_keys, relation.right_keys, strict=True))
+            equal = kind in (JoinKind.INNER, JoinKind.SEMI)
+            if key.id in ids_of(left.columns):
+                yield from _sources(left, key)
+                for ours, theirs in pairs if equal else ():
+                    if isinstance(ours, Column) and isinstance(theirs, Column) and ours.id == key.id:
+                        yield from _sources(right, theirs)
+            elif kind is JoinKind.INNER:
+                yield from _sources(right, key)
+                for theirs, ours in pairs:
+                    if isinstance(ours, Column) and isinstance(theirs, Column) and ours.id == key.id:
+                        yield from _sources(left, theirs)
+        case _:
+            pass
+
+
+def _own(relation: Relation, key: Column) -> Column:
+    """A column as the relation has it, nullable or not."""
+    return next(column for column in relation.columns if column.id == key.id)
+
+
+def _renamed(outputs: tuple[Named, ...], key: Column) -> Column | None:
+    """What a projection made a column of, if it is a column too."""
+    found = next((named.expression for named in outputs if named.column.id == key.id), None)
+    return found if isinstance(found, Column) else None
+
+
+def _replaced(tree: Relation, old: Relation, new: Relation) -> Relation:
+    if tree is old:
+        return new
+    children = children_of(tree)
+    changed = tuple(_replaced(child, old, new) for child in children)
+    same = all(a is b for a, b in zip(children, changed, strict=True))
+    return tree if same else with_children(tree, changed)
