@@ -1,10 +1,11 @@
-"""TPC-H from its SQL text, with different numbers of TaskManagers: always Spark's answer."""
+"""TPC-H from SQL texts and from DataFrames, with different numbers of TaskManagers: always Spark's answer."""
 
 from __future__ import annotations
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
+from tests.engine import dataframes
 from tests.engine.conftest import Engines
 
 from wallaby import tpch
@@ -23,3 +24,13 @@ def test_tpch_is_answered_as_by_spark(
         require_same(result.arrow(), answers[number], order=order)
         assert result.native
         assert result.stats["rows"] == answers[number].num_rows
+
+
+def test_tpch_written_with_dataframes_has_the_same_answers(
+    spark: SparkSession, engines: Engines, answers: dict[int, pa.Table]
+) -> None:
+    engine = engines.get(workers=2, threads=1)
+    for number, query in enumerate(dataframes.QUERIES, start=1):
+        df = query(spark)
+        assert engine.fallback_reasons(df) == [], number
+        require_same(engine.to_arrow(df), answers[number], order=tpch.ORDERS[number])
