@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.plan.builders import statistics_of, tpch
 from tests.plan.queries import QUERIES
@@ -104,6 +104,7 @@ WHOLE = json.loads(to_bytes(made("q3", 0.01)))
 PLACES = _places(WHOLE)
 
 
+@settings(deadline=None)
 @given(
     st.sampled_from(PLACES[1:]), st.sampled_from([None, True, -1, 10**6, "x", [], [[]], {}, {"is": "Filter"}])
 )
