@@ -31,6 +31,7 @@ COMMANDS = (
     ("explain",),
     ("report",),
     ("bench",),
+    ("chaos",),
     ("demo",),
     ("doctor",),
     ("simulate",),
@@ -291,3 +292,14 @@ def test_tables_and_settings_are_read(tmp_path: Path) -> None:
     assert session.read_configuration(["spark.a=b=c"]) == {"spark.a": "b=c"}
     with pytest.raises(InvalidArgumentError, match="twice"):
         session.read_tables([f"t={tmp_path}", f"t={tmp_path}"])
+
+
+def test_chaos_lists_its_faults_and_refuses_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = run("chaos", "--list").stdout.splitlines()
+    assert {"commit: kill after", "the backup disk is full", "resume: restart"} <= set(said)
+    out = ("--out", str(tmp_path))
+    assert exits(("chaos", "--fault", "an earthquake", *out), monkeypatch) == 2
+    assert exits(("chaos", "--fault", "w1:commit:3:explode", *out), monkeypatch) == 2
+    assert exits(("chaos", "--query", "23", *out), monkeypatch) == 2
+    missing = ("--data", str(tmp_path / "missing"))
+    assert exits(("chaos", "--query", "6", "--fault", "commit", *missing, *out), monkeypatch) == 2

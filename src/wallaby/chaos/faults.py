@@ -76,6 +76,10 @@ _RECOVERY: Final = (
 )
 
 
+#: In per cent of the commits of an undisturbed run.
+KILL_SHARES: Final = (10, 25, 50, 75, 90)
+
+
 def point_faults() -> tuple[Fault, ...]:
     """A loss at every fail point, before the effect and, where that differs, after it."""
     faults = [Fault("register: kill a new worker", parse_all("*:register:1:kill"), outside="kill")]
@@ -103,7 +107,7 @@ def other_faults() -> tuple[Fault, ...]:
     """Every kind of fault that is not a death at a fail point."""
     slow = "*:read:1:slow=40ms:x9"
     return (
-        Fault("a worker is killed", outside="kill"),
+        *(Fault(f"a worker is killed at {share} %", outside="kill", at=share / 100) for share in KILL_SHARES),
         Fault("two workers are killed", outside="kill two"),
         Fault("all workers are killed", outside="kill all"),
         Fault("the replacement is killed again", parse_all("*:read:1:slow=300ms:x9"), outside="kill again"),

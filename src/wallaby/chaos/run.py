@@ -145,6 +145,17 @@ class Arena:
             self._undisturbed[number] = Undisturbed(answer, seconds, int(result.stats["tasks"]), graph)
         return self._undisturbed[number]
 
+    def compare(self, number: int) -> tuple[str, int]:
+        """Run a query; in what its answer differs from Spark's, if it does, and how many recoveries it took."""
+        result = self.engine.run(self._spark.sql(tpch.query(number)))
+        with _hanging(result):
+            answer = result.arrow()
+        try:
+            require_same(answer, self.undisturbed(number).answer, order=tpch.ORDERS[number])
+        except DifferentError as error:
+            return str(error), result.stats["recoveries"]
+        return "", result.stats["recoveries"]
+
     def run(self, number: int, fault: Fault) -> Outcome:
         """Run a query under a fault."""
         tolerant = self.engine.settings.fault_tolerance_enabled

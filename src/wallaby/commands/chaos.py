@@ -5,14 +5,22 @@ from __future__ import annotations
 import json
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from random import Random
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from wallaby.commands.terminal import note, out, progress, say
 from wallaby.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from wallaby.chaos.faults import Fault
+    from wallaby.chaos.grid import Grid
+    from wallaby.chaos.run import Arena
 
 EXAMPLES = """
 Examples:
@@ -24,6 +32,8 @@ Examples:
   wallaby chaos --query 5 --fault "commit: kill after" --fault "w1:deliver:3:stop=4s"
 
   wallaby chaos --query 9 --seeds 20            twenty schedules drawn at random
+
+  wallaby chaos --soak 30 --kill-every 4        half an hour of queries, a worker killed every few seconds
 
   wallaby chaos                                 the grid: all queries and all fail points; begun runs are resumed
 """
@@ -53,6 +63,8 @@ def chaos(
         ".chaos"
     ),
     limit: Annotated[float, typer.Option(help="Begin no run after so many minutes; 0: no limit.", min=0)] = 0,
+    soak: Annotated[float, typer.Option(help="Instead: run queries for so many minutes.", min=0)] = 0,
+    kill_every: Annotated[float, typer.Option(help="With --soak: seconds between kills.", min=0.1)] = 4,
     listed: Annotated[bool, typer.Option("--list", help="Print the names of all faults.")] = False,
 ) -> None:
     """Run TPC-H queries under faults, prove that each fault struck, and compare every answer with Spark's."""
@@ -66,6 +78,18 @@ def chaos(
         return
     for number in query or ():
         tpch.query(number)
+    if soak:
+        _soak(
+            query or [3, 9, 18],
+            soak,
+            kill_every,
+            first,
+            data or _tables(results, scale),
+            workers,
+            master,
+            results,
+        )
+        return
     faults = (
         *(chosen(fault) if fault else ()),
         *(other_faults() if kinds else ()),
@@ -100,41 +124,86 @@ def _tables(results: Path, scale: float) -> Path:
     return tables(results, scale)
 
 
-def _run(
-    cells: list[Any], grid: Any, data: Path, workers: int, master: str, limit: float, *, tolerant: bool
-) -> None:
+@contextmanager
+def _arena(data: Path, workers: int, master: str, **settings: object) -> Iterator[Arena]:
+    """A Spark session, and an engine in it that may be broken."""
     from wallaby import tpch
     from wallaby.chaos.run import Arena
     from wallaby.commands.session import spark_session
 
     if not data.is_dir():
         raise InvalidArgumentError(f"There is no directory {data}.", fix="Check --data.")
-    began = time.monotonic()
     configuration = {"spark.driver.memory": "2g", "spark.sql.session.timeZone": "UTC"}
     with (
         tempfile.TemporaryDirectory(prefix="wallaby-chaos-") as book,
         spark_session(master or f"local[{workers + 1}]", configuration, "wallaby chaos") as spark,
     ):
         tpch.register(spark, data)
-        settings = {"threads": 1, "split": "1m", "task_target": "256k", "fault_tolerance_enabled": tolerant}
-        arena = Arena(spark, Path(book), workers, **settings)
+        # Small tasks: at a small scale a query would have too few for a fault to find its place.
+        small = {"threads": 1, "split": "1m", "task_target": "256k"}
+        arena = Arena(spark, Path(book), workers, **small, **settings)
         try:
-            with progress() as bar:
-                task = bar.add_task("runs", total=len(cells))
-                for number, fault in cells:
-                    if limit and time.monotonic() - began > limit * 60:
-                        note("The time is up; the same command goes on from here.")
-                        break
-                    outcome = arena.run(number, fault)
-                    grid.keep(outcome)
-                    bar.update(task, advance=1)
-                    detect = f", found in {outcome.detect_seconds:.2f} s" if outcome.detect_seconds else ""
-                    note(
-                        f"q{number} {fault.name}: {outcome.verdict}, {outcome.seconds:.2f} s "
-                        f"({outcome.undisturbed_seconds:.2f} s undisturbed){detect} {outcome.detail}"
-                    )
+            yield arena
         finally:
             arena.close()
+
+
+def _run(
+    cells: list[tuple[int, Fault]],
+    grid: Grid,
+    data: Path,
+    workers: int,
+    master: str,
+    limit: float,
+    *,
+    tolerant: bool,
+) -> None:
+    began = time.monotonic()
+    with _arena(data, workers, master, fault_tolerance_enabled=tolerant) as arena, progress() as bar:
+        task = bar.add_task("runs", total=len(cells))
+        for number, fault in cells:
+            if limit and time.monotonic() - began > limit * 60:
+                note("The time is up; the same command goes on from here.")
+                break
+            outcome = arena.run(number, fault)
+            grid.keep(outcome)
+            bar.update(task, advance=1)
+            detect = f", found in {outcome.detect_seconds:.2f} s" if outcome.detect_seconds else ""
+            note(
+                f"q{number} {fault.name}: {outcome.verdict}, {outcome.seconds:.2f} s "
+                f"({outcome.undisturbed_seconds:.2f} s undisturbed){detect} {outcome.detail}"
+            )
+
+
+def _soak(
+    queries: list[int],
+    minutes: float,
+    kill_every: float,
+    seed: int,
+    data: Path,
+    workers: int,
+    master: str,
+    results: Path,
+) -> None:
+    from wallaby.chaos.soak import soak
+
+    with _arena(data, workers, master) as arena, progress() as bar:
+        task = bar.add_task("soaking", total=None)
+        found = soak(
+            arena, queries, minutes * 60, kill_every, seed, lambda line: bar.update(task, description=line)
+        )
+    results.mkdir(parents=True, exist_ok=True)
+    (results / "soak.json").write_text(json.dumps(asdict(found), indent=1) + "\n", encoding="utf-8")
+    say(
+        f"{found.runs} runs in {found.seconds:.0f} s, {found.kills} kills, {found.runs_with_a_loss} runs with a loss; "
+        f"{len(found.wrong)} wrong, {len(found.failed)} failed"
+    )
+    for name, before in found.before.items():
+        say(f"{name}: {before:,} before, {found.after[name]:,} after")
+    for line in (*found.wrong, *found.failed):
+        say(line)
+    if found.wrong or found.failed:
+        raise typer.Exit(1)
 
 
 def _show(found: dict[str, Any]) -> None:
