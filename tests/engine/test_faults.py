@@ -112,6 +112,17 @@ def test_a_fault_during_a_recovery_is_one_more_recovery(
     until(lambda: nothing_is_left_of_queries(engine))
 
 
+@pytest.mark.parametrize("fault", ["*:close-early:1:kill", "*:close-early:1:fail:after"])
+def test_a_fault_where_a_limit_ends_what_is_before_it(chaos: Chaos, spark: SparkSession, fault: str) -> None:
+    engine = chaos.engine()
+    name = chaos.order(fault)
+    rows = engine.run(spark.sql("select k, v from short limit 700")).rows()
+    require_all_struck(chaos, name)
+    assert len({row.v for row in rows}) == 700, "each row once"
+    assert all(row.k == row.v % 7 for row in rows)
+    until(lambda: nothing_is_left_of_queries(engine))
+
+
 def test_a_task_that_takes_its_worker_down_each_time_ends_its_query_and_not_the_engine(
     chaos: Chaos, spark: SparkSession, answers: dict[int, pa.Table]
 ) -> None:

@@ -53,7 +53,6 @@ _ATTEMPT: Final = {
     FailPoint.BACK_UP: 2,
     FailPoint.COMMIT: 2,
     FailPoint.ADVANCE: 2,
-    FailPoint.CLOSE_EARLY: 1,
     FailPoint.DELIVER: 2,
     FailPoint.ACKNOWLEDGE: 1,
 }
@@ -82,7 +81,8 @@ KILL_SHARES: Final = (10, 25, 50, 75, 90)
 
 def point_faults() -> tuple[Fault, ...]:
     """A loss at every fail point, before the effect and, where that differs, after it."""
-    faults = [Fault("register: kill a new worker", parse_all("*:register:1:kill"), outside="kill")]
+    # Slow reads, or the query is over before the worker that is to die has come.
+    faults = [Fault("register: kill", parse_all("*:register:1:kill; *:read:1:slow=150ms:x9"), outside="kill")]
     for point, nth in _ATTEMPT.items():
         name = point_name(point)
         if point is not FailPoint.REGISTER:
@@ -133,7 +133,10 @@ def other_faults() -> tuple[Fault, ...]:
         _ordered("a false alarm", "*:commit:2:kill; head:ping:1:fail"),
         Fault("the store is paused", outside="pause store", costs_a_worker=False),
         Fault(
-            "connections to the store are reset", parse_all(slow), outside="reset store", costs_a_worker=False
+            "the driver's connections to the store are reset",
+            parse_all(slow),
+            outside="reset store",
+            costs_a_worker=False,
         ),
         Fault(
             "the store is restarted empty",
