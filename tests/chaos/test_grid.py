@@ -40,7 +40,7 @@ def test_the_summary_counts_what_struck_and_names_what_is_bad(tmp_path: Path) ->
     grid.keep(outcome(3, "b", Verdict.DIFFERS, seconds=4.0))
     found = summary(grid.outcomes())
     assert (found["cells"], found["struck"], found["seconds"]) == (3, 2, 8.0)
-    assert found["channels_rewound"] == 4, "of what struck only"
+    assert (found["recovered"], found["channels_rewound"]) == (2, 4), "of what struck only"
     assert found["faults"] == {"a": {"equal": 1, "not reached": 1}, "b": {"DIFFERS": 1}}
     assert [(bad["query"], bad["fault"]) for bad in found["bad"]] == [(3, "b")]
     assert found["overhead_seconds"]["most"] == 3.0

@@ -112,7 +112,13 @@ def other_faults() -> tuple[Fault, ...]:
         Fault("all workers are killed", outside="kill all"),
         Fault("the replacement is killed again", parse_all("*:read:1:slow=300ms:x9"), outside="kill again"),
         Fault("a zombie wakes", parse_all(slow), outside="stop"),
-        Fault("an executor's JVM is killed", parse_all(slow), outside="kill executor"),
+        # Its TaskManager outlives it by a second or two, until Spark's daemon notices.
+        Fault(
+            "an executor's JVM is killed",
+            parse_all("*:read:1:slow=400ms:x9"),
+            outside="kill executor",
+            at=0.1,
+        ),
         _ordered("a zombie wakes in mid-commit", "*:commit:2:stop=4s"),
         _ordered("a data server is dead", "w1:look:1:deafen"),
         _ordered("the backup disk is full", "*:back-up:2:fail"),

@@ -61,6 +61,9 @@ def summary(outcomes: Iterable[dict[str, Any]]) -> dict[str, Any]:
         "seconds": round(sum(cell["seconds"] + max(cell["settle_seconds"], 0) for cell in cells), 1),
         "verdicts": dict(Counter(cell["verdict"] for cell in cells)),
         "struck": len(struck),
+        #: Those of them in which the query had to recover: in others it had ended before it could notice, or the fault
+        #: cost no worker.
+        "recovered": sum(1 for cell in struck if cell["stats"].get("recoveries")),
         "detect_seconds": _quantiles(cell["detect_seconds"] for cell in struck),
         "frozen_seconds": _quantiles(
             cell["stats"].get("frozen_seconds") for cell in struck if cell["stats"].get("recoveries")

@@ -214,7 +214,10 @@ def _show(found: dict[str, Any]) -> None:
         told = ", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items()))
         table.add_row(name, str(sum(verdicts.values())), told)
     out.print(table)
-    say(f"{found['cells']} runs in {found['seconds']:.0f} s; the fault struck in {found['struck']}")
+    say(
+        f"{found['cells']} runs in {found['seconds']:.0f} s; the fault struck in {found['struck']}, "
+        f"and the query had to recover in {found['recovered']}"
+    )
     for name in ("detect_seconds", "frozen_seconds", "overhead_seconds"):
         told = ", ".join(f"{key} {value:g} s" for key, value in found[name].items())
         say(f"{name.removesuffix('_seconds')}: {told or 'nothing to tell'}")
