@@ -25,7 +25,9 @@ Examples:
 
   wallaby tpch exchange data/sf1 --workers 2
 
-  wallaby tpch exchange data/sf10 --query 9 --query 18
+  wallaby tpch exchange data/sf10 --query 9 --query 18 --memory 10g
+
+  wallaby tpch exchange data/sf10 --no-spark
 """
 _SPARK_SLOTS: Final = 2
 _HEADS: Final = (
@@ -68,6 +70,9 @@ def exchange(
     query: Annotated[list[int] | None, typer.Option(help="A query, 1 to 22. Repeatable.")] = None,
     workers: Annotated[int, typer.Option(help="TaskManagers.", min=1, max=64)] = 2,
     memory: Annotated[str, typer.Option(help="Of Spark's driver, for both.")] = "4g",
+    by_spark: Annotated[
+        bool, typer.Option("--spark/--no-spark", help="Run each query by Spark too, and compare the answers.")
+    ] = True,
 ) -> None:
     """Print the bytes that each query exchanges, and Spark's shuffle bytes beside them."""
     from wallaby import tpch
@@ -79,11 +84,12 @@ def exchange(
     conf = {"spark.driver.memory": memory, "spark.sql.session.timeZone": "UTC"}
     theirs: dict[int, SparkMoved] = {}
     answers: dict[int, Any] = {}
-    with spark_session(f"local[{_SPARK_SLOTS}]", conf, "wallaby tpch exchange") as spark:
-        tpch.register(spark, directory)
-        for number in numbers:
-            theirs[number], answers[number] = on_spark(spark, spark.sql(texts[number]))
-            note(f"query {number} on Spark: {size(theirs[number].shuffled)} shuffled")
+    if by_spark:
+        with spark_session(f"local[{_SPARK_SLOTS}]", conf, "wallaby tpch exchange") as spark:
+            tpch.register(spark, directory)
+            for number in numbers:
+                theirs[number], answers[number] = on_spark(spark, spark.sql(texts[number]))
+                note(f"query {number} on Spark: {size(theirs[number].shuffled)} shuffled")
     rows: list[tuple[str, ...]] = []
     ours: dict[int, Moved] = {}
     with engine_session(f"local[{workers + 2}]", workers, conf) as (spark, engine):
@@ -92,13 +98,16 @@ def exchange(
             df = spark.sql(texts[number])
             reasons = engine.fallback_reasons(df)
             if reasons:
-                rows.append(_row(number, None, theirs[number], "; ".join(reasons)))
+                rows.append(_row(number, None, theirs.get(number), "; ".join(reasons)))
                 continue
             ours[number], answer = on_wallaby(engine, df)
-            equal = same(answer, answers[number], order=tpch.ORDERS[number])
-            rows.append(_row(number, ours[number], theirs[number], "equal" if equal else "DIFFERS"))
+            verdict = "not compared"
+            if by_spark:
+                equal = same(answer, answers[number], order=tpch.ORDERS[number])
+                verdict = "equal" if equal else "DIFFERS"
+            rows.append(_row(number, ours[number], theirs.get(number), verdict))
             note(f"query {number}: {size(ours[number].exchanged)} exchanged")
-    rows.append(_total(ours, {number: theirs[number] for number in ours}))
+    rows.append(_total(ours, {number: theirs[number] for number in ours if by_spark}))
     _show(rows)
     if any(row[-1] == "DIFFERS" for row in rows):
         raise typer.Exit(1)
@@ -159,12 +168,14 @@ def _data_sizes(node: Any) -> list[tuple[str, int]]:
     return found
 
 
-def _row(number: int, ours: Moved | None, theirs: SparkMoved, answer: str) -> tuple[str, ...]:
+def _row(number: int, ours: Moved | None, theirs: SparkMoved | None, answer: str) -> tuple[str, ...]:
     shape: tuple[str, ...] = ("",) * 5
     if ours is not None:
         counts = (ours.stages, ours.broadcast_joins, ours.partitioned_joins)
         shape = (*map(str, counts), size(ours.exchanged), size(ours.sent))
-    spark = (size(theirs.shuffled), size(theirs.uncompressed), size(theirs.broadcast))
+    spark: tuple[str, ...] = ("",) * 3
+    if theirs is not None:
+        spark = (size(theirs.shuffled), size(theirs.uncompressed), size(theirs.broadcast))
     return (str(number), *shape, *spark, answer)
 
 
