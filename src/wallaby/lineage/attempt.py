@@ -4,6 +4,10 @@
 first *retraces* its committed records: the same inputs in the same order, and each output must have the
 committed checksum before it may leave (invariant 4). Then it chooses freely until its last task.
 
+What a task has consumed may give more rows than one output should hold. Then its output says that there is a
+rest, and the next task of the channel consumes nothing and goes on with it: a record without split or draw that
+does not end the channel. Only the kernel knows, from its state, so a retrace comes to the same.
+
 After `Execute` the attempt is frozen: its inputs are part of the state, and it is never executed again. A
 refused or unanswered commit is answered by a look and *the same* commit again, in the epoch of the look. An
 output is published, so that it can be delivered, only after its commit: a name has one content for ever
@@ -13,7 +17,7 @@ output is published, so that it can be delivered, only after its commit: a name 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from wallaby.errors import DivergenceError, InternalError
@@ -96,50 +100,70 @@ def run_channel(tenure: Tenure) -> Effects:
     """Retrace what is committed, then go on to the channel's last task."""
     state: Any = None
     ended = False
+    rest: _Chosen | None = None
     if tenure.retracing:
         records = yield from _committed(tenure)
         for tenure.seq, data in enumerate(records):
-            record = decode(data)
-            state = yield from _retrace(tenure, TaskName(*tenure.channel, tenure.seq), state, record)
+            record, task = decode(data), TaskName(*tenure.channel, tenure.seq)
+            chosen = _recorded(task, record, rest)
+            state, has_rest = yield from _retrace(tenure, task, state, record, chosen)
+            rest = _going_on(chosen) if has_rest else None
             ended = record.final
         tenure.retracing = False
     tenure.seq = tenure.length
     while not ended and not tenure.closed:
-        chosen = yield from _choose(tenure)
-        if chosen is None:
+        next_chosen = rest or (yield from _choose(tenure))
+        if next_chosen is None:
             break
-        state, ended = yield from _attempt(tenure, TaskName(*tenure.channel, tenure.seq), state, chosen)
+        task = TaskName(*tenure.channel, tenure.seq)
+        state, ended, has_rest = yield from _attempt(tenure, task, state, next_chosen)
+        rest = _going_on(next_chosen) if has_rest else None
         tenure.seq += 1
     _end(tenure)
 
 
+def _going_on(chosen: _Chosen) -> _Chosen:
+    """The task after one that left a rest."""
+    return replace(chosen, draw=None, split=None)
+
+
+def _recorded(task: TaskName, record: Record, rest: _Chosen | None) -> _Chosen:
+    """What a committed task consumed: its last one, unless it went on with a rest, has neither split nor draw."""
+    consumed = record.draw is not None or record.split is not None
+    if rest is not None and consumed:
+        raise DivergenceError(f"{task} goes on with a rest, but its record is {record}.", task=task)
+    last = rest.last if rest is not None else not consumed
+    return _Chosen(record.draw, record.split, record.sides, last)
+
+
 def _attempt(
     tenure: Tenure, task: TaskName, state: Any, chosen: _Chosen
-) -> Generator[Any, Any, tuple[Any, bool]]:
-    """One task: execute, back up, commit, publish. Answers the new state and whether the channel has ended."""
+) -> Generator[Any, Any, tuple[Any, bool, bool]]:
+    """One task: execute, back up, commit, publish. The new state, whether the channel has ended, and a rest."""
     inputs = tenure.inbox.take(chosen.draw) if chosen.draw else ()
     tenure.drawing = chosen.draw
     point = FailPoint.READ if chosen.split is not None else FailPoint.EXECUTE
     state, output = yield _execute(tenure, point, task, state, chosen, inputs)
-    final = chosen.last or output.satisfied
+    final = (chosen.last and not output.rest) or output.satisfied
     record = Record(output.checksum, chosen.split, chosen.draw, chosen.sides, final)
     if not (yield BackUp(FailPoint.BACK_UP, task, output, final)):
         yield Leave(f"no room to back {task} up")
     reply = yield from _commit(tenure, task, record)
     tenure.drawing = None
     if reply is None:
-        return state, True
+        return state, True, False
     tenure.split = reply.split
     yield Advance(task)
     tenure.host.outbox.publish(task, ended=final)
     if output.satisfied:
         yield from _close_early(tenure)
-    return state, final
+    return state, final, output.rest
 
 
-def _retrace(tenure: Tenure, task: TaskName, state: Any, record: Record) -> Generator[Any, Any, Any]:
-    """Repeat one task as its record says; its output must be what it was."""
-    chosen = _Chosen(record.draw, record.split, record.sides, record.final and record.draw is None)
+def _retrace(
+    tenure: Tenure, task: TaskName, state: Any, record: Record, chosen: _Chosen
+) -> Generator[Any, Any, tuple[Any, bool]]:
+    """Repeat one task as its record says; its output must be what it was. The new state, and whether it has a rest."""
     while not _has_arrived(tenure, chosen):
         yield Await()
     inputs = tenure.inbox.take(record.draw) if record.draw else ()
@@ -148,7 +172,7 @@ def _retrace(tenure: Tenure, task: TaskName, state: Any, record: Record) -> Gene
     if not (yield BackUp(FailPoint.RETRACE_BACK_UP, task, output, record.final)):
         yield Leave(f"no room to back {task} up")
     tenure.host.outbox.publish(task, ended=record.final)
-    return state
+    return state, output.rest
 
 
 def verify(task: TaskName, record: Record, output: Output) -> None:

@@ -75,11 +75,16 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What one step made: slices for every outgoing edge, and whether the channel needs no more input."""
+    """What one step made: slices for every outgoing edge, and whether the channel needs no more input.
+
+    With a `rest`, what was consumed gives more than one output should hold: the channel's next task consumes
+    nothing and goes on with it. Readers leave no rest, since their outputs are made again one by one.
+    """
 
     checksum: int
     slices: Mapping[Edge, tuple[int, object]]
     satisfied: bool = False
+    rest: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,7 @@ class Draw:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What one task consumed and decided. Neither split nor draw: the task that ends its channel."""
+    """What one task consumed and decided. Neither split nor draw: it ends its channel, or goes on with a rest."""
 
     checksum: int
     split: int | None = None

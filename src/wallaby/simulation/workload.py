@@ -3,8 +3,9 @@
 The operators are chosen to notice what the protocol must prevent. They change their state in place, so a task
 that is executed twice shows; `distinct` emits as it goes, so its outputs depend on the draws and a retried
 task has other bytes; `join` needs its build side whole; `limit` and `at least` end early, and what feeds the
-latter may feed others too; reads and look-ups give other bytes with and without their side inputs. The answer
-is computed from the tables alone, without channels, tasks or order.
+latter may feed others too; reads and look-ups give other bytes with and without their side inputs; `sum` and
+`join` hand out a few rows a task and leave the others as a rest, which is lost if nobody goes on with it. The
+answer is computed from the tables alone, without channels, tasks or order.
 """
 
 from __future__ import annotations
@@ -26,6 +27,10 @@ Rows = tuple[Row, ...]
 ROW_BYTES = 8
 _CHECKSUM = (1 << 64) - 1
 _MODULUS = 1_000_003
+#: How many rows a task of `sum` or `join` gives out before it leaves a rest.
+PORTION = 3
+#: Where the state of a join keeps what it has not given out yet; no key of a row.
+_WAITING = -1
 
 
 class Operator(Enum):
@@ -64,7 +69,7 @@ class Workload:
             raise QueryError(f"{effect.task} divides by zero.", task=effect.task)
         operator = self.operators[effect.task.stage]
         rows: list[Row] = []
-        satisfied = False
+        satisfied = rest = False
         state = effect.state
         match operator:
             case Operator.SCAN | Operator.SCAN_JOIN | Operator.SCAN_FILTERED:
@@ -79,10 +84,14 @@ class Workload:
                 state = state if state is not None else Counter()
                 for k, v in _rows(effect.inputs):
                     state[k] += v
-                rows = [(k, v % _MODULUS) for k, v in sorted(state.items())] if effect.last else []
+                portion = sorted(state)[:PORTION] if effect.last else []
+                rows = [(k, state.pop(k) % _MODULUS) for k in portion]
+                rest = effect.last and bool(state)
             case Operator.JOIN:
                 state = state if state is not None else {}
-                rows = self._join(effect, state)
+                rows = state.pop(_WAITING, []) + self._join(effect, state)
+                state[_WAITING], rows = rows[PORTION:], rows[:PORTION]
+                rest = bool(state[_WAITING])
             case Operator.LOOKUP:
                 rows = _matches(_rows(effect.inputs), _side(effect))
             case Operator.AT_LEAST | Operator.LIMIT:
@@ -94,7 +103,7 @@ class Workload:
                     rows = [(0, state[0])] if satisfied or effect.last else []
             case Operator.COLLECT:
                 raise AssertionError("the collector executes nothing")
-        return state, self._output(effect.task, tuple(rows), satisfied)
+        return state, self._output(effect.task, tuple(rows), satisfied, rest)
 
     def _scan(self, operator: Operator, effect: Execute) -> list[Row]:
         rows = self.tables[effect.task.stage][effect.split] if effect.split is not None else ()
@@ -107,7 +116,7 @@ class Workload:
             case _:
                 return list(rows)
 
-    def _join(self, effect: Execute, state: dict[int, list[int]]) -> list[Row]:
+    def _join(self, effect: Execute, state: dict[int, Any]) -> list[Row]:
         build = self.graph.phases(effect.task.stage)[0]
         if effect.draw is not None and effect.draw.link in build:
             for k, v in _rows(effect.inputs):
@@ -115,7 +124,7 @@ class Workload:
             return []
         return [_pair(k, v, w) for k, v in _rows(effect.inputs) for w in state.get(k, ())]
 
-    def _output(self, task: TaskName, rows: Rows, satisfied: bool) -> Output:
+    def _output(self, task: TaskName, rows: Rows, satisfied: bool, rest: bool) -> Output:
         slices: dict[Edge, tuple[int, object]] = {}
         for edge in self.graph.edges_from(task.of):
             link = self.graph.links[edge.link]
@@ -126,7 +135,7 @@ class Workload:
                 else tuple(r for r in rows if r[0] % channels == edge.consumer)
             )
             slices[edge] = (ROW_BYTES * len(part), part or None)
-        return Output(hash((rows, satisfied)) & _CHECKSUM, slices, satisfied)
+        return Output(hash((rows, satisfied, rest)) & _CHECKSUM, slices, satisfied, rest)
 
     def answer(self) -> Counter[Row]:
         """The rows of the result, or with a limit those it may take from."""
