@@ -8,7 +8,6 @@ leaves nothing of them. A query that cannot be run exactly as Spark would run it
 from __future__ import annotations
 
 import logging
-import math
 import re
 import time
 import weakref
@@ -25,7 +24,6 @@ from wallaby.config import PREFIX, Settings, read_settings
 from wallaby.coordinator.coordinator import CoordinatorSettings
 from wallaby.errors import (
     AttachError,
-    ConfigurationError,
     HandOverError,
     InvalidArgumentError,
     QueryCancelledError,
@@ -37,7 +35,6 @@ from wallaby.gcs.interface import Gcs
 from wallaby.head.collected import Collected
 from wallaby.head.head import Head
 from wallaby.head.observer import Observer
-from wallaby.kernels.connection import MEMORY_MIN_BYTES
 from wallaby.kernels.footer import known_tables, scan_reason
 from wallaby.kernels.sql import relation_reason
 from wallaby.lineage.names import WorkerId
@@ -69,6 +66,7 @@ from wallaby.spark.leaf_run import LeafRun
 from wallaby.worker.orders import order_book
 from wallaby.worker.payload import QueryPayload
 from wallaby.worker.place import Place
+from wallaby.worker.shares import Shares
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -77,13 +75,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:,\s*\d+)?\])?")
-#: Of a TaskManager's memory, what each of its kernels may take.
-KERNEL_SHARE = 0.4
-#: Of a TaskManager's memory, what may wait unconsumed at the end of all its edges.
-WINDOW_SHARE = 0.3
-WINDOW_BYTES_MIN = 1 << 20
-TASK_TARGET_BYTES_MIN = 4 << 20
-
 EXPLAIN_MODES = ("simple", "analyze")
 #: More rows than this are not shown, and Spark has an error for it.
 SHOW_ROWS_MAX = (1 << 31) - 1
@@ -164,14 +155,13 @@ class Engine:
         self._deployment = Deployment(spark.sparkContext, settings, self._make_head, self.close)
         size = self._deployment.size
         self._count, self._threads = size.count, size.threads
-        self._memory_bytes = size.memory_bytes
-        self._kernel_bytes = int(size.memory_bytes * KERNEL_SHARE / size.threads)
+        self._shares = Shares(size.memory_bytes, size.threads)
         self._leaf_directory = LeafDirectory(Cluster(spark.sparkContext), settings)
         #: Those that somebody still holds or that still run.
         self._leaf_runs: weakref.WeakSet[LeafRun] = weakref.WeakSet()
         self._gcs, self._head = self._deployment.gcs, self._deployment.head
         try:
-            _check_memory(self._kernel_bytes, size.threads)
+            self._shares.require_enough()
             self._deployment.start()
             warm_up(spark)
             self._deployment.await_workers()
@@ -235,12 +225,11 @@ class Engine:
         return LeafResult(df, run)
 
     def _submit(self, physical: PhysicalPlan, timeout_seconds: float, *, observed: bool) -> Collected:
-        window_bytes = self._window_bytes(physical)
         payload = QueryPayload(
             physical,
-            window_bytes,
-            min(self.settings.task_target, max(window_bytes, TASK_TARGET_BYTES_MIN)),
-            self._kernel_bytes,
+            self._window_bytes(physical),
+            min(self.settings.task_target, self._shares.task_bytes),
+            self._shares.kernel_bytes,
             observed=observed,
         )
         return self._head.submit(physical, payload, timeout_seconds)
@@ -248,8 +237,7 @@ class Engine:
     def _window_bytes(self, physical: PhysicalPlan) -> int:
         """The setting, or less where all the windows of a TaskManager would be more than their share of memory."""
         edges = sum(len(physical.graph.edges_from(channel)) for channel in physical.graph.channels)
-        share = self._memory_bytes * WINDOW_SHARE * self._count / max(edges, 1)
-        return min(self.settings.window, max(int(share), WINDOW_BYTES_MIN))
+        return min(self.settings.window, self._shares.window_bytes(-(-edges // self._count)))
 
     def _plan(self, df: DataFrame) -> Planned:
         self._require_open()
@@ -279,7 +267,7 @@ class Engine:
         reasons = tuple(Reason(scan.label or "scan", why) for scan in read_here if (why := scan_reason(scan)))
         if reasons:
             return None, reasons
-        known = known_tables(read_here, self.settings.split)
+        known = known_tables(read_here, min(self.settings.split, self._shares.task_bytes))
         assumed = [
             assumed_statistics(pending[number], scan)
             for scan in scans
@@ -290,9 +278,8 @@ class Engine:
         if reasons:
             return None, reasons
         channels = self.settings.channels or self._count * self._threads
-        settings = PlanSettings(
-            channels=channels, workers=self._count, broadcast_bytes=self.settings.broadcast
-        )
+        broadcast_bytes = min(self.settings.broadcast, self._shares.broadcast_bytes)
+        settings = PlanSettings(channels=channels, workers=self._count, broadcast_bytes=broadcast_bytes)
         try:
             physical = plan(relation, statistics, settings)
         except DEFECTS as error:
@@ -441,13 +428,3 @@ class Engine:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _check_memory(kernel_bytes: int, threads: int) -> None:
-    if kernel_bytes < MEMORY_MIN_BYTES:
-        least = math.ceil(MEMORY_MIN_BYTES * threads / KERNEL_SHARE / (1 << 20))
-        raise ConfigurationError(
-            f"The memory of a TaskManager leaves its {threads} kernel threads too little to work with.",
-            fix=f"Set spark.wallaby.memory to {least}m or more, or spark.wallaby.threads to less.",
-            key="spark.wallaby.memory",
-        )

@@ -11,6 +11,7 @@ import signal
 import threading
 import time
 import uuid
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -51,6 +52,8 @@ class Result:
         self.schema = df.schema
         self._df = df
         self._collected = collected
+        # A result that nobody can take any more ends its query: its rows would wait at the workers for ever.
+        weakref.finalize(self, collected.cancel).atexit = False
         self._arrow_schema = to_arrow_schema(df.schema, timezone="UTC")
         self._taken = False
         self._whole: list[pa.RecordBatch] | None = None

@@ -9,12 +9,17 @@ from __future__ import annotations
 
 import ctypes
 
+import pyarrow as pa
+
 #: Freed memory at the end of a heap that is kept, per heap.
 TRIM_THRESHOLD_BYTES = 16 << 20
 #: Blocks above this are mapped and unmapped one by one. More than a message, which is 1 MiB.
 MAP_THRESHOLD_BYTES = 4 << 20
 
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+#: Threads share so many heaps: each keeps freed memory of its own, and by default there are eight per core.
+ARENAS_MAX = 2
+
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 
 
 def keep_freed_memory() -> bool:
@@ -23,5 +28,19 @@ def keep_freed_memory() -> bool:
     if mallopt is None:
         return False
     mallopt.argtypes, mallopt.restype = (ctypes.c_int, ctypes.c_int), ctypes.c_int
-    done = mallopt(_M_TRIM_THRESHOLD, TRIM_THRESHOLD_BYTES), mallopt(_M_MMAP_THRESHOLD, MAP_THRESHOLD_BYTES)
+    wanted = (
+        (_M_TRIM_THRESHOLD, TRIM_THRESHOLD_BYTES),
+        (_M_MMAP_THRESHOLD, MAP_THRESHOLD_BYTES),
+        (_M_ARENA_MAX, ARENAS_MAX),
+    )
+    done = [mallopt(option, value) for option, value in wanted]
     return all(done)
+
+
+def give_freed_memory_back() -> None:
+    """Have the C library and Arrow return what they keep: for moments after which less will be needed."""
+    pa.default_memory_pool().release_unused()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim.argtypes, trim.restype = (ctypes.c_size_t,), ctypes.c_int
+        trim(0)

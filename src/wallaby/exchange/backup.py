@@ -222,15 +222,23 @@ class Backup:
         with self._lock:
             return task in self._outputs.get(query, ())
 
-    def slices_of(self, query: QueryId, items: Iterable[tuple[Edge, TaskName]]) -> tuple[Slice, ...]:
-        """The slices of a push. Those of one broadcast have the same body, so that it is sent once.
+    def slices_of(
+        self, query: QueryId, items: Iterable[tuple[Edge, TaskName]], limit_bytes: int | None = None
+    ) -> tuple[Slice, ...]:
+        """The slices of a push: the first ones up to a size, at least one, for all are in memory while it lasts.
 
-        `LookupError` if one is not kept: the query was dropped.
+        Those of one broadcast have the same body, so that it is sent once. `LookupError` if one is not kept: the
+        query was dropped.
         """
         read: dict[int, Body] = {}
-        slices = []
+        slices: list[Slice] = []
+        total_bytes = 0
         for edge, task in items:
             entry, stored = self._find(query, task, edge)
+            if stored is not None and id(stored) not in read:
+                total_bytes += stored.size_bytes
+                if slices and limit_bytes is not None and total_bytes > limit_bytes:
+                    break
             body: Body = None
             if stored is not None:
                 body = read.get(id(stored)) or read.setdefault(id(stored), self._read(query, stored))

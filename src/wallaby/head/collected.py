@@ -1,4 +1,8 @@
-"""A result on its way to the client: slices as they come in, in order, and how the query ended."""
+"""A result on its way to the client: slices as they come in, in order, and how the query ended.
+
+A client that takes rows more slowly than they come does not fill the driver's memory: beyond a limit the collector
+waits until rows were taken, its window fills up, and the workers keep what they have made.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,9 @@ from wallaby.lineage.effects import Slice
 from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.names import QueryId
 from wallaby.observe.observation import Observation
+
+#: What may wait in the driver for the client. More waits at the workers, in their windows and backups.
+UNTAKEN_BYTES_MAX = 64 << 20
 
 
 @dataclass(slots=True)
@@ -42,17 +49,43 @@ class Collected:
         #: Set when nothing is left of the query in the store: the figures are complete.
         self.removed = threading.Event()
         self._batches: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        #: What has come and was not taken by the client yet, and who waits until it is less.
+        self._untaken_bytes = 0
+        self._waiting: list[Callable[[], None]] = []
         self._ended = threading.Event()
         self._error: BaseException | None = None
         self._lock = threading.Lock()
 
-    def add(self, slices: tuple[Slice, ...]) -> None:
-        """More of the result: it is never taken back."""
+    def add(self, slices: tuple[Slice, ...], go_on: Callable[[], None]) -> None:
+        """More of the result: it is never taken back. `go_on` is called once the client has room for more."""
         for piece in slices:
             for batch in piece.body or ():  # type: ignore[attr-defined]
                 self.figures.rows += batch.num_rows
                 self.figures.bytes += batch.nbytes
+                with self._lock:
+                    self._untaken_bytes += batch.nbytes
                 self._batches.put(batch)
+        with self._lock:
+            full = self._untaken_bytes > UNTAKEN_BYTES_MAX and not self._ended.is_set()
+            if full:
+                self._waiting.append(go_on)
+        if not full:
+            go_on()
+
+    def _take(self, batch: Any) -> Any:
+        """A batch, or the end, goes to the client: there may be room for more."""
+        with self._lock:
+            self._untaken_bytes -= batch.nbytes if batch is not None else 0
+            room = self._untaken_bytes <= UNTAKEN_BYTES_MAX
+        if room:
+            self._let_go_on()
+        return batch
+
+    def _let_go_on(self) -> None:
+        with self._lock:
+            waiting, self._waiting = self._waiting, []
+        for go_on in waiting:
+            go_on()
 
     def end(self, error: BaseException | None) -> None:
         """There will be no more. Only the first call counts."""
@@ -62,6 +95,7 @@ class Collected:
             self._error = error
             self._ended.set()
         self._batches.put(None)
+        self._let_go_on()
 
     @property
     def is_over(self) -> bool:
@@ -72,7 +106,7 @@ class Collected:
         """Wait for the first batch, or the end. Somebody may show that, until there is one."""
         stop_showing = self.on_wait() if self.on_wait is not None else None
         try:
-            return self._batches.get()
+            return self._take(self._batches.get())
         finally:
             if stop_showing is not None:
                 stop_showing()
@@ -86,7 +120,7 @@ class Collected:
             batch = self._first()
             while batch is not None:
                 yield batch
-                batch = self._batches.get()
+                batch = self._take(self._batches.get())
         except (KeyboardInterrupt, GeneratorExit):
             self.cancel()
             raise

@@ -213,8 +213,8 @@ class Head:
         self._coordinator.detector.hint(worker)
         self.node.wake_named("coordinator")
 
-    def _collect(self, query: QueryId, slices: tuple[Slice, ...]) -> None:
-        self._collected[query].add(slices)
+    def _collect(self, query: QueryId, slices: tuple[Slice, ...], go_on: Callable[[], None]) -> None:
+        self._collected[query].add(slices, go_on)
 
     def _whole_result_is_there(self, query: Query) -> None:
         query.collected = True

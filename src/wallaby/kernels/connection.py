@@ -14,7 +14,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import duckdb
 import pyarrow as pa
@@ -32,12 +32,13 @@ from wallaby.errors import (
     TooManyRowsError,
 )
 from wallaby.kernels import functions
+from wallaby.kernels.sizes import BATCH_ROWS_MAX, rows_within
 
 MIB: Final = 1 << 20
+#: What a statement reads: a reader can be read once, and need not be in memory.
+Rows: TypeAlias = "pa.Table | pa.RecordBatchReader"
 #: Less than this and DuckDB cannot even hold the blocks that one operator pins.
 MEMORY_MIN_BYTES: Final = 32 * MIB
-#: The most rows of one output batch: ten columns of eight bytes are then 80 MB.
-BATCH_ROWS_MAX: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,8 @@ class KernelSettings:
     temp_directory_bytes: int = 1 << 40
     #: Merge what a reduction has collected when at least so many rows are waiting.
     combine_rows: int = 1 << 18
+    #: What one output holds, about, and what is worked on at once where rows are on disk.
+    portion_bytes: int = 32 * MIB
 
     def __post_init__(self) -> None:
         if self.memory_bytes < MEMORY_MIN_BYTES:
@@ -58,6 +61,16 @@ class KernelSettings:
                 f"A kernel cannot work in {self.memory_bytes} bytes.",
                 fix=f"Give it at least {MEMORY_MIN_BYTES}, or use fewer threads.",
             )
+
+    @property
+    def part_bytes(self) -> int:
+        """Rows up to this size are computed with at once; DuckDB needs a few times as much for them."""
+        return self.memory_bytes // 4
+
+    @property
+    def aside_bytes(self) -> int:
+        """Rows that wait to be given out stay in memory up to this size."""
+        return max(self.memory_bytes // 8, self.portion_bytes)
 
 
 class Session:
@@ -71,16 +84,31 @@ class Session:
         self._connection.execute("SET enable_external_access = false")
         self._connection.execute("SET lock_configuration = true")
 
-    def query(self, sql: str, tables: Mapping[str, pa.Table]) -> pa.Table:
+    def query(self, sql: str, tables: Mapping[str, Rows]) -> pa.Table:
         """Run one SELECT on the given tables. DuckDB's errors become ours, with Spark's condition names."""
-        with _our_errors(self.settings):
-            for name, table in tables.items():
-                self._connection.register(name, table)
-            try:
-                return self._connection.sql(sql).to_arrow_table(BATCH_ROWS_MAX)
-            finally:
-                for name in tables:
-                    self._connection.unregister(name)
+        with _our_errors(self.settings), self._registered(tables):
+            return self._connection.sql(sql).to_arrow_table(BATCH_ROWS_MAX)
+
+    def stream(self, sql: str, tables: Mapping[str, Rows], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """The same, batch by batch as it is computed, in the types of a schema.
+
+        Whoever begins must come to the end before the session is asked for anything else.
+        """
+        with _our_errors(self.settings), self._registered(tables):
+            rows = rows_within(schema, self.settings.portion_bytes)
+            for batch in self._connection.sql(sql).to_arrow_reader(rows):
+                if batch.num_rows:
+                    yield batch if batch.schema.equals(schema) else batch.cast(schema)
+
+    @contextlib.contextmanager
+    def _registered(self, tables: Mapping[str, Rows]) -> Iterator[None]:
+        for name, table in tables.items():
+            self._connection.register(name, table)
+        try:
+            yield
+        finally:
+            for name in tables:
+                self._connection.unregister(name)
 
     def interrupt(self) -> None:
         """Stop the running statement; may be called from any thread."""

@@ -23,8 +23,8 @@ INDEXED_KINDS: Final = frozenset({Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG
 #: At least one in so many possible keys must be there, or the array would be mostly empty.
 _SPARSE_MAX: Final = 64
 _SMALL: Final = 1 << 20
-#: 4 bytes each.
 _SLOTS_MAX: Final = 1 << 27
+_SLOT_BYTES: Final = 4
 
 #: These show nothing of the build side.
 _ONLY_KEYS: Final = frozenset({JoinKind.SEMI, JoinKind.ANTI})
@@ -48,8 +48,10 @@ class JoinIndex:
     unique: bool
 
 
-def make_index(build: pa.Table, key: str, kind: JoinKind = JoinKind.INNER) -> JoinIndex | KeySet | None:
-    """An index on a column, or None if its values are too sparse for one. A rule of the rows alone."""
+def make_index(
+    build: pa.Table, key: str, limit_bytes: int, kind: JoinKind = JoinKind.INNER
+) -> JoinIndex | KeySet | None:
+    """An index on a column, or None if its values are too sparse for one. A rule of rows and limit alone."""
     build = build.combine_chunks()
     if kind in _ONLY_KEYS:
         keys, present = _whole_numbers(build.column(key))
@@ -64,7 +66,7 @@ def make_index(build: pa.Table, key: str, kind: JoinKind = JoinKind.INNER) -> Jo
         return JoinIndex(build, 0, -1, np.full(1, -1, np.int32), empty, unique=True)
     low, high = int(used.min()), int(used.max())
     count = high - low + 1
-    if count > max(_SMALL, _SPARSE_MAX * len(used)) or count > _SLOTS_MAX:
+    if count > max(_SMALL, _SPARSE_MAX * len(used)) or count > min(_SLOTS_MAX, limit_bytes // _SLOT_BYTES):
         return None
     where = used - low
     numbers = np.arange(len(used), dtype=np.int32) if rows is None else rows
@@ -98,6 +100,22 @@ def probe(
         return _pairs_of_one(found, kind)
     begin, end = index.slots[where], index.slots[where + 1]
     return _pairs_of_many(index, begin, end - begin, kind)
+
+
+def cut_by_partners(index: JoinIndex, batch: pa.RecordBatch, key: str, rows_max: int) -> list[int]:
+    """Where to end pieces of a batch that have at most so many partners each, or one row."""
+    if index.unique or not batch.num_rows:
+        return [batch.num_rows]
+    where = _slots_of(index, batch.column(key))
+    partners = np.cumsum(np.maximum(index.slots[where + 1] - index.slots[where], 1), dtype=np.int64)
+    ends: list[int] = []
+    begin = taken = 0
+    while begin < batch.num_rows:
+        end = int(np.searchsorted(partners, taken + rows_max, side="right"))
+        begin = max(end, begin + 1)
+        taken = int(partners[begin - 1])
+        ends.append(begin)
+    return ends
 
 
 def _pairs_of_one(found: npt.NDArray[np.int32], kind: JoinKind) -> tuple[_Rows | None, pa.Array | None]:

@@ -9,20 +9,26 @@ Outputs depend on the states, inputs and settings alone: same in, same bytes out
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 import pyarrow as pa
 
 from wallaby.errors import InternalError
+from wallaby.kernels.chunks import Chunks
 from wallaby.kernels.connection import KernelSettings, thread_session
+from wallaby.kernels.external import External
 from wallaby.kernels.key_bounds import KeyBounds
 from wallaby.kernels.made import made_rows
+from wallaby.kernels.mapped import whole
+from wallaby.kernels.parts import cut_into_parts, parts_for
 from wallaby.kernels.program import Batches, Program
 from wallaby.kernels.scan import read_split
+from wallaby.kernels.sizes import grouped
 from wallaby.kernels.sql import inputs_of
-from wallaby.kernels.tree import needs_input, without_inputs
+from wallaby.kernels.state import EMPTY, KernelState, StepResult, handed_on, next_portion
+from wallaby.kernels.tree import is_inner, needs_input, without_inputs
 from wallaby.plan.physical import (
     CollectFragment,
     Fragment,
@@ -37,31 +43,11 @@ from wallaby.plan.physical import (
 from wallaby.plan.relation import Relation, Scan
 
 _NOTHING: Mapping[int, Batches] = {}
+#: For each input of a stage, by number, where the columns are whose hash decides the channel of a row.
+Keys = Mapping[int, tuple[int, ...]]
+_NO_KEYS: Keys = {}
 
-
-@dataclass(frozen=True, slots=True)
-class KernelState:
-    """What a channel has collected: chunks that were combined, chunks that wait, and rows let through."""
-
-    combined: tuple[pa.RecordBatch, ...] = ()
-    waiting: tuple[pa.RecordBatch, ...] = ()
-    rows_passed: int = 0
-
-    @property
-    def size_bytes(self) -> int:
-        """What it holds, for the memory budget."""
-        return sum(batch.nbytes for batch in (*self.combined, *self.waiting))
-
-
-EMPTY = KernelState()
-
-
-@dataclass(frozen=True, slots=True)
-class StepResult:
-    """The rows of a step, in batches none of which is empty; `satisfied` if no more input can change anything."""
-
-    batches: list[pa.RecordBatch] = field(default_factory=list)
-    satisfied: bool = False
+__all__ = ["EMPTY", "Kernel", "KernelState", "StepResult", "make_kernel"]
 
 
 class Kernel(Protocol):
@@ -81,7 +67,7 @@ class Kernel(Protocol):
         `split` is for scans. `inputs` are the batches of this step by input number: in a join 0 is the build side
         and 1 the probe side, elsewhere there is only 0. `sides` are all batches of the side links, by input number;
         one that is not there (a run-time filter that came too late) is not applied. `last` says that nothing comes
-        after: there may be no input in such a step.
+        after: there may be no input in such a step. If the step before left a rest, there is none: it goes on.
         """
         ...
 
@@ -90,13 +76,13 @@ class Kernel(Protocol):
         ...
 
 
-def make_kernel(fragment: Fragment, settings: KernelSettings) -> Kernel:
+def make_kernel(fragment: Fragment, settings: KernelSettings, keys: Keys = _NO_KEYS) -> Kernel:
     """The kernel of one channel."""
     match fragment:
         case ScanFragment():
             return ScanKernel(fragment, settings)
         case JoinFragment():
-            return JoinKernel(fragment, settings)
+            return JoinKernel(fragment, settings, keys)
         case ReduceFragment():
             return ReduceKernel(fragment, settings)
         case MapFragment():
@@ -117,14 +103,14 @@ class _Trees:
         self._numbers = frozenset(source.number for source in inputs_of(tree))
         self._programs: dict[frozenset[int], Program] = {}
 
-    def run(self, inputs: Mapping[int, Batches]) -> list[pa.RecordBatch]:
+    def run(self, inputs: Mapping[int, Batches]) -> Iterator[pa.RecordBatch]:
         absent = self._numbers.difference(inputs)
         if absent not in self._programs:
             tree = without_inputs(self._tree, absent)
             self._programs[absent] = Program(tree, self._numbers - absent - {self._streaming})
         if not inputs[self._streaming] and needs_input(self._tree, self._streaming):
-            return []
-        return self._programs[absent].run(thread_session(self._settings), inputs)
+            return iter(())
+        return self._programs[absent].stream(thread_session(self._settings), inputs)
 
     def forget(self) -> None:
         for program in self._programs.values():
@@ -154,7 +140,7 @@ class ScanKernel:
             assert last, "a step of a scan has a split or is the last"
             return state, StepResult()
         rows = self._rows(split, sides)
-        return state, StepResult(self._trees.run({**sides, 0: rows.to_batches()}))
+        return state, StepResult(list(self._trees.run({**sides, 0: rows.to_batches()})))
 
     def _rows(self, split: Split | RowSplit, sides: Mapping[int, Batches]) -> pa.Table:
         source = self._fragment.scan
@@ -174,6 +160,7 @@ class MapKernel:
 
     def __init__(self, fragment: MapFragment, settings: KernelSettings) -> None:
         self._trees = _Trees(fragment.tree, 0, settings)
+        self._settings = settings
 
     def step(
         self,
@@ -186,8 +173,12 @@ class MapKernel:
     ) -> tuple[KernelState, StepResult]:
         """Some batches, perhaps none."""
         assert split is None, "only scans read splits"
+        if state.outgoing:
+            return next_portion(state, self._settings)
         batches = inputs.get(0, ())
-        return state, StepResult(self._trees.run({**sides, 0: batches}) if batches else [])
+        if not batches:
+            return state, StepResult()
+        return handed_on(state, self._trees.run({**sides, 0: batches}), self._settings)
 
     def forget(self) -> None:
         """Drop the indexes of side inputs."""
@@ -195,10 +186,18 @@ class MapKernel:
 
 
 class JoinKernel:
-    """Collects the build side, then joins each step's probe batches with all of it."""
+    """Collects the build side, then joins each step's probe batches with all of it.
 
-    def __init__(self, fragment: JoinFragment, settings: KernelSettings) -> None:
+    A build side that is too large for that is divided, and with it the probe side, by the hash of the keys: then the
+    probe side is collected too, and the last step joins part with part. A part that one key makes too large is
+    joined block by block, where the kind of the join allows it.
+    """
+
+    def __init__(self, fragment: JoinFragment, settings: KernelSettings, keys: Keys = _NO_KEYS) -> None:
         self._trees = _Trees(fragment.tree, 1, settings)
+        self._settings = settings
+        self._keys = keys
+        self._in_blocks = is_inner(fragment.tree, 0)
 
     def step(
         self,
@@ -207,17 +206,49 @@ class JoinKernel:
         split: Split | RowSplit | None = None,
         inputs: Mapping[int, Batches] = _NOTHING,
         sides: Mapping[int, Batches] = _NOTHING,
-        last: bool = False,  # noqa: ARG002 - the last step is like any other
+        last: bool = False,
     ) -> tuple[KernelState, StepResult]:
-        """Build batches (0) go into the state; probe batches (1) give rows."""
+        """Build batches (0) go into the state; probe batches (1) give rows, or wait for the last step."""
         assert split is None, "only scans read splits"
+        if state.outgoing:
+            return next_portion(state, self._settings)
         build = inputs.get(0, ())
         if build:
-            state = replace(state, combined=(*state.combined, *build))
+            state = state.with_combined(build)
         rows = inputs.get(1, ())
-        if not rows:
-            return state, StepResult()
-        return state, StepResult(self._trees.run({**sides, 0: state.combined, 1: rows}))
+        if rows and self._is_divided(state):
+            return state.with_waiting(rows), StepResult()
+        if rows:
+            made = self._trees.run({**sides, 0: state.combined, 1: rows})
+            return handed_on(state, made, self._settings)
+        if last and state.waiting:
+            return handed_on(EMPTY, self._by_parts(state, sides), self._settings)
+        return state, StepResult()
+
+    def _is_divided(self, state: KernelState) -> bool:
+        """A rule of the build side alone, which is whole when the first probe batch comes."""
+        divisible = self._keys.get(0) and self._keys.get(1) and self._settings.temp_directory is not None
+        return bool(divisible) and state.combined_bytes > self._settings.part_bytes
+
+    def _by_parts(self, state: KernelState, sides: Mapping[int, Batches]) -> Iterator[pa.RecordBatch]:
+        session = thread_session(self._settings)
+        build = Chunks(state.combined, state.files, state.combined_bytes)
+        probe = Chunks(state.waiting, state.files, state.waiting_bytes)
+        count = parts_for(build.value_bytes, self._settings.part_bytes)
+        builds = cut_into_parts(build, self._keys[0], count, session, self._settings)
+        probes = cut_into_parts(probe, self._keys[1], count, session, self._settings)
+        for build_part, probe_part in zip(builds, probes, strict=True):
+            for block in self._blocks(build_part):
+                for group in grouped(probe_part.batches, self._settings.portion_bytes):
+                    yield from self._trees.run({**sides, 0: block, 1: (whole(group),)})
+                    probe_part.release()
+                self.forget()
+                build_part.release()
+
+    def _blocks(self, build: Chunks) -> Iterator[Batches]:
+        if self._in_blocks:
+            return grouped(build.batches, self._settings.part_bytes * 3 // 2)
+        return iter((build.batches,))
 
     def forget(self) -> None:
         """Drop the index of the build side."""
@@ -229,12 +260,15 @@ class ReduceKernel:
 
     What waits is combined with what was combined before when it has at least as many rows as that, and as the
     settings ask for: so every row is combined a bounded number of times on average, by a rule of the chunks alone.
+    What is too large to be combined at once is only combined with its like; the last step then goes over all of it
+    part by part.
     """
 
     def __init__(self, fragment: ReduceFragment, settings: KernelSettings) -> None:
         self._combine = None if fragment.combine is None else _Trees(fragment.combine, 0, settings)
         self._finish = _Trees(fragment.finish, 0, settings)
-        self._rows_min = settings.combine_rows
+        self._external = External(fragment.finish, settings)
+        self._settings = settings
 
     def step(
         self,
@@ -248,19 +282,32 @@ class ReduceKernel:
         """Collect; finish if it is the last step."""
         assert split is None, "only scans read splits"
         assert not sides, "a reduction has no side inputs"
-        state = replace(state, waiting=(*state.waiting, *inputs.get(0, ())))
+        if state.outgoing:
+            return next_portion(state, self._settings)
+        state = state.with_waiting(inputs.get(0, ()))
         if last:
-            return EMPTY, StepResult(self._finish.run({0: (*state.combined, *state.waiting)}))
+            return handed_on(EMPTY, self._finished(state.collected), self._settings)
         return self._shrunk(state), StepResult()
+
+    def _finished(self, rows: Chunks) -> Iterator[pa.RecordBatch]:
+        if self._settings.temp_directory is None or rows.value_bytes <= self._settings.part_bytes:
+            return self._finish.run({0: rows.batches})
+        return self._external.run(thread_session(self._settings), rows)
 
     def _shrunk(self, state: KernelState) -> KernelState:
         if self._combine is None:
             return state
-        waiting = _rows(state.waiting)
-        if waiting < max(self._rows_min, _rows(state.combined)):
+        rows, half_bytes = _rows(state.waiting), self._settings.part_bytes // 2
+        if rows < self._settings.combine_rows:
             return state
-        combined = self._combine.run({0: (*state.combined, *state.waiting)})
-        return KernelState(combined=tuple(combined))
+        many = state.waiting_bytes > half_bytes
+        if many and state.combined_bytes > half_bytes:
+            alone = tuple(self._combine.run({0: state.waiting}))
+            return replace(state, waiting=(), waiting_bytes=0).with_combined(alone)
+        if not many and rows < _rows(state.combined):
+            return state
+        together = tuple(self._combine.run({0: (*state.combined, *state.waiting)}))
+        return EMPTY.with_combined(together)
 
     def forget(self) -> None:
         """There are no caches between steps."""

@@ -20,6 +20,7 @@ from wallaby.kernels.sql_text import identifier
 
 _TABLE = "batch"
 _HASH_BITS = np.uint64(32)
+_LOWER_HALF = np.uint64((1 << 32) - 1)
 
 
 def partition(
@@ -37,7 +38,7 @@ def partition(
         if channels == 1:
             parts[0].extend([batch] if batch.num_rows else [])
             continue
-        for channel, part in _cut(batch, channels_of(batch, keys, channels, session), channels):
+        for channel, part in cut_rows(batch, channels_of(batch, keys, channels, session), channels):
             parts[channel].append(part)
     return parts
 
@@ -46,19 +47,34 @@ def channels_of(
     batch: pa.RecordBatch, keys: Sequence[int], channels: int, session: Session
 ) -> npt.NDArray[np.uint16]:
     """The channel of every row."""
+    # The upper half decides: multiplying and shifting is even, and cheaper than a remainder.
+    return _scaled(_hashes(batch, keys, session) >> _HASH_BITS, channels)
+
+
+def part_of_rows(
+    batch: pa.RecordBatch, keys: Sequence[int], parts: int, session: Session
+) -> npt.NDArray[np.uint16]:
+    """The part of every row, within a channel: by the bits that do not decide the channel."""
+    return _scaled(_hashes(batch, keys, session) & _LOWER_HALF, parts)
+
+
+def _scaled(half: npt.NDArray[np.uint64], count: int) -> npt.NDArray[np.uint16]:
+    return (half * np.uint64(count) >> _HASH_BITS).astype(np.uint16)
+
+
+def _hashes(batch: pa.RecordBatch, keys: Sequence[int], session: Session) -> npt.NDArray[np.uint64]:
     names = [f"k{number}" for number in range(len(keys))]
     table = pa.table([batch.column(position) for position in keys], names=names)
     listed = ", ".join(identifier(name) for name in names)
     hashed = session.query(f"SELECT hash({listed}) AS h FROM {identifier(_TABLE)}", {_TABLE: table})  # noqa: S608 - names of our own
     hashes: npt.NDArray[np.uint64] = hashed.column(0).to_numpy()
-    # The upper half decides: multiplying and shifting is even, and cheaper than a remainder.
-    return ((hashes >> _HASH_BITS) * np.uint64(channels) >> _HASH_BITS).astype(np.uint16)
+    return hashes
 
 
-def _cut(
+def cut_rows(
     batch: pa.RecordBatch, channel: npt.NDArray[np.uint16], channels: int
 ) -> list[tuple[int, pa.RecordBatch]]:
-    """Every part has memory of its own, so that one which waits does not hold the others."""
+    """The rows of each number. Every part has memory of its own, so that one which waits does not hold the others."""
     narrow = channel.astype(np.uint8) if channels <= 1 << 8 else channel
     order = np.argsort(narrow, kind="stable")
     ends = np.cumsum(np.bincount(channel, minlength=channels))

@@ -14,9 +14,10 @@ from typing import assert_never
 import pyarrow as pa
 
 from wallaby.kernels.connection import Session
-from wallaby.kernels.index import INDEXED_KINDS, JoinIndex, make_index, probe
+from wallaby.kernels.index import INDEXED_KINDS, JoinIndex, cut_by_partners, make_index, probe
 from wallaby.kernels.key_set import KeySet
 from wallaby.kernels.mapped import MappedBatches, combined_on_disk
+from wallaby.kernels.sizes import rows_within, value_bytes
 from wallaby.kernels.sql import input_name, inputs_of, relation_sql, result_columns
 from wallaby.kernels.tree import with_children
 from wallaby.kernels.types import arrow_schema, column_name
@@ -85,15 +86,70 @@ class Program:
 
     def run(self, session: Session, inputs: Mapping[int, Batches]) -> list[pa.RecordBatch]:
         """The tree's rows for the given inputs."""
+        return list(self.stream(session, inputs))
+
+    def stream(self, session: Session, inputs: Mapping[int, Batches]) -> Iterator[pa.RecordBatch]:
+        """The same, batch by batch as they are made; none is empty.
+
+        From its last probe on the tree works on as many joined rows at a time as memory has room for: a join may
+        give many times what went into it.
+        """
         tables: dict[int, pa.Table] = {}
-        for step in self._steps:
+        probes = [at for at, step in enumerate(self._steps) if isinstance(step, Probe)]
+        begun = probes[-1] if probes else len(self._steps) - 1
+        for step in self._steps[: max(begun, 0)]:
             tables[step.number] = self._step(step, session, inputs, tables)
-        result = self._table(self._result, session, inputs, tables)
+        for result in self._last_steps(self._steps[max(begun, 0) :], session, inputs, tables):
+            if result.num_rows:
+                yield result if result.num_columns == max(len(self.columns), 1) else self._selected(result)
         for file in (file for files in self._files.values() for file in files):
             file.release()
-        if result.num_columns != max(len(self.columns), 1):  # a column that stands twice
-            result = result.select([column_name(column.id) for column in self.columns])
-        return [batch for batch in result.to_batches() if batch.num_rows]
+
+    def _selected(self, result: pa.RecordBatch) -> pa.RecordBatch:
+        """With a column twice that stands twice."""
+        return result.select([column_name(column.id) for column in self.columns])
+
+    def _last_steps(
+        self,
+        steps: Sequence[Step],
+        session: Session,
+        inputs: Mapping[int, Batches],
+        tables: dict[int, pa.Table],
+    ) -> Iterator[pa.RecordBatch]:
+        if not steps:
+            yield from self._table(self._result, session, inputs, tables).to_batches()
+            return
+        first, rest = steps[0], steps[1:]
+        if isinstance(first, Probe) and (index := self._index(first, session, inputs, tables)) is not None:
+            rows = self._table(first.probe, session, inputs, tables)
+            schema = arrow_schema(first.columns)
+            joined = _joined_batches(index, rows, first, schema, session.settings.part_bytes)
+            if not rest:
+                yield from joined
+                return
+            pieces = _gathered(joined, session.settings.part_bytes)
+            for piece in pieces if rows.num_rows else iter(((),)):
+                tables[first.number] = pa.Table.from_batches(piece, schema)
+                yield from self._last_statements(rest, session, inputs, tables)
+            return
+        statements = [step.otherwise if isinstance(step, Probe) else step for step in steps]
+        yield from self._last_statements(statements, session, inputs, tables)
+
+    def _last_statements(
+        self,
+        steps: Sequence[Step],
+        session: Session,
+        inputs: Mapping[int, Batches],
+        tables: dict[int, pa.Table],
+    ) -> Iterator[pa.RecordBatch]:
+        """All but the last give tables; the last one's rows go on as they are made."""
+        for step in steps[:-1]:
+            tables[step.number] = self._step(step, session, inputs, tables)
+        last = steps[-1]
+        assert isinstance(last, Statement), "there is no probe behind the last one"
+        given = {source.number: self._table(source, session, inputs, tables) for source in last.inputs}
+        named = {input_name(number): table for number, table in given.items()}
+        yield from session.stream(last.sql, named, arrow_schema(result_columns(last.relation)))
 
     def forget(self) -> None:
         """Give the memory of kept tables and indexes back; they are made again when needed."""
@@ -159,7 +215,9 @@ class Program:
                 if index is None:
                     return self._run_statement(step.otherwise, session, inputs, tables)
                 rows = self._table(step.probe, session, inputs, tables)
-                return _joined(index, rows, step)
+                schema = arrow_schema(step.columns)
+                joined = _joined_batches(index, rows, step, schema, session.settings.part_bytes)
+                return pa.Table.from_batches(joined, schema)
             case _ as unreachable:
                 assert_never(unreachable)
 
@@ -212,24 +270,20 @@ class Program:
         build = self._table(step.build, session, inputs, tables)
         kept = self._indexes.get(step.number)
         if kept is None or kept[0] is not build:
-            kept = self._indexes[step.number] = (
-                build,
-                make_index(build, column_name(step.build_key.id), step.kind),
-            )
+            # DuckDB has nothing to do while an index is used, so the index may be as large.
+            made = make_index(build, column_name(step.build_key.id), session.settings.memory_bytes, step.kind)
+            kept = self._indexes[step.number] = (build, made)
         return kept[1]
 
 
-def _joined(index: JoinIndex | KeySet, rows: pa.Table, step: Probe) -> pa.Table:
-    """One output batch for each batch of the probe side."""
-    schema = arrow_schema(step.columns)
-    return pa.Table.from_batches(_joined_batches(index, rows, step, schema), schema)
-
-
 def _joined_batches(
-    index: JoinIndex | KeySet, rows: pa.Table, step: Probe, schema: pa.Schema
+    index: JoinIndex | KeySet, rows: pa.Table, step: Probe, schema: pa.Schema, limit_bytes: int
 ) -> Iterator[pa.RecordBatch]:
+    """One output batch for each batch of the probe side, or several where it finds many partners."""
     probe_names = {column_name(column.id) for column in step.probe.columns}
-    for batch in rows.to_batches():
+    rows_max = rows_within(schema, limit_bytes)
+    pieces = (piece for whole in rows.to_batches() for piece in _by_partners(index, whole, step, rows_max))
+    for batch in pieces:
         chosen, partners = probe(index, batch, column_name(step.probe_key.id), step.kind)
         count = len(partners) if partners is not None else batch.num_rows if chosen is None else len(chosen)
         if not count:
@@ -246,6 +300,34 @@ def _joined_batches(
                 assert isinstance(index, JoinIndex), "a set of keys has no rows"
                 arrays.append(_chunk(index.build.column(field.name)).take(partners))
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _by_partners(
+    index: JoinIndex | KeySet, batch: pa.RecordBatch, step: Probe, rows_max: int
+) -> Iterator[pa.RecordBatch]:
+    """Pieces of a probe batch, none with more partners than so many, unless it is a single row."""
+    if isinstance(index, KeySet):  # it finds no more rows than there are
+        yield batch
+        return
+    ends = cut_by_partners(index, batch, column_name(step.probe_key.id), rows_max)
+    begin = 0
+    for end in ends:
+        yield batch.slice(begin, end - begin)
+        begin = end
+
+
+def _gathered(batches: Iterator[pa.RecordBatch], size_bytes: int) -> Iterator[tuple[pa.RecordBatch, ...]]:
+    """Batches that come, together up to about this size. At least one tuple, if only an empty one."""
+    group: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        own = value_bytes((batch,))
+        if group and size + own > size_bytes:
+            yield tuple(group)
+            group, size = [], 0
+        group.append(batch)
+        size += own
+    yield tuple(group)
 
 
 def _chunk(column: pa.ChunkedArray) -> pa.Array:

@@ -76,3 +76,15 @@ def _join_needs(join: Join, number: int) -> bool:
             return right
         case JoinKind.FULL:
             return left and right
+
+
+def is_inner(relation: Relation, number: int, streaming: int = 1) -> bool:
+    """Can the rows of an input be taken in any pieces, as the streaming rows can? Yes if only inner joins use it."""
+    numbers = {source.number for source in inputs_of(relation)}
+    if number not in numbers:
+        return True
+    if isinstance(relation, Join) and relation.kind not in (JoinKind.INNER, JoinKind.CROSS):
+        return False
+    if isinstance(relation, Aggregate | Sort | Limit | Single | Window) and streaming not in numbers:
+        return False
+    return all(is_inner(child, number, streaming) for child in children_of(relation))

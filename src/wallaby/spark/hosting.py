@@ -122,12 +122,13 @@ class Hosting:
         with self._lock:
             self._closing.set()
         deadline = time.monotonic() + wait_seconds
-        for thread in self._threads:
+        started = [thread for thread in self._threads if thread.ident is not None]
+        for thread in started:
             thread.join(max(deadline - time.monotonic(), 0.0))
-        if any(thread.is_alive() for thread in self._threads):
+        if any(thread.is_alive() for thread in started):
             self._cancel()
             deadline = time.monotonic() + CANCEL_SECONDS
-            for thread in self._threads:
+            for thread in started:
                 thread.join(max(deadline - time.monotonic(), 0.0))
 
     def _cancel(self) -> None:
@@ -254,6 +255,9 @@ def _serving(bootstrap: Bootstrap, at: int) -> Callable[[object], list[bool]]:
                 return [False]
             if bootstrap.threads:
                 os.environ["POLARS_MAX_THREADS"] = str(bootstrap.threads)  # read when Polars is imported
+            from wallaby.worker.freed import give_freed_memory_back  # noqa: PLC0415 - before what it is about
+
+            give_freed_memory_back()
             from wallaby.worker.main import serve  # noqa: PLC0415 - and only if there is a seat: it takes a while
 
             serve(bootstrap, at)

@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from wallaby.errors import MemoryLimitError
+from wallaby.exchange.allocator import give_freed_memory_back
 from wallaby.kernels.checksum import checksum
 from wallaby.kernels.connection import KernelSettings, thread_session
 from wallaby.kernels.kernel import EMPTY, Kernel, make_kernel
@@ -23,7 +24,7 @@ from wallaby.kernels.partition import partition
 from wallaby.lineage.effects import Execute, FailPoint, Output, Slice
 from wallaby.lineage.graph import Routing
 from wallaby.lineage.names import Edge, TaskName
-from wallaby.plan.physical import JoinFragment, PhysicalPlan, ReduceFragment, ScanFragment
+from wallaby.plan.physical import JoinFragment, MapFragment, PhysicalPlan, ReduceFragment, ScanFragment
 from wallaby.worker.payload import QueryPayload
 from wallaby.worker.states import States
 
@@ -41,7 +42,11 @@ class Execution:
 
     def of(self, payload: QueryPayload) -> QueryWork:
         """The work of one query."""
-        settings = KernelSettings(memory_bytes=payload.kernel_memory_bytes, temp_directory=self._directory)
+        settings = KernelSettings(
+            memory_bytes=payload.kernel_memory_bytes,
+            temp_directory=self._directory,
+            portion_bytes=payload.task_target_bytes,
+        )
         return QueryWork(payload.plan, settings, self._states)
 
     def close(self) -> None:
@@ -77,17 +82,18 @@ class QueryWork:
             slices = self._cut(effect.task, tuple(result.batches))
         except MemoryLimitError as error:
             raise _told_where(error, self._plan, effect.task) from error
-        if isinstance(fragment, JoinFragment | ReduceFragment):
+        if isinstance(fragment, JoinFragment | ReduceFragment | MapFragment):
             state = self._states.settle((self, effect.task.of), state)
         total = checksum(slices[edge] for edge in sorted(slices))
         bodies = {edge: (sum(b.nbytes for b in part), part or None) for edge, part in slices.items()}
-        return state, Output(total, bodies, result.satisfied)
+        return state, Output(total, bodies, result.satisfied, result.rest)
 
     def close(self) -> None:
         """The query is over: what its channels had collected goes."""
         self._states.drop(self)
         with self._lock:
             self._kernels.clear()
+        give_freed_memory_back()
 
     def _kernel(self, effect: Execute) -> Kernel:
         key: object = effect.task.of
@@ -95,8 +101,19 @@ class QueryWork:
             key = (effect.task.stage, threading.get_ident())
         with self._lock:
             if key not in self._kernels:
-                self._kernels[key] = make_kernel(self._plan.fragments[effect.task.stage], self._settings)
+                stage = effect.task.stage
+                self._kernels[key] = make_kernel(
+                    self._plan.fragments[stage], self._settings, self._hashed_by(stage)
+                )
             return self._kernels[key]
+
+    def _hashed_by(self, stage: int) -> dict[int, tuple[int, ...]]:
+        """Where the keys are by which rows come to the channels of a stage, by input number."""
+        return {
+            number: self._plan.partition_keys[links[0]]
+            for number, links in enumerate(self._plan.graph.phases(stage))
+            if links
+        }
 
     def _inputs(self, effect: Execute) -> Mapping[int, list[pa.RecordBatch]]:
         """The drawn batches by input number: in a join the phase says which side it is."""

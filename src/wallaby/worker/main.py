@@ -28,7 +28,7 @@ from wallaby.exchange.allocator import keep_freed_memory
 from wallaby.exchange.backup import Backup
 from wallaby.exchange.client import PeerClient
 from wallaby.exchange.memory import ByteBudget
-from wallaby.exchange.server import FlightDataServer, ServerTls
+from wallaby.exchange.server import FlightDataServer, ServerLimits, ServerTls
 from wallaby.gcs.connection import connect, tls_files
 from wallaby.gcs.redis import RedisGcs
 from wallaby.lineage.effects import PushReply, Slice
@@ -47,6 +47,7 @@ from wallaby.worker.perform import NodeSettings, Performer
 from wallaby.worker.place import Place
 from wallaby.worker.scratch import make_scratch, remove_scratch, sweep
 from wallaby.worker.session import Session
+from wallaby.worker.shares import Shares
 from wallaby.worker.striking import StrikingPerformer
 from wallaby.worker.taskmanager import TaskManager
 
@@ -58,19 +59,22 @@ STOP_SECONDS = 2.0
 END_SECONDS = 8.0
 #: A TaskManager looks this often whether its parent process is still there.
 PARENT_SECONDS = 1.0
-#: Of the memory budget, what backups may take before they spill.
-BACKUP_SHARE = 0.4
-#: Of it, what channels may collect in memory before that goes to disk.
-STATE_SHARE = 0.2
 DISK_BYTES_MAX = 1 << 44
 
 
 class DataServer(FlightDataServer):
     """The Flight server of a node: pushes go to the node's loop, a ping also wakes it."""
 
-    def __init__(self, host: str, token: str, node: Node, tls: ServerTls | None = None) -> None:
+    def __init__(
+        self,
+        host: str,
+        token: str,
+        node: Node,
+        tls: ServerTls | None = None,
+        limits: ServerLimits | None = None,
+    ) -> None:
         self._node = node
-        super().__init__(host, token, node.worker, self._receive_on_loop, tls=tls)
+        super().__init__(host, token, node.worker, self._receive_on_loop, tls=tls, limits=limits)
 
     def _receive_on_loop(
         self, query: QueryId, epoch: int, _sender: WorkerId, target: WorkerId, slices: tuple[Slice, ...]
@@ -130,14 +134,16 @@ class _Process:
         self._node = Node(worker, self._ended)
         tls = ServerTls(bootstrap.tls_certificate, bootstrap.tls_key) if bootstrap.tls_key else None
         host = bootstrap.bind or _spark_address() or self._lifeline.local_host
-        self._server = DataServer(host, bootstrap.token, self._node, tls)
+        shares = Shares(bootstrap.memory_bytes, threads)
+        limits = ServerLimits(incoming_bytes=shares.incoming_bytes)
+        self._server = DataServer(host, bootstrap.token, self._node, tls, limits)
         self._client = peer_client(bootstrap.token, tls)
         local = _local_directory(bootstrap)
         sweep(local)
         directory = self._scratch = make_scratch(local)
-        budget = ByteBudget(int(bootstrap.memory_bytes * BACKUP_SHARE))
+        budget = ByteBudget(shares.backup_bytes)
         self._backup = Backup(budget, (directory,), DISK_BYTES_MAX, owner=worker)
-        self._execution = Execution(str(directory), int(bootstrap.memory_bytes * STATE_SHARE))
+        self._execution = Execution(str(directory), shares.state_bytes)
         self._performer = Performer(
             self._node,
             self._gcs,
@@ -145,8 +151,8 @@ class _Process:
             self._client,
             Directory(self._gcs, bootstrap.head_address).address_of,
             self._open,
-            lambda _query, _slices: None,
-            NodeSettings(kernel_threads=threads, lease_ms=bootstrap.lease_ms),
+            lambda _query, _slices, go_on: go_on(),
+            NodeSettings(kernel_threads=threads, push_bytes=shares.push_bytes, lease_ms=bootstrap.lease_ms),
             Place(self._server.address, socket.gethostname(), os.getpid()).encode(),
         )
 

@@ -44,8 +44,10 @@ class Backups(Protocol):
     def keep(self, query: QueryId, task: TaskName, output: Mapping[Edge, Any], *, final: bool) -> bool:
         """Keep an output; False if there is no room left. May wait for the disk."""
 
-    def slices_of(self, query: QueryId, items: Iterable[tuple[Edge, TaskName]]) -> tuple[Slice, ...]:
-        """The slices of kept outputs; `LookupError` if the query was dropped."""
+    def slices_of(
+        self, query: QueryId, items: Iterable[tuple[Edge, TaskName]], limit_bytes: int
+    ) -> tuple[Slice, ...]:
+        """The slices of kept outputs, the first up to a size; `LookupError` if the query was dropped."""
 
     def drop(self, query: QueryId) -> None:
         """Forget everything of a query."""
@@ -82,6 +84,8 @@ class NodeSettings:
 
     kernel_threads: int
     push_threads: int = 4
+    #: What one push sends at most, but for a single slice that is larger.
+    push_bytes: int = 64 << 20
     call_threads: int = 4
     lease_ms: int = 1500
     #: How long a channel with too little input waits before it takes what there is.
@@ -101,7 +105,7 @@ class Performer:
         peers: Peers,
         address_of: Callable[[WorkerId], str | None],
         open_serving: Callable[[QueryId], Serving | None],
-        collect: Callable[[QueryId, tuple[Slice, ...]], None],
+        collect: Callable[[QueryId, tuple[Slice, ...], Callable[[], None]], None],
         settings: NodeSettings,
         address: str = "",
     ) -> None:
@@ -226,8 +230,9 @@ class Performer:
         self._node.answer(actor, None)
 
     def _collect(self, actor: Actor, effect: protocol.Collect) -> None:
-        self._collect_slices(_serving(actor).query, effect.slices)
-        self._node.answer(actor, None)
+        """The answer comes when there is room for more: until then the collector takes nothing."""
+        query = _serving(actor).query
+        self._collect_slices(query, effect.slices, lambda: self._node.answer(actor, None))
 
     def _leave(self, actor: Actor, effect: protocol.Leave) -> None:
         self._node.end(WorkerLeavesError(f"{self._node.worker} leaves: {effect.reason}."))
@@ -265,7 +270,7 @@ class Performer:
         def job() -> None:
             started = recorder.now() if recorder is not None else 0.0
             try:
-                slices = self._backups.slices_of(query, effect.items)
+                slices = self._backups.slices_of(query, effect.items, self._settings.push_bytes)
             except LookupError:
                 self._node.answer(actor, PushReply(accepted=False))  # the query is over
                 return
@@ -278,7 +283,7 @@ class Performer:
                 reply = self._peers.push(address, query, effect.epoch, effect.sender, effect.target, slices)
             if recorder is not None:
                 recorder.pushed(started, effect, slices, reply, "flight")
-            self._node.answer(actor, reply)
+            self._node.answer(actor, _of_all(reply, effect))
 
         self._pushes.submit(job)
 
@@ -290,7 +295,7 @@ class Performer:
         recorder = _serving(actor).recorder
         if recorder is not None:
             recorder.pushed(recorder.now(), effect, slices, reply, "memory")
-        self._node.answer(actor, reply)
+        self._node.answer(actor, _of_all(reply, effect))
 
     # --- the store -----------------------------------------------------------------------------------
 
@@ -359,6 +364,13 @@ class Performer:
     def _complain(self, actor: Actor, effect: working.Complain) -> None:
         worker = self._node.worker
         self.call(actor, lambda gcs: gcs.complain(worker, effect.accused, effect.reachable))
+
+
+def _of_all(reply: PushReply | None, effect: protocol.Push) -> PushReply | None:
+    """The reply to a push of which only the first slices were sent: the others are not held."""
+    if reply is None or not reply.accepted:
+        return reply
+    return PushReply(True, reply.held + (False,) * (len(effect.items) - len(reply.held)))
 
 
 def _answered(action: Callable[[], Any]) -> Any:

@@ -79,6 +79,7 @@ class KernelPool:
                 _, _, job = heapq.heappop(self._jobs)
                 self._busy += 1
             _do(job, self._failed)
+            del job  # or an idle thread holds on to the rows of its last task
             with self._ready:
                 self._busy -= 1
 
@@ -109,6 +110,7 @@ class CallPool:
     def _run(self) -> None:
         while (job := self._jobs.get()) is not None:
             _do(job, self._failed)
+            del job  # or an idle thread holds on to what it sent last
 
 
 class GroupCommitter:

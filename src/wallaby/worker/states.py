@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from wallaby.exchange.allocator import give_freed_memory_back
 from wallaby.kernels.kernel import KernelState
 from wallaby.kernels.mapped import MappedBatches
 
@@ -27,49 +28,56 @@ class States:
         self._directory = directory
         self._limit_bytes = limit_bytes
         self._in_memory: dict[Hashable, int] = {}
-        #: Per channel: the files, and the batches in them by identity.
-        self._files: dict[Hashable, list[MappedBatches]] = {}
         self._lock = threading.Lock()
         self.spilled_bytes = 0
 
     def settle(self, channel: Hashable, state: KernelState) -> KernelState:
         """A channel's new state, in memory or on disk."""
-        files = [f for f in self._files.get(channel, ()) if _holds_any(f, state)]
+        held = {id(batch) for batch in state.batches}
+        files = tuple(file for file in state.files if any(id(batch) in held for batch in file.batches))
         on_disk = {id(batch) for file in files for batch in file.batches}
-        loose = [batch for batch in (*state.combined, *state.waiting) if id(batch) not in on_disk]
+        loose = [batch for batch in state.batches if id(batch) not in on_disk]
         size = sum(batch.nbytes for batch in loose)
         with self._lock:
             self._in_memory[channel] = size
             crowded = sum(self._in_memory.values()) > self._limit_bytes
         if crowded and size >= SPILL_BYTES_MIN:
-            file = MappedBatches(loose, self._directory)
-            files.append(file)
-            moved = {id(batch): mapped for batch, mapped in zip(loose, file.batches, strict=True)}
+            moved: dict[int, pa.RecordBatch] = {}
+            for schema, batches in _by_schema(loose).items():
+                file = MappedBatches(batches, schema, self._directory)
+                files = (*files, file)
+                moved |= {id(batch): mapped for batch, mapped in zip(batches, file.batches, strict=True)}
             state = replace(
-                state, combined=_moved(state.combined, moved), waiting=_moved(state.waiting, moved)
+                state,
+                combined=_moved(state.combined, moved),
+                waiting=_moved(state.waiting, moved),
+                outgoing=_moved(state.outgoing, moved),
             )
             with self._lock:
                 self._in_memory[channel] = 0
-                self.spilled_bytes += file.size_bytes
+                self.spilled_bytes += size
+            del loose, moved
+            give_freed_memory_back()
         for file in files:
             file.release()
-        self._files[channel] = files
-        return state
+        return replace(state, files=files)
 
     def drop(self, owner: object) -> None:
         """Forget the channels of a query: keys are pairs of it and a channel."""
         with self._lock:
             for key in [key for key in self._in_memory if isinstance(key, tuple) and key[0] is owner]:
                 self._in_memory.pop(key, None)
-                self._files.pop(key, None)
+
+
+def _by_schema(batches: list[pa.RecordBatch]) -> dict[pa.Schema, list[pa.RecordBatch]]:
+    """A file has one schema; what a join has collected of its two sides has two."""
+    found: dict[pa.Schema, list[pa.RecordBatch]] = {}
+    for batch in batches:
+        found.setdefault(batch.schema, []).append(batch)
+    return found
 
 
 def _moved(
     batches: tuple[pa.RecordBatch, ...], moved: dict[int, pa.RecordBatch]
 ) -> tuple[pa.RecordBatch, ...]:
     return tuple(moved.get(id(batch), batch) for batch in batches)
-
-
-def _holds_any(file: MappedBatches, state: KernelState) -> bool:
-    mine = {id(batch) for batch in file.batches}
-    return any(id(batch) in mine for batch in (*state.combined, *state.waiting))

@@ -1,0 +1,69 @@
+"""How large rows are, as a rule of their values alone.
+
+What `nbytes` says depends on where an array lies: a slice, a copy and the same rows read back from a file differ in
+padding and bitmaps. Decisions that shape outputs, how many parts, which rows go out together, must be the same in
+a retrace, so they are made by these sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+#: What a value of unknown length is taken for, before there are any.
+_TEXT_BYTES = 32
+_VECTOR_ROWS = 2048
+BATCH_ROWS_MAX = 1 << 20
+
+
+def value_bytes(batches: Iterable[pa.RecordBatch]) -> int:
+    """The size of the values of some batches."""
+    return sum(_column_bytes(column) for batch in batches for column in batch.columns)
+
+
+def _column_bytes(array: pa.Array) -> int:
+    kind, length = array.type, len(array)
+    if not length or pa.types.is_null(kind):
+        return 0
+    if pa.types.is_nested(kind):
+        return int(array.nbytes)
+    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+        return 4 * length + _text_bytes(array, np.dtype(np.int32))
+    if pa.types.is_large_string(kind) or pa.types.is_large_binary(kind):
+        return 8 * length + _text_bytes(array, np.dtype(np.int64))
+    return -(-int(kind.bit_width) * length // 8)
+
+
+def _text_bytes(array: pa.Array, width: np.dtype[np.int32] | np.dtype[np.int64]) -> int:
+    offsets = np.frombuffer(array.buffers()[1], dtype=width)
+    return int(offsets[array.offset + len(array)]) - int(offsets[array.offset])
+
+
+def rows_within(schema: pa.Schema, size_bytes: int) -> int:
+    """How many rows of a schema are about so large: whole vectors of DuckDB's, at least one."""
+    width = sum(_width_bytes(field.type) for field in schema)
+    return min(max(size_bytes // max(width, 1) // _VECTOR_ROWS, 1) * _VECTOR_ROWS, BATCH_ROWS_MAX)
+
+
+def _width_bytes(kind: pa.DataType) -> int:
+    try:
+        return -(-int(kind.bit_width) // 8)
+    except ValueError:
+        return _TEXT_BYTES
+
+
+def grouped(batches: Sequence[pa.RecordBatch], size_bytes: int) -> Iterator[tuple[pa.RecordBatch, ...]]:
+    """Neighbouring batches together, up to about this size; each at least one."""
+    group: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        own = value_bytes((batch,))
+        if group and size + own > size_bytes:
+            yield tuple(group)
+            group, size = [], 0
+        group.append(batch)
+        size += own
+    if group:
+        yield tuple(group)

@@ -1,0 +1,158 @@
+"""One budget for a TaskManager: data several times as large is joined and aggregated, in bounded memory."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+from tests.engine.conftest import Engines
+from tests.engine.test_ends import nothing_is_left_of_queries, until
+
+from wallaby.engine import Engine
+from wallaby.errors import ConfigurationError, MemoryLimitError
+from wallaby.head.collected import UNTAKEN_BYTES_MAX
+
+MIB = 1 << 20
+BUDGET = 96 * MIB
+#: What a process may take beside its budget: code, and what libraries keep of freed memory.
+BESIDE = 300 * MIB
+ROWS = 3_000_000
+GROUP_ROWS = 100_000
+SAMPLE_SECONDS = 0.02
+
+
+@pytest.fixture(scope="module")
+def facts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Rows of about 100 bytes, three times the budget: a key that holds half of all, a text of its own each."""
+    path = tmp_path_factory.mktemp("facts") / "facts.parquet"
+    random = np.random.default_rng(5)
+    schema = pa.schema([("k", pa.int64()), ("v", pa.int64()), ("t", pa.string())])
+    with pq.ParquetWriter(path, schema, compression="lz4", use_dictionary=False) as writer:
+        for begin in range(0, ROWS, GROUP_ROWS):
+            ids = np.arange(begin, begin + GROUP_ROWS)
+            keys = np.where(ids % 2 == 0, 0, random.integers(1, ROWS, GROUP_ROWS))
+            noise = pa.array(random.integers(0, 1 << 62, GROUP_ROWS)).cast(pa.string())
+            texts = pc.binary_join_element_wise(noise, "text that makes the row a long one, as rows are", "-")
+            table = pa.table([pa.array(keys), pa.array(ids), texts], schema=schema)
+            writer.write_table(table, row_group_size=GROUP_ROWS)
+    return path
+
+
+@pytest.fixture
+def small(engines: Engines, spark: SparkSession, facts: Path) -> Engine:
+    """One TaskManager with little memory."""
+    spark.read.parquet(str(facts)).createOrReplaceTempView("facts")
+    return engines.get(workers=1, threads=1, memory=BUDGET, broadcast=0)
+
+
+def pss_bytes(pid: int) -> int:
+    """What a process has in memory, its part of what it shares included."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) << 10
+
+
+@contextmanager
+def peak_of(engine: Engine) -> Iterator[list[int]]:
+    """The samples of the memory of an engine's only TaskManager."""
+    (worker,) = engine.workers()
+    samples = [pss_bytes(worker["pid"])]
+    over = threading.Event()
+
+    def sample() -> None:
+        while not over.wait(SAMPLE_SECONDS):
+            samples.append(pss_bytes(worker["pid"]))
+
+    thread = threading.Thread(target=sample)
+    thread.start()
+    try:
+        yield samples
+    finally:
+        over.set()
+        thread.join()
+
+
+LARGE = {
+    "a join": """
+        select count(*) n, sum(a.v + b.v) s, max(a.t) t, min(b.t) u
+        from facts a join (select * from facts where k <> 0 or v = 0) b on a.k = b.k
+    """,
+    "an aggregation": """
+        select count(*) n, sum(c) c, sum(s) s, max(t) t
+        from (select t, count(*) c, sum(v) s from facts group by t) g
+    """,
+    "distinct values of one group": "select count(distinct t) n, count(*) c from facts",
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_data_of_several_times_the_budget_spills(
+    small: Engine, spark: SparkSession, facts: Path, name: str
+) -> None:
+    df = spark.sql(LARGE[name])
+    with peak_of(small) as samples:
+        result = small.run(df)
+        assert result.native, small.fallback_reasons(df)
+        (row,) = result.rows()
+    view = f"(select * from read_parquet('{facts}'))"
+    (expected,) = duckdb.execute(LARGE[name].replace("facts", view)).fetchall()
+    assert tuple(row) == expected
+    assert max(samples) <= BUDGET + BESIDE, f"{max(samples) / MIB:.0f} MiB at the peak"
+
+
+def test_a_slow_client_holds_a_sorted_result_back(small: Engine, spark: SparkSession) -> None:
+    """What has come to the driver without being taken is bounded; then all of it comes, in order."""
+    result = small.run(spark.sql("select * from facts order by t"))
+    stream = result.batches()
+    first = next(stream)
+    figures, seen = result._collected.figures, -1
+    while figures.bytes != seen:  # whatever comes without being taken
+        seen = figures.bytes
+        time.sleep(1.0)
+    assert seen < 2 * UNTAKEN_BYTES_MAX < ROWS * 80
+    last, count = "", 0
+    for batch in chain((first,), stream):
+        texts = batch.column(2)
+        assert last <= texts[0].as_py()
+        assert pc.all(pc.less_equal(texts[:-1], texts[1:])).as_py() in (True, None)
+        last, count = texts[-1].as_py(), count + batch.num_rows
+    assert count == ROWS
+
+
+def test_a_result_that_nobody_holds_ends_its_query(small: Engine, spark: SparkSession) -> None:
+    result = small.run(spark.table("facts"))
+    assert not nothing_is_left_of_queries(small)
+    del result
+    gc.collect()
+    until(lambda: nothing_is_left_of_queries(small))
+
+
+def test_what_cannot_spill_ends_with_operator_stage_and_setting(
+    small: Engine, spark: SparkSession, tmp_path: Path
+) -> None:
+    """A text that is larger than what a kernel may hold is one value of one group."""
+    path = tmp_path / "huge.parquet"
+    pq.write_table(pa.table({"t": ["x" * (BUDGET // 2)]}), path)
+    with pytest.raises(MemoryLimitError) as caught:
+        small.run(spark.read.parquet(str(path)).groupBy("t").count()).rows()
+    fields = caught.value.fields
+    assert fields["operator"] in ("scan", "reduce")
+    assert f"The {fields['operator']} of stage {fields['stage']}" in str(caught.value)
+    assert "spark.wallaby.memory" in str(caught.value)
+    assert small.count(spark.table("nation")) == 25
+
+
+def test_a_budget_that_is_too_small_is_refused(engines: Engines, spark: SparkSession) -> None:
+    with pytest.raises(ConfigurationError, match=r"spark\.wallaby\.memory to \d+m"):
+        engines.get(workers=1, threads=2, memory=64 * MIB)
