@@ -16,3 +16,11 @@ def test_a_page_is_what_the_code_makes(name: str) -> None:
 def test_a_default_as_it_is_shown_is_read_as_the_default() -> None:
     shown = {PREFIX + setting.key: shown_default(setting) for setting in SETTINGS}
     assert read_settings(shown, {}) == read_settings({}, {})
+
+
+def test_every_decision_is_listed_under_its_title() -> None:
+    listed = (DOCS / "decisions" / "README.md").read_text(encoding="utf-8")
+    for note in sorted((DOCS / "decisions").glob("0*.md")):
+        number, title = note.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ").split(". ", 1)
+        assert note.name.startswith(f"{int(number):04d}-")
+        assert f"| {number} | [{title}]({note.name}) |" in listed

@@ -2,6 +2,7 @@
 
 - no module under `src` is longer than 500 lines;
 - every Python module says in a docstring what it is;
+- every link of a page to another, and to a heading of one, leads somewhere;
 - no file of the project names a path of somebody's machine or the address of a package index, so that a
   clone works anywhere and installs from wherever its user's pip is set up to install from.
 """
@@ -24,6 +25,12 @@ HOMES = ("root", "work", "Users", r"home/\w+")
 MACHINE_PATH = re.compile(r"(?<![\w.$~:/-])/(?:" + "|".join(HOMES) + r")/[\w.-]")
 INDEX_OPTIONS = ("--index" + "-url", "--extra-index" + "-url", "--find" + "-links")
 INDEX_ADDRESS = re.compile("|".join((*INDEX_OPTIONS, r"https?://[^\s\"')>]*/simple\b", r"pypi\.org")))
+
+
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#{1,6} +(.+)$", re.MULTILINE)
+FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+ELSEWHERE = re.compile(r"[a-z]+:")
 
 
 def project_files() -> tuple[Path, ...]:
@@ -67,6 +74,27 @@ def check_addresses(path: Path, text: str) -> Iterator[str]:
                 yield f"{path.relative_to(ROOT)}:{number}: names {what}: {found.group(0)}"
 
 
+def check_links(path: Path, text: str) -> Iterator[str]:
+    """A reader who follows a link of a page finds what it names."""
+    if path.suffix != ".md":
+        return
+    for target in LINK.findall(FENCED.sub("", text)):
+        name, _, anchor = target.partition("#")
+        there = path.parent / name if name else path
+        if ELSEWHERE.match(target):
+            continue
+        if name and not there.exists():
+            yield f"{path.relative_to(ROOT)}: links to {target}, and there is no such file"
+        elif anchor and anchor not in anchors(there.read_text(encoding="utf-8") if name else text):
+            yield f"{path.relative_to(ROOT)}: links to {target}, and there is no such heading"
+
+
+def anchors(page: str) -> frozenset[str]:
+    """The names by which headings of a page can be linked to: small letters, hyphens for spaces, no punctuation."""
+    headings = HEADING.findall(FENCED.sub("", page))
+    return frozenset(re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings)
+
+
 def main() -> int:
     """Check every file; print what is wrong."""
     problems: list[str] = []
@@ -76,7 +104,8 @@ def main() -> int:
             text = path.read_text(encoding="utf-8")
         except UnicodeDecodeError:
             continue  # a binary file has no lines to check
-        problems += [*check_length(path, text), *check_docstring(path, text), *check_addresses(path, text)]
+        problems += [*check_length(path, text), *check_docstring(path, text)]
+        problems += [*check_addresses(path, text), *check_links(path, text)]
     for problem in problems:
         print(problem)
     print(f"house rules: {len(files)} files checked, {len(problems)} problems")
