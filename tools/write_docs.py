@@ -2,10 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from wallaby.catalyst.casts import CASTS
+from wallaby.catalyst.data_types import (
+    BOOLEANS,
+    DATES,
+    FLOATING,
+    INTEGRAL,
+    NUMERIC,
+    ORDERED,
+    READABLE,
+    TEXT,
+)
+from wallaby.catalyst.entry import Entry, State
+from wallaby.catalyst.joins import KINDS
+from wallaby.catalyst.leaves import NARROW
+from wallaby.catalyst.operators import READERS, REFUSED
+from wallaby.catalyst.registry import FAMILIES
+from wallaby.catalyst.windows import FUNCTIONS
 from wallaby.config import PREFIX, SETTINGS, Setting, shown_default
+from wallaby.plan.types import Kind
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 _INTRODUCTION = (
@@ -43,7 +61,113 @@ def _row(setting: Setting) -> str:
     return f"| `{PREFIX}{setting.key}` | {setting.kind}{bounds} | {default} | {setting.doc} |"
 
 
-PAGES: dict[str, Callable[[], str]] = {"configuration.md": configuration}
+_COMPATIBILITY = """# Which queries run natively
+
+<!-- Made from src/wallaby/catalyst by `make docs`. -->
+
+Spark plans every query; Wallaby runs the plan if it knows each operator, expression and type in it, and computes
+them exactly as Spark does. Anything else is refused by name before the query starts, and Spark runs the query, or the
+part of it that cannot be run here. `engine.explain(df)` tells what becomes of a query;
+[using.md](using.md#what-stays-on-spark) says more. Names here are those of Catalyst's classes, as reasons show them.
+
+The one tolerance: sums and averages of floating-point numbers depend on the order of rows, in Spark too, and agree to a
+relative 1e-9.
+
+## Types
+
+{types}
+
+## Operators
+
+Native: {operators}.
+
+Joins of the kinds {joins}.
+
+Window functions: {windows}, and all native aggregates, over frames of ROWS, or of RANGE without an offset.
+
+Left to Spark, like every operator that is not named here:
+
+| operator | why | what helps |
+|---|---|---|
+{refused}
+
+If only a source is not native, Spark runs just that, and Wallaby the rest; likewise if only these are not native, with
+nothing but sources and each other below: {narrow}. That is a
+[Spark leaf](using.md#what-stays-on-spark).
+
+## Expressions
+
+Columns, constants, aliases and scalar subqueries are native, and so is what has a "yes" here. What is not in these
+tables is left to Spark. Most EXISTS, IN (select …) and correlated subqueries are joins by the time Wallaby sees them.
+An argument of "any" type is of a native type other than void.
+"""
+_KIND_SETS = {
+    ORDERED: "any",
+    NUMERIC: "numbers",
+    INTEGRAL: "whole numbers",
+    FLOATING: "floating point",
+    TEXT: "text",
+    DATES: "dates",
+    BOOLEANS: "booleans",
+}
+
+
+def compatibility() -> str:
+    """Every type, operator and expression that is known, native or not."""
+    refused = (f"| `{name}` | {why} | {remedy} |" for name, (why, remedy) in sorted(REFUSED.items()))
+    outside = f"{_named(frozenset(Kind) - READABLE)}, intervals, variants, and strings with a collation"
+    text = _COMPATIBILITY.format(
+        types=f"Native: {_named(READABLE)}. Not: {outside}.",
+        operators=_code(READERS),
+        joins=_code(KINDS),
+        windows=_code(FUNCTIONS),
+        refused="\n".join(refused),
+        narrow=_code(NARROW),
+    )
+    lines = [text]
+    for title, entries in FAMILIES.items():
+        lines += [
+            f"### {title}",
+            "",
+            "| expression | native | arguments | how, or why not |",
+            "|---|---|---|---|",
+        ]
+        lines += [*map(_expression, entries), ""]
+    lines += ["### Pairs of types for `Cast`", "", "| from | to | how |", "|---|---|---|", *_casts()]
+    return "\n".join(lines) + "\n"
+
+
+def _expression(entry: Entry) -> str:
+    native = "no" if entry.state is State.UNSUPPORTED else "yes"
+    arguments = ", ".join(_KIND_SETS.get(kinds) or _named(kinds, " or ") for kinds in entry.takes)
+    note = entry.note + (f" ({entry.remedy})" if entry.remedy else "")
+    return f"| `{entry.catalyst}` | {native} | {arguments} | {note} |"
+
+
+def _casts() -> list[str]:
+    """A line for each source and each way to cast it."""
+    ways: dict[tuple[Kind, str], list[Kind]] = {}
+    for (source, target), (_, guard) in CASTS.items():
+        ways.setdefault((source, guard), []).append(target)
+    order = {kind: place for place, kind in enumerate(Kind)}
+    found = sorted(
+        ways.items(), key=lambda way: (order[way[0][0]], order[min(way[1], key=order.__getitem__)])
+    )
+    return [
+        f"| {source.value} | {_named(targets)} | {guard or 'exactly'} |" for (source, guard), targets in found
+    ]
+
+
+def _named(kinds: Iterable[Kind], between: str = ", ") -> str:
+    chosen = frozenset(kinds)
+    return between.join(kind.value for kind in Kind if kind in chosen)
+
+
+def _code(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in sorted(names))
+
+
+PAGES: dict[str, Callable[[], str]] = {"compatibility.md": compatibility, "configuration.md": configuration}
 
 
 def main() -> None:

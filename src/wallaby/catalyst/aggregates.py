@@ -118,7 +118,13 @@ ENTRIES: Final = (
     exact("Min", "min", ORDERED, build=_aggregation),
     exact("Max", "max", ORDERED, build=_aggregation),
     exact("AggregateExpression", "", build=_applied),
-    exact(_ONLY, "max", ORDERED, build=_aggregation),
+    guarded(
+        _ONLY,
+        "max",
+        ORDERED,
+        guard="our name for what Catalyst makes of several DISTINCT",
+        build=_aggregation,
+    ),
     replace(
         unsupported("MakeDecimal", "it stands around something else than a sum"), rewrite=_without_wrapper
     ),

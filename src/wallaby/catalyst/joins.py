@@ -16,7 +16,8 @@ from wallaby.plan.relation import Aggregate, Filter, Join, JoinKind, Limit, Rela
 from wallaby.plan.tree import arrange, conjunction, conjuncts, ids_of
 from wallaby.plan.types import BOOLEAN, LONG, Kind
 
-_KINDS: Final = {
+#: The kinds of joins that are run here, by Catalyst's names.
+KINDS: Final = {
     "Inner": JoinKind.INNER,
     "LeftOuter": JoinKind.LEFT,
     "RightOuter": JoinKind.RIGHT,
@@ -52,7 +53,7 @@ def read_join(
 ) -> Relation | None:
     """A join of two sides, which are None if they could not be read."""
     word = node.word("joinType")
-    kind = _KINDS.get(word)
+    kind = KINDS.get(word)
     if kind is None:
         reader.refuse("Join", f"joins of the kind {word} are not run here yet")
     has_condition = isinstance(node.field("condition"), Node)

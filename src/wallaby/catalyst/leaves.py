@@ -21,7 +21,7 @@ from wallaby.plan.relation import Relation, Scan, children_of
 
 Path = tuple[int, ...]
 #: Operators that Spark runs in one pass over their input, wherever its partitions are.
-_NARROW: Final = frozenset(
+NARROW: Final = frozenset(
     {
         "ArrowEvalPython",
         "BatchEvalPython",
@@ -106,7 +106,7 @@ def _is_over_leaf(relation: Relation) -> bool:
 
 
 def _is_narrow(node: Node) -> bool:
-    return not node.children or (node.name in _NARROW and all(map(_is_narrow, node.children)))
+    return not node.children or (node.name in NARROW and all(map(_is_narrow, node.children)))
 
 
 def _readable(output: tuple[Node, ...]) -> tuple[Column, ...]:

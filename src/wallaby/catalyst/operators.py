@@ -26,7 +26,7 @@ _NOT_YET: Final = "it is not run here yet"
 _PYTHON: Final = "Python functions are not run here yet"
 
 #: Why known operators stay on Spark. All others are refused by name.
-_WHY: Final = {
+REFUSED: Final = {
     "ArrowEvalPython": (_PYTHON, "use built-in functions"),
     "BatchEvalPython": (_PYTHON, "use built-in functions"),
     "CommandResult": ("commands have run already", ""),
@@ -57,40 +57,18 @@ class RelationReader:
         self._subqueries = Subqueries(self.read, expressions.fresh_id, expressions.refuse)
         expressions.subquery = self._subqueries.read
         self._leaves = leaves
-        self._readers: dict[str, Callable[[Node], Relation | None]] = {
-            "Aggregate": self._aggregate,
-            "Expand": self._expand,
-            "Filter": self._filter,
-            "GlobalLimit": self._limit,
-            "Join": self._join,
-            "LocalLimit": self._limit,
-            "LocalRelation": lambda node: read_local(node, expressions),
-            "LogicalRelation": self._scan,
-            "Offset": self._offset,
-            "OneRowRelation": lambda node: read_one_row(node, expressions),
-            "Project": self._project,
-            "Range": lambda node: read_range(node, expressions),
-            "RebalancePartitions": self._same,
-            "Repartition": self._same,
-            "RepartitionByExpression": self._same,
-            "Sort": self._sort,
-            "Union": self._union,
-            "Window": self._window,
-            # Rows whose rank is too high, which a filter above drops again.
-            "WindowGroupLimit": self._same,
-        }
 
     def read(self, node: Node) -> Relation | None:
         """The relation for a node, which may be or have a Spark leaf, or None and reasons."""
         return self._leaves.read(node, self._read_here)
 
     def _read_here(self, node: Node) -> Relation | None:
-        reader = self._readers.get(node.name)
+        reader = READERS.get(node.name)
         if reader is not None:
-            relation = reader(node)
+            relation = reader(self, node)
             self._subqueries.finish(node.name)
             return relation
-        why, remedy = _WHY.get(node.name, (_NOT_YET, ""))
+        why, remedy = REFUSED.get(node.name, (_NOT_YET, ""))
         self._expressions.refuse(node.name, why, remedy)
         for child in node.children:
             self.read(child)
@@ -98,6 +76,15 @@ class RelationReader:
 
     def _scan(self, node: Node) -> Relation | None:
         return read_scan(node, self._expressions, self._settings)
+
+    def _rows(self, node: Node) -> Relation | None:
+        return read_local(node, self._expressions)
+
+    def _one_row(self, node: Node) -> Relation | None:
+        return read_one_row(node, self._expressions)
+
+    def _range(self, node: Node) -> Relation | None:
+        return read_range(node, self._expressions)
 
     def _same(self, node: Node) -> Relation | None:
         """Where Spark would put rows is of no concern here."""
@@ -215,6 +202,31 @@ class RelationReader:
             return None
         # Without columns, the children have the one that stands for a row.
         return Union(found, output or found[0].columns)
+
+
+#: How each operator that is run here is read, by the name of Catalyst's class.
+READERS: Final[Mapping[str, Callable[[RelationReader, Node], Relation | None]]] = {
+    "Aggregate": RelationReader._aggregate,
+    "Expand": RelationReader._expand,
+    "Filter": RelationReader._filter,
+    "GlobalLimit": RelationReader._limit,
+    "Join": RelationReader._join,
+    "LocalLimit": RelationReader._limit,
+    "LocalRelation": RelationReader._rows,
+    "LogicalRelation": RelationReader._scan,
+    "Offset": RelationReader._offset,
+    "OneRowRelation": RelationReader._one_row,
+    "Project": RelationReader._project,
+    "Range": RelationReader._range,
+    "RebalancePartitions": RelationReader._same,
+    "Repartition": RelationReader._same,
+    "RepartitionByExpression": RelationReader._same,
+    "Sort": RelationReader._sort,
+    "Union": RelationReader._union,
+    "Window": RelationReader._window,
+    # Rows whose rank is too high, which a filter above drops again.
+    "WindowGroupLimit": RelationReader._same,
+}
 
 
 def _conjuncts(node: Node) -> list[Node]:

@@ -11,19 +11,23 @@ from typing import Final
 from wallaby.catalyst import aggregates, arithmetic, casts, conditionals, dates, predicates, strings, wrappers
 from wallaby.catalyst.entry import Entry
 
-_FAMILIES: Final = (
-    arithmetic.ENTRIES,
-    predicates.ENTRIES,
-    conditionals.ENTRIES,
-    casts.ENTRIES,
-    strings.ENTRIES,
-    dates.ENTRIES,
-    aggregates.ENTRIES,
-    wrappers.ENTRIES,
+FAMILIES: Final = MappingProxyType(
+    {
+        "Arithmetic": arithmetic.ENTRIES,
+        "Comparisons and logic": predicates.ENTRIES,
+        "Conditions": conditionals.ENTRIES,
+        "Casts": casts.ENTRIES,
+        "Text": strings.ENTRIES,
+        "Dates": dates.ENTRIES,
+        "Aggregates": aggregates.ENTRIES,
+        "Others": wrappers.ENTRIES,
+    }
 )
 
 #: By the name of Catalyst's class.
-REGISTRY: Final = MappingProxyType({entry.catalyst: entry for family in _FAMILIES for entry in family})
+REGISTRY: Final = MappingProxyType(
+    {entry.catalyst: entry for family in FAMILIES.values() for entry in family}
+)
 
 
 def scalar_functions() -> frozenset[str]:

@@ -21,6 +21,8 @@ _RANKS: Final = {
 _OFFSETS: Final = {"Lag": "lag", "Lead": "lead"}
 _OPPOSITE: Final = {"lag": "lead", "lead": "lag"}
 _VALUES: Final = {"First": "first_value", "Last": "last_value", "NthValue": "nth_value"}
+#: The window functions that are run here, beside all aggregate functions.
+FUNCTIONS: Final = frozenset({*_RANKS, *_OFFSETS, *_VALUES, "NTile"})
 _UNITS: Final = {"RowFrame": FrameUnit.ROWS, "RangeFrame": FrameUnit.RANGE}
 _UNBOUNDED: Final = ("UnboundedPreceding$", "UnboundedFollowing$")
 
