@@ -39,7 +39,7 @@ def test_its_pipes_are_closed_at_the_end() -> None:
     before = len(list(Path("/proc/self/fd").iterdir()))
     canceller = Canceller(lambda: None)
     canceller.end()
-    assert "wallaby-interrupt" not in {thread.name for thread in threading.enumerate()}
+    assert not canceller._thread.is_alive()
     assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
@@ -66,6 +66,31 @@ def test_an_interrupted_call_ends_first_and_a_second_interrupt_waits_for_nothing
     assert client.send_command("twice") == "again, done"
     assert interrupts == [True, True, False]
     assert not calls.interrupt(), "no call, so nothing to wait for"
+
+
+def test_nothing_is_cancelled_any_more_when_the_interrupt_comes() -> None:
+    cancelled: list[int] = []
+    begun = threading.Event()
+
+    def cancel_slowly() -> None:
+        begun.set()
+        threading.Event().wait(0.1)
+        cancelled.append(len(cancelled))
+
+    def during() -> None:
+        assert calls.interrupt()
+        canceller.ask()
+        begun.wait(10)
+
+    client = Client(during)
+    canceller = Canceller(cancel_slowly, lambda: calls.interrupted)
+    calls = MainThreadCalls(client, canceller.wait)
+    with pytest.raises(KeyboardInterrupt):
+        client.send_command("a call")
+    then = len(cancelled)
+    assert then
+    canceller.end()
+    assert len(cancelled) == then
 
 
 def test_calls_of_other_threads_and_calls_without_an_interrupt_are_as_ever() -> None:

@@ -13,13 +13,13 @@ import socket
 import sys
 import tempfile
 import time
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import psutil
-
 from wallaby.config import Settings
 from wallaby.errors import AttachError
+from wallaby.spark.host_memory import left_bytes
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -29,7 +29,7 @@ _LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:,\s*\d+)?\])?")
 _LOCAL_CLUSTER = re.compile(r"local-cluster\[\s*(\d+)\s*,.*\]")
 _BYTES = re.compile(r"(\d+)\s*([kmgt]?)b?", re.IGNORECASE)
 _UNITS = {"": 20, "k": 10, "m": 20, "g": 30, "t": 40}
-#: Of the memory that the host has left, what all TaskManagers together take by default.
+#: Of the memory that the host has left beside the JVMs, what all TaskManagers together take by default.
 MEMORY_SHARE = 0.5
 #: If the number of executors to come is unknown: how long none has come before it is taken to be complete.
 STEADY_SECONDS = 1.0
@@ -167,17 +167,22 @@ class Cluster:
                 f"{count} TaskManagers under {self.master} leave no slot for ordinary Spark jobs.",
                 fix=f"Use local[{count + 1}] or more, or set spark.wallaby.exclusive=true.",
             )
-        memory = settings.memory or int(psutil.virtual_memory().available * MEMORY_SHARE / count)
+        memory = settings.memory or int(left_bytes(self._jvm_bytes("driver")) * MEMORY_SHARE / count)
         return Size(count, settings.threads or max(cores // count, 1), memory, 0)
 
     def _memory(self, executors: tuple[Executor, ...], count: int, seats: int) -> int:
-        """Spark's allotment for Python if there is one, else a share of what this host has left."""
+        """Spark's allotment for Python if there is one, else a share of what a host like this one has left."""
         allotted = _bytes(self._conf.get("spark.executor.pyspark.memory") or "")
         if allotted:
             return allotted // seats
-        hosts = {executor.host for executor in executors}
+        hosts = Counter(executor.host for executor in executors)
+        jvms = self._jvm_bytes("driver") + max(hosts.values()) * self._jvm_bytes("executor")
         on_one_host = -(-count // len(hosts))
-        return int(psutil.virtual_memory().available * MEMORY_SHARE / on_one_host)
+        return int(left_bytes(jvms) * MEMORY_SHARE / on_one_host)
+
+    def _jvm_bytes(self, of: str) -> int:
+        """The heap that a JVM may grow to, the driver's or an executor's."""
+        return _bytes(self._conf.get(f"spark.{of}.memory") or "1g")
 
     # --- addresses and interpreters ------------------------------------------------------------------
 

@@ -42,8 +42,8 @@ def spare_on_interrupt(context: SparkContext, tag: str) -> Callable[[], None]:
     if not is_pysparks or threading.current_thread() is not threading.main_thread():
         return lambda: None
     gateway: Any = context._gateway
-    calls = MainThreadCalls(gateway._gateway_client)
     canceller = Canceller(lambda: _cancel_others(context, tag), lambda: calls.interrupted)
+    calls = MainThreadCalls(gateway._gateway_client, canceller.wait)
 
     def interrupted(_number: int, _frame: object) -> None:
         if calls.interrupt():
@@ -71,8 +71,10 @@ def spare_on_interrupt(context: SparkContext, tag: str) -> Callable[[], None]:
 class MainThreadCalls:
     """The main thread's calls through a client of Py4J: an interrupt lets one end, and comes right after it."""
 
-    def __init__(self, client: Any) -> None:
+    def __init__(self, client: Any, settle: Callable[[], None] = lambda: None) -> None:
+        """`settle` waits until nothing is cancelled any more, so that what the program does next is not."""
         self._client = client
+        self._settle = settle
         self._send = client.send_command
         self._depth = 0
         #: Is there a call that has been interrupted and has not ended?
@@ -102,6 +104,7 @@ class MainThreadCalls:
             self._depth -= 1
             if self.interrupted and not self._depth:
                 self.interrupted = False
+                self._settle()
                 raise KeyboardInterrupt
 
 
@@ -118,15 +121,19 @@ class Canceller:
 
     def ask(self) -> None:
         """Have it done, and done again as long as there is need to."""
-        os.write(self._ask, _CANCEL)
-
-    def cancel(self) -> None:
-        """Have it done, and wait for that, but not for long."""
         while select.select([self._done], [], [], 0)[0]:
             os.read(self._done, 1)  # of one that was not waited for
-        self.ask()
+        os.write(self._ask, _CANCEL)
+
+    def wait(self) -> None:
+        """Wait until what was asked for is done, but not for long."""
         if select.select([self._done], [], [], CANCEL_SECONDS)[0]:
             os.read(self._done, 1)
+
+    def cancel(self) -> None:
+        """Have it done, and wait for that."""
+        self.ask()
+        self.wait()
 
     def end(self) -> None:
         """Cancel nothing any more."""
@@ -138,8 +145,8 @@ class Canceller:
             while os.read(self._asked, 1) == _CANCEL:
                 self._do()
                 while self._again():
-                    time.sleep(AGAIN_SECONDS)
                     self._do()
+                    time.sleep(AGAIN_SECONDS)
                 os.write(self._tell, _CANCEL)
         finally:
             for end in (self._asked, self._ask, self._done, self._tell):
