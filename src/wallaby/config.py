@@ -83,7 +83,8 @@ SETTINGS: tuple[Setting, ...] = (
         _size,
         "bytes",
         0,
-        "Budget of each TaskManager; 0: Spark's Python allotment, else half of what the host or its control group leaves beside the JVMs.",
+        "Budget of each TaskManager; 0: Spark's Python allotment, else half of what the host, or its control group, "
+        "leaves beside the JVMs, shared.",
         0,
     ),
     Setting("channels", _whole, "number", 0, "Channels of a stage; 0: one per kernel thread.", 0, 1024),
