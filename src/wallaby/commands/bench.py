@@ -26,7 +26,11 @@ Examples:
 def bench(
     directory: Annotated[Path, typer.Argument(help="Where the eight tables are.")],
     engine: Annotated[
-        list[str] | None, typer.Option(help="An engine; the first is the measure. Repeatable.")
+        list[str] | None,
+        typer.Option(
+            help="spark, wallaby, wallaby-2 (two TaskManagers), duckdb or datafusion; the first is the measure. "
+            "Default: spark, wallaby, duckdb. Repeatable."
+        ),
     ] = None,
     query: Annotated[list[int] | None, typer.Option(help="A query, 1 to 22. Repeatable.")] = None,
     rounds: Annotated[int, typer.Option(help="How often each query is timed.", min=1, max=100)] = 3,

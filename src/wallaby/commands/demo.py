@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 EXAMPLES = """
 Examples:
 
-  wallaby demo                         half a gigabyte of TPC-H, three TaskManagers, under three minutes
+  wallaby demo                         TPC-H at scale 0.5, three TaskManagers: some minutes
 
   wallaby demo --scale 1 --query 5 --query 9
 

@@ -100,7 +100,7 @@ def _packages() -> str:
         except metadata.PackageNotFoundError:
             missing.append(package)
     if missing:
-        raise _Problem(f"{', '.join(missing)} not installed: pip install wallaby brings them.")
+        raise _Problem(f"{', '.join(missing)} not installed: installing Wallaby again brings them.")
     return ", ".join(found)
 
 

@@ -66,7 +66,9 @@ def verify(
     workers: Annotated[
         list[int] | None, typer.Option(help="TaskManagers; 0: as many as executors. Repeatable.")
     ] = None,
-    master: Annotated[str | None, typer.Option(help="Spark's master.")] = None,
+    master: Annotated[
+        str | None, typer.Option(help="Spark's master; by default local, with a slot per core.")
+    ] = None,
     conf: Annotated[
         list[str] | None, typer.Option("--conf", help="A setting, spark.key=value. Repeatable.")
     ] = None,
