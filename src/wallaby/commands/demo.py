@@ -43,7 +43,7 @@ KILL_ATTEMPTS: Final = 3
 ROWS_SHOWN: Final = 3
 VALUE_CHARACTERS: Final = 22
 #: A query that takes longer is run once and not twice, so that the demonstration stays short.
-REPEAT_SECONDS_MAX: Final = 4.0
+REPEAT_SECONDS_MAX: Final = 20.0
 WAIT_FOR_WORKER_SECONDS: Final = 30.0
 _SIGNAL: Final = signal.SIGKILL
 
