@@ -14,7 +14,7 @@ ARGS ?=
 
 # One target at a time: `make -j` is harmless, and each tool uses the cores itself.
 .NOTPARALLEL:
-.PHONY: help setup demo test clusters check simulate mutants chaos bench measure docs format clean
+.PHONY: help setup demo test clusters check simulate mutants chaos bench verify measure docs format clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,6 +60,10 @@ bench: setup ## Measure TPC-H by Wallaby, SparkSQL and DuckDB side by side (SCAL
 	@test -d .bench/sf$(SCALE) || $(BIN)/wallaby tpch generate .bench/sf$(SCALE) --scale $(SCALE)
 	$(BIN)/wallaby bench .bench/sf$(SCALE) --engine spark --engine wallaby --engine wallaby-2 --engine duckdb \
 		--save reports/bench-sf$(SCALE).json --page docs/bench-sf$(SCALE).md $(ARGS)
+
+verify: setup ## Compare TPC-H answers with Spark's on local, local-cluster and standalone masters (SCALE=1)
+	@test -d .bench/sf$(SCALE) || $(BIN)/wallaby tpch generate .bench/sf$(SCALE) --scale $(SCALE)
+	PYTHONPATH=. $(BIN)/python tools/verify_masters.py .bench/sf$(SCALE)
 
 measure: setup ## Measure what enable costs queries that stay on Spark (on a quiet machine)
 	$(BIN)/python tools/measure_enable.py
