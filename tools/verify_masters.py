@@ -24,7 +24,7 @@ def verify(data: str, master: str, workers: tuple[int, ...], **conf: str) -> lis
         command += [part for count in workers for part in ("--workers", str(count))]
         for key, value in {"spark.driver.memory": "2g", **conf}.items():
             command += ["--conf", f"{key}={value}"]
-        subprocess.run(command, check=False, timeout=MINUTES_MAX * 60)
+        subprocess.run(command, check=False, timeout=MINUTES_MAX * 60)  # noqa: S603 - our own command, no shell
         runs: list[dict[str, object]] = json.loads(saved.read_text(encoding="utf-8"))["runs"]
         return runs
 
