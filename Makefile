@@ -8,13 +8,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.wallaby-setup
 SEEDS ?= 100000
-SCALE ?= 10
+SCALE ?= 1
 # Further arguments for the command that a target runs, e.g. make test ARGS="-k records"
 ARGS ?=
 
 # One target at a time: `make -j` is harmless, and each tool uses the cores itself.
 .NOTPARALLEL:
-.PHONY: help setup demo test clusters check simulate mutants chaos bench verify measure docs format clean
+.PHONY: help setup demo test clusters check simulate mutants chaos bench verify memory measure docs format clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,7 +56,7 @@ chaos: setup ## Break real engines at every fail point, under TPC-H, and compare
 mutants: setup ## Break the protocol on purpose and show that the simulation notices
 	$(BIN)/wallaby simulate --mutants $(ARGS)
 
-bench: setup ## Measure TPC-H by Wallaby, SparkSQL and DuckDB side by side (SCALE=10; takes long)
+bench: setup ## Measure TPC-H by Wallaby, SparkSQL and DuckDB side by side (SCALE=1; takes a while)
 	@test -d .bench/sf$(SCALE) || $(BIN)/wallaby tpch generate .bench/sf$(SCALE) --scale $(SCALE)
 	$(BIN)/wallaby bench .bench/sf$(SCALE) --engine spark --engine wallaby --engine wallaby-2 --engine duckdb \
 		--save reports/bench-sf$(SCALE).json --page docs/bench-sf$(SCALE).md $(ARGS)
@@ -64,6 +64,10 @@ bench: setup ## Measure TPC-H by Wallaby, SparkSQL and DuckDB side by side (SCAL
 verify: setup ## Compare TPC-H answers with Spark's on local, local-cluster and standalone masters (SCALE=1)
 	@test -d .bench/sf$(SCALE) || $(BIN)/wallaby tpch generate .bench/sf$(SCALE) --scale $(SCALE)
 	PYTHONPATH=. $(BIN)/python tools/verify_masters.py .bench/sf$(SCALE)
+
+memory: setup ## Measure what a TaskManager takes under a small budget (SCALE=1)
+	@test -d .bench/sf$(SCALE) || $(BIN)/wallaby tpch generate .bench/sf$(SCALE) --scale $(SCALE)
+	$(BIN)/python tools/measure_memory.py .bench/sf$(SCALE)
 
 measure: setup ## Measure what enable costs queries that stay on Spark (on a quiet machine)
 	$(BIN)/python tools/measure_enable.py

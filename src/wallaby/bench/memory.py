@@ -26,8 +26,9 @@ def held_bytes(root: int) -> int:
 class Peak:
     """Samples until it is left; `bytes` is the largest sample."""
 
-    def __init__(self, root: int) -> None:
+    def __init__(self, root: int, sample_seconds: float = SAMPLE_SECONDS) -> None:
         self.bytes = 0
+        self._sample_seconds = sample_seconds
         self._root = root
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._sample, daemon=True)
@@ -43,5 +44,5 @@ class Peak:
     def _sample(self) -> None:
         while True:
             self.bytes = max(self.bytes, held_bytes(self._root))
-            if self._over.wait(SAMPLE_SECONDS):
+            if self._over.wait(self._sample_seconds):
                 return
