@@ -27,9 +27,11 @@ from wallaby.errors import (
     DivideByZeroError,
     NumericOutOfRangeError,
     QueryCancelledError,
+    QueryError,
     QueryTimeoutError,
     SourceChangedError,
 )
+from wallaby.lineage.names import QueryId
 
 LONG = "select k, count(*) n, sum(v) s from short group by k"
 
@@ -94,6 +96,37 @@ def test_spark_jobs_of_a_result_can_be_cancelled_too(engine: Engine, spark: Spar
     threading.Timer(1.0, result.cancel).start()
     with pytest.raises(QueryCancelledError):
         result.rows()
+
+
+def test_rows_of_a_query_that_has_ended_are_dropped(engine: Engine, spark: SparkSession) -> None:
+    gone: list[bool] = []
+    done = threading.Event()
+    head = engine._head
+
+    def collect() -> None:
+        head._collect(QueryId("a query that has ended"), (), lambda: gone.append(True))
+        done.set()
+
+    head.node.loop.post(collect)
+    assert done.wait(10)
+    assert gone == [True]
+    assert engine.count(spark.table("nation")) == 25
+
+
+def test_a_head_that_fails_ends_its_queries_and_takes_no_more(engines: Engines, spark: SparkSession) -> None:
+    engine = engines.get(workers=1, threads=1, split=1)
+    result = engine.run(spark.sql(LONG))
+
+    def fail() -> None:
+        raise ZeroDivisionError("on purpose")
+
+    engine._head.node.loop.post(fail)
+    with pytest.raises(QueryError, match="on purpose"):
+        result.rows()
+    with pytest.raises(QueryError, match="attach again"):
+        engine.collect(spark.table("nation"))
+    engines.close()
+    assert engines.get(workers=1, threads=1, split=1).count(spark.table("nation")) == 25
 
 
 def test_a_query_that_takes_too_long_is_ended(engines: Engines, spark: SparkSession) -> None:

@@ -81,6 +81,8 @@ class Head:
         self._collected: dict[QueryId, Collected] = {}
         self._payloads: dict[QueryId, QueryPayload] = {}
         self._started: dict[QueryId, float] = {}
+        #: What ended the loop of this node, if something did.
+        self._failure: BaseException | None = None
         self._no_workers_seconds = settings.no_workers_ms / 1000
         self._coordinator = self._new_coordinator()
         self.node = Node(HEAD, self._node_ended)
@@ -129,7 +131,12 @@ class Head:
     # --- queries -------------------------------------------------------------------------------------
 
     def submit(self, plan: PhysicalPlan, payload: QueryPayload, timeout_seconds: float = 0.0) -> Collected:
-        """Start a query on the workers that are there now; 0 is no time limit."""
+        """Start a query on the workers that are there now; 0 is no time limit.
+
+        Raises:
+            QueryError: the head has failed, and can run no more queries.
+        """
+        self._require_alive()
         query = Query(QueryId(f"q-{uuid.uuid4().hex[:12]}"), plan.graph)
         hosts = place(plan, self._members())
         collected = Collected(query.id, plan.graph, lambda: self._cancel(query))
@@ -140,9 +147,16 @@ class Head:
         self._collected[query.id] = collected
         self._payloads[query.id] = payload
         self._started[query.id] = time.monotonic()
+        self._require_alive()  # or it has ended all queries just before this one came
         self.node.loop.post(self._begin, query, timeout_seconds)
         self._nudge(set(hosts.values()))
         return collected
+
+    def _require_alive(self) -> None:
+        if self._failure is not None:
+            raise QueryError(
+                f"The engine has failed: {self._failure}.", fix="Close it and attach again."
+            ) from self._failure
 
     def _members(self) -> list[WorkerId]:
         """The workers that can be given work; after a loss of all of them, those that come next."""
@@ -214,12 +228,18 @@ class Head:
         self.node.wake_named("coordinator")
 
     def _collect(self, query: QueryId, slices: tuple[Slice, ...], go_on: Callable[[], None]) -> None:
-        self._collected[query].add(slices, go_on)
+        collected = self._collected.get(query)
+        if collected is None:
+            go_on()  # the query has ended while its rows were on their way: nobody wants them
+        else:
+            collected.add(slices, go_on)
 
     def _whole_result_is_there(self, query: Query) -> None:
         query.collected = True
         self._observer.has_whole_result(query.id)
-        self._collected[query.id].end(None)
+        collected = self._collected.get(query.id)
+        if collected is not None:
+            collected.end(None)
         self.node.loop.post(self.node.wake_named, "coordinator")
 
     def _sweep_ended(self) -> None:
@@ -236,6 +256,7 @@ class Head:
 
     def _node_ended(self, error: BaseException | None) -> None:
         if error is not None:
+            self._failure = error
             _log.error("the coordinator failed: %s", error)
         self._end_all(error)
 
