@@ -60,7 +60,7 @@ def test_a_local_cluster_survives_a_lost_executor_and_tells_no_secrets(data: Pat
 
         program.send(signal.SIGKILL)
         assert until(lambda: program.processes() == []), program.processes()
-        assert program.leftovers() == []
+        assert until(lambda: program.leftovers() == []), program.leftovers()
 
 
 def built_wheel(directory: Path) -> str:

@@ -38,7 +38,7 @@ def test_close_then_ctrl_c_then_the_drivers_death_leave_nothing(data: Path, tmp_
 
         program.send(signal.SIGKILL)
         assert until(lambda: program.processes() == []), program.processes()
-        assert program.leftovers() == []
+        assert until(lambda: program.leftovers() == []), program.leftovers()
 
 
 def test_the_jvms_death_ends_the_engine_and_its_taskmanagers(data: Path, tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_the_jvms_death_ends_the_engine_and_its_taskmanagers(data: Path, tmp_pat
         assert until(lambda: not worker.is_running())
         assert program.ask("is_closed")
         assert until(lambda: not any("redis-server" in text for text in program.processes()))
-        assert program.leftovers() == []
+        assert until(lambda: program.leftovers() == []), program.leftovers()
         program.send(signal.SIGINT)  # at the prompt, so to speak: the program ends
         program.wait()
         assert until(lambda: program.processes() == []), program.processes()
