@@ -55,15 +55,20 @@ class Lane:
     def __init__(self, name: str, data: Path, cores: Sequence[int], memory: str) -> None:
         self.name = name
         told = {"name": name, "data": str(data), "cores": list(cores), "memory": memory}
+        self._said = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115 - as long as the process
         self._process = subprocess.Popen(  # noqa: S603 - our own module, and no shell
             [sys.executable, "-m", "wallaby.bench.child", json.dumps(told)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            stderr=self._said,
             text=True,
             start_new_session=True,
         )
-        started = self._read()
+        try:
+            started = self._read()
+        except ContenderError:
+            self.end()
+            raise
         self.what: str = started["what"]
         self.start_seconds: float = started["start_seconds"]
         self.pid = self._process.pid
@@ -78,18 +83,29 @@ class Lane:
     def end(self) -> None:
         """Let it end; kill what does not."""
         assert self._process.stdin is not None
+        assert self._process.stdout is not None
         self._process.stdin.close()
         try:
             self._process.wait(END_SECONDS)
         except subprocess.TimeoutExpired:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
+        self._process.stdout.close()
+        self._said.close()
+
+    def _last_words(self) -> str:
+        self._process.wait(END_SECONDS)
+        self._said.seek(0)
+        lines = [line.strip() for line in self._said if line.strip()]
+        return lines[-1] if lines else f"it exited with {self._process.returncode}, without a word."
 
     def _read(self) -> dict[str, Any]:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
-            raise ContenderError(f"{self.name} has ended.", fix="Is it installed? Has it enough memory?")
+            raise ContenderError(
+                f"{self.name} has ended: {self._last_words()}", fix="Is it installed? Has it enough memory?"
+            )
         answer: dict[str, Any] = json.loads(line)
         return answer
 
