@@ -132,7 +132,8 @@ SETTINGS: tuple[Setting, ...] = (
         _truth,
         "true or false",
         True,
-        "False: a query that loses a worker fails with WorkerLostError. As a control in tests of recovery.",
+        "False: no lineage, no commits, no backups, and a query that loses a worker fails with WorkerLostError. As a "
+        "control, in tests of recovery and to measure what fault tolerance costs.",
     ),
     Setting(
         "gcs.url",

@@ -231,6 +231,7 @@ class Engine:
             min(self.settings.task_target, self._shares.task_bytes),
             self._shares.kernel_bytes,
             observed=observed,
+            tolerant=self.settings.fault_tolerance_enabled,
         )
         return self._head.submit(physical, payload, timeout_seconds)
 

@@ -130,6 +130,14 @@ class Result:
                 {
                     "exchanged_bytes": seen.exchanged_bytes,
                     "sent_bytes": seen.pushed_bytes,
+                    "spilled_bytes": sum(totals.spilled_bytes for totals in seen.stages),
+                    "commits": seen.carried.commits,
+                    "lineage_bytes": seen.carried.lineage_bytes,
+                    "store_calls": seen.carried.store_calls + seen.head_store_calls,
+                    "store_seconds": round(seen.carried.store_seconds, 4),
+                    "pushes": seen.carried.pushes,
+                    "push_seconds": round(seen.carried.push_seconds, 4),
+                    "backup_seconds": round(seen.carried.backup_seconds, 4),
                     "per_stage": [asdict(totals) for totals in seen.stages[:-1]],
                 }
                 if seen.stages

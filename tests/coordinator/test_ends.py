@@ -58,6 +58,14 @@ def test_without_fault_tolerance_a_lost_worker_ends_the_query() -> None:
     assert cluster.gcs.queries() == ()
 
 
+def test_without_fault_tolerance_a_worker_that_asks_to_leave_stays_until_the_end() -> None:
+    cluster = Cluster(A, B)
+    cluster.restart(CoordinatorSettings(recovers=False))
+    cluster.gcs.ask_to_drain(B)
+    cluster.round()
+    assert (cluster.status.members, cluster.status.gate_open) == ((A, B), True)
+
+
 def test_a_query_that_the_store_has_forgotten_has_lost_its_store() -> None:
     cluster = Cluster(A)
     cluster.gcs.remove(Q)

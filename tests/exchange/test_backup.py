@@ -61,6 +61,23 @@ def make(tmp_path: Path) -> Iterator[Make]:
     assert not open_files(tmp_path)
 
 
+def test_released_outputs_give_their_memory_back_and_the_others_stay(make: Make) -> None:
+    backup = make()
+    for seq in range(3):
+        assert backup.keep_in_memory(QUERY, task(seq), {E0: (large(3000),)}, final=False)
+    whole = backup.bytes_in_memory
+    backup.release(QUERY, [task(0), task(1), task(7)])
+    assert backup.bytes_in_memory == whole // 3
+    assert [backup.has(QUERY, task(seq)) for seq in range(3)] == [False, False, True]
+
+
+def test_what_a_query_has_in_files_is_known(make: Make) -> None:
+    backup = make(memory_bytes=1)
+    assert backup.keep(QUERY, task(0), {E0: (large(3000),)}, final=False)
+    assert backup.disk_bytes_of(QUERY) == backup.bytes_on_disk > 0
+    assert backup.disk_bytes_of(OTHER) == 0
+
+
 # --- the same on every route -------------------------------------------------------------------------
 
 

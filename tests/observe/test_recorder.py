@@ -10,11 +10,19 @@ import pytest
 from tests.builders import W
 
 from wallaby.errors import EncodingError, QueryError
+from wallaby.kernels.laps import Lap, lap, spilled
 from wallaby.lineage.effects import CommitTask, Execute, FailPoint, Output, Push, PushReply, Slice
 from wallaby.lineage.names import Edge, QueryId, TaskName
 from wallaby.lineage.verdict import CommitReply, Verdict
 from wallaby.observe import recorder as module
-from wallaby.observe.parcel import PARCEL_BYTES_MAX, Parcel, StageTotals, decode_parcel, encode_parcel
+from wallaby.observe.parcel import (
+    PARCEL_BYTES_MAX,
+    Carried,
+    Parcel,
+    StageTotals,
+    decode_parcel,
+    encode_parcel,
+)
 from wallaby.observe.recorder import Recorder
 
 QUERY = QueryId("q-1")
@@ -148,6 +156,34 @@ def test_commits_and_pushes_say_what_was_refused(recorder: Recorder, wire: Wire)
     assert wire.parcels[0].pushed_bytes == 20
 
 
+def test_what_a_worker_does_beside_its_tasks_is_counted(recorder: Recorder, wire: Wire) -> None:
+    commits = [CommitTask(TaskName(1, 0, seq), b"record", False, (), 1) for seq in range(3)]
+    replies = (CommitReply(Verdict.DONE), CommitReply(Verdict.ALREADY), CommitReply(Verdict.FROZEN))
+    recorder.committed(1000.0, commits, replies)
+    recorder.asked(1001.0)
+    recorder.spilled(1002.0, TASK, 44)
+    recorder.close()
+    told = wire.parcels[-1]
+    assert (told.carried.commits, told.carried.lineage_bytes) == (2, 18)
+    assert (told.carried.store_calls, told.carried.store_seconds) == (3, 2.0), "one to get to know the query"
+    assert (told.carried.backup_seconds, told.totals[1].spilled_bytes) == (1.0, 44)
+
+
+def test_a_task_tells_what_its_parts_took(recorder: Recorder, wire: Wire) -> None:
+    def work(_: Execute) -> tuple[Any, Output]:
+        with lap(Lap.SCAN):
+            spilled(7)
+        return None, hashed()
+
+    with lap(Lap.PARTITION):
+        pass  # of another task, before this one
+    recorder.watched(work)(execution())
+    recorder.close()
+    totals = wire.parcels[-1].totals[1]
+    assert totals.scan_seconds > 0
+    assert (totals.partition_seconds, totals.spilled_bytes) == (0.0, 7)
+
+
 def test_what_did_not_arrive_is_sent_again_in_order(recorder: Recorder, wire: Wire) -> None:
     wire.up = False
     for seq in range(3):
@@ -189,7 +225,16 @@ def test_a_recorder_with_nothing_to_say_still_says_its_last(recorder: Recorder, 
 
 
 def test_a_parcel_comes_back_as_it_was() -> None:
-    parcel = Parcel(QUERY, W[1], b'{"a":1}\n{"b":2}\n', 3, True, 44, {2: StageTotals(1, 2, 3, seconds=0.5)})
+    parcel = Parcel(
+        QUERY,
+        W[1],
+        b'{"a":1}\n{"b":2}\n',
+        3,
+        True,
+        44,
+        {2: StageTotals(1, 2, 3, seconds=0.5)},
+        Carried(lineage_bytes=9),
+    )
     assert decode_parcel(encode_parcel(parcel, ('{"a":1}', '{"b":2}'))) == parcel
 
 
@@ -199,10 +244,10 @@ def test_a_parcel_comes_back_as_it_was() -> None:
         b"",
         b"\x80\x04\x95",
         b"[]\n",
-        b'{"version":1}\n',
-        b'{"version":2,"query":"q","worker":"w","dropped":0,"last":false,"pushed_bytes":0,"totals":{}}\n',
-        b'{"version":1,"query":"q","worker":"w","dropped":0,"last":false,"pushed_bytes":0,"totals":{}}\nhalf',
-        b'{"version":1,"query":"q","worker":"w","dropped":0,"last":false,"pushed_bytes":0,"totals":{"0":7}}\n',
+        b'{"version":2}\n',
+        b'{"version":1,"query":"q","worker":"w","dropped":0,"last":false,"pushed_bytes":0,"totals":{},"carried":[]}\n',
+        b'{"version":2,"query":"q","worker":"w","dropped":0,"last":false,"pushed_bytes":0,"totals":{},"carried":[]}\nhalf',
+        b'{"version":2,"query":"q","worker":"w","dropped":0,"last":false,"pushed_bytes":0,"totals":{"0":7},"carried":[]}\n',
         b"x" * (PARCEL_BYTES_MAX + 1),
     ],
     ids=["empty", "pickle", "list", "fields", "version", "half a line", "totals", "too long"],

@@ -164,6 +164,8 @@ class Coordinator:
         leaving = tuple(worker for worker in status.members if worker in live and live[worker].draining)
         if set(status.members) == {*lost, *leaving}:
             leaving = ()  # there is nobody to take their work over: they go on as long as they can
+        if not self._settings.recovers:
+            leaving = ()  # work without records cannot be taken over: they leave when the query is over
         if lost or leaving or not status.gate_open:
             yield from self._recover(query, lost, leaving, status.gate_open)
         elif status.draining:

@@ -8,8 +8,8 @@ False, and the worker leaves as if it had crashed.
 A name has one content (invariant 2), so keeping an output again changes nothing. Batch boundaries are kept on
 both routes. A body that goes over several edges, a broadcast, is kept once.
 
-Which thread calls what: `keep_in_memory`, `has` and the byte counts never touch a disk and are for any thread,
-kernel threads included. `keep`, `slices_of`, `slice_of`, `drop` and `close` may write, map or remove files and
+Which thread calls what: `keep_in_memory`, `release`, `has` and the byte counts never touch a disk and are for any
+thread, kernel threads included. `keep`, `slices_of`, `slice_of`, `drop` and `close` may write, map or remove files and
 are for threads that are allowed to wait. All are safe to call at once.
 """
 
@@ -105,6 +105,11 @@ class Backup:
     def bytes_on_disk(self) -> int:
         """The outputs that are in segment files."""
         return self._disk.used_bytes
+
+    def disk_bytes_of(self, query: QueryId) -> int:
+        """What a query has written to segment files."""
+        with self._lock:
+            return self._disk_bytes.get(query, 0)
 
     # --- keeping -------------------------------------------------------------------------------------
 
@@ -269,6 +274,17 @@ class Backup:
         return batches
 
     # --- ending --------------------------------------------------------------------------------------
+
+    def release(self, query: QueryId, tasks: Iterable[TaskName]) -> None:
+        """Forget some outputs of a query that goes on. What is in files stays there until the query is dropped."""
+        with self._lock:
+            outputs = self._outputs.get(query, {})
+            for task in tasks:
+                outputs.pop(task, None)
+                entry = self._in_memory.pop((query, task), None)
+                if entry is not None:
+                    self._memory_bytes -= entry.size_bytes
+                    self._budget.give(entry.size_bytes)
 
     def drop(self, query: QueryId) -> None:
         """Forget a query and remove its files. What comes for it later is not kept."""

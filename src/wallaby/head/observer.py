@@ -63,6 +63,7 @@ class Observer:
             return answer
         observation = self._observations.get(getattr(effect, "query", None))  # type: ignore[arg-type]
         if observation is not None:
+            observation.asked()
             self._tell(observation, effect, answer)
         return answer
 

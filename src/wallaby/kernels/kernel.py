@@ -20,6 +20,7 @@ from wallaby.kernels.chunks import Chunks
 from wallaby.kernels.connection import KernelSettings, thread_session
 from wallaby.kernels.external import External
 from wallaby.kernels.key_bounds import KeyBounds
+from wallaby.kernels.laps import Lap, lap
 from wallaby.kernels.made import made_rows
 from wallaby.kernels.mapped import whole
 from wallaby.kernels.parts import cut_into_parts, parts_for
@@ -139,7 +140,8 @@ class ScanKernel:
         if split is None:
             assert last, "a step of a scan has a split or is the last"
             return state, StepResult()
-        rows = self._rows(split, sides)
+        with lap(Lap.SCAN):
+            rows = self._rows(split, sides)
         return state, StepResult(list(self._trees.run({**sides, 0: rows.to_batches()})))
 
     def _rows(self, split: Split | RowSplit, sides: Mapping[int, Batches]) -> pa.Table:

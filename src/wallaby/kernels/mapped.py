@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from wallaby.kernels.laps import spilled
+
 _LOOKS = 64
 
 
@@ -30,6 +32,7 @@ class MappedBatches:
                         writer.write_batch(batch)
                 file.flush()
                 self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+                spilled(len(self._map))
         finally:
             Path(name).unlink()
         reader = pa.ipc.open_file(pa.py_buffer(self._map))

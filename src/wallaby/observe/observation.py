@@ -20,7 +20,7 @@ from wallaby.lineage.snapshot import Plan, Snapshot
 from wallaby.observe.event import Event, Kind, make
 from wallaby.observe.exchanged import exchanged_bytes
 from wallaby.observe.log import EventLog
-from wallaby.observe.parcel import Parcel, StageTotals
+from wallaby.observe.parcel import Carried, Parcel, StageTotals
 from wallaby.observe.units import counted, duration
 from wallaby.plan.physical import PhysicalPlan
 
@@ -57,6 +57,9 @@ class QueryStats:
     stages: tuple[StageTotals, ...] = ()
     labels: tuple[str, ...] = ()
     event_log: str = ""
+    #: What workers did beside their tasks, and how often the head asked the store for the query.
+    carried: Carried = field(default_factory=Carried)
+    head_store_calls: int = 0
 
 
 @dataclass(slots=True)
@@ -70,6 +73,7 @@ class _Counts:
     read_again: int = 0
     frozen_seconds: float = 0.0
     lost: list[WorkerId] = field(default_factory=list)
+    store_calls: int = 1  # by which it was submitted
 
 
 class Observation:
@@ -138,6 +142,10 @@ class Observation:
         )
 
     # --- on the way ----------------------------------------------------------------------------------
+
+    def asked(self) -> None:
+        """The head has asked the store something about it."""
+        self._counts.store_calls += 1
 
     def saw(self, status: QueryStatus) -> None:
         """The coordinator has looked."""
@@ -278,7 +286,9 @@ class Observation:
         with self._lock:
             counts = self._counts
             stages = [StageTotals() for _ in self.plan.graph.stages] if self.detailed else []
+            carried = Carried()
             for parcel in self._parcels.values():
+                carried.add(parcel.carried)
                 for stage, totals in parcel.totals.items():
                     if stage < len(stages):
                         stages[stage].add(totals)
@@ -297,6 +307,8 @@ class Observation:
                 stages=tuple(stages),
                 labels=tuple(self.plan.labels),
                 event_log=str(self._log.path) if self._log is not None else "",
+                carried=carried,
+                head_store_calls=counts.store_calls,
             )
 
     def _exchanged(self, stages: list[StageTotals]) -> int:

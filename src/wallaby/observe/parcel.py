@@ -15,7 +15,7 @@ from wallaby.lineage.names import QueryId, WorkerId
 
 #: The name of the action.
 EVENTS = "events"
-VERSION = 1
+VERSION = 2
 #: A parcel of more is refused.
 PARCEL_BYTES_MAX = 4 << 20
 
@@ -34,11 +34,36 @@ class StageTotals:
     retraced: int = 0
     reread: int = 0
     spilled_bytes: int = 0
+    #: Of the seconds: reading, cutting rows by channel, summing outputs up. The rest is the kernels' own.
+    scan_seconds: float = 0.0
+    partition_seconds: float = 0.0
+    checksum_seconds: float = 0.0
 
     def add(self, other: StageTotals) -> None:
         """Count another's too."""
-        for each in fields(self):
-            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
+        _add(self, other)
+
+
+@dataclass(slots=True)
+class Carried:
+    """What one worker has done for a query beside its tasks. `store` is the GCS; leases belong to no query."""
+
+    pushes: int = 0
+    push_seconds: float = 0.0
+    backup_seconds: float = 0.0
+    store_calls: int = 0
+    store_seconds: float = 0.0
+    commits: int = 0
+    lineage_bytes: int = 0
+
+    def add(self, other: Carried) -> None:
+        """Count another's too."""
+        _add(self, other)
+
+
+def _add(one: StageTotals | Carried, other: StageTotals | Carried) -> None:
+    for each in fields(one):
+        setattr(one, each.name, getattr(one, each.name) + getattr(other, each.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +77,7 @@ class Parcel:
     last: bool = False
     pushed_bytes: int = 0
     totals: dict[int, StageTotals] = field(default_factory=dict)
+    carried: Carried = field(default_factory=Carried)
 
 
 def encode_parcel(parcel: Parcel, lines: Sequence[str]) -> bytes:
@@ -64,6 +90,7 @@ def encode_parcel(parcel: Parcel, lines: Sequence[str]) -> bytes:
         "last": parcel.last,
         "pushed_bytes": parcel.pushed_bytes,
         "totals": {str(stage): astuple(totals) for stage, totals in parcel.totals.items()},
+        "carried": astuple(parcel.carried),
     }
     return "\n".join((json.dumps(head), *lines, "")).encode()
 
@@ -91,6 +118,7 @@ def decode_parcel(body: bytes) -> Parcel:
             bool(head["last"]),
             int(head["pushed_bytes"]),
             {int(stage): StageTotals(*values) for stage, values in head["totals"].items()},
+            Carried(*head["carried"]),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise EncodingError(f"Events cannot be read: {error}.") from error

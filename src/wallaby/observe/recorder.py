@@ -11,13 +11,15 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
+from wallaby.kernels.laps import taken
 from wallaby.lineage.effects import CommitTask, Execute, FailPoint, Output, Push, PushReply, Slice
 from wallaby.lineage.names import QueryId, TaskName, WorkerId
 from wallaby.lineage.verdict import CommitReply, Verdict
 from wallaby.observe.event import Event, How, Kind, encode, make
-from wallaby.observe.parcel import PARCEL_BYTES_MAX, Parcel, StageTotals, encode_parcel
+from wallaby.observe.parcel import PARCEL_BYTES_MAX, Carried, Parcel, StageTotals, encode_parcel
 
 #: Events that wait to be sent, at most; about ten megabytes.
 EVENTS_MAX: Final = 20_000
@@ -58,6 +60,7 @@ class Recorder:
         self._lock = threading.Lock()
         self._totals: dict[int, StageTotals] = {}
         self._pushed_bytes = 0
+        self._carried = Carried(store_calls=1)  # by which the worker got to know the query
         self._dropped = 0
         self._sending = threading.Lock()
 
@@ -72,6 +75,7 @@ class Recorder:
         submitted = self._clock()
 
         def run_watched(effect: Execute) -> tuple[Any, Output]:
+            taken()
             started = self._clock()
             try:
                 state, output = run(effect)
@@ -90,6 +94,7 @@ class Recorder:
         rows, size_bytes = (0, 0) if output is None else _size_of_output(output)
         input_bytes = sum(piece.size_bytes for piece in effect.inputs)
         input_rows = sum(_rows(piece.body) for piece in effect.inputs)
+        laps = taken()
         how = _HOW.get(effect.point, How.EXECUTE)
         event = make(
             Kind.TASK,
@@ -117,6 +122,10 @@ class Recorder:
             totals = self._totals.setdefault(effect.task.stage, StageTotals())
             totals.seconds += seconds
             totals.queued_seconds += started - submitted
+            totals.scan_seconds += laps.scan_seconds
+            totals.partition_seconds += laps.partition_seconds
+            totals.checksum_seconds += laps.checksum_seconds
+            totals.spilled_bytes += laps.spilled_bytes
             totals.retraced += how is How.RETRACE
             totals.reread += how is How.REREAD
             if not again:
@@ -139,6 +148,17 @@ class Recorder:
         if refused:
             event["refused"] = refused
         self._add(event)
+        with self._lock:
+            self._carried.commits += len(tasks) - sum(refused.values())
+            self._carried.lineage_bytes += sum(len(effect.record) for effect in tasks)
+            self._carried.store_calls += 1
+            self._carried.store_seconds += event["seconds"]
+
+    def asked(self, started: float) -> None:
+        """The store was asked something else than a commit."""
+        with self._lock:
+            self._carried.store_calls += 1
+            self._carried.store_seconds += self._clock() - started
 
     def pushed(
         self, started: float, effect: Push, slices: Iterable[Slice], reply: PushReply | None, route: str
@@ -151,15 +171,18 @@ class Recorder:
         )
         event["route"] = route
         self._add(event)
-        if route != "memory" and held:
+        if route != "memory":
             with self._lock:
-                self._pushed_bytes += size_bytes
+                self._pushed_bytes += size_bytes if held else 0
+                self._carried.pushes += 1
+                self._carried.push_seconds += event["seconds"]
 
-    def spilled(self, started: float, task: TaskName, output: Output) -> None:
-        """A backup went to disk."""
-        size_bytes = _size_of_output(output)[1]
-        self._add(self._timed(Kind.SPILL, started, task=str(task), bytes=size_bytes))
+    def spilled(self, started: float, task: TaskName, size_bytes: int) -> None:
+        """Backups went to disk, so that there is room for one."""
+        event = self._timed(Kind.SPILL, started, task=str(task), bytes=size_bytes)
+        self._add(event)
         with self._lock:
+            self._carried.backup_seconds += event["seconds"]
             self._totals.setdefault(task.stage, StageTotals()).spilled_bytes += size_bytes
 
     def _timed(self, kind: Kind, started: float, **fields: object) -> Event:
@@ -208,7 +231,14 @@ class Recorder:
     def _parcel(self, *, last: bool) -> Parcel:
         with self._lock:
             return Parcel(
-                self._query, self._worker, b"", self._dropped, last, self._pushed_bytes, dict(self._totals)
+                self._query,
+                self._worker,
+                b"",
+                self._dropped,
+                last,
+                self._pushed_bytes,
+                dict(self._totals),
+                replace(self._carried),
             )
 
 

@@ -20,6 +20,7 @@ from wallaby.exchange.allocator import give_freed_memory_back
 from wallaby.kernels.checksum import checksum
 from wallaby.kernels.connection import KernelSettings, thread_session
 from wallaby.kernels.kernel import EMPTY, Kernel, make_kernel
+from wallaby.kernels.laps import Lap, lap
 from wallaby.kernels.partition import partition
 from wallaby.lineage.effects import Execute, FailPoint, Output, Slice
 from wallaby.lineage.graph import Routing
@@ -47,7 +48,7 @@ class Execution:
             temp_directory=self._directory,
             portion_bytes=payload.task_target_bytes,
         )
-        return QueryWork(payload.plan, settings, self._states)
+        return QueryWork(payload.plan, settings, self._states, tolerant=payload.tolerant)
 
     def close(self) -> None:
         """Remove what was spilled."""
@@ -57,7 +58,10 @@ class Execution:
 class QueryWork:
     """What one query computes at one TaskManager."""
 
-    def __init__(self, plan: PhysicalPlan, settings: KernelSettings, states: States) -> None:
+    def __init__(
+        self, plan: PhysicalPlan, settings: KernelSettings, states: States, *, tolerant: bool = True
+    ) -> None:
+        self._tolerant = tolerant
         self._plan = plan
         self._settings = settings
         self._states = states
@@ -79,12 +83,14 @@ class QueryWork:
                 sides=self._sides(effect),
                 last=effect.last,
             )
-            slices = self._cut(effect.task, tuple(result.batches))
+            with lap(Lap.PARTITION):
+                slices = self._cut(effect.task, tuple(result.batches))
         except MemoryLimitError as error:
             raise _told_where(error, self._plan, effect.task) from error
         if isinstance(fragment, JoinFragment | ReduceFragment | MapFragment):
             state = self._states.settle((self, effect.task.of), state)
-        total = checksum(slices[edge] for edge in sorted(slices))
+        with lap(Lap.CHECKSUM):
+            total = checksum(slices[edge] for edge in sorted(slices)) if self._tolerant else 0
         bodies = {edge: (sum(b.nbytes for b in part), part or None) for edge, part in slices.items()}
         return state, Output(total, bodies, result.satisfied, result.rest)
 

@@ -50,6 +50,7 @@ from wallaby.worker.session import Session
 from wallaby.worker.shares import Shares
 from wallaby.worker.striking import StrikingPerformer
 from wallaby.worker.taskmanager import TaskManager
+from wallaby.worker.untracked import Untracked
 
 _log = logging.getLogger(__name__)
 #: How long a push may wait for the control loop.
@@ -234,7 +235,8 @@ class _Process:
             return None
         payload = QueryPayload.decode(data)
         session = Session(self._node.worker, payload.plan.graph, payload.session_settings(), lambda: None)
-        return Serving(query, session, self._execution.of(payload), self._recorder(query, payload))
+        untracked = None if payload.tolerant else Untracked(session)
+        return Serving(query, session, self._execution.of(payload), self._recorder(query, payload), untracked)
 
     def _recorder(self, query: QueryId, payload: QueryPayload) -> Recorder | None:
         if not payload.observed:

@@ -20,6 +20,7 @@ from wallaby.lineage.names import QueryId, WorkerId
 from wallaby.observe.recorder import Recorder
 from wallaby.worker.loop import Loop
 from wallaby.worker.session import Session
+from wallaby.worker.untracked import Untracked
 
 _log = logging.getLogger(__name__)
 
@@ -50,6 +51,8 @@ class Serving:
     work: Any = None
     #: What tells the head of its events; None if it is not observed.
     recorder: Recorder | None = None
+    #: What answers in the store's place; None for a query with fault tolerance.
+    untracked: Untracked | None = None
     actors: dict[str, Actor] = field(default_factory=dict)
     news: tuple[int, ...] = ()
     sent_news: int = 0

@@ -28,6 +28,8 @@ class QueryPayload:
     kernel_memory_bytes: int
     #: Do workers tell the head what they do? See `observe`.
     observed: bool = False
+    #: Are there records, commits and backups? See `untracked`.
+    tolerant: bool = True
 
     def session_settings(self) -> SessionSettings:
         """What sessions need of it."""
@@ -41,6 +43,7 @@ class QueryPayload:
             "task_target_bytes": self.task_target_bytes,
             "kernel_memory_bytes": self.kernel_memory_bytes,
             "observed": self.observed,
+            "tolerant": self.tolerant,
         }
         return json.dumps(head).encode() + b"\n" + to_bytes(self.plan)
 
@@ -60,6 +63,7 @@ class QueryPayload:
                 int(head["task_target_bytes"]),
                 int(head["kernel_memory_bytes"]),
                 bool(head.get("observed", False)),
+                bool(head.get("tolerant", True)),
             )
         except (ValueError, KeyError, TypeError) as error:
             raise EncodingError(f"A query's description cannot be read: {error}.") from error

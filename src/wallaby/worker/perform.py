@@ -19,6 +19,7 @@ from wallaby.gcs.interface import Commit, Gcs
 from wallaby.lineage import effects as protocol
 from wallaby.lineage.effects import Output, PushReply, Slice
 from wallaby.lineage.names import Edge, QueryId, TaskName, WorkerId
+from wallaby.lineage.verdict import Verdict
 from wallaby.observe.recorder import SEND_SECONDS
 from wallaby.worker import effects as working
 from wallaby.worker.node import Actor, Node, Serving
@@ -43,6 +44,12 @@ class Backups(Protocol):
 
     def keep(self, query: QueryId, task: TaskName, output: Mapping[Edge, Any], *, final: bool) -> bool:
         """Keep an output; False if there is no room left. May wait for the disk."""
+
+    def disk_bytes_of(self, query: QueryId) -> int:
+        """What a query has in files."""
+
+    def release(self, query: QueryId, tasks: Iterable[TaskName]) -> None:
+        """Forget some outputs of a query that goes on."""
 
     def slices_of(
         self, query: QueryId, items: Iterable[tuple[Edge, TaskName]], limit_bytes: int
@@ -212,6 +219,9 @@ class Performer:
 
     def _back_up(self, actor: Actor, effect: protocol.BackUp) -> None:
         query, recorder = _serving(actor).query, _serving(actor).recorder
+        untracked = _serving(actor).untracked
+        if untracked is not None:
+            self._backups.release(query, untracked.delivered(effect.task.of))
         bodies = {edge: body for edge, (_, body) in effect.output.slices.items()}
         if self._backups.keep_in_memory(query, effect.task, bodies, final=effect.final):
             self._node.answer(actor, True)
@@ -219,9 +229,11 @@ class Performer:
 
         def job() -> None:
             started = recorder.now() if recorder is not None else 0.0
+            before = self._backups.disk_bytes_of(query)
             kept = self._backups.keep(query, effect.task, bodies, final=effect.final)
             if recorder is not None:
-                recorder.spilled(started, effect.task, effect.output)
+                written = max(self._backups.disk_bytes_of(query) - before, 0)  # it may be dropped meanwhile
+                recorder.spilled(started, effect.task, written)
             self._node.answer(actor, kept)
 
         self._disk.submit(job)
@@ -301,13 +313,22 @@ class Performer:
 
     def call(self, actor: Actor, action: Callable[[Gcs], Any]) -> None:
         """Ask the store; no answer is None, a lost store is thrown into whoever asked."""
+        recorder = actor.serving.recorder if actor.serving is not None else None
 
         def job() -> None:
-            self._node.answer(actor, _answered(lambda: action(self._gcs)))
+            started = recorder.now() if recorder is not None else 0.0
+            answer = _answered(lambda: action(self._gcs))
+            if recorder is not None:
+                recorder.asked(started)
+            self._node.answer(actor, answer)
 
         self.calls.submit(job)
 
     def _commit(self, actor: Actor, effect: protocol.CommitTask) -> None:
+        untracked = _serving(actor).untracked
+        if untracked is not None:
+            self._node.answer(actor, untracked.commit(effect))
+            return
         self._committer.submit((_serving(actor).query, effect.epoch), (actor, effect))
 
     def _commit_group(
@@ -329,10 +350,18 @@ class Performer:
 
     def _close_early(self, actor: Actor, effect: protocol.CloseEarly) -> None:
         serving, worker = _serving(actor), self._node.worker
+        if (
+            serving.untracked is not None
+        ):  # nobody knows who has ended: what is before the limit goes on to its end
+            self._node.answer(actor, Verdict.DONE)
+            return
         candidates = serving.session.graph.closable_above(effect.channel)
         self.call(actor, lambda gcs: gcs.close_early(serving.query, worker, effect.epoch, candidates))
 
     def _acknowledge(self, actor: Actor, effect: protocol.Acknowledge) -> None:
+        if _serving(actor).untracked is not None:
+            self._node.answer(actor, Verdict.DONE)
+            return
         query, worker = _serving(actor).query, self._node.worker
         self.call(actor, lambda gcs: gcs.acknowledge(query, worker, effect.epoch, effect.delivered))
 
