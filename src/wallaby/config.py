@@ -120,7 +120,7 @@ SETTINGS: tuple[Setting, ...] = (
         "A task takes inputs up to about this size, or less if memory is small.",
         1,
     ),
-    Setting("lease", _time, "seconds", 1.5, "A worker that is silent for longer is suspected.", 0.2, 600),
+    Setting("lease", _time, "seconds", 1.25, "A worker that is silent for longer is suspected.", 0.2, 600),
     Setting("attachTimeout", _time, "seconds", 60.0, "How long attach waits for the TaskManagers.", 1, 3600),
     Setting("noWorkersTimeout", _time, "seconds", 60.0, "How long a query waits without a worker.", 0, 86400),
     Setting("timeout", _time, "seconds", 0.0, "A query that takes longer is cancelled; 0: never.", 0),

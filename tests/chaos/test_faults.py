@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 import pytest
+from tests.plan.tpch_fixtures import load_relation, load_statistics
 
+from wallaby import tpch
 from wallaby.chaos.faults import all_faults, chosen, drawn_fault, other_faults, point_faults
 from wallaby.errors import ConfigurationError, InvalidArgumentError
 from wallaby.lineage.effects import FailPoint
+from wallaby.plan.physical import LimitFragment
+from wallaby.plan.planner import plan
+from wallaby.plan.settings import PlanSettings
 from wallaby.worker.orders import parse
 
-#: They are no step of an attempt, a delivery, a retrace or a recovery; or no TPC-H query comes to them, as to an early
-#: end, which `tests/engine/test_faults.py` has.
-LEFT_OUT = {
-    FailPoint.FAIL,
-    FailPoint.CLOSE_EARLY,
-    FailPoint.COMPLAIN,
-    FailPoint.COLLECT,
-    FailPoint.JOIN,
-    FailPoint.REMOVE,
-}
+STATISTICS = load_statistics()
+
+#: No TPC-H query comes to an early end; `tests/engine/test_faults.py` has queries that do.
+LEFT_OUT = {FailPoint.CLOSE_EARLY}
 
 
-def test_every_fail_point_of_attempt_delivery_retrace_and_recovery_is_in_the_grid() -> None:
+def test_every_fail_point_is_in_the_grid_but_the_one_that_no_query_of_it_comes_to() -> None:
     points = {order.point for fault in point_faults() for order in fault.orders}
     assert points == set(FailPoint) - LEFT_OUT
+
+
+@pytest.mark.parametrize("number", tpch.QUERIES)
+def test_no_tpch_query_ends_early(number: int) -> None:
+    """Only a limit without an order is ever satisfied before its input has ended; see `LimitKernel`."""
+    made = plan(load_relation(number), STATISTICS, PlanSettings(channels=4, workers=2))
+    assert not [fragment for fragment in made.fragments if isinstance(fragment, LimitFragment)]
 
 
 def test_names_are_unique() -> None:

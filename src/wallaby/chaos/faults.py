@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Final
 
-from wallaby.errors import GcsLostError, InvalidArgumentError
+from wallaby.errors import GcsLostError, InvalidArgumentError, KernelError
 from wallaby.lineage.effects import FailPoint
 from wallaby.lineage.graph import StageGraph, StageKind
 from wallaby.worker.orders import Act, Order, parse_all, point_name
@@ -72,7 +72,12 @@ _RECOVERY: Final = (
     FailPoint.FREEZE,
     FailPoint.SNAPSHOT,
     FailPoint.RESUME,
+    FailPoint.COLLECT,
+    FailPoint.REMOVE,
 )
+#: Points that a query comes to only when a worker comes. It cannot end before one does if all of them are lost.
+_ALL_LOST: Final = "kill all"
+_A_MOMENT: Final = "*:read:1:slow=40ms:x9"
 
 
 #: In per cent of the commits of an undisturbed run.
@@ -81,8 +86,22 @@ KILL_SHARES: Final = (10, 25, 50, 75, 90)
 
 def point_faults() -> tuple[Fault, ...]:
     """A loss at every fail point, before the effect and, where that differs, after it."""
-    # Slow reads, or the query is over before the worker that is to die has come.
-    faults = [Fault("register: kill", parse_all("*:register:1:kill; *:read:1:slow=150ms:x9"), outside="kill")]
+    faults = [
+        Fault("register: kill", parse_all(f"*:register:1:kill; {_A_MOMENT}"), outside=_ALL_LOST),
+        Fault("join: restart", parse_all(f"head:join:1:restart; {_A_MOMENT}"), outside=_ALL_LOST),
+        Fault("join: restart after", parse_all(f"head:join:1:restart:after; {_A_MOMENT}"), outside=_ALL_LOST),
+        # So many that one worker has had three from the same one, whoever sends to whom.
+        _ordered("complain: kill", "*:deliver:1:fail:x30; *:complain:1:kill"),
+        _ordered("complain: kill after", "*:deliver:1:fail:x30; *:complain:1:kill:after"),
+        # An error that was not reported is none, since another worker does not make it; one that was ends the query.
+        _ordered("fail: kill", "*:read:2:fail; *:fail:1:kill"),
+        Fault(
+            "fail: kill after",
+            parse_all("*:read:2:fail; *:fail:1:kill:after"),
+            expects=KernelError.condition,
+            costs_a_worker=False,
+        ),
+    ]
     for point, nth in _ATTEMPT.items():
         name = point_name(point)
         if point is not FailPoint.REGISTER:
@@ -105,13 +124,12 @@ def point_faults() -> tuple[Fault, ...]:
 
 def other_faults() -> tuple[Fault, ...]:
     """Every kind of fault that is not a death at a fail point."""
-    slow = "*:read:1:slow=40ms:x9"
     return (
         *(Fault(f"a worker is killed at {share} %", outside="kill", at=share / 100) for share in KILL_SHARES),
         Fault("two workers are killed", outside="kill two"),
         Fault("all workers are killed", outside="kill all"),
         Fault("the replacement is killed again", parse_all("*:read:1:slow=300ms:x9"), outside="kill again"),
-        Fault("a zombie wakes", parse_all(slow), outside="stop"),
+        Fault("a zombie wakes", parse_all(_A_MOMENT), outside="stop"),
         # Its TaskManager outlives it by a second or two, until Spark's daemon notices.
         Fault(
             "an executor's JVM is killed",
@@ -140,7 +158,7 @@ def other_faults() -> tuple[Fault, ...]:
         Fault("the store is paused", outside="pause store", costs_a_worker=False),
         Fault(
             "the driver's connections to the store are reset",
-            parse_all(slow),
+            parse_all(_A_MOMENT),
             outside="reset store",
             costs_a_worker=False,
         ),
@@ -168,7 +186,7 @@ def drawn_fault(seed: int) -> Fault:
             act = random.choice((Act.RESTART, Act.FAIL, Act.DELAY))
             order = Order(
                 "head",
-                random.choice(_RECOVERY),
+                random.choice(_RECOVERY[:-2]),
                 random.randint(1, 3),
                 act,
                 _seconds(act),

@@ -64,6 +64,7 @@ def summary(outcomes: Iterable[dict[str, Any]]) -> dict[str, Any]:
         #: Those of them in which the query had to recover: in others it had ended before it could notice, or the fault
         #: cost no worker.
         "recovered": sum(1 for cell in struck if cell["stats"].get("recoveries")),
+        "repairs_checked": sum(cell.get("repairs_checked", 0) for cell in cells),
         "detect_seconds": _quantiles(cell["detect_seconds"] for cell in struck),
         "frozen_seconds": _quantiles(
             cell["stats"].get("frozen_seconds") for cell in struck if cell["stats"].get("recoveries")

@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 from wallaby import tpch
 from wallaby.chaos.faults import Fault
 from wallaby.chaos.outside import Outside, Proof
+from wallaby.chaos.repairs import Repairs
 from wallaby.compare import DifferentError, require_same
 from wallaby.engine import Engine, attach
 from wallaby.errors import GcsError, QueryCancelledError, WallabyError, WorkerLostError
@@ -28,7 +29,7 @@ from wallaby.lineage.graph import StageGraph
 from wallaby.observe.event import Kind
 from wallaby.result import Result
 from wallaby.spark.bypass import on_spark
-from wallaby.worker.orders import OrderBook
+from wallaby.worker.orders import Act, OrderBook
 
 #: A query that takes longer, after a fault, hangs.
 HANG_SECONDS: Final = 180.0
@@ -47,6 +48,7 @@ class Verdict(Enum):
     FAILED = "FAILED"
     HUNG = "HUNG"
     LEFT_SOMETHING = "LEFT SOMETHING"
+    REWOUND_OTHERS = "REWOUND OTHERS"
 
     @property
     def is_good(self) -> bool:
@@ -81,6 +83,8 @@ class Outcome:
     undisturbed_seconds: float = 0.0
     detect_seconds: float | None = None
     settle_seconds: float = 0.0
+    #: Repairs that were compared with an independent calculation of what they must do; see `repairs`.
+    repairs_checked: int = 0
     stats: dict[str, Any] = field(default_factory=dict)
 
 
@@ -94,6 +98,7 @@ class Arena:
         self._settings = settings
         self._undisturbed: dict[int, Undisturbed] = {}
         self._engine: Engine | None = None
+        self._repairs = Repairs()
 
     @property
     def engine(self) -> Engine:
@@ -108,6 +113,7 @@ class Arena:
                 progress_enabled=False,
                 **self._settings,
             )
+            self._engine._head.observer.witness = self._repairs.noticed
         return self._engine
 
     def close(self) -> None:
@@ -175,6 +181,7 @@ class Arena:
             with self._struck_outside(outside, fault, result, usual) as proofs, _hanging(result) as hung:
                 verdict, outcome.detail = _judge(result, usual.answer, number, expects)
             outcome.seconds = round(time.monotonic() - began, 3)
+            result._collected.removed.wait(SETTLE_SECONDS)  # a fault may strike until the query is gone
         finally:
             self._book.give(())
             outside.undo()
@@ -183,7 +190,7 @@ class Arena:
             *({"at": s.at, "what": s.order, "worker": s.worker, "effect": s.effect} for s in strikes),
             *({"at": p.at, "what": p.what} for p in proofs),
         ]
-        wanted = {str(order) for order in fault.orders if order.act.value != "slow"}
+        wanted = {str(order) for order in fault.orders if order.act is not Act.SLOW}
         missed = wanted - {s.order for s in strikes} or (fault.outside and not proofs)
         if hung.is_set():
             verdict = Verdict.HUNG
@@ -191,6 +198,10 @@ class Arena:
             lost_but_unplanned = verdict is Verdict.FAILED and not expects
             verdict = verdict if lost_but_unplanned else Verdict.NOT_REACHED
         self._look_back(outcome, result, fault)
+        collected = result._collected
+        outcome.repairs_checked, violation = self._repairs.check(collected.query, collected.graph)
+        if violation and verdict.is_good:
+            verdict, outcome.detail = Verdict.REWOUND_OTHERS, violation
         if verdict.is_good and outcome.settle_seconds < 0:
             verdict, outcome.detail = Verdict.LEFT_SOMETHING, "the engine is not as good as new"
         outcome.verdict = verdict.value
@@ -202,7 +213,8 @@ class Arena:
             key: value for key, value in result.stats.items() if key not in ("query", "event_log")
         }
         froze = [e["at"] for e in result.events if e["event"] == Kind.FROZE.value and e["lost"]]
-        first = min((strike["at"] for strike in outcome.struck), default=None)
+        slow = {str(order) for order in fault.orders if order.act is Act.SLOW}
+        first = min((strike["at"] for strike in outcome.struck if strike["what"] not in slow), default=None)
         after = [at for at in froze if first is not None and at >= first]
         outcome.detect_seconds = round(after[0] - first, 3) if after and first is not None else None
         if fault.outside == "restart store":

@@ -103,6 +103,7 @@ def chaos(
         if executors or each.outside != "kill executor"
     ]
     Random(0).shuffle(cells)  # noqa: S311 - so that a part of the grid is a fair sample of it
+    cells.sort(key=lambda cell: cell[1].name.endswith(" after"))  # each point once, then once more
     grid = Grid(results / ("cells" if tolerant else "control"))
     missing = grid.missing(cells)
     note(f"{len(cells)} cells, {len(cells) - len(missing)} of them run before")
@@ -216,7 +217,7 @@ def _show(found: dict[str, Any]) -> None:
     out.print(table)
     say(
         f"{found['cells']} runs in {found['seconds']:.0f} s; the fault struck in {found['struck']}, "
-        f"and the query had to recover in {found['recovered']}"
+        f"and the query had to recover in {found['recovered']}; {found['repairs_checked']} repairs were checked"
     )
     for name in ("detect_seconds", "frozen_seconds", "overhead_seconds"):
         told = ", ".join(f"{key} {value:g} s" for key, value in found[name].items())

@@ -50,7 +50,7 @@ Effects = Generator[Any, Any, None]
 class CoordinatorSettings:
     """Periods and limits, in milliseconds where they are times."""
 
-    lease_ms: int = 1500
+    lease_ms: int = 1250
     poll_ms: int = 100
     unreachable_ms: int = 5000
     no_workers_ms: int = 60_000

@@ -36,8 +36,9 @@ from wallaby.worker.session import Session
 from wallaby.worker.striking import WORKERS_FAILURES, Failures, StrikingPerformer, no_answer, refusal
 
 _log = logging.getLogger(__name__)
-#: How long a worker that is asked whether it lives has to answer. With the lease, it is how soon a silent one is found.
-PING_SECONDS = 0.5
+#: How long a worker that is asked whether it lives has to answer. With the lease and the coordinator's poll, it is how
+#: soon a silent one is found: 1.75 s at most by default, and two seconds are promised.
+PING_SECONDS = 0.4
 WAIT_FOR_WORKER_SECONDS = 0.02
 #: How the coordinator's effects fail, where faults are ordered.
 COORDINATORS_FAILURES: Failures = {
@@ -70,7 +71,7 @@ class Head:
         self._gcs = gcs
         self._settings = settings
         self._orders = orders
-        self._observer = observer or Observer()
+        self.observer = observer or Observer()
         console = Console(stderr=True)
         self._board = ProgressBoard(gcs, console) if shows_progress and is_wanted(console) else None
         self._ping_address = ping
@@ -86,7 +87,7 @@ class Head:
         self._no_workers_seconds = settings.no_workers_ms / 1000
         self._coordinator = self._new_coordinator()
         self.node = Node(HEAD, self._node_ended)
-        self.node.take_events = self._observer.take
+        self.node.take_events = self.observer.take
         self._performer = Performer(
             self.node,
             gcs,
@@ -126,7 +127,7 @@ class Head:
         self.node.stop()
         self._performer.stop(wait_seconds)
         self._end_all(QueryCancelledError("The engine was closed while the query ran.", fix="Attach again."))
-        self._observer.close()
+        self.observer.close()
 
     # --- queries -------------------------------------------------------------------------------------
 
@@ -143,7 +144,7 @@ class Head:
         self._gcs.submit(query.id, plan.graph, hosts, payload.encode())
         if self._board is not None:
             collected.on_wait = partial(self._board.follow, query.id, plan.graph)
-        collected.observation = self._observer.begin(query.id, plan, hosts, detailed=payload.observed)
+        collected.observation = self.observer.begin(query.id, plan, hosts, detailed=payload.observed)
         self._collected[query.id] = collected
         self._payloads[query.id] = payload
         self._started[query.id] = time.monotonic()
@@ -163,7 +164,7 @@ class Head:
         deadline = time.monotonic() + self._no_workers_seconds
         while True:
             leases = self.workers()
-            self._observer.met(leases)
+            self.observer.met(leases)
             members = [lease.worker for lease in leases if lease.remaining_ms > 0 and not lease.draining]
             if members:
                 return members
@@ -236,7 +237,7 @@ class Head:
 
     def _whole_result_is_there(self, query: Query) -> None:
         query.collected = True
-        self._observer.has_whole_result(query.id)
+        self.observer.has_whole_result(query.id)
         collected = self._collected.get(query.id)
         if collected is not None:
             collected.end(None)
@@ -251,7 +252,7 @@ class Head:
             collected = self._collected.pop(query.id)
             collected.end(query.error)
             collected.removed.set()
-            self._observer.ended(query.id, query.error)
+            self.observer.ended(query.id, query.error)
             self._nudge(self._present)
 
     def _node_ended(self, error: BaseException | None) -> None:
@@ -269,7 +270,7 @@ class Head:
             whole = query is not None and query.collected
             collected = self._collected.pop(query_id)
             collected.end(None if whole else why)
-            self._observer.ended(query_id, None if whole else why)
+            self.observer.ended(query_id, None if whole else why)
             collected.removed.set()
 
     def _nudge(self, workers: set[WorkerId]) -> None:
@@ -289,7 +290,7 @@ class Head:
         def asks(action: Callable[[Gcs, Any], Any]) -> Callable[[Actor, Any], None]:
             def carry_out(actor: Actor, effect: Any) -> None:
                 self._sweep_ended()
-                call(actor, lambda gcs: self._observer.noticed(effect, action(gcs, effect)))
+                call(actor, lambda gcs: self.observer.noticed(effect, action(gcs, effect)))
 
             return carry_out
 

@@ -7,7 +7,7 @@ see: losses in freezes, repairs in resumes, commits in looks.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,8 @@ class Observer:
         self._log_directory = log_directory
         self._observations: dict[QueryId, Observation] = {}
         self._whereabouts: dict[WorkerId, Whereabouts] = {}
+        #: Told of every effect of the coordinator and its answer: whoever checks what it does.
+        self.witness: Callable[[Any, Any], None] = lambda _effect, _answer: None
 
     def begin(
         self, query: QueryId, plan: PhysicalPlan, hosts: Mapping[ChannelName, WorkerId], *, detailed: bool
@@ -57,6 +59,7 @@ class Observer:
 
     def noticed(self, effect: Any, answer: Any) -> Any:
         """The store has answered an effect of the coordinator; the answer is handed on."""
+        self.witness(effect, answer)
         if isinstance(effect, coordinating.Watch):
             self.met(answer)
             self._forget_settled()

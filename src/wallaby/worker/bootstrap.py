@@ -25,7 +25,7 @@ class Bootstrap:
     bind: str = "127.0.0.1"
     threads: int = 0
     memory_bytes: int = 0
-    lease_ms: int = 1500
+    lease_ms: int = 1250
     local_directory: str = ""
     #: How many TaskManagers of this engine one executor may host; 0 for any number.
     seats: int = 0

@@ -60,6 +60,8 @@ STOP_SECONDS = 2.0
 END_SECONDS = 8.0
 #: A TaskManager looks this often whether its parent process is still there.
 PARENT_SECONDS = 1.0
+#: So often is a lease renewed while it lasts; all but one of them may come late.
+RENEWALS_PER_LEASE = 4
 DISK_BYTES_MAX = 1 << 44
 
 
@@ -159,7 +161,7 @@ class _Process:
 
     def run(self) -> None:
         """Serve until it is over, then leave nothing behind."""
-        manager = TaskManager(self._bootstrap.lease_ms // 3)
+        manager = TaskManager(self._bootstrap.lease_ms // RENEWALS_PER_LEASE)
         parent = os.getppid()
         restore = _on_signals(self._ask_to_end)
         self._lifeline.watch(self._head_gone)

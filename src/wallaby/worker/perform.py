@@ -94,7 +94,7 @@ class NodeSettings:
     #: What one push sends at most, but for a single slice that is larger.
     push_bytes: int = 64 << 20
     call_threads: int = 4
-    lease_ms: int = 1500
+    lease_ms: int = 1250
     #: How long a channel with too little input waits before it takes what there is.
     await_seconds: float = 0.005
     #: How long a delivery that found no room, or a refused commit, waits before it is tried again.
@@ -128,6 +128,8 @@ class Performer:
         name = f"wallaby-{node.worker}"
         self.kernels = KernelPool(name, settings.kernel_threads, node.end)
         self.calls = CallPool(f"{name}-call", settings.call_threads, node.end)
+        # A worker must not look dead because its other calls wait.
+        self._renewals = CallPool(f"{name}-lease", 1, node.end)
         self._pushes = CallPool(f"{name}-push", settings.push_threads, node.end)
         self._disk = CallPool(f"{name}-disk", 1, node.end)
         self._committer = GroupCommitter(name, self._commit_group, node.end)
@@ -178,7 +180,7 @@ class Performer:
 
     def stop(self, wait_seconds: float) -> None:
         """End all threads."""
-        for pool in (self.kernels, self._disk, self._pushes, self._committer, self.calls):
+        for pool in (self.kernels, self._disk, self._pushes, self._committer, self._renewals, self.calls):
             pool.stop(wait_seconds)
 
     # --- waiting and computing -----------------------------------------------------------------------
@@ -311,7 +313,7 @@ class Performer:
 
     # --- the store -----------------------------------------------------------------------------------
 
-    def call(self, actor: Actor, action: Callable[[Gcs], Any]) -> None:
+    def call(self, actor: Actor, action: Callable[[Gcs], Any], pool: CallPool | None = None) -> None:
         """Ask the store; no answer is None, a lost store is thrown into whoever asked."""
         recorder = actor.serving.recorder if actor.serving is not None else None
 
@@ -322,7 +324,7 @@ class Performer:
                 recorder.asked(started)
             self._node.answer(actor, answer)
 
-        self.calls.submit(job)
+        (pool or self.calls).submit(job)
 
     def _commit(self, actor: Actor, effect: protocol.CommitTask) -> None:
         untracked = _serving(actor).untracked
@@ -381,7 +383,7 @@ class Performer:
 
     def _renew(self, actor: Actor, effect: working.Renew) -> None:
         worker, lease_ms = self._node.worker, self._settings.lease_ms
-        self.call(actor, lambda gcs: gcs.renew(worker, lease_ms))
+        self.call(actor, lambda gcs: gcs.renew(worker, lease_ms), self._renewals)
 
     def _discover(self, actor: Actor, effect: working.Discover) -> None:
         self.call(actor, lambda gcs: gcs.queries())

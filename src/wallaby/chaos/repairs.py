@@ -1,0 +1,55 @@
+"""Every repair of a run, checked against a calculation that shares nothing with the one that made it.
+
+The coordinator's effects pass the observer, which hands them on to here: the snapshots that it took, and the plans
+that the store applied to them. `check_smallest` computes from below, as a fixpoint of sets, which channels the loss
+forces to be rewound or moved and what must be read again (invariant 8); a plan that does other things is a bug, even
+if the answer is right.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from wallaby.coordinator import effects as coordinating
+from wallaby.lineage.graph import StageGraph
+from wallaby.lineage.invariants import InvariantViolation, check_smallest
+from wallaby.lineage.names import QueryId
+from wallaby.lineage.snapshot import Plan, Snapshot
+from wallaby.lineage.verdict import Verdict
+
+
+class Repairs:
+    """What the coordinator has repaired since it was asked last. From any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._snapshots: dict[tuple[QueryId, int], Snapshot] = {}
+        self._applied: list[tuple[QueryId, int, Plan]] = []
+
+    def noticed(self, effect: Any, answer: Any) -> None:
+        """The store has answered an effect of the coordinator."""
+        with self._lock:
+            match effect:
+                case coordinating.TakeSnapshot(query=query) if answer and answer[0] is not None:
+                    self._snapshots[query, answer[0].version] = answer[0]
+                case coordinating.Resume(query=query, plan=plan, version=version) if answer is Verdict.DONE:
+                    self._applied.append((query, version, plan))
+                case _:
+                    pass
+
+    def check(self, query: QueryId, graph: StageGraph) -> tuple[int, str]:
+        """How many plans of a query were checked, and in what the first bad one differs from what must be.
+
+        The store applies a plan only to the version that it was made from, so every plan has its snapshot.
+        """
+        with self._lock:
+            applied = [(version, plan) for of, version, plan in self._applied if of == query]
+            snapshots = dict(self._snapshots)
+            self._applied, self._snapshots = [], {}
+        for version, plan in applied:
+            try:
+                check_smallest(graph, snapshots[query, version], plan)
+            except InvariantViolation as violation:
+                return len(applied), str(violation)
+        return len(applied), ""
