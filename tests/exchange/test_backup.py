@@ -349,4 +349,5 @@ def test_a_budget_counts_and_refuses_to_get_back_more_than_it_gave() -> None:
 
 
 def test_the_allocator_of_glibc_can_be_told_to_keep_memory() -> None:
-    assert keep_freed_memory() == (platform.libc_ver()[0] == "glibc")
+    for memory_bytes in (1 << 40, 4 << 30, 100 << 20, 0):
+        assert keep_freed_memory(memory_bytes) == (platform.libc_ver()[0] == "glibc")

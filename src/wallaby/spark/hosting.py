@@ -255,9 +255,9 @@ def _serving(bootstrap: Bootstrap, at: int) -> Callable[[object], list[bool]]:
                 return [False]
             if bootstrap.threads:
                 os.environ["POLARS_MAX_THREADS"] = str(bootstrap.threads)  # read when Polars is imported
-            from wallaby.worker.freed import give_freed_memory_back  # noqa: PLC0415 - before what it is about
+            from wallaby.worker.freed import set_allocators  # noqa: PLC0415 - before what it is about
 
-            give_freed_memory_back()
+            set_allocators(bootstrap.memory_bytes)
             from wallaby.worker.main import serve  # noqa: PLC0415 - and only if there is a seat: it takes a while
 
             serve(bootstrap, at)

@@ -1,21 +1,37 @@
-"""What allocators do with memory that was freed: give it back, soon, so that the budget is what the system sees.
+"""What allocators do with memory that was freed: keep it for a while, or give it back at once.
 
-Arrow (mimalloc) and Polars (jemalloc) keep freed pages for a while, in the hope that they are wanted again. Measured
-on a scan under a budget of 100 MiB, this was 70 MiB that nobody used. Both read the environment once, when they are
-loaded, so this must be called before; who has set the variables keeps what was set.
+Arrow (mimalloc) and Polars (jemalloc) can keep freed pages in the hope that they are wanted again. Under a small
+budget that breaks the budget: on a scan with 100 MiB it was 70 MiB that nobody used. Under a large one giving them
+back is what costs: each task pays for fresh pages again, which was half of the CPU time of TPC-H queries at scale 10.
+So the budget decides. Both read the environment once, when they are loaded, so this must be called before; who has
+set the variables keeps what was set.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from typing import Final
 
-_VARIABLES = {
+#: From this budget on freed memory is kept for some seconds.
+KEEPING_BYTES_MIN: Final = 1 << 30
+
+_AT_ONCE: Final = {
     "MIMALLOC_PURGE_DELAY": "0",
     "_RJEM_MALLOC_CONF": "dirty_decay_ms:0,muzzy_decay_ms:0",
 }
+_AFTER_A_WHILE: Final = {
+    "MIMALLOC_PURGE_DELAY": "2000",
+    "_RJEM_MALLOC_CONF": "thp:always,dirty_decay_ms:5000,muzzy_decay_ms:0",
+}
 
 
-def give_freed_memory_back() -> None:
+def allocator_variables(memory_bytes: int) -> Mapping[str, str]:
+    """How the allocators of a process with such a budget should be set."""
+    return _AFTER_A_WHILE if memory_bytes >= KEEPING_BYTES_MIN else _AT_ONCE
+
+
+def set_allocators(memory_bytes: int) -> None:
     """Set the allocators of libraries that are not loaded yet. The process must be a TaskManager's own."""
-    for name, value in _VARIABLES.items():
+    for name, value in allocator_variables(memory_bytes).items():
         os.environ.setdefault(name, value)

@@ -111,7 +111,7 @@ def serve(bootstrap: Bootstrap, at: int = 0) -> None:
             f"The driver has Wallaby {bootstrap.version} and this executor has {__version__}.",
             fix="Install the same version on both, or ship the wheel, its name ending in .zip, with --py-files.",
         )
-    keep_freed_memory()
+    keep_freed_memory(bootstrap.memory_bytes)
     threads = bootstrap.threads or os.cpu_count() or 1
     pa.set_cpu_count(
         threads
