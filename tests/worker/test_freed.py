@@ -22,7 +22,7 @@ print(table.num_rows)
 @pytest.mark.parametrize("memory_bytes", [0, KEEPING_BYTES_MIN])
 def test_the_libraries_understand_how_they_are_set(memory_bytes: int) -> None:
     environment = {**os.environ, **allocator_variables(memory_bytes)}
-    done = subprocess.run(  # noqa: S603 - this interpreter
+    done = subprocess.run(
         [sys.executable, "-c", _LOAD], env=environment, capture_output=True, text=True, check=True, timeout=60
     )
     assert (done.stdout.strip(), done.stderr) == (str(1 << 20), "")
