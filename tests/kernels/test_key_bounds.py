@@ -11,6 +11,7 @@ from tests.kernels.support import SETTINGS, column, parquet, rows_of, scan_of, t
 
 from wallaby.kernels import kernel as kernels
 from wallaby.kernels.kernel import EMPTY, make_kernel
+from wallaby.kernels.reading import Reading
 from wallaby.kernels.scan import list_splits, read_split
 from wallaby.plan.expression import Expression, Named
 from wallaby.plan.physical import ScanFragment, Split
@@ -44,8 +45,8 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many rows each read gave."""
     found: list[int] = []
 
-    def counting(scan: Scan, split: Split, conditions: Sequence[Expression] = ()) -> pa.Table:
-        rows = read_split(scan, split, conditions)
+    def counting(scan: Scan, split: Split, conditions: Sequence[Expression], wanted: Reading) -> pa.Table:
+        rows = read_split(scan, split, conditions, wanted)
         found.append(rows.num_rows)
         return rows
 

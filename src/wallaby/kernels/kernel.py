@@ -25,6 +25,7 @@ from wallaby.kernels.made import made_rows
 from wallaby.kernels.mapped import whole
 from wallaby.kernels.parts import cut_into_parts, parts_for
 from wallaby.kernels.program import Batches, Program
+from wallaby.kernels.reading import planned_reading
 from wallaby.kernels.scan import read_split
 from wallaby.kernels.sizes import grouped
 from wallaby.kernels.sql import inputs_of
@@ -124,7 +125,9 @@ class ScanKernel:
     def __init__(self, fragment: ScanFragment, settings: KernelSettings) -> None:
         self._fragment = fragment
         self._bounds = KeyBounds(fragment.scan.columns, fragment.tree)
-        self._trees = _Trees(fragment.tree, 0, settings)
+        source = fragment.scan
+        self._reading = planned_reading(source, fragment.tree) if isinstance(source, Scan) else None
+        self._trees = _Trees(self._reading.tree if self._reading else fragment.tree, 0, settings)
 
     def step(
         self,
@@ -148,7 +151,8 @@ class ScanKernel:
         source = self._fragment.scan
         if isinstance(source, Scan):
             assert isinstance(split, Split), "files are read by row groups"
-            return read_split(source, split, (*self._fragment.conditions, *self._bounds.conditions(sides)))
+            conditions = (*self._fragment.conditions, *self._bounds.conditions(sides))
+            return read_split(source, split, conditions, self._reading)
         assert isinstance(split, RowSplit), "what is no file is made by rows"
         return made_rows(source, split)
 

@@ -2,8 +2,7 @@
 
 A simple condition compares a column with a constant of its own type. The fragment's tree applies all conditions
 anyway, so forgetting one costs time and nothing else; wrongly using one would cost rows. Floats are left out:
-Parquet's bounds do not count NaN, which Spark finds greater than everything. (Filtering rows in Polars before they
-go to DuckDB was tried and gains nothing: 35 against 40 million rows a second in TPC-H 6.)
+Parquet's bounds do not count NaN, which Spark finds greater than everything.
 """
 
 from __future__ import annotations
