@@ -14,6 +14,8 @@ import numpy.typing as npt
 #: At least one in so many possible keys must be there: a key takes at most 64 bytes.
 _SPARSE_MAX: Final = 512
 _SMALL: Final = 1 << 23
+#: Up to so many possible keys are looked at one by one.
+_AT_ONCE: Final = 1 << 26
 #: 256 MiB.
 _KEYS_MAX: Final = 1 << 31
 
@@ -49,6 +51,14 @@ def make_key_set(keys: Ints) -> KeySet | None:
     count = high - low + 1
     if count > max(_SMALL, _SPARSE_MAX * len(keys)) or count > _KEYS_MAX:
         return None
-    there = np.zeros(count, np.bool_)
-    there[keys - low] = True
-    return KeySet(low, high, np.packbits(there, bitorder="little"))
+    if count <= _AT_ONCE:
+        there = np.zeros(count, np.bool_)
+        there[keys - low] = True
+        return KeySet(low, high, np.packbits(there, bitorder="little"))
+    # A byte for every possible key would be too much: the bits of each byte are put together in order.
+    at = np.unique(keys - low)
+    byte = at >> 3
+    first = np.flatnonzero(np.diff(byte, prepend=-1))
+    bits = np.zeros(-(-count // 8), np.uint8)
+    bits[byte[first]] = np.bitwise_or.reduceat(np.uint8(1) << (at & 7).astype(np.uint8), first)
+    return KeySet(low, high, bits)

@@ -8,16 +8,17 @@ SQL. What cannot be indexed is part of the SQL.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 import pyarrow as pa
 
 from wallaby.kernels.connection import Session
-from wallaby.kernels.index import INDEXED_KINDS, JoinIndex, cut_by_partners, make_index, probe
+from wallaby.kernels.index import INDEXED_KINDS, JoinIndex, make_index
 from wallaby.kernels.key_set import KeySet
 from wallaby.kernels.mapped import MappedBatches, combined_on_disk
-from wallaby.kernels.sizes import rows_within, value_bytes
+from wallaby.kernels.probing import joined_batches
+from wallaby.kernels.sizes import value_bytes
 from wallaby.kernels.sql import input_name, inputs_of, relation_sql, result_columns
 from wallaby.kernels.tree import with_children
 from wallaby.kernels.types import arrow_schema, column_name
@@ -27,9 +28,11 @@ from wallaby.plan.relation import (
     Input,
     Join,
     JoinKind,
+    Project,
     Relation,
     children_of,
 )
+from wallaby.plan.tree import is_choice
 
 #: Inputs with such numbers are made by the program itself.
 _MADE = 1000
@@ -64,7 +67,16 @@ class Probe:
     otherwise: Statement
 
 
-Step = Statement | Probe
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Some columns of an input, in order; the result is input `number`."""
+
+    number: int
+    source: Input
+    columns: tuple[Column, ...]
+
+
+Step = Statement | Probe | Choice
 Batches = Sequence[pa.RecordBatch]
 
 
@@ -123,7 +135,9 @@ class Program:
         if isinstance(first, Probe) and (index := self._index(first, session, inputs, tables)) is not None:
             rows = self._table(first.probe, session, inputs, tables)
             schema = arrow_schema(first.columns)
-            joined = _joined_batches(index, rows, first, schema, session.settings.part_bytes)
+            joined = joined_batches(
+                index, rows, first.probe_key, first.kind, schema, session.settings.part_bytes
+            )
             if not rest:
                 yield from joined
                 return
@@ -132,8 +146,8 @@ class Program:
                 tables[first.number] = pa.Table.from_batches(piece, schema)
                 yield from self._last_statements(rest, session, inputs, tables)
             return
-        statements = [step.otherwise if isinstance(step, Probe) else step for step in steps]
-        yield from self._last_statements(statements, session, inputs, tables)
+        others = [step.otherwise if isinstance(step, Probe) else step for step in steps]
+        yield from self._last_statements(others, session, inputs, tables)
 
     def _last_statements(
         self,
@@ -146,6 +160,9 @@ class Program:
         for step in steps[:-1]:
             tables[step.number] = self._step(step, session, inputs, tables)
         last = steps[-1]
+        if isinstance(last, Choice):
+            yield from self._step(last, session, inputs, tables).to_batches()
+            return
         assert isinstance(last, Statement), "there is no probe behind the last one"
         given = {source.number: self._table(source, session, inputs, tables) for source in last.inputs}
         named = {input_name(number): table for number, table in given.items()}
@@ -163,10 +180,17 @@ class Program:
         if isinstance(relation, Join):
             sides = _indexed_sides(relation, self._fixed)
             if sides is not None:
-                return self._probe(relation, *sides)
+                return self._probe(relation, relation.columns, *sides)
+        if isinstance(relation, Project) and is_choice(relation) and isinstance(relation.child, Join):
+            sides = _indexed_sides(relation.child, self._fixed)
+            if sides is not None:
+                return replace(relation, child=self._probe(relation.child, relation.columns, *sides))
         return with_children(relation, [self._lower(child) for child in children_of(relation)])
 
-    def _probe(self, join: Join, streaming: Relation, fixed: Relation, kind: JoinKind) -> Relation:
+    def _probe(
+        self, join: Join, wanted: tuple[Column, ...], streaming: Relation, fixed: Relation, kind: JoinKind
+    ) -> Relation:
+        """A probe that gives the wanted columns of a join."""
         swapped = streaming is join.right
         probe_key, build_key = join.left_keys[0], join.right_keys[0]
         if swapped:
@@ -177,7 +201,7 @@ class Program:
         right = self._as_input(fixed)
         if right.number >= _MADE:
             self._fixed |= {right.number}
-        needed = dict.fromkeys(column.id for column in join.columns)
+        needed = dict.fromkeys(column.id for column in wanted)
         if join.residual is not None:
             needed |= dict.fromkeys(sorted(columns_in(join.residual)))
         known = {column.id: column for column in (*left.columns, *right.columns)}
@@ -194,6 +218,16 @@ class Program:
         return relation if isinstance(relation, Input) else self._statement(relation)
 
     def _statement(self, relation: Relation) -> Input:
+        columns = result_columns(relation)
+        if (
+            isinstance(relation, Project)
+            and is_choice(relation)
+            and isinstance(relation.child, Input)
+            and columns
+        ):
+            self._made += 1
+            self._steps.append(Choice(self._made, relation.child, columns))
+            return Input(self._made, columns)
         statement = self._compiled(relation)
         self._steps.append(statement)
         return Input(statement.number, result_columns(relation))
@@ -210,13 +244,18 @@ class Program:
         match step:
             case Statement():
                 return self._run_statement(step, session, inputs, tables)
+            case Choice():
+                names = [column_name(column.id) for column in step.columns]
+                return self._table(step.source, session, inputs, tables).select(names)
             case Probe():
                 index = self._index(step, session, inputs, tables)
                 if index is None:
                     return self._run_statement(step.otherwise, session, inputs, tables)
                 rows = self._table(step.probe, session, inputs, tables)
                 schema = arrow_schema(step.columns)
-                joined = _joined_batches(index, rows, step, schema, session.settings.part_bytes)
+                joined = joined_batches(
+                    index, rows, step.probe_key, step.kind, schema, session.settings.part_bytes
+                )
                 return pa.Table.from_batches(joined, schema)
             case _ as unreachable:
                 assert_never(unreachable)
@@ -276,46 +315,6 @@ class Program:
         return kept[1]
 
 
-def _joined_batches(
-    index: JoinIndex | KeySet, rows: pa.Table, step: Probe, schema: pa.Schema, limit_bytes: int
-) -> Iterator[pa.RecordBatch]:
-    """One output batch for each batch of the probe side, or several where it finds many partners."""
-    probe_names = {column_name(column.id) for column in step.probe.columns}
-    rows_max = rows_within(schema, limit_bytes)
-    pieces = (piece for whole in rows.to_batches() for piece in _by_partners(index, whole, step, rows_max))
-    for batch in pieces:
-        chosen, partners = probe(index, batch, column_name(step.probe_key.id), step.kind)
-        count = len(partners) if partners is not None else batch.num_rows if chosen is None else len(chosen)
-        if not count:
-            continue
-        taken = None if chosen is None else pa.array(chosen)
-        arrays = []
-        for field in schema:
-            if not step.columns:
-                arrays.append(pa.nulls(count, field.type))
-            elif field.name in probe_names:
-                column = batch.column(field.name)
-                arrays.append(column if taken is None else column.take(taken))
-            else:
-                assert isinstance(index, JoinIndex), "a set of keys has no rows"
-                arrays.append(_chunk(index.build.column(field.name)).take(partners))
-        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def _by_partners(
-    index: JoinIndex | KeySet, batch: pa.RecordBatch, step: Probe, rows_max: int
-) -> Iterator[pa.RecordBatch]:
-    """Pieces of a probe batch, none with more partners than so many, unless it is a single row."""
-    if isinstance(index, KeySet):  # it finds no more rows than there are
-        yield batch
-        return
-    ends = cut_by_partners(index, batch, column_name(step.probe_key.id), rows_max)
-    begin = 0
-    for end in ends:
-        yield batch.slice(begin, end - begin)
-        begin = end
-
-
 def _gathered(batches: Iterator[pa.RecordBatch], size_bytes: int) -> Iterator[tuple[pa.RecordBatch, ...]]:
     """Batches that come, together up to about this size. At least one tuple, if only an empty one."""
     group: list[pa.RecordBatch] = []
@@ -328,10 +327,6 @@ def _gathered(batches: Iterator[pa.RecordBatch], size_bytes: int) -> Iterator[tu
         group.append(batch)
         size += own
     yield tuple(group)
-
-
-def _chunk(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks else pa.array([], column.type)
 
 
 def _same(left: Sequence[pa.RecordBatch | pa.Table], right: Sequence[pa.RecordBatch | pa.Table]) -> bool:

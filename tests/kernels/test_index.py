@@ -1,0 +1,80 @@
+"""Joins by an index: the pairs of a nested loop, in its order, whatever the keys are like."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from wallaby.kernels.index import JoinIndex, Ranks, Slots, cut_by_partners, find, make_index, pairs
+from wallaby.plan.relation import JoinKind
+
+LEAST, MOST = -(1 << 63), (1 << 63) - 1
+PROBED = [None, LEAST, -8, -7, 0, 3, 3, 5, 7, 10, 2996, 2997, 1 << 22, MOST]
+BUILDS: dict[str, list[int | None]] = {
+    "empty": [],
+    "only null": [None, None],
+    "one": [5],
+    "least": [LEAST],
+    "most": [MOST],
+    "dense and unique": list(range(3000)),
+    "dense, shuffled": [(n * 7) % 3000 for n in range(3000)],
+    "dense with repetitions": [n % 11 for n in range(500)],
+    "with null": [3, None, 3, 10, None, -7],
+    "sparse and unique": [*(n * 300 for n in range(20_000)), 3, 7],
+    "sparse with repetitions": [*((n % 9000) * 300 for n in range(20_000)), 1 << 22],
+}
+
+
+def nested_loop(keys: list[int | None], kind: JoinKind) -> list[tuple[int, int | None]]:
+    by_key: dict[int | None, list[int]] = {}
+    for row, key in enumerate(keys):
+        by_key.setdefault(key, []).append(row)
+    by_key.pop(None, None)
+    alone: list[int | None] = [None] if kind is JoinKind.LEFT else []
+    return [(at, row) for at, key in enumerate(PROBED) for row in by_key.get(key) or alone]
+
+
+@pytest.mark.parametrize("kind", [JoinKind.INNER, JoinKind.LEFT])
+@pytest.mark.parametrize("name", BUILDS)
+def test_the_pairs_are_those_of_a_nested_loop(name: str, kind: JoinKind) -> None:
+    keys = BUILDS[name]
+    index = make_index(pa.table({"k": pa.array(keys, pa.int64())}), "k", 1 << 30, kind)
+    assert isinstance(index, JoinIndex)
+    found = find(index, pa.array(PROBED, pa.int64()))
+    for rows_max in (1, 3, 1000):
+        given: list[tuple[int, int | None]] = []
+        begin = 0
+        for end in cut_by_partners(found, rows_max):
+            chosen, partners = pairs(index, found.piece(begin, end), kind)
+            numbers = range(end - begin) if chosen is None else chosen.tolist()
+            given += zip((begin + number for number in numbers), partners.to_pylist(), strict=True)
+            begin = end
+        assert given == nested_loop(keys, kind)
+
+
+def test_dense_keys_have_slots_and_sparse_ones_ranks() -> None:
+    made = {
+        name: make_index(pa.table({"k": pa.array(keys, pa.int64())}), "k", 1 << 30)
+        for name, keys in BUILDS.items()
+    }
+    kinds = {name: type(index.where) for name, index in made.items() if isinstance(index, JoinIndex)}
+    assert kinds["dense with repetitions"] is kinds["dense and unique"] is Slots
+    assert kinds["sparse with repetitions"] is kinds["sparse and unique"] is Ranks
+
+
+def test_no_index_for_keys_that_are_too_far_apart_or_too_much_for_the_memory() -> None:
+    far = pa.table({"k": pa.array([0, 1 << 40], pa.int64())})
+    assert make_index(far, "k", 1 << 30) is None
+    wide = pa.table({"k": pa.array(np.arange(0, 1 << 24, 1 << 4))})
+    assert isinstance(make_index(wide, "k", 1 << 24), JoinIndex)
+    assert make_index(wide, "k", 1 << 22) is None
+
+
+def test_dates_are_keys_like_numbers() -> None:
+    build = pa.table({"k": pa.array([10, 20, 30], pa.date32())})
+    index = make_index(build, "k", 1 << 30)
+    assert isinstance(index, JoinIndex)
+    chosen, partners = pairs(index, find(index, pa.array([30, None, 10], pa.date32())), JoinKind.INNER)
+    assert chosen is not None
+    assert (chosen.tolist(), partners.to_pylist()) == ([0, 2], [2, 0])
