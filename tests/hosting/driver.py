@@ -13,6 +13,7 @@ import sys
 import time
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 import wallaby.engine
@@ -34,6 +35,7 @@ class Program:
         self.spark.sparkContext.setLogLevel(order.get("log", "OFF"))
         self.settings = order["settings"]
         self.data = order["data"]
+        self.answers: dict[int, pa.Table] = {}
 
     def attach(self, _: object) -> dict[str, Any]:
         began = time.monotonic()
@@ -74,6 +76,15 @@ class Program:
             if len(after) == len(before) and after != before:
                 break
         return {"runs": runs, "wrong": wrong, "workers": self.engine.workers()}
+
+    def run_watched(self, number: int) -> dict[str, Any]:
+        """A query of TPC-H, and what its driver saw of it."""
+        if number not in self.answers:
+            self.answers[number] = self.spark.sql(tpch.query(number)).toArrow()
+        result = self.engine.run(self.spark.sql(tpch.query(number)), observed=True)
+        say({"going": True})
+        equal = result.arrow().equals(self.answers[number])
+        return {"equal": equal, "stats": result.stats, "events": result.events}
 
     def workers(self, _: object) -> list[dict[str, Any]]:
         return self.engine.workers()

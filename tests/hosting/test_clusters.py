@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import psutil
+import pyarrow.parquet as pq
 import pytest
 from tests.hosting.support import driver, standalone, until
 
@@ -61,6 +62,71 @@ def test_a_local_cluster_survives_a_lost_executor_and_tells_no_secrets(data: Pat
         program.send(signal.SIGKILL)
         assert until(lambda: program.processes() == []), program.processes()
         assert until(lambda: program.leftovers() == []), program.leftovers()
+
+
+def in_small_row_groups(data: Path, directory: Path) -> Path:
+    """The same tables in so many row groups that every TaskManager has something to read."""
+    directory.mkdir()
+    for path in data.glob("*.parquet"):
+        pq.write_table(pq.read_table(path), directory / path.name, row_group_size=1000)
+    return directory
+
+
+def test_executors_that_are_taken_away_or_killed_and_those_that_come_instead(
+    data: Path, tmp_path: Path
+) -> None:
+    """A decommission is no loss; a killed JVM is one. What Spark starts instead takes work."""
+    conf = {"spark.executor.memory": "512m", "spark.decommission.enabled": "true"}
+    settings = {
+        "split": 1,
+        "event_log_dir": str(tmp_path / "events"),
+        "chaos_enabled": True,
+        "chaos_directory": str(tmp_path / "chaos"),
+        # Or the query would be over before Spark has heard of the decommission.
+        "chaos_faults": "*:read:1:slow=300ms:x99",
+    }
+    fine = in_small_row_groups(data, tmp_path / "fine")
+    with driver("local-cluster[3,2,512]", fine, tmp_path / "driver", conf=conf, **settings) as program:
+        workers = {worker["id"]: worker for worker in program.ask("attach")["workers"]}
+
+        def all_in_executors_of_their_own() -> bool:
+            live = [worker for worker in program.ask("workers") if worker["state"] == "live"]
+            return len(live) == 3 and len({executor_of(worker) for worker in live}) == 3
+
+        program.tell("run_watched", 9)
+        assert program.answer() == {"going": True}
+        leaving, executor = next((name, executor_of(worker)) for name, worker in workers.items())
+        os.kill(executor, signal.SIGPWR)  # how an executor is told to decommission itself
+        watched = program.answer()["answer"]
+        assert watched["equal"]
+        assert watched["stats"]["lost_workers"] == []
+        froze = [event for event in watched["events"] if event["event"] == "froze"]
+        assert froze[0]["draining"] == [leaving], "it leaves before anybody has to notice"
+        assert froze[0]["lost"] == []
+        assert until(lambda: not psutil.pid_exists(executor)), (
+            "Spark waits for the TaskManager, and no longer"
+        )
+        assert until(all_in_executors_of_their_own)
+
+        before = {worker["id"]: worker for worker in program.ask("workers")}
+        assert leaving not in before
+        program.tell("run_watched", 9)
+        assert program.answer() == {"going": True}
+        killed, executor = next((name, executor_of(worker)) for name, worker in before.items())
+        os.kill(executor, signal.SIGKILL)
+        watched = program.answer()["answer"]
+        assert watched["equal"]
+        assert watched["stats"]["lost_workers"] == [killed]
+        assert watched["stats"]["recoveries"] >= 1
+        assert until(all_in_executors_of_their_own)
+
+        (new,) = {worker["id"] for worker in program.ask("workers")} - before.keys()
+        program.tell("run_watched", 9)
+        assert program.answer() == {"going": True}
+        watched = program.answer()["answer"]
+        assert watched["equal"]
+        tasks = [event["worker"] for event in watched["events"] if event["event"] == "task"]
+        assert new in tasks, "the TaskManager of the executor that Spark started instead takes work"
 
 
 def built_wheel(directory: Path) -> str:

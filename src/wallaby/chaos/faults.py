@@ -143,6 +143,8 @@ def other_faults() -> tuple[Fault, ...]:
         _ordered("the network is cut from w0 to w1", "w0:deliver@w1:1:fail:x300"),
         _ordered("the network is cut from w1 to w2", "w1:deliver@w2:1:fail:x300"),
         _ordered("the network is cut from w1 to the head", "w1:deliver@head:1:fail:x500"),
+        Fault("the wire between two workers is cut", parse_all(_A_MOMENT), outside="cut wire"),
+        Fault("the wire between two workers is silent", parse_all(_A_MOMENT), outside="silence wire"),
         _ordered(
             "a slow worker",
             "w1:execute:1:slow=100ms; w1:read:1:slow=100ms; w1:commit:1:slow=50ms",

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 import psutil
 import redis
 
+from wallaby.chaos.wires import Wires
 from wallaby.engine import Engine
 from wallaby.gcs.embedded import EmbeddedRedis, redis_server_binary
 
@@ -25,6 +26,9 @@ SEEN_SECONDS: Final = 20.0
 #: A worker that is stopped stays so for this many leases, so that it wakes as a zombie.
 STOPPED_LEASES: Final = 3.0
 _POLL_SECONDS: Final = 0.01
+#: What needs proxies between the workers; see `wires`.
+CUT_WIRE: Final = "cut wire"
+SILENCE_WIRE: Final = "silence wire"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +42,9 @@ class Proof:
 class Outside:
     """What can be done to one engine. `undo` ends what lasts."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, wires: Wires | None = None) -> None:
         self._engine = engine
+        self._wires = wires
         self._lease_seconds = engine.settings.lease
         self._undo: list[Callable[[], object]] = []
         self.kinds: dict[str, Callable[[], list[Proof]]] = {
@@ -52,6 +57,8 @@ class Outside:
             "pause store": self._pause_store,
             "reset store": self._reset_store,
             "restart store": self._restart_store,
+            CUT_WIRE: lambda: self._cut_wire(silent=False),
+            SILENCE_WIRE: lambda: self._cut_wire(silent=True),
         }
 
     def undo(self) -> None:
@@ -117,6 +124,16 @@ class Outside:
         waker.start()
         self._undo.append(lambda: _let_go_on(process))
         return [Proof(at, f"SIGSTOP held {name} for {seconds:g} s")] if stopped else []
+
+    def _cut_wire(self, *, silent: bool) -> list[Proof]:
+        """Cut the network between two workers, both of which still reach the store and everybody else."""
+        assert self._wires is not None, "the network is cut where proxies carry it"
+        one, other = (worker["id"] for worker in self._engine.workers()[:2])
+        wires, at = self._wires, time.time()
+        count = wires.cut(one, other, silent=silent)
+        seen = _seen(lambda: wires.held_back > 0)
+        how = "silenced" if silent else "reset"
+        return [Proof(at, f"{count} connections between {one} and {other} were {how}")] if seen else []
 
     # --- the store -----------------------------------------------------------------------------------
 

@@ -20,8 +20,9 @@ from pyspark.sql import SparkSession
 
 from wallaby import tpch
 from wallaby.chaos.faults import Fault
-from wallaby.chaos.outside import Outside, Proof
+from wallaby.chaos.outside import CUT_WIRE, SILENCE_WIRE, Outside, Proof
 from wallaby.chaos.repairs import Repairs
+from wallaby.chaos.wires import Wires
 from wallaby.compare import DifferentError, require_same
 from wallaby.engine import Engine, attach
 from wallaby.errors import GcsError, QueryCancelledError, WallabyError, WorkerLostError
@@ -164,6 +165,23 @@ class Arena:
 
     def run(self, number: int, fault: Fault) -> Outcome:
         """Run a query under a fault."""
+        if fault.outside in (CUT_WIRE, SILENCE_WIRE):
+            with self._proxied() as wires:
+                return self._run(number, fault, wires)
+        return self._run(number, fault, None)
+
+    @contextmanager
+    def _proxied(self) -> Iterator[Wires]:
+        """An engine of its own, whose workers have known each other by nothing but proxies."""
+        self.close()
+        wires = Wires(self.engine)
+        try:
+            yield wires
+        finally:
+            self.close()
+            wires.close()
+
+    def _run(self, number: int, fault: Fault, wires: Wires | None) -> Outcome:
         tolerant = self.engine.settings.fault_tolerance_enabled
         if self.settle() is None:
             self.close()
@@ -173,7 +191,7 @@ class Arena:
         outcome = Outcome(number, fault.name, [str(order) for order in fault.orders], fault.outside, tolerant)
         outcome.undisturbed_seconds = round(usual.seconds, 3)
         expects = fault.expects if tolerant or not fault.costs_a_worker else WorkerLostError.condition
-        outside = Outside(self.engine)
+        outside = Outside(self.engine, wires)
         name = self._book.give(fault.orders)
         try:
             began = time.monotonic()

@@ -36,6 +36,8 @@ STEADY_SECONDS = 1.0
 _POLL_SECONDS = 0.05
 #: The share of a CPU that a TaskManager asks for where Spark knows shares.
 PROFILE_CPUS = 0.01
+#: The setting without which Spark decommissions nothing.
+DECOMMISSION = "spark.decommission.enabled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,7 @@ class Cluster:
     # --- executors -----------------------------------------------------------------------------------
 
     def executors(self) -> tuple[Executor, ...]:
-        """The executors that are there now; none under `local[n]`."""
+        """The executors that are there now and will stay as far as Spark knows; none under `local[n]`."""
         jsc: Any = self._context._jsc
         found = jsc.sc().statusStore().executorList(True)
         summaries = [found.apply(at) for at in range(found.size())]
@@ -104,8 +106,15 @@ class Cluster:
                 summary.totalCores(),
             )
             for summary in summaries
-            if summary.id() != "driver" and summary.isActive()
+            if summary.id() != "driver" and summary.isActive() and not self.is_decommissioned(summary.id())
         )
+
+    def is_decommissioned(self, executor: str) -> bool:
+        """Has Spark been told that this executor is about to go? There is no event for it: it has to be asked."""
+        if not self.is_on(DECOMMISSION):
+            return False
+        jsc: Any = self._context._jsc
+        return bool(jsc.sc().taskScheduler().isExecutorDecommissioned(executor))
 
     def await_executors(self, limit_seconds: float, wanted: int = 0) -> tuple[Executor, ...]:
         """The executors, once as many as are expected are there, or no more have come for a moment."""

@@ -29,8 +29,9 @@ from wallaby.head.head import Head
 from wallaby.lineage.names import WorkerId
 from wallaby.spark.certificate import make_certificate
 from wallaby.spark.checks import check, needs_encryption
-from wallaby.spark.cluster import LOOPBACK, Cluster
+from wallaby.spark.cluster import DECOMMISSION, LOOPBACK, Cluster
 from wallaby.spark.console import without_progress_bar
+from wallaby.spark.decommission import Decommissions
 from wallaby.spark.hosting import Hosting, fractional_profile
 from wallaby.spark.interrupt import spare_on_interrupt
 from wallaby.spark.sockets import Listening, engine_sockets
@@ -91,6 +92,10 @@ class Deployment:
                 spark_gone=spark_gone,
             )
             stack.callback(self._hosting.stop, STOP_SECONDS)
+            if cluster.is_on(DECOMMISSION) and not cluster.is_local:
+                watch = Decommissions(cluster, self.gcs.workers, self.head.drain)
+                watch.start()
+                stack.callback(watch.stop)
             stack.callback(self._dismiss)
             stack.callback(spare_on_interrupt(context, f"wallaby-{bootstrap.engine}"))
             stack.callback(without_progress_bar(context))

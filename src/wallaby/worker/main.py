@@ -46,6 +46,7 @@ from wallaby.worker.payload import QueryPayload
 from wallaby.worker.perform import NodeSettings, Performer
 from wallaby.worker.place import Place
 from wallaby.worker.scratch import make_scratch, remove_scratch, sweep
+from wallaby.worker.seat import spark_id_of_executor
 from wallaby.worker.session import Session
 from wallaby.worker.shares import Shares
 from wallaby.worker.striking import StrikingPerformer
@@ -156,7 +157,7 @@ class _Process:
             self._open,
             lambda _query, _slices, go_on: go_on(),
             NodeSettings(kernel_threads=threads, push_bytes=shares.push_bytes, lease_ms=bootstrap.lease_ms),
-            Place(self._server.address, socket.gethostname(), os.getpid()).encode(),
+            Place(self._server.address, socket.gethostname(), os.getpid(), spark_id_of_executor()).encode(),
         )
 
     def run(self) -> None:

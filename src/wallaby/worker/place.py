@@ -1,6 +1,6 @@
 """Where a TaskManager is: the address of its data server, and the host and process that it lives in.
 
-It stands as one text in the store: `grpc://10.0.0.7:43121?host=node7&pid=4711`.
+It stands as one text in the store: `grpc://10.0.0.7:43121?host=node7&pid=4711&executor=3`.
 """
 
 from __future__ import annotations
@@ -16,14 +16,26 @@ class Place:
     endpoint: str
     host: str
     pid: int
+    #: Spark's id of its executor; empty under `local[n]`.
+    executor: str = ""
 
     def encode(self) -> str:
         """As it stands in the store."""
-        return f"{self.endpoint}?{urlencode({'host': self.host, 'pid': self.pid})}"
+        fields = {
+            "host": self.host,
+            "pid": self.pid,
+            **({"executor": self.executor} if self.executor else {}),
+        }
+        return f"{self.endpoint}?{urlencode(fields)}"
 
     @staticmethod
     def decode(text: str) -> Place:
         """From the store."""
         endpoint, _, more = text.partition("?")
         fields = parse_qs(more)
-        return Place(endpoint, fields.get("host", [""])[0], int(fields.get("pid", ["0"])[0]))
+        return Place(
+            endpoint,
+            fields.get("host", [""])[0],
+            int(fields.get("pid", ["0"])[0]),
+            fields.get("executor", [""])[0],
+        )

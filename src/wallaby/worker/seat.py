@@ -45,7 +45,24 @@ def executor_of(parent: int) -> str:
     Process ids mean something only within their namespace, of which containers have one each.
     """
     namespace = Path("/proc/self/ns/pid").readlink().name
+    return f"{namespace}-{_process_of_executor(parent)}"
+
+
+def _process_of_executor(parent: int) -> int:
     stat = Path(f"/proc/{parent}/stat").read_text(encoding="utf-8", errors="replace")
     name, _, fields = stat.partition("(")[2].rpartition(")")
     # With spark.python.use.daemon=false there is no daemon: the parent is the executor itself.
-    return f"{namespace}-{parent if name == 'java' else fields.split()[1]}"
+    return parent if name == "java" else int(fields.split()[1])
+
+
+def spark_id_of_executor() -> str:
+    """Spark's own id of the executor that this process is in: every cluster manager has it in the executor's command.
+
+    Empty if there is none, as under `local[n]`, or if it cannot be seen.
+    """
+    try:
+        command = Path(f"/proc/{_process_of_executor(os.getppid())}/cmdline").read_bytes()
+    except (OSError, ValueError, IndexError):
+        return ""
+    _, found, rest = command.partition(b"\0--executor-id\0")
+    return rest.partition(b"\0")[0].decode("ascii", "replace") if found else ""
