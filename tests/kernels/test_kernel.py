@@ -177,6 +177,20 @@ def test_a_reduction_shrinks_what_it_collects() -> None:
     assert sorted(tuples(result.batches), key=str) == [(k, float(2497.5 + k - 0), 1000) for k in range(5)]
 
 
+def test_a_reduction_that_shrinks_nothing_combines_once() -> None:
+    kernel = make_kernel(ReduceFragment(MERGE, AVERAGE), replace(SETTINGS, combine_rows=100))
+    state, combined = EMPTY, []
+    for start in range(0, 5000, 50):
+        made = make_kernel(MapFragment(partial(Input(0, COLUMNS))), SETTINGS).step(
+            EMPTY, inputs={0: pairs(50, 1 << 20, start)}
+        )
+        state, _ = kernel.step(state, inputs={0: made[1].batches})
+        combined.append(sum(batch.num_rows for batch in state.combined))
+    assert (set(combined), state.shrinks) == ({0, 100}, False)
+    _, result = kernel.step(state, last=True)
+    assert len(tuples(result.batches)) == 5000
+
+
 def test_a_reduction_of_nothing() -> None:
     assert reduce_all(ReduceFragment(MERGE, AVERAGE), []) == []
     total = Aggregate(MERGED, (), MERGE.aggregations)

@@ -48,13 +48,11 @@ class Slots:
 
     def places(self, keys: _Ints, present: npt.NDArray[np.bool_] | None) -> _Places:
         """The place of every key, -1 where it is not there."""
-        within = (keys >= self.low) & (keys <= self.high)
+        count = self.high - self.low + 1
+        # As unsigned, the difference of a key outside is too large, whichever side it is on: the last slot is empty.
+        at = np.minimum(np.subtract(keys, self.low, dtype=np.int64).view(np.uint64), np.uint64(count))
         if present is not None:
-            within &= present
-        if bool(within.all()):
-            return self.slots[keys - self.low]
-        # The difference of a key outside may overflow; the last slot, which is empty, is used instead.
-        at = np.where(within, np.subtract(keys, self.low, dtype=np.int64), self.high - self.low + 1)
+            at[~present] = count
         return self.slots[at]
 
 

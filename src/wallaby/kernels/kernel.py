@@ -27,6 +27,7 @@ from wallaby.kernels.parts import cut_into_parts, parts_for
 from wallaby.kernels.program import Batches, Program
 from wallaby.kernels.reading import planned_reading
 from wallaby.kernels.scan import read_split
+from wallaby.kernels.shared import Shared
 from wallaby.kernels.sizes import grouped
 from wallaby.kernels.sql import inputs_of
 from wallaby.kernels.state import EMPTY, KernelState, StepResult, handed_on, next_portion
@@ -45,6 +46,8 @@ from wallaby.plan.physical import (
 from wallaby.plan.relation import Relation, Scan
 
 _NOTHING: Mapping[int, Batches] = {}
+#: Combining goes on if it leaves at most this part of the rows.
+_SHRUNK_MAX = 0.75
 #: For each input of a stage, by number, where the columns are whose hash decides the channel of a row.
 Keys = Mapping[int, tuple[int, ...]]
 _NO_KEYS: Keys = {}
@@ -78,17 +81,20 @@ class Kernel(Protocol):
         ...
 
 
-def make_kernel(fragment: Fragment, settings: KernelSettings, keys: Keys = _NO_KEYS) -> Kernel:
-    """The kernel of one channel."""
+def make_kernel(
+    fragment: Fragment, settings: KernelSettings, keys: Keys = _NO_KEYS, shared: Shared | None = None
+) -> Kernel:
+    """The kernel of one channel. `shared` is what the kernels of the same stage make together."""
+    shared = shared if shared is not None else Shared()
     match fragment:
         case ScanFragment():
-            return ScanKernel(fragment, settings)
+            return ScanKernel(fragment, settings, shared)
         case JoinFragment():
-            return JoinKernel(fragment, settings, keys)
+            return JoinKernel(fragment, settings, shared, keys)
         case ReduceFragment():
             return ReduceKernel(fragment, settings)
         case MapFragment():
-            return MapKernel(fragment, settings)
+            return MapKernel(fragment, settings, shared)
         case LimitFragment():
             return LimitKernel(fragment)
         case CollectFragment():
@@ -98,8 +104,11 @@ def make_kernel(fragment: Fragment, settings: KernelSettings, keys: Keys = _NO_K
 class _Trees:
     """One tree's programs: one for each set of optional sides that were there in time."""
 
-    def __init__(self, tree: Relation, streaming: int, settings: KernelSettings) -> None:
+    def __init__(
+        self, tree: Relation, streaming: int, settings: KernelSettings, shared: Shared | None = None
+    ) -> None:
         self._tree = tree
+        self._shared = shared
         self._streaming = streaming
         self._settings = settings
         self._numbers = frozenset(source.number for source in inputs_of(tree))
@@ -109,7 +118,8 @@ class _Trees:
         absent = self._numbers.difference(inputs)
         if absent not in self._programs:
             tree = without_inputs(self._tree, absent)
-            self._programs[absent] = Program(tree, self._numbers - absent - {self._streaming})
+            fixed = self._numbers - absent - {self._streaming}
+            self._programs[absent] = Program(tree, fixed, self._shared, absent)
         if not inputs[self._streaming] and needs_input(self._tree, self._streaming):
             return iter(())
         return self._programs[absent].stream(thread_session(self._settings), inputs)
@@ -122,12 +132,12 @@ class _Trees:
 class ScanKernel:
     """Reads a split and runs a tree on it. Keeps no state."""
 
-    def __init__(self, fragment: ScanFragment, settings: KernelSettings) -> None:
+    def __init__(self, fragment: ScanFragment, settings: KernelSettings, shared: Shared) -> None:
         self._fragment = fragment
         self._bounds = KeyBounds(fragment.scan.columns, fragment.tree)
         source = fragment.scan
         self._reading = planned_reading(source, fragment.tree) if isinstance(source, Scan) else None
-        self._trees = _Trees(self._reading.tree if self._reading else fragment.tree, 0, settings)
+        self._trees = _Trees(self._reading.tree if self._reading else fragment.tree, 0, settings, shared)
 
     def step(
         self,
@@ -164,8 +174,8 @@ class ScanKernel:
 class MapKernel:
     """Runs a tree on each step's batches. Keeps no state."""
 
-    def __init__(self, fragment: MapFragment, settings: KernelSettings) -> None:
-        self._trees = _Trees(fragment.tree, 0, settings)
+    def __init__(self, fragment: MapFragment, settings: KernelSettings, shared: Shared) -> None:
+        self._trees = _Trees(fragment.tree, 0, settings, shared)
         self._settings = settings
 
     def step(
@@ -199,8 +209,10 @@ class JoinKernel:
     joined block by block, where the kind of the join allows it.
     """
 
-    def __init__(self, fragment: JoinFragment, settings: KernelSettings, keys: Keys = _NO_KEYS) -> None:
-        self._trees = _Trees(fragment.tree, 1, settings)
+    def __init__(
+        self, fragment: JoinFragment, settings: KernelSettings, shared: Shared, keys: Keys = _NO_KEYS
+    ) -> None:
+        self._trees = _Trees(fragment.tree, 1, settings, shared)
         self._settings = settings
         self._keys = keys
         self._in_blocks = is_inner(fragment.tree, 0)
@@ -267,7 +279,7 @@ class ReduceKernel:
     What waits is combined with what was combined before when it has at least as many rows as that, and as the
     settings ask for: so every row is combined a bounded number of times on average, by a rule of the chunks alone.
     What is too large to be combined at once is only combined with its like; the last step then goes over all of it
-    part by part.
+    part by part. Where combining shrinks too little, almost every row being a group of its own, it is done once.
     """
 
     def __init__(self, fragment: ReduceFragment, settings: KernelSettings) -> None:
@@ -301,7 +313,7 @@ class ReduceKernel:
         return self._external.run(thread_session(self._settings), rows)
 
     def _shrunk(self, state: KernelState) -> KernelState:
-        if self._combine is None:
+        if self._combine is None or not state.shrinks:
             return state
         rows, half_bytes = _rows(state.waiting), self._settings.part_bytes // 2
         if rows < self._settings.combine_rows:
@@ -313,7 +325,8 @@ class ReduceKernel:
         if not many and rows < _rows(state.combined):
             return state
         together = tuple(self._combine.run({0: (*state.combined, *state.waiting)}))
-        return EMPTY.with_combined(together)
+        shrinks = _rows(together) <= _SHRUNK_MAX * (_rows(state.combined) + rows)
+        return replace(EMPTY, shrinks=shrinks).with_combined(together)
 
     def forget(self) -> None:
         """There are no caches between steps."""

@@ -34,13 +34,17 @@ class KeySet:
         self, keys: Ints, present: npt.NDArray[np.bool_] | None, *, inside: bool
     ) -> npt.NDArray[Any]:
         """The numbers of the rows whose key is there, or of all others. A key that is NULL is not there."""
-        within = (keys >= self.low) & (keys <= self.high)
+        count = self.high - self.low + 1
+        # As unsigned, the difference of a key outside is too large, whichever side it is on.
+        at = np.subtract(keys, self.low, dtype=np.int64).view(np.uint64)
+        within = at < np.uint64(count)
         if present is not None:
             within &= present
-        # The difference of a key outside may overflow; it is not used.
-        at = np.where(within, np.subtract(keys, self.low, dtype=np.int64), 0)
-        found = within & ((self.bits[at >> 3] >> (at & 7).astype(np.uint8)) & 1).astype(np.bool_)
-        return np.flatnonzero(found if inside else ~found)
+        if not bool(within.all()):
+            at = np.where(within, at, np.uint64(0))
+        found = (self.bits[at >> np.uint64(3)] >> (at & np.uint64(7)).astype(np.uint8)) & np.uint8(1)
+        hit = found.view(np.bool_) & within
+        return np.flatnonzero(hit if inside else ~hit)
 
 
 def make_key_set(keys: Ints) -> KeySet | None:

@@ -7,9 +7,9 @@ SQL. What cannot be indexed is part of the SQL.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import assert_never
+from typing import TypeVar, assert_never, cast
 
 import pyarrow as pa
 
@@ -18,6 +18,7 @@ from wallaby.kernels.index import INDEXED_KINDS, JoinIndex, make_index
 from wallaby.kernels.key_set import KeySet
 from wallaby.kernels.mapped import MappedBatches, combined_on_disk
 from wallaby.kernels.probing import joined_batches
+from wallaby.kernels.shared import Made, Shared
 from wallaby.kernels.sizes import value_bytes
 from wallaby.kernels.sql import input_name, inputs_of, relation_sql, result_columns
 from wallaby.kernels.tree import with_children
@@ -34,6 +35,7 @@ from wallaby.plan.relation import (
 )
 from wallaby.plan.tree import is_choice
 
+T = TypeVar("T")
 #: Inputs with such numbers are made by the program itself.
 _MADE = 1000
 #: Batches that are smaller than this on average are put together before they are used.
@@ -83,16 +85,20 @@ Batches = Sequence[pa.RecordBatch]
 class Program:
     """A compiled tree with what it keeps between runs. It belongs to one channel, and one thread at a time."""
 
-    def __init__(self, tree: Relation, fixed: frozenset[int]) -> None:
+    def __init__(
+        self, tree: Relation, fixed: frozenset[int], shared: Shared | None = None, name: Hashable = None
+    ) -> None:
+        """`name` tells the program from others whose kernels share what they make."""
         self.columns = tree.columns
+        self._shared = shared if shared is not None else Shared()
+        self._name = name
         self._fixed = fixed
         self._steps: list[Step] = []
         self._made = _MADE
         top = self._lower(tree)
         self._result = top if isinstance(top, Input) else self._statement(top)
-        #: What fixed inputs and statements were made from, and the table that they became.
-        self._kept: dict[int, tuple[tuple[pa.RecordBatch | pa.Table, ...], pa.Table]] = {}
-        self._indexes: dict[int, tuple[pa.Table, JoinIndex | KeySet | None]] = {}
+        #: What was made of fixed inputs, by number, and the indexes.
+        self._kept: dict[Hashable, Made[object]] = {}
         #: The files of kept tables that are too large for memory.
         self._files: dict[int, list[MappedBatches]] = {}
 
@@ -171,8 +177,14 @@ class Program:
     def forget(self) -> None:
         """Give the memory of kept tables and indexes back; they are made again when needed."""
         self._kept.clear()
-        self._indexes.clear()
         self._files.clear()
+
+    def _keep(self, key: Hashable, inputs: tuple[object, ...], make: Callable[[], T]) -> T:
+        """What is made of these inputs: kept from before, made by another channel, or made now."""
+        kept = self._kept.get(key)
+        if kept is None or not kept.is_of(inputs):
+            kept = self._kept[key] = self._shared.of((self._name, key), inputs)
+        return cast("Made[T]", kept).get(make)
 
     # ------------------------------------------------------------------------------------------------- compile
     def _lower(self, relation: Relation) -> Relation:
@@ -264,15 +276,13 @@ class Program:
         self, step: Statement, session: Session, inputs: Mapping[int, Batches], tables: dict[int, pa.Table]
     ) -> pa.Table:
         given = {source.number: self._table(source, session, inputs, tables) for source in step.inputs}
-        kept = self._kept.get(step.number)
-        if kept is not None and _same(kept[0], tuple(given.values())):
-            return kept[1]
-        made = session.query(step.sql, {input_name(number): table for number, table in given.items()})
-        schema = arrow_schema(result_columns(step.relation))
-        result = made if made.schema.equals(schema) else made.cast(schema)
-        if step.number in self._fixed:
-            self._kept[step.number] = (tuple(given.values()), result)
-        return result
+
+        def run() -> pa.Table:
+            made = session.query(step.sql, {input_name(number): table for number, table in given.items()})
+            schema = arrow_schema(result_columns(step.relation))
+            return made if made.schema.equals(schema) else made.cast(schema)
+
+        return self._keep(step.number, tuple(given.values()), run) if step.number in self._fixed else run()
 
     def _table(
         self, source: Input, session: Session, inputs: Mapping[int, Batches], tables: dict[int, pa.Table]
@@ -280,22 +290,17 @@ class Program:
         if source.number in tables:
             return tables[source.number]
         batches = tuple(inputs.get(source.number, ()))
-        kept = self._kept.get(source.number)
-        if kept is not None and _same(kept[0], batches):
-            return kept[1]
-        table = pa.Table.from_batches(batches, arrow_schema(source.columns))
-        if source.number in self._fixed or table.num_rows < _SMALL_ROWS * len(batches):
-            # Many small batches become one: DuckDB is slow with them, and what is fixed is read again and again.
-            table = self._combined(source, table, session)
         if source.number in self._fixed:
-            self._kept[source.number] = (batches, table)
-        return table
+            return self._keep(source.number, batches, lambda: self._combined(source, batches, session))
+        table = pa.Table.from_batches(batches, arrow_schema(source.columns))
+        # Many small batches become one: DuckDB is slow with them.
+        return table.combine_chunks() if table.num_rows < _SMALL_ROWS * len(batches) else table
 
-    def _combined(self, source: Input, table: pa.Table, session: Session) -> pa.Table:
-        """In one chunk: in memory, or on disk if it is fixed and large. Several channels may keep one each."""
+    def _combined(self, source: Input, batches: Batches, session: Session) -> pa.Table:
+        """In one chunk, since it is read again and again: in memory, or on disk if it is large."""
+        table = pa.Table.from_batches(batches, arrow_schema(source.columns))
         directory = session.settings.temp_directory
-        on_disk = source.number in self._fixed and table.nbytes > session.settings.memory_bytes // _KEPT_PARTS
-        if directory is None or not on_disk:
+        if directory is None or table.nbytes <= session.settings.memory_bytes // _KEPT_PARTS:
             return table.combine_chunks()
         try:
             table, self._files[source.number] = combined_on_disk(table, directory)
@@ -307,12 +312,11 @@ class Program:
         self, step: Probe, session: Session, inputs: Mapping[int, Batches], tables: dict[int, pa.Table]
     ) -> JoinIndex | KeySet | None:
         build = self._table(step.build, session, inputs, tables)
-        kept = self._indexes.get(step.number)
-        if kept is None or kept[0] is not build:
-            # DuckDB has nothing to do while an index is used, so the index may be as large.
-            made = make_index(build, column_name(step.build_key.id), session.settings.memory_bytes, step.kind)
-            kept = self._indexes[step.number] = (build, made)
-        return kept[1]
+        key, limit_bytes = column_name(step.build_key.id), session.settings.memory_bytes
+        # DuckDB has nothing to do while an index is used, so the index may be as large.
+        return self._keep(
+            ("index", step.number), (build,), lambda: make_index(build, key, limit_bytes, step.kind)
+        )
 
 
 def _gathered(batches: Iterator[pa.RecordBatch], size_bytes: int) -> Iterator[tuple[pa.RecordBatch, ...]]:
@@ -327,11 +331,6 @@ def _gathered(batches: Iterator[pa.RecordBatch], size_bytes: int) -> Iterator[tu
         group.append(batch)
         size += own
     yield tuple(group)
-
-
-def _same(left: Sequence[pa.RecordBatch | pa.Table], right: Sequence[pa.RecordBatch | pa.Table]) -> bool:
-    """The very same objects? They are immutable, so the same object is the same content."""
-    return len(left) == len(right) and all(a is b for a, b in zip(left, right, strict=True))
 
 
 def _indexed_sides(join: Join, fixed: frozenset[int]) -> tuple[Relation, Relation, JoinKind] | None:

@@ -16,6 +16,9 @@ import pyarrow as pa
 _TEXT_BYTES = 32
 _VECTOR_ROWS = 2048
 BATCH_ROWS_MAX = 1 << 20
+#: Batches that are smaller than this on average are put together, up to the second.
+_SMALL_ROWS = 1 << 14
+_MERGED_ROWS = 1 << 17
 
 
 def value_bytes(batches: Iterable[pa.RecordBatch]) -> int:
@@ -67,3 +70,19 @@ def grouped(batches: Sequence[pa.RecordBatch], size_bytes: int) -> Iterator[tupl
         size += own
     if group:
         yield tuple(group)
+
+
+def merged(batches: Sequence[pa.RecordBatch]) -> tuple[pa.RecordBatch, ...]:
+    """The same rows with small neighbouring batches put together: each batch costs everyone who handles it."""
+    if len(batches) < 2 or sum(batch.num_rows for batch in batches) >= _SMALL_ROWS * len(batches):
+        return tuple(batches)
+    found: list[pa.RecordBatch] = []
+    group: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        if group and rows + batch.num_rows > _MERGED_ROWS:
+            found.append(pa.concat_batches(group))
+            group, rows = [], 0
+        group.append(batch)
+        rows += batch.num_rows
+    return (*found, pa.concat_batches(group))

@@ -28,6 +28,8 @@ class KernelState:
     #: Rows of the last step that did not fit into its output.
     outgoing: tuple[pa.RecordBatch, ...] = ()
     rows_passed: int = 0
+    #: Is it worthwhile to combine what waits?
+    shrinks: bool = True
     #: The sizes of the values that are combined and that wait; see `sizes`.
     combined_bytes: int = 0
     waiting_bytes: int = 0

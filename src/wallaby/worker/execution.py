@@ -22,6 +22,8 @@ from wallaby.kernels.connection import KernelSettings, thread_session
 from wallaby.kernels.kernel import EMPTY, Kernel, make_kernel
 from wallaby.kernels.laps import Lap, lap
 from wallaby.kernels.partition import partition
+from wallaby.kernels.shared import Shared
+from wallaby.kernels.sizes import merged
 from wallaby.lineage.effects import Execute, FailPoint, Output, Slice
 from wallaby.lineage.graph import Routing
 from wallaby.lineage.names import Edge, TaskName
@@ -66,6 +68,7 @@ class QueryWork:
         self._settings = settings
         self._states = states
         self._kernels: dict[object, Kernel] = {}
+        self._shared: dict[int, Shared] = {}
         self._lock = threading.Lock()
 
     def execute(self, effect: Execute) -> tuple[Any, Output]:
@@ -84,7 +87,7 @@ class QueryWork:
                 last=effect.last,
             )
             with lap(Lap.PARTITION):
-                slices = self._cut(effect.task, tuple(result.batches))
+                slices = self._cut(effect.task, merged(result.batches))
         except MemoryLimitError as error:
             raise _told_where(error, self._plan, effect.task) from error
         if isinstance(fragment, JoinFragment | ReduceFragment | MapFragment):
@@ -108,8 +111,9 @@ class QueryWork:
         with self._lock:
             if key not in self._kernels:
                 stage = effect.task.stage
+                shared = self._shared.setdefault(stage, Shared())
                 self._kernels[key] = make_kernel(
-                    self._plan.fragments[stage], self._settings, self._hashed_by(stage)
+                    self._plan.fragments[stage], self._settings, self._hashed_by(stage), shared
                 )
             return self._kernels[key]
 
