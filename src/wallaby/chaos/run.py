@@ -93,9 +93,9 @@ class Arena:
     """A session with an engine that may be broken, attached again when it is beyond repair."""
 
     def __init__(self, spark: SparkSession, directory: Path, workers: int, **settings: object) -> None:
-        self._spark = spark
-        self._book = OrderBook(directory)
-        self._workers = workers
+        self.spark = spark
+        self.book = OrderBook(directory)
+        self.workers = workers
         self._settings = settings
         self._undisturbed: dict[int, Undisturbed] = {}
         self._engine: Engine | None = None
@@ -106,10 +106,10 @@ class Arena:
         """The engine, attached if there is none."""
         if self._engine is None or not self._engine.is_open:
             self._engine = attach(
-                self._spark,
-                workers=self._workers,
+                self.spark,
+                workers=self.workers,
                 chaos_enabled=True,
-                chaos_directory=str(self._book.directory),
+                chaos_directory=str(self.book.directory),
                 attach_timeout=180,
                 progress_enabled=False,
                 **self._settings,
@@ -130,7 +130,7 @@ class Arena:
             try:
                 live = [worker["id"] for worker in self.engine.workers() if worker["state"] == "live"]
                 places = {worker.partition("-")[0] for worker in live}
-                if len(places) == len(live) == self._workers and not self.engine._gcs.queries():
+                if len(places) == len(live) == self.workers and not self.engine._gcs.queries():
                     return time.monotonic() - began
             except GcsError:
                 return None
@@ -140,12 +140,12 @@ class Arena:
     def undisturbed(self, number: int) -> Undisturbed:
         """A query without faults, run twice, the second time for its time."""
         if number not in self._undisturbed:
-            df = self._spark.sql(tpch.query(number))
+            df = self.spark.sql(tpch.query(number))
             with on_spark():
                 answer = df.toArrow()
             require_same(self.engine.run(df).arrow(), answer, order=tpch.ORDERS[number])
             began = time.monotonic()
-            result = self.engine.run(self._spark.sql(tpch.query(number)))
+            result = self.engine.run(self.spark.sql(tpch.query(number)))
             result.arrow()
             seconds = time.monotonic() - began
             graph = result._collected.graph
@@ -154,7 +154,7 @@ class Arena:
 
     def compare(self, number: int) -> tuple[str, int]:
         """Run a query; in what its answer differs from Spark's, if it does, and how many recoveries it took."""
-        result = self.engine.run(self._spark.sql(tpch.query(number)))
+        result = self.engine.run(self.spark.sql(tpch.query(number)))
         with _hanging(result):
             answer = result.arrow()
         try:
@@ -192,18 +192,18 @@ class Arena:
         outcome.undisturbed_seconds = round(usual.seconds, 3)
         expects = fault.expects if tolerant or not fault.costs_a_worker else WorkerLostError.condition
         outside = Outside(self.engine, wires)
-        name = self._book.give(fault.orders)
+        name = self.book.give(fault.orders)
         try:
             began = time.monotonic()
-            result = self.engine.run(self._spark.sql(tpch.query(number)))
+            result = self.engine.run(self.spark.sql(tpch.query(number)))
             with self._struck_outside(outside, fault, result, usual) as proofs, _hanging(result) as hung:
                 verdict, outcome.detail = _judge(result, usual.answer, number, expects)
             outcome.seconds = round(time.monotonic() - began, 3)
             result._collected.removed.wait(SETTLE_SECONDS)  # a fault may strike until the query is gone
         finally:
-            self._book.give(())
+            self.book.give(())
             outside.undo()
-        strikes = self._book.struck(name)
+        strikes = self.book.struck(name)
         outcome.struck = [
             *({"at": s.at, "what": s.order, "worker": s.worker, "effect": s.effect} for s in strikes),
             *({"at": p.at, "what": p.what} for p in proofs),

@@ -35,6 +35,10 @@ Examples:
 
   wallaby chaos --soak 30 --kill-every 4        half an hour of queries, a worker killed every few seconds
 
+  wallaby chaos --calm --workers 8 --data sf10  no faults: no worker may be lost on a busy machine
+
+  wallaby chaos --frozen 30                     how long a query of 10,000 committed tasks stands still in a recovery
+
   wallaby chaos                                 the grid: all queries and all fail points; begun runs are resumed
 """
 
@@ -64,6 +68,12 @@ def chaos(
     ),
     limit: Annotated[float, typer.Option(help="Begin no run after so many minutes; 0: no limit.", min=0)] = 0,
     soak: Annotated[float, typer.Option(help="Instead: run queries for so many minutes.", min=0)] = 0,
+    calm: Annotated[
+        bool, typer.Option("--calm", help="Instead: run queries undisturbed; no worker may be lost.")
+    ] = False,
+    frozen: Annotated[
+        int, typer.Option(help="Instead: so many kills after 10,000 commits; how long it stood still.", min=0)
+    ] = 0,
     kill_every: Annotated[float, typer.Option(help="With --soak: seconds between kills.", min=0.1)] = 4,
     listed: Annotated[bool, typer.Option("--list", help="Print the names of all faults.")] = False,
 ) -> None:
@@ -78,6 +88,12 @@ def chaos(
         return
     for number in query or ():
         tpch.query(number)
+    if calm:
+        _run_calmly(query or list(tpch.QUERIES), data or _tables(results, scale), workers, master)
+        return
+    if frozen:
+        _measure_frozen(frozen, data or _tables(results, scale), workers, master)
+        return
     if soak:
         _soak(
             query or [3, 9, 18],
@@ -142,7 +158,7 @@ def _arena(data: Path, workers: int, master: str, **settings: object) -> Iterato
         tpch.register(spark, data)
         # Small tasks: at a small scale a query would have too few for a fault to find its place.
         small = {"threads": 1, "split": "1m", "task_target": "256k"}
-        arena = Arena(spark, Path(book), workers, **small, **settings)
+        arena = Arena(spark, Path(book), workers, **{**small, **settings})
         try:
             yield arena
         finally:
@@ -204,6 +220,52 @@ def _soak(
     for line in (*found.wrong, *found.failed):
         say(line)
     if found.wrong or found.failed:
+        raise typer.Exit(1)
+
+
+def _run_calmly(queries: list[int], data: Path, workers: int, master: str) -> None:
+    from wallaby import tpch
+    from wallaby.chaos.calm import run_calmly
+    from wallaby.commands.session import spark_session
+    from wallaby.engine import attach
+
+    configuration = {"spark.driver.memory": "2g", "spark.sql.session.timeZone": "UTC"}
+    with spark_session(master or f"local[{workers + 1}]", configuration, "wallaby chaos") as spark:
+        tpch.register(spark, data)
+        with attach(spark, workers=workers, attach_timeout=180, progress_enabled=False) as engine:
+            found = run_calmly(engine, spark, queries, note)
+    say(
+        f"{found.queries} queries of {found.tasks} tasks by {found.workers} workers in {found.seconds:.0f} s: "
+        f"{len(found.false_alarms)} false alarms"
+    )
+    for line in found.false_alarms:
+        say(line)
+    if found.false_alarms:
+        raise typer.Exit(1)
+
+
+def _measure_frozen(kills: int, data: Path, workers: int, master: str) -> None:
+    from wallaby.chaos.frozen import FROZEN_COMMITS, FROZEN_SECONDS_MAX, measure_frozen
+
+    # The query is innocent: its workers are killed more often than any task's would be.
+    settings = {"max_task_worker_losses": 1000, "split": 1}
+    with (
+        tempfile.TemporaryDirectory(prefix="wallaby-frozen-") as directory,
+        _arena(data, workers, master, **settings) as arena,
+    ):
+        found = measure_frozen(arena, Path(directory), FROZEN_COMMITS, kills, note)
+    say(
+        f"{found.kills} workers killed from {found.commits_first} committed tasks on, up to {found.commits}; "
+        f"the answer was {'right' if found.equal else 'WRONG'}"
+    )
+    if not found.frozen_seconds:
+        raise typer.Exit(1)
+    median, p95, most = (found.quantile(share) * 1000 for share in (0.5, 0.95, 1.0))
+    say(
+        f"stood still in {len(found.frozen_seconds)} recoveries: median {median:.1f} ms, 95th percentile {p95:.1f} ms, "
+        f"most {most:.1f} ms"
+    )
+    if not found.equal or p95 > FROZEN_SECONDS_MAX * 1000:
         raise typer.Exit(1)
 
 
