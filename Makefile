@@ -58,7 +58,7 @@ mutants: setup ## Break the protocol on purpose and show that the simulation not
 
 bench: setup ## Measure TPC-H by Wallaby, SparkSQL and DuckDB side by side (SCALE=1; takes a while)
 	@test -d .bench/sf$(SCALE) || $(BIN)/wallaby tpch generate .bench/sf$(SCALE) --scale $(SCALE)
-	$(BIN)/wallaby bench .bench/sf$(SCALE) --engine spark --engine wallaby --engine wallaby-2 --engine duckdb \
+	$(BIN)/wallaby bench queries .bench/sf$(SCALE) --engine spark --engine wallaby --engine wallaby-2 --engine duckdb \
 		--save reports/bench-sf$(SCALE).json --page docs/bench-sf$(SCALE).md $(ARGS)
 
 verify: setup ## Compare TPC-H answers with Spark's on local, local-cluster and standalone masters (SCALE=1)

@@ -62,8 +62,8 @@ def measure(spark: SparkSession, sql: str) -> tuple[int, int, float, str]:
     """Bytes before and at the peak, seconds, and the error if there is one."""
     with wallaby.attach(spark, workers=1, threads=1, memory=BUDGET, broadcast=0) as engine:
         pid = engine.workers()[0]["pid"]
-        before, began, error = held_bytes(pid), time.monotonic(), ""
-        with Peak(pid, SAMPLE_SECONDS) as peak:
+        before, began, error = held_bytes(pid)[0], time.monotonic(), ""
+        with Peak(pid, sample_seconds=SAMPLE_SECONDS) as peak:
             try:
                 for _ in engine.run(spark.sql(sql)).batches():
                     pass
@@ -96,7 +96,7 @@ def measure_tiny(spark: SparkSession, directory: Path) -> None:
             result = engine.run(spark.sql("select k, count(*) n, sum(v) s from tiny group by k order by k"))
             result.rows()
             seconds = time.monotonic() - began
-            held = held_bytes(pid) // MIB
+            held = held_bytes(pid)[0] // MIB
             sys.stdout.write(f"| {run + 1} | {result.stats['tasks']} | {held} MiB | {seconds:.1f} |\n")
             sys.stdout.flush()
 

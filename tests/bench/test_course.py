@@ -5,43 +5,64 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from wallaby import tpch
-from wallaby.bench.course import ContenderError, Lane, Timed, _compare, run_course
+from wallaby.bench.course import Timed, compare_answers, run_course
+from wallaby.bench.lane import ContenderError, Lane
 
 pytestmark = pytest.mark.timeout(120)
 CORES = sorted(os.sched_getaffinity(0))[:1]
 
 
-def test_queries_are_timed_in_rounds(tmp_path: Path) -> None:
-    data = tpch.generate(tmp_path / "data", 0.01)
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tpch.generate(tmp_path_factory.mktemp("data"), 0.01)
+
+
+def test_queries_are_timed_in_rounds_and_who_does_not_start_is_named(data: Path) -> None:
     said: list[str] = []
-    course = run_course(["duckdb"], (6, 12), data, CORES, "1g", 2, said.append)
-    results: dict[int, Timed] = course["results"]["duckdb"]
-    assert {number: (len(one.seconds), one.rows, one.error) for number, one in results.items()} == {
-        6: (2, 1, ""),
-        12: (2, 2, ""),
-    }
-    assert all(one.peak_bytes > 0 for one in results.values())
-    assert len(said) == 5, "the start, and each query of each round"
+    course = run_course(["duckdb", "polars", "no such engine"], (6, 12), data, CORES, "1g", 2, said.append)
+    results: dict[str, dict[int, Timed]] = course["results"]
+    assert list(course["absent"]) == ["no such engine"]
+    for name in ("duckdb", "polars"):
+        seen = {n: (len(one.seconds), one.rows, one.error) for n, one in results[name].items()}
+        assert seen == {6: (2, 1, ""), 12: (2, 2, "")}
+        assert all(one.peak_bytes > 0 and not one.compared for one in results[name].values())
+    assert len(said) == 7, "three that start or do not, and each query of each round"
+    assert 0 < course["timed_seconds"] <= course["took_seconds"] + 0.1
 
 
 def test_a_contender_that_does_not_start_says_why(tmp_path: Path) -> None:
+    lane = Lane("no such engine", tmp_path, CORES, "1g")
     with pytest.raises(ContenderError, match="no such engine"):
-        Lane("no such engine", tmp_path, CORES, "1g")
+        lane.await_start()
 
 
-def test_another_answer_is_noticed(tmp_path: Path) -> None:
-    import pyarrow as pa
+def save(folder: Path, name: str, table: pa.Table) -> None:
+    with pa.OSFile(str(folder / f"{name}-6.arrow"), "wb") as sink, pa.ipc.new_file(sink, table.schema) as to:
+        to.write_table(table)
 
-    for name, rows in (("first", [1]), ("same", [1]), ("other", [2])):
-        table = pa.table({"revenue": rows})
-        with (
-            pa.OSFile(str(tmp_path / f"{name}-6.arrow"), "wb") as sink,
-            pa.ipc.new_file(sink, table.schema) as to,
-        ):
-            to.write_table(table)
-    timed = [(name, Timed([1.0])) for name in ("first", "same", "other")]
-    _compare(tmp_path, 6, timed)
-    assert [bool(one.difference) for _, one in timed] == [False, False, True]
+
+def test_another_answer_is_noticed_wherever_spark_stands(tmp_path: Path) -> None:
+    right = pa.table({"revenue": pa.array([1], pa.int64())})
+    save(tmp_path, "first", pa.table({"sum": pa.array([1.0])}))
+    save(tmp_path, "spark", right)
+    save(tmp_path, "other", pa.table({"revenue": [2]}))
+    save(tmp_path, "more", pa.table({"revenue": [1], "and": [1]}))
+    timed = {name: Timed([1.0]) for name in ("first", "spark", "other", "more")}
+    compare_answers(tmp_path, 6, timed)
+    assert {name: bool(one.difference) for name, one in timed.items()} == {
+        "first": False,
+        "spark": False,
+        "other": True,
+        "more": True,
+    }
+    assert {name for name, one in timed.items() if one.compared} == {"first", "other", "more"}
+
+
+def test_without_spark_nothing_is_compared(tmp_path: Path) -> None:
+    timed = {name: Timed([1.0]) for name in ("duckdb", "wallaby")}
+    compare_answers(tmp_path, 6, timed)
+    assert not any(one.compared or one.difference for one in timed.values())

@@ -1,5 +1,7 @@
-"""The benchmark: TPC-H by several engines side by side, each in processes of its own, on the same cores.
+"""The benchmarks: TPC-H by several engines side by side, and what the parts of this one cost.
 
-`contenders/` has the engines, `child.py` is the process of one, `course.py` runs them against each other, `memory.py`
-watches what they take, `report.py` makes figures and pages of it.
+Every engine runs in processes of its own: `contenders/` has the engines, `child.py` is the process of one, `lane.py`
+is its other end, `memory.py` watches what it takes, `killing.py` kills a part of it. What is measured with them:
+`course.py` (engines against each other, `report.py` makes figures of it), `overhead.py`, `recovery.py`, `scaling.py`.
+`blocks/` calls building blocks directly. `figures.py` and `bars_svg.py` are what reports are made with.
 """

@@ -1,42 +1,87 @@
-"""Where the time of one query went: Catalyst, our planning, scans and kernels, pushes, waiting."""
+"""Where the time of one query went: Catalyst, our planning, reading, kernels, partitioning, pushes, store, waiting."""
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
-
-from wallaby.lineage.graph import StageKind
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from wallaby.engine import Engine
 
+#: The figures in the order of the page, each with its heading there.
+HEADINGS: Final = {
+    "wall_seconds": "wall",
+    "catalyst_seconds": "Catalyst",
+    "planning_seconds": "planning",
+    "run_seconds": "running",
+    "scan_seconds": "scan",
+    "kernel_seconds": "kernels",
+    "partition_seconds": "partitioning",
+    "checksum_seconds": "checksums",
+    "waiting_seconds": "waiting",
+    "push_seconds": "push",
+    "backup_seconds": "backup",
+    "store_seconds": "GCS",
+}
+#: How the columns belong together; printed above the table.
+EXPLANATION: Final = (
+    "Seconds of one more run of each query, observed. Wall = Catalyst + planning (ours, and submitting) + running. "
+    "Kernel threads × running = scan + kernels + partitioning + checksums + waiting, summed over the threads of all "
+    "TaskManagers; a thread that reads uses other threads of Polars meanwhile. Push (over Flight), backup (writing to "
+    "disk) and GCS are waited for by threads of their own while kernels go on, summed over them."
+)
 
-def breakdown(spark: SparkSession, engine: Engine, sql: str) -> dict[str, Any]:
-    """Run a query once more, observed. Times of tasks are summed over threads."""
+
+def breakdown(spark: SparkSession, engine: Engine, sql: str, threads: int) -> dict[str, Any]:
+    """Run a query once more, observed. `threads` are the kernel threads of all TaskManagers."""
     began = time.perf_counter()
     df = spark.sql(sql)
     query: Any = df._jdf
     query.queryExecution().optimizedPlan()
-    catalyst = time.perf_counter() - began
-    began = time.perf_counter()
-    engine.fallback_reasons(df)
-    planning = time.perf_counter() - began
+    optimized = time.perf_counter()
     result = engine.run(df, observed=True)
+    submitted = time.perf_counter()
     result.arrow()
-    stats, plan = result.stats, result.plan
-    seconds = {StageKind.READ: 0.0, StageKind.EXECUTE: 0.0}
-    if plan is not None:
-        for stage, totals in zip(plan.graph.stages, stats["per_stage"], strict=False):
-            seconds[stage.kind] += totals["seconds"]
+    ended = time.perf_counter()
+    stats = result.stats
+    stages = stats["per_stage"]
+
+    def total(name: str) -> float:
+        return float(sum(stage[name] for stage in stages))
+
+    parts = {name: total(name) for name in ("scan_seconds", "partition_seconds", "checksum_seconds")}
+    running = ended - submitted
+    seconds = {
+        "wall_seconds": ended - began,
+        "catalyst_seconds": optimized - began,
+        "planning_seconds": submitted - optimized,
+        "run_seconds": running,
+        **parts,
+        "kernel_seconds": total("seconds") - sum(parts.values()),
+        "waiting_seconds": max(running * threads - total("seconds"), 0.0),
+        **{name: stats[name] for name in ("push_seconds", "backup_seconds", "store_seconds")},
+    }
+    tasks = int(total("tasks"))
+    graph = result.plan.graph.stages[:-1] if result.plan is not None else ()
     return {
-        "catalyst_seconds": round(catalyst, 4),
-        "planning_seconds": round(planning, 4),
-        "run_seconds": stats["seconds"],
-        "scan_task_seconds": round(seconds[StageKind.READ], 4),
-        "other_task_seconds": round(seconds[StageKind.EXECUTE], 4),
-        "tasks": stats["tasks"],
-        "exchanged_bytes": stats.get("exchanged_bytes"),
-        "sent_bytes": stats.get("sent_bytes"),
+        **{name: round(value, 4) for name, value in seconds.items()},
+        "threads": threads,
+        "stages": len(stages),
+        "channels": sum(stage.channels for stage in graph),
+        "splits": sum(stage.splits for stage in graph),
+        "tasks": tasks,
+        **{
+            name: stats[name]
+            for name in (
+                "commits",
+                "lineage_bytes",
+                "store_calls",
+                "pushes",
+                "exchanged_bytes",
+                "sent_bytes",
+                "spilled_bytes",
+            )
+        },
     }

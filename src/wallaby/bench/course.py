@@ -1,39 +1,34 @@
 """The course: contenders against each other, in interleaved rounds, each in a process that was started for it.
 
 One query goes before the clock runs. In every round each query is asked of each contender in turn, so that what
-else happens on the machine hits all alike. Answers of the first round are compared with the first contender's.
+else happens on the machine hits all alike. Memory is sampled in the first round only, and all that is not timed
+comes after the last: where the time went, and how long attaching and closing take. Answers of the first round are
+compared with SparkSQL's, if it takes part.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import subprocess
-import sys
 import tempfile
+import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
 from wallaby import tpch
+from wallaby.bench.lane import ContenderError, Lane
 from wallaby.bench.memory import Peak
 from wallaby.compare import DifferentError, require_same
-from wallaby.errors import WallabyError
 
 #: The query that is run untimed, once by each.
-WARM_UP = 6
-END_SECONDS = 30
-
-
-class ContenderError(WallabyError):
-    """A contender does not start, or has ended."""
-
-    condition = "WALLABY_BENCH_CONTENDER"
+WARM_UP: Final = 6
+#: Whose answers are right.
+MEASURE: Final = "spark"
+#: How often an engine is closed and attached again, for the time that it takes.
+LIVES: Final = 5
 
 
 @dataclass(slots=True)
@@ -42,72 +37,15 @@ class Timed:
 
     seconds: list[float] = field(default_factory=list)
     rows: int = 0
-    #: Empty if the answer is that of the first contender.
+    #: Was the answer compared with SparkSQL's?
+    compared: bool = False
+    #: How it differs from that; empty if it does not.
     difference: str = ""
     error: str = ""
+    #: The most that all its processes, and that its workers alone, held at once.
     peak_bytes: int = 0
+    worker_peak_bytes: int = 0
     breakdown: dict[str, Any] = field(default_factory=dict)
-
-
-class Lane:
-    """A contender's process."""
-
-    def __init__(self, name: str, data: Path, cores: Sequence[int], memory: str) -> None:
-        self.name = name
-        told = {"name": name, "data": str(data), "cores": list(cores), "memory": memory}
-        self._said = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115 - as long as the process
-        self._process = subprocess.Popen(  # noqa: S603 - our own module, and no shell
-            [sys.executable, "-m", "wallaby.bench.child", json.dumps(told)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._said,
-            text=True,
-            start_new_session=True,
-        )
-        try:
-            started = self._read()
-        except ContenderError:
-            self.end()
-            raise
-        self.what: str = started["what"]
-        self.start_seconds: float = started["start_seconds"]
-        self.pid = self._process.pid
-
-    def tell(self, name: str, **arguments: object) -> dict[str, Any]:
-        """Have something done; its answer, or `error`."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps([name, arguments]) + "\n")
-        self._process.stdin.flush()
-        return self._read()
-
-    def end(self) -> None:
-        """Let it end; kill what does not."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.close()
-        try:
-            self._process.wait(END_SECONDS)
-        except subprocess.TimeoutExpired:
-            os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
-        self._process.stdout.close()
-        self._said.close()
-
-    def _last_words(self) -> str:
-        self._process.wait(END_SECONDS)
-        self._said.seek(0)
-        lines = [line.strip() for line in self._said if line.strip()]
-        return lines[-1] if lines else f"it exited with {self._process.returncode}, without a word."
-
-    def _read(self) -> dict[str, Any]:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line:
-            raise ContenderError(
-                f"{self.name} has ended: {self._last_words()}", fix="Is it installed? Has it enough memory?"
-            )
-        answer: dict[str, Any] = json.loads(line)
-        return answer
 
 
 def run_course(
@@ -120,14 +58,9 @@ def run_course(
     say: Callable[[str], None],
 ) -> dict[str, Any]:
     """All contenders on all queries: plain figures, for `report.py` and for JSON."""
+    began = time.monotonic()
     with ExitStack() as stack:
-        lanes = []
-        for name in names:
-            lane = Lane(name, data, cores, memory)
-            stack.callback(lane.end)
-            lanes.append(lane)
-            say(f"{name}: {lane.what}, started in {lane.start_seconds:.1f} s")
-            lane.tell("run", sql=tpch.query(WARM_UP), save=None)
+        lanes, absent = _start(stack, names, data, cores, memory, say)
         results = {lane.name: {number: Timed() for number in queries} for lane in lanes}
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="wallaby-bench-")))
         for round_ in range(rounds):
@@ -136,27 +69,60 @@ def run_course(
                     save = folder / f"{lane.name}-{number}.arrow" if round_ == 0 else None
                     _time(lane, number, results[lane.name][number], save)
                 if round_ == 0:
-                    _compare(folder, number, [(lane.name, results[lane.name][number]) for lane in lanes])
+                    compare_answers(folder, number, {lane.name: results[lane.name][number] for lane in lanes})
                 say(_line(round_, number, {lane.name: results[lane.name][number] for lane in lanes}))
+        contenders: dict[str, dict[str, Any]] = {}
         for lane in lanes:
+            contenders[lane.name] = {"what": lane.what, "start_seconds": round(lane.start_seconds, 2)}
             for number in queries:
                 told = lane.tell("breakdown", sql=tpch.query(number))
                 results[lane.name][number].breakdown = told.get("answer", {})
+            contenders[lane.name] |= lane.tell("lifecycle", count=LIVES).get("answer", {})
+        timed = sum(sum(one.seconds) for by_query in results.values() for one in by_query.values())
         return {
-            "contenders": {
-                lane.name: {"what": lane.what, "start_seconds": round(lane.start_seconds, 2)}
-                for lane in lanes
-            },
+            "contenders": contenders,
+            "absent": absent,
             "results": results,
+            "took_seconds": round(time.monotonic() - began, 1),
+            "timed_seconds": round(timed, 3),
         }
+
+
+def _start(
+    stack: ExitStack,
+    names: Sequence[str],
+    data: Path,
+    cores: Sequence[int],
+    memory: str,
+    say: Callable[[str], None],
+) -> tuple[list[Lane], dict[str, str]]:
+    """Those that start, warmed up; the others with the reason."""
+    lanes: list[Lane] = []
+    absent: dict[str, str] = {}
+    for lane in [Lane(name, data, cores, memory) for name in names]:
+        try:
+            lane.await_start()
+        except ContenderError as error:
+            absent[lane.name] = error.what
+            say(f"{lane.name} does not take part: {error.what}")
+            continue
+        stack.callback(lane.end)
+        lanes.append(lane)
+        say(f"{lane.name}: {lane.what}, started in {lane.start_seconds:.1f} s")
+    for lane in lanes:
+        lane.tell("run", sql=tpch.query(WARM_UP), save=None)
+    if not lanes:
+        raise ContenderError("No contender has started.", fix="See the lines above.")
+    return lanes, absent
 
 
 def _time(lane: Lane, number: int, timed: Timed, save: Path | None) -> None:
     if timed.error:
         return
-    with Peak(lane.pid) as peak:
+    with Peak(lane.pid, lane.workers) if save else nullcontext() as peak:
         told = lane.tell("run", sql=tpch.query(number), save=str(save) if save else None)
-    timed.peak_bytes = max(timed.peak_bytes, peak.bytes)
+    if peak is not None:
+        timed.peak_bytes, timed.worker_peak_bytes = peak.bytes, peak.worker_bytes
     if "error" in told:
         timed.error = told["error"]
         return
@@ -164,18 +130,19 @@ def _time(lane: Lane, number: int, timed: Timed, save: Path | None) -> None:
     timed.rows = told["answer"]["rows"]
 
 
-def _compare(folder: Path, number: int, timed: Sequence[tuple[str, Timed]]) -> None:
-    (first, expected), *others = timed
-    if expected.error:
+def compare_answers(folder: Path, number: int, timed: dict[str, Timed]) -> None:
+    """Compare the saved answers to a query with SparkSQL's, if there is one."""
+    if MEASURE not in timed or timed[MEASURE].error:
         return
-    right = _read(folder / f"{first}-{number}.arrow")
-    for name, result in others:
-        if result.error:
+    right = _read(folder / f"{MEASURE}-{number}.arrow")
+    for name, result in timed.items():
+        if name == MEASURE or result.error:
             continue
+        result.compared = True
         answer = _read(folder / f"{name}-{number}.arrow")
         try:
             require_same(_as(answer, right), right, order=tpch.ORDERS[number])
-        except (DifferentError, pa.ArrowException) as error:
+        except (DifferentError, pa.ArrowException, ValueError) as error:
             result.difference = str(error).partition("\n")[0]
 
 

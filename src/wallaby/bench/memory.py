@@ -1,33 +1,47 @@
-"""What a process and all below it hold in memory: proportional set sizes, sampled, and their peak."""
+"""What a process and all below it hold in memory: proportional set sizes, sampled, and their peak.
+
+To ask the kernel for it takes time in proportion to the memory, and holds up the process that is asked. So the
+sampling has a pause after each look that is many times as long as the look.
+"""
 
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
 import psutil
 
 SAMPLE_SECONDS = 0.25
+#: After a look, at least so many times its duration passes before the next.
+PAUSE_FACTOR = 15
 
 
-def held_bytes(root: int) -> int:
-    """The proportional set size of a process and its descendants, in bytes."""
-    held = 0
+def held_bytes(root: int, workers: Collection[int] = ()) -> tuple[int, int]:
+    """The proportional set size of a process and its descendants, in bytes; and of those among them that are given."""
+    held = of_workers = 0
     with suppress(psutil.Error):
         parent = psutil.Process(root)
         for process in (parent, *parent.children(recursive=True)):
             with suppress(OSError, ValueError, StopIteration):
                 lines = Path(f"/proc/{process.pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
-                held += int(next(line for line in lines if line.startswith("Pss:")).split()[1]) << 10
-    return held
+                size = int(next(line for line in lines if line.startswith("Pss:")).split()[1]) << 10
+                held += size
+                of_workers += size if process.pid in workers else 0
+    return held, of_workers
 
 
 class Peak:
-    """Samples until it is left; `bytes` is the largest sample."""
+    """Samples until it is left; `bytes` is the largest sample of all, `worker_bytes` that of the workers alone."""
 
-    def __init__(self, root: int, sample_seconds: float = SAMPLE_SECONDS) -> None:
+    def __init__(
+        self, root: int, workers: Collection[int] = (), sample_seconds: float = SAMPLE_SECONDS
+    ) -> None:
         self.bytes = 0
+        self.worker_bytes = 0
+        self._workers = frozenset(workers)
         self._sample_seconds = sample_seconds
         self._root = root
         self._over = threading.Event()
@@ -43,6 +57,10 @@ class Peak:
 
     def _sample(self) -> None:
         while True:
-            self.bytes = max(self.bytes, held_bytes(self._root))
-            if self._over.wait(self._sample_seconds):
+            began = time.monotonic()
+            held, of_workers = held_bytes(self._root, self._workers)
+            self.bytes = max(self.bytes, held)
+            self.worker_bytes = max(self.worker_bytes, of_workers)
+            took = time.monotonic() - began
+            if self._over.wait(max(self._sample_seconds, PAUSE_FACTOR * took)):
                 return

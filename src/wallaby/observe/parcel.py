@@ -38,6 +38,8 @@ class StageTotals:
     scan_seconds: float = 0.0
     partition_seconds: float = 0.0
     checksum_seconds: float = 0.0
+    #: Of the seconds: tasks that were executed before.
+    again_seconds: float = 0.0
 
     def add(self, other: StageTotals) -> None:
         """Count another's too."""

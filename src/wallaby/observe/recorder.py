@@ -126,6 +126,7 @@ class Recorder:
             totals.partition_seconds += laps.partition_seconds
             totals.checksum_seconds += laps.checksum_seconds
             totals.spilled_bytes += laps.spilled_bytes
+            totals.again_seconds += seconds if again else 0.0
             totals.retraced += how is How.RETRACE
             totals.reread += how is How.REREAD
             if not again:

@@ -1,14 +1,17 @@
 """The engines that take part, a file for each, which is loaded only in the process of that engine.
 
 All get the same cores (by affinity), the same Parquet files and the same SQL text, plan each run anew, and hand over
-their answer as an Arrow table.
+their answer as an Arrow table. Those that are no dependencies of Wallaby's are in `requirements-bench.txt`.
 """
 
 from __future__ import annotations
 
+import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,37 +19,62 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class Contender(Protocol):
+class Contender(ABC):
     """One engine in its own process."""
 
     #: What it is, with its version.
     what: str
 
+    @abstractmethod
     def ask(self, sql: str) -> pa.Table:
         """Plan and run a query anew."""
-        ...
 
-    def breakdown(self, sql: str) -> dict[str, Any]:
+    def breakdown(self, sql: str) -> dict[str, Any]:  # noqa: ARG002 - most tell nothing
         """Where the time of one further run went, as far as the engine tells."""
-        ...
+        return {}
 
-    def end(self) -> None:
+    def worker_pids(self) -> list[int]:
+        """The processes that it calls its workers."""
+        return []
+
+    def end(self) -> None:  # noqa: B027 - most have nothing to end
         """Leave nothing behind."""
-        ...
 
 
-#: Names, each with its file here and what its `start` is told beyond data, cores and memory.
-CONTENDERS: Final[dict[str, tuple[str, dict[str, int]]]] = {
-    "spark": ("sparksql", {}),
-    "wallaby": ("wallaby", {"workers": 1}),
-    "wallaby-2": ("wallaby", {"workers": 2}),
-    "duckdb": ("duckdb", {}),
-    "datafusion": ("datafusion", {}),
+#: Names, each with its file here, the module that it needs, and what its `start` is told beyond data, cores and memory.
+CONTENDERS: Final[dict[str, tuple[str, str, dict[str, Any]]]] = {
+    "spark": ("sparksql", "pyspark", {}),
+    "wallaby": ("wallaby", "wallaby", {"workers": 1}),
+    "wallaby-2": ("wallaby", "wallaby", {"workers": 2}),
+    "wallaby-off": ("wallaby", "wallaby", {"workers": 1, "tolerant": False}),
+    "duckdb": ("duckdb", "duckdb", {}),
+    "polars": ("polars", "polars", {}),
+    "datafusion": ("datafusion", "datafusion", {}),
+    "daft": ("daft", "daft", {}),
+    "sail": ("sail", "pysail", {"mode": "local"}),
+    "sail-cluster": ("sail", "pysail", {"mode": "local-cluster"}),
 }
+_OF_WALLABY: Final = re.compile(r"wallaby-(\d+)(-off)?")
 
 
-def start(name: str, data: Path, cores: int, memory: str) -> Contender:
+def known(name: str) -> tuple[str, str, dict[str, Any]] | None:
+    """The file, module and arguments of a contender. `wallaby-4` has four TaskManagers; `-off`: no fault tolerance."""
+    match = _OF_WALLABY.fullmatch(name)
+    if match is not None and int(match[1]) > 0:
+        return "wallaby", "wallaby", {"workers": int(match[1]), "tolerant": match[2] is None}
+    return CONTENDERS.get(name)
+
+
+def is_installed(name: str) -> bool:
+    """Is the module there that a contender needs?"""
+    found = known(name)
+    return found is not None and find_spec(found[1]) is not None
+
+
+def start(name: str, data: Path, cores: int, memory: str, **further: Any) -> Contender:
     """An engine that is ready for queries."""
-    file, further = CONTENDERS[name]
-    make: Callable[..., Contender] = import_module(f"{__name__}.{file}").start
-    return make(data, cores, memory, **further)
+    found = known(name)
+    if found is None:
+        raise KeyError(f"no such engine: {name}")
+    make: Callable[..., Contender] = import_module(f"{__name__}.{found[0]}").start
+    return make(data, cores, memory, **{**found[2], **further})

@@ -8,10 +8,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from wallaby.bench.contenders import Contender
 from wallaby.tpch import TABLES
 
 
-class DataFusion:
+class DataFusion(Contender):
     """See `Contender`."""
 
     def __init__(self, context: Any, what: str) -> None:
@@ -21,13 +22,6 @@ class DataFusion:
     def ask(self, sql: str) -> pa.Table:
         """Plan and run a query."""
         return self._context.sql(sql).to_arrow_table()
-
-    def breakdown(self, _sql: str) -> dict[str, Any]:
-        """It tells nothing here."""
-        return {}
-
-    def end(self) -> None:
-        """There is nothing to end."""
 
 
 def start(data: Path, cores: int, _memory: str) -> DataFusion:

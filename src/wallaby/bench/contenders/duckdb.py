@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pyarrow as pa
 
+from wallaby.bench.contenders import Contender
 from wallaby.config import read_settings
 from wallaby.tpch import TABLES
 
 
-class DuckDb:
+class DuckDb(Contender):
     """See `Contender`."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, cores: int) -> None:
@@ -22,10 +22,6 @@ class DuckDb:
     def ask(self, sql: str) -> pa.Table:
         """Plan and run a query."""
         return self._connection.sql(sql.strip().removesuffix(";")).to_arrow_table()
-
-    def breakdown(self, _sql: str) -> dict[str, Any]:
-        """DuckDB's own profiler tells."""
-        return {}
 
     def end(self) -> None:
         """Close it."""

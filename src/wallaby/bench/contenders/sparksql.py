@@ -1,40 +1,32 @@
-"""SparkSQL, in one JVM."""
+"""SparkSQL, in one JVM, or in executors of a `local-cluster` of which one may be killed."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from wallaby import tpch
-
-#: As tuned for a small machine: few partitions, adaptive, no UI. Printed with every report.
-SETTINGS: Final = {
-    "spark.sql.adaptive.enabled": "true",
-    "spark.sql.shuffle.partitions": "8",
-    "spark.sql.autoBroadcastJoinThreshold": "64m",
-    "spark.sql.files.maxPartitionBytes": "128m",
-    "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.ui.enabled": "false",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.host": "127.0.0.1",
-}
+from wallaby.bench.contenders import Contender
+from wallaby.bench.contenders.settings import SETTINGS
+from wallaby.bench.killing import EXECUTORS, cluster_conf, cluster_master, killed_during, settled
+from wallaby.config import read_settings
 
 
-def session(master: str, memory: str, data: Path) -> SparkSession:
+def session(master: str, memory: str, data: Path, conf: Mapping[str, str] | None = None) -> SparkSession:
     """A session with these settings and the tables."""
     builder = SparkSession.builder.master(master).appName("wallaby bench")
-    for key, value in {**SETTINGS, "spark.driver.memory": memory}.items():
+    for key, value in {**SETTINGS, "spark.driver.memory": memory, **(conf or {})}.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     tpch.register(spark, data)
     return spark
 
 
-class SparkSql:
+class SparkSql(Contender):
     """See `Contender`."""
 
     def __init__(self, spark: SparkSession) -> None:
@@ -45,15 +37,27 @@ class SparkSql:
         """Plan and run a query."""
         return self._spark.sql(sql).toArrow()
 
-    def breakdown(self, _sql: str) -> dict[str, Any]:
-        """Spark's own UI tells."""
-        return {}
+    def ask_killed(self, sql: str, after_seconds: float) -> dict[str, Any]:
+        """The same, and an executor is killed on the way."""
+        return killed_during(lambda: (self.ask(sql), {}), after_seconds)
+
+    def settle(self) -> float:
+        """Wait until all executors are there."""
+        return settled(lambda: True)
 
     def end(self) -> None:
         """Stop it."""
         self._spark.stop()
 
 
-def start(data: Path, cores: int, memory: str) -> SparkSql:
-    """All of the memory is the JVM's."""
-    return SparkSql(session(f"local[{cores}]", memory, data))
+def start(data: Path, cores: int, memory: str, cluster: bool = False) -> SparkSql:
+    """All of the memory is the JVM's; in a cluster it is shared out, a fifth for the driver and each executor."""
+    if not cluster:
+        return SparkSql(session(f"local[{cores}]", memory, data))
+    each = megabytes(memory) // (EXECUTORS + 1)
+    return SparkSql(session(cluster_master(each), f"{each}m", data, cluster_conf(each)))
+
+
+def megabytes(memory: str) -> int:
+    """A size such as 8g in MiB."""
+    return read_settings({}, {"memory": memory}).memory >> 20

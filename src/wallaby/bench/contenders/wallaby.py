@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -9,32 +10,90 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from wallaby.bench.breakdown import breakdown
-from wallaby.bench.contenders.sparksql import session
-from wallaby.config import read_settings
+from wallaby.bench.contenders import Contender
+from wallaby.bench.contenders.sparksql import megabytes, session
+from wallaby.bench.killing import EXECUTORS, cluster_conf, cluster_master, killed_during, settled
 from wallaby.engine import Engine, attach
+from wallaby.observe.event import Kind
+from wallaby.result import Result
 from wallaby.version import __version__
 
+#: What an executor's JVM gets where TaskManagers do the work.
+EXECUTOR_MEGABYTES = 512
 
-class Wallaby:
+
+class Wallaby(Contender):
     """See `Contender`."""
 
-    def __init__(self, spark: SparkSession, engine: Engine) -> None:
+    def __init__(self, spark: SparkSession, settings: dict[str, Any]) -> None:
         self._spark = spark
-        self._engine = engine
-        settings = engine.settings
-        size = f"{settings.workers} TaskManager(s) of {settings.threads} thread(s)"
-        self.what = f"Wallaby {__version__}, {spark.sparkContext.master}, {size}"
+        self._settings = settings
+        began = time.perf_counter()
+        self._engine: Engine = attach(spark, **settings)
+        self.attach_seconds = time.perf_counter() - began
+        size = f"{settings['workers']} TaskManager(s) of {settings['threads']} thread(s)"
+        tolerance = "" if settings.get("fault_tolerance_enabled", True) else ", fault tolerance off"
+        self.what = f"Wallaby {__version__}, {spark.sparkContext.master}, {size}{tolerance}"
 
     def ask(self, sql: str) -> pa.Table:
         """Plan and run a query, natively or not at all."""
-        result = self._engine.run_here(self._spark.sql(sql))
+        return self._run(sql, observed=False).arrow()
+
+    def _run(self, sql: str, *, observed: bool) -> Result:
+        result = self._engine.run_here(self._spark.sql(sql), observed=observed)
         if result is None:
             raise RuntimeError("; ".join(self._engine.fallback_reasons(self._spark.sql(sql))))
-        return result.arrow()
+        return result
 
     def breakdown(self, sql: str) -> dict[str, Any]:
         """See `breakdown`."""
-        return breakdown(self._spark, self._engine, sql)
+        return breakdown(
+            self._spark, self._engine, sql, self._settings["workers"] * self._settings["threads"]
+        )
+
+    def worker_pids(self) -> list[int]:
+        """The TaskManagers."""
+        return [worker["pid"] for worker in self._engine.workers()]
+
+    def lifecycle(self, count: int) -> dict[str, list[float]]:
+        """Close and attach again, so often; how long each took."""
+        closing, attaching = [], [self.attach_seconds]
+        for _ in range(count):
+            began = time.perf_counter()
+            self._engine.close()
+            closed = time.perf_counter()
+            self._engine = attach(self._spark, **self._settings)
+            closing.append(round(closed - began, 3))
+            attaching.append(round(time.perf_counter() - closed, 3))
+        return {"attach_seconds": [round(seconds, 3) for seconds in attaching], "close_seconds": closing}
+
+    def ask_killed(self, sql: str, after_seconds: float) -> dict[str, Any]:
+        """Run a query, and an executor with its TaskManager is killed on the way."""
+
+        def run() -> tuple[pa.Table, dict[str, Any]]:
+            result = self._run(sql, observed=True)
+            answer = result.arrow()
+            stats = result.stats
+            froze = [event["at"] for event in result.events if event["event"] == Kind.FROZE.value]
+            again = sum(stage["again_seconds"] for stage in stats["per_stage"])
+            return answer, {
+                "froze_at": min(froze, default=None),
+                "frozen_seconds": stats["frozen_seconds"],
+                "again_seconds": round(again, 3),
+                "recoveries": stats["recoveries"],
+                "channels_rewound": stats["channels_rewound"],
+            }
+
+        return killed_during(run, after_seconds)
+
+    def settle(self) -> float:
+        """Wait until all TaskManagers are there, and nobody else."""
+
+        def is_whole() -> bool:
+            live = [w["id"].partition("-")[0] for w in self._engine.workers() if w["state"] == "live"]
+            return len(live) == len(set(live)) == int(self._settings["workers"])
+
+        return settled(is_whole)
 
     def end(self) -> None:
         """Close it, and Spark with it."""
@@ -42,9 +101,28 @@ class Wallaby:
         self._spark.stop()
 
 
-def start(data: Path, cores: int, memory: str, workers: int) -> Wallaby:
-    """The cores are shared out among the TaskManagers."""
-    whole = read_settings({}, {"memory": memory}).memory
-    spark = session(f"local[{workers + 1}]", f"{(whole // 4) >> 20}m", data)
-    each = whole * 3 // 4 // workers
-    return Wallaby(spark, attach(spark, workers=workers, threads=max(1, cores // workers), memory=each))
+def start(
+    data: Path, cores: int, memory: str, workers: int, tolerant: bool = True, cluster: bool = False
+) -> Wallaby:
+    """The cores are shared out among the TaskManagers. In a cluster each has an executor to itself."""
+    whole = megabytes(memory)
+    settings: dict[str, Any] = {
+        "workers": EXECUTORS if cluster else workers,
+        "progress_enabled": False,
+        "fault_tolerance_enabled": tolerant,
+    }
+    count = settings["workers"]
+    if cluster:
+        jvms = EXECUTOR_MEGABYTES * (count + 2)
+        spark = session(
+            cluster_master(EXECUTOR_MEGABYTES),
+            f"{2 * EXECUTOR_MEGABYTES}m",
+            data,
+            cluster_conf(EXECUTOR_MEGABYTES),
+        )
+        settings |= {"exclusive": True, "memory": ((whole - jvms) // count) << 20}
+    else:
+        spark = session(f"local[{workers + 1}]", f"{whole // 4}m", data)
+        settings |= {"memory": (whole * 3 // 4 // count) << 20}
+    settings["threads"] = max(1, cores // count)
+    return Wallaby(spark, settings)
