@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 
 from wallaby.catalyst import read_plan, warm_up
 from wallaby.catalyst.defect import DEFECTS, defect
+from wallaby.catalyst.reader import ReadResult
 from wallaby.config import PREFIX, Settings, read_settings
 from wallaby.coordinator.coordinator import CoordinatorSettings
 from wallaby.errors import (
@@ -35,8 +36,9 @@ from wallaby.gcs.interface import Gcs
 from wallaby.head.collected import Collected
 from wallaby.head.head import Head
 from wallaby.head.observer import Observer
-from wallaby.kernels.footer import known_tables, scan_reason
+from wallaby.kernels.partitions import without_excluded_files
 from wallaby.kernels.sql import relation_reason
+from wallaby.kernels.tables import known_tables, scan_reason
 from wallaby.lineage.names import WorkerId
 from wallaby.observe.analyze import analyzed
 from wallaby.observe.log import log_directory
@@ -53,7 +55,7 @@ from wallaby.plan.leaf import (
 from wallaby.plan.physical import PhysicalPlan, trees_of
 from wallaby.plan.planner import plan
 from wallaby.plan.reason import Reason
-from wallaby.plan.relation import ParquetFile, Relation
+from wallaby.plan.relation import ParquetFile, Relation, Scan
 from wallaby.plan.settings import PlanSettings
 from wallaby.plan.statistics import Statistics
 from wallaby.plan.unplannable import unplannable
@@ -242,36 +244,45 @@ class Engine:
 
     def _plan(self, df: DataFrame) -> Planned:
         self._require_open()
-        read = read_plan(df, leaves=True)
-        if read.relation is None:
+        try:
+            read, relation = self._read(df)
+        except DEFECTS as error:
+            return Planned(None, (defect("planning", error),))
+        if relation is None:
             return Planned(None, read.reasons)
         if not read.leaves:
-            return Planned(*self._physical(read.relation))
+            return Planned(*self._physical(relation))
         of_leaves = tuple(dict.fromkeys(reason for leaf in read.leaves for reason in leaf.reasons))
         against = self._leaf_directory.reason or not_worthwhile(
-            read.relation, read.leaves, self.settings.leaf_minimum
+            relation, read.leaves, self.settings.leaf_minimum
         )
         if against is not None:
             return Planned(None, (*of_leaves, against))
-        physical, reasons = self._physical(read.relation, read.leaves)
+        physical, reasons = self._physical(relation, read.leaves)
         if physical is None:
             return Planned(None, (*of_leaves, *reasons))
-        return Planned(physical, (), read.leaves, read.relation)
+        return Planned(physical, (), read.leaves, relation)
+
+    def _read(self, df: DataFrame) -> tuple[ReadResult, Relation | None]:
+        """A query as a relation of those files that matter to it; tables with other files than we read are leaves."""
+        read = read_plan(df, leaves=True)
+        relation = None if read.relation is None else without_excluded_files(read.relation)
+        odd = [scan_reason(scan) for scan in _tables(relation)]
+        unreadable = {reason.file: reason.why for reason in odd if reason is not None}
+        if unreadable:
+            read = read_plan(df, leaves=True, unreadable=unreadable)
+            relation = None if read.relation is None else without_excluded_files(read.relation)
+        return read, relation
 
     def _physical(
         self, relation: Relation, leaves: tuple[SparkLeaf, ...] = ()
     ) -> tuple[PhysicalPlan | None, tuple[Reason, ...]]:
         """The stages of a relation, with what is assumed of leaves that have not run yet; or why there are none."""
         pending = {leaf.number: leaf for leaf in leaves}
-        scans = scans_in(relation)
-        read_here = [scan for scan in scans if leaf_number(scan) not in pending]
-        reasons = tuple(Reason(scan.label or "scan", why) for scan in read_here if (why := scan_reason(scan)))
-        if reasons:
-            return None, reasons
-        known = known_tables(read_here, min(self.settings.split, self._shares.task_bytes))
+        known = known_tables(_tables(relation), min(self.settings.split, self._shares.task_bytes))
         assumed = [
             assumed_statistics(pending[number], scan)
-            for scan in scans
+            for scan in scans_in(relation)
             if (number := leaf_number(scan)) is not None
         ]
         statistics = Statistics((*known.tables, *assumed))
@@ -429,3 +440,9 @@ class Engine:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _tables(relation: Relation | None) -> list[Scan]:
+    """The scans of a relation whose files are there already."""
+    scans = () if relation is None else scans_in(relation)
+    return [scan for scan in scans if leaf_number(scan) is None]

@@ -330,13 +330,26 @@ def test_what_stays_on_spark_is_named(spark: SparkSession, sql: str, why: str) -
 
 def test_sources_that_are_not_plain_parquet(spark: SparkSession, tmp_path: Path) -> None:
     spark.range(4).write.csv(str(tmp_path / "csv"))
-    spark.range(4).withColumn("p", F.col("id") % 2).write.partitionBy("p").parquet(str(tmp_path / "parts"))
+    spark.range(4).write.parquet(str(tmp_path / "plain"))
     csv = read_plan(spark.read.schema("id bigint").csv(str(tmp_path / "csv")))
-    parts = read_plan(spark.read.parquet(str(tmp_path / "parts")))
-    merged = read_plan(spark.read.option("mergeSchema", "true").parquet(str(tmp_path / "parts" / "p=0")))
+    rebased = read_plan(spark.read.option("datetimeRebaseMode", "LEGACY").parquet(str(tmp_path / "plain")))
     assert "CSVFileFormat" in str(csv.reasons[0])
-    assert "partition columns" in str(parts.reasons[0])
-    assert "the option mergeschema" in str(merged.reasons[0]).lower()
+    assert "the option datetimerebasemode" in str(rebased.reasons[0]).lower()
+
+
+def test_partition_columns_are_constants_of_files(spark: SparkSession, tmp_path: Path) -> None:
+    rows = spark.range(4).selectExpr("id", "id % 2 p", "case when id > 0 then 'ü /' end q")
+    rows.write.partitionBy("p", "q").parquet(str(tmp_path / "parts"))
+    scan = read_plan(spark.read.parquet(str(tmp_path / "parts"))).relation
+    assert isinstance(scan, Scan)
+    assert scan.names == ("id", "p", "q")
+    assert scan.label == "parts"
+    found = {tuple((c.name, c.value, str(c.type)) for c in file.constants) for file in scan.files}
+    assert found == {
+        (("p", 0, "int"), ("q", None, "string")),
+        (("p", 0, "int"), ("q", "ü /", "string")),
+        (("p", 1, "int"), ("q", "ü /", "string")),
+    }
 
 
 def test_hidden_columns_of_files_are_refused(spark: SparkSession, tmp_path: Path) -> None:

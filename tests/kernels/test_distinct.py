@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from wallaby.kernels.footer import known_tables
+from wallaby.kernels.tables import known_tables
 from wallaby.plan.expression import Column
 from wallaby.plan.relation import ParquetFile, Scan
 from wallaby.plan.types import LONG

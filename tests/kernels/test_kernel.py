@@ -31,7 +31,7 @@ from wallaby.kernels.checksum import checksum
 from wallaby.kernels.connection import KernelSettings, close_thread_session, thread_session
 from wallaby.kernels.kernel import EMPTY, Kernel, KernelState, StepResult, make_kernel
 from wallaby.kernels.partition import partition
-from wallaby.kernels.scan import list_splits
+from wallaby.kernels.tables import list_splits
 from wallaby.plan.expression import SortKey
 from wallaby.plan.physical import (
     CollectFragment,

@@ -12,7 +12,8 @@ from tests.kernels.support import SETTINGS, column, parquet, rows_of, scan_of, t
 from wallaby.kernels import kernel as kernels
 from wallaby.kernels.kernel import EMPTY, make_kernel
 from wallaby.kernels.reading import Reading
-from wallaby.kernels.scan import list_splits, read_split
+from wallaby.kernels.scan import read_split
+from wallaby.kernels.tables import list_splits
 from wallaby.plan.expression import Expression, Named
 from wallaby.plan.physical import ScanFragment, Split
 from wallaby.plan.relation import Input, Join, JoinKind, Limit, Project, Relation, Scan

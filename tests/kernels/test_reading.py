@@ -14,7 +14,8 @@ from wallaby.kernels.connection import Session
 from wallaby.kernels.kernel import EMPTY, make_kernel
 from wallaby.kernels.reading import planned_reading
 from wallaby.kernels.row_filter import row_filter
-from wallaby.kernels.scan import list_splits, read_split
+from wallaby.kernels.scan import read_split
+from wallaby.kernels.tables import list_splits
 from wallaby.kernels.types import arrow_schema
 from wallaby.plan.expression import Column, Expression, Named
 from wallaby.plan.physical import ScanFragment

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -13,7 +14,8 @@ import pytest
 from tests.kernels.support import BINARY, BYTE, FLOAT, SHORT, file_of, literal, parquet, scan_of, test
 
 from wallaby.errors import CorruptFileError, SourceChangedError
-from wallaby.kernels.scan import list_splits, read_split, scan_reason, table_statistics
+from wallaby.kernels.scan import read_split
+from wallaby.kernels.tables import list_splits, scan_reason, table_statistics
 from wallaby.plan.expression import Call, Expression
 from wallaby.plan.physical import Split
 from wallaby.plan.relation import ParquetFile, Scan
@@ -218,17 +220,22 @@ def test_bounds_that_python_has_no_value_for_are_no_bounds(tmp_path: Path) -> No
 def test_a_file_whose_footer_is_damaged_is_left_to_spark(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     path.write_bytes(b"PAR1 is not enough PAR1")
-    assert "cannot be read as Parquet" in (scan_reason(scan_of(file_of(path), ("n", LONG))) or "")
+    reason = scan_reason(scan_of(file_of(path), ("n", LONG)))
+    assert reason is not None
+    assert reason.file == file_of(path)
+    assert "cannot be read as Parquet" in reason.why
 
 
 def test_files_that_spark_would_read_otherwise_are_refused(table: pa.Table, tmp_path: Path) -> None:
     file = parquet(tmp_path / "t.parquet", table)
     assert scan_reason(scan_of(file, ("n", INTEGER)))
-    assert scan_reason(scan_of(file, ("absent", INTEGER)))
     cases = parquet(tmp_path / "cases.parquet", pa.table({"a": [1], "A": [2], "B": [3]}))
     assert scan_reason(scan_of(cases, ("a", LONG)))
-    assert scan_reason(scan_of(cases, ("b", LONG)))
-    assert scan_reason(scan_of(cases, ("B", LONG))) is None
+    assert scan_reason(scan_of(cases, ("b", LONG))) is None
+    absent = scan_of(cases, ("absent", LONG))
+    never_null = replace(absent, columns=(replace(absent.columns[0], nullable=False),))
+    assert scan_reason(replace(absent, columns=(replace(absent.columns[0], nullable=True),))) is None
+    assert scan_reason(never_null)
     legacy = tmp_path / "legacy.parquet"
     pq.write_table(table.replace_schema_metadata({"org.apache.spark.legacyDateTime": ""}), legacy)
     assert scan_reason(scan(file_of(legacy), "n"))

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from wallaby.kernels.footer import table_statistics
+from wallaby.kernels.tables import table_statistics
 from wallaby.plan.codec import Codec
 from wallaby.plan.expression import Column
 from wallaby.plan.physical import Split

@@ -35,6 +35,7 @@ import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.PartitionDirectory;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
@@ -57,7 +58,8 @@ public class PlanWriter {
     private static final int LOCAL_ROWS_MAX = 10000;
 
     private static final String[] SETTINGS = {
-        "spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles", "spark.sql.session.timeZone",
+        "spark.sql.caseSensitive", "spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles",
+        "spark.sql.parquet.fieldId.read.enabled", "spark.sql.session.timeZone",
     };
 
     /** The way to the evaluation mode, by class; NO_MODE where there is none. */
@@ -321,14 +323,21 @@ public class PlanWriter {
     }
 
     private void fileRelation(StringBuilder out, HadoopFsRelation relation) throws Exception {
-        boolean plain = relation.partitionSchema().isEmpty() && relation.bucketSpec().isEmpty();
         out.append("{\"c\":");
         text(out, relation.getClass().getName());
         out.append(",\"format\":");
         text(out, relation.fileFormat().getClass().getName());
         out.append(",\"schema\":").append(ascii(relation.dataSchema().json()));
-        out.append(",\"partitions\":").append(ascii(relation.partitionSchema().json()));
-        out.append(",\"bucketed\":").append(relation.bucketSpec().isDefined());
+        out.append(",\"partitions\":[");
+        StructField[] partitions = relation.partitionSchema().fields();
+        for (int i = 0; i < partitions.length; i++) {
+            out.append(i == 0 ? "[" : ",[");
+            text(out, partitions[i].name());
+            out.append(',');
+            text(out, partitions[i].dataType().catalogString());
+            out.append(']');
+        }
+        out.append(']');
         out.append(",\"options\":{");
         scala.collection.Iterator options = relation.options().iterator();
         while (options.hasNext()) {
@@ -338,29 +347,39 @@ public class PlanWriter {
             text(out, String.valueOf(option._2()));
             out.append(options.hasNext() ? "," : "");
         }
-        out.append("},\"files\":[");
-        if (plain) {
-            files(out, relation);
-        }
+        out.append("},\"directories\":[");
+        directories(out, relation);
         out.append("]}");
     }
 
-    private void files(StringBuilder out, HadoopFsRelation relation) throws Exception {
+    /** Every directory that Spark lists: the values of the partition columns there, and its files. */
+    private void directories(StringBuilder out, HadoopFsRelation relation) throws Exception {
         scala.collection.immutable.Seq none = (scala.collection.immutable.Seq) scala.collection.immutable.Nil$.MODULE$;
         scala.collection.Iterator directories = relation.location().listFiles(none, none).iterator();
-        String separator = "";
+        StructField[] partitions = relation.partitionSchema().fields();
         while (directories.hasNext()) {
-            scala.collection.Iterator files = ((PartitionDirectory) directories.next()).files().iterator();
-            while (files.hasNext()) {
-                FileStatus file = ((FileStatusWithMetadata) files.next()).fileStatus();
-                URI uri = file.getPath().toUri();
-                out.append(separator).append('[');
-                text(out, uri.getScheme() == null ? "" : uri.getScheme());
-                out.append(',');
-                text(out, uri.getPath());
-                out.append(',').append(file.getLen()).append(',').append(file.getModificationTime()).append(']');
-                separator = ",";
+            PartitionDirectory directory = (PartitionDirectory) directories.next();
+            out.append("[[");
+            for (int i = 0; i < partitions.length; i++) {
+                out.append(i == 0 ? "" : ",");
+                value(out, directory.values().get(i, partitions[i].dataType()));
             }
+            out.append("],[");
+            files(out, directory.files().iterator());
+            out.append(directories.hasNext() ? "]]," : "]]");
+        }
+    }
+
+    private static void files(StringBuilder out, scala.collection.Iterator files) {
+        while (files.hasNext()) {
+            FileStatus file = ((FileStatusWithMetadata) files.next()).fileStatus();
+            URI uri = file.getPath().toUri();
+            out.append('[');
+            text(out, uri.getScheme() == null ? "" : uri.getScheme());
+            out.append(',');
+            text(out, uri.getPath());
+            out.append(',').append(file.getLen()).append(',').append(file.getModificationTime());
+            out.append(files.hasNext() ? "]," : "]");
         }
     }
 

@@ -18,7 +18,7 @@ from wallaby.catalyst.scans import read_scan
 from wallaby.catalyst.subqueries import Subqueries
 from wallaby.catalyst.windows import WindowCalls
 from wallaby.plan.expression import Column, Expression, Literal, Named, SortKey
-from wallaby.plan.relation import Expand, Filter, Limit, Project, Relation, Sort, Union, Window
+from wallaby.plan.relation import Expand, Filter, Limit, ParquetFile, Project, Relation, Sort, Union, Window
 from wallaby.plan.tree import arrange, conjunction, kept
 from wallaby.plan.types import BOOLEAN
 
@@ -50,9 +50,14 @@ class RelationReader:
     """Reads the operators of one plan."""
 
     def __init__(
-        self, expressions: ExpressionReader, settings: Mapping[str, str], leaves: LeafCutter
+        self,
+        expressions: ExpressionReader,
+        settings: Mapping[str, str],
+        leaves: LeafCutter,
+        unreadable: Mapping[ParquetFile, str],
     ) -> None:
         self._expressions = expressions
+        self._unreadable = unreadable
         self._settings = settings
         self._subqueries = Subqueries(self.read, expressions.fresh_id, expressions.refuse)
         expressions.subquery = self._subqueries.read
@@ -75,7 +80,12 @@ class RelationReader:
         return None
 
     def _scan(self, node: Node) -> Relation | None:
-        return read_scan(node, self._expressions, self._settings)
+        scan = read_scan(node, self._expressions, self._settings)
+        why = None if scan is None else next(filter(None, map(self._unreadable.get, scan.files)), None)
+        if scan is None or why is None:
+            return scan
+        self._expressions.refuse(scan.label or "scan", why)
+        return None
 
     def _rows(self, node: Node) -> Relation | None:
         return read_local(node, self._expressions)

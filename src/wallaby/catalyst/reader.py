@@ -5,7 +5,7 @@ Nothing that a user can write makes this raise: what is unknown, unresolved, too
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -20,10 +20,11 @@ from wallaby.catalyst.prune import prune
 from wallaby.plan.expression import Column, Named
 from wallaby.plan.leaf import SparkLeaf
 from wallaby.plan.reason import Reason
-from wallaby.plan.relation import Project, Range, Relation, Scan, children_of
+from wallaby.plan.relation import ParquetFile, Project, Range, Relation, Scan, children_of
 
 #: Numbers that Spark makes and looks at in less time than a query takes to start.
 _LONG_RANGE: Final = 1 << 20
+_ALL_READABLE: Final[Mapping[ParquetFile, str]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,20 +42,27 @@ class ReadResult:
     leaves: tuple[SparkLeaf, ...] = ()
 
 
-def read_plan(query: Any, *, leaves: bool = False) -> ReadResult:
+def read_plan(
+    query: Any, *, leaves: bool = False, unreadable: Mapping[ParquetFile, str] = _ALL_READABLE
+) -> ReadResult:
     """Read the optimized plan of a DataFrame, or of a `QueryExecution` that lives in the JVM.
 
-    With `leaves`, what cannot be read at the bottom of the plan is left to Spark instead of being refused.
+    With `leaves`, what cannot be read at the bottom of the plan is left to Spark instead of being refused; so are
+    tables with a file of `unreadable`, which says why.
     """
     try:
-        return read_text(plan_of(query), partial(part_of, query) if leaves else None)
+        return read_text(plan_of(query), partial(part_of, query) if leaves else None, unreadable)
     except UnreadablePlanError as error:
         return _refused(error.what)
     except DEFECTS as error:
         return ReadResult(None, (defect("reading", error),), ())
 
 
-def read_text(text: PlanText, describe: Callable[[Path], PlanPart] | None = None) -> ReadResult:
+def read_text(
+    text: PlanText,
+    describe: Callable[[Path], PlanPart] | None = None,
+    unreadable: Mapping[ParquetFile, str] = _ALL_READABLE,
+) -> ReadResult:
     """Read a plan that has been written down; `describe` tells of the parts that may be left to Spark."""
     reader = ExpressionReader(text.largest_id)
     if text.streaming:
@@ -64,7 +72,7 @@ def read_text(text: PlanText, describe: Callable[[Path], PlanPart] | None = None
     if not found:
         reader.refuse("plan", "it has no columns")
     cutter = LeafCutter(reader, text.root, describe)
-    relation = RelationReader(reader, text.settings, cutter).read(text.root)
+    relation = RelationReader(reader, text.settings, cutter, unreadable).read(text.root)
     if relation is not None and not _reads_something(relation):
         reader.refuse("plan", "local rows need no engine")
     if reader.reasons or relation is None:

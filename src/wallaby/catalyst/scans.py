@@ -1,7 +1,8 @@
 """Reading a table: which files, as Spark listed them when it planned, and which columns they have.
 
-Only plain Parquet on a local path so far. What Spark would do to the files while it reads them (add partition
-columns, skip what is corrupt, fill in defaults) and we would not is a reason to leave them to Spark.
+Only Parquet on a local path so far. The values of partition columns are those of Spark's own listing; no path is taken
+apart here. What Spark would do to the files while it reads them (skip what is corrupt, fill in defaults) and we would
+not is a reason to leave them to Spark.
 """
 
 from __future__ import annotations
@@ -9,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from wallaby.catalyst.data_types import data_type
+from wallaby.catalyst.data_types import data_type, literal
 from wallaby.catalyst.expressions import ExpressionReader
 from wallaby.catalyst.node import Node, UnreadablePlanError
 from wallaby.plan.expression import Column
-from wallaby.plan.relation import ParquetFile, Scan
+from wallaby.plan.relation import Constant, ParquetFile, Scan
+from wallaby.plan.types import DataType, Kind
 
 _FILES: Final = "org.apache.spark.sql.execution.datasources.HadoopFsRelation"
 _PARQUET: Final = "org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat"
@@ -24,7 +26,7 @@ _HARMLESS: Final = frozenset(
         "compression",
         "ignorecorruptfiles=false",
         "ignoremissingfiles=false",
-        "mergeschema=false",
+        "mergeschema",
         "modifiedafter",
         "modifiedbefore",
         "path",
@@ -36,6 +38,8 @@ _HARMLESS: Final = frozenset(
 )
 #: Session settings with which Spark reads fewer rows than the files have.
 _MUST_BE_FALSE: Final = ("spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles")
+#: Session settings with which Spark finds a file's columns in another way than by their names without regard to case.
+_NAMES_OTHERWISE: Final = ("spark.sql.caseSensitive", "spark.sql.parquet.fieldId.read.enabled")
 
 
 def read_scan(node: Node, reader: ExpressionReader, settings: Mapping[str, str]) -> Scan | None:
@@ -69,10 +73,6 @@ def _check(relation: dict[str, object], reader: ExpressionReader, settings: Mapp
             f"the format {str(relation['format']).rpartition('.')[2]} is not read here yet",
             "use Parquet",
         )
-    if _fields(relation, "partitions"):
-        reader.refuse(name, "partition columns, from directory names, are not read here yet")
-    if relation["bucketed"]:
-        reader.refuse(name, "bucketed tables are not read here yet")
     options = relation["options"]
     for key, value in sorted(options.items()) if isinstance(options, dict) else ():
         if key.lower() not in _HARMLESS and f"{key}={value}".lower() not in _HARMLESS:
@@ -80,54 +80,91 @@ def _check(relation: dict[str, object], reader: ExpressionReader, settings: Mapp
     for key in _MUST_BE_FALSE:
         if settings.get(key) != "false":
             reader.refuse(name, f"with {key} Spark may leave files out", f"set {key}=false")
+    for key in _NAMES_OTHERWISE:
+        if settings.get(key) != "false":
+            reader.refuse(
+                name, f"with {key} Spark finds columns in another way than we do", f"set {key}=false"
+            )
 
 
 def _files(relation: dict[str, object], reader: ExpressionReader) -> tuple[ParquetFile, ...]:
-    listed = relation["files"]
-    if not isinstance(listed, list):
-        raise UnreadablePlanError("A relation's files are no list.")
-    schemes = sorted({scheme for scheme, *_ in listed} - {"", "file"})
-    for scheme in schemes:
+    directories = relation["directories"]
+    if not isinstance(directories, list):
+        raise UnreadablePlanError("A relation's directories are no list.")
+    partitions = _partitions(relation)
+    files: list[ParquetFile] = []
+    schemes: set[str] = set()
+    for values, listed in directories:
+        constants = _constants(partitions, values, reader)
+        files += [ParquetFile(path, size, time, constants) for _, path, size, time in listed]
+        schemes.update(scheme for scheme, *_ in listed)
+    for scheme in sorted(schemes - {"", "file"}):
         reader.refuse("LogicalRelation", f"files at {scheme}: are not read here yet", "use a local path")
     # Spark's listing is made by several threads; the order of paths is the same every time.
-    return tuple(
-        sorted((ParquetFile(path, size, time) for _, path, size, time in listed), key=lambda file: file.path)
-    )
+    return tuple(sorted(files, key=lambda file: file.path))
+
+
+def _constants(
+    partitions: dict[str, DataType | None], values: list[object], reader: ExpressionReader
+) -> tuple[Constant, ...]:
+    """The partition columns of a directory, but for those of types that cannot be read."""
+    found: list[Constant] = []
+    for (name, kind), value in zip(partitions.items(), values, strict=True):
+        made = None if kind is None else literal(value, kind)
+        if kind is not None and kind.kind is Kind.DECIMAL and not _has_scale(value, kind.scale):
+            # Spark takes its digits for those of the column's type.
+            reader.refuse(name, f"it is a partition column with a value that is no {kind}")
+        elif made is not None:
+            found.append(Constant(name, made.value, made.type))
+        elif kind is not None:
+            reader.refuse(name, "it is a partition column with a value that cannot be read")
+    return tuple(found)
+
+
+def _has_scale(value: object, scale: int) -> bool:
+    match value:
+        case {"decimal": str(text)}:
+            return len(text.partition(".")[2]) == scale
+        case _:
+            return value is None
+
+
+def _partitions(relation: dict[str, object]) -> dict[str, DataType | None]:
+    """The partition columns and their types; None for one that cannot be read."""
+    partitions = relation["partitions"]
+    if not isinstance(partitions, list):
+        raise UnreadablePlanError("A relation's partition columns are no list.")
+    return {str(name): data_type(str(kind)) for name, kind in partitions}
 
 
 def _columns(node: Node, names: frozenset[str], reader: ExpressionReader) -> tuple[Column, ...]:
-    """The columns that are in the files. One of a type that cannot be read is missed only by who uses it."""
+    """The columns of the table. One of a type that cannot be read is missed only by who uses it."""
     columns: list[Column] = []
     for attribute in node.nodes("output"):
         kind = data_type(attribute.type)
         if attribute.label not in names:
-            reader.refuse(attribute.label, "the column is not in the files themselves")
+            reader.refuse(attribute.label, "the column is neither in the files nor a partition column")
         elif kind is not None and attribute.id is not None:
             columns.append(Column(attribute.id, attribute.label, kind, attribute.nullable))
     return tuple(columns)
 
 
 def _names(relation: dict[str, object]) -> frozenset[str]:
-    """The columns of the files; not those with a default for older files, of which we know nothing."""
-    return frozenset(
-        str(field["name"])
-        for field in _fields(relation, "schema")
-        if "EXISTS_DEFAULT" not in field.get("metadata", {})
-    )
-
-
-def _fields(relation: dict[str, object], name: str) -> list[dict[str, dict[str, object]]]:
-    schema = relation[name]
+    """The columns of the table; not those with a default for older files, of which we know nothing."""
+    schema = relation["schema"]
     fields = schema.get("fields") if isinstance(schema, dict) else None
     if not isinstance(fields, list):
-        raise UnreadablePlanError(f"A relation's {name} is no schema.")
-    return fields
+        raise UnreadablePlanError("A relation's schema is none.")
+    own = {str(field["name"]) for field in fields if "EXISTS_DEFAULT" not in field.get("metadata", {})}
+    return frozenset(own.union(_partitions(relation)))
 
 
 def _label(files: tuple[ParquetFile, ...]) -> str:
-    """What people call the table: its file, or its directory."""
+    """What people call the table: its file, or its directory, above those of its partitions."""
     if not files:
         return "no files"
     path = files[0].path.rstrip("/")
     chosen = path if len(files) == 1 and "part-" not in path.rpartition("/")[2] else path.rpartition("/")[0]
+    while files[0].constants and "=" in chosen.rpartition("/")[2]:
+        chosen = chosen.rpartition("/")[0]
     return chosen.rpartition("/")[2].removesuffix(".parquet")

@@ -1,7 +1,8 @@
-"""What the side inputs of a read say of the rows that can matter: the least and the greatest of their keys.
+"""What the side inputs of a read say of the rows that can matter: their keys, or the least and the greatest of them.
 
-A row of a split that is joined with a side input, and goes no further without a partner, has a key within the side's
-bounds; row groups whose own bounds lie outside are not read. The join itself decides about every row that is.
+A row of a split that is joined with a side input, and goes no further without a partner, has one of the side's keys;
+row groups whose bounds have none of them inside are not read, nor are files of partitions that are none of them. The
+join itself decides about every row that is.
 """
 
 from __future__ import annotations
@@ -11,14 +12,17 @@ from collections.abc import Iterator, Mapping, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from wallaby.kernels.types import column_name
+from wallaby.kernels.types import arrow_type, column_name
 from wallaby.plan import functions
 from wallaby.plan.expression import Call, Column, Expression, Literal
 from wallaby.plan.relation import Filter, Input, Join, JoinKind, Project, Relation, children_of
 from wallaby.plan.tree import is_choice
 from wallaby.plan.types import BOOLEAN, Kind
 
-_KINDS = frozenset({Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG, Kind.DATE})
+_BOUNDED = frozenset({Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG, Kind.DATE})
+_KINDS = _BOUNDED | {Kind.STRING, Kind.DECIMAL}
+#: Up to so many different keys are looked at one by one.
+_KEYS_MAX = 256
 _NEEDS_PARTNER = frozenset({JoinKind.INNER, JoinKind.SEMI})
 _KEEPS_LEFT = frozenset({*_NEEDS_PARTNER, JoinKind.LEFT, JoinKind.ANTI, JoinKind.EXISTENCE, JoinKind.CROSS})
 
@@ -50,9 +54,23 @@ class KeyBounds:
             or len(before) != len(batches)
             or any(a is not b for a, b in zip(before, batches, strict=True))
         ):
-            found = _bounds(column, column_name(key.id), batches)
+            try:
+                found = _keys(column, column_name(key.id), batches)
+            except (OverflowError, ValueError):
+                found = ()  # dates that Python has no value for
             self._found[at] = (tuple(batches), found)
         return found
+
+
+def _keys(column: Column, name: str, batches: Sequence[pa.RecordBatch]) -> tuple[Expression, ...]:
+    rows = pa.chunked_array([batch.column(name) for batch in batches], arrow_type(column.type))
+    different = pc.unique(rows).drop_null()
+    if not len(different):
+        return (Literal(False, BOOLEAN),)
+    if len(different) > _KEYS_MAX:
+        return _bounds(column, name, batches) if column.type.kind in _BOUNDED else ()
+    keys = tuple(Literal(key, column.type) for key in different.to_pylist())
+    return (Call(functions.IN, (column, *keys), BOOLEAN, nullable=True),)
 
 
 def _bounds(column: Column, name: str, batches: Sequence[pa.RecordBatch]) -> tuple[Expression, ...]:

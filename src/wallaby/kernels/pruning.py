@@ -1,4 +1,4 @@
-"""Simple conditions, used before any row is read: to skip row groups whose bounds exclude them.
+"""Simple conditions, used before any row is read: to skip files and row groups whose constants and bounds exclude them.
 
 A simple condition compares a column with a constant of its own type. The fragment's tree applies all conditions
 anyway, so forgetting one costs time and nothing else; wrongly using one would cost rows. Floats are left out:
@@ -15,9 +15,10 @@ from typing import Final
 
 import pyarrow.parquet as pq
 
+from wallaby.kernels.file_columns import file_column
 from wallaby.kernels.footer import bounds_of
 from wallaby.plan.expression import Call, Column, Expression, Literal
-from wallaby.plan.relation import Scan
+from wallaby.plan.relation import Constant, ParquetFile, Scan
 from wallaby.plan.types import DataType, Kind
 
 _SIGNS: Final = {
@@ -74,16 +75,30 @@ def _comparable(literal: Literal, type_: DataType) -> bool:
     return literal.type == type_ and isinstance(literal.value, expected)
 
 
-def may_match(metadata: pq.FileMetaData, row_group: int, conditions: Sequence[Simple]) -> bool:
-    """Can some row of a row group meet all conditions, as far as its bounds tell?"""
-    return all(_may_match(metadata, row_group, condition) for condition in conditions)
+def may_match(file: ParquetFile, group: pq.RowGroupMetaData, conditions: Sequence[Simple]) -> bool:
+    """Can some row of a row group meet all conditions, as far as its bounds and the file's constants tell?"""
+    return all(_may_match(file, group, condition) for condition in conditions)
 
 
-def _may_match(metadata: pq.FileMetaData, row_group: int, condition: Simple) -> bool:
-    group = metadata.row_group(row_group)
-    chunk = next(
-        (c for c in map(group.column, range(group.num_columns)) if c.path_in_schema == condition.name), None
-    )
+def constants_match(file: ParquetFile, conditions: Sequence[Simple]) -> bool:
+    """Can some row of a file meet all conditions, as far as its constants tell? The file is not opened for it."""
+    constants = {constant.name.lower(): constant for constant in file.constants}
+    pairs = ((constants.get(condition.name.lower()), condition) for condition in conditions)
+    return all(constant is None or _meets(constant, condition) for constant, condition in pairs)
+
+
+def _meets(constant: Constant, condition: Simple) -> bool:
+    if constant.value is None:
+        return False  # no comparison with NULL is true
+    return any(_inside(value, condition.sign, constant.value, constant.value) for value in condition.values)
+
+
+def _may_match(file: ParquetFile, group: pq.RowGroupMetaData, condition: Simple) -> bool:
+    source = file_column(file, condition.name)
+    if isinstance(source, Constant):
+        return _meets(source, condition)
+    columns = map(group.column, range(group.num_columns))
+    chunk = next((column for column in columns if column.path_in_schema == source), None)
     bounds = bounds_of(chunk) if chunk is not None else None
     if bounds is None:
         return True

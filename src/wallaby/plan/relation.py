@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from wallaby.plan.expression import Aggregation, Column, Expression, Named, SortKey
+from wallaby.plan.types import DataType
 
 
 class JoinKind(Enum):
@@ -27,17 +28,32 @@ class JoinKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Constant:
+    """A column that has one value in all rows of a file: of a partitioned table, what its directory is named for."""
+
+    name: str
+    #: Like a literal's value, and of the type beside it: to Python, 1 and 1.0 and true are equal.
+    value: object
+    type: DataType
+
+
+@dataclass(frozen=True, slots=True)
 class ParquetFile:
     """One file as it was when the query was planned: another size or time later is an error."""
 
     path: str
     size_bytes: int
     modified_ms: int
+    #: These are not read, whatever the file itself has under their names.
+    constants: tuple[Constant, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """A Parquet table. `columns` are those that are needed; `names` are their names in the files."""
+    """A Parquet table. `columns` are those that are needed; `names` are the table's names for them.
+
+    A file may write a name in other letters, have a narrower type, or not have the column, which is NULL then.
+    """
 
     files: tuple[ParquetFile, ...]
     columns: tuple[Column, ...]

@@ -1,0 +1,106 @@
+"""Where a table's columns are in one of its files: read from it, perhaps in a narrower type, or one value for all rows.
+
+Spark finds a file's columns by their names without regard to case. A column that the file does not have is NULL in all
+its rows. A narrower type in an older file is widened where no value changes; any other difference is a reason to leave
+the table to Spark, which has an error for most of them.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+
+import pyarrow as pa
+
+from wallaby.kernels.footer import footer
+from wallaby.kernels.types import arrow_type
+from wallaby.plan.expression import Column
+from wallaby.plan.relation import Constant, ParquetFile, Scan
+from wallaby.plan.types import NULL, DataType, Kind
+
+#: Types of files that Spark too reads as wider ones, each value staying what it is.
+_WIDENED: Final[dict[Kind, tuple[pa.DataType, ...]]] = {
+    Kind.SHORT: (pa.int8(), pa.uint8()),
+    Kind.INTEGER: (pa.int8(), pa.int16(), pa.uint8(), pa.uint16()),
+    Kind.LONG: (pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint16(), pa.uint32()),
+    Kind.DOUBLE: (pa.int8(), pa.int16(), pa.int32(), pa.float32()),
+}
+#: Digits of whole numbers, as Spark counts them when it reads them as decimals.
+_INTEGER_DIGITS: Final = {pa.int8(): 10, pa.int16(): 10, pa.int32(): 10, pa.int64(): 20}
+
+
+@lru_cache(maxsize=1 << 14)
+def file_column(file: ParquetFile, name: str) -> str | Constant:
+    """What a table's column is in a file: the name under which the file has it, or its value in all rows."""
+    wanted = name.lower()
+    for constant in file.constants:
+        if constant.name.lower() == wanted:
+            return constant
+    return next((found for found in _own_names(file) if found.lower() == wanted), Constant(name, None, NULL))
+
+
+def column_reason(file: ParquetFile, column: Column, name: str) -> str | None:
+    """Why a column of a file cannot be read here exactly as Spark would; None if it can."""
+    source = file_column(file, name)
+    if isinstance(source, Constant):
+        if source.value is None and not column.nullable:
+            return f"{file.path} does not have the column {name}, which is never NULL"
+        return None
+    # Spark has an error for it, but for a partition column.
+    if sum(found.lower() == name.lower() for found in _own_names(file)) > 1:
+        return f"{file.path} has more than one column {name}"
+    found = footer(file).schema.to_arrow_schema().field(source).type
+    if not readable_as(found, column.type):
+        return f"the column {name} of {file.path} is {found}, not {column.type}"
+    return None
+
+
+@lru_cache(maxsize=1 << 14)
+def is_as_in_the_table(file: ParquetFile, column: Column, name: str) -> bool:
+    """Has a file a column under the very name and in the very type of the table?"""
+    if file_column(file, name) != name:
+        return False
+    return _is_type(footer(file).schema.to_arrow_schema().field(name).type, column.type)
+
+
+def readable_as(found: pa.DataType, wanted: DataType) -> bool:
+    """Can a file's column be read as a type without a change of any value, and does Spark do so?"""
+    if pa.types.is_dictionary(found):
+        found = found.value_type
+    if wanted.kind is Kind.DECIMAL:
+        return _is_narrower_number(found, wanted)
+    return _is_type(found, wanted) or found in _WIDENED.get(wanted.kind, ())
+
+
+def _is_type(found: pa.DataType, wanted: DataType) -> bool:
+    if pa.types.is_dictionary(found):
+        found = found.value_type
+    match wanted.kind:
+        case Kind.STRING:
+            return found in (pa.string(), pa.large_string(), pa.string_view())
+        case Kind.BINARY:
+            return found in (pa.binary(), pa.large_binary(), pa.binary_view())
+        case Kind.TIMESTAMP:
+            return pa.types.is_timestamp(found) and found.tz is not None and found.unit in ("ms", "us")
+        case Kind.TIMESTAMP_NTZ:
+            return pa.types.is_timestamp(found) and found.tz is None and found.unit in ("ms", "us")
+        case _:
+            return bool(found == arrow_type(wanted))
+
+
+def _is_narrower_number(found: pa.DataType, wanted: DataType) -> bool:
+    if pa.types.is_decimal(found):
+        digits = found.precision - found.scale
+        return bool(found.scale <= wanted.scale and digits <= wanted.precision - wanted.scale)
+    return found in _INTEGER_DIGITS and _INTEGER_DIGITS[found] <= wanted.precision - wanted.scale
+
+
+def read_names(scan: Scan, file: ParquetFile) -> list[str]:
+    """The columns of a file that a scan reads from it."""
+    sources = (file_column(file, name) for name in scan.names)
+    return list(dict.fromkeys(source for source in sources if isinstance(source, str)))
+
+
+@lru_cache(maxsize=1024)
+def _own_names(file: ParquetFile) -> tuple[str, ...]:
+    return tuple(footer(file).schema.to_arrow_schema().names)

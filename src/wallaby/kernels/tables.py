@@ -1,0 +1,159 @@
+"""What planning knows of a table: can its files be read here, in which splits, and what their footers sum up to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+from urllib.parse import urlsplit
+
+import pyarrow.parquet as pq
+
+from wallaby.errors import CorruptFileError
+from wallaby.kernels.distinct import GroupValues, distinct_values, values_of_group
+from wallaby.kernels.file_columns import column_reason, file_column, read_names
+from wallaby.kernels.footer import bounds_of, footer
+from wallaby.plan.physical import Split
+from wallaby.plan.relation import Constant, ParquetFile, Scan
+from wallaby.plan.statistics import ColumnStatistics, Statistics, TableStatistics
+
+#: Files written by Spark 2 or Hive count early dates in another calendar.
+_LEGACY_CALENDAR: Final = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
+#: What a split without columns counts for, so that counting rows is cut into splits too.
+_ROW_BYTES_WITHOUT_COLUMNS: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class FileReason:
+    """A file that cannot be read here, and why."""
+
+    file: ParquetFile
+    why: str
+
+
+def scan_reason(scan: Scan) -> FileReason | None:
+    """Why the files of a scan cannot be read here exactly as Spark would, by the first of them; None if they can."""
+    found = ((file, _file_reason(scan, file)) for file in scan.files)
+    return next((FileReason(file, why) for file, why in found if why is not None), None)
+
+
+def _file_reason(scan: Scan, file: ParquetFile) -> str | None:
+    if urlsplit(file.path).scheme not in ("", "file"):
+        return f"{file.path} is not on a local disk"
+    try:
+        metadata = footer(file)
+    except CorruptFileError as error:
+        return error.what  # Spark may be able to read it, and else has an error for it
+    if any(key in (metadata.metadata or {}) for key in _LEGACY_CALENDAR):
+        return f"{file.path} has dates or times in a legacy calendar"
+    reasons = (
+        column_reason(file, column, name) for column, name in zip(scan.columns, scan.names, strict=True)
+    )
+    return next((why for why in reasons if why is not None), None)
+
+
+def list_splits(scan: Scan, target_bytes: int) -> tuple[Split, ...]:
+    """Neighbouring row groups of one file together, up to `target_bytes` of encoded data in needed columns."""
+    splits: list[Split] = []
+    for file in scan.files:
+        metadata = footer(file)
+        wanted = _positions(metadata, read_names(scan, file))
+        groups: list[int] = []
+        rows = size = 0
+        for number in range(metadata.num_row_groups):
+            group = metadata.row_group(number)
+            group_size = sum(group.column(position).total_uncompressed_size for position in wanted)
+            group_size = group_size or group.num_rows * _ROW_BYTES_WITHOUT_COLUMNS
+            if groups and size + group_size > target_bytes:
+                splits.append(Split(file, tuple(groups), rows, size))
+                groups, rows, size = [], 0, 0
+            groups.append(number)
+            rows += group.num_rows
+            size += group_size
+        if groups:
+            splits.append(Split(file, tuple(groups), rows, size))
+    return tuple(splits)
+
+
+def known_tables(scans: Sequence[Scan], target_bytes: int) -> Statistics:
+    """What planning may know of all tables of a query; of one that is read twice, the columns of both scans."""
+    by_files: dict[tuple[ParquetFile, ...], Scan] = {}
+    for scan in scans:
+        before = by_files.get(scan.files, scan)
+        columns = {
+            name: column for s in (before, scan) for name, column in zip(s.names, s.columns, strict=True)
+        }
+        by_files[scan.files] = replace(scan, columns=tuple(columns.values()), names=tuple(columns))
+    return Statistics(tuple(table_statistics(scan, target_bytes) for scan in by_files.values()))
+
+
+def table_statistics(scan: Scan, target_bytes: int) -> TableStatistics:
+    """What planning may know of a scan's table: splits, rows, and bounds of the needed columns."""
+    rows = sum(footer(file).num_rows for file in scan.files)
+    return TableStatistics(scan.files, rows, _column_statistics(scan), list_splits(scan, target_bytes))
+
+
+@dataclass(slots=True)
+class _Sum:
+    """What is known of a column so far. `nulls` is None once somebody does not say, `bounded` false."""
+
+    ends: list[object] = field(default_factory=list)
+    bounded: bool = True
+    nulls: int | None = 0
+    size_bytes: int = 0
+    #: For each row group the values that it has, as far as they can be guessed.
+    groups: list[GroupValues | None] = field(default_factory=list)
+    constants: set[object] = field(default_factory=set)
+
+    def add_constant(self, value: object, rows: int) -> None:
+        if value is not None:
+            self.ends.append(value)
+            self.constants.add(value)
+        elif self.nulls is not None:
+            self.nulls += rows
+
+    def add_chunk(self, chunk: pq.ColumnChunkMetaData, rows: int) -> None:
+        self.size_bytes += chunk.total_uncompressed_size
+        known = chunk.statistics
+        counted = known is not None and known.has_null_count
+        self.nulls = self.nulls + known.null_count if counted and self.nulls is not None else None
+        ends = bounds_of(chunk)
+        self.groups.append(values_of_group(chunk, rows, ends))
+        if ends is not None:
+            self.ends += ends
+        elif not (counted and known.null_count == chunk.num_values):
+            self.bounded = False
+
+    def statistics(self, name: str) -> ColumnStatistics:
+        if not self.bounded or not self.ends:
+            return ColumnStatistics(name, nulls=self.nulls, encoded_bytes=self.size_bytes)
+        low, high = min(self.ends), max(self.ends)  # type: ignore[type-var]  # numbers, or one type
+        return ColumnStatistics(name, low, high, self.nulls, self.size_bytes, self._distinct())
+
+    def _distinct(self) -> int | None:
+        known = [group for group in self.groups if group is not None]
+        if len(known) < len(self.groups):
+            return None
+        return max(len(self.constants), round(distinct_values(known)) if known else 0)
+
+
+def _column_statistics(scan: Scan) -> tuple[ColumnStatistics, ...]:
+    sums = {name: _Sum() for name in scan.names}
+    for file in scan.files:
+        metadata = footer(file)
+        groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+        for name, found in sums.items():
+            source = file_column(file, name)
+            if isinstance(source, Constant):
+                found.add_constant(source.value, metadata.num_rows)
+                continue
+            for position in _positions(metadata, [source]):
+                for group in groups:
+                    found.add_chunk(group.column(position), group.num_rows)
+    return tuple(sums[name].statistics(name) for name in scan.names)
+
+
+def _positions(metadata: pq.FileMetaData, names: Sequence[str]) -> list[int]:
+    """Where flat columns stand in the footer."""
+    by_name = {metadata.schema.column(i).path: i for i in range(metadata.num_columns)}
+    return [by_name[name] for name in names if name in by_name]
