@@ -10,7 +10,7 @@ import pytest
 from wallaby import tpch
 from wallaby.bench.breakdown import HEADINGS
 from wallaby.bench.contenders import is_installed, known
-from wallaby.bench.lane import Lane
+from wallaby.bench.lane import ContenderError, Lane
 from wallaby.bench.overhead import run_overhead
 from wallaby.bench.scaling import measure_cell
 
@@ -61,3 +61,13 @@ def test_names_of_engines() -> None:
     assert known("nobody") is None
     assert is_installed("duckdb")
     assert not is_installed("nobody")
+
+
+def test_further_engines_may_live_in_a_directory_of_their_own(tmp_path: Path) -> None:
+    (tmp_path / "pysail").mkdir()
+    (tmp_path / "pysail" / "__init__.py").write_text("raise ImportError('found beside')")
+    (tmp_path / "pysail" / "spark.py").touch()
+    assert is_installed("sail", tmp_path)
+    lane = Lane("sail", tmp_path, CORES, "1g", tmp_path)
+    with pytest.raises(ContenderError, match="found beside"):
+        lane.await_start()

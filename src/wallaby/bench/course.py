@@ -56,11 +56,12 @@ def run_course(
     memory: str,
     rounds: int,
     say: Callable[[str], None],
+    packages: Path | None = None,
 ) -> dict[str, Any]:
     """All contenders on all queries: plain figures, for `report.py` and for JSON."""
     began = time.monotonic()
     with ExitStack() as stack:
-        lanes, absent = _start(stack, names, data, cores, memory, say)
+        lanes, absent = _start(stack, [Lane(name, data, cores, memory, packages) for name in names], say)
         results = {lane.name: {number: Timed() for number in queries} for lane in lanes}
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="wallaby-bench-")))
         for round_ in range(rounds):
@@ -89,17 +90,12 @@ def run_course(
 
 
 def _start(
-    stack: ExitStack,
-    names: Sequence[str],
-    data: Path,
-    cores: Sequence[int],
-    memory: str,
-    say: Callable[[str], None],
+    stack: ExitStack, started: Sequence[Lane], say: Callable[[str], None]
 ) -> tuple[list[Lane], dict[str, str]]:
-    """Those that start, warmed up; the others with the reason."""
+    """Those that come up, warmed up; the others with the reason."""
     lanes: list[Lane] = []
     absent: dict[str, str] = {}
-    for lane in [Lane(name, data, cores, memory) for name in names]:
+    for lane in started:
         try:
             lane.await_start()
         except ContenderError as error:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from wallaby.bench.contenders import FURTHER
 from wallaby.errors import WallabyError
 
 END_SECONDS = 30
@@ -26,7 +27,16 @@ class ContenderError(WallabyError):
 class Lane:
     """See the module. Everything that it starts runs on the given cores. Several may start at once."""
 
-    def __init__(self, name: str, data: Path, cores: Sequence[int], memory: str, **further: object) -> None:
+    def __init__(
+        self,
+        name: str,
+        data: Path,
+        cores: Sequence[int],
+        memory: str,
+        packages: Path | None = None,
+        **further: object,
+    ) -> None:
+        """Start it. A contender that Wallaby does not depend on finds `packages` before all others."""
         self.name = name
         told = {
             "name": name,
@@ -36,6 +46,11 @@ class Lane:
             "further": further,
         }
         self._said = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115 - as long as the process
+        environment = dict(os.environ)
+        if packages is not None and name in FURTHER:
+            environment["PYTHONPATH"] = os.pathsep.join(
+                [str(packages.absolute()), *filter(None, [environment.get("PYTHONPATH")])]
+            )
         self._process = subprocess.Popen(  # noqa: S603 - our own module, and no shell
             [sys.executable, "-m", "wallaby.bench.child", json.dumps(told)],
             stdin=subprocess.PIPE,
@@ -43,6 +58,7 @@ class Lane:
             stderr=self._said,
             text=True,
             start_new_session=True,
+            env=environment,
         )
         self.pid = self._process.pid
         self.what = ""

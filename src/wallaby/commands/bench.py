@@ -63,7 +63,7 @@ def queries(
         list[str] | None,
         typer.Option(
             help="spark, wallaby, wallaby-2 (two TaskManagers, and so on), wallaby-off (no fault tolerance), duckdb, "
-            "polars, datafusion, daft, sail or sail-cluster; the first is the measure. Default: spark, wallaby and "
+            "polars, datafusion, sail or sail-cluster; the first is the measure. Default: spark, wallaby and "
             "duckdb. Repeatable."
         ),
     ] = None,
@@ -71,6 +71,10 @@ def queries(
     rounds: Annotated[int, typer.Option(help="How often each query is timed.", min=1, max=100)] = 3,
     cores: Cores = 0,
     memory: Memory = "8g",
+    packages: Annotated[
+        Path,
+        typer.Option(help="Where datafusion and sail are, if not installed: see requirements-bench.txt."),
+    ] = Path(".bench/packages"),
     save: Save = None,
     page: Page = None,
 ) -> None:
@@ -87,11 +91,13 @@ def queries(
             raise InvalidArgumentError(
                 f"There is no engine {name}.", fix=f"Choose from {', '.join(CONTENDERS)}."
             )
-    missing = {name: "it is not installed" for name in names if not is_installed(name)}
+    missing = {name: "it is not installed" for name in names if not is_installed(name, packages)}
     numbers = _numbers(directory, query)
     chosen = _cores(cores)
     taking_part = [name for name in names if name not in missing]
-    course = run_course(taking_part, numbers, directory.absolute(), chosen, memory, rounds, note)
+    course = run_course(
+        taking_part, numbers, directory.absolute(), chosen, memory, rounds, note, packages.absolute()
+    )
     course["absent"] = {**missing, **course["absent"]}
     about = {"data": directory.name, "cores": len(chosen), "memory": memory, "rounds": rounds}
     ratios = speedups(course["results"])

@@ -10,43 +10,57 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from wallaby.bench.blocks.block import Block, best_of
-from wallaby.kernels.index import make_index, probe
-from wallaby.plan.relation import JoinKind
+from wallaby.kernels.connection import KernelSettings, thread_session
+from wallaby.kernels.program import Program
+from wallaby.kernels.types import arrow_schema
+from wallaby.plan.expression import Column
+from wallaby.plan.relation import Input, Join, JoinKind
+from wallaby.plan.types import DATE, LONG
 
 BATCHES: Final = 12
-_LIMIT_BYTES: Final = 1 << 30
+ORDER: Final = Column(1, "o_orderkey", LONG, nullable=False)
+DAY: Final = Column(2, "o_orderdate", DATE, nullable=False)
+LINE: Final = Column(3, "l_orderkey", LONG, nullable=False)
+PART: Final = Column(4, "l_partkey", LONG, nullable=False)
+_BUILD, _PROBE = Input(0, (ORDER, DAY)), Input(1, (LINE, PART))
+TREE: Final = Join(_PROBE, _BUILD, JoinKind.INNER, (LINE,), (ORDER,), None, (PART, DAY))
 
 
 def measure_probe(data: Path, rounds: int) -> list[Block]:
     """Each lineitem gets its order's date; the index is made anew in every round."""
-    orders = pq.read_table(data / "orders.parquet", columns=["o_orderkey", "o_orderdate"]).combine_chunks()
-    lines = pq.read_table(data / "lineitem.parquet", columns=["l_orderkey", "l_extendedprice"])
-    whole = pa.concat_batches(lines.combine_chunks().to_batches())
+    (orders,) = _rows(data / "orders.parquet", _BUILD).to_batches()
+    lines = _rows(data / "lineitem.parquet", _PROBE)
+    (whole,) = lines.to_batches()
     each = -(-whole.num_rows // BATCHES)
     batches = [whole.slice(at, each) for at in range(0, whole.num_rows, each)]
+    session = thread_session(KernelSettings(memory_bytes=4 << 30))
 
-    def ours() -> list[pa.Table]:
-        index = make_index(orders, "o_orderkey", _LIMIT_BYTES)
-        assert index is not None, "the keys of orders are dense"
-        joined = []
-        for batch in batches:
-            chosen, partners = probe(index, batch, "l_orderkey", JoinKind.INNER)
-            left = batch if chosen is None else batch.take(pa.array(chosen))
-            right = orders.column("o_orderdate").take(partners)
-            joined.append(pa.table([left.column("l_extendedprice"), right], names=["price", "date"]))
-        return joined
+    def ours() -> int:
+        program = Program(TREE, frozenset({0}))
+        joined = [program.run(session, {0: (orders,), 1: (batch,)}) for batch in batches]
+        return sum(batch.num_rows for several in joined for batch in several)
 
     connection = duckdb.connect(config={"threads": 1})
-    connection.register("orders", orders)
-    connection.register("lines", pa.Table.from_batches([whole]))
-    sql = "SELECT l_extendedprice, o_orderdate FROM lines JOIN orders ON l_orderkey = o_orderkey"
+    connection.register("orders", pa.Table.from_batches([orders]))
+    connection.register("lines", lines)
+    (order, date), (line, part) = orders.schema.names, whole.schema.names
+    joining = connection.table("lines").join(connection.table("orders"), f'"{line}" = "{order}"')
+    wanted = joining.select(f'"{part}", "{date}"')
 
-    def bare() -> pa.Table:
-        return connection.sql(sql).to_arrow_table()
+    def bare() -> int:
+        return int(wanted.to_arrow_table().num_rows)
 
-    rows = sum(table.num_rows for table in ours())
-    assert rows == bare().num_rows == whole.num_rows, "every lineitem has an order"
+    assert ours() == bare() == whole.num_rows, "every lineitem has an order"
     seconds, bare_seconds = best_of(rounds, ours, bare)
     connection.close()
     name = f"join probe in {BATCHES} batches, index included"
-    return [Block(name, "DuckDB, one call, one thread", seconds, bare_seconds, rows / 1e6, "million rows")]
+    amount = whole.num_rows / 1e6
+    return [Block(name, "DuckDB, one call, one thread", seconds, bare_seconds, amount, "million rows")]
+
+
+def _rows(path: Path, source: Input) -> pa.Table:
+    """The columns of an input, under the names that kernels know them by, in one chunk."""
+    names = [column.name for column in source.columns]
+    table = pq.read_table(path, columns=names).select(names)
+    schema = arrow_schema(source.columns)
+    return table.rename_columns(schema.names).cast(schema).combine_chunks()

@@ -1,7 +1,8 @@
 """The engines that take part, a file for each, which is loaded only in the process of that engine.
 
 All get the same cores (by affinity), the same Parquet files and the same SQL text, plan each run anew, and hand over
-their answer as an Arrow table. Those that are no dependencies of Wallaby's are in `requirements-bench.txt`.
+their answer as an Arrow table. Those that are no dependencies of Wallaby's are in `requirements-bench.txt`; they may
+live in a directory of their own, since some want other versions of what Wallaby uses.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from importlib import import_module
+from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
@@ -50,10 +52,11 @@ CONTENDERS: Final[dict[str, tuple[str, str, dict[str, Any]]]] = {
     "duckdb": ("duckdb", "duckdb", {}),
     "polars": ("polars", "polars", {}),
     "datafusion": ("datafusion", "datafusion", {}),
-    "daft": ("daft", "daft", {}),
     "sail": ("sail", "pysail", {"mode": "local"}),
     "sail-cluster": ("sail", "pysail", {"mode": "local-cluster"}),
 }
+#: Those that Wallaby does not depend on.
+FURTHER: Final = frozenset({"datafusion", "sail", "sail-cluster"})
 _OF_WALLABY: Final = re.compile(r"wallaby-(\d+)(-off)?")
 
 
@@ -65,10 +68,13 @@ def known(name: str) -> tuple[str, str, dict[str, Any]] | None:
     return CONTENDERS.get(name)
 
 
-def is_installed(name: str) -> bool:
-    """Is the module there that a contender needs?"""
+def is_installed(name: str, packages: Path | None = None) -> bool:
+    """Is the module there that a contender needs, or is it in a directory of packages for further ones?"""
     found = known(name)
-    return found is not None and find_spec(found[1]) is not None
+    if found is None:
+        return False
+    beside = packages is not None and name in FURTHER and PathFinder.find_spec(found[1], [str(packages)])
+    return bool(beside) or find_spec(found[1]) is not None
 
 
 def start(name: str, data: Path, cores: int, memory: str, **further: Any) -> Contender:
