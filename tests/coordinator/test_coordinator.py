@@ -89,6 +89,21 @@ def test_a_suspect_that_answers_stays() -> None:
     assert kinds(cluster.round()) == ["Watch", "Ping", "ReadStatus"]
 
 
+@pytest.mark.parametrize("renews", [True, False])
+def test_a_silent_worker_that_has_renewed_its_lease_when_it_was_asked_stays(renews: bool) -> None:
+    cluster = Cluster(A, B)
+    cluster.round()
+    cluster.now_ms += SETTINGS.lease_ms
+    cluster.answering.discard(B)
+    cluster.gcs.renew(B, 0)
+    run = Driven(cluster.coordinator.run())
+    assert run.answer(cluster.gcs.workers()) == Ping(B)
+    assert run.answer(False) == Watch(), "it may only have been too busy to answer"
+    if renews:
+        cluster.gcs.renew(B, DAY_MS)
+    assert run.answer(cluster.gcs.workers()) == (ReadStatus(Q) if renews else Expel(B))
+
+
 def test_a_worker_that_others_cannot_reach_is_expelled() -> None:
     cluster = Cluster(A, B)
     cluster.gcs.complain(A, B, reachable=False)

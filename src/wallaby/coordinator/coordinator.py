@@ -113,6 +113,14 @@ class Coordinator:
             answered = yield Ping(worker)
             if self.detector.must_go(worker, bool(answered), self._now_ms()):
                 gone.add(worker)
+        silent = {lease.worker for lease in leases if lease.worker in gone and lease.remaining_ms <= 0}
+        if silent:
+            # One that was too busy to answer may have come to renew its lease meanwhile.
+            younger = yield Watch()
+            if younger is None:
+                self.detector.store_silent()
+                return None
+            gone -= {lease.worker for lease in younger if lease.worker in silent and lease.remaining_ms > 0}
         unreachable = self.detector.unreachable(tuple(lease for lease in leases if lease.worker not in gone))
         if unreachable is not None:
             gone.add(unreachable)

@@ -144,6 +144,7 @@ class World:
         self.tell(f"{worker} starts")
         manager = TaskManager(self.scenario.renew_every_ms)
         self.spawn(process, None, "task manager", manager.run())
+        self.spawn(process, None, "discovery", manager.discover())
 
     def live_workers(self) -> list[Process]:
         """The workers that have not crashed, whether or not anybody believes it."""

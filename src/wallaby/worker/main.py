@@ -96,6 +96,7 @@ class DataServer(FlightDataServer):
             self._node.take_events(action.body.to_pybytes())
             return iter(())
         self._node.loop.post(self._node.wake_named, "task manager")
+        self._node.loop.post(self._node.wake_named, "discovery")
         self._node.loop.post(self._node.wake_sessions)
         return super().do_action(context, action)
 
@@ -167,7 +168,7 @@ class _Process:
         restore = _on_signals(self._ask_to_end)
         self._lifeline.watch(self._head_gone)
         try:
-            self._node.start(self._armed(), {"task manager": manager.run()})
+            self._node.start(self._armed(), {"task manager": manager.run(), "discovery": manager.discover()})
             while not (self._over.wait(PARENT_SECONDS) or self._asked_to_end):
                 if os.getppid() != parent:
                     _log.warning("the parent of %s is gone", self._node.worker)

@@ -1,8 +1,9 @@
 """The TaskManager: one worker's life, from its registration to its end.
 
-A worker renews its lease and opens a session for every query that the store holds. It never decides that
-another is dead, and it ends as soon as the store says that it has been expelled: whatever it still does until
-then is refused by the store (invariant 6).
+A worker renews its lease and opens a session for every query that the store holds. These are two generators, since
+a session may take a while to open and a lease does not wait. It never decides that another is dead, and it ends as
+soon as the store says that it has been expelled: whatever it still does until then is refused by the store
+(invariant 6).
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from wallaby.worker.effects import Discover, OpenSession, Register, Renew
 
 #: So many renewals in a row without an answer: the store, and with it the driver, is taken to be gone.
 UNANSWERED_MAX = 40
+#: How soon a worker that has registered begins to look for queries.
+REGISTERED_POLL_MS = 20
 
 
 class TaskManager:
@@ -22,20 +25,29 @@ class TaskManager:
     def __init__(self, renew_every_ms: int) -> None:
         self.serving: set[QueryId] = set()
         self._renew_every_ms = renew_every_ms
+        self._registered = False
 
     def run(self) -> Effects:
-        """Register, then renew and discover until expelled, or until the store is silent for too long."""
+        """Register, then renew until expelled, or until the store is silent for too long."""
         registered = None
         while registered is None:
             registered = yield Register()
         if not registered:
             return
+        self._registered = True
         unanswered = 0
         while unanswered < UNANSWERED_MAX:
             renewed = yield Renew()
             if renewed is False:
                 return
             unanswered = unanswered + 1 if renewed is None else 0
+            yield Pause(self._renew_every_ms)
+
+    def discover(self) -> Effects:
+        """Once it is registered: open a session for every query, until the worker ends."""
+        while not self._registered:
+            yield Pause(REGISTERED_POLL_MS)
+        while True:
             found = yield Discover()
             for query in found or ():
                 if query not in self.serving and (yield OpenSession(query)):
