@@ -19,7 +19,7 @@ def test_semi_and_anti_joins_find_exactly_the_keys(keys: list[int | None]) -> No
     probed = [None, LEAST, -8, -7, 0, 3, 5, 7, 10, 2996, 2997, MOST]
     batch = pa.record_batch({"p": pa.array(probed, pa.int64())})
     for kind in (JoinKind.SEMI, JoinKind.ANTI):
-        index = make_index(build, "k", 1 << 30, kind)
+        index = make_index(build, ["k"], 1 << 30, kind)
         assert isinstance(index, KeySet)
         chosen = rows_in(index, batch.column("p"), kind)
         there = set(keys) - {None}

@@ -1,4 +1,4 @@
-"""A join's build side, indexed once and probed by every batch, on one whole-number key.
+"""A join's build side, indexed once and probed by every batch, on one whole-number key; others are compared then.
 
 Each key that is there has a *place*, its number in the order of the keys. Where the keys lie densely, an array says
 for every possible key which place it has; where they lie far apart, a bit says whether a key is there, and the place
@@ -9,6 +9,7 @@ of the probe side, then of the build side. Keys that are NULL equal nothing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -22,11 +23,15 @@ from wallaby.plan.relation import JoinKind
 from wallaby.plan.types import Kind
 
 INDEXED_KINDS: Final = frozenset({Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG, Kind.DATE})
+#: Kinds whose values are equal in Arrow if they are equal in Spark.
+COMPARED_KINDS: Final = INDEXED_KINDS | {Kind.STRING, Kind.DECIMAL, Kind.BOOLEAN}
 #: If at least one in so many possible keys is there, each possible key has a slot.
 _DENSE_MAX: Final = 4
 _FEW_SLOTS: Final = 1 << 16
 _SLOT_BYTES: Final = 4
 _ROWS_MAX: Final = 1 << 31
+#: With several keys: so many rows with the same indexed key, on average, are looked at for the others.
+_PARTNERS_MAX: Final = 8
 _ROW_BITS: Final = 32
 _ROW_MASK: Final = (1 << _ROW_BITS) - 1
 
@@ -90,6 +95,8 @@ class JoinIndex:
     where: Slots | Ranks
     rows: _Places
     begins: _Places | None
+    #: Which of the join's keys is indexed.
+    key: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,35 +113,70 @@ class Found:
 
 
 def make_index(
-    build: pa.Table, key: str, limit_bytes: int, kind: JoinKind = JoinKind.INNER
+    build: pa.Table,
+    keys: Sequence[str],
+    limit_bytes: int,
+    kind: JoinKind = JoinKind.INNER,
+    *,
+    shown: bool = True,
 ) -> JoinIndex | KeySet | None:
-    """An index on a column, or None if its values are too sparse for one. A rule of rows and limit alone."""
+    """An index on key columns, or None if their values are too sparse for one. A rule of rows and limit alone.
+
+    If nothing of the build side is shown, a set of keys is enough where each of them is there once. With several
+    keys, of which some may be no whole numbers, the one with most values is indexed.
+    """
     build = build.combine_chunks()
     if kind in _ONLY_KEYS:
-        keys, present = _whole_numbers(build.column(key))
-        return make_key_set(keys if present is None else keys[present])
+        values, present = _whole_numbers(build.column(keys[0]))
+        return make_key_set(values if present is None else values[present])
     if build.num_rows >= _ROWS_MAX or any(column.num_chunks > 1 for column in build.columns):
         return None
-    keys, present = _whole_numbers(build.column(key))
-    rows = np.flatnonzero(present).astype(np.int32) if present is not None else None
-    used = keys if rows is None else keys[rows]
-    known = _ranked(used, limit_bytes)
-    if known is None:
+    indexed = (at for at, key in enumerate(keys) if _is_indexed(build.schema.field(key).type))
+    candidates = [known for at in indexed if (known := _known(build, keys[at], at, limit_bytes)) is not None]
+    if not candidates:
         return None
-    ranks, distinct = known
+    known = max(candidates, key=lambda candidate: (candidate.distinct, -candidate.key))
+    used, ranks, distinct = known.values, known.ranks, known.distinct
+    if len(keys) > 1 and len(used) > _PARTNERS_MAX * distinct:
+        return None
+    if len(keys) == 1 and distinct == len(used) and not shown and kind is JoinKind.INNER:
+        return ranks.keys
     places = ranks.places_of_present(used)
     where = _slots(ranks.keys, used, places, limit_bytes) or ranks
-    numbers = np.arange(len(used), dtype=np.int32) if rows is None else rows
+    numbers = np.arange(len(used), dtype=np.int32) if known.rows is None else known.rows
     if distinct == len(used):
-        at = np.empty(distinct, np.int32)
-        at[places] = numbers
-        return JoinIndex(build, where, at, None)
+        at_place = np.empty(distinct, np.int32)
+        at_place[places] = numbers
+        return JoinIndex(build, where, at_place, None, known.key)
     # By place and then by row: both in one number, so that sorting it is stable.
     both = (places.astype(np.int64) << _ROW_BITS) | numbers
     ordered = pl.Series(both).sort().to_numpy()
     begins = np.zeros(distinct + 1, np.int32)
     np.cumsum(np.bincount(places, minlength=distinct), out=begins[1:])
-    return JoinIndex(build, where, (ordered & _ROW_MASK).astype(np.int32), begins)
+    return JoinIndex(build, where, (ordered & _ROW_MASK).astype(np.int32), begins, known.key)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is known of a key column: its values without NULL, in which rows they are (None: all), and their order."""
+
+    key: int
+    values: _Ints
+    rows: _Places | None
+    ranks: Ranks
+    distinct: int
+
+
+def _known(build: pa.Table, name: str, key: int, limit_bytes: int) -> _Known | None:
+    values, present = _whole_numbers(build.column(name))
+    rows = np.flatnonzero(present).astype(np.int32) if present is not None else None
+    used = values if rows is None else values[rows]
+    ranked = _ranked(used, limit_bytes)
+    return None if ranked is None else _Known(key, used, rows, *ranked)
+
+
+def _is_indexed(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_signed_integer(kind) or pa.types.is_date32(kind))
 
 
 def _ranked(used: _Ints, limit_bytes: int) -> tuple[Ranks, int] | None:
@@ -177,8 +219,8 @@ def pairs(index: JoinIndex, found: Found, kind: JoinKind) -> tuple[_Rows | None,
 
 
 def rows_in(keys: KeySet, column: pa.Array, kind: JoinKind) -> _Rows | None:
-    """The rows of a batch that a semi or anti join gives; None: all of them."""
-    chosen = keys.rows_with(*_whole_numbers(column), inside=kind is JoinKind.SEMI)
+    """The rows of a batch that have their key in a set, or for an anti join the others; None: all of them."""
+    chosen = keys.rows_with(*_whole_numbers(column), inside=kind is not JoinKind.ANTI)
     return None if len(chosen) == len(column) else chosen
 
 

@@ -14,7 +14,7 @@ from typing import TypeVar, assert_never, cast
 import pyarrow as pa
 
 from wallaby.kernels.connection import Session
-from wallaby.kernels.index import INDEXED_KINDS, JoinIndex, make_index
+from wallaby.kernels.index import COMPARED_KINDS, INDEXED_KINDS, JoinIndex, make_index
 from wallaby.kernels.key_set import KeySet
 from wallaby.kernels.mapped import MappedBatches, combined_on_disk
 from wallaby.kernels.probing import joined_batches
@@ -62,8 +62,8 @@ class Probe:
     kind: JoinKind
     probe: Input
     build: Input
-    probe_key: Column
-    build_key: Column
+    #: The names of the key columns on both sides.
+    keys: tuple[tuple[str, str], ...]
     columns: tuple[Column, ...]
     #: The same as SQL, for keys that no index can hold.
     otherwise: Statement
@@ -141,9 +141,7 @@ class Program:
         if isinstance(first, Probe) and (index := self._index(first, session, inputs, tables)) is not None:
             rows = self._table(first.probe, session, inputs, tables)
             schema = arrow_schema(first.columns)
-            joined = joined_batches(
-                index, rows, first.probe_key, first.kind, schema, session.settings.part_bytes
-            )
+            joined = joined_batches(index, rows, first.keys, first.kind, schema, session.settings.part_bytes)
             if not rest:
                 yield from joined
                 return
@@ -203,12 +201,11 @@ class Program:
         self, join: Join, wanted: tuple[Column, ...], streaming: Relation, fixed: Relation, kind: JoinKind
     ) -> Relation:
         """A probe that gives the wanted columns of a join."""
-        swapped = streaming is join.right
-        probe_key, build_key = join.left_keys[0], join.right_keys[0]
-        if swapped:
-            probe_key, build_key = build_key, probe_key
-        assert isinstance(probe_key, Column)
-        assert isinstance(build_key, Column)
+        probe_keys, build_keys = join.left_keys, join.right_keys
+        if streaming is join.right:
+            probe_keys, build_keys = build_keys, probe_keys
+        pairs = zip(probe_keys, build_keys, strict=True)
+        keys = tuple((column_name(ours.id), column_name(theirs.id)) for ours, theirs in pairs)  # type: ignore[union-attr]  # _indexed_sides: they are columns
         left = self._as_input(self._lower(streaming))
         right = self._as_input(fixed)
         if right.number >= _MADE:
@@ -218,11 +215,9 @@ class Program:
             needed |= dict.fromkeys(sorted(columns_in(join.residual)))
         known = {column.id: column for column in (*left.columns, *right.columns)}
         columns = tuple(known[column_id] for column_id in needed)
-        plain = Join(left, right, kind, (probe_key,), (build_key,), None, columns)
+        plain = Join(left, right, kind, probe_keys, build_keys, None, columns)
         otherwise = self._compiled(plain)
-        self._steps.append(
-            Probe(otherwise.number, kind, left, right, probe_key, build_key, columns, otherwise=otherwise)
-        )
+        self._steps.append(Probe(otherwise.number, kind, left, right, keys, columns, otherwise=otherwise))
         rows: Relation = Input(otherwise.number, columns)
         return rows if join.residual is None else Filter(rows, join.residual)
 
@@ -266,7 +261,7 @@ class Program:
                 rows = self._table(step.probe, session, inputs, tables)
                 schema = arrow_schema(step.columns)
                 joined = joined_batches(
-                    index, rows, step.probe_key, step.kind, schema, session.settings.part_bytes
+                    index, rows, step.keys, step.kind, schema, session.settings.part_bytes
                 )
                 return pa.Table.from_batches(joined, schema)
             case _ as unreachable:
@@ -312,10 +307,14 @@ class Program:
         self, step: Probe, session: Session, inputs: Mapping[int, Batches], tables: dict[int, pa.Table]
     ) -> JoinIndex | KeySet | None:
         build = self._table(step.build, session, inputs, tables)
-        key, limit_bytes = column_name(step.build_key.id), session.settings.memory_bytes
+        limit_bytes = session.settings.memory_bytes
+        keys = [theirs for _, theirs in step.keys]
+        shown = any(column_name(column.id) in build.column_names for column in step.columns)
         # DuckDB has nothing to do while an index is used, so the index may be as large.
         return self._keep(
-            ("index", step.number), (build,), lambda: make_index(build, key, limit_bytes, step.kind)
+            ("index", step.number),
+            (build,),
+            lambda: make_index(build, keys, limit_bytes, step.kind, shown=shown),
         )
 
 
@@ -335,8 +334,7 @@ def _gathered(batches: Iterator[pa.RecordBatch], size_bytes: int) -> Iterator[tu
 
 def _indexed_sides(join: Join, fixed: frozenset[int]) -> tuple[Relation, Relation, JoinKind] | None:
     """The streaming side, the fixed side and the kind as seen from the streaming side; None: no index here."""
-    keys = (*join.left_keys, *join.right_keys)
-    if len(keys) != 2 or not all(isinstance(key, Column) and key.type.kind in INDEXED_KINDS for key in keys):
+    if not _can_index(join):
         return None
     left_fixed, right_fixed = (
         all(i.number in fixed for i in inputs_of(side)) for side in (join.left, join.right)
@@ -349,6 +347,20 @@ def _indexed_sides(join: Join, fixed: frozenset[int]) -> tuple[Relation, Relatio
     if left_fixed and (inner or (join.residual is None and join.kind is JoinKind.RIGHT)):
         return join.right, join.left, JoinKind.INNER if inner else JoinKind.LEFT
     return None
+
+
+def _can_index(join: Join) -> bool:
+    """Is there a whole-number key, and can the others, in an inner join, be compared afterwards?"""
+    pairs = list(zip(join.left_keys, join.right_keys, strict=True))
+    if not all(
+        isinstance(left, Column) and isinstance(right, Column) and left.type.kind in COMPARED_KINDS
+        for left, right in pairs
+    ):
+        return False
+    indexed = [left.type.kind in INDEXED_KINDS and right.type.kind in INDEXED_KINDS for left, right in pairs]
+    if len(pairs) == 1:
+        return indexed[0]
+    return join.kind is JoinKind.INNER and any(indexed) and all(a.type == b.type for a, b in pairs)
 
 
 _FROM_THE_LEFT = (JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI)
