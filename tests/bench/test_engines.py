@@ -28,7 +28,7 @@ def test_pairs_with_and_without_fault_tolerance(data: Path) -> None:
     figures = run_overhead((3, 6), data, CORES, "2g", 2, 1, said.append)
     assert "fault tolerance off" in figures["contenders"][1]
     assert all(len(times) == 2 for key in ("on", "off") for times in figures["seconds"][key].values())
-    assert figures["tasks"] == sum(facts["commits"] for facts in figures["breakdown"].values()) > 0
+    assert 0 < sum(facts["commits"] for facts in figures["breakdown"].values()) <= figures["tasks"]
     assert 10 < figures["lineage_bytes_per_task"] < 64
     for facts in figures["breakdown"].values():
         assert facts.keys() > HEADINGS.keys()

@@ -279,7 +279,7 @@ class Observation:
         if done:
             self.close()
 
-    def stats(self, wait_seconds: float = 1.0) -> QueryStats:
+    def stats(self, wait_seconds: float = SETTLE_SECONDS) -> QueryStats:
         """What it did so far; once it is over, all of it, for which this waits a moment."""
         if self._ended_at is not None or self._finishing:
             self._settled.wait(wait_seconds)
