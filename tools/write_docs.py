@@ -83,7 +83,10 @@ Native: {operators}.
 
 Joins of the kinds {joins}.
 
-Window functions: {windows}, and all native aggregates, over frames of ROWS, or of RANGE without an offset.
+Generators: `Explode`, `Inline`, `PosExplode` and `Stack`, over arrays, maps and rows that the query lists.
+
+Window functions: {windows}, and all native aggregates, over frames of ROWS, or of RANGE, with
+an offset only over a whole number or a date.
 
 Left to Spark, like every operator that is not named here:
 

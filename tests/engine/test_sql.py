@@ -151,10 +151,28 @@ ORDERED = {
     "offset beyond the end": ("select n from a order by n offset 20", ("n",)),
     "nulls last": ("select n from a order by n nulls last limit 4", ("n",)),
     "of floating-point numbers": ("select d from a order by d desc", ("d",)),
+    "by a subquery": ("select n from a order by n > (select avg(v) / 10 from b), n", ()),
     "of a union": ("select k from a union all select k from b order by k desc nulls first limit 5", ("k",)),
 }
 
 
+GENERATORS = {
+    "explode": "select k, e from a lateral view explode(array(k, 7, null)) t as e",
+    "explode of constants": "select explode(array(1, 2, null)) as e, n from a",
+    "explode of texts and dates": "select s, e, e2 from a lateral view explode(array('x', s)) t as e "
+    "lateral view outer explode(array(day, date'2020-01-01')) u as e2",
+    "position": "select n, p, e from a lateral view posexplode(array(n, k)) t as p, e where p = 1 or e > 2",
+    "map": "select n, key, value from a lateral view explode(map('a', n, 'b', 2L)) t",
+    "rows": """
+        select x, y, count(*) as c from a lateral view inline(array(struct(k as x, 'a' as y), struct(7, s))) t
+        group by x, y""",
+    "stack": "select x, y from a lateral view stack(2, k, s, 5) t as x, y",
+    "above a filter and below a join": "select e, v from (select explode(array(k, k + 1)) as e from a where n > 0) x "
+    "join b on e = b.k",
+    "in a union": "select e from (select explode(array(k, 9)) as e from a) union all select k from b",
+    "counted": "select count(*) as c from (select explode(array(1, k, 3)) from a)",
+    "unpivot": "select * from (select n, m from a) unpivot include nulls (v for name in (n, m))",
+}
 WINDOWS = {
     "ranks": """
         select k, n, row_number() over w as x, rank() over w as y, dense_rank() over w as z, percent_rank() over w as u,
@@ -177,6 +195,17 @@ WINDOWS = {
                sum(m) over (order by n rows between unbounded preceding and 1 preceding) as y,
                avg(m) over (order by n rows between current row and unbounded following) as z,
                count(*) over (order by n rows between 3 following and 5 following) as u from a""",
+    "frames of values": """
+        select n, k, day, sum(n) over (order by n range between 10 preceding and 20 following) as x,
+               count(*) over (order by n desc range between 10 preceding and 1 preceding) as y,
+               max(s) over (order by k nulls last range between 1 following and unbounded following) as z,
+               min(n) over (partition by f order by k desc range between unbounded preceding and 2 following) as u,
+               count(n) over (order by day range between 29 preceding and current row) as v,
+               first_value(n) over (order by day desc range between 30 preceding and 1 following) is null as w
+        from a""",
+    "frames of values at the ends of their type": """
+        select l, count(*) over (order by l range between 10 preceding and 10 preceding) as x from
+        (select cast(k as tinyint) as l from a union all select tinyint(127) - 10Y union all select tinyint(-118))""",
     "peers": "select k, n, sum(n) over (order by k) as x, count(*) over (order by f desc) as y from a",
     "whole partitions": "select k, n, sum(m) over (partition by k) as x, max(n) over () as y from a",
     "by floating-point numbers": "select d, count(*) over (partition by d) as c from a",
@@ -191,6 +220,11 @@ WINDOWS = {
 @pytest.mark.parametrize("name", WINDOWS)
 def test_windows(engine: Engine, spark: SparkSession, name: str) -> None:
     same_as_spark(engine, spark, WINDOWS[name])
+
+
+@pytest.mark.parametrize("name", GENERATORS)
+def test_generators(engine: Engine, spark: SparkSession, name: str) -> None:
+    same_as_spark(engine, spark, GENERATORS[name])
 
 
 @pytest.mark.parametrize("name", SOURCES)

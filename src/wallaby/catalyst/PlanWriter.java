@@ -24,15 +24,18 @@ import org.apache.spark.sql.catalyst.expressions.InSet;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.plans.ExistenceJoin;
+import org.apache.spark.sql.catalyst.plans.logical.Generate;
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Union;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.catalyst.util.ArrayData;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.PartitionDirectory;
+import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.sql.types.StructField;
@@ -48,7 +51,8 @@ import org.apache.spark.unsafe.types.UTF8String;
  * run: every node is written by its class, its children and its plain fields, and Python decides.
  *
  * A node: c class, k children, f fields; an expression also t type, n nullable, m evaluation mode, x id and name
- * if it is a named one, v value if it is a literal or a set of them; o the output columns of the root and of unions.
+ * if it is a named one, v value if it is a literal or a set of them; o the output columns of the root,
+ * of unions and of generators.
  */
 public class PlanWriter {
     /** An answer longer than py4j's buffer of 8192 bytes costs 40 ms, because TCP delays an acknowledgement. */
@@ -149,7 +153,7 @@ public class PlanWriter {
         if (node instanceof Expression) {
             expression(out, (Expression) node);
         }
-        if (node instanceof LogicalPlan && (root || node instanceof Union)) {
+        if (node instanceof LogicalPlan && (root || node instanceof Union || node instanceof Generate)) {
             out.append(",\"o\":");
             sequence(out, ((LogicalPlan) node).output().iterator());
         }
@@ -188,7 +192,7 @@ public class PlanWriter {
             out.append(']');
         } else if (node instanceof Literal) {
             out.append(",\"v\":");
-            value(out, ((Literal) node).value());
+            literal(out, ((Literal) node).value(), node.dataType());
         } else if (node instanceof InSet) {
             out.append(",\"v\":");
             values(out, ((InSet) node).hset().iterator());
@@ -381,6 +385,22 @@ public class PlanWriter {
             out.append(',').append(file.getLen()).append(',').append(file.getModificationTime());
             out.append(files.hasNext() ? "]," : "]");
         }
+    }
+
+    /** A constant; of an array, its values. */
+    private static void literal(StringBuilder out, Object value, DataType type) {
+        if (!(value instanceof ArrayData) || ((ArrayData) value).numElements() > LOCAL_ROWS_MAX) {
+            value(out, value);
+            return;
+        }
+        ArrayData array = (ArrayData) value;
+        DataType inner = ((ArrayType) type).elementType();
+        out.append("{\"array\":[");
+        for (int i = 0; i < array.numElements(); i++) {
+            out.append(i == 0 ? "" : ",");
+            value(out, array.isNullAt(i) ? null : array.get(i, inner));
+        }
+        out.append("]}");
     }
 
     private void values(StringBuilder out, scala.collection.Iterator values) {

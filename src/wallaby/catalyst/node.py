@@ -42,7 +42,7 @@ class Node:
     label: str = ""
     #: For a literal its value, for a set of literals their values.
     value: object = None
-    #: The output columns of the root and of unions.
+    #: The output columns of the root, of unions and of generators.
     output: tuple[Node, ...] = ()
 
     @property

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from wallaby.catalyst.expressions import ExpressionReader
+from wallaby.catalyst.generators import read_generate
 from wallaby.catalyst.grouping import read_aggregate, read_named, unique
 from wallaby.catalyst.joins import read_join
 from wallaby.catalyst.leaves import LeafCutter
@@ -32,7 +33,6 @@ REFUSED: Final = {
     "CommandResult": ("commands have run already", ""),
     "DataSourceV2ScanRelation": ("this source is not read here yet", "read Parquet files"),
     "EmptyRelation": ("local rows need no engine", ""),
-    "Generate": ("explode and its like are not run here yet", ""),
     "InMemoryRelation": ("cached tables are in Spark's memory", "unpersist the table"),
     "LogicalRDD": (
         "rows that come from Python or an RDD are not read here yet",
@@ -140,7 +140,10 @@ class RelationReader:
                 "Sort", "an order within Spark's partitions means nothing here", "use orderBy"
             )
             return None
-        return None if child is None or len(found) < len(keys) else Sort(child, found)
+        if child is None or len(found) < len(keys):
+            return None
+        beside = self._subqueries.beside(child, *(key.expression for key in found))
+        return arrange(Sort(beside, found), child.columns)
 
     def _sort_key(self, node: Node) -> SortKey | None:
         expression = self._expressions.read(node.children[0])
@@ -182,6 +185,9 @@ class RelationReader:
             return None
         return Expand(child, projections, found)
 
+    def _generate(self, node: Node) -> Relation | None:
+        return read_generate(node, self.read(node.children[0]), self._expressions)
+
     def _window(self, node: Node) -> Relation | None:
         child = self.read(node.children[0])
         partition = self._expressions.read_all(node.nodes("partitionSpec"))
@@ -219,6 +225,7 @@ READERS: Final[Mapping[str, Callable[[RelationReader, Node], Relation | None]]] 
     "Aggregate": RelationReader._aggregate,
     "Expand": RelationReader._expand,
     "Filter": RelationReader._filter,
+    "Generate": RelationReader._generate,
     "GlobalLimit": RelationReader._limit,
     "Join": RelationReader._join,
     "LocalLimit": RelationReader._limit,

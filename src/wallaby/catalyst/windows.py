@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from wallaby.catalyst.data_types import data_type
+from wallaby.catalyst.data_types import DATES, INTEGRAL, data_type
 from wallaby.catalyst.expressions import ExpressionReader
 from wallaby.catalyst.node import Node, UnreadablePlanError
 from wallaby.plan.expression import Aggregation, Call, Column, Expression, Literal, Named
@@ -118,8 +118,10 @@ class WindowCalls:
         if unit is None or lower is _UNKNOWN or upper is _UNKNOWN:
             self._reader.refuse("Window", "the ends of its frame are not constants")
             return None
-        if unit is FrameUnit.RANGE and (lower or upper):
-            self._reader.refuse("Window", "a RANGE frame with an offset is not run here yet", "use ROWS")
+        if unit is FrameUnit.RANGE and (lower or upper) and not _counts_in_whole_numbers(spec):
+            self._reader.refuse(
+                "Window", "a RANGE frame with an offset is run here only over a whole number or a date"
+            )
             return None
         return Frame(unit, lower, upper)
 
@@ -134,6 +136,13 @@ class WindowCalls:
 
 #: No frame has an end so far away.
 _UNKNOWN: Final = 1 << 80
+
+
+def _counts_in_whole_numbers(spec: Node) -> bool:
+    """Is a window ordered by one key, to which whole numbers can be added?"""
+    orders = [child for child in spec.children if child.name == "SortOrder"]
+    kinds = [data_type(order.children[0].type) for order in orders]
+    return len(kinds) == 1 and kinds[0] is not None and kinds[0].kind in INTEGRAL | DATES
 
 
 def _whole(expression: Expression | None) -> int | None:

@@ -30,6 +30,8 @@ Examples:
 
   wallaby tpch verify data/sf1 --master "local-cluster[2,2,1024]" --save report.json
 
+  wallaby tpch verify data/sf1 --answers answers/sf1
+
 Exit codes: 0 all answers are equal and none was left to Spark; 1 some are not.
 """
 
@@ -48,16 +50,20 @@ class Verified:
     reasons: tuple[str, ...]
     seconds: float
     spark_seconds: float
+    #: What differs from the answer in a file; empty if nothing does, None if there is none.
+    file_difference: str | None = None
 
     @property
     def verdict(self) -> str:
         """In a word or two."""
-        return "DIFFERS" if self.difference else "equal, by Spark" if self.reasons else "equal"
+        if self.difference or self.file_difference:
+            return "DIFFERS" if self.difference else "DIFFERS from its file"
+        return "equal, by Spark" if self.reasons else "equal"
 
     @property
     def good(self) -> bool:
         """Equal, and natively so."""
-        return not self.difference and not self.reasons
+        return not self.difference and not self.reasons and not self.file_difference
 
 
 def verify(
@@ -72,30 +78,36 @@ def verify(
     conf: Annotated[
         list[str] | None, typer.Option("--conf", help="A setting, spark.key=value. Repeatable.")
     ] = None,
+    answers: Annotated[
+        Path | None, typer.Option(help="Compare with the answers in this directory too: q01.csv to q22.csv.")
+    ] = None,
     save: Annotated[Path | None, typer.Option(help="Write the figures to this JSON file.")] = None,
 ) -> None:
     """Run TPC-H queries natively and on Spark, and compare every answer."""
     from wallaby import tpch
     from wallaby.commands.session import default_master, read_configuration, spark_session
     from wallaby.engine import attach
+    from wallaby.tpch.answers import answer_file
 
     numbers = tuple(query or tpch.QUERIES)
     texts = {number: tpch.query(number) for number in numbers}
+    files = {} if answers is None else {number: answer_file(answers, number) for number in numbers}
     counts = tuple(workers or (2,))
     where = master or default_master(max(counts))
     configuration = {"spark.sql.session.timeZone": "UTC", **read_configuration(conf or [])}
     found: list[Verified] = []
     with spark_session(where, configuration, "wallaby tpch verify") as spark:
         tpch.register(spark, directory)
-        answers = {number: _timed(spark, texts[number]) for number in numbers}
-        note(f"Spark's own answers took {sum(seconds for _, seconds in answers.values()):.1f} s")
+        sparks = {number: _timed(spark, texts[number]) for number in numbers}
+        note(f"Spark's own answers took {sum(seconds for _, seconds in sparks.values()):.1f} s")
         for count in counts:
             with attach(spark, workers=count) as engine:
                 for number in numbers:
-                    found.append(_verify(spark, engine, number, texts[number], answers[number], where, count))
-                    note(
-                        f"query {number:2d}, {count} TaskManagers: {found[-1].verdict} {found[-1].difference}"
-                    )
+                    wanted = Wanted(number, texts[number], *sparks[number], files.get(number))
+                    one = _verify(spark, engine, wanted, where, count)
+                    found.append(one)
+                    why = one.difference or one.file_difference or ""
+                    note(f"query {number:2d}, {count} TaskManagers: {one.verdict} {why}".rstrip())
     _show(found)
     if save is not None:
         report = {
@@ -105,42 +117,47 @@ def verify(
         }
         save.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     bad = [one for one in found if not one.good]
-    say(f"{len(found) - len(bad)} of {len(found)} are native and equal to Spark's.")
+    also = "" if answers is None else f" and to those in {answers}"
+    say(f"{len(found) - len(bad)} of {len(found)} are native and equal to Spark's{also}.")
     if bad:
         raise typer.Exit(1)
 
 
-def _verify(
-    spark: SparkSession,
-    engine: Engine,
-    number: int,
-    text: str,
-    expected: tuple[pa.Table, float],
-    master: str,
-    workers: int,
-) -> Verified:
-    from wallaby.compare import DifferentError, require_same
-    from wallaby.tpch import ORDERS
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A query and what its answer has to be."""
 
-    df = spark.sql(text)
+    query: int
+    text: str
+    answer: pa.Table
+    spark_seconds: float
+    file: Path | None
+
+
+def _verify(spark: SparkSession, engine: Engine, wanted: Wanted, master: str, workers: int) -> Verified:
+    from wallaby.compare import DifferentError, require_same
+    from wallaby.tpch import ORDERS, answers
+
+    df = spark.sql(wanted.text)
     reasons = tuple(engine.fallback_reasons(df))
     began = time.monotonic()
     answer = engine.to_arrow(df)
     seconds = time.monotonic() - began
     difference = ""
     try:
-        require_same(answer, expected[0], order=ORDERS[number])
+        require_same(answer, wanted.answer, order=ORDERS[wanted.query])
     except DifferentError as error:
         difference = str(error)
     return Verified(
-        number,
+        wanted.query,
         master,
         workers,
         answer.num_rows,
         difference,
         reasons,
         round(seconds, 3),
-        round(expected[1], 3),
+        round(wanted.spark_seconds, 3),
+        None if wanted.file is None else answers.difference(answer, wanted.file),
     )
 
 

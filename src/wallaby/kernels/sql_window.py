@@ -12,7 +12,8 @@ from typing import Final
 from wallaby.kernels.sql_expression import aggregation_sql, expression_sql, supports
 from wallaby.kernels.sql_text import cast, column_identifier
 from wallaby.plan.expression import Aggregation, Expression, SortKey
-from wallaby.plan.relation import Frame, Window, WindowCall
+from wallaby.plan.relation import Frame, FrameUnit, Window, WindowCall
+from wallaby.plan.types import Kind
 
 #: By the order of a partition alone; the frame says nothing.
 _RANKS: Final = frozenset({"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile"})
@@ -22,11 +23,11 @@ _VALUES: Final = frozenset({"first_value", "last_value", "nth_value"})
 
 def order_sql(keys: Sequence[SortKey]) -> str:
     """Keys of an order, each with its direction and the place of NULL."""
-    return ", ".join(
-        f"{expression_sql(key.expression)} {'ASC' if key.ascending else 'DESC'} "
-        f"NULLS {'FIRST' if key.nulls_first else 'LAST'}"
-        for key in keys
-    )
+    return ", ".join(f"{expression_sql(key.expression)} {_direction(key)}" for key in keys)
+
+
+def _direction(key: SortKey) -> str:
+    return f"{'ASC' if key.ascending else 'DESC'} NULLS {'FIRST' if key.nulls_first else 'LAST'}"
 
 
 def window_sql(window: Window) -> list[str]:
@@ -59,7 +60,8 @@ def plain_parts(window: Window) -> Iterator[Expression]:
 def _call(call: WindowCall, window: Window) -> str:
     function = call.function
     framed = function.function not in _RANKS | _OFFSETS
-    over = f" OVER ({_partition(window)}{_frame(call.frame) if framed else ''})"
+    order = _distances(window.order) if framed and _has_distance(call.frame) else order_sql(window.order)
+    over = f" OVER ({_partition(window, order)}{_frame(call.frame) if framed else ''})"
     if function.function in _RANKS | _OFFSETS | _VALUES:
         return cast(f"{_own(function, ignore_nulls=call.ignore_nulls)}{over}", function.type)
     return aggregation_sql(function, over)
@@ -70,10 +72,24 @@ def _own(function: Aggregation, *, ignore_nulls: bool) -> str:
     return f"{function.function}({arguments}{' IGNORE NULLS' if ignore_nulls else ''})"
 
 
-def _partition(window: Window) -> str:
+def _partition(window: Window, order: str) -> str:
     keys = ", ".join(map(expression_sql, window.partition))
     by = f"PARTITION BY {keys}" if keys else ""
-    return f"{by} ORDER BY {order_sql(window.order)}" if window.order else by
+    return f"{by} ORDER BY {order}" if order else by
+
+
+def _has_distance(frame: Frame) -> bool:
+    """Does an end of the frame lie at a distance in values of the key?"""
+    return frame.unit is FrameUnit.RANGE and bool(frame.begin or frame.end)
+
+
+def _distances(keys: Sequence[SortKey]) -> str:
+    """The order by a key as a whole number so wide that any offset can be added to it; a date counts in days."""
+    (key,) = keys
+    value = expression_sql(key.expression)
+    if key.expression.type.kind is Kind.DATE:
+        value = f"({value} - DATE '1970-01-01')"
+    return f"CAST({value} AS HUGEINT) {_direction(key)}"
 
 
 def _frame(frame: Frame) -> str:
