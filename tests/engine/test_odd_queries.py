@@ -17,6 +17,8 @@ from tests.engine.outcome import outcome
 from wallaby.engine import Engine
 
 SQL = [
+    # Catalyst numbers the rows of a sort without saying by what
+    "select * from region, lateral (select n_name from nation where n_regionkey = r_regionkey order by 1 desc limit 1)",
     # functions of all sorts, below and above what is run here
     "select n_regionkey, collect_list(n_name) from (select * from nation order by n_name) group by 1",
     "select sort_array(collect_set(n_regionkey)) from nation",

@@ -197,6 +197,10 @@ class RelationReader:
         outputs = calls.read(node.nodes("windowExpressions"))
         if child is None or partition is None or outputs is None or len(order) < len(keys):
             return None
+        if not order and any(call.function.function == "row_number" for call in calls.found):
+            # Catalyst makes it of ORDER BY and LIMIT in a lateral subquery, and counts on the order of a sort below.
+            self._expressions.refuse("Window", "row numbers without an order depend on Spark's order of rows")
+            return None
         window = Window(child, partition, order, tuple(calls.found))
         if all(named.expression == named.column for named in outputs):
             return window
