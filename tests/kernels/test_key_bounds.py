@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from tests.kernels.support import SETTINGS, column, parquet, rows_of, scan_of, tuples
 
-from wallaby.kernels import kernel as kernels
+from wallaby.kernels import scan_kernel as kernels
 from wallaby.kernels.kernel import EMPTY, make_kernel
 from wallaby.kernels.reading import Reading
 from wallaby.kernels.scan import read_split

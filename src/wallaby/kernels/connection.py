@@ -3,7 +3,8 @@
 With one thread and the same limits, DuckDB gives the same bytes for the same input; with two it does not. What
 the settings are is therefore a constant of a query, equal on every worker. The instance reads and writes nothing
 but its temporary directory, loads no extension, sees no Python variable, and its settings cannot be changed by
-any statement: defence in depth, since statements are only ever made from typed trees.
+any statement: defence in depth, since statements are only ever made from typed trees. If a query has files that
+DuckDB itself reads, it may read these, and nothing else.
 """
 
 from __future__ import annotations
@@ -33,12 +34,20 @@ from wallaby.errors import (
 )
 from wallaby.kernels import functions
 from wallaby.kernels.sizes import BATCH_ROWS_MAX, rows_within
+from wallaby.kernels.sql_text import identifier, text
 
 MIB: Final = 1 << 20
-#: What a statement reads: a reader can be read once, and need not be in memory.
-Rows: TypeAlias = "pa.Table | pa.RecordBatchReader"
+#: What a statement reads: a reader can be read once, and need not be in memory; a view's rows are where they are.
+Rows: TypeAlias = "pa.Table | pa.RecordBatchReader | View"
 #: Less than this and DuckDB cannot even hold the blocks that one operator pins.
 MEMORY_MIN_BYTES: Final = 32 * MIB
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Rows that DuckDB finds by a statement of its own."""
+
+    sql: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +63,8 @@ class KernelSettings:
     combine_rows: int = 1 << 18
     #: What one output holds, about, and what is worked on at once where rows are on disk.
     portion_bytes: int = 32 * MIB
+    #: The files that DuckDB may read.
+    readable: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.memory_bytes < MEMORY_MIN_BYTES:
@@ -81,6 +92,10 @@ class Session:
         self._connection = duckdb.connect(":memory:", config=_config(settings))
         functions.register(self._connection)
         self._connection.execute("SET TimeZone = 'UTC'")
+        if settings.readable:
+            paths = ", ".join(text(path) for path in settings.readable)
+            self._connection.execute(f"SET allowed_paths = [{paths}]")
+            self._connection.execute("SET parquet_metadata_cache = true")
         self._connection.execute("SET enable_external_access = false")
         self._connection.execute("SET lock_configuration = true")
 
@@ -103,12 +118,18 @@ class Session:
     @contextlib.contextmanager
     def _registered(self, tables: Mapping[str, Rows]) -> Iterator[None]:
         for name, table in tables.items():
-            self._connection.register(name, table)
+            if isinstance(table, View):
+                self._connection.execute(f"CREATE OR REPLACE TEMP VIEW {identifier(name)} AS {table.sql}")
+            else:
+                self._connection.register(name, table)
         try:
             yield
         finally:
-            for name in tables:
-                self._connection.unregister(name)
+            for name, table in tables.items():
+                if isinstance(table, View):
+                    self._connection.execute(f"DROP VIEW {identifier(name)}")
+                else:
+                    self._connection.unregister(name)
 
     def interrupt(self) -> None:
         """Stop the running statement; may be called from any thread."""

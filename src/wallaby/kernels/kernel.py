@@ -19,19 +19,15 @@ from wallaby.errors import InternalError
 from wallaby.kernels.chunks import Chunks
 from wallaby.kernels.connection import KernelSettings, thread_session
 from wallaby.kernels.external import External
-from wallaby.kernels.key_bounds import KeyBounds
-from wallaby.kernels.laps import Lap, lap
-from wallaby.kernels.made import made_rows
 from wallaby.kernels.mapped import whole
 from wallaby.kernels.parts import cut_into_parts, parts_for
-from wallaby.kernels.program import Batches, Program
-from wallaby.kernels.reading import planned_reading
-from wallaby.kernels.scan import read_split
+from wallaby.kernels.program import Batches
+from wallaby.kernels.scan_kernel import ScanKernel
 from wallaby.kernels.shared import Shared
 from wallaby.kernels.sizes import grouped
-from wallaby.kernels.sql import inputs_of
 from wallaby.kernels.state import EMPTY, KernelState, StepResult, handed_on, next_portion
-from wallaby.kernels.tree import is_inner, needs_input, without_inputs
+from wallaby.kernels.tree import is_inner
+from wallaby.kernels.trees import Trees
 from wallaby.plan.physical import (
     CollectFragment,
     Fragment,
@@ -43,7 +39,6 @@ from wallaby.plan.physical import (
     ScanFragment,
     Split,
 )
-from wallaby.plan.relation import Relation, Scan
 
 _NOTHING: Mapping[int, Batches] = {}
 #: Combining goes on if it leaves at most this part of the rows.
@@ -101,81 +96,11 @@ def make_kernel(
             raise InternalError("The head has no kernel: it hands rows to the client.")
 
 
-class _Trees:
-    """One tree's programs: one for each set of optional sides that were there in time."""
-
-    def __init__(
-        self, tree: Relation, streaming: int, settings: KernelSettings, shared: Shared | None = None
-    ) -> None:
-        self._tree = tree
-        self._shared = shared
-        self._streaming = streaming
-        self._settings = settings
-        self._numbers = frozenset(source.number for source in inputs_of(tree))
-        self._programs: dict[frozenset[int], Program] = {}
-
-    def run(self, inputs: Mapping[int, Batches]) -> Iterator[pa.RecordBatch]:
-        absent = self._numbers.difference(inputs)
-        if absent not in self._programs:
-            tree = without_inputs(self._tree, absent)
-            fixed = self._numbers - absent - {self._streaming}
-            self._programs[absent] = Program(tree, fixed, self._shared, absent)
-        if not inputs[self._streaming] and needs_input(self._tree, self._streaming):
-            return iter(())
-        return self._programs[absent].stream(thread_session(self._settings), inputs)
-
-    def forget(self) -> None:
-        for program in self._programs.values():
-            program.forget()
-
-
-class ScanKernel:
-    """Reads a split and runs a tree on it. Keeps no state."""
-
-    def __init__(self, fragment: ScanFragment, settings: KernelSettings, shared: Shared) -> None:
-        self._fragment = fragment
-        self._bounds = KeyBounds(fragment.scan.columns, fragment.tree)
-        source = fragment.scan
-        self._reading = planned_reading(source, fragment.tree) if isinstance(source, Scan) else None
-        self._trees = _Trees(self._reading.tree if self._reading else fragment.tree, 0, settings, shared)
-
-    def step(
-        self,
-        state: KernelState,
-        *,
-        split: Split | RowSplit | None = None,
-        inputs: Mapping[int, Batches] = _NOTHING,
-        sides: Mapping[int, Batches] = _NOTHING,
-        last: bool = False,
-    ) -> tuple[KernelState, StepResult]:
-        """One split, or nothing at the end."""
-        assert not inputs, "a scan reads splits"
-        if split is None:
-            assert last, "a step of a scan has a split or is the last"
-            return state, StepResult()
-        with lap(Lap.SCAN):
-            rows = self._rows(split, sides)
-        return state, StepResult(list(self._trees.run({**sides, 0: rows.to_batches()})))
-
-    def _rows(self, split: Split | RowSplit, sides: Mapping[int, Batches]) -> pa.Table:
-        source = self._fragment.scan
-        if isinstance(source, Scan):
-            assert isinstance(split, Split), "files are read by row groups"
-            conditions = (*self._fragment.conditions, *self._bounds.conditions(sides))
-            return read_split(source, split, conditions, self._reading)
-        assert isinstance(split, RowSplit), "what is no file is made by rows"
-        return made_rows(source, split)
-
-    def forget(self) -> None:
-        """Drop the indexes of side inputs."""
-        self._trees.forget()
-
-
 class MapKernel:
     """Runs a tree on each step's batches. Keeps no state."""
 
     def __init__(self, fragment: MapFragment, settings: KernelSettings, shared: Shared) -> None:
-        self._trees = _Trees(fragment.tree, 0, settings, shared)
+        self._trees = Trees(fragment.tree, 0, settings, shared)
         self._settings = settings
 
     def step(
@@ -212,7 +137,7 @@ class JoinKernel:
     def __init__(
         self, fragment: JoinFragment, settings: KernelSettings, shared: Shared, keys: Keys = _NO_KEYS
     ) -> None:
-        self._trees = _Trees(fragment.tree, 1, settings, shared)
+        self._trees = Trees(fragment.tree, 1, settings, shared)
         self._settings = settings
         self._keys = keys
         self._in_blocks = is_inner(fragment.tree, 0)
@@ -283,8 +208,8 @@ class ReduceKernel:
     """
 
     def __init__(self, fragment: ReduceFragment, settings: KernelSettings) -> None:
-        self._combine = None if fragment.combine is None else _Trees(fragment.combine, 0, settings)
-        self._finish = _Trees(fragment.finish, 0, settings)
+        self._combine = None if fragment.combine is None else Trees(fragment.combine, 0, settings)
+        self._finish = Trees(fragment.finish, 0, settings)
         self._external = External(fragment.finish, settings)
         self._settings = settings
 

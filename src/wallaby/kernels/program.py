@@ -13,7 +13,7 @@ from typing import TypeVar, assert_never, cast
 
 import pyarrow as pa
 
-from wallaby.kernels.connection import Session
+from wallaby.kernels.connection import Rows, Session, View
 from wallaby.kernels.index import COMPARED_KINDS, INDEXED_KINDS, JoinIndex, make_index
 from wallaby.kernels.key_set import KeySet
 from wallaby.kernels.mapped import MappedBatches, combined_on_disk
@@ -36,6 +36,7 @@ from wallaby.plan.relation import (
 from wallaby.plan.tree import is_choice
 
 T = TypeVar("T")
+_NO_VIEWS: Mapping[int, View] = {}
 #: Inputs with such numbers are made by the program itself.
 _MADE = 1000
 #: Batches that are smaller than this on average are put together before they are used.
@@ -96,6 +97,7 @@ class Program:
         self._steps: list[Step] = []
         self._made = _MADE
         top = self._lower(tree)
+        self._views = _NO_VIEWS
         self._result = top if isinstance(top, Input) else self._statement(top)
         #: What was made of fixed inputs, by number, and the indexes.
         self._kept: dict[Hashable, Made[object]] = {}
@@ -106,12 +108,15 @@ class Program:
         """The tree's rows for the given inputs."""
         return list(self.stream(session, inputs))
 
-    def stream(self, session: Session, inputs: Mapping[int, Batches]) -> Iterator[pa.RecordBatch]:
-        """The same, batch by batch as they are made; none is empty.
+    def stream(
+        self, session: Session, inputs: Mapping[int, Batches], views: Mapping[int, View] = _NO_VIEWS
+    ) -> Iterator[pa.RecordBatch]:
+        """The same, batch by batch as they are made; none is empty. Only statements may use inputs that are views.
 
         From its last probe on the tree works on as many joined rows at a time as memory has room for: a join may
         give many times what went into it.
         """
+        self._views = views
         tables: dict[int, pa.Table] = {}
         probes = [at for at, step in enumerate(self._steps) if isinstance(step, Probe)]
         begun = probes[-1] if probes else len(self._steps) - 1
@@ -168,9 +173,12 @@ class Program:
             yield from self._step(last, session, inputs, tables).to_batches()
             return
         assert isinstance(last, Statement), "there is no probe behind the last one"
-        given = {source.number: self._table(source, session, inputs, tables) for source in last.inputs}
-        named = {input_name(number): table for number, table in given.items()}
-        yield from session.stream(last.sql, named, arrow_schema(result_columns(last.relation)))
+        given = {
+            input_name(source.number): self._views.get(source.number)
+            or self._table(source, session, inputs, tables)
+            for source in last.inputs
+        }
+        yield from session.stream(last.sql, given, arrow_schema(result_columns(last.relation)))
 
     def forget(self) -> None:
         """Give the memory of kept tables and indexes back; they are made again when needed."""
@@ -270,7 +278,10 @@ class Program:
     def _run_statement(
         self, step: Statement, session: Session, inputs: Mapping[int, Batches], tables: dict[int, pa.Table]
     ) -> pa.Table:
-        given = {source.number: self._table(source, session, inputs, tables) for source in step.inputs}
+        given: dict[int, Rows] = {
+            source.number: self._views.get(source.number) or self._table(source, session, inputs, tables)
+            for source in step.inputs
+        }
 
         def run() -> pa.Table:
             made = session.query(step.sql, {input_name(number): table for number, table in given.items()})

@@ -45,14 +45,10 @@ def read_split(
     if wanted is None:
         wanted = _everything(scan)
     schema = arrow_schema(wanted.scan.columns)
-    simple = simple_conditions(scan, conditions)
-    none = any(isinstance(condition, Literal) and condition.value is False for condition in conditions)
-    if none or not constants_match(split.file, simple):
+    groups = groups_to_read(scan, split, conditions)
+    if not groups:
         return schema.empty_table()
     metadata = footer(split.file)
-    groups = [
-        number for number in split.row_groups if may_match(split.file, metadata.row_group(number), simple)
-    ]
     if not wanted.scan.columns:
         rows = sum(metadata.row_group(number).num_rows for number in groups)
         return pa.table([pa.nulls(rows, pa.int8())], schema=schema)
@@ -61,6 +57,18 @@ def read_split(
     # A file that was replaced while it was read must not be half old and half new.
     check_unchanged(split.file)
     return pa.concat_tables(parts) if parts else schema.empty_table()
+
+
+def groups_to_read(scan: Scan, split: Split, conditions: Sequence[Expression]) -> list[int]:
+    """The row groups of a split that may have rows which meet the conditions."""
+    simple = simple_conditions(scan, conditions)
+    none = any(isinstance(condition, Literal) and condition.value is False for condition in conditions)
+    if none or not constants_match(split.file, simple):
+        return []
+    metadata = footer(split.file)
+    return [
+        number for number in split.row_groups if may_match(split.file, metadata.row_group(number), simple)
+    ]
 
 
 def _everything(scan: Scan) -> Reading:

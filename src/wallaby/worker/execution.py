@@ -19,6 +19,7 @@ from wallaby.errors import MemoryLimitError
 from wallaby.exchange.allocator import give_freed_memory_back
 from wallaby.kernels.checksum import checksum
 from wallaby.kernels.connection import KernelSettings, thread_session
+from wallaby.kernels.in_place import readable_files
 from wallaby.kernels.kernel import EMPTY, Kernel, make_kernel
 from wallaby.kernels.laps import Lap, lap
 from wallaby.kernels.partition import partition
@@ -49,6 +50,7 @@ class Execution:
             memory_bytes=payload.kernel_memory_bytes,
             temp_directory=self._directory,
             portion_bytes=payload.task_target_bytes,
+            readable=readable_files(payload.plan.fragments),
         )
         return QueryWork(payload.plan, settings, self._states, tolerant=payload.tolerant)
 

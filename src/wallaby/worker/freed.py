@@ -22,7 +22,7 @@ _AT_ONCE: Final = {
 }
 _AFTER_A_WHILE: Final = {
     "MIMALLOC_PURGE_DELAY": "2000",
-    "_RJEM_MALLOC_CONF": "thp:always,dirty_decay_ms:5000,muzzy_decay_ms:0",
+    "_RJEM_MALLOC_CONF": "dirty_decay_ms:5000,muzzy_decay_ms:0",
 }
 
 
