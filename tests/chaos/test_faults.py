@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.builders import pipeline
 from tests.plan.tpch_fixtures import load_relation, load_statistics
 
 from wallaby import tpch
@@ -30,6 +31,17 @@ def test_no_tpch_query_ends_early(number: int) -> None:
     """Only a limit without an order is ever satisfied before its input has ended; see `LimitKernel`."""
     made = plan(load_relation(number), STATISTICS, PlanSettings(channels=4, workers=2))
     assert not [fragment for fragment in made.fragments if isinstance(fragment, LimitFragment)]
+
+
+def test_a_fault_means_the_first_stage_with_state_and_the_worker_that_sends_the_result() -> None:
+    graph = pipeline()
+    (fault,) = chosen(["retrace: kill after"])
+    assert [str(order) for order in fault.for_query(graph, "w2").orders] == [
+        "*:execute@s1:2:kill",
+        "*:retrace:1:kill:after",
+    ]
+    (fault,) = chosen(["the network is cut to the head"])
+    assert [order.who for order in fault.for_query(graph, "w2").orders] == ["w2"]
 
 
 def test_names_are_unique() -> None:

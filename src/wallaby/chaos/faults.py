@@ -28,12 +28,12 @@ class Fault:
     #: Does it cost a worker, so that it fails the query where there is no recovery?
     costs_a_worker: bool = True
 
-    def for_query(self, graph: StageGraph) -> Fault:
-        """The same, with the stage that is meant in this query."""
+    def for_query(self, graph: StageGraph, first: str) -> Fault:
+        """The same, with the stage and the worker that are meant in this query; `first` is the first one's place."""
         executing = [at for at, stage in enumerate(graph.stages) if stage.kind is StageKind.EXECUTE]
-        if not executing:
-            return self
-        orders = [replace(o, only=f"s{executing[0]}") if o.only == STATEFUL else o for o in self.orders]
+        orders = [replace(o, who=first) if o.who == NEXT_TO_THE_HEAD else o for o in self.orders]
+        if executing:
+            orders = [replace(o, only=f"s{executing[0]}") if o.only == STATEFUL else o for o in orders]
         return replace(self, orders=tuple(orders))
 
 
@@ -61,6 +61,8 @@ _RETRACE: Final = (FailPoint.READ_RECORDS, FailPoint.RETRACE, FailPoint.RETRACE_
 _REREAD: Final = (FailPoint.CLAIM, FailPoint.REREAD, FailPoint.REREAD_BACK_UP, FailPoint.REREAD_DELIVER)
 #: Stands for the first stage of a query that keeps state; see `for_query`.
 STATEFUL: Final = "s9999"
+#: Stands for the worker that sends the result to the head: the first, which has the first channel of every stage.
+NEXT_TO_THE_HEAD: Final = "w9999"
 #: A loss of a channel that has committed something, so that it has a past to retrace.
 _LOSE_STATE: Final = f"*:execute@{STATEFUL}:2:kill"
 #: Points of Algorithm 2, on the head.
@@ -142,7 +144,7 @@ def other_faults() -> tuple[Fault, ...]:
         _ordered("the backup disk is full", "*:back-up:2:fail"),
         _ordered("the network is cut from w0 to w1", "w0:deliver@w1:1:fail:x300"),
         _ordered("the network is cut from w1 to w2", "w1:deliver@w2:1:fail:x300"),
-        _ordered("the network is cut from w1 to the head", "w1:deliver@head:1:fail:x500"),
+        _ordered("the network is cut to the head", f"{NEXT_TO_THE_HEAD}:deliver@head:1:fail:x500"),
         Fault("the wire between two workers is cut", parse_all(_A_MOMENT), outside="cut wire"),
         Fault("the wire between two workers is silent", parse_all(_A_MOMENT), outside="silence wire"),
         _ordered(

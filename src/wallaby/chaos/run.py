@@ -187,7 +187,7 @@ class Arena:
             self.close()
             self.settle()
         usual = self.undisturbed(number)
-        fault = fault.for_query(usual.graph)
+        fault = fault.for_query(usual.graph, self.engine.workers()[0]["id"].partition("-")[0])
         outcome = Outcome(number, fault.name, [str(order) for order in fault.orders], fault.outside, tolerant)
         outcome.undisturbed_seconds = round(usual.seconds, 3)
         expects = fault.expects if tolerant or not fault.costs_a_worker else WorkerLostError.condition
