@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.builders import W
 
-from wallaby.coordinator.detector import EXCUSED_LEASES, Detector
+from wallaby.coordinator.detector import EXCUSED_LEASES, LATE_LEASES_MAX, LATE_TIMES, Detector
 from wallaby.gcs.interface import WorkerLease
 from wallaby.lineage.names import WorkerId
 
@@ -32,6 +32,28 @@ def test_nobody_is_suspected_whose_lease_is_good() -> None:
 
 def test_whose_lease_has_run_out_is_suspected() -> None:
     assert detector().suspects(10_000, (lease(B, 0), lease(A, -5), lease(C))) == (A, B)
+
+
+def test_a_lease_is_excused_for_some_times_as_long_as_the_coordinator_itself_was_late() -> None:
+    made = detector()
+    made.woke(9_900, 100)
+    made.woke(9_950, 20)
+    late = 100 * LATE_TIMES
+    assert made.suspects(10_000, (lease(A, 1 - late), lease(B, -late))) == (B,)
+    made.woke(9_900 + EXCUSED_LEASES * LEASE_MS + 1, 0)
+    assert made.suspects(13_000, (lease(A, -20 * LATE_TIMES),)) == (A,), "the first is long ago"
+
+
+def test_however_late_the_coordinator_was_a_silent_worker_is_found_in_the_end() -> None:
+    made = detector()
+    made.woke(9_900, 60_000)
+    assert made.suspects(10_000, (lease(A, -LATE_LEASES_MAX * LEASE_MS),)) == (A,)
+
+
+def test_whoever_wakes_early_excuses_nobody() -> None:
+    made = detector()
+    made.woke(9_900, -90)
+    assert made.suspects(10_000, (lease(A, 0),)) == (A,)
 
 
 def test_nobody_is_suspected_until_the_store_has_answered_for_a_whole_lease_period() -> None:

@@ -96,7 +96,10 @@ class Coordinator:
                 if leases is not None:
                     for query in [q for q in self._queries.values() if not q.ended]:
                         yield from self._tend(query, leases)
+                began_ms = self._now_ms()
                 yield Pause(self._settings.poll_ms, FailPoint.WATCH)
+                now_ms = self._now_ms()
+                self.detector.woke(now_ms, now_ms - began_ms - self._settings.poll_ms)
         except GcsLostError as lost:
             for query in self._queries.values():
                 if not query.ended:

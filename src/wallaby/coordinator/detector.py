@@ -7,6 +7,10 @@ excused for a while. Two live workers that cannot reach each other for long: the
 goes, since a query that spans both can never end. One that cannot reach the head accuses itself, and goes too, unless
 the head has not been watching all that time: then the reason may be that the head itself stood still.
 
+Whoever judges may be the one that is slow: if the coordinator itself wakes late from its pauses, the machine that it
+shares with workers, or its own process, is short of time. A lease that has run out is then excused for some times as
+long as the coordinator was late.
+
 Being wrong is safe, only wasteful: an expelled worker's writes are refused, whether it is alive or not.
 """
 
@@ -17,6 +21,9 @@ from wallaby.lineage.names import WorkerId
 
 #: How many lease periods a worker that answers may go without renewing.
 EXCUSED_LEASES = 3
+#: A lease may be late by so many times what the coordinator itself was late, up to so many lease periods.
+LATE_TIMES = 4
+LATE_LEASES_MAX = 3
 
 
 class Detector:
@@ -31,6 +38,19 @@ class Detector:
         #: Since when the coordinator has looked without a gap, and when it looked last.
         self._watching_since_ms = 0
         self._watched_ms: int | None = None
+        #: How late the coordinator woke, by when that was; only the last lease periods count.
+        self._late: list[tuple[int, int]] = []
+
+    def woke(self, now_ms: int, late_ms: int) -> None:
+        """The coordinator has woken from a pause, so much later than it should have."""
+        recent_ms = now_ms - EXCUSED_LEASES * self._lease_ms
+        self._late = [(at_ms, late) for at_ms, late in self._late if at_ms >= recent_ms and late > late_ms]
+        self._late.append((now_ms, max(late_ms, 0)))
+
+    def _grace_ms(self) -> int:
+        """How long a lease may have run out before anybody is suspected: nothing, unless the coordinator was late."""
+        late_ms = max((late for _, late in self._late), default=0)
+        return min(LATE_TIMES * late_ms, LATE_LEASES_MAX * self._lease_ms)
 
     def store_silent(self) -> None:
         """The store did not answer: leases may have run out for no fault of the workers."""
@@ -49,7 +69,8 @@ class Detector:
         if self._answering_since_ms is None:
             self._answering_since_ms = now_ms
         trusted = now_ms - self._answering_since_ms >= self._lease_ms
-        missed = {lease.worker for lease in leases if lease.remaining_ms <= 0}
+        grace_ms = self._grace_ms()
+        missed = {lease.worker for lease in leases if lease.remaining_ms <= -grace_ms}
         for worker in [w for w in self._excused_since_ms if w not in missed]:
             del self._excused_since_ms[worker]
         suspects = {w.worker for w in leases if w.worker in self._hinted or (trusted and w.worker in missed)}
