@@ -90,7 +90,7 @@ def rows_of(
     scan: Scan, tree: Relation, *, in_place: bool, groups: tuple[int, ...] = (0, 1, 2, 3, 4)
 ) -> list[object]:
     fragment = ScanFragment(scan, (), (), tree)
-    readable = readable_files([fragment]) if in_place else ()
+    readable = tuple(file.path for file in scan.files) if in_place else ()
     (split,) = list_splits(scan, 1 << 30)
     kernel = make_kernel(fragment, replace(SETTINGS, readable=readable))
     try:
@@ -141,16 +141,28 @@ def test_joins_and_what_the_reader_does_alone_are_left_to_it(scan: Scan) -> None
 
 def test_a_file_that_is_not_as_the_table_says_is_not_read_in_place(scan: Scan, tmp_path: Path) -> None:
     (split,) = list_splits(scan, 1 << 30)
-    assert rows_in_place(scan, split, [0, 1]) is not None
-    assert rows_in_place(scan, split, []) is None
-    assert rows_in_place(scan, split, [0, 2]) is None
+    readable = {split.file.path}
+    assert rows_in_place(scan, split, [0, 1], readable) is not None
+    assert rows_in_place(scan, split, [0, 1], ()) is None
+    assert rows_in_place(scan, split, [], readable) is None
+    assert rows_in_place(scan, split, [0, 2], readable) is None
     other = parquet(tmp_path / "other.parquet", pa.table({"N": pa.array([1], pa.int64())}))
-    narrow = scan_of(other, ("n", LONG))
-    assert rows_in_place(narrow, Split(other, (0,), 1, 1), [0]) is None
+    assert rows_in_place(scan_of(other, ("n", LONG)), Split(other, (0,), 1, 1), [0], {other.path}) is None
+
+
+def test_only_files_of_large_tables_with_plain_names_may_be_read(scan: Scan, tmp_path: Path) -> None:
     pattern = parquet(tmp_path / "pattern*.parquet", pa.table({"n": pa.array([1], pa.int64())}))
-    fragment = ScanFragment(scan_of(pattern, ("n", LONG)), (), (), summed(Input(0, (N,))))
-    assert rows_in_place(scan_of(pattern, ("n", LONG)), Split(pattern, (0,), 1, 1), [0]) is None
-    assert readable_files([fragment]) == ()
+    for file, rows, expected in (
+        (scan.files[0], 10_000_000, (scan.files[0].path,)),
+        (scan.files[0], 1000, ()),
+        (pattern, 10_000_000, ()),
+    ):
+        table = scan_of(file, ("n", LONG), ("price", decimal(15, 2)), ("day", DATE), ("text", STRING))
+        splits = (Split(file, (0,), rows, 1),)
+        large = ScanFragment(table, splits, (), summed(Input(0, table.columns)))
+        plain = ScanFragment(table, splits, (), Input(0, table.columns))
+        assert readable_files([large, plain]) == expected
+        assert readable_files([plain]) == ()
 
 
 def test_no_other_file_can_be_read(file: ParquetFile, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ and instants, which files write in several ways.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from wallaby.kernels.connection import View
@@ -28,6 +28,8 @@ _KINDS: Final = frozenset(
 _PATTERN: Final = frozenset("*?[]{}")
 #: With more files each of them is too small for it to matter.
 _FILES_MAX: Final = 1 << 10
+#: An instance that may read other files has to be opened, which takes as long as reading some hundred thousand rows.
+_ROWS_MIN: Final = 4_000_000
 #: DuckDB's own buffers need some room.
 MEMORY_BYTES_MIN: Final = 256 << 20
 
@@ -61,11 +63,12 @@ def _is_split(relation: Relation) -> bool:
 
 
 def readable_files(fragments: Iterable[Fragment]) -> tuple[str, ...]:
-    """The files that DuckDB may read for a query."""
+    """The files that DuckDB may read for a query: those of large tables."""
     files = {
         file
         for fragment in fragments
-        if isinstance(fragment, ScanFragment) and isinstance(fragment.scan, Scan) and reads_in_place(fragment)
+        if isinstance(fragment, ScanFragment) and isinstance(fragment.scan, Scan)
+        if sum(split.rows for split in fragment.splits) >= _ROWS_MIN and reads_in_place(fragment)
         for file in fragment.scan.files
     }
     return tuple(sorted(str(local_path(file)) for file in files if _is_plain(file)))
@@ -75,9 +78,10 @@ def _is_plain(file: ParquetFile) -> bool:
     return not _PATTERN & set(str(local_path(file)))
 
 
-def rows_in_place(scan: Scan, split: Split, groups: Sequence[int]) -> View | None:
+def rows_in_place(scan: Scan, split: Split, groups: Sequence[int], readable: Collection[str]) -> View | None:
     """The rows of neighbouring row groups of a split, if the file has all columns just as the table has them."""
-    if not groups or groups[-1] - groups[0] != len(groups) - 1 or not _is_plain(split.file):
+    path = str(local_path(split.file))
+    if not groups or groups[-1] - groups[0] != len(groups) - 1 or path not in readable:
         return None
     pairs = list(zip(scan.columns, scan.names, strict=True))
     if not all(is_as_in_the_table(split.file, column, name) for column, name in pairs):
@@ -86,6 +90,5 @@ def rows_in_place(scan: Scan, split: Split, groups: Sequence[int]) -> View | Non
     lengths = [metadata.row_group(number).num_rows for number in range(groups[-1] + 1)]
     first, end = sum(lengths[: groups[0]]), sum(lengths)
     listed = ", ".join(f"{identifier(name)} AS {column_identifier(column.id)}" for column, name in pairs)
-    path = text(str(local_path(split.file)))
-    source = f"read_parquet({path}, file_row_number = true, hive_partitioning = false)"
+    source = f"read_parquet({text(path)}, file_row_number = true, hive_partitioning = false)"
     return View(f"SELECT {listed} FROM {source} WHERE file_row_number BETWEEN {first} AND {end - 1}")  # noqa: S608 - made of typed parts

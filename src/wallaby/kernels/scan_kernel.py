@@ -34,9 +34,8 @@ class ScanKernel:
         source = fragment.scan
         self._reading = planned_reading(source, fragment.tree) if isinstance(source, Scan) else None
         self._trees = Trees(self._reading.tree if self._reading else fragment.tree, 0, settings, shared)
-        in_place = (
-            settings.readable and settings.memory_bytes >= MEMORY_BYTES_MIN and reads_in_place(fragment)
-        )
+        self._readable = frozenset(settings.readable)
+        in_place = self._readable and settings.memory_bytes >= MEMORY_BYTES_MIN and reads_in_place(fragment)
         self._in_place = Trees(fragment.tree, 0, settings, Shared()) if in_place else None
 
     def step(
@@ -69,7 +68,7 @@ class ScanKernel:
             return None
         check_unchanged(split.file)
         conditions = (*self._fragment.conditions, *self._bounds.conditions(sides))
-        view = rows_in_place(source, split, groups_to_read(source, split, conditions))
+        view = rows_in_place(source, split, groups_to_read(source, split, conditions), self._readable)
         if view is None:
             return None
         try:
