@@ -49,7 +49,7 @@ def test_two_task_managers_a_life_and_growth(data: Path) -> None:
         assert lane.ask("run", sql=tpch.query(6), save=None)["rows"] == 1
         cell = measure_cell(lane, 3, 1)
         assert len(cell["all_seconds"]) == 1
-        assert cell["channels"] > cell["stages"] > 1
+        assert cell["channels"] >= cell["stages"] > 1
         assert cell["threads"] == 2 * max(len(CORES) // 2, 1)
     finally:
         lane.end()
