@@ -164,7 +164,7 @@ GENERATORS = {
     "position": "select n, p, e from a lateral view posexplode(array(n, k)) t as p, e where p = 1 or e > 2",
     "map": "select n, key, value from a lateral view explode(map('a', n, 'b', 2L)) t",
     "rows": """
-        select x, y, count(*) as c from a lateral view inline(array(struct(k as x, 'a' as y), struct(7, s))) t
+        select x, y, count(*) as c from a lateral view inline(array(struct(k as x, 'a' as y), struct(7 as x, s as y))) t
         group by x, y""",
     "stack": "select x, y from a lateral view stack(2, k, s, 5) t as x, y",
     "above a filter and below a join": "select e, v from (select explode(array(k, k + 1)) as e from a where n > 0) x "

@@ -109,7 +109,7 @@ def test_a_partition_that_is_none_of_the_keys_is_not_opened(
                 EMPTY, split=split, sides={1: rows_of((side,), [(each,) for each in sides])}
             )
             found.update(row[0] for row in tuples(result.batches))
-        assert [each.constants[0].value for each in opened] == left
+        assert list(dict.fromkeys(each.constants[0].value for each in opened)) == left
         assert found == set(left)
 
 
