@@ -115,13 +115,13 @@ class WindowCalls:
             raise UnreadablePlanError("A window has no frame.")
         unit = _UNITS.get(frame.word("frameType"))
         lower, upper = (self._bound(bound) for bound in frame.children)
-        if unit is None or lower is _UNKNOWN or upper is _UNKNOWN:
-            self._reader.refuse("Window", "the ends of its frame are not constants")
-            return None
         if unit is FrameUnit.RANGE and (lower or upper) and not _counts_in_whole_numbers(spec):
             self._reader.refuse(
                 "Window", "a RANGE frame with an offset is run here only over a whole number or a date"
             )
+            return None
+        if unit is None or lower is _UNKNOWN or upper is _UNKNOWN:
+            self._reader.refuse("Window", "the ends of its frame are not constants")
             return None
         return Frame(unit, lower, upper)
 
