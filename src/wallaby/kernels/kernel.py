@@ -21,7 +21,7 @@ from wallaby.kernels.connection import KernelSettings, thread_session
 from wallaby.kernels.external import External
 from wallaby.kernels.mapped import whole
 from wallaby.kernels.parts import cut_into_parts, parts_for
-from wallaby.kernels.program import Batches
+from wallaby.kernels.program import NOTHING, Batches
 from wallaby.kernels.scan_kernel import ScanKernel
 from wallaby.kernels.shared import Shared
 from wallaby.kernels.sizes import grouped
@@ -40,7 +40,6 @@ from wallaby.plan.physical import (
     Split,
 )
 
-_NOTHING: Mapping[int, Batches] = {}
 #: Combining goes on if it leaves at most this part of the rows.
 _SHRUNK_MAX = 0.75
 #: For each input of a stage, by number, where the columns are whose hash decides the channel of a row.
@@ -58,8 +57,8 @@ class Kernel(Protocol):
         state: KernelState,
         *,
         split: Split | RowSplit | None = None,
-        inputs: Mapping[int, Batches] = _NOTHING,
-        sides: Mapping[int, Batches] = _NOTHING,
+        inputs: Mapping[int, Batches] = NOTHING,
+        sides: Mapping[int, Batches] = NOTHING,
         last: bool = False,
     ) -> tuple[KernelState, StepResult]:
         """Run one step.
@@ -108,8 +107,8 @@ class MapKernel:
         state: KernelState,
         *,
         split: Split | RowSplit | None = None,
-        inputs: Mapping[int, Batches] = _NOTHING,
-        sides: Mapping[int, Batches] = _NOTHING,
+        inputs: Mapping[int, Batches] = NOTHING,
+        sides: Mapping[int, Batches] = NOTHING,
         last: bool = False,  # noqa: ARG002 - the last step is like any other
     ) -> tuple[KernelState, StepResult]:
         """Some batches, perhaps none."""
@@ -147,8 +146,8 @@ class JoinKernel:
         state: KernelState,
         *,
         split: Split | RowSplit | None = None,
-        inputs: Mapping[int, Batches] = _NOTHING,
-        sides: Mapping[int, Batches] = _NOTHING,
+        inputs: Mapping[int, Batches] = NOTHING,
+        sides: Mapping[int, Batches] = NOTHING,
         last: bool = False,
     ) -> tuple[KernelState, StepResult]:
         """Build batches (0) go into the state; probe batches (1) give rows, or wait for the last step."""
@@ -218,8 +217,8 @@ class ReduceKernel:
         state: KernelState,
         *,
         split: Split | RowSplit | None = None,
-        inputs: Mapping[int, Batches] = _NOTHING,
-        sides: Mapping[int, Batches] = _NOTHING,
+        inputs: Mapping[int, Batches] = NOTHING,
+        sides: Mapping[int, Batches] = NOTHING,
         last: bool = False,
     ) -> tuple[KernelState, StepResult]:
         """Collect; finish if it is the last step."""
@@ -269,8 +268,8 @@ class LimitKernel:
         state: KernelState,
         *,
         split: Split | RowSplit | None = None,
-        inputs: Mapping[int, Batches] = _NOTHING,
-        sides: Mapping[int, Batches] = _NOTHING,  # noqa: ARG002 - the signature of a kernel
+        inputs: Mapping[int, Batches] = NOTHING,
+        sides: Mapping[int, Batches] = NOTHING,  # noqa: ARG002 - the signature of a kernel
         last: bool = False,  # noqa: ARG002 - the last step is like any other
     ) -> tuple[KernelState, StepResult]:
         """Pass on, cut at both ends."""

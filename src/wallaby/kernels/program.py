@@ -81,6 +81,8 @@ class Choice:
 
 Step = Statement | Probe | Choice
 Batches = Sequence[pa.RecordBatch]
+#: No inputs.
+NOTHING: Mapping[int, Batches] = {}
 
 
 class Program:

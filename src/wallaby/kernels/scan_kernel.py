@@ -6,14 +6,14 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from wallaby.errors import KernelError
+from wallaby.errors import KernelError, MemoryLimitError
 from wallaby.kernels.connection import KernelSettings
 from wallaby.kernels.footer import check_unchanged
 from wallaby.kernels.in_place import MEMORY_BYTES_MIN, reads_in_place, rows_in_place
 from wallaby.kernels.key_bounds import KeyBounds
 from wallaby.kernels.laps import Lap, lap
 from wallaby.kernels.made import made_rows
-from wallaby.kernels.program import Batches
+from wallaby.kernels.program import NOTHING, Batches
 from wallaby.kernels.reading import planned_reading
 from wallaby.kernels.scan import groups_to_read, read_split
 from wallaby.kernels.shared import Shared
@@ -21,8 +21,6 @@ from wallaby.kernels.state import KernelState, StepResult
 from wallaby.kernels.trees import Trees
 from wallaby.plan.physical import RowSplit, ScanFragment, Split
 from wallaby.plan.relation import Scan
-
-_NOTHING: Mapping[int, Batches] = {}
 
 
 class ScanKernel:
@@ -43,8 +41,8 @@ class ScanKernel:
         state: KernelState,
         *,
         split: Split | RowSplit | None = None,
-        inputs: Mapping[int, Batches] = _NOTHING,
-        sides: Mapping[int, Batches] = _NOTHING,
+        inputs: Mapping[int, Batches] = NOTHING,
+        sides: Mapping[int, Batches] = NOTHING,
         last: bool = False,
     ) -> tuple[KernelState, StepResult]:
         """One split, or nothing at the end."""
@@ -73,7 +71,10 @@ class ScanKernel:
             return None
         try:
             made = list(self._in_place.run({**sides, 0: ()}, view))
-        except KernelError:  # what is wrong with the file says the reader
+        except (
+            KernelError,
+            MemoryLimitError,
+        ):  # the reader says what is wrong with the file, or needs less memory
             return None
         check_unchanged(split.file)
         return made

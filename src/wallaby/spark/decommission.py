@@ -63,8 +63,13 @@ class Decommissions:
         while not self._closing.wait(POLL_SECONDS):
             try:
                 self.look()
-            except (Py4JError, OSError, AttributeError):
-                return  # Spark is gone, and the engine ends with it
+            except (
+                Py4JError,
+                OSError,
+                AttributeError,
+            ) as error:  # Spark is gone, and the engine ends with it
+                _log.info("executors are not asked for their decommission any more: %s", error)
+                return
 
     def look(self) -> None:
         """Begin to drain every TaskManager whose executor is to go."""

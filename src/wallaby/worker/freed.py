@@ -2,7 +2,7 @@
 
 Arrow (mimalloc) and Polars (jemalloc) can keep freed pages in the hope that they are wanted again. Under a small
 budget that breaks the budget: on a scan with 100 MiB it was 70 MiB that nobody used. Under a large one giving them
-back is what costs: each task pays for fresh pages again, which was half of the CPU time of TPC-H queries at scale 10.
+back is what costs: each task pays for fresh pages again, which was half of the CPU time of TPC-H 7 and 9 at scale 10.
 So the budget decides. Both read the environment once, when they are loaded, so this must be called before; who has
 set the variables keeps what was set.
 """
