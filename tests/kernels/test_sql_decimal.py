@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tests.kernels.support import aggregation, call, column, literal, named, rows_of, run, value_of
 
 from wallaby.errors import NumericOutOfRangeError
-from wallaby.kernels import functions
 from wallaby.kernels.connection import Session
+from wallaby.kernels.exact.decimals import divide, fit
 from wallaby.plan.relation import Aggregate, Input
 from wallaby.plan.types import LONG, DataType, decimal
 
@@ -133,7 +133,7 @@ def test_nested_divisions_stay_short(session: Session) -> None:
     value = Decimal("100.00")
     nested = call("divide", decimal(15, 6), expression, literal(Decimal("3"), decimal(3, 0)))
     for _ in range(5):
-        value = functions.fit(functions.divide(value, Decimal(3)), 15, 6)
+        value = fit(divide(value, Decimal(3)), 15, 6)
         result, nested = nested, call("divide", decimal(15, 6), nested, literal(Decimal("3"), decimal(3, 0)))
         assert value_of(result, session) == value
 

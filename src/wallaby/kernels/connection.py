@@ -32,7 +32,7 @@ from wallaby.errors import (
     QueryError,
     TooManyRowsError,
 )
-from wallaby.kernels import functions
+from wallaby.kernels import exact
 from wallaby.kernels.sizes import BATCH_ROWS_MAX, rows_within
 from wallaby.kernels.sql_text import identifier, text
 
@@ -90,7 +90,7 @@ class Session:
     def __init__(self, settings: KernelSettings) -> None:
         self.settings = settings
         self._connection = duckdb.connect(":memory:", config=_config(settings))
-        functions.register(self._connection)
+        exact.register(self._connection)
         self._connection.execute("SET TimeZone = 'UTC'")
         if settings.readable:
             paths = ", ".join(text(path) for path in settings.readable)

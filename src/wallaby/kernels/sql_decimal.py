@@ -3,7 +3,7 @@
 Spark computes a result exactly, or to 39 digits, and then rounds it to the type that Catalyst chose. DuckDB adds
 and multiplies exactly as long as the result has 38 digits, and divides decimals as doubles. So: additions and
 multiplications whose exact scale is the result's are DuckDB's own; divisions are done in 128-bit whole numbers
-where the shifted dividend fits; everything else goes to the exact but slow functions of `functions`.
+where the shifted dividend fits; everything else goes to the exact but slow functions of `exact.decimals`.
 
 DuckDB gives sums and products a precision of its own, the *width*. Inside an expression only the value counts, and
 casting each result costs a quarter of TPC-H 1, so only what leaves an expression is cast, by `output_sql`. But two
@@ -13,7 +13,7 @@ more, one side is made wider.
 
 from __future__ import annotations
 
-from wallaby.kernels.functions import DIGITS_MAX, decimal_name
+from wallaby.kernels.exact.decimals import DIGITS_MAX, decimal_name
 from wallaby.kernels.sql_text import case, cast, error
 from wallaby.plan.expression import Call, EvalMode, Expression
 from wallaby.plan.types import DataType, Kind, decimal

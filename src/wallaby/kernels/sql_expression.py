@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from wallaby.errors import InternalError
-from wallaby.kernels.functions import DIGITS_MAX
+from wallaby.kernels.exact.decimals import DIGITS_MAX
+from wallaby.kernels.scalar import FUNCTIONS
 from wallaby.kernels.sql_decimal import decimal_sql
-from wallaby.kernels.sql_function import FUNCTIONS
 from wallaby.kernels.sql_integer import fitted
 from wallaby.kernels.sql_text import case, cast, column_identifier, literal, normalized
 from wallaby.kernels.types import FLAT

@@ -1,9 +1,4 @@
-"""Exact functions that DuckDB lacks, given to it as Python functions over Arrow arrays.
-
-They serve the rare cases: decimals whose intermediate results have more than 38 digits, and case mapping
-outside ASCII. They cost about a microsecond a value, so `sql_function` uses them only where DuckDB's own
-arithmetic cannot be exact.
-"""
+"""Arithmetic on decimals whose intermediate results have more than 38 digits, as Spark rounds them."""
 
 from __future__ import annotations
 
@@ -11,11 +6,11 @@ import itertools
 from decimal import ROUND_HALF_UP, Context, Decimal, Overflow
 from typing import Final
 
-import duckdb
 import pyarrow as pa
-from duckdb.func import FunctionNullHandling, PythonUDFType
 
 from wallaby.errors import InternalError
+from wallaby.kernels.exact.arrow_function import ArrowFunction
+from wallaby.plan.types import INTEGER, STRING
 
 #: Spark's own: java.math.MathContext of 39 digits, HALF_UP, for products; quotients have 39 digits after the
 #: point. The results are rounded a second time, to the result type.
@@ -89,26 +84,6 @@ def decimal_name(operation: str, *, null_on_error: bool = False) -> str:
     return f"wallaby_decimal_{'try_' if null_on_error else ''}{operation}"
 
 
-UPPER: Final = "wallaby_upper"
-LOWER: Final = "wallaby_lower"
-
-
-def register(connection: duckdb.DuckDBPyConnection) -> None:
-    """Give a connection all functions of this module."""
-    text, whole = duckdb.sqltype("VARCHAR"), duckdb.sqltype("INTEGER")
-    for operation, null_on_error in itertools.product(OPERATIONS, (False, True)):
-        connection.create_function(
-            decimal_name(operation, null_on_error=null_on_error),
-            _DecimalFunction(operation, null_on_error=null_on_error),
-            [text, text, whole, whole],
-            text,
-            type=PythonUDFType.ARROW,
-            null_handling=FunctionNullHandling.SPECIAL,
-        )
-    connection.create_function(UPPER, _upper, [text], text, type=PythonUDFType.ARROW)
-    connection.create_function(LOWER, _lower, [text], text, type=PythonUDFType.ARROW)
-
-
 class _DecimalFunction:
     """One operation over whole arrays. NULL in, NULL out; what is an error otherwise may be NULL as well."""
 
@@ -135,14 +110,6 @@ class _DecimalFunction:
             return None
 
 
-def _upper(values: pa.ChunkedArray) -> pa.Array:
-    return pa.array([None if value is None else value.upper() for value in values.to_pylist()], pa.string())
-
-
-def _lower(values: pa.ChunkedArray) -> pa.Array:
-    return pa.array([None if value is None else value.lower() for value in values.to_pylist()], pa.string())
-
-
 def _unscaled(value: Decimal) -> int:
     sign, digits, _ = value.as_tuple()
     number = int("".join(map(str, digits)) or "0")
@@ -161,3 +128,14 @@ def _rounded_quotient(numerator: int, denominator: int) -> int:
     if 2 * rest >= abs(denominator):
         quotient += 1
     return -quotient if (numerator < 0) != (denominator < 0) else quotient
+
+
+FUNCTIONS: Final = tuple(
+    ArrowFunction(
+        decimal_name(operation, null_on_error=null_on_error),
+        (STRING, STRING, INTEGER, INTEGER),
+        STRING,
+        _DecimalFunction(operation, null_on_error=null_on_error),
+    )
+    for operation, null_on_error in itertools.product(OPERATIONS, (False, True))
+)

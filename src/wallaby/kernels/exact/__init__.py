@@ -1,0 +1,23 @@
+"""Exact functions that DuckDB lacks, given to it as Python functions over Arrow arrays; a file per family."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import duckdb
+
+from wallaby.kernels.exact import decimals, nested, text, times
+from wallaby.kernels.exact.arrow_function import ArrowFunction
+
+ALL: Final[tuple[ArrowFunction, ...]] = (
+    *decimals.FUNCTIONS,
+    *nested.FUNCTIONS,
+    *text.FUNCTIONS,
+    *times.FUNCTIONS,
+)
+
+
+def register(connection: duckdb.DuckDBPyConnection) -> None:
+    """Give a connection all of them."""
+    for function in ALL:
+        function.register(connection)

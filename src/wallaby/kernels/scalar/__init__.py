@@ -1,0 +1,24 @@
+"""The scalar functions: for each name its SQL, when it stays on Spark, and whether a value can make it fail.
+
+A file per family. The functions that DuckDB lacks are in `wallaby.kernels.exact`.
+"""
+
+from __future__ import annotations
+
+from wallaby.kernels.scalar import (
+    arithmetic,
+    casts,
+    comparisons,
+    conditions,
+    dates,
+    nested,
+    text,
+    times,
+)
+from wallaby.kernels.scalar.function import KNOWN as FUNCTIONS
+from wallaby.kernels.scalar.function import Function, fallible
+
+__all__ = ["FUNCTIONS", "Function", "fallible"]
+
+for _family in (arithmetic, casts, comparisons, conditions, dates, nested, text, times):
+    FUNCTIONS.update(_family.FUNCTIONS)

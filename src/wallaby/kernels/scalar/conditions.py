@@ -1,0 +1,45 @@
+"""Choices. `case` takes condition and value in turn, then perhaps what else to give."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from wallaby.kernels.scalar.function import MANY, Function
+from wallaby.kernels.sql_text import case, cast
+from wallaby.kernels.types import FLAT
+from wallaby.plan.expression import Call, Expression
+from wallaby.plan.types import DataType, Kind
+
+
+def _case(call: Call, sql: Sequence[str]) -> str:
+    pairs = list(zip(sql[0::2], sql[1::2], strict=False))
+    otherwise = sql[-1] if len(sql) % 2 else "NULL"
+    return cast(case(pairs, otherwise), call.type)
+
+
+def _if(call: Call, sql: Sequence[str]) -> str:
+    return cast(case([(sql[0], sql[1])], sql[2]), call.type)
+
+
+def _coalesce(call: Call, sql: Sequence[str]) -> str:
+    return cast(f"coalesce({', '.join(sql)})", call.type)
+
+
+def _same_kind(call: Call) -> str | None:
+    """All values of a choice must already have the type of the result: Catalyst casts them."""
+    values: Sequence[Expression] = call.arguments
+    if call.function == "if":
+        values = call.arguments[1:]
+    elif call.function == "case":
+        values = (*call.arguments[1::2], *(call.arguments[-1:] if len(call.arguments) % 2 else ()))
+    if call.type.kind not in FLAT:
+        return f"{call.function} of {call.type} is not supported"
+    odd = [value.type for value in values if value.type not in (call.type, DataType(Kind.NULL))]
+    return f"{call.function} of {odd[0]} as {call.type} is not supported" if odd else None
+
+
+FUNCTIONS: dict[str, Function] = {
+    "case": Function((2, MANY), _case, _same_kind),
+    "if": Function((3, 3), _if, _same_kind),
+    "coalesce": Function((1, MANY), _coalesce, _same_kind),
+}
