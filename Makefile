@@ -14,7 +14,7 @@ ARGS ?=
 
 # One target at a time: `make -j` is harmless, and each tool uses the cores itself.
 .NOTPARALLEL:
-.PHONY: help setup demo test clusters check simulate mutants chaos bench contenders verify memory measure docs format clean
+.PHONY: help setup demo test clusters check simulate mutants chaos differential bench contenders verify memory measure docs format clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,6 +52,9 @@ simulate: setup ## Try to break the protocol with random faults (SEEDS=100000)
 
 chaos: setup ## Break real engines at every fail point, under TPC-H, and compare answers (an hour or more; resumable)
 	$(BIN)/wallaby chaos $(ARGS)
+
+differential: setup ## Compare every expression of the registry with Spark's, over generated rows
+	$(BIN)/wallaby differential $(ARGS)
 
 mutants: setup ## Break the protocol on purpose and show that the simulation notices
 	$(BIN)/wallaby simulate --mutants $(ARGS)

@@ -103,3 +103,20 @@ def test_nested_values_are_compared_in_depth() -> None:
 def test_empty_answers_still_have_columns() -> None:
     require_same(RIGHT.slice(0, 0), RIGHT.slice(0, 0), order=["k"])
     refuses(RIGHT.slice(0, 0).rename_columns(["k", "y"]), RIGHT.slice(0, 0))
+
+
+def test_exactly_the_same_means_the_last_digit_and_the_sign_of_zero() -> None:
+    one = pa.table({"x": [0.1, math.nan, 0.0, None], "y": [[1.5], [0.0], [], None]})
+    require_same(one, one, exact=True)
+    refuses(one.set_column(0, "x", pa.array([0.1, math.nan, -0.0, None])), one, exact=True)
+    refuses(one.set_column(0, "x", pa.array([0.1 + 1.4e-17, math.nan, 0.0, None])), one, exact=True)
+    refuses(one.set_column(1, "y", pa.array([[1.5], [-0.0], [], None])), one, exact=True)
+
+
+def test_dates_that_python_does_not_know_are_compared_too() -> None:
+    far = pa.table({"d": pa.array([3_000_000, None], pa.int32()).cast(pa.date32())})
+    require_same(far, far)
+    refuses(pa.table({"d": pa.array([3_000_001, None], pa.int32()).cast(pa.date32())}), far)
+    refuses(pa.table({"d": pa.array([18_000, None], pa.int32()).cast(pa.date32())}), far)
+    lists = pa.table({"d": pa.array([[1 << 62]], pa.list_(pa.int64())).cast(pa.list_(pa.timestamp("us")))})
+    require_same(lists, lists)

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 from pyspark.errors import PySparkException
 
-from wallaby.commands import bench, chaos, demo, doctor, report, simulate, sql, tpch
+from wallaby.commands import bench, chaos, demo, differential, doctor, report, simulate, sql, tpch
 from wallaby.commands.terminal import note, say
 from wallaby.errors import InvalidArgumentError, WallabyError
 from wallaby.version import __version__
@@ -39,6 +39,7 @@ app.command(epilog=doctor.EXAMPLES)(doctor.doctor)
 app.add_typer(tpch.app, name="tpch")
 app.command(epilog=simulate.EXAMPLES)(simulate.simulate)
 app.command(epilog=chaos.EXAMPLES)(chaos.chaos)
+app.command(epilog=differential.EXAMPLES)(differential.differential)
 
 
 def _version(wanted: bool) -> None:

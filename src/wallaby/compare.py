@@ -3,7 +3,8 @@
 Two answers are the same if their columns have the same names, types and nullability, and their rows are the same
 as a multiset; where ORDER BY fixes an order, the rows must stand in it, and only rows that tie may change places.
 Under a LIMIT any of the rows that tie at the cut may have been chosen, provided that they exist. Floating-point
-numbers may differ by 1e-9 of their size, since sums have no order; everything else is compared exactly.
+numbers may differ by 1e-9 of their size, since sums have no order; everything else is compared exactly. What is no sum
+of such numbers can be asked to be exact: then the two zeros are different values.
 """
 
 from __future__ import annotations
@@ -27,17 +28,24 @@ class DifferentError(AssertionError):
 
 
 def require_same(
-    actual: pa.Table, expected: pa.Table, *, order: Sequence[str] = (), unlimited: pa.Table | None = None
+    actual: pa.Table,
+    expected: pa.Table,
+    *,
+    order: Sequence[str] = (),
+    unlimited: pa.Table | None = None,
+    exact: bool = False,
 ) -> None:
     """Raise unless the answers are the same.
 
     `order` names the columns of the ORDER BY. `unlimited` is the answer without the LIMIT: with it, rows that tie at
-    the cut may be any of those.
+    the cut may be any of those. With `exact`, floating-point numbers are compared like everything else.
     """
     _same_schema(actual.schema, expected.schema)
     if actual.num_rows != expected.num_rows:
         raise DifferentError(f"{actual.num_rows} rows instead of {expected.num_rows}")
     ours, theirs = _rows(actual), _rows(expected)
+    if exact:
+        ours, theirs = [_spelled(row) for row in ours], [_spelled(row) for row in theirs]
     if not order:
         _same_multiset(ours, theirs, "without order")
         return
@@ -72,6 +80,13 @@ def _same_schema(actual: pa.Schema, expected: pa.Schema) -> None:
     if ours != theirs:
         different = [f"{a} instead of {b}" for a, b in zip(ours, theirs, strict=False) if a != b]
         raise DifferentError(f"the columns differ: {different or f'{len(ours)} instead of {len(theirs)}'}")
+
+
+def _spelled(cell: Any) -> Any:
+    """A cell in which floating-point numbers are written out."""
+    if isinstance(cell, float):
+        return f"{cell!r}"
+    return tuple(map(_spelled, cell)) if isinstance(cell, tuple) else cell
 
 
 def _same_order(ours: Sequence[Row], theirs: Sequence[Row], places: Sequence[int]) -> None:
@@ -148,8 +163,25 @@ def _key(row: Row, places: Sequence[int]) -> Row:
 
 
 def _rows(table: pa.Table) -> list[Row]:
-    columns = [[_frozen(cell) for cell in column.to_pylist()] for column in table.columns]
+    columns = [[_frozen(cell) for cell in _cells(column)] for column in table.columns]
     return list(zip(*columns, strict=True)) if columns else [()] * table.num_rows
+
+
+def _cells(column: pa.ChunkedArray) -> list[Any]:
+    """The values of a column; days and microseconds where Python has no such date."""
+    try:
+        cells: list[Any] = column.to_pylist()
+    except (OverflowError, ValueError):
+        cells = column.cast(_counted(column.type)).to_pylist()
+    return cells
+
+
+def _counted(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_date(kind):
+        return pa.int32()
+    if pa.types.is_timestamp(kind):
+        return pa.int64()
+    return pa.list_(_counted(kind.value_type)) if pa.types.is_list(kind) else kind
 
 
 def _frozen(value: Any) -> Any:

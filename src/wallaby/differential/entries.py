@@ -1,0 +1,174 @@
+"""Every entry of the registry beside Spark: its examples over all tables, under every mode, many to a query.
+
+What is not native is counted and left out, since Spark would be compared with itself. Expressions share a query as
+long as nothing is different and nothing fails; otherwise the query is split, so that each difference and each error
+belongs to one expression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from wallaby.catalyst.jvm import plan_of
+from wallaby.catalyst.node import Node
+from wallaby.catalyst.registry import FAMILIES
+from wallaby.differential.examples import CLOSE, EXAMPLES, SHOWN_AS
+from wallaby.differential.expand import Expression, expand
+from wallaby.differential.outcome import difference, outcome
+from wallaby.differential.shapes import AGGREGATES, BLOCKS, ROWS, Shape
+from wallaby.engine import Engine
+
+#: As many expressions share a query.
+BATCH: Final = 24
+#: Settings of Spark's under which everything is compared: evaluation modes, and time zones.
+MODES: Final = (
+    {"spark.sql.ansi.enabled": "true", "spark.sql.session.timeZone": "UTC"},
+    {"spark.sql.ansi.enabled": "false", "spark.sql.session.timeZone": "America/Los_Angeles"},
+)
+_AGGREGATES: Final = frozenset(entry.catalyst for entry in FAMILIES["Aggregates"]) | {"UnscaledValue"}
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """An expression that Wallaby computed otherwise than Spark did."""
+
+    expression: Expression
+    query: str
+    settings: dict[str, str]
+    what: str
+
+
+@dataclass(slots=True)
+class Tally:
+    """What was seen of one entry."""
+
+    native: int = 0
+    on_spark: int = 0
+    compared: int = 0
+    raised: int = 0
+    #: Does a plan of an example hold the entry's class at all?
+    shown: bool = False
+    invalid: list[str] = field(default_factory=list)
+    reasons: dict[str, int] = field(default_factory=dict)
+    differences: list[Difference] = field(default_factory=list)
+
+    def tells(self, expression: Expression, settings: dict[str, str]) -> bool:
+        """Is a difference of this expression known?"""
+        return any(d.expression == expression and d.settings == settings for d in self.differences)
+
+
+class EntrySuite:
+    """Compares entries over tables that are registered already."""
+
+    def __init__(self, spark: SparkSession, engine: Engine, seed: int, say: Callable[[str], None]) -> None:
+        self._spark = spark
+        self._engine = engine
+        self._seed = seed
+        self._say = say
+        self._settings: dict[str, str] = {}
+        self.tallies: dict[str, Tally] = {}
+
+    def run(self, entries: Sequence[str], modes: Sequence[dict[str, str]] = MODES) -> dict[str, Tally]:
+        """All examples of these entries."""
+        self.tallies = {entry: Tally() for entry in entries}
+        for settings in modes:
+            self._settings = dict(settings)
+            for key, value in settings.items():
+                self._spark.conf.set(key, value)
+            for shapes, natives in self._natives(entries):
+                for shape in shapes:
+                    self._compare_over(shape, natives)
+        return self.tallies
+
+    def _natives(self, entries: Sequence[str]) -> Iterator[tuple[tuple[Shape, ...], list[Expression]]]:
+        """The expressions that run natively, with the shapes of query that they go into."""
+        expressions = [
+            expression
+            for entry in entries
+            for example in EXAMPLES.get(entry, ())
+            for expression in expand(entry, example, self._seed)
+        ]
+        rows = [e for e in expressions if not e.is_query and e.entry not in _AGGREGATES]
+        aggregates = [e for e in expressions if not e.is_query and e.entry in _AGGREGATES]
+        yield ROWS, [e for e in rows if self._is_native(e, ROWS[0].sql([e.sql], "wild"))]
+        for shape in AGGREGATES:
+            native = [e for e in aggregates if self._is_native(e, shape.sql([e.sql], shape.tables[0]))]
+            yield (shape,), native
+        for expression in expressions:
+            if expression.is_query:
+                shape = Shape(expression.sql, ("tame", "wild", "one", "none"))
+                if self._is_native(expression, shape.sql([], "wild")):
+                    yield (shape,), [expression]
+
+    def _is_native(self, expression: Expression, query: str) -> bool:
+        tally = self.tallies[expression.entry]
+        try:
+            df = self._spark.sql(query)
+        except AnalysisException as error:
+            tally.invalid.append(f"{expression.sql}: {str(error).splitlines()[0]}")
+            return False
+        tally.shown = tally.shown or SHOWN_AS.get(expression.entry, expression.entry) in set(
+            _names(plan_of(df).root)
+        )
+        reasons = self._engine.fallback_reasons(df)
+        for reason in reasons[:1]:
+            tally.reasons[reason] = tally.reasons.get(reason, 0) + 1
+        tally.on_spark += bool(reasons)
+        tally.native += not reasons
+        return not reasons
+
+    def _compare_over(self, shape: Shape, expressions: Sequence[Expression]) -> None:
+        for table in shape.tables:
+            failing: list[Expression] = []
+            for begin in range(0, len(expressions), BATCH):
+                failing += self._compare(shape, expressions[begin : begin + BATCH], table)
+            if shape is ROWS[0] and table == "wild":
+                for block in BLOCKS:
+                    for expression in failing:
+                        self._compare(block, [expression], table)
+
+    def _compare(self, shape: Shape, expressions: Sequence[Expression], table: str) -> list[Expression]:
+        """Compare some expressions in one query; those that fail on Spark."""
+        if not expressions:
+            return []
+        query = shape.sql([e.sql for e in expressions], table)
+        df = self._spark.sql(query)
+        expected = outcome(df.toArrow)
+        split = len(expressions) > 1
+        if expected.table is None and split:
+            return self._halves(shape, expressions, table)
+        exact = shape in (*ROWS, *BLOCKS) and not any(e.entry in CLOSE for e in expressions)
+        what = difference(outcome(lambda: self._engine.to_arrow(df)), expected, exact=exact)
+        if what and split:
+            return self._halves(shape, expressions, table)
+        for expression in expressions:
+            tally = self.tallies[expression.entry]
+            tally.compared += 1
+            tally.raised += expected.table is None
+            if what and not tally.tells(expression, self._settings):
+                tally.differences.append(Difference(expression, query, dict(self._settings), what))
+                self._say(f"{expression.entry}: {query}\n    {what}")
+        return list(expressions) if expected.table is None else []
+
+    def _halves(self, shape: Shape, expressions: Sequence[Expression], table: str) -> list[Expression]:
+        middle = len(expressions) // 2
+        return [
+            *self._compare(shape, expressions[:middle], table),
+            *self._compare(shape, expressions[middle:], table),
+        ]
+
+
+def _names(node: Node) -> Iterator[str]:
+    """The classes of a plan, operators and expressions."""
+    yield node.name
+    for child in node.children:
+        yield from _names(child)
+    for value in (node.fields or {}).values():
+        for part in value if isinstance(value, list | tuple) else (value,):
+            if isinstance(part, Node):
+                yield from _names(part)

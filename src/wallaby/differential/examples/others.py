@@ -1,0 +1,22 @@
+"""What Catalyst puts into plans by itself. No expression of SQL is one of these: a whole query brings them about."""
+
+from __future__ import annotations
+
+from typing import Final
+
+EXAMPLES: Final = {
+    "AggregateExpression": ("sum({int}) filter (where {small} > 2)",),
+    "UnscaledValue": ("sum({decimal_5_2})", "avg({decimal_9_0})"),
+    "OnlyOfAGroupSet": (
+        "select key, count(distinct int_a) c, sum(distinct small_b) s, max(date_c) m from {table} group by key",
+    ),
+    "KnownFloatingPointNormalized": ("select double_a, count(*) c from {table} group by double_a",),
+    "NormalizeNaNAndZero": ("select float_a, count(distinct double_b) c from {table} group by float_a",),
+}
+
+#: Native entries that no query is sure to have in its optimized plan, and why they need no example.
+WITHOUT_EXAMPLE: Final = {
+    "CheckOverflow": "Spark 4 plans it inside aggregates only; older plans had it around arithmetic",
+    "KnownNotNull": "a tag that Catalyst puts around user-defined functions' arguments",
+    "KnownNullable": "a tag that Catalyst puts around columns of outer joins under construction",
+}

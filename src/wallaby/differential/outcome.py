@@ -1,0 +1,56 @@
+"""What became of a query, in a form that Spark's and the engine's can be compared in: a table, or a condition."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
+from wallaby.compare import DifferentError, require_same
+
+_CONDITION: Final = re.compile(r"\[([A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A table, or the condition of an error; with the message, if it is none of Spark's."""
+
+    table: pa.Table | None
+    condition: str = ""
+
+    def __str__(self) -> str:
+        return self.condition if self.table is None else f"{self.table.num_rows} rows"
+
+
+def condition_of(error: Exception) -> str:
+    """The condition of an error; PySpark has no class for some of Spark's errors and lets Py4J's through."""
+    condition = error.getCondition() if isinstance(error, PySparkException) else None
+    if condition is None:
+        found = _CONDITION.search(str(error))
+        condition = found[1] if found else str(error)
+    return condition
+
+
+def outcome(run: Callable[[], pa.Table]) -> Outcome:
+    """What becomes of a query."""
+    try:
+        return Outcome(run())
+    except (PySparkException, Py4JJavaError) as error:
+        condition = condition_of(error)
+        return Outcome(None, f"{condition}: {error}" if condition.startswith("WALLABY") else condition)
+
+
+def difference(actual: Outcome, expected: Outcome, *, exact: bool = False) -> str:
+    """What is different, in a line; empty if nothing is."""
+    if actual.table is None or expected.table is None:
+        return "" if actual == expected else f"{actual} instead of {expected}"
+    try:
+        require_same(actual.table, expected.table, exact=exact)
+    except DifferentError as error:
+        return str(error)
+    return ""

@@ -1,0 +1,64 @@
+"""The differential suite over some entries; at length it is `make differential`. It finds what is wrong on purpose."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from wallaby.differential.entries import MODES, EntrySuite
+from wallaby.differential.tables import TABLES, register, write_tables
+from wallaby.engine import Engine
+
+ENTRIES = ("Upper", "Length", "AddMonths", "OnlyOfAGroupSet")
+
+
+@pytest.fixture
+def tables(spark: SparkSession, tmp_path: Path) -> Iterator[None]:
+    write_tables(tmp_path, 1)
+    register(spark, tmp_path)
+    before = {key: spark.conf.get(key) for key in MODES[0]}
+    yield
+    for key, value in before.items():
+        spark.conf.set(key, value or "")
+    for name in TABLES:
+        spark.catalog.dropTempView(name)
+
+
+@pytest.mark.usefixtures("tables")
+def test_entries_agree_with_spark(spark: SparkSession, engine: Engine) -> None:
+    tallies = EntrySuite(spark, engine, 1, print).run(ENTRIES, MODES[:1])
+    assert [one for tally in tallies.values() for one in tally.differences] == []
+    assert [name for name, tally in tallies.items() if not (tally.shown and tally.compared)] == []
+
+
+class Liar:
+    """An engine whose words have the wrong case."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def fallback_reasons(self, df: DataFrame) -> list[str]:
+        return self._engine.fallback_reasons(df)
+
+    def to_arrow(self, df: DataFrame) -> pa.Table:
+        table = self._engine.to_arrow(df)
+        for place, field in enumerate(table.schema):
+            if pa.types.is_string(field.type):
+                words = [
+                    None if word is None else word.swapcase() for word in table.column(place).to_pylist()
+                ]
+                table = table.set_column(place, field, pa.array(words, field.type))
+        return table
+
+
+@pytest.mark.usefixtures("tables")
+def test_a_wrong_answer_is_found_and_belongs_to_its_expression(spark: SparkSession, engine: Engine) -> None:
+    liar: Engine = Liar(engine)  # type: ignore[assignment]  # it has what the suite needs
+    tallies = EntrySuite(spark, liar, 1, print).run(("Lower", "Length"), MODES[:1])
+    assert tallies["Lower"].differences
+    assert not tallies["Length"].differences
+    assert all("lower(" in one.query and "c1" not in one.query for one in tallies["Lower"].differences)
