@@ -102,7 +102,28 @@ def test_nothing_counts_behind_a_gap() -> None:
     box = outbox(R0)
     publish(box, R0, [0, 1, 2])
     assert not box.confirm(box.due(W[2], 99), (False, True, True))
-    assert due(box, W[2]) == [(TO_X2, 0), (TO_X2, 1), (TO_X2, 2)]
+    assert box.delivered()[TO_X2] == 0
+    assert due(box, W[2]) == [(TO_X2, 0)]
+
+
+def test_an_edge_that_was_refused_is_tried_with_one_output_until_it_is_taken() -> None:
+    """What a full window refuses has crossed the wire for nothing."""
+    box = outbox(R0)
+    publish(box, R0, range(3))
+    box.confirm(box.due(W[1], 2), (True, False))
+    assert due(box, W[1]) == [(TO_X0, 1), (TO_X1, 0), (TO_X0, 2)]
+    assert box.due(W[1], 99, probing=False) == tuple((TO_X0, TaskName(0, 0, seq)) for seq in (1, 2))
+    box.confirm(((TO_X1, TaskName(0, 0, 0)),), (True,))
+    assert [task.seq for edge, task in box.due(W[1], 99, probing=False) if edge == TO_X1] == [1, 2]
+
+
+def test_a_new_epoch_forgets_refusals() -> None:
+    box = outbox(R0)
+    publish(box, R0, range(2))
+    box.confirm(box.due(W[2], 99), (False, False))
+    assert box.due(W[2], 99, probing=False) == ()
+    box.begin_epoch(dict(box.delivered()), ROUTES, (R0,))
+    assert [task.seq for _, task in box.due(W[2], 99, probing=False)] == [0, 1]
 
 
 def test_a_repeated_confirmation_counts_once() -> None:

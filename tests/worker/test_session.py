@@ -37,7 +37,7 @@ from wallaby.lineage.effects import (
 from wallaby.lineage.names import HEAD, ChannelName, Edge, TaskName, Upstream, WorkerId
 from wallaby.lineage.verdict import CommitReply, Verdict
 from wallaby.worker.effects import Complain
-from wallaby.worker.session import COMPLAIN_AFTER_PUSHES
+from wallaby.worker.session import COMPLAIN_AFTER_PUSHES, PROBE_EVERY_PUSHES
 
 
 def publish(hand: Hand, channel: ChannelName, *seqs: int, ended: bool = False) -> None:
@@ -258,8 +258,19 @@ def push(*items: tuple[Edge, int], epoch: int = 3) -> Push:
 def test_a_delivery_pushes_what_is_due_until_all_is_held() -> None:
     _, run = delivering(0, 1)
     assert run.now == push((TO_X0, 0), (TO_X1, 0), (TO_X0, 1), (TO_X1, 1))
-    assert run.answer(held(True, True, False, True)) == push((TO_X0, 1))
+    assert run.answer(held(True, True, False, True)) == Await()
+    assert run.answer(False) == push((TO_X0, 1))
     assert run.answer(held(True)) == Await()
+
+
+def test_a_delivery_tries_a_refused_edge_with_every_few_pushes_while_others_move_on() -> None:
+    hand, run = delivering(0)
+    replies = [held(False, True)] + [held(True)] * (PROBE_EVERY_PUSHES - 1)
+    for seq, reply in enumerate(replies):
+        assert run.now == (push((TO_X1, seq)) if seq else push((TO_X0, 0), (TO_X1, 0)))
+        publish(hand, S0, seq + 1)
+        run.answer(reply)
+    assert run.now == push((TO_X1, PROBE_EVERY_PUSHES), (TO_X0, 0))
 
 
 def test_a_delivery_waits_when_nothing_is_taken() -> None:

@@ -25,6 +25,8 @@ class Outbox:
         self._delivered: dict[Edge, int] = {}
         self._reported: dict[Edge, int] = {}
         self._edges_to: dict[WorkerId, list[Edge]] = {}
+        #: Edges whose window was full when they were tried last.
+        self._refused: set[Edge] = set()
         #: Counts what was published, and epochs: while it stays the same there is nothing new to send.
         self.news = 0
 
@@ -44,6 +46,7 @@ class Outbox:
         self._delivered = dict(delivered)
         self._reported = dict(delivered)
         self._edges_to = {}
+        self._refused = set()
         for name in mine:
             for edge in self._graph.edges_from(name):
                 target = routes.get(self._graph.consumer(edge))
@@ -77,13 +80,21 @@ class Outbox:
         producer = self._graph.producer(edge)
         return self._bases.get(producer, 0) <= self._delivered[edge] < self._published.get(producer, 0)
 
-    def due(self, target: WorkerId, outputs_max: int) -> tuple[tuple[Edge, TaskName], ...]:
-        """What to push to one worker now: in order per edge, the edges taking turns, at most so many."""
+    def due(
+        self, target: WorkerId, outputs_max: int, *, probing: bool = True
+    ) -> tuple[tuple[Edge, TaskName], ...]:
+        """What to push to one worker now: in order per edge, the edges taking turns, at most so many.
+
+        Of an edge that was refused one output is tried again, and only if `probing`: what is refused has been
+        sent for nothing.
+        """
         queues = []
         for edge in self._edges_to.get(target, ()):
-            if self._is_due(edge):
+            if self._is_due(edge) and (probing or edge not in self._refused):
                 producer = self._graph.producer(edge)
-                queues.append((edge, producer, self._delivered[edge], self._published[producer]))
+                first = self._delivered[edge]
+                end = first + 1 if edge in self._refused else self._published[producer]
+                queues.append((edge, producer, first, end))
         items: list[tuple[Edge, TaskName]] = []
         offset = 0
         while queues and len(items) < outputs_max:
@@ -105,6 +116,7 @@ class Outbox:
             elif self._delivered[edge] == task.seq:
                 self._delivered[edge] = task.seq + 1
                 moved = True
+        self._refused = (self._refused - {edge for edge, _ in items}) | set(refused)
         for edges in self._edges_to.values() if refused else ():
             edges.sort(key=lambda edge: edge in refused)
         return moved

@@ -49,6 +49,8 @@ from wallaby.worker.effects import Complain, Look, Spawn, Stop
 
 #: Unanswered pushes to one worker before this one complains about it.
 COMPLAIN_AFTER_PUSHES = 3
+#: An edge that was refused is tried again with one push of so many, and after every wait.
+PROBE_EVERY_PUSHES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,14 +169,20 @@ class Session:
     # --- delivering ----------------------------------------------------------------------------------
 
     def _deliver(self, target: WorkerId) -> Effects:
-        """Push what is due to one worker, in order per edge, until the session is over."""
-        unanswered = 0
+        """Push what is due to one worker, in order per edge, until the session is over.
+
+        While other edges move on, one that was refused is tried with every few pushes only.
+        """
+        unanswered = pushes = 0
         while not self.over:
             epoch = self.host.epoch
-            items = self.host.outbox.due(target, self._settings.outputs_per_push)
+            probing = pushes % PROBE_EVERY_PUSHES == 0
+            items = self.host.outbox.due(target, self._settings.outputs_per_push, probing=probing)
+            pushes += 1
             if not items:
                 yield from self._acknowledge()
                 yield Await()
+                pushes = 0
                 continue
             reply = yield Push(FailPoint.DELIVER, epoch, self.worker, target, items)
             unanswered = yield from self._judge(target, reply, unanswered)
@@ -185,6 +193,7 @@ class Session:
                 yield from self._acknowledge()
             else:
                 yield Await()
+                pushes = 0
 
     def _judge(self, target: WorkerId, reply: PushReply | None, unanswered: int) -> Generator[Any, Any, int]:
         """Complain about a worker that does not answer; take it back when it does.

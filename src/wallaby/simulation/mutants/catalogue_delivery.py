@@ -90,8 +90,8 @@ DELIVERY: tuple[Mutant, ...] = (
         what="an edge that was refused stays first in turn, and the others never get theirs",
         breaks=("7", "6.1.9"),
         module=MODULE,
-        before="            edges.sort(key=lambda edge: edge in refused)\n",
-        after="            pass\n",
+        before="                refused[edge] = None\n",
+        after="                pass\n",
     ),
     Mutant(
         name="backups-forgotten-at-a-recovery",
