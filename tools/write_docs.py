@@ -7,13 +7,17 @@ from pathlib import Path
 
 from wallaby.catalyst.casts import CASTS
 from wallaby.catalyst.data_types import (
+    ARRAYS,
     BOOLEANS,
+    COMPARABLE,
     DATES,
     FLOATING,
     INTEGRAL,
+    MAPS,
     NUMERIC,
     ORDERED,
     READABLE,
+    STRUCTS,
     TEXT,
 )
 from wallaby.catalyst.entry import Entry, State
@@ -102,10 +106,14 @@ nothing but sources and each other below: {narrow}. That is a
 
 Columns, constants, aliases and scalar subqueries are native, and so is what has a "yes" here. What is not in these
 tables is left to Spark. Most EXISTS, IN (select …) and correlated subqueries are joins by the time Wallaby sees them.
-An argument of "any" type is of a native type other than void.
+An argument of "any" type is of a native type other than void and nested ones.
 """
 _KIND_SETS = {
     ORDERED: "any",
+    COMPARABLE: "any, also arrays and structs",
+    ARRAYS: "arrays",
+    STRUCTS: "structs",
+    MAPS: "maps",
     NUMERIC: "numbers",
     INTEGRAL: "whole numbers",
     FLOATING: "floating point",
@@ -118,7 +126,9 @@ _KIND_SETS = {
 def compatibility() -> str:
     """Every type, operator and expression that is known, native or not."""
     refused = (f"| `{name}` | {why} | {remedy} |" for name, (why, remedy) in sorted(REFUSED.items()))
-    outside = f"{_named(frozenset(Kind) - READABLE)}, intervals, variants, and strings with a collation"
+    outside = (
+        "intervals, variants, strings with a collation, and nested types with such parts, or with void ones"
+    )
     text = _COMPATIBILITY.format(
         types=f"Native: {_named(READABLE)}. Not: {outside}.",
         operators=_code(READERS),

@@ -27,6 +27,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from wallaby.errors import InvalidArgumentError, QueryCancelledError
 from wallaby.head.collected import Collected
+from wallaby.kernels.nested_columns import labelled
 from wallaby.observe.observation import QueryStats
 from wallaby.plan.physical import PhysicalPlan
 from wallaby.spark.bypass import on_spark
@@ -372,8 +373,9 @@ class _Answered(ClassicDataFrame):
 
 def _as(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """A batch under the names and types that Spark gives the result."""
+    pairs = zip(batch.columns, schema, strict=True)
     return pa.RecordBatch.from_arrays(
-        [column.cast(field.type) for column, field in zip(batch.columns, schema, strict=True)], schema=schema
+        [labelled(column, field.type) for column, field in pairs], schema=schema
     )
 
 

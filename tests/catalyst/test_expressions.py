@@ -9,8 +9,21 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.catalyst.reading import aggregated, reasons_of, selected
 
+from wallaby.catalyst.data_types import data_type
 from wallaby.plan.expression import Aggregation, Call, EvalMode, Literal
-from wallaby.plan.types import DATE, DOUBLE, INTEGER, LONG, STRING, DataType, Kind, decimal
+from wallaby.plan.types import (
+    DATE,
+    DOUBLE,
+    INTEGER,
+    LONG,
+    STRING,
+    DataType,
+    Kind,
+    array,
+    decimal,
+    map_of,
+    struct,
+)
 
 pytestmark = pytest.mark.spark
 
@@ -74,6 +87,11 @@ def test_a_literal_has_its_value_and_type(
         ("i is null", "is_null(i)"),
         ("t is not null", "is_not_null(t)"),
         ("i in (3, 1)", "in(i, 3, 1)"),
+        ("pair.x", "field(pair, 0)"),
+        ("array(i, 1)", "array(i, 1)"),
+        ("named_struct('b c', i, 'd', array(l))", "struct(i, array(l))"),
+        ("array(pair, null).x", "array(field(pair, 0), None)"),
+        ("array(pair, null) = array()", "eq(array(pair, None), ())"),
         ("t in ('l','k','j','i','h','g','f','e','d','c','b','a')",
          "in(t, 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'l')"),
         ("t like '%a_b%'", "like(t, '%a_b%', '\\\\')"),
@@ -217,8 +235,7 @@ def test_a_null_in_a_list_stays_there(spark: SparkSession) -> None:
         ("cast(d as string)", "Cast(d)", "a cast from double to string"),
         ("rand()", "Rand(", "another every time"),
         ("i div 2", "IntegralDivide(", "no kernel"),
-        ("list[0]", "list", "the type array<bigint> is not supported"),
-        ("pair.x", "pair", "the type struct<x:bigint> is not supported"),
+        ("map_keys(map(i, 1))", "CreateMap(i, 1)", "not known"),
         ("cast(d as decimal(20,2))", "Cast(d)", "how Java writes large numbers"),
         ("stddev(d)", "StddevSamp(d)", "no kernel"),
         ("count(i, l)", "Count(i, l)", "several columns"),
@@ -238,3 +255,23 @@ def test_what_cannot_be_exact_is_refused_by_name(spark: SparkSession, sql: str, 
 def test_all_reasons_are_given_at_once(spark: SparkSession) -> None:
     found = reasons_of(spark, "select t rlike upper(cast(d as string)) as x, rand() as y from kinds")
     assert len(found) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("array<int>", array(INTEGER)),
+        ("map<string,array<decimal(7,2)>>", map_of(STRING, array(decimal(7, 2)))),
+        ("struct<a:int,`b:,``<c>`:struct<x:map<int,string>>>", struct(
+            **{"a": INTEGER, "b:,`<c>": struct(x=map_of(INTEGER, STRING))})),
+        ("array<void>", None),
+        ("array<interval day>", None),
+        ("struct<>", None),
+        ("struct<a:int", None),
+        ("array<int>>", None),
+        ("map<int>,string>", None),
+        ("array<string collate UTF8_LCASE>", None),
+    ],
+)  # fmt: skip
+def test_nested_types_are_read_from_their_text(text: str, read: DataType | None) -> None:
+    assert data_type(text) == read

@@ -59,6 +59,7 @@ def test_the_bytes_are_the_golden_ones() -> None:
         datetime(2020, 1, 2, 3, 4, 5, 6, tzinfo=UTC),
         datetime(2020, 1, 2),  # noqa: DTZ001 - timestamp_ntz is without a zone
         b"\x00\xff",
+        (1, None, (Decimal("1.5"), ("a", b"b")), ()),
     ],
 )
 def test_every_literal_comes_back_with_its_type(value: object) -> None:

@@ -30,6 +30,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Union;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.catalyst.util.ArrayData;
+import org.apache.spark.sql.catalyst.util.MapData;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
@@ -38,7 +39,9 @@ import org.apache.spark.sql.execution.datasources.PartitionDirectory;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.sql.types.MapType;
 import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
@@ -173,7 +176,7 @@ public class PlanWriter {
                 DataType type = node.dataType();
                 boolean nullable = node.nullable();
                 out.append(",\"t\":");
-                text(out, type.catalogString());
+                text(out, typeText(type));
                 out.append(",\"n\":").append(nullable);
             } catch (Exception hasNoType) {
                 // Such a node (the frame of a window, say) is written without one. Scala declares no exceptions.
@@ -276,7 +279,8 @@ public class PlanWriter {
             out.append('[');
             for (int i = 0; i < relation.output().size(); i++) {
                 out.append(i == 0 ? "" : ",");
-                value(out, row.get(i, ((NamedExpression) relation.output().apply(i)).toAttribute().dataType()));
+                DataType type = ((NamedExpression) relation.output().apply(i)).toAttribute().dataType();
+                literal(out, row.isNullAt(i) ? null : row.get(i, type), type);
             }
             out.append(rows.hasNext() ? "]," : "]");
         }
@@ -295,7 +299,7 @@ public class PlanWriter {
         } else if (value instanceof ExprId) {
             out.append(((ExprId) value).id());
         } else if (value instanceof DataType) {
-            text(out, ((DataType) value).catalogString());
+            text(out, typeText((DataType) value));
         } else if (value instanceof HadoopFsRelation) {
             fileRelation(out, (HadoopFsRelation) value);
         } else if (value instanceof ExistenceJoin) {
@@ -387,20 +391,65 @@ public class PlanWriter {
         }
     }
 
-    /** A constant; of an array, its values. */
+    /** A constant: of an array its values, of a struct those of its fields, of a map its keys and its values. */
     private static void literal(StringBuilder out, Object value, DataType type) {
-        if (!(value instanceof ArrayData) || ((ArrayData) value).numElements() > LOCAL_ROWS_MAX) {
+        if (value instanceof ArrayData && type instanceof ArrayType) {
+            out.append("{\"array\":");
+            items(out, (ArrayData) value, ((ArrayType) type).elementType());
+            out.append('}');
+        } else if (value instanceof MapData && type instanceof MapType) {
+            out.append("{\"map\":[");
+            items(out, ((MapData) value).keyArray(), ((MapType) type).keyType());
+            out.append(',');
+            items(out, ((MapData) value).valueArray(), ((MapType) type).valueType());
+            out.append("]}");
+        } else if (value instanceof InternalRow && type instanceof StructType) {
+            StructField[] fields = ((StructType) type).fields();
+            out.append("{\"struct\":[");
+            for (int i = 0; i < fields.length; i++) {
+                out.append(i == 0 ? "" : ",");
+                DataType inner = fields[i].dataType();
+                literal(out, ((InternalRow) value).isNullAt(i) ? null : ((InternalRow) value).get(i, inner), inner);
+            }
+            out.append("]}");
+        } else {
             value(out, value);
+        }
+    }
+
+    /** The values of an array; of a long one, null: such a constant does not travel with a plan. */
+    private static void items(StringBuilder out, ArrayData array, DataType inner) {
+        if (array.numElements() > LOCAL_ROWS_MAX) {
+            out.append("null");
             return;
         }
-        ArrayData array = (ArrayData) value;
-        DataType inner = ((ArrayType) type).elementType();
-        out.append("{\"array\":[");
+        out.append('[');
         for (int i = 0; i < array.numElements(); i++) {
             out.append(i == 0 ? "" : ",");
-            value(out, array.isNullAt(i) ? null : array.get(i, inner));
+            literal(out, array.isNullAt(i) ? null : array.get(i, inner), inner);
         }
-        out.append("]}");
+        out.append(']');
+    }
+
+    /** Spark's text for a type, but the names of fields are quoted where they could be mistaken. */
+    private static String typeText(DataType type) {
+        if (type instanceof ArrayType) {
+            return "array<" + typeText(((ArrayType) type).elementType()) + ">";
+        }
+        if (type instanceof MapType) {
+            return "map<" + typeText(((MapType) type).keyType()) + "," + typeText(((MapType) type).valueType()) + ">";
+        }
+        if (!(type instanceof StructType)) {
+            return type.catalogString();
+        }
+        StringBuilder out = new StringBuilder("struct<");
+        StructField[] fields = ((StructType) type).fields();
+        for (int i = 0; i < fields.length; i++) {
+            String name = fields[i].name();
+            String quoted = name.matches("[a-zA-Z0-9_]+") ? name : "`" + name.replace("`", "``") + "`";
+            out.append(i == 0 ? "" : ",").append(quoted).append(':').append(typeText(fields[i].dataType()));
+        }
+        return out.append('>').toString();
     }
 
     private void values(StringBuilder out, scala.collection.Iterator values) {

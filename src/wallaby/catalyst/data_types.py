@@ -7,7 +7,7 @@ import re
 from datetime import UTC, date, datetime, timedelta
 from decimal import Context, Decimal
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 from wallaby.plan.expression import Literal
 from wallaby.plan.types import DataType, Kind
@@ -20,18 +20,65 @@ DATES: Final = frozenset({Kind.DATE})
 BOOLEANS: Final = frozenset({Kind.BOOLEAN})
 #: What has an order and an equality that all kernels share with Spark.
 ORDERED: Final = NUMERIC | TEXT | DATES | BOOLEANS | {Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ, Kind.BINARY}
-#: Every type that can be read; nested ones cannot, yet.
-READABLE: Final = ORDERED | {Kind.NULL}
+ARRAYS: Final = frozenset({Kind.ARRAY})
+STRUCTS: Final = frozenset({Kind.STRUCT})
+MAPS: Final = frozenset({Kind.MAP})
+NESTED: Final = ARRAYS | STRUCTS | MAPS
+#: What can be compared and ordered, provided that no map is in it.
+COMPARABLE: Final = ORDERED | ARRAYS | STRUCTS
+#: Every type that can be read.
+READABLE: Final = ORDERED | NESTED | {Kind.NULL}
 
 _DECIMAL: Final = re.compile(r"decimal\((\d+),(\d+)\)")
-_BY_TEXT: Final = {kind.value: DataType(kind) for kind in READABLE - {Kind.DECIMAL}}
+#: A field's name in a struct: plain, or between backticks, of which two stand for one.
+_FIELD: Final = re.compile(r"(?:(\w+)|`((?:[^`]|``)*)`):")
+_FLAT_TEXT: Final = re.compile(r"[^<>,()]+(?:\([^()]*\))?")
+_BY_TEXT: Final = {kind.value: DataType(kind) for kind in READABLE - NESTED - {Kind.DECIMAL}}
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _DIGITS: Final = Context(prec=80)
 
 
 @lru_cache(maxsize=1024)
 def data_type(text: str) -> DataType | None:
-    """A type from its `catalogString`; None for those that cannot be read: nested, intervals, collated strings."""
+    """A type from its text, as `PlanWriter.java` writes it.
+
+    None for those that cannot be read: intervals, collated strings, structs without fields, and nested ones that have
+    such a part, or a void one.
+    """
+    found, rest = _parsed(text)
+    return None if rest else found
+
+
+def _parsed(text: str) -> tuple[DataType | None, str]:
+    """The type that a text begins with, and what comes after it."""
+    for kind, begin in ((Kind.ARRAY, "array<"), (Kind.MAP, "map<"), (Kind.STRUCT, "struct<")):
+        if text.startswith(begin):
+            return _nested(kind, text.removeprefix(begin))
+    match = _FLAT_TEXT.match(text)
+    return (_flat(match[0]), text[match.end() :]) if match else (None, text)
+
+
+def _nested(kind: Kind, text: str) -> tuple[DataType | None, str]:
+    children: list[DataType | None] = []
+    names: list[str] = []
+    while not text.startswith(">"):
+        if kind is Kind.STRUCT:
+            field = _FIELD.match(text)
+            if field is None:
+                return None, text
+            names.append(field[1] if field[1] is not None else field[2].replace("``", "`"))
+            text = text[field.end() :]
+        child, rest = _parsed(text)
+        if rest == text or not rest:
+            return None, text
+        children.append(child)
+        text = rest.removeprefix(",")
+    known = tuple(child for child in children if child is not None and child.kind is not Kind.NULL)
+    complete = known and len(known) == len(children)
+    return (DataType(kind, children=known, names=tuple(names)) if complete else None), text[1:]
+
+
+def _flat(text: str) -> DataType | None:
     known = _BY_TEXT.get(text)
     if known is not None:
         return known
@@ -50,8 +97,18 @@ def literal(value: object, kind: DataType) -> Literal | None:
     return _whole(value, kind) if isinstance(value, int) else None
 
 
-def _tagged(value: dict[str, str], kind: DataType) -> Literal | None:
+def _tagged(value: dict[str, Any], kind: DataType) -> Literal | None:
     match kind.kind, value:
+        case Kind.ARRAY, {"array": list(items)}:
+            return _whole_of(kind, [literal(item, kind.element) for item in items])
+        case Kind.STRUCT, {"struct": list(items)} if len(items) == len(kind.children):
+            return _whole_of(kind, list(map(literal, items, kind.children)))
+        case Kind.MAP, {"map": [list(keys), list(values)]}:
+            of_keys = _whole_of(kind, [literal(key, kind.children[0]) for key in keys])
+            of_values = _whole_of(kind, [literal(value, kind.children[1]) for value in values])
+            if of_keys is None or of_values is None:
+                return None
+            return Literal(tuple(zip(_items(of_keys), _items(of_values), strict=True)), kind)
         case ((Kind.FLOAT | Kind.DOUBLE), {"float": text}):
             return Literal(float(text), kind)
         case Kind.DECIMAL, {"decimal": text}:
@@ -63,6 +120,17 @@ def _tagged(value: dict[str, str], kind: DataType) -> Literal | None:
             return Literal(base64.b64decode(text), kind)
         case _:
             return None
+
+
+def _whole_of(kind: DataType, parts: list[Literal | None]) -> Literal | None:
+    """A nested constant of all its parts; None if one of them cannot be read."""
+    known = tuple(part.value for part in parts if part is not None)
+    return Literal(known, kind) if len(known) == len(parts) else None
+
+
+def _items(constant: Literal) -> tuple[object, ...]:
+    assert isinstance(constant.value, tuple), "a nested constant is a tuple"
+    return constant.value
 
 
 def _whole(value: int, kind: DataType) -> Literal | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from wallaby.catalyst.data_types import BOOLEANS, ORDERED, literal
+from wallaby.catalyst.data_types import BOOLEANS, COMPARABLE, ORDERED, literal
 from wallaby.catalyst.entry import Entry, Refusal, exact, guarded, unsupported
 from wallaby.catalyst.node import Node
 from wallaby.plan.expression import Call, Expression, Literal
@@ -46,12 +46,12 @@ def _not(entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: Data
 
 
 ENTRIES: Final = (
-    exact("EqualTo", "eq", ORDERED),
-    exact("EqualNullSafe", "eq_null_safe", ORDERED),
-    exact("LessThan", "lt", ORDERED),
-    exact("LessThanOrEqual", "le", ORDERED),
-    exact("GreaterThan", "gt", ORDERED),
-    exact("GreaterThanOrEqual", "ge", ORDERED),
+    exact("EqualTo", "eq", COMPARABLE),
+    exact("EqualNullSafe", "eq_null_safe", COMPARABLE),
+    exact("LessThan", "lt", COMPARABLE),
+    exact("LessThanOrEqual", "le", COMPARABLE),
+    exact("GreaterThan", "gt", COMPARABLE),
+    exact("GreaterThanOrEqual", "ge", COMPARABLE),
     guarded("And", "and", BOOLEANS, guard=_BRANCHES),
     guarded("Or", "or", BOOLEANS, guard=_BRANCHES),
     exact("Not", "not", BOOLEANS, build=_not),

@@ -8,7 +8,17 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Final
 
-from wallaby.catalyst import aggregates, arithmetic, casts, conditionals, dates, predicates, strings, wrappers
+from wallaby.catalyst import (
+    aggregates,
+    arithmetic,
+    casts,
+    collections,
+    conditionals,
+    dates,
+    predicates,
+    strings,
+    wrappers,
+)
 from wallaby.catalyst.entry import Entry
 
 FAMILIES: Final = MappingProxyType(
@@ -19,6 +29,7 @@ FAMILIES: Final = MappingProxyType(
         "Casts": casts.ENTRIES,
         "Text": strings.ENTRIES,
         "Dates": dates.ENTRIES,
+        "Arrays, structs and maps": collections.ENTRIES,
         "Aggregates": aggregates.ENTRIES,
         "Others": wrappers.ENTRIES,
     }

@@ -13,6 +13,7 @@ from typing import Final
 import pyarrow as pa
 
 from wallaby.kernels.footer import footer
+from wallaby.kernels.nested_columns import field_places, leaf_columns, same_fields
 from wallaby.kernels.types import arrow_type
 from wallaby.plan.expression import Column
 from wallaby.plan.relation import Constant, ParquetFile, Scan
@@ -49,7 +50,10 @@ def column_reason(file: ParquetFile, column: Column, name: str) -> str | None:
     # Spark has an error for it, but for a partition column.
     if sum(found.lower() == name.lower() for found in _own_names(file)) > 1:
         return f"{file.path} has more than one column {name}"
-    found = footer(file).schema.to_arrow_schema().field(source).type
+    schema = footer(file).schema.to_arrow_schema()
+    if "." in source and any(pa.types.is_nested(field.type) for field in schema):
+        return f"the column {name} of {file.path} may be a field of another"
+    found = schema.field(source).type
     if not readable_as(found, column.type):
         return f"the column {name} of {file.path} is {found}, not {column.type}"
     return None
@@ -67,6 +71,8 @@ def readable_as(found: pa.DataType, wanted: DataType) -> bool:
     """Can a file's column be read as a type without a change of any value, and does Spark do so?"""
     if pa.types.is_dictionary(found):
         found = found.value_type
+    if wanted.is_nested:
+        return _is_nested_type(found, wanted)
     if wanted.kind is Kind.DECIMAL:
         return _is_narrower_number(found, wanted)
     return _is_type(found, wanted) or found in _WIDENED.get(wanted.kind, ())
@@ -88,11 +94,53 @@ def _is_type(found: pa.DataType, wanted: DataType) -> bool:
             return bool(found == arrow_type(wanted))
 
 
+def _is_nested_type(found: pa.DataType, wanted: DataType) -> bool:
+    """Of the very types in all parts that the file has; a struct must have one of the wanted fields."""
+    match wanted.kind:
+        case Kind.ARRAY:
+            lists = pa.types.is_list(found) or pa.types.is_large_list(found)
+            return lists and _is_nested_type(found.value_type, wanted.element)
+        case Kind.MAP:
+            key, value = wanted.children
+            return (
+                pa.types.is_map(found)
+                and _is_nested_type(found.key_type, key)
+                and _is_nested_type(found.item_type, value)
+            )
+        case Kind.STRUCT:
+            return (
+                pa.types.is_struct(found)
+                and same_fields(found, wanted)
+                and all(
+                    at is None or _is_nested_type(found.field(at).type, child)
+                    for at, child in zip(field_places(found, wanted), wanted.children, strict=True)
+                )
+            )
+        case _:
+            return _is_type(found, wanted)
+
+
 def _is_narrower_number(found: pa.DataType, wanted: DataType) -> bool:
     if pa.types.is_decimal(found):
         digits = found.precision - found.scale
         return bool(found.scale <= wanted.scale and digits <= wanted.precision - wanted.scale)
     return found in _INTEGER_DIGITS and _INTEGER_DIGITS[found] <= wanted.precision - wanted.scale
+
+
+def read_paths(scan: Scan, file: ParquetFile) -> list[str]:
+    """The same, down to the fields that are needed of structs."""
+    schema = footer(file).schema
+    return [schema.column(place).path for place in read_places(scan, file)]
+
+
+def read_places(scan: Scan, file: ParquetFile) -> list[int]:
+    """Where in the footer the columns are that a scan reads."""
+    places: dict[int, None] = {}
+    for column, name in zip(scan.columns, scan.names, strict=True):
+        source = file_column(file, name)
+        if isinstance(source, str):
+            places |= dict.fromkeys(leaf_columns(footer(file), source, column.type))
+    return list(places)
 
 
 def read_names(scan: Scan, file: ParquetFile) -> list[str]:

@@ -14,6 +14,8 @@ import pyarrow as pa
 
 #: What a value of unknown length is taken for, before there are any.
 _TEXT_BYTES = 32
+#: So many values a list is thought to have.
+_LIST_VALUES = 8
 _VECTOR_ROWS = 2048
 BATCH_ROWS_MAX = 1 << 20
 #: Batches that are smaller than this on average are put together, up to the second.
@@ -30,8 +32,10 @@ def _column_bytes(array: pa.Array) -> int:
     kind, length = array.type, len(array)
     if not length or pa.types.is_null(kind):
         return 0
+    if pa.types.is_struct(kind):
+        return sum(map(_column_bytes, array.flatten()))
     if pa.types.is_nested(kind):
-        return int(array.nbytes)
+        return 4 * length + _column_bytes(array.flatten())
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
         return 4 * length + _text_bytes(array, np.dtype(np.int32))
     if pa.types.is_large_string(kind) or pa.types.is_large_binary(kind):
@@ -51,6 +55,10 @@ def rows_within(schema: pa.Schema, size_bytes: int) -> int:
 
 
 def _width_bytes(kind: pa.DataType) -> int:
+    if pa.types.is_struct(kind):
+        return sum(_width_bytes(field.type) for field in kind)
+    if pa.types.is_nested(kind):
+        return _LIST_VALUES * _width_bytes(kind.value_type)
     try:
         return -(-int(kind.bit_width) // 8)
     except ValueError:

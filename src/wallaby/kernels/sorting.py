@@ -20,9 +20,9 @@ from wallaby.kernels.connection import KernelSettings, Session
 from wallaby.kernels.mapped import MappedBatches
 from wallaby.kernels.parts import parts_for
 from wallaby.kernels.sizes import grouped
-from wallaby.kernels.sql_expression import expression_sql
 from wallaby.kernels.sql_relation import input_name
 from wallaby.kernels.sql_text import identifier, names_of, text
+from wallaby.kernels.sql_window import key_order_sql
 from wallaby.kernels.types import arrow_schema
 from wallaby.plan.relation import Sort
 
@@ -138,7 +138,7 @@ class ExternalSort:
 
     def _run_sql(self) -> str:
         keys = ", ".join(
-            f"{expression_sql(key.expression)}, "
+            f"{key_order_sql(key)}, "
             + text(f"{'ASC' if key.ascending else 'DESC'} NULLS {'FIRST' if key.nulls_first else 'LAST'}")
             for key in self.sort.keys
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from wallaby.kernels.sql_integer import fitted
 from wallaby.kernels.sql_text import case, cast
-from wallaby.kernels.types import FLAT, duckdb_type
+from wallaby.kernels.types import duckdb_type, is_carried
 from wallaby.plan.expression import EvalMode
 from wallaby.plan.types import DataType, Kind
 
@@ -20,7 +20,7 @@ _WIDENING = (Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG)
 
 def cast_reason(source: DataType, target: DataType, mode: EvalMode) -> str | None:
     """Why a cast is not done here; None if it is."""
-    if source == target or (source.kind is Kind.NULL and target.kind in FLAT):
+    if source == target or (source.kind is Kind.NULL and is_carried(target)):
         return None
     if not _has_rule(source, target):
         return f"cast from {source} to {target} is not supported"

@@ -10,7 +10,7 @@ from wallaby.kernels.scalar import FUNCTIONS
 from wallaby.kernels.sql_decimal import decimal_sql
 from wallaby.kernels.sql_integer import fitted
 from wallaby.kernels.sql_text import case, cast, column_identifier, literal, normalized
-from wallaby.kernels.types import FLAT
+from wallaby.kernels.types import is_carried
 from wallaby.plan.expression import Aggregation, Call, Column, EvalMode, Expression, Literal
 from wallaby.plan.types import Kind, decimal
 
@@ -50,10 +50,7 @@ def output_sql(expression: Expression, resolve: Resolve = plain_column) -> str:
 
 def key_sql(expression: Expression) -> str:
     """A grouping key: of the two zeros, Spark shows the positive one."""
-    written = output_sql(expression)
-    if expression.type.is_floating:
-        return normalized(written, expression.type)
-    return written
+    return normalized(output_sql(expression), expression.type)
 
 
 def aggregation_sql(aggregation: Aggregation, over: str = "") -> str:
@@ -129,8 +126,7 @@ def supports(expression: Expression) -> str | None:
 
 
 def _carried(value: Column | Literal) -> bool:
-    kinds = FLAT | {Kind.NULL} if isinstance(value, Literal) else FLAT
-    return value.type.kind in kinds
+    return is_carried(value.type) or (isinstance(value, Literal) and value.type.kind is Kind.NULL)
 
 
 def _call_reason(call: Call) -> str | None:
@@ -139,7 +135,7 @@ def _call_reason(call: Call) -> str | None:
         return f"the function {call.function} is not supported"
     if not known.arity[0] <= len(call.arguments) <= known.arity[1]:
         return f"{call.function} with {len(call.arguments)} arguments is not supported"
-    if call.type.kind not in FLAT:
+    if not is_carried(call.type):
         return f"{call.function} as {call.type} is not supported"
     return known.reason(call)
 

@@ -20,7 +20,7 @@ from wallaby.kernels.sql_expression import (
 )
 from wallaby.kernels.sql_text import case, cast, column_identifier, error, identifier, names_of
 from wallaby.kernels.sql_window import order_sql, plain_parts, window_reason, window_sql
-from wallaby.kernels.types import FLAT, ROWS_ONLY
+from wallaby.kernels.types import ROWS_ONLY, is_carried
 from wallaby.plan.expression import Aggregation, Call, Column, Expression, Named, walk
 from wallaby.plan.relation import (
     Aggregate,
@@ -106,7 +106,7 @@ def relation_reason(relation: Relation) -> str | None:
         reason = relation_reason(child)
         if reason is not None:
             return reason
-    odd = [column for column in relation.columns if column.type.kind not in FLAT]
+    odd = [column for column in relation.columns if not is_carried(column.type)]
     if odd:
         return f"the type {odd[0].type} of {odd[0]} is not supported"
     if isinstance(relation, Window):

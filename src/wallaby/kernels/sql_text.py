@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 
 from wallaby.errors import InternalError
-from wallaby.kernels.types import column_name, duckdb_type
+from wallaby.kernels.types import column_name, duckdb_type, entry_type, field_name
 from wallaby.plan.expression import Column, Literal
-from wallaby.plan.types import DataType, Kind
+from wallaby.plan.types import DataType, Kind, parts_of
 
 _EPOCH = datetime.date(1970, 1, 1)
 
@@ -55,6 +55,8 @@ def literal(value: Literal) -> str:
 def _plain(constant: Literal) -> str:
     value, kind = constant.value, constant.type.kind
     match value:
+        case tuple():
+            return _nested(value, constant.type)
         case bool():
             return "TRUE" if value else "FALSE"
         case int() if constant.type.is_integral or kind is Kind.DECIMAL:
@@ -74,6 +76,26 @@ def _plain(constant: Literal) -> str:
             return f"(DATE '1970-01-01' + CAST({(value - _EPOCH).days} AS INTEGER))"
         case _:
             raise InternalError(f"{value!r} is no {constant.type}.", fix="`supports` should have refused it.")
+
+
+def _nested(values: tuple[object, ...], type_: DataType) -> str:
+    match type_.kind:
+        case Kind.ARRAY:
+            return _list(values, type_.element)
+        case Kind.MAP:
+            return _list(values, entry_type(type_))
+        case _:
+            return struct_sql([literal(part) for part in map(Literal, values, type_.children)])
+
+
+def _list(values: tuple[object, ...], element: DataType) -> str:
+    return f"[{', '.join(literal(Literal(value, element)) for value in values)}]"
+
+
+def struct_sql(values: Sequence[str]) -> str:
+    """A struct of values, each under its place."""
+    fields = (f"{identifier(field_name(place))} := {value}" for place, value in enumerate(values))
+    return f"struct_pack({', '.join(fields)})"
 
 
 def _floating(value: float) -> str:
@@ -102,8 +124,40 @@ def case(branches: Sequence[tuple[str, str]], otherwise: str = "NULL") -> str:
 
 
 def normalized(sql: str, type_: DataType) -> str:
-    """A floating-point value of which both zeros are the positive one."""
-    return case([(f"{sql} = 0", cast("0", type_))], sql)
+    """A value in which both zeros are the positive one, wherever it has floating-point numbers."""
+    if type_.is_floating:
+        return case([(f"{sql} = 0", cast("0", type_))], sql)
+    if type_.is_nested and any(part.is_floating for part in parts_of(type_)):
+        return rebuilt(sql, type_, normalized)
+    return sql
+
+
+def rebuilt(sql: str, type_: DataType, change: Callable[[str, DataType], str]) -> str:
+    """A nested value with other parts: the elements of an array, the fields of a struct. NULL stays NULL."""
+    if type_.kind is Kind.STRUCT:
+        fields = (field_sql(sql, place) for place in range(len(type_.children)))
+        changed = struct_sql(
+            [change(field, child) for field, child in zip(fields, type_.children, strict=True)]
+        )
+        return case([(f"{sql} IS NULL", "NULL")], changed)
+    element = type_.element if type_.kind is Kind.ARRAY else entry_type(type_)
+    # A name for each depth: inside of the inner lambda, the outer one's variable is still to be seen.
+    variable = f"e{sum(part.kind is not Kind.STRUCT for part in parts_of(element) if part.is_nested)}"
+    return f"list_transform({sql}, lambda {variable}: {change(variable, element)})"
+
+
+def field_sql(sql: str, place: int) -> str:
+    """A field of a struct."""
+    return f"struct_extract({sql}, {text(field_name(place))})"
+
+
+def ordered(sql: str, type_: DataType) -> str:
+    """What is ordered as Spark orders a value: in arrays and structs NULL is the least, not the greatest."""
+    return rebuilt(sql, type_, _present) if type_.is_nested else sql
+
+
+def _present(sql: str, type_: DataType) -> str:
+    return struct_sql([f"{sql} IS NOT NULL", ordered(normalized(sql, type_), type_)])
 
 
 def names_of(columns: Sequence[Column]) -> list[str]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from wallaby.kernels.sql_expression import aggregation_sql, expression_sql, supports
-from wallaby.kernels.sql_text import cast, column_identifier
+from wallaby.kernels.sql_text import cast, column_identifier, ordered
 from wallaby.plan.expression import Aggregation, Expression, SortKey
 from wallaby.plan.relation import Frame, FrameUnit, Window, WindowCall
 from wallaby.plan.types import Kind
@@ -23,7 +23,12 @@ _VALUES: Final = frozenset({"first_value", "last_value", "nth_value"})
 
 def order_sql(keys: Sequence[SortKey]) -> str:
     """Keys of an order, each with its direction and the place of NULL."""
-    return ", ".join(f"{expression_sql(key.expression)} {_direction(key)}" for key in keys)
+    return ", ".join(f"{key_order_sql(key)} {_direction(key)}" for key in keys)
+
+
+def key_order_sql(key: SortKey) -> str:
+    """A key as DuckDB has to see it, to order it as Spark does."""
+    return ordered(expression_sql(key.expression), key.expression.type)
 
 
 def _direction(key: SortKey) -> str:

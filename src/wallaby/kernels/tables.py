@@ -11,8 +11,9 @@ import pyarrow.parquet as pq
 
 from wallaby.errors import CorruptFileError
 from wallaby.kernels.distinct import GroupValues, distinct_values, values_of_group
-from wallaby.kernels.file_columns import column_reason, file_column, read_names
+from wallaby.kernels.file_columns import column_reason, file_column, read_places
 from wallaby.kernels.footer import bounds_of, footer
+from wallaby.kernels.nested_columns import leaf_columns
 from wallaby.plan.physical import Split
 from wallaby.plan.relation import Constant, ParquetFile, Scan
 from wallaby.plan.statistics import ColumnStatistics, Statistics, TableStatistics
@@ -57,7 +58,7 @@ def list_splits(scan: Scan, target_bytes: int) -> tuple[Split, ...]:
     splits: list[Split] = []
     for file in scan.files:
         metadata = footer(file)
-        wanted = _positions(metadata, read_names(scan, file))
+        wanted = read_places(scan, file)
         groups: list[int] = []
         rows = size = 0
         for number in range(metadata.num_row_groups):
@@ -142,18 +143,15 @@ def _column_statistics(scan: Scan) -> tuple[ColumnStatistics, ...]:
     for file in scan.files:
         metadata = footer(file)
         groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
-        for name, found in sums.items():
+        for column, (name, found) in zip(scan.columns, sums.items(), strict=True):
             source = file_column(file, name)
             if isinstance(source, Constant):
                 found.add_constant(source.value, metadata.num_rows)
                 continue
-            for position in _positions(metadata, [source]):
+            if column.type.is_nested:
+                found.bounded, found.nulls = False, None  # what is known is of its parts
+                continue
+            for position in leaf_columns(metadata, source, column.type):
                 for group in groups:
                     found.add_chunk(group.column(position), group.num_rows)
     return tuple(sums[name].statistics(name) for name in scan.names)
-
-
-def _positions(metadata: pq.FileMetaData, names: Sequence[str]) -> list[int]:
-    """Where flat columns stand in the footer."""
-    by_name = {metadata.schema.column(i).path: i for i in range(metadata.num_columns)}
-    return [by_name[name] for name in names if name in by_name]

@@ -1,8 +1,8 @@
 """Types in three languages: Catalyst's, Arrow's, and DuckDB's text for them.
 
-Columns travel under names made of their ids, `c12`, never under the user's names: no name can collide, and none
-can hurt. Rows without columns (under a `count(*)`) travel as one column of nulls, because neither a DuckDB
-relation nor an Arrow table can have rows and no columns.
+Columns travel under names made of their ids, `c12`, and a struct's fields under their places in it, `f0`, never
+under the user's names: no name can collide, and none can hurt. Rows without columns (under a `count(*)`) travel as one
+column of nulls, because neither a DuckDB relation nor an Arrow table can have rows and no columns.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from wallaby.errors import InternalError
 from wallaby.plan.expression import Column
-from wallaby.plan.types import DataType, Kind
+from wallaby.plan.types import DataType, Kind, parts_of
 
 #: The column that stands for rows without columns.
 ROWS_ONLY: Final = "rows"
@@ -50,7 +50,7 @@ _DUCKDB: Final[dict[Kind, str]] = {
     Kind.TIMESTAMP_NTZ: "TIMESTAMP",
 }
 
-#: What every kernel can carry and compare.
+#: What every kernel can carry and compare, and what has no parts.
 FLAT: Final = frozenset(_DUCKDB) | {Kind.DECIMAL}
 
 
@@ -58,7 +58,7 @@ def arrow_type(type_: DataType) -> pa.DataType:
     """The Arrow type in which a column travels.
 
     It is what `df.toArrow()` gives, but for instants: they travel in UTC, and the client relabels them with
-    the session's zone, which changes no value.
+    the session's zone, which changes no value; and for names: a map travels as an array of pairs.
     """
     match type_.kind:
         case Kind.DECIMAL:
@@ -66,21 +66,51 @@ def arrow_type(type_: DataType) -> pa.DataType:
         case Kind.ARRAY:
             return pa.list_(arrow_type(type_.children[0]))
         case Kind.MAP:
-            return pa.map_(arrow_type(type_.children[0]), arrow_type(type_.children[1]))
+            return pa.list_(arrow_type(entry_type(type_)))
         case Kind.STRUCT:
-            fields = zip(type_.names, type_.children, strict=True)
-            return pa.struct([pa.field(name, arrow_type(child)) for name, child in fields])
+            return pa.struct([pa.field(field_name(i), arrow_type(c)) for i, c in enumerate(type_.children)])
         case _:
             return _ARROW[type_.kind]
 
 
 def duckdb_type(type_: DataType) -> str:
-    """DuckDB's text for a flat type."""
-    if type_.kind is Kind.DECIMAL:
-        return f"DECIMAL({type_.precision},{type_.scale})"
-    if type_.kind not in _DUCKDB:
-        raise InternalError(f"DuckDB is given no {type_} here.", fix="`supports` should have refused it.")
-    return _DUCKDB[type_.kind]
+    """DuckDB's text for a type."""
+    match type_.kind:
+        case Kind.DECIMAL:
+            return f"DECIMAL({type_.precision},{type_.scale})"
+        case Kind.ARRAY:
+            return f"{duckdb_type(type_.element)}[]"
+        case Kind.MAP:
+            return f"{duckdb_type(entry_type(type_))}[]"
+        case Kind.STRUCT:
+            fields = (f'"{field_name(i)}" {duckdb_type(c)}' for i, c in enumerate(type_.children))
+            return f"STRUCT({', '.join(fields)})"
+        case kind if kind in _DUCKDB:
+            return _DUCKDB[kind]
+        case _:
+            raise InternalError(f"DuckDB is given no {type_} here.", fix="`supports` should have refused it.")
+
+
+def is_carried(type_: DataType) -> bool:
+    """Can columns of a type be read, moved and computed with?"""
+    if type_.is_nested:
+        return bool(type_.children) and all(map(is_carried, type_.children))
+    return type_.kind in FLAT
+
+
+def is_comparable(type_: DataType) -> bool:
+    """Has a type an equality and an order? Maps, and what has some, have none."""
+    return is_carried(type_) and all(part.kind is not Kind.MAP for part in parts_of(type_))
+
+
+def entry_type(type_: DataType) -> DataType:
+    """What a map is an array of."""
+    return DataType(Kind.STRUCT, children=type_.children, names=("key", "value"))
+
+
+def field_name(place: int) -> str:
+    """The name under which a struct's field travels."""
+    return f"f{place}"
 
 
 def column_name(column_id: int) -> str:

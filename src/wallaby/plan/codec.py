@@ -6,7 +6,8 @@ make a well-typed tree or an error; no name in them ever reaches an import. Reco
 (columns, types, files) stand once in a table and are referred to by number.
 
 Literal values: null, true, whole numbers and texts are themselves; the rest is `{"decimal": "1.50"}`,
-`{"double": "0x1.8p+0"}`, `{"date": "1998-09-02"}`, `{"timestamp": "…"}`, `{"binary": "base64"}`.
+`{"double": "0x1.8p+0"}`, `{"date": "1998-09-02"}`, `{"timestamp": "…"}`, `{"binary": "base64"}`; nested ones are
+lists of such.
 """
 
 from __future__ import annotations
@@ -154,6 +155,8 @@ def _write_literal(value: object) -> Json:
             return {"date": value.isoformat()}
         case bytes():
             return {"binary": b64encode(value).decode()}
+        case tuple():
+            return [_write_literal(part) for part in value]
         case _:
             raise EncodingError(f"A literal of type {type(value).__name__} cannot be written.")
 
@@ -168,8 +171,10 @@ _READERS: dict[str, typing.Callable[[str], object]] = {
 
 
 def _read_literal(written: Json) -> object:
+    if isinstance(written, list):
+        return tuple(_read_literal(part) for part in written)
     if not isinstance(written, dict):
-        return _expect(written, type(written)) if not isinstance(written, list) else _expect(written, str)
+        return written
     ((kind, text),) = written.items()
     if kind not in _READERS:
         raise EncodingError(f"A plan has a literal of the unknown kind {kind!r}.")

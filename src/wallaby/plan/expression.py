@@ -32,7 +32,10 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A constant: int, float, Decimal, str, bytes, bool, date, datetime or None."""
+    """A constant: int, float, Decimal, str, bytes, bool, date, datetime or None.
+
+    Of an array, a tuple of these; of a struct, of its fields' values; of a map, of pairs.
+    """
 
     value: object
     type: DataType

@@ -26,7 +26,7 @@ from wallaby.plan.relation import (
     Window,
     children_of,
 )
-from wallaby.plan.types import BOOLEAN, Kind
+from wallaby.plan.types import BOOLEAN, DataType, Kind
 
 Rewrite = Callable[[Relation], Relation]
 
@@ -46,11 +46,19 @@ _WIDTHS = {
     Kind.TIMESTAMP_NTZ: 8,
 }
 _WIDTH_OTHERWISE = 24
+_LIST_VALUES = 8
 
 
 def width_bytes(column: Column) -> int:
     """About how many bytes a value of a column takes in memory."""
-    return _WIDTHS.get(column.type.kind, _WIDTH_OTHERWISE)
+    return _type_bytes(column.type)
+
+
+def _type_bytes(type_: DataType) -> int:
+    if type_.is_nested:
+        values = 1 if type_.kind is Kind.STRUCT else _LIST_VALUES
+        return values * sum(map(_type_bytes, type_.children))
+    return _WIDTHS.get(type_.kind, _WIDTH_OTHERWISE)
 
 
 def ids_of(columns: Iterable[Column]) -> tuple[int, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
@@ -30,7 +31,11 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class DataType:
-    """A type: `precision` and `scale` for decimals, `children` (and `names`, for structs) for nested ones."""
+    """A type: `precision` and `scale` for decimals, `children` (and `names`, for structs) for nested ones.
+
+    Whether elements, fields and values may be NULL is no part of it: nothing is computed otherwise for it, and the
+    schema of a result is Spark's own.
+    """
 
     kind: Kind
     precision: int = 0
@@ -60,6 +65,17 @@ class DataType:
         """Binary floating point."""
         return self.kind in (Kind.FLOAT, Kind.DOUBLE)
 
+    @property
+    def is_nested(self) -> bool:
+        """An array, a struct or a map."""
+        return self.kind in (Kind.ARRAY, Kind.STRUCT, Kind.MAP)
+
+    @property
+    def element(self) -> DataType:
+        """What an array has."""
+        assert self.kind is Kind.ARRAY, f"{self} is no array"
+        return self.children[0]
+
 
 NULL = DataType(Kind.NULL)
 BOOLEAN = DataType(Kind.BOOLEAN)
@@ -73,3 +89,25 @@ DATE = DataType(Kind.DATE)
 def decimal(precision: int, scale: int) -> DataType:
     """A decimal type."""
     return DataType(Kind.DECIMAL, precision, scale)
+
+
+def array(element: DataType) -> DataType:
+    """An array type."""
+    return DataType(Kind.ARRAY, children=(element,))
+
+
+def struct(**fields: DataType) -> DataType:
+    """A struct type."""
+    return DataType(Kind.STRUCT, children=tuple(fields.values()), names=tuple(fields))
+
+
+def map_of(key: DataType, value: DataType) -> DataType:
+    """A map type."""
+    return DataType(Kind.MAP, children=(key, value))
+
+
+def parts_of(type_: DataType) -> Iterator[DataType]:
+    """A type and all types in it."""
+    yield type_
+    for child in type_.children:
+        yield from parts_of(child)

@@ -16,6 +16,7 @@ from wallaby.differential.examples import (
     aggregates,
     arithmetic,
     casts,
+    collections,
     conditionals,
     dates,
     others,
@@ -31,6 +32,7 @@ EXAMPLES: Final = MappingProxyType(
         **casts.EXAMPLES,
         **strings.EXAMPLES,
         **dates.EXAMPLES,
+        **collections.EXAMPLES,
         **aggregates.EXAMPLES,
         **others.EXAMPLES,
     }

@@ -6,15 +6,19 @@ from collections.abc import Callable, Sequence
 
 from wallaby.kernels.exact.decimals import DIGITS_MAX
 from wallaby.kernels.scalar.function import MANY, Function, fallible, template
-from wallaby.kernels.sql_text import case
-from wallaby.kernels.types import FLAT
+from wallaby.kernels.sql_text import case, ordered
+from wallaby.kernels.types import is_comparable
 from wallaby.plan.expression import Call
 from wallaby.plan.types import Kind
 
 
 def _infix(sign: str) -> Callable[[Call, Sequence[str]], str]:
-    def write(call: Call, sql: Sequence[str]) -> str:  # noqa: ARG001 - the signature of a writer
-        return f"({sql[0]} {sign} {sql[1]})"
+    orders = sign[0] in "<>" and sign != "<>"
+
+    def write(call: Call, sql: Sequence[str]) -> str:
+        types = [argument.type for argument in call.arguments]
+        left, right = map(ordered, sql, types) if orders else sql
+        return f"({left} {sign} {right})"
 
     return write
 
@@ -23,7 +27,7 @@ def _comparable(call: Call) -> str | None:
     first = call.arguments[0].type
     for argument in call.arguments:
         type_ = argument.type
-        if type_.kind not in FLAT | {Kind.NULL}:
+        if type_.kind is not Kind.NULL and not is_comparable(type_):
             return f"{call.function} of {type_} is not supported"
         if type_.kind is Kind.DECIMAL and first.kind is Kind.DECIMAL:
             scale = max(type_.scale, first.scale)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from wallaby.kernels.scalar.function import MANY, Function
 from wallaby.kernels.sql_text import case, cast
-from wallaby.kernels.types import FLAT
+from wallaby.kernels.types import is_carried
 from wallaby.plan.expression import Call, Expression
 from wallaby.plan.types import DataType, Kind
 
@@ -32,7 +32,7 @@ def _same_kind(call: Call) -> str | None:
         values = call.arguments[1:]
     elif call.function == "case":
         values = (*call.arguments[1::2], *(call.arguments[-1:] if len(call.arguments) % 2 else ()))
-    if call.type.kind not in FLAT:
+    if not is_carried(call.type):
         return f"{call.function} of {call.type} is not supported"
     odd = [value.type for value in values if value.type not in (call.type, DataType(Kind.NULL))]
     return f"{call.function} of {odd[0]} as {call.type} is not supported" if odd else None
