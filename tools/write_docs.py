@@ -21,7 +21,7 @@ from wallaby.catalyst.data_types import (
     TEXT,
 )
 from wallaby.catalyst.entry import Entry, State
-from wallaby.catalyst.joins import KINDS
+from wallaby.catalyst.joins import KINDS, SINGLE
 from wallaby.catalyst.leaves import NARROW
 from wallaby.catalyst.operators import READERS, REFUSED
 from wallaby.catalyst.registry import FAMILIES
@@ -87,7 +87,7 @@ Native: {operators}.
 
 Joins of the kinds {joins}.
 
-Generators: `Explode`, `Inline`, `PosExplode` and `Stack`, over arrays, maps and rows that the query lists.
+Generators: `Explode`, `Inline` and `PosExplode`, also with OUTER, and `Stack` of a constant number of rows.
 
 Window functions: {windows}, and all native aggregates, over frames of ROWS, or of RANGE, with
 an offset only over a whole number or a date.
@@ -132,7 +132,7 @@ def compatibility() -> str:
     text = _COMPATIBILITY.format(
         types=f"Native: {_named(READABLE)}. Not: {outside}.",
         operators=_code(READERS),
-        joins=_code(KINDS),
+        joins=_code((*KINDS, SINGLE)),
         windows=_code(FUNCTIONS),
         refused="\n".join(refused),
         narrow=_code(NARROW),

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from typing import ClassVar
 
-from pyspark.errors import ArithmeticException, PySparkException
+from pyspark.errors import ArithmeticException, ArrayIndexOutOfBoundsException, PySparkException
 
 
 class WallabyError(PySparkException):
@@ -195,6 +195,48 @@ class HandOverError(QueryError):
     """Rows of a Spark leaf could not be handed over. The engine catches it and lets Spark run the whole query."""
 
     condition = "WALLABY_HAND_OVER"
+
+
+class ArrayIndexError(QueryError, ArrayIndexOutOfBoundsException):
+    """A position outside of an array, under ANSI rules."""
+
+    condition = "INVALID_ARRAY_INDEX"
+
+
+class ElementAtError(QueryError, ArrayIndexOutOfBoundsException):
+    """A position outside of an array in `element_at`, under ANSI rules."""
+
+    condition = "INVALID_ARRAY_INDEX_IN_ELEMENT_AT"
+
+
+class IndexOfZeroError(QueryError):
+    """The position 0 where positions count from 1."""
+
+    condition = "INVALID_INDEX_OF_ZERO"
+
+
+class SliceStartError(QueryError):
+    """A slice that begins at position 0."""
+
+    condition = "INVALID_PARAMETER_VALUE.START"
+
+
+class SliceLengthError(QueryError):
+    """A slice of negative length."""
+
+    condition = "INVALID_PARAMETER_VALUE.LENGTH"
+
+
+class NullMapKeyError(QueryError):
+    """A key of a map is NULL."""
+
+    condition = "NULL_MAP_KEY"
+
+
+class DuplicatedMapKeyError(QueryError):
+    """A map would have a key twice."""
+
+    condition = "DUPLICATED_MAP_KEY"
 
 
 class MemoryLimitError(QueryError):

@@ -62,6 +62,7 @@ TYPES = [
     "select a.k, b.k as j, a.s from nested a join nested b on a.s = b.s and a.ints = b.ints",
     "select a.k, b.k as j, b.m from nested a left join nested b on a.k = b.k + 1 and a.ints < b.ints",
     "select count(*) c from nested a join nested b on a.texts <=> b.texts",
+    "select g, max(s) a, min(ints) b, max(struct(doubles, k)).k c from nested group by g",
     "select ints as o, k from nested order by ints, k",
     "select ints as o from nested order by ints desc nulls last limit 9",
     "select s as o from nested order by s desc, k",
@@ -73,6 +74,71 @@ TYPES = [
     "select count(ints) a, count(distinct ints) b, count(distinct s) c from nested",
     "select k, l, r from nested join (values (array(1, null), struct(map(1, 'x'))), (null, struct(map()))) t(l, r)",
 ]  # fmt: skip
+
+
+FUNCTIONS = [
+    "select k, ints[0] a, ints[g] b from nested where size(ints) > 6 or size(ints) > g",
+    "select k, size(ints) a, cardinality(m) b, get(ints, -1) c, try_element_at(ints, 2) d, m['a'] e from nested",
+    "select k, transform(ints, (x, i) -> x * i + k) a, filter(texts, x -> x > 'a') b from nested",
+    "select k, aggregate(ints, 0L, (a, x) -> a + coalesce(x, 0), a -> a * 2) a, exists(ints, x -> x > 4) b from nested",
+    "select k, sort_array(pairs) a, array_sort(doubles) b, sort_array(texts, false) c from nested",
+    "select k, split('a.b..c', '\\\\.') a, split(s.`B c`, '[t]') b, array_join(texts, '-', '?') c from nested",
+    "select transform(ints, x -> x + 1) t, count(*) c from nested group by transform(ints, x -> x + 1)",
+    "select count(*) c from nested a join nested b on a.doubles <=> b.doubles",
+    "select a.k from nested a join nested b on exists(a.ints, x -> x = b.k) and a.g = b.g",
+]
+
+ROWS_OF_ROWS = [
+    "select k, e from nested lateral view explode(ints) t as e",
+    "select k, p, e, ints from nested lateral view outer posexplode(ints) t as p, e",
+    "select k, explode_outer(m) from nested",
+    "select g, posexplode(m) from nested",
+    "select k, inline_outer(pairs) from nested",
+    "select inline(pairs) from nested",
+    "select k, e from nested lateral view explode(split(s.`B c`, 't')) t as e",
+    "select k, e, f from nested lateral view explode(deep) t as e lateral view outer explode(e) u as f",
+    "select e, count(*) c, sum(k) n from nested lateral view explode(ints) t as e group by e",
+    "select k, sum(e) n from nested lateral view explode(sequence(1, k)) t as e group by k",
+    "select count(*) c from nested lateral view explode(doubles) t as e",
+    "select k, e.p, e.q from nested lateral view explode(pairs) t as e where e.p > 0",
+    "select k as o, e from nested lateral view explode(texts) t as e order by k, e limit 20",
+    "select x.k, x.e, y.s from (select k, explode(ints) e from nested) x left join nested y on x.e = y.k",
+    "select distinct e from nested lateral view explode(map_keys(m)) t as e",
+    "select k, explode(map(k, g, -1, null)) from nested where k > 3",
+]
+
+SUBQUERIES = [
+    "select k, (select b.g + 1 from nested b where b.k = a.g) x from nested a",
+    "select k, (select b.s.in.x from nested b where b.k = a.k + 40) x from nested a where g > 2",
+    "select k from nested a where g = (select b.g from nested b where b.k = a.k + 7)",
+]
+
+ERRORS = [
+    "select ints[3] x from nested",
+    "select element_at(ints, 4) x from nested",
+    "select element_at(ints, 0) x from nested",
+    "select slice(ints, g, 2) x from nested",
+    "select slice(ints, 1, g - 3) x from nested",
+    "select map(g, 1, 3L, 2) x from nested",
+    "select map(ints[0], 1) x from nested where size(ints) > 0",
+    "select k, (select b.g from nested b where b.g = a.g) x from nested a",
+]
+
+
+@pytest.mark.parametrize("query", [*FUNCTIONS, *ROWS_OF_ROWS, *SUBQUERIES])
+def test_functions_generators_and_subqueries_are_sparks(
+    engine: Engine, nested: SparkSession, query: str
+) -> None:
+    check(engine, nested, query)
+
+
+@pytest.mark.parametrize("query", ERRORS)
+def test_errors_of_the_data_are_sparks(engine: Engine, nested: SparkSession, query: str) -> None:
+    df = nested.sql(query)
+    assert engine.run(df).native, engine.explain(df)
+    expected = outcome(df.collect)
+    assert isinstance(expected, str), "Spark has no error"
+    assert outcome(lambda: engine.collect(df)) == expected
 
 
 @pytest.mark.parametrize("query", TYPES)
@@ -106,6 +172,20 @@ def test_fields_are_found_by_name_and_missing_ones_are_null(
     spark.read.schema(schema).parquet(str(tmp_path / "t")).createOrReplaceTempView("mixed")
     check(engine, spark, "select s, m from mixed")
     check(engine, spark, "select s.b.y, s.c, m from mixed")
+
+
+def test_nested_columns_are_handed_over_by_a_leaf(
+    engine: Engine, nested: SparkSession, tmp_path: Path
+) -> None:
+    nested.sql("select k, ints, s, m, pairs from nested").write.json(str(tmp_path / "j"))
+    schema = nested.table("nested").select("k", "ints", "s", "m", "pairs").schema
+    nested.read.schema(schema).json(str(tmp_path / "j")).createOrReplaceTempView("by_leaf")
+    check(engine, nested, "select ints, s, m, pairs, k as o from by_leaf order by k")
+    check(
+        engine,
+        nested,
+        "select e.key, count(*) c from by_leaf lateral view explode(map_entries(m)) t as e group by 1",
+    )
 
 
 def test_a_field_that_no_file_has_is_left_to_spark(

@@ -39,6 +39,7 @@ from wallaby.plan.relation import (
     Sort,
     Source,
     Union,
+    Unnest,
     Window,
     WindowCall,
 )
@@ -162,6 +163,8 @@ def evaluate(relation: Relation, leaf: Callable[[Scan | Input], Rows]) -> Rows: 
                 for row in evaluate(child, leaf)
                 for projection in projections
             ]
+        case Unnest(child=child):
+            return [made for row in evaluate(child, leaf) for made in _unnested(relation, row)]
         case Filter(child=child, condition=condition):
             return [row for row in evaluate(child, leaf) if value_of(condition, row) is True]
         case Project(child=child, outputs=outputs):
@@ -187,6 +190,18 @@ def evaluate(relation: Relation, leaf: Callable[[Scan | Input], Rows]) -> Rows: 
                 for child in children
                 for row in evaluate(child, leaf)
             ]
+
+
+def _unnested(unnest: Unnest, row: Row) -> Rows:
+    assert not unnest.fields, "no plan of these tests takes structs apart"
+    found = value_of(unnest.array, row)
+    assert found is None or isinstance(found, tuple)
+    places: list[tuple[Value, Value]] = list(enumerate(found or ()))
+    kept = {column.id: row[column.id] for column in unnest.kept}
+    return [
+        {**kept, **({} if unnest.position is None else {unnest.position.id: at}), unnest.values[0].id: value}
+        for at, value in places or ([(None, None)] if unnest.outer else [])
+    ]
 
 
 def _limited(rows: Rows, count: int | None, offset: int) -> Rows:

@@ -50,12 +50,13 @@ from wallaby.plan.relation import (
     Single,
     Sort,
     Union,
+    Unnest,
     Window,
     WindowCall,
 )
 from wallaby.plan.relation import Rows as LocalRows
 from wallaby.plan.settings import PlanSettings
-from wallaby.plan.types import INTEGER, STRING
+from wallaby.plan.types import INTEGER, STRING, array
 
 FIXTURES = Path(__file__).parent / "fixtures" / "explain"
 T = tpch(0.5)
@@ -110,9 +111,17 @@ def shapes() -> dict[str, Relation]:
         ((LINE.l_suppkey, LINE.l_shipmode, literal(0)), (LINE.l_suppkey, nothing, literal(1))),
         (column(303, "supplier"), column(304, "mode", STRING), column(305, "set")),
     )
+    elements = Literal((1, None, 3), array(INTEGER))
+    unnested = Unnest(LINE.scan, elements, (key, price), column(306, "at"), (column(307, "of"),), False, True)
     largest = aggregate(LINE.scan, (), named(216, "largest", aggregation("max", LINE.l_suppkey)))
     return {
         "rows": Filter(LINE.scan, holds("gt", LINE.l_quantity, literal(3))),
+        "unnested": Project(unnested, same(column(306, "at"), price)),
+        "unnested_by_key": aggregate(
+            aggregate(unnested, same(key), named(217, "n", aggregation("sum", column(307, "of")))),
+            same(key),
+            named(218, "m", aggregation("max", column(217, "n"))),
+        ),
         "column_twice": Project(LINE.scan, same(key, price, key)),
         "sort": Sort(LINE.scan_of("l_orderkey", "l_quantity"), (ascending(key), descending(LINE.l_quantity))),
         "limit_of_sort_below_project": Limit(

@@ -66,7 +66,7 @@ public class PlanWriter {
 
     private static final String[] SETTINGS = {
         "spark.sql.caseSensitive", "spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles",
-        "spark.sql.parquet.fieldId.read.enabled", "spark.sql.session.timeZone",
+        "spark.sql.mapKeyDedupPolicy", "spark.sql.parquet.fieldId.read.enabled", "spark.sql.session.timeZone",
     };
 
     /** The way to the evaluation mode, by class; NO_MODE where there is none. */

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from wallaby.catalyst.data_types import FLOATING, NUMERIC, ORDERED
+from wallaby.catalyst.data_types import COMPARABLE, FLOATING, NUMERIC, ORDERED
 from wallaby.catalyst.entry import Entry, Refusal, exact, guarded, mode_of, unsupported
 from wallaby.catalyst.node import Node
 from wallaby.plan.expression import Aggregation, Call, Expression, Literal
@@ -115,8 +115,8 @@ ENTRIES: Final = (
         guard="decimals by an exact sum and one division, rounded half up to Catalyst's type; others as doubles",
         build=_aggregation,
     ),
-    exact("Min", "min", ORDERED, build=_aggregation),
-    exact("Max", "max", ORDERED, build=_aggregation),
+    exact("Min", "min", COMPARABLE, build=_aggregation),
+    exact("Max", "max", COMPARABLE, build=_aggregation),
     exact("AggregateExpression", "", build=_applied),
     guarded(
         _ONLY,

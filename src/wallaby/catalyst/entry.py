@@ -52,6 +52,8 @@ class Entry:
     remedy: str = ""
     build: Build | None = None
     rewrite: Rewrite | None = None
+    #: A setting of the session and the only value with which the entry is right.
+    requires: tuple[str, str] | None = None
 
     def make(self, node: Node, arguments: tuple[Expression, ...], kind: DataType) -> Expression | Refusal:
         """Our expression for a node, or why there is none."""

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Final
 
+from wallaby.catalyst.collections import OF_ARRAYS
 from wallaby.catalyst.data_types import data_type, literal
 from wallaby.catalyst.entry import Refusal, State
 from wallaby.catalyst.node import Node
 from wallaby.catalyst.registry import entry_for
 from wallaby.catalyst.subqueries import is_subquery
-from wallaby.plan.expression import Column, Expression
+from wallaby.plan.expression import Call, Column, Expression
+from wallaby.plan.functions import LAMBDA
 from wallaby.plan.reason import Reason
+
+_NO_SETTINGS: Final[Mapping[str, str]] = {}
 
 
 class ExpressionReader:
@@ -19,8 +24,9 @@ class ExpressionReader:
     `subquery` reads a scalar subquery, `window` a window function; whoever reads operators puts them there.
     """
 
-    def __init__(self, largest_id: int) -> None:
+    def __init__(self, largest_id: int, settings: Mapping[str, str] = _NO_SETTINGS) -> None:
         self.reasons: list[Reason] = []
+        self._settings = settings
         self.subquery: Callable[[Node], Expression | None] | None = None
         self.window: Callable[[Node], Expression | None] | None = None
         self._largest_id = largest_id
@@ -45,8 +51,10 @@ class ExpressionReader:
     def read(self, node: Node) -> Expression | None:
         """Our expression for a node, or None and a reason."""
         match node.name:
-            case "AttributeReference":
+            case "AttributeReference" | "NamedLambdaVariable":
                 return self.column(node)
+            case "LambdaFunction":
+                return self._lambda(node)
             case "Literal":
                 return self._literal(node)
             case "Alias":
@@ -78,8 +86,14 @@ class ExpressionReader:
             self.refuse(str(node), f"a constant of type {node.type} with this value is not supported yet")
         return made
 
+    def _lambda(self, node: Node) -> Expression | None:
+        """The body, and then the parameters, which are columns that nobody else has."""
+        parts = self.read_all(node.children)
+        return None if parts is None else Call(LAMBDA, parts, parts[0].type, parts[0].nullable)
+
     def _applied(self, node: Node) -> Expression | None:
-        entry = entry_for(node.name)
+        name = OF_ARRAYS.get(node.name, node.name) if node.type.startswith("array<") else node.name
+        entry = entry_for(name)
         if entry is not None and entry.rewrite is not None:
             rewritten = entry.rewrite(node)
             if rewritten.name != node.name:
@@ -94,6 +108,9 @@ class ExpressionReader:
         if kind is None:
             self.refuse(str(node), f"the type {node.type} is not supported yet")
         if arguments is None or kind is None:
+            return None
+        if entry.requires is not None and self._settings.get(entry.requires[0]) != entry.requires[1]:
+            self.refuse(str(node), f"it is run here only with {'='.join(entry.requires)}")
             return None
         made = entry.make(node, arguments, kind)
         if isinstance(made, Refusal):

@@ -1,7 +1,6 @@
-"""Reading generators: explode and its like over values that the query itself lists, as an `Expand`.
+"""Reading generators: explode and its like, as an `Unnest`, or over what the query itself lists, as an `Expand`.
 
-`explode(array(a, b))` gives every row once with a and once with b, which is what grouping sets begin with. Arrays and
-maps that are values of a column have no such list; they stay on Spark.
+`explode(array(a, b))` gives every row once with a and once with b, which is what grouping sets begin with.
 """
 
 from __future__ import annotations
@@ -11,12 +10,14 @@ from typing import Final
 from wallaby.catalyst.data_types import data_type, literal
 from wallaby.catalyst.expressions import ExpressionReader
 from wallaby.catalyst.node import Node
-from wallaby.plan.expression import Expression, Literal
-from wallaby.plan.relation import Expand, Relation
-from wallaby.plan.types import INTEGER
+from wallaby.plan.expression import Call, Column, Expression, Literal
+from wallaby.plan.relation import Expand, Relation, Unnest
+from wallaby.plan.types import INTEGER, DataType, Kind
 
 #: Every listed row is a projection of the plan.
 _ROWS_MAX: Final = 256
+#: Generators of which an array's elements make the rows.
+_UNNESTED: Final = frozenset({"Explode", "Inline", "PosExplode"})
 #: Generators whose rows are listed by what they are applied to.
 GENERATORS: Final = ("Explode", "Inline", "PosExplode", "Stack")
 
@@ -24,20 +25,49 @@ GENERATORS: Final = ("Explode", "Inline", "PosExplode", "Stack")
 def read_generate(node: Node, child: Relation | None, reader: ExpressionReader) -> Relation | None:
     """A `Generate` over its child, which is None if it could not be read."""
     generator = node.node("generator")
-    rows = _rows(generator, reader)
-    if not rows:
-        reader.refuse(
-            str(generator), "explode and its like are run here only over values that the query lists"
-        )
-        return None
     columns = [reader.column(attribute) for attribute in node.nodes("generatorOutput")]
     made = tuple(column for column in columns if column is not None)
+    rows = _rows(generator, reader)
+    if not rows and generator.name in _UNNESTED:
+        return _unnested(node, generator, child, made if len(made) == len(columns) else None, reader)
+    if not rows:
+        reader.refuse(str(generator), "it is no generator that is run here")
+        return None
     read = [row for row in rows if row is not None and len(row) == len(columns)]
     if child is None or len(made) < len(columns) or len(read) < len(rows):
         return None
-    shown = {attribute.id for attribute in node.output}
-    kept = tuple(column for column in child.columns if column.id in shown)
+    kept = _kept(node, child)
     return Expand(child, tuple((*kept, *row) for row in read), (*kept, *made))
+
+
+def _kept(node: Node, child: Relation) -> tuple[Column, ...]:
+    shown = {attribute.id for attribute in node.output}
+    return tuple(column for column in child.columns if column.id in shown)
+
+
+def _unnested(
+    node: Node,
+    generator: Node,
+    child: Relation | None,
+    made: tuple[Column, ...] | None,
+    reader: ExpressionReader,
+) -> Relation | None:
+    """An array, or a map as an array of pairs, of which each element becomes a row."""
+    array = reader.read(generator.children[0])
+    if array is None or child is None or made is None:
+        return None
+    if array.type.kind is Kind.MAP:
+        entries = DataType(
+            Kind.ARRAY,
+            children=(DataType(Kind.STRUCT, children=array.type.children, names=("key", "value")),),
+        )
+        array = Call("map_entries", (array,), entries, array.nullable)
+        fields = True
+    else:
+        fields = generator.name == "Inline"
+    position = made[0] if generator.name == "PosExplode" else None
+    values = made if position is None else made[1:]
+    return Unnest(child, array, _kept(node, child), position, values, fields, node.flag("outer"))
 
 
 def _rows(generator: Node, reader: ExpressionReader) -> list[tuple[Expression, ...] | None] | None:
@@ -82,13 +112,11 @@ def _are_keys(nodes: tuple[Node, ...]) -> bool:
 
 def _constants(listed: Node) -> list[tuple[Expression, ...] | None] | None:
     """An array of constants, which Catalyst has made one."""
-    values = listed.value.get("array") if isinstance(listed.value, dict) else None
-    if not isinstance(values, list) or not listed.type.startswith("array<") or len(values) > _ROWS_MAX:
+    kind = data_type(listed.type)
+    made = literal(listed.value, kind) if kind is not None and kind.kind is Kind.ARRAY else None
+    if made is None or not isinstance(made.value, tuple) or len(made.value) > _ROWS_MAX:
         return None
-    kind = data_type(listed.type.removeprefix("array<").removesuffix(">"))
-    made = [None if kind is None else literal(value, kind) for value in values]
-    known = [(value,) for value in made if value is not None]
-    return None if len(known) < len(made) else list(known)
+    return [(Literal(value, made.type.element),) for value in made.value]
 
 
 def _inlined(listed: Node, reader: ExpressionReader) -> list[tuple[Expression, ...] | None] | None:

@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Final
 
+from wallaby.catalyst.data_types import ORDERED
 from wallaby.catalyst.expressions import ExpressionReader
 from wallaby.catalyst.node import Node
 from wallaby.catalyst.subqueries import Subqueries
@@ -27,6 +28,8 @@ KINDS: Final = {
     "Cross": JoinKind.CROSS,
     "ExistenceJoin": JoinKind.EXISTENCE,
 }
+#: The join that a scalar correlated subquery becomes.
+SINGLE: Final = "LeftSingle"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 #: Any value of a kind, to stand for NULL in a pair of keys of which the second says whether it does.
 _STANDINS: Final[dict[Kind, object]] = {
@@ -41,6 +44,7 @@ _STANDINS: Final[dict[Kind, object]] = {
     Kind.DATE: date(1970, 1, 1),
     Kind.TIMESTAMP: _EPOCH,
     Kind.TIMESTAMP_NTZ: _EPOCH.replace(tzinfo=None),
+    Kind.ARRAY: (),
 }
 
 
@@ -53,6 +57,8 @@ def read_join(
 ) -> Relation | None:
     """A join of two sides, which are None if they could not be read."""
     word = node.word("joinType")
+    if word == SINGLE:
+        return _read_single(node, left, right, reader)
     kind = KINDS.get(word)
     if kind is None:
         reader.refuse("Join", f"joins of the kind {word} are not run here yet")
@@ -75,6 +81,36 @@ def read_join(
     left_keys, right_keys, residual = split(condition, left, right)
     columns = shown if kind is JoinKind.EXISTENCE else columns_of(kind, left, right)
     return arrange(Join(left, right, kind, left_keys, right_keys, residual, columns), shown)
+
+
+def _read_single(
+    node: Node, left: Relation | None, right: Relation | None, reader: ExpressionReader
+) -> Relation | None:
+    """Every left row with its only partner, a correlated subquery's value; more than one are an error.
+
+    The right rows are counted by their keys, and each of their columns is the least of its values: of one row, its own.
+    """
+    condition = reader.read(node.node("condition"))
+    if left is None or right is None or condition is None:
+        return None
+    left_keys, right_keys, residual = split(condition, left, right)
+    odd = [column for column in right.columns if column.type.kind not in ORDERED]
+    if residual is not None or not left_keys or odd:
+        why = f"of the type {odd[0].type}" if odd else "by more than equalities"
+        reader.refuse("Join", f"a correlated subquery {why} is not run here yet", "aggregate it")
+        return None
+    keys = tuple(Named(Column(reader.fresh_id(), "key", key.type, key.nullable), key) for key in right_keys)
+    rows = Column(reader.fresh_id(), "rows", LONG, nullable=False)
+    values = tuple(
+        Named(replace(column, nullable=True), Aggregation("min", (column,), column.type, nullable=True))
+        for column in right.columns
+    )
+    counted = Named(rows, Aggregation("count", (), LONG, nullable=False))
+    groups = Aggregate(right, keys, (counted, *values))
+    columns = columns_of(JoinKind.LEFT, left, groups)
+    joined = Join(left, groups, JoinKind.LEFT, left_keys, tuple(k.column for k in keys), None, columns)
+    single = Call("at_most_one", (replace(rows, nullable=True),), BOOLEAN, nullable=False)
+    return arrange(Filter(joined, single), columns_of(JoinKind.LEFT, left, right))
 
 
 def _is_repeatable(relation: Relation) -> bool:

@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from wallaby.catalyst.data_types import ORDERED, data_type
+from wallaby.catalyst.data_types import data_type
 from wallaby.catalyst.expressions import ExpressionReader
 from wallaby.catalyst.node import Node, PlanPart
 from wallaby.plan.expression import Column
 from wallaby.plan.leaf import SparkLeaf, leaf_number
 from wallaby.plan.reason import Reason
 from wallaby.plan.relation import Relation, Scan, children_of
+from wallaby.plan.types import DataType, Kind
 
 Path = tuple[int, ...]
 #: Operators that Spark runs in one pass over their input, wherever its partitions are.
@@ -114,9 +115,16 @@ def _readable(output: tuple[Node, ...]) -> tuple[Column, ...]:
     columns: list[Column] = []
     for attribute in output:
         kind = data_type(attribute.type)
-        if kind is not None and kind.kind in ORDERED and attribute.id is not None:
+        if kind is not None and _can_be_handed_over(kind) and attribute.id is not None:
             columns.append(Column(attribute.id, attribute.label, kind, attribute.nullable))
     return tuple(columns)
+
+
+def _can_be_handed_over(type_: DataType) -> bool:
+    """In a file, where the fields of a struct are found by their names without regard to case."""
+    lower = [name.lower() for name in type_.names]
+    unique = len(set(lower)) == len(lower)
+    return unique and all(map(_can_be_handed_over, type_.children)) and type_.kind is not Kind.NULL
 
 
 def _names(node: Node) -> tuple[str, ...]:

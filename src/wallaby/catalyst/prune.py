@@ -24,6 +24,7 @@ from wallaby.plan.relation import (
     Single,
     Sort,
     Union,
+    Unnest,
     Window,
 )
 from wallaby.plan.tree import expressions_of, narrowed, with_children
@@ -40,6 +41,10 @@ def prune(relation: Relation, needed: frozenset[int]) -> Relation:
             return relation
         case Project() | Aggregate() | Expand():
             return replace(relation, child=prune(relation.child, _used(*expressions_of(relation))))
+        case Unnest():
+            kept = tuple(column for column in relation.kept if column.id in needed)
+            used = frozenset(column.id for column in kept) | _used(relation.array)
+            return replace(relation, kept=kept, child=prune(relation.child, used))
         case Filter() | Sort() | Limit() | Single() | Window():
             used = _used(*expressions_of(relation))
             return replace(relation, child=prune(relation.child, needed | used))

@@ -64,7 +64,7 @@ def read_text(
     unreadable: Mapping[ParquetFile, str] = _ALL_READABLE,
 ) -> ReadResult:
     """Read a plan that has been written down; `describe` tells of the parts that may be left to Spark."""
-    reader = ExpressionReader(text.largest_id)
+    reader = ExpressionReader(text.largest_id, text.settings)
     if text.streaming:
         reader.refuse("plan", "streaming queries stay on Spark")
     found = [reader.column(attribute) for attribute in text.root.output]

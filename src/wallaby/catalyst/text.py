@@ -23,6 +23,7 @@ from wallaby.plan.relation import (
     Sort,
     Source,
     Union,
+    Unnest,
     Window,
     children_of,
 )
@@ -70,11 +71,17 @@ class _Printer:
                 return f"limit {count}" + (f" offset {relation.offset}" if relation.offset else "")
             case Single():
                 return f"single row [{self._columns(relation.columns)}]"
-            case Expand():
-                sets = "; ".join(map(self._list, relation.projections))
-                return f"expand [{sets}] → [{self._columns(relation.columns)}]"
+            case Expand() | Unnest():
+                return f"{self._multiplied(relation)} → [{self._columns(relation.columns)}]"
             case Union():
                 return f"union [{self._columns(relation.columns)}]"
+
+    def _multiplied(self, relation: Expand | Unnest) -> str:
+        match relation:
+            case Expand(projections=projections):
+                return f"expand [{'; '.join(map(self._list, projections))}]"
+            case Unnest(array=array, outer=outer):
+                return f"unnest {'outer ' if outer else ''}[{self._expression(array)}]"
 
     def _join(self, join: Join) -> str:
         pairs = (

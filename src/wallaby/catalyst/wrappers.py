@@ -13,6 +13,7 @@ _FOREIGN: Final = "it runs user code"
 ENTRIES: Final = (
     exact("KnownNotNull", "", build=transparent),
     exact("KnownNullable", "", build=transparent),
+    exact("KnownNotContainsNull", "", build=transparent),
     exact("KnownFloatingPointNormalized", "", build=transparent),
     guarded("NormalizeNaNAndZero", "normalize", FLOATING, guard="both zeros are the positive one"),
     unsupported("Exists", _SUBQUERY, "write it as a join"),

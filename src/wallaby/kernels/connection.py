@@ -22,14 +22,21 @@ import pyarrow as pa
 
 from wallaby.errors import (
     ArithmeticOverflowError,
+    ArrayIndexError,
     CastOverflowError,
     DivideByZeroError,
+    DuplicatedMapKeyError,
+    ElementAtError,
+    IndexOfZeroError,
     InvalidArgumentError,
     KernelError,
     MemoryLimitError,
+    NullMapKeyError,
     NumericOutOfRangeError,
     QueryCancelledError,
     QueryError,
+    SliceLengthError,
+    SliceStartError,
     TooManyRowsError,
 )
 from wallaby.kernels import exact
@@ -201,6 +208,13 @@ def _our_errors(settings: KernelSettings) -> Iterator[None]:
 #: The texts by which DuckDB 2.0 says what Spark has a name for. The tests meet every one of them.
 _CONDITIONS: Final[tuple[tuple[re.Pattern[str], type[QueryError]], ...]] = (
     (re.compile(r"\[SCALAR_SUBQUERY_TOO_MANY_ROWS\]"), TooManyRowsError),
+    (re.compile(r"\[INVALID_ARRAY_INDEX\]"), ArrayIndexError),
+    (re.compile(r"\[INVALID_ARRAY_INDEX_IN_ELEMENT_AT\]"), ElementAtError),
+    (re.compile(r"\[INVALID_INDEX_OF_ZERO\]"), IndexOfZeroError),
+    (re.compile(r"\[INVALID_PARAMETER_VALUE.START\]"), SliceStartError),
+    (re.compile(r"\[INVALID_PARAMETER_VALUE.LENGTH\]"), SliceLengthError),
+    (re.compile(r"\[NULL_MAP_KEY\]"), NullMapKeyError),
+    (re.compile(r"\[DUPLICATED_MAP_KEY\]"), DuplicatedMapKeyError),
     (re.compile(r"\[DIVIDE_BY_ZERO\]|Division by zero"), DivideByZeroError),
     (re.compile(r"\[ARITHMETIC_OVERFLOW\]"), ArithmeticOverflowError),
     (re.compile(r"\[NUMERIC_VALUE_OUT_OF_RANGE\]"), NumericOutOfRangeError),
@@ -217,6 +231,13 @@ _CONDITIONS: Final[tuple[tuple[re.Pattern[str], type[QueryError]], ...]] = (
 )
 
 _FIXES: Final[dict[type[QueryError], str]] = {
+    ArrayIndexError: "Use get to get NULL instead.",
+    ElementAtError: "Use try_element_at to get NULL instead.",
+    IndexOfZeroError: "Count positions from 1, or from the end with negative ones.",
+    SliceStartError: "Count positions from 1, or from the end with negative ones.",
+    SliceLengthError: "Give a length that is not negative.",
+    NullMapKeyError: "Leave entries without a key out.",
+    DuplicatedMapKeyError: "Leave one of the entries out, or set spark.sql.mapKeyDedupPolicy=LAST_WIN.",
     TooManyRowsError: "Make the subquery give one row: aggregate it, or add LIMIT 1.",
     DivideByZeroError: "Use try_divide to get NULL instead.",
     ArithmeticOverflowError: "Cast to a wider type first, or use the try_ function to get NULL instead.",

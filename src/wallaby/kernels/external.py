@@ -32,6 +32,7 @@ from wallaby.plan.relation import (
     Relation,
     Single,
     Sort,
+    Unnest,
     Window,
     children_of,
 )
@@ -143,7 +144,7 @@ def _segments(tree: Relation) -> tuple[_Segment, ...]:
                 whole = with_children(relation, [open_tree])
                 segments.append(_Grouped(whole, _keys_below(_divided_by(relation), open_tree)))
                 open_tree = Input(0, result_columns(relation))
-            case Expand():  # what comes next divides its rows by the columns that it makes
+            case Expand() | Unnest():  # what comes next divides its rows by the columns that it makes
                 segments.append(_Grouped(with_children(relation, [open_tree]), ()))
                 open_tree = Input(0, result_columns(relation))
             case _:

@@ -60,8 +60,7 @@ def make_key_set(keys: Ints) -> KeySet | None:
         there[keys - low] = True
         return KeySet(low, high, np.packbits(there, bitorder="little"))
     # A byte for every possible key would be too much: the bits of each byte are put together in order.
-    # Sorted, not made unique: numpy's `unique` holds Python's lock, for seconds where there are millions of keys.
-    at = np.sort(keys - low)
+    at = np.unique(keys - low)
     byte = at >> 3
     first = np.flatnonzero(np.diff(byte, prepend=-1))
     bits = np.zeros(-(-count // 8), np.uint8)

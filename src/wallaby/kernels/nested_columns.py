@@ -134,11 +134,11 @@ def labelled(array: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 def _label(found: pa.DataType, wanted: pa.DataType) -> pa.DataType:
     """The wanted type, but with the values of the one that was found."""
-    if pa.types.is_map(wanted) and not pa.types.is_map(found):
-        key, value = found.value_type.field(0), found.value_type.field(1)
+    if pa.types.is_map(wanted):
+        parts = (found.key_type, found.item_type) if pa.types.is_map(found) else _types(found.value_type)
         return pa.map_(
-            wanted.key_field.with_type(_label(key.type, wanted.key_type)),
-            wanted.item_field.with_type(_label(value.type, wanted.item_type)),
+            wanted.key_field.with_type(_label(parts[0], wanted.key_type)),
+            wanted.item_field.with_type(_label(parts[1], wanted.item_type)),
         )
     if pa.types.is_struct(wanted):
         pairs = zip(found, wanted, strict=True)
@@ -146,3 +146,21 @@ def _label(found: pa.DataType, wanted: pa.DataType) -> pa.DataType:
     if pa.types.is_list(wanted) or pa.types.is_large_list(wanted):
         return pa.list_(wanted.value_field.with_type(_label(found.value_type, wanted.value_type)))
     return found
+
+
+def _types(fields: pa.StructType) -> tuple[pa.DataType, ...]:
+    return tuple(field.type for field in fields)
+
+
+def named_type(type_: DataType) -> pa.DataType:
+    """A type under the user's names, in which columns are handed over in files."""
+    match type_.kind:
+        case Kind.ARRAY:
+            return pa.list_(named_type(type_.element))
+        case Kind.MAP:
+            return pa.map_(*map(named_type, type_.children))
+        case Kind.STRUCT:
+            fields = zip(type_.names, type_.children, strict=True)
+            return pa.struct([pa.field(name, named_type(child)) for name, child in fields])
+        case _:
+            return arrow_type(type_)

@@ -9,8 +9,9 @@ from wallaby.kernels.exact.decimals import DIGITS_MAX
 from wallaby.kernels.scalar import FUNCTIONS
 from wallaby.kernels.sql_decimal import decimal_sql
 from wallaby.kernels.sql_integer import fitted
-from wallaby.kernels.sql_text import case, cast, column_identifier, literal, normalized
-from wallaby.kernels.types import is_carried
+from wallaby.kernels.sql_text import case, cast, column_identifier, literal, normalized, ordered
+from wallaby.kernels.types import is_carried, is_comparable
+from wallaby.plan import functions
 from wallaby.plan.expression import Aggregation, Call, Column, EvalMode, Expression, Literal
 from wallaby.plan.types import Kind, decimal
 
@@ -34,10 +35,24 @@ def expression_sql(expression: Expression, resolve: Resolve = plain_column) -> s
         case Literal():
             return literal(expression)
         case Call():
+            own = _parameters(expression)
+            if own:
+                resolve = _with_parameters(resolve, own)
             arguments = [expression_sql(argument, resolve) for argument in expression.arguments]
             return FUNCTIONS[expression.function].write(expression, arguments)
         case Aggregation():
             raise InternalError(f"{expression} stands where no aggregation can be.")
+
+
+def _parameters(call: Call) -> frozenset[int]:
+    """The ids of a lambda's own columns."""
+    if call.function != functions.LAMBDA:
+        return frozenset()
+    return frozenset(part.id for part in call.arguments[1:] if isinstance(part, Column))
+
+
+def _with_parameters(resolve: Resolve, own: frozenset[int]) -> Resolve:
+    return lambda column: plain_column(column) if column.id in own else resolve(column)
 
 
 def output_sql(expression: Expression, resolve: Resolve = plain_column) -> str:
@@ -78,6 +93,8 @@ def aggregation_sql(aggregation: Aggregation, over: str = "") -> str:
         case "avg":
             wide = cast(value, result)
             return f"(sum({distinct}{wide}){over} / nullif(count({distinct}{value}){over}, 0))"
+        case _ if result.is_nested:
+            return f"arg_{aggregation.function}({value}, {ordered(value, result)}){over}"
         case _:
             return cast(f"{aggregation.function}({value}){over}", result)
 
@@ -150,11 +167,8 @@ def _aggregation_reason(aggregation: Aggregation) -> str | None:
         return f"{name} of {len(aggregation.arguments)} arguments is not supported"
     source = aggregation.arguments[0].type
     if aggregation.function in ("min", "max"):
-        return (
-            None
-            if source == aggregation.type
-            else f"{name} of {source} as {aggregation.type} is not supported"
-        )
+        fits = source == aggregation.type and is_comparable(source)
+        return None if fits else f"{name} of {source} as {aggregation.type} is not supported"
     if not (source.is_integral or source.is_floating or source.kind is Kind.DECIMAL):
         return f"{name} of {source} is not supported"
     # A sum has ten digits more than what it sums, so only longer decimals than these can overflow.

@@ -18,9 +18,17 @@ from wallaby.kernels.sql_expression import (
     plain_column,
     supports,
 )
-from wallaby.kernels.sql_text import case, cast, column_identifier, error, identifier, names_of
+from wallaby.kernels.sql_text import (
+    TOO_MANY_ROWS,
+    case,
+    cast,
+    column_identifier,
+    field_sql,
+    identifier,
+    names_of,
+)
 from wallaby.kernels.sql_window import order_sql, plain_parts, window_reason, window_sql
-from wallaby.kernels.types import ROWS_ONLY, is_carried
+from wallaby.kernels.types import ROWS_ONLY, duckdb_type, is_carried
 from wallaby.plan.expression import Aggregation, Call, Column, Expression, Named, walk
 from wallaby.plan.relation import (
     Aggregate,
@@ -38,10 +46,12 @@ from wallaby.plan.relation import (
     Single,
     Sort,
     Union,
+    Unnest,
     Window,
     children_of,
 )
 from wallaby.plan.tree import expressions_of
+from wallaby.plan.types import INTEGER, array
 
 _JOINS = {
     JoinKind.INNER: "INNER JOIN",
@@ -52,9 +62,6 @@ _JOINS = {
     JoinKind.ANTI: "ANTI JOIN",
     JoinKind.CROSS: "INNER JOIN",
 }
-_TOO_MANY_ROWS = error(
-    "SCALAR_SUBQUERY_TOO_MANY_ROWS", "More than one row returned by a subquery used as an expression."
-)
 
 
 def input_name(number: int) -> str:
@@ -84,6 +91,8 @@ def relation_sql(relation: Relation) -> str:
             return _single(relation)
         case Expand():
             return _expand(relation)
+        case Unnest():
+            return _unnest(relation)
         case Window():
             return _window(relation)
         case Union():
@@ -179,7 +188,7 @@ def _join(join: Join) -> str:
 def _single(single: Single) -> str:
     """The only row. An aggregation without keys has a row even where its child has none."""
     values = [
-        f"{case([('count(*) > 1', _TOO_MANY_ROWS)], f'first({name})')} AS {name}"
+        f"{case([('count(*) > 1', TOO_MANY_ROWS)], f'first({name})')} AS {name}"
         for name in names_of(single.columns)
     ]
     return _over(", ".join(values), single.child)
@@ -222,6 +231,24 @@ def _expand(expand: Expand) -> str:
         shown.append(f"{value} AS {column_identifier(column.id)}")
     source = f"({relation_sql(expand.child)}) AS t CROSS JOIN (VALUES {numbers}) AS e(n)"
     return _select(", ".join(shown), source)
+
+
+def _unnest(unnest: Unnest) -> str:
+    """First the array, once; then its elements beside their places; then their fields."""
+    listed = [*names_of(unnest.kept)]
+    begin = _over(", ".join([*listed, f"{expression_sql(unnest.array)} AS a"]), unnest.child)
+    places = f"CAST(range(len(a)) AS {duckdb_type(array(INTEGER))})"
+    elements = "a"
+    if unnest.outer:
+        none = "a IS NULL OR len(a) = 0"
+        elements, places = case([(none, "[NULL]")], "a"), case([(none, "[NULL]")], places)
+    numbered = [] if unnest.position is None else [f"unnest({places}) AS p"]
+    rows = _select(", ".join([*listed, f"unnest({elements}) AS e", *numbered]), f"({begin}) AS t")
+    shown = [] if unnest.position is None else [f"p AS {column_identifier(unnest.position.id)}"]
+    values = [field_sql("e", place) for place in range(len(unnest.values))] if unnest.fields else ["e"]
+    pairs = zip(values, unnest.values, strict=True)
+    shown += [f"{value} AS {column_identifier(column.id)}" for value, column in pairs]
+    return _select(", ".join([*listed, *shown]), f"({rows}) AS u")
 
 
 def _qualified(side: str, column: Column) -> str:

@@ -45,6 +45,11 @@ def error(condition: str, message: str) -> str:
     return f"error({text(f'[{condition}] {message}')})"
 
 
+TOO_MANY_ROWS = error(
+    "SCALAR_SUBQUERY_TOO_MANY_ROWS", "More than one row returned by a subquery used as an expression."
+)
+
+
 def literal(value: Literal) -> str:
     """A constant in its type."""
     if value.value is None:

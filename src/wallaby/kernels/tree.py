@@ -22,6 +22,7 @@ from wallaby.plan.relation import (
     Single,
     Sort,
     Union,
+    Unnest,
     Window,
     children_of,
 )
@@ -36,7 +37,9 @@ def with_children(relation: Relation, children: Sequence[Relation]) -> Relation:
             return replace(relation, left=children[0], right=children[1])
         case Union():
             return replace(relation, children=tuple(children))
-        case Filter() | Project() | Aggregate() | Sort() | Limit() | Single() | Expand() | Window():
+        case (
+            Filter() | Project() | Aggregate() | Sort() | Limit() | Single() | Expand() | Unnest() | Window()
+        ):
             return replace(relation, child=children[0])
 
 
@@ -61,7 +64,7 @@ def needs_input(relation: Relation, number: int) -> bool:
             return bool(relation.keys) and needs_input(relation.child, number)
         case Join():
             return _join_needs(relation, number)
-        case Filter() | Project() | Sort() | Limit() | Expand() | Window() | Union():
+        case Filter() | Project() | Sort() | Limit() | Expand() | Unnest() | Window() | Union():
             return all(needs_input(child, number) for child in children_of(relation))
 
 

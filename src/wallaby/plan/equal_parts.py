@@ -26,6 +26,7 @@ from wallaby.plan.relation import (
     Single,
     Sort,
     Union,
+    Unnest,
     Window,
 )
 from wallaby.plan.tree import conjuncts, ids_of, is_choice, join_columns, substitute
@@ -56,9 +57,10 @@ def merged(first: Relation, second: Relation) -> tuple[Relation, Mapped] | None:
             return _aggregates(a, b)
         case Join() as a, Join() as b:
             return _joins(a, b)
-        case ((Sort() | Limit() | Single() | Expand() | Window() | Union() | Rows() | Range()) as a, b) if (
-            a == b
-        ):
+        case (
+            (Sort() | Limit() | Single() | Expand() | Unnest() | Window() | Union() | Rows() | Range()) as a,
+            b,
+        ) if a == b:
             return a, {id_: id_ for id_ in ids_of(a.columns)}
         case _:
             return None

@@ -29,11 +29,12 @@ from wallaby.plan.relation import (
     Sort,
     Source,
     Union,
+    Unnest,
     Window,
 )
 from wallaby.plan.selectivity import UNKNOWN, ColumnEstimate, Columns, number, selectivity
 from wallaby.plan.statistics import ColumnStatistics, Statistics, TableStatistics
-from wallaby.plan.tree import width_bytes
+from wallaby.plan.tree import LIST_VALUES, width_bytes
 
 #: For a table without statistics: large enough never to be broadcast by mistake.
 _ROWS_UNKNOWN = 1e9
@@ -121,8 +122,9 @@ class Estimator:
                 return replace(below, rows=below.rows if count is None else min(below.rows, count))
             case Single(child=child):
                 return Estimate(1.0, self.of(child).columns, row_bytes)
-            case Expand(child=child, projections=projections):
-                return Estimate(self.of(child).rows * len(projections), {}, row_bytes)
+            case Expand(child=child) | Unnest(child=child):
+                times = len(relation.projections) if isinstance(relation, Expand) else LIST_VALUES
+                return Estimate(self.of(child).rows * times, {}, row_bytes)
             case Union(children=children):
                 return Estimate(sum(self.of(child).rows for child in children), {}, row_bytes)
 

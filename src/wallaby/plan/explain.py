@@ -43,6 +43,7 @@ from wallaby.plan.relation import (
     Sort,
     Source,
     Union,
+    Unnest,
     Window,
     WindowCall,
     children_of,
@@ -169,11 +170,19 @@ def _relation(relation: Relation) -> str:
             by = f" by {_listed(partition)}" if partition else ""
             ordered = f" in the order of {_listed(order)}" if order else ""
             return f"window{by}{ordered}: {_listed(map(_call, calls))}"
-        case Expand(projections=projections, columns=columns):
-            sets = "; ".join(map(_listed, projections))
-            return f"expand to {_listed(columns)}: {sets}"
+        case Expand() | Unnest():
+            return _multiplied(relation)
         case Union(columns=columns):
             return f"union: {_listed(columns)}"
+
+
+def _multiplied(relation: Expand | Unnest) -> str:
+    match relation:
+        case Expand(projections=projections, columns=columns):
+            return f"expand to {_listed(columns)}: {'; '.join(map(_listed, projections))}"
+        case Unnest(array=array, outer=outer):
+            new = relation.columns[len(relation.kept) :]
+            return f"unnest {'outer ' if outer else ''}{array}: {_listed(new)}"
 
 
 def _source(relation: Source | Input) -> str:

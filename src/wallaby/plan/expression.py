@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
+from wallaby.plan import functions
 from wallaby.plan.types import DataType
 
 
@@ -127,5 +128,15 @@ def walk(expression: Expression) -> Iterator[Expression]:
 
 
 def columns_in(expression: Expression) -> frozenset[int]:
-    """The ids of the columns that an expression uses."""
-    return frozenset(part.id for part in walk(expression) if isinstance(part, Column))
+    """The ids of the columns that an expression uses, but for the parameters of its lambdas."""
+    used: set[int] = set()
+    own: set[int] = set()
+    for part in walk(expression):
+        match part:
+            case Column(id=id_):
+                used.add(id_)
+            case Call(function=functions.LAMBDA, arguments=(_, *parameters)):
+                own.update(parameter.id for parameter in parameters if isinstance(parameter, Column))
+            case _:
+                pass
+    return frozenset(used - own)

@@ -13,6 +13,9 @@ CAST: Final = "cast"
 COALESCE: Final = "coalesce"
 DIVIDE: Final = "divide"
 
+#: A function of its own: the body, then the parameters, columns that nothing outside of it has.
+LAMBDA: Final = "lambda"
+
 # What planning looks into.
 AND: Final = "and"
 OR: Final = "or"
@@ -37,6 +40,10 @@ MIRRORED: Final = {
     GREATER_OR_EQUAL: LESS_OR_EQUAL,
 }
 
+# Parts of nested values.
+FIELD: Final = "field"
+SIZE: Final = "size"
+
 # The aggregate functions that planning can split into a partial and a final part.
 COUNT: Final = "count"
 SUM: Final = "sum"
@@ -46,5 +53,5 @@ MAX: Final = "max"
 
 #: Functions that raise no error, whatever values they are applied to.
 INFALLIBLE: Final = frozenset(
-    (*MIRRORED, EQUAL_NULL_SAFE, AND, OR, NOT, IN, IS_NULL, IS_NOT_NULL, COALESCE, NORMALIZE)
+    (*MIRRORED, EQUAL_NULL_SAFE, AND, OR, NOT, IN, IS_NULL, IS_NOT_NULL, COALESCE, NORMALIZE, FIELD, SIZE)
 )

@@ -46,6 +46,7 @@ from wallaby.plan.relation import (
     Single,
     Sort,
     Union,
+    Unnest,
     Window,
 )
 from wallaby.plan.rules import RULES
@@ -131,8 +132,8 @@ class _Planner:
                 return tuple(self._topped(p, lambda tree: Filter(tree, condition)) for p in self._plan(child))
             case Project(child=child, outputs=outputs):
                 return tuple(self._projected(p, outputs) for p in self._plan(child))
-            case Expand(child=child):
-                return tuple(self._expanded(pipe, relation) for pipe in self._plan(child))
+            case Expand(child=child) | Unnest(child=child):
+                return tuple(self._multiplied(pipe, relation) for pipe in self._plan(child))
             case Union():
                 return self._plan_union(relation)
             case Join():
@@ -176,9 +177,12 @@ class _Planner:
         label = "rows" if isinstance(source, Rows) else "range"
         return Pipe(ScanBody(source, splits), Input(0, source.columns), channels, label)
 
-    def _expanded(self, pipe: Pipe, expand: Expand) -> Pipe:
-        topped = self._topped(pipe, lambda tree: replace(expand, child=tree), "expand")
-        return replace(topped, partitioning=None)
+    def _multiplied(self, pipe: Pipe, relation: Expand | Unnest) -> Pipe:
+        if isinstance(relation, Expand):
+            topped = self._topped(pipe, lambda tree: replace(relation, child=tree), "expand")
+            return replace(topped, partitioning=None)
+        topped = self._topped(pipe, lambda tree: replace(relation, child=tree), "unnest")
+        return replace(topped, partitioning=renamed(topped.partitioning, kept(relation.kept)))
 
     def _plan_shared(self, number: int) -> Flow:
         """A part that several others use: its stages are made when the first of them asks."""

@@ -235,6 +235,28 @@ class Expand:
 
 
 @dataclass(frozen=True, slots=True)
+class Unnest:
+    """Every row once for each element of an array: some of its columns, the element's place, and the element."""
+
+    child: Relation
+    array: Expression
+    #: The columns of the child that stay.
+    kept: tuple[Column, ...]
+    #: The places of elements, from 0 on, if they are wanted.
+    position: Column | None
+    #: The element; or its fields, if `fields` says so.
+    values: tuple[Column, ...]
+    fields: bool
+    #: Does a row without elements stay, once, with NULLs?
+    outer: bool
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Those that stay, then the new ones."""
+        return (*self.kept, *(() if self.position is None else (self.position,)), *self.values)
+
+
+@dataclass(frozen=True, slots=True)
 class Union:
     """All rows of all children, whose columns correspond by position."""
 
@@ -245,7 +267,19 @@ class Union:
 #: Where rows begin.
 Source = Scan | Rows | Range
 Relation = (
-    Source | Input | Filter | Project | Join | Aggregate | Sort | Limit | Single | Expand | Window | Union
+    Source
+    | Input
+    | Filter
+    | Project
+    | Join
+    | Aggregate
+    | Sort
+    | Limit
+    | Single
+    | Expand
+    | Unnest
+    | Window
+    | Union
 )
 
 
@@ -258,5 +292,7 @@ def children_of(relation: Relation) -> tuple[Relation, ...]:
             return (relation.left, relation.right)
         case Union():
             return relation.children
-        case Filter() | Project() | Aggregate() | Sort() | Limit() | Single() | Expand() | Window():
+        case (
+            Filter() | Project() | Aggregate() | Sort() | Limit() | Single() | Expand() | Unnest() | Window()
+        ):
             return (relation.child,)

@@ -23,6 +23,7 @@ from wallaby.plan.relation import (
     Single,
     Sort,
     Union,
+    Unnest,
     Window,
     children_of,
 )
@@ -46,7 +47,8 @@ _WIDTHS = {
     Kind.TIMESTAMP_NTZ: 8,
 }
 _WIDTH_OTHERWISE = 24
-_LIST_VALUES = 8
+#: So many elements an array or a map is thought to have.
+LIST_VALUES = 8
 
 
 def width_bytes(column: Column) -> int:
@@ -56,7 +58,7 @@ def width_bytes(column: Column) -> int:
 
 def _type_bytes(type_: DataType) -> int:
     if type_.is_nested:
-        values = 1 if type_.kind is Kind.STRUCT else _LIST_VALUES
+        values = 1 if type_.kind is Kind.STRUCT else LIST_VALUES
         return values * sum(map(_type_bytes, type_.children))
     return _WIDTHS.get(type_.kind, _WIDTH_OTHERWISE)
 
@@ -100,7 +102,9 @@ def with_children(relation: Relation, children: tuple[Relation, ...]) -> Relatio
             return replace(relation, left=left, right=right, columns=join_columns(relation, left, right))
         case Union():
             return replace(relation, children=children)
-        case Filter() | Project() | Aggregate() | Sort() | Limit() | Single() | Expand() | Window():
+        case (
+            Filter() | Project() | Aggregate() | Sort() | Limit() | Single() | Expand() | Unnest() | Window()
+        ):
             (child,) = children
             return replace(relation, child=child)
 
@@ -202,6 +206,8 @@ def expressions_of(relation: Relation) -> tuple[Expression, ...]:
             return ()
         case Expand():
             return tuple(expression for projection in relation.projections for expression in projection)
+        case Unnest():
+            return (relation.array,)
         case Filter():
             return (relation.condition,)
         case Project():

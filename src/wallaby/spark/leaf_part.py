@@ -18,7 +18,8 @@ import pyarrow.parquet as pq
 from pyspark import TaskContext
 
 from wallaby.errors import HandOverError
-from wallaby.kernels.types import arrow_schema
+from wallaby.kernels.nested_columns import labelled, named_type
+from wallaby.kernels.types import column_name
 from wallaby.plan.expression import Column
 
 #: What `write_part` answers, for Spark.
@@ -33,7 +34,8 @@ def write_part(
     directory: str, columns: tuple[Column, ...], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Write a partition's batches; the answer is the name of the file, if there were rows."""
-    schema = arrow_schema(columns) if columns else pa.schema([(COUNTED, pa.bool_())])
+    fields = [pa.field(column_name(column.id), named_type(column.type)) for column in columns]
+    schema = pa.schema(fields or [(COUNTED, pa.bool_())])
     path = Path(directory) / f"part-{_partition():05}-{uuid.uuid4().hex[:12]}.parquet"
     with _Part(path, schema) as part:
         for batch in batches:
@@ -76,9 +78,7 @@ class _Part:
     def _checked(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Under our names and types, which are Spark's but for the label of time zones and the width of offsets."""
         pairs = zip(batch.columns, self._schema, strict=True)
-        columns = [
-            column if column.type == field.type else column.cast(field.type) for column, field in pairs
-        ]
+        columns = [labelled(column, field.type) for column, field in pairs]
         made = pa.RecordBatch.from_arrays(columns, schema=self._schema)
         made.validate(full=True)  # Spark's strings need not be UTF-8; ours are
         return made

@@ -39,6 +39,8 @@ EXAMPLES: Final = MappingProxyType(
 )
 WITHOUT_EXAMPLE: Final = others.WITHOUT_EXAMPLE
 #: The class by which a plan shows an entry, where that is another.
-SHOWN_AS: Final = MappingProxyType({"OnlyOfAGroupSet": "First"})
+SHOWN_AS: Final = MappingProxyType(
+    {"OnlyOfAGroupSet": "First", "ConcatOfArrays": "Concat", "ReverseOfArray": "Reverse"}
+)
 #: Entries whose floating-point results may differ in the last place from Spark's, as aggregates do, and why.
 CLOSE: Final[MappingProxyType[str, str]] = MappingProxyType({})

@@ -10,6 +10,7 @@ EXAMPLES: Final = {
     "OnlyOfAGroupSet": (
         "select key, count(distinct int_a) c, sum(distinct small_b) s, max(date_c) m from {table} group by key",
     ),
+    "KnownNotContainsNull": ("select array_compact(array_int_a) c from {table}",),
     "KnownFloatingPointNormalized": ("select double_a, count(*) c from {table} group by double_a",),
     "NormalizeNaNAndZero": ("select float_a, count(distinct double_b) c from {table} group by float_a",),
 }

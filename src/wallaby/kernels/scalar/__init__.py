@@ -11,6 +11,7 @@ from wallaby.kernels.scalar import (
     comparisons,
     conditions,
     dates,
+    lambdas,
     nested,
     text,
     times,
@@ -20,5 +21,5 @@ from wallaby.kernels.scalar.function import Function, fallible
 
 __all__ = ["FUNCTIONS", "Function", "fallible"]
 
-for _family in (arithmetic, casts, comparisons, conditions, dates, nested, text, times):
+for _family in (arithmetic, casts, comparisons, conditions, dates, lambdas, nested, text, times):
     FUNCTIONS.update(_family.FUNCTIONS)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wallaby.kernels.scalar.function import MANY, Function
-from wallaby.kernels.sql_text import case, cast
+from wallaby.kernels.scalar.function import MANY, Function, fine
+from wallaby.kernels.scalar.words import always
+from wallaby.kernels.sql_text import TOO_MANY_ROWS, case, cast
 from wallaby.kernels.types import is_carried
 from wallaby.plan.expression import Call, Expression
 from wallaby.plan.types import DataType, Kind
@@ -38,7 +39,13 @@ def _same_kind(call: Call) -> str | None:
     return f"{call.function} of {odd[0]} as {call.type} is not supported" if odd else None
 
 
+def _at_most_one(call: Call, sql: Sequence[str]) -> str:  # noqa: ARG001 - the signature of a writer
+    """True; an error if a row has more partners than the one that a subquery may give it."""
+    return case([(f"{sql[0]} > 1", TOO_MANY_ROWS)], "TRUE")
+
+
 FUNCTIONS: dict[str, Function] = {
+    "at_most_one": Function((1, 1), _at_most_one, fine, always),
     "case": Function((2, MANY), _case, _same_kind),
     "if": Function((3, 3), _if, _same_kind),
     "coalesce": Function((1, MANY), _coalesce, _same_kind),

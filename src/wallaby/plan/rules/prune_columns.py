@@ -25,6 +25,7 @@ from wallaby.plan.relation import (
     Single,
     Sort,
     Union,
+    Unnest,
     Window,
 )
 from wallaby.plan.statistics import Statistics
@@ -51,6 +52,8 @@ def _pruned(relation: Relation, needed: Needed) -> Relation:
             return relation
         case Rows() | Expand():
             return _pruned_positions(relation, needed)
+        case Unnest():
+            return _pruned_unnest(relation, needed)
         case Scan():
             columns = narrowed(relation.columns, needed)
             names = dict(zip(ids_of(relation.columns), relation.names, strict=True))
@@ -101,6 +104,13 @@ def _pruned_positions(relation: Rows | Expand, needed: Needed) -> Relation:
     projections = tuple(tuple(projection[i] for i in chosen) for projection in relation.projections)
     pruned = Expand(relation.child, projections, columns)
     return replace(pruned, child=_pruned(relation.child, _used(pruned)))
+
+
+def _pruned_unnest(unnest: Unnest, needed: Needed) -> Relation:
+    kept = tuple(column for column in unnest.kept if column.id in needed)
+    position = unnest.position if unnest.position is not None and unnest.position.id in needed else None
+    pruned = replace(unnest, kept=kept, position=position)
+    return replace(pruned, child=_pruned(unnest.child, frozenset(ids_of(kept)) | _used(pruned)))
 
 
 def _pruned_whole(relation: Sort | Limit | Single, needed: Needed) -> Relation:
