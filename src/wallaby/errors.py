@@ -161,6 +161,18 @@ class DivideByZeroError(QueryError, ArithmeticException):
     condition = "DIVIDE_BY_ZERO"
 
 
+class BinaryArithmeticOverflowError(QueryError, ArithmeticException):
+    """A sum, difference or product of tinyints or smallints left the range of its type."""
+
+    condition = "BINARY_ARITHMETIC_OVERFLOW"
+
+
+class RemainderByZeroError(QueryError, ArithmeticException):
+    """The remainder of a division by zero, under ANSI rules."""
+
+    condition = "REMAINDER_BY_ZERO"
+
+
 class NumericOutOfRangeError(QueryError, ArithmeticException):
     """A decimal has more digits than its type."""
 

@@ -8,8 +8,21 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from tests.kernels.support import BYTE, SETTINGS, SHORT, column, literal, parquet, run, scan_of, test, tuples
+from tests.kernels.support import (
+    BYTE,
+    SETTINGS,
+    SHORT,
+    call,
+    column,
+    literal,
+    parquet,
+    run,
+    scan_of,
+    test,
+    tuples,
+)
 
+from wallaby.errors import RemainderByZeroError
 from wallaby.kernels.connection import Session
 from wallaby.kernels.kernel import EMPTY, make_kernel
 from wallaby.kernels.reading import planned_reading
@@ -156,6 +169,21 @@ def test_the_reader_leaves_these_to_sql(scan: Scan, condition: Expression) -> No
     tree = Filter(Input(0, scan.columns), condition)
     reading = planned_reading(scan, tree)
     assert (reading.keep, reading.tree) == (None, tree)
+
+
+def test_rows_are_not_kept_from_an_earlier_condition_that_fails(scan: Scan) -> None:
+    zero, modulus = literal(0, LONG), col("^m.*$")
+    fails = test("gt", call("remainder", LONG, N, modulus), zero)
+    guard = test("gt", modulus, zero)
+    here = Input(0, scan.columns)
+    with pytest.raises(RemainderByZeroError):
+        through_kernel(scan, Filter(here, test("and", fails, guard)))
+    there = test("is_not_null", N)
+    reading = planned_reading(scan, Filter(here, test("and", test("and", fails, guard), there)))
+    assert reading.kept_by == ("n",)
+    guarded = Filter(here, test("and", guard, fails))
+    assert planned_reading(scan, guarded).kept_by == ("^m.*$",)
+    assert through_kernel(scan, guarded)
 
 
 def test_a_column_that_the_file_does_not_have_is_no_filter_of_its_rows() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decimal import ROUND_HALF_UP, Context, Decimal, localcontext
+from decimal import ROUND_DOWN, ROUND_HALF_UP, Context, Decimal, localcontext
 
 import pytest
 from hypothesis import given, settings
@@ -49,9 +49,9 @@ def expected(operation: str, a: Decimal, b: Decimal, result: DataType) -> Decima
             case "subtract":
                 value = a - b
             case "multiply":
-                value = Context(prec=39, rounding=ROUND_HALF_UP).multiply(a, b)
+                value = Context(prec=39, rounding=ROUND_DOWN).multiply(a, b)
             case "divide":
-                value = (a / b).quantize(Decimal(1).scaleb(-39), rounding=ROUND_HALF_UP)
+                value = (a / b).quantize(Decimal(1).scaleb(-39), rounding=ROUND_DOWN)
             case _:
                 value = a % b
         rounded = value.quantize(Decimal(1).scaleb(-result.scale), rounding=ROUND_HALF_UP)

@@ -11,10 +11,12 @@ from tests.kernels.support import BINARY, BYTE, FLOAT, SHORT, call, literal, tes
 
 from wallaby.errors import (
     ArithmeticOverflowError,
+    BinaryArithmeticOverflowError,
     CastOverflowError,
     DivideByZeroError,
     NumericOutOfRangeError,
     QueryError,
+    RemainderByZeroError,
 )
 from wallaby.kernels.connection import Session
 from wallaby.kernels.sql import supports
@@ -69,6 +71,20 @@ VALUES: list[tuple[Expression, object]] = [
     (call("remainder", INTEGER, i(-(2**31)), i(-1)), 0),
     (call("remainder", DOUBLE, f(-7.5), f(2.0)), -1.5),
     (call("negate", LONG, literal(5, LONG)), -5),
+    # rounded once: the 39th digit is not rounded before it decides
+    (
+        call(
+            "multiply",
+            decimal(38, 27),
+            d("999999999", 9, 0),
+            d("2.8540756007227116593579758061048272326", 38, 37),
+        ),
+        Decimal("2854075597.868636058635264146746851426"),
+    ),
+    (
+        call("divide", decimal(38, 38), d("-0.9093894071", 10, 10), d("13", 38, 0)),
+        Decimal("-0.06995303131538461538461538461538461538"),
+    ),
     # comparison: NaN equals itself and is the greatest, the zeros are equal
     (test("eq", f(NAN), f(NAN)), True),
     (test("gt", f(NAN), f(INF)), True),
@@ -101,7 +117,14 @@ VALUES: list[tuple[Expression, object]] = [
     (cast(f(2147483647.9), INTEGER), 2147483647),
     (cast(f(2.0**63), LONG), 2**63 - 1),
     (cast(d("-2.7", 3, 1), INTEGER), -2),
+    # by way of a double, but for longs
+    (cast(d("4." + "9" * 20, 38, 20), INTEGER), 5),
+    (cast(d("4." + "9" * 20, 38, 20), LONG), 4),
     (cast(d("2.5", 3, 1), decimal(3, 0)), Decimal(3)),
+    # texts with an exponent, into a type without a digit before the point
+    (cast(f(1e-10), decimal(14, 14)), Decimal("1e-10")),
+    (cast(f(0.5), decimal(14, 14)), Decimal("0.5")),
+    (cast(f(-1.25e-7), decimal(8, 8)), Decimal("-1.3e-7")),
     (cast(d("-2.5", 3, 1), decimal(3, 0)), Decimal(-3)),
     (cast(d("0.1", 3, 1), DOUBLE), 0.1),
     (cast(d("12345678901234567.89", 38, 2), DOUBLE), 12345678901234567.89),
@@ -122,6 +145,7 @@ VALUES: list[tuple[Expression, object]] = [
     (call("substring", STRING, s("abcd"), i(9), i(2)), ""),
     (call("substring", STRING, s("abcd"), i(3), i(2**31 - 1)), "cd"),
     (call("substring", STRING, s("añb"), i(2), i(1)), "ñ"),
+    (call("substring", STRING, s("abc"), i(2), i(None)), None),
     (call("substring", STRING, s(None), i(-1), i(1)), None),
     (call("substring", STRING, s("abc"), i(None), i(1)), None),
     (call("upper", STRING, s("straße")), "STRASSE"),
@@ -166,15 +190,21 @@ def test_an_expression_has_sparks_value(expression: Expression, expected: object
 ERRORS: list[tuple[Expression, type[QueryError]]] = [
     (call("add", INTEGER, i(2**31 - 1), i(1)), ArithmeticOverflowError),
     (call("subtract", LONG, literal(-(2**63), LONG), literal(1, LONG)), ArithmeticOverflowError),
-    (call("multiply", SHORT, literal(300, SHORT), literal(300, SHORT)), ArithmeticOverflowError),
+    (call("multiply", SHORT, literal(300, SHORT), literal(300, SHORT)), BinaryArithmeticOverflowError),
+    (call("negate", SHORT, literal(-(2**15), SHORT)), ArithmeticOverflowError),
+    (call("subtract", decimal(38, 0), d("-9" + "9" * 37, 38, 0), d("1", 38, 0)), NumericOutOfRangeError),
     (call("negate", INTEGER, i(-(2**31))), ArithmeticOverflowError),
     (call("divide", DOUBLE, f(1.0), f(0.0)), DivideByZeroError),
+    # a later condition does not keep an earlier one from failing
+    (test("and", divided_by_zero(), b(False)), RemainderByZeroError),
+    (test("and", test("and", divided_by_zero(), b(None)), b(False)), RemainderByZeroError),
+    (test("or", divided_by_zero(), b(True)), RemainderByZeroError),
     (call("divide", DOUBLE, f(1.0), f(-0.0)), DivideByZeroError),
-    (call("remainder", INTEGER, i(1), i(0)), DivideByZeroError),
-    (call("remainder", DOUBLE, f(1.0), f(0.0)), DivideByZeroError),
+    (call("remainder", INTEGER, i(1), i(0)), RemainderByZeroError),
+    (call("remainder", DOUBLE, f(1.0), f(0.0)), RemainderByZeroError),
     (call("divide", decimal(9, 6), d("1", 3, 1), d("0", 3, 1)), DivideByZeroError),
     (call("divide", decimal(38, 6), d("1", 38, 6), d("0", 38, 4)), DivideByZeroError),
-    (call("remainder", decimal(3, 1), d("1", 3, 1), d("0", 3, 1)), DivideByZeroError),
+    (call("remainder", decimal(3, 1), d("1", 3, 1), d("0", 3, 1)), RemainderByZeroError),
     (cast(i(1000), decimal(3, 1)), NumericOutOfRangeError),
     (cast(d("99.95", 4, 2), decimal(3, 1)), NumericOutOfRangeError),
     (call("add", decimal(38, 0), d("9" * 38, 38, 0), d("1", 38, 0)), NumericOutOfRangeError),

@@ -11,6 +11,8 @@ from wallaby.catalyst.node import Node
 from wallaby.plan.expression import Call, Expression, Literal
 from wallaby.plan.types import DataType, Kind
 
+#: Scala's BigDecimal negates with this many digits.
+_NEGATED_DIGITS: Final = 34
 WIDE: Final = frozenset({Kind.INTEGER, Kind.LONG})
 _OVERFLOW: Final = (
     "an overflow is an error (ANSI) or NULL (TRY, and LEGACY for decimals), or wraps around (LEGACY); "
@@ -22,6 +24,10 @@ _ZERO: Final = "division by zero is an error (ANSI) or NULL; " + _OVERFLOW
 def _negate(
     entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
 ) -> Expression | Refusal:
+    if kind.precision > _NEGATED_DIGITS:
+        return Refusal(
+            f"Spark rounds the negative of a decimal to {_NEGATED_DIGITS} digits", "subtract it from 0"
+        )
     mode = "ANSI" if node.flag("failOnError") else "LEGACY"
     return plain(entry, replace(node, mode=mode), arguments, kind)
 

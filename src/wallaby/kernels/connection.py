@@ -23,6 +23,7 @@ import pyarrow as pa
 from wallaby.errors import (
     ArithmeticOverflowError,
     ArrayIndexError,
+    BinaryArithmeticOverflowError,
     CastOverflowError,
     DivideByZeroError,
     DuplicatedMapKeyError,
@@ -35,6 +36,7 @@ from wallaby.errors import (
     NumericOutOfRangeError,
     QueryCancelledError,
     QueryError,
+    RemainderByZeroError,
     SliceLengthError,
     SliceStartError,
     TooManyRowsError,
@@ -215,13 +217,13 @@ _CONDITIONS: Final[tuple[tuple[re.Pattern[str], type[QueryError]], ...]] = (
     (re.compile(r"\[INVALID_PARAMETER_VALUE.LENGTH\]"), SliceLengthError),
     (re.compile(r"\[NULL_MAP_KEY\]"), NullMapKeyError),
     (re.compile(r"\[DUPLICATED_MAP_KEY\]"), DuplicatedMapKeyError),
+    (re.compile(r"\[REMAINDER_BY_ZERO\]"), RemainderByZeroError),
     (re.compile(r"\[DIVIDE_BY_ZERO\]|Division by zero"), DivideByZeroError),
     (re.compile(r"\[ARITHMETIC_OVERFLOW\]"), ArithmeticOverflowError),
     (re.compile(r"\[NUMERIC_VALUE_OUT_OF_RANGE\]"), NumericOutOfRangeError),
-    (
-        re.compile(r"Overflow in (addition|subtraction|multiplication) of (DEC|INT128)|HUGEINT"),
-        NumericOutOfRangeError,
-    ),
+    (re.compile(r"Overflow in (SUM of DECIMAL|HUGEINT addition)"), ArithmeticOverflowError),
+    (re.compile(r"Overflow in \w+ of (DEC|INT128)|HUGEINT"), NumericOutOfRangeError),
+    (re.compile(r"Overflow in \w+ of INT(8|16) "), BinaryArithmeticOverflowError),
     (re.compile(r"to (type )?DECIMAL\(\d+,\d+\)"), NumericOutOfRangeError),
     (re.compile(r"Overflow in "), ArithmeticOverflowError),
     (
@@ -241,6 +243,8 @@ _FIXES: Final[dict[type[QueryError], str]] = {
     TooManyRowsError: "Make the subquery give one row: aggregate it, or add LIMIT 1.",
     DivideByZeroError: "Use try_divide to get NULL instead.",
     ArithmeticOverflowError: "Cast to a wider type first, or use the try_ function to get NULL instead.",
+    BinaryArithmeticOverflowError: "Cast to a wider type first, or use the try_ function to get NULL instead.",
+    RemainderByZeroError: "Use try_mod to get NULL instead.",
     NumericOutOfRangeError: "Cast to a decimal with fewer digits after the point, or to double.",
     CastOverflowError: "Use try_cast to get NULL instead.",
 }

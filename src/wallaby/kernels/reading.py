@@ -9,9 +9,11 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from wallaby.kernels.row_filter import Names, row_filter
+from wallaby.kernels.scalar import fallible
 from wallaby.kernels.sql import inputs_of
 from wallaby.kernels.tree import with_children
-from wallaby.plan.expression import Expression, columns_in
+from wallaby.plan import functions
+from wallaby.plan.expression import Call, Expression, columns_in
 from wallaby.plan.relation import Filter, Input, Project, Relation, Scan, children_of
 from wallaby.plan.tree import conjuncts, expressions_of, filtered
 
@@ -52,9 +54,11 @@ def _without_filters(relation: Relation, names: Names, found: dict[Expression, p
     """The tree without the filters that `found` gets, and without the columns that only they used."""
     match relation:
         case Filter(child=Input(number=0) as split, condition=condition):
-            rest = []
+            rest: list[Expression] = []
             for part in conjuncts(condition):
-                keep = row_filter(part, names)
+                # What comes after a condition that can fail does not keep rows from it.
+                late = any(map(fallible, rest)) and not _is_null_check(part)
+                keep = None if late else row_filter(part, names)
                 if keep is None:
                     rest.append(part)
                 else:
@@ -67,6 +71,11 @@ def _without_filters(relation: Relation, names: Names, found: dict[Expression, p
             return with_children(
                 relation, [_without_filters(child, names, found) for child in children_of(relation)]
             )
+
+
+def _is_null_check(condition: Expression) -> bool:
+    """NULL in, NULL out: a row without the value makes nothing fail."""
+    return isinstance(condition, Call) and condition.function == functions.IS_NOT_NULL
 
 
 def _narrowed(relation: Relation, used: frozenset[int]) -> Relation:

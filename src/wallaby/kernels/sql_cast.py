@@ -10,10 +10,13 @@ from wallaby.kernels.sql_integer import fitted
 from wallaby.kernels.sql_text import case, cast
 from wallaby.kernels.types import duckdb_type, is_carried
 from wallaby.plan.expression import EvalMode
-from wallaby.plan.types import DataType, Kind
+from wallaby.plan.types import DataType, Kind, decimal
 
 #: Up to this many digits a decimal's digits and the power of ten it is divided by are exact doubles.
 _EXACT_DOUBLE_DIGITS = 15
+#: The longest whole number of 32 bits has so many.
+_INTEGER_DIGITS = 10
+_DIGITS_MAX = 38
 _GREATEST = "CAST(9223372036854775808 AS DOUBLE)"
 _WIDENING = (Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG)
 
@@ -43,7 +46,7 @@ def cast_sql(sql: str, source: DataType, target: DataType, mode: EvalMode) -> st
     if source.is_floating and target.kind is Kind.DECIMAL:
         return _floating_to_decimal(sql, "CAST", target)
     if source.kind is Kind.DECIMAL and target.is_integral:
-        return cast(f"trunc({sql})", target)
+        return cast(f"trunc({_as_spark_cuts(sql, source, target)})", target)
     if source.kind is Kind.DECIMAL and target.is_floating:
         exact = target.kind is Kind.DOUBLE and source.precision <= _EXACT_DOUBLE_DIGITS
         return cast(sql if exact else f"CAST({sql} AS VARCHAR)", target)
@@ -63,7 +66,11 @@ def _has_rule(source: DataType, target: DataType) -> bool:
         case Kind.DECIMAL, _:
             return target.is_integral or target.is_floating or target.kind is Kind.DECIMAL
         case ((Kind.FLOAT | Kind.DOUBLE), _):
-            exact = target.kind is Kind.DECIMAL and target.precision - target.scale <= _EXACT_DOUBLE_DIGITS
+            exact = (
+                target.kind is Kind.DECIMAL
+                and target.precision - target.scale <= _EXACT_DOUBLE_DIGITS
+                and target.scale < _DIGITS_MAX
+            )
             return target.is_integral or exact or (source.kind, target.kind) == (Kind.FLOAT, Kind.DOUBLE)
         case Kind.BOOLEAN, _:
             return target.is_integral or target.is_floating or target.kind is Kind.STRING
@@ -94,17 +101,36 @@ def _to_null(sql: str, source: DataType, target: DataType) -> str:
     """A cast that gives NULL where it would fail."""
     if source.is_floating and target.kind is Kind.DECIMAL:
         return _floating_to_decimal(sql, "TRY_CAST", target)
-    cut = sql if target.kind is Kind.DECIMAL or source.is_integral else f"trunc({sql})"
+    cut = (
+        sql
+        if target.kind is Kind.DECIMAL or source.is_integral
+        else f"trunc({_as_spark_cuts(sql, source, target)})"
+    )
     written = f"TRY_CAST({cut} AS {duckdb_type(target)})"
     if source.is_floating and target.kind is Kind.LONG:
         return case([(f"{sql} = {_GREATEST}", "9223372036854775807")], written)
     return written
 
 
+def _as_spark_cuts(sql: str, source: DataType, target: DataType) -> str:
+    """A number as Spark has it before it cuts its fraction off.
+
+    Decimals become whole numbers of up to 32 bits by way of doubles: 4.99…9 with enough nines is 5 before it is cut.
+    """
+    short = source.scale <= _EXACT_DOUBLE_DIGITS - _INTEGER_DIGITS or source.precision <= _EXACT_DOUBLE_DIGITS
+    if source.kind is not Kind.DECIMAL or target.kind is Kind.LONG or short:
+        return sql
+    return f"CAST(CAST({sql} AS VARCHAR) AS DOUBLE)"
+
+
 def _floating_to_decimal(sql: str, word: str, target: DataType) -> str:
-    """By the shortest text that means the number, as Java has it; what is no number is NULL, in all modes."""
+    """By the shortest text that means the number, as Java has it; what is no number is NULL, in all modes.
+
+    DuckDB reads a text with an exponent only into a type that has a digit before the point.
+    """
     wide = f"CAST({sql} AS DOUBLE)"
-    written = f"{word}(CAST({wide} AS VARCHAR) AS {duckdb_type(target)})"
+    with_room = duckdb_type(decimal(_DIGITS_MAX, target.scale))
+    written = f"{word}({word}(CAST({wide} AS VARCHAR) AS {with_room}) AS {duckdb_type(target)})"
     return case([(f"isfinite({wide})", written)])
 
 

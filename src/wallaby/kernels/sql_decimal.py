@@ -1,6 +1,7 @@
 """Decimal arithmetic with Spark's result types and rounding (HALF_UP), on numbers of at most 38 digits.
 
-Spark computes a result exactly, or to 39 digits, and then rounds it to the type that Catalyst chose. DuckDB adds
+Spark computes a result exactly, or cuts it off after 39 digits, and then rounds it to the type that Catalyst chose;
+no such type has 39 digits, so that is one rounding. DuckDB adds
 and multiplies exactly as long as the result has 38 digits, and divides decimals as doubles. So: additions and
 multiplications whose exact scale is the result's are DuckDB's own; divisions are done in 128-bit whole numbers
 where the shifted dividend fits; everything else goes to the exact but slow functions of `exact.decimals`.
@@ -25,11 +26,14 @@ _NARROW_MAX = 18
 #: writes them once, or nested divisions would grow without bound.
 _REPEATED_MAX = 4000
 _DIVIDE_BY_ZERO = error("DIVIDE_BY_ZERO", "Division by zero.")
+_REMAINDER_BY_ZERO = error("REMAINDER_BY_ZERO", "Remainder by zero.")
 
 
-def by_zero(mode: EvalMode) -> str:
+def by_zero(mode: EvalMode, *, remainder: bool = False) -> str:
     """What a division by zero gives."""
-    return _DIVIDE_BY_ZERO if mode is EvalMode.ANSI else "NULL"
+    if mode is not EvalMode.ANSI:
+        return "NULL"
+    return _REMAINDER_BY_ZERO if remainder else _DIVIDE_BY_ZERO
 
 
 def decimal_sql(
@@ -56,7 +60,7 @@ def decimal_sql(
         case "remainder" if _fits_remainder(left_type, right_type):
             common = decimal(DIGITS_MAX, max(left_type.scale, right_type.scale))
             return case(
-                [(f"{right} = 0 AND {left} IS NOT NULL", by_zero(mode))],
+                [(f"{right} = 0 AND {left} IS NOT NULL", by_zero(mode, remainder=True))],
                 cast(f"({cast(left, common)} % {cast(right, common)})", result),
             )
         case _:
@@ -134,17 +138,12 @@ def _fits_remainder(left: DataType, right: DataType) -> bool:
 
 
 def _fits_quotient(left: DataType, right: DataType, result: DataType) -> bool:
-    """Do the dividend, shifted so that the whole quotient has the result's scale, and both sides' digits fit?
-
-    Spark rounds first to 39 digits after the point, which changes the result only where the divisor has so many
-    digits that a quotient can be nearer to a half than that.
-    """
+    """Do the dividend, shifted so that the whole quotient has the result's scale, and both sides' digits fit?"""
     shift = result.scale - left.scale + right.scale
     return (
         shift >= 0
         and left.precision + max(shift, left.scale) <= DIGITS_MAX
         and right.precision + right.scale <= DIGITS_MAX
-        and right.precision + result.scale <= DIGITS_MAX
     )
 
 

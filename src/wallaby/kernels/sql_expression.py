@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from wallaby.errors import InternalError
 from wallaby.kernels.exact.decimals import DIGITS_MAX
@@ -16,6 +17,7 @@ from wallaby.plan.expression import Aggregation, Call, Column, EvalMode, Express
 from wallaby.plan.types import Kind, decimal
 
 _AGGREGATES = ("count", "sum", "avg", "min", "max")
+_CONNECTIVES = ("and", "or")
 _COUNT_TYPE = decimal(20, 0)
 
 #: How a column is written: in a join it is qualified by its side.
@@ -38,8 +40,9 @@ def expression_sql(expression: Expression, resolve: Resolve = plain_column) -> s
             own = _parameters(expression)
             if own:
                 resolve = _with_parameters(resolve, own)
-            arguments = [expression_sql(argument, resolve) for argument in expression.arguments]
-            return FUNCTIONS[expression.function].write(expression, arguments)
+            whole = _flat(expression)
+            arguments = [expression_sql(argument, resolve) for argument in whole.arguments]
+            return FUNCTIONS[whole.function].write(whole, arguments)
         case Aggregation():
             raise InternalError(f"{expression} stands where no aggregation can be.")
 
@@ -53,6 +56,17 @@ def _parameters(call: Call) -> frozenset[int]:
 
 def _with_parameters(resolve: Resolve, own: frozenset[int]) -> Resolve:
     return lambda column: plain_column(column) if column.id in own else resolve(column)
+
+
+def _flat(call: Call) -> Call:
+    """AND of ANDs as one, OR too: where one must come before another, each of them is written twice."""
+    if call.function not in _CONNECTIVES:
+        return call
+    parts: list[Expression] = []
+    for argument in call.arguments:
+        same = isinstance(argument, Call) and argument.function == call.function
+        parts += _flat(argument).arguments if isinstance(argument, Call) and same else (argument,)
+    return replace(call, arguments=tuple(parts))
 
 
 def output_sql(expression: Expression, resolve: Resolve = plain_column) -> str:

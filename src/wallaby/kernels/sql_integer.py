@@ -14,7 +14,7 @@ from wallaby.plan.expression import EvalMode
 from wallaby.plan.types import DataType, Kind
 
 _BITS: Final = {Kind.BYTE: 8, Kind.SHORT: 16, Kind.INTEGER: 32, Kind.LONG: 64}
-_OVERFLOW: Final = error("ARITHMETIC_OVERFLOW", "The sum does not fit a bigint.")
+_OVERFLOW: Final = error("ARITHMETIC_OVERFLOW", "The result does not fit its type.")
 
 
 def computed(sign: str, left: str, right: str, type_: DataType, mode: EvalMode) -> str:

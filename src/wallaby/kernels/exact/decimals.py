@@ -12,10 +12,7 @@ from wallaby.errors import InternalError
 from wallaby.kernels.exact.arrow_function import ArrowFunction
 from wallaby.plan.types import INTEGER, STRING
 
-#: Spark's own: java.math.MathContext of 39 digits, HALF_UP, for products; quotients have 39 digits after the
-#: point. The results are rounded a second time, to the result type.
-_PRODUCT: Final = Context(prec=39, rounding=ROUND_HALF_UP)
-#: Wide enough for everything that a sum, or a quotient with 39 digits after the point, can need.
+#: Wide enough for everything that a sum, a product, or a quotient with 39 digits after the point, can need.
 _WIDE: Final = Context(prec=160, rounding=ROUND_HALF_UP)
 _QUOTIENT_STEP: Final = Decimal(1).scaleb(-39)
 #: Digits travel as text: one DuckDB function for each operation instead of one for each triple of types.
@@ -33,28 +30,28 @@ def subtract(left: Decimal, right: Decimal) -> Decimal:
 
 
 def multiply(left: Decimal, right: Decimal) -> Decimal:
-    """The product as Spark rounds it first."""
-    return _PRODUCT.multiply(left, right)
+    """The exact product. Spark cuts it off after 39 digits, one more than a result can have."""
+    return _WIDE.multiply(left, right)
 
 
 def divide(left: Decimal, right: Decimal) -> Decimal:
-    """The quotient as Spark rounds it first: 39 digits after the point."""
+    """The quotient, cut off after 39 digits behind the point, as Spark cuts it."""
     if not right:
         raise ZeroDivisionError("[DIVIDE_BY_ZERO] Division by zero.")
-    # Long division in whole numbers: a quotient of `prec` digits would be rounded once too often.
+    # Long division in whole numbers: a quotient of `prec` digits would be rounded.
     shift = 39 + _exponent(left) - _exponent(right)
     numerator, denominator = _unscaled(left), _unscaled(right)
     if shift >= 0:
         numerator *= 10**shift
     else:
         denominator *= 10**-shift
-    return _WIDE.multiply(Decimal(_rounded_quotient(numerator, denominator)), _QUOTIENT_STEP)
+    return _WIDE.multiply(Decimal(_cut_quotient(numerator, denominator)), _QUOTIENT_STEP)
 
 
 def remainder(left: Decimal, right: Decimal) -> Decimal:
     """What is left after dividing by a whole number of times; the sign is the dividend's."""
     if not right:
-        raise ZeroDivisionError("[DIVIDE_BY_ZERO] Division by zero.")
+        raise ZeroDivisionError("[REMAINDER_BY_ZERO] Remainder by zero.")
     return _WIDE.remainder(left, right)
 
 
@@ -122,11 +119,9 @@ def _exponent(value: Decimal) -> int:
     return exponent
 
 
-def _rounded_quotient(numerator: int, denominator: int) -> int:
-    """HALF_UP: away from zero at the half."""
-    quotient, rest = divmod(abs(numerator), abs(denominator))
-    if 2 * rest >= abs(denominator):
-        quotient += 1
+def _cut_quotient(numerator: int, denominator: int) -> int:
+    """The whole quotient, towards zero."""
+    quotient = abs(numerator) // abs(denominator)
     return -quotient if (numerator < 0) != (denominator < 0) else quotient
 
 

@@ -6,13 +6,15 @@ from collections.abc import Callable, Sequence
 
 from wallaby.kernels.scalar.function import Function, template
 from wallaby.kernels.sql_decimal import by_zero, decimal_sql, unscaled
-from wallaby.kernels.sql_integer import computed
+from wallaby.kernels.sql_integer import computed, fitted
 from wallaby.kernels.sql_text import case, cast, normalized
 from wallaby.plan.expression import Call, EvalMode
-from wallaby.plan.types import Kind
+from wallaby.plan.types import INTEGER, Kind
 
 #: So many digits fit a long.
 _LONG_DIGITS = 18
+#: Scala's BigDecimal negates with this many digits.
+_NEGATED_DIGITS = 34
 
 
 def _arithmetic(sign: str, operation: str) -> Callable[[Call, Sequence[str]], str]:
@@ -43,7 +45,7 @@ def _remainder(call: Call, sql: Sequence[str]) -> str:
     left, right = call.arguments
     if call.type.kind is Kind.DECIMAL:
         return decimal_sql("remainder", sql[0], left, sql[1], right, call.type, call.mode)
-    branches = [(f"{sql[1]} = 0 AND {sql[0]} IS NOT NULL", by_zero(call.mode))]
+    branches = [(f"{sql[1]} = 0 AND {sql[0]} IS NOT NULL", by_zero(call.mode, remainder=True))]
     if call.type.is_integral:
         # The least number divided by -1 overflows in DuckDB; the remainder is 0.
         branches.append((f"{sql[1]} = -1 AND {sql[0]} IS NOT NULL", cast("0", call.type)))
@@ -66,10 +68,24 @@ def _arithmetic_fallible(call: Call) -> bool:
 
 
 def _negate(call: Call, sql: Sequence[str]) -> str:
-    """Whole numbers by subtraction: DuckDB widens the negative of a constant, and would not see its overflow."""
+    """Whole numbers by subtraction: DuckDB widens the negative of a constant, and would not see its overflow.
+
+    In Spark the negative of a short number overflows like that of a long one, not like its difference from another.
+    """
+    if call.mode is EvalMode.ANSI and call.type.kind in (Kind.BYTE, Kind.SHORT):
+        wide = computed("-", "CAST(0 AS INTEGER)", sql[0], INTEGER, call.mode)
+        return fitted(wide, call.type, call.mode)
     if call.type.is_integral:
         return computed("-", cast("0", call.type), sql[0], call.type, call.mode)
     return cast(f"(-({sql[0]}))", call.type)
+
+
+def _negate_reason(call: Call) -> str | None:
+    if call.type.precision > _NEGATED_DIGITS:
+        return (
+            f"the negative of {call.type}, which Spark rounds to {_NEGATED_DIGITS} digits, is not supported"
+        )
+    return _arithmetic_reason(call)
 
 
 def _normalize(call: Call, sql: Sequence[str]) -> str:
@@ -106,7 +122,7 @@ FUNCTIONS: dict[str, Function] = {
     "multiply": _binary("*", "multiply"),
     "divide": Function((2, 2), _divide, _arithmetic_reason, _arithmetic_fallible),
     "remainder": Function((2, 2), _remainder, _arithmetic_reason, _arithmetic_fallible),
-    "negate": Function((1, 1), _negate, _arithmetic_reason, _arithmetic_fallible),
+    "negate": Function((1, 1), _negate, _negate_reason, _arithmetic_fallible),
     "bit_and": Function((2, 2), template("({0} & {1})"), _integral),
     "shift_right": Function((2, 2), template("({0} >> {1})", typed=True), _integral),
     "unscaled": Function((1, 1), _unscaled, _decimal),

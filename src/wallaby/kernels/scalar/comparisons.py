@@ -44,7 +44,7 @@ def _in(call: Call, sql: Sequence[str]) -> str:  # noqa: ARG001 - the signature 
 
 
 def _and(call: Call, sql: Sequence[str]) -> str:
-    """DuckDB orders conditions as it likes; where a later one can fail, an earlier one must guard it."""
+    """DuckDB orders conditions as it likes; where one can fail, those before guard it, and no later one does."""
     return _in_order(call, sql, "AND", lambda left: (f"NOT {left}", "FALSE"))
 
 
@@ -53,7 +53,7 @@ def _or(call: Call, sql: Sequence[str]) -> str:
 
 
 def _in_order(call: Call, sql: Sequence[str], word: str, decided: Callable[[str], tuple[str, str]]) -> str:
-    if not any(fallible(argument) for argument in call.arguments[1:]):
+    if not any(map(fallible, call.arguments)):
         return f"({f' {word} '.join(sql)})"
     written = sql[-1]
     for left in reversed(sql[:-1]):

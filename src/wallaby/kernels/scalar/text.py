@@ -17,7 +17,9 @@ def _substring(call: Call, sql: Sequence[str]) -> str:
     length = sql[2] if len(sql) == 3 else "2147483647"
     start = call.arguments[1]
     if isinstance(start, Literal) and isinstance(start.value, int) and start.value >= 0:
-        return f"substring({value}, {max(start.value, 1)}, greatest({length}, 0))"
+        # DuckDB's greatest passes over NULL.
+        taken = case([(f"{length} < 0", "0")], length)
+        return f"substring({value}, {max(start.value, 1)}, {taken})"
     # Spark's positions count from 1, from the end if negative, and 0 is as 1; a length that begins before the
     # text uses itself up there.
     begin = (
