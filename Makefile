@@ -9,6 +9,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.wallaby-setup
 SEEDS ?= 100000
 SCALE ?= 1
+QUERIES ?= 1000
+FIRST ?= 0
 # Further arguments for the command that a target runs, e.g. make test ARGS="-k records"
 ARGS ?=
 
@@ -53,8 +55,9 @@ simulate: setup ## Try to break the protocol with random faults (SEEDS=100000)
 chaos: setup ## Break real engines at every fail point, under TPC-H, and compare answers (an hour or more; resumable)
 	$(BIN)/wallaby chaos $(ARGS)
 
-differential: setup ## Compare every expression of the registry with Spark's, over generated rows
-	$(BIN)/wallaby differential $(ARGS)
+differential: setup ## Compare every expression and random queries (QUERIES=1000, FIRST=0) with Spark's answers
+	$(BIN)/wallaby differential --save reports/differential.json $(ARGS)
+	$(BIN)/wallaby differential --queries $(QUERIES) --first $(FIRST) --save reports/differential.json
 
 mutants: setup ## Break the protocol on purpose and show that the simulation notices
 	$(BIN)/wallaby simulate --mutants $(ARGS)

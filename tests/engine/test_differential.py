@@ -9,10 +9,14 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from wallaby.differential import campaign
+from wallaby.differential.arena import QUICK, Arena
 from wallaby.differential.entries import MODES, EntrySuite
+from wallaby.differential.functions import scalar_functions
 from wallaby.differential.tables import TABLES, register, write_tables
 from wallaby.engine import Engine
 
+FUNCTIONS = ("Add", "CaseWhen", "Upper", "Length", "Like", "AddMonths", "Year", "Substring")
 ENTRIES = ("Upper", "Length", "AddMonths", "OnlyOfAGroupSet")
 
 
@@ -20,7 +24,9 @@ ENTRIES = ("Upper", "Length", "AddMonths", "OnlyOfAGroupSet")
 def tables(spark: SparkSession, tmp_path: Path) -> Iterator[None]:
     write_tables(tmp_path, 1)
     register(spark, tmp_path)
-    before = {key: spark.conf.get(key) for key in MODES[0]}
+    before = {key: spark.conf.get(key) for key in (*MODES[0], *QUICK)}
+    for key, quick in QUICK.items():
+        spark.conf.set(key, quick)
     yield
     for key, value in before.items():
         spark.conf.set(key, value or "")
@@ -53,6 +59,39 @@ class Liar:
                 ]
                 table = table.set_column(place, field, pa.array(words, field.type))
         return table
+
+
+@pytest.mark.usefixtures("tables")
+def test_random_queries_agree_with_spark(spark: SparkSession, engine: Engine, tmp_path: Path) -> None:
+    functions = scalar_functions(spark, engine, FUNCTIONS)
+    found = campaign.run(Arena(spark, engine, tmp_path / "random"), functions, range(15), print, trials=20)
+    assert found.differences == []
+    assert found.how["native"] > 7
+    assert found.queries == 15
+
+
+@pytest.mark.usefixtures("tables")
+def test_a_wrong_query_is_made_small(spark: SparkSession, engine: Engine, tmp_path: Path) -> None:
+    liar: Engine = Forgetful(engine)  # type: ignore[assignment]  # it has what the arena needs
+    functions = scalar_functions(spark, engine, ("IsNull",))
+    found = campaign.run(Arena(spark, liar, tmp_path / "random"), functions, range(75, 78), print, trials=25)
+    _, what, text = found.differences[0]
+    assert "rows instead of" in what
+    assert text.count("\n    (") < 20  # rows
+    assert "wallaby.attach" in text
+
+
+class Forgetful:
+    """An engine that loses a row of each answer."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def fallback_reasons(self, df: DataFrame) -> list[str]:
+        return self._engine.fallback_reasons(df)
+
+    def to_arrow(self, df: DataFrame) -> pa.Table:
+        return self._engine.to_arrow(df).slice(1)
 
 
 @pytest.mark.usefixtures("tables")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import platform
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,7 +16,11 @@ from wallaby.commands.terminal import note, out, say
 from wallaby.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from wallaby.differential.campaign import Found
     from wallaby.differential.entries import Tally
+    from wallaby.engine import Engine
 
 EXAMPLES = """
 Examples:
@@ -24,6 +31,10 @@ Examples:
 
   wallaby differential                                 all entries
 
+  wallaby differential --queries 500                   random queries, from the seeds 0 to 499
+
+  wallaby differential --queries 1 --first 1234        the query of one seed again
+
 Exit codes: 0 nothing is different; 1 something is, or an example shows nothing.
 """
 
@@ -33,28 +44,92 @@ def differential(
         list[str] | None, typer.Option(help="An entry of the registry, by Catalyst's class. Repeatable.")
     ] = None,
     family: Annotated[list[str] | None, typer.Option(help="A family of entries. Repeatable.")] = None,
-    seed: Annotated[int, typer.Option(help="Other rows and other constants.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="Other rows and other constants for entries.", min=0)] = 0,
+    queries: Annotated[int, typer.Option(help="Instead: so many random queries.", min=0)] = 0,
+    first: Annotated[int, typer.Option(help="The first of their seeds.", min=0)] = 0,
+    save: Annotated[Path | None, typer.Option(help="Add the figures to this JSON file.")] = None,
     verbose: Annotated[bool, typer.Option("--verbose", help="Also say what is not native, and why.")] = False,
 ) -> None:
-    """Compare every native expression with Spark's, over generated rows."""
-    from wallaby.commands.session import spark_session
-    from wallaby.differential.entries import EntrySuite
-    from wallaby.differential.tables import register, write_tables
-    from wallaby.engine import attach
-
+    """Compare every native expression, or random queries, with Spark, over generated rows."""
     entries = _chosen(entry or [], family or [])
-    configuration = {"spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "2"}
-    with (
-        tempfile.TemporaryDirectory(prefix="wallaby-differential-") as directory,
-        spark_session("local[3]", configuration, "wallaby differential") as spark,
-        attach(spark, workers=2, threads=1, progress_enabled=False) as engine,
-    ):
-        write_tables(Path(directory), seed)
-        register(spark, Path(directory))
+    with tempfile.TemporaryDirectory(prefix="wallaby-differential-") as directory:
+        good = (
+            _queries(range(first, first + queries), Path(directory), save)
+            if queries
+            else _entries(entries, seed, Path(directory), save, verbose=verbose)
+        )
+    if not good:
+        raise typer.Exit(1)
+
+
+@contextmanager
+def _session(directory: Path, seed: int) -> Iterator[tuple[SparkSession, Engine]]:
+    """A session and an engine, and the tables of entries."""
+    from wallaby.commands.session import engine_session
+    from wallaby.differential.arena import QUICK
+    from wallaby.differential.tables import register, write_tables
+
+    configuration = {"spark.driver.memory": "1g", **QUICK}
+    with engine_session("local[3]", 2, configuration, threads=1, progress_enabled=False) as (spark, engine):
+        write_tables(directory / "entries", seed)
+        register(spark, directory / "entries")
+        yield spark, engine
+
+
+def _entries(entries: Sequence[str], seed: int, directory: Path, save: Path | None, *, verbose: bool) -> bool:
+    from wallaby.differential.entries import EntrySuite
+
+    with _session(directory, seed) as (spark, engine):
         tallies = EntrySuite(spark, engine, seed, note).run(entries)
     _show(tallies, verbose=verbose)
-    if any(tally.differences or not tally.native or not tally.shown for tally in tallies.values()):
-        raise typer.Exit(1)
+    if save is not None:
+        figures = {
+            name: {
+                "native": tally.native,
+                "on_spark": tally.on_spark,
+                "compared": tally.compared,
+                "raised": tally.raised,
+                "different": [one.query for one in tally.differences],
+            }
+            for name, tally in tallies.items()
+        }
+        _keep(save, "entries", figures)
+    return not any(tally.differences or not tally.native or not tally.shown for tally in tallies.values())
+
+
+def _queries(seeds: range, directory: Path, save: Path | None) -> bool:
+    from wallaby.differential import campaign
+    from wallaby.differential.arena import Arena
+    from wallaby.differential.functions import scalar_functions
+
+    with _session(directory, 0) as (spark, engine):
+        functions = scalar_functions(spark, engine)
+        note(f"expressions are made of {len(functions)} functions")
+        found = campaign.run(Arena(spark, engine, directory / "random"), functions, seeds, note)
+    _tell(found)
+    if save is not None:
+        figures = {
+            "seeds": [seeds.start, seeds.stop],
+            "queries": found.queries,
+            "how": dict(found.how),
+            "raised": found.raised,
+            "invalid": sum(found.invalid.values()),
+            "reasons": dict(found.reasons.most_common()),
+            "different": [seed for seed, _, _ in found.differences],
+        }
+        _keep(save, "queries", figures)
+    return not found.differences
+
+
+def _keep(path: Path, name: str, figures: dict[str, Any]) -> None:
+    """Figures of entries stand beside those of earlier ones, those of queries too, seed by seed."""
+    report = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    report["machine"] = platform.machine()
+    if name == "entries":
+        report.setdefault(name, {}).update(figures)
+    else:
+        report[name] = [one for one in report.get(name, []) if one["seeds"] != figures["seeds"]] + [figures]
+    path.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
 
 
 def _chosen(entries: Sequence[str], families: Sequence[str]) -> list[str]:
@@ -98,3 +173,17 @@ def _show(tallies: Mapping[str, Tally], *, verbose: bool) -> None:
         say(f"{one.expression.entry}: {one.query}\n    {one.settings}\n    {one.what}")
     compared = sum(tally.compared for tally in tallies.values())
     say(f"{len(tallies)} entries, {compared} comparisons, {len(differences)} differences.")
+
+
+def _tell(found: Found) -> None:
+    for _, what, text in found.differences:
+        say(f"{what}\n{text}")
+    for reason, count in found.reasons.most_common(20):
+        say(f"{count} on Spark: {reason}")
+    for what, count in found.invalid.most_common(3):
+        say(f"{count} not valid: {what}")
+    how = ", ".join(f"{count} {name}" for name, count in found.how.most_common())
+    say(
+        f"{found.queries} queries ({how}), {found.raised} of them with Spark's error, "
+        f"{len(found.differences)} differences."
+    )

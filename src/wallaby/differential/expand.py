@@ -12,6 +12,7 @@ from wallaby.differential.values import CLASSES, COLUMNS, literal
 from wallaby.errors import InvalidArgumentError
 
 _PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
+_COLUMN: Final = re.compile(rf"\b({'|'.join(sorted(COLUMNS, key=len, reverse=True))})_[{LETTERS}]\b")
 _MIXED: Final = 6
 _CONSTANTS: Final = 2
 
@@ -75,3 +76,15 @@ def _filled(example: str, kinds: list[str], constants: dict[int, str] | None = N
         return f"{kind}_{LETTERS[used[kind] % len(LETTERS)]}"
 
     return _PLACEHOLDER.sub(fill, example)
+
+
+def arguments_of(sql: str) -> tuple[str, tuple[str, ...]] | None:
+    """An expression as a template with a place for each column, and the columns' kinds; None if it has no column."""
+    kinds: list[str] = []
+
+    def place(match: re.Match[str]) -> str:
+        kinds.append(match[1])
+        return f"{{{len(kinds) - 1}}}"
+
+    template = _COLUMN.sub(place, sql.replace("{", "{{").replace("}", "}}"))
+    return (template, tuple(kinds)) if kinds else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -22,6 +22,11 @@ class Outcome:
 
     table: pa.Table | None
     condition: str = ""
+
+    @property
+    def is_sparks_error(self) -> bool:
+        """An error that Spark has a name for?"""
+        return self.table is None and not self.condition.startswith("WALLABY")
 
     def __str__(self) -> str:
         return self.condition if self.table is None else f"{self.table.num_rows} rows"
@@ -45,12 +50,12 @@ def outcome(run: Callable[[], pa.Table]) -> Outcome:
         return Outcome(None, f"{condition}: {error}" if condition.startswith("WALLABY") else condition)
 
 
-def difference(actual: Outcome, expected: Outcome, *, exact: bool = False) -> str:
+def difference(actual: Outcome, expected: Outcome, *, order: Sequence[str] = (), exact: bool = False) -> str:
     """What is different, in a line; empty if nothing is."""
     if actual.table is None or expected.table is None:
         return "" if actual == expected else f"{actual} instead of {expected}"
     try:
-        require_same(actual.table, expected.table, exact=exact)
+        require_same(actual.table, expected.table, order=order, exact=exact)
     except DifferentError as error:
         return str(error)
     return ""

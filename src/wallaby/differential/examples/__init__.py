@@ -12,6 +12,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Final
 
+from wallaby.catalyst.registry import FAMILIES
 from wallaby.differential.examples import (
     aggregates,
     arithmetic,
@@ -38,6 +39,8 @@ EXAMPLES: Final = MappingProxyType(
     }
 )
 WITHOUT_EXAMPLE: Final = others.WITHOUT_EXAMPLE
+#: Entries whose examples are aggregates.
+AGGREGATED: Final = frozenset(entry.catalyst for entry in FAMILIES["Aggregates"]) | {"UnscaledValue"}
 #: The class by which a plan shows an entry, where that is another.
 SHOWN_AS: Final = MappingProxyType(
     {"OnlyOfAGroupSet": "First", "ConcatOfArrays": "Concat", "ReverseOfArray": "Reverse"}

@@ -1,0 +1,122 @@
+"""Many random queries, each from its own seed: the same seed is the same query over the same rows, whenever it is run.
+
+Some queries share their tables. A difference is made small, and kept with the script that shows it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Final
+
+from wallaby.differential.arena import Arena, Verdict
+from wallaby.differential.expressions import Expressions
+from wallaby.differential.functions import Function
+from wallaby.differential.queries import Queries, Query
+from wallaby.differential.schemas import RandomTable, random_tables
+from wallaby.differential.script import script
+from wallaby.differential.shrink import Case, shrink
+
+#: As many queries share tables and settings.
+TOGETHER: Final = 25
+_TRIALS: Final = 400
+
+
+@dataclass(slots=True)
+class Found:
+    """What a campaign has seen."""
+
+    queries: int = 0
+    how: Counter[str] = field(default_factory=Counter)
+    raised: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
+    invalid: Counter[str] = field(default_factory=Counter)
+    #: For each difference its seed, what is different, and the script.
+    differences: list[tuple[int, str, str]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Tables and settings that some queries share."""
+
+    tables: tuple[RandomTable, ...]
+    settings: dict[str, str]
+
+    @property
+    def ansi(self) -> bool:
+        """Do errors count?"""
+        return self.settings["spark.sql.ansi.enabled"] == "true"
+
+
+def group_of(number: int) -> Group:
+    """The tables and settings of a group of queries."""
+    random = Random(f"group {number}")
+    ansi = random.random() < 0.7
+    zone = random.choice(("UTC", "America/Los_Angeles", "Asia/Kolkata"))
+    return Group(
+        random_tables(random),
+        {"spark.sql.ansi.enabled": str(ansi).lower(), "spark.sql.session.timeZone": zone},
+    )
+
+
+def query_of(seed: int, group: Group, functions: Sequence[Function]) -> Query:
+    """The query of a seed."""
+    random = Random(f"query {seed}")
+    return Queries(random, group.tables, Expressions(random, functions, ansi=group.ansi)).query()
+
+
+def run(
+    arena: Arena,
+    functions: Sequence[Function],
+    seeds: Sequence[int],
+    say: Callable[[str], None],
+    trials: int = _TRIALS,
+) -> Found:
+    """The queries of these seeds, by both engines; a difference is made small in so many trials."""
+    found = Found()
+    group: Group | None = None
+    current = -1
+    for seed in seeds:
+        if group is None or seed // TOGETHER != current:
+            current = seed // TOGETHER
+            group = group_of(current)
+            arena.use(group.tables, group.settings)
+        query = query_of(seed, group, functions)
+        verdict = arena.ask(str(query.piece), query.order)
+        _count(found, verdict)
+        if verdict.different:
+            say(f"seed {seed} ({verdict.how}): {verdict.different}")
+            text = _made_small(arena, query, group, verdict, trials)
+            say(text)
+            found.differences.append((seed, verdict.different, text))
+            arena.use(group.tables, group.settings)
+    return found
+
+
+def _count(found: Found, verdict: Verdict) -> None:
+    if verdict.how == "invalid":
+        found.invalid.update(verdict.reasons)
+        return
+    found.queries += 1
+    found.how[verdict.how] += 1
+    found.raised += verdict.raised
+    found.reasons.update(set(verdict.reasons))
+
+
+def _made_small(arena: Arena, query: Query, group: Group, verdict: Verdict, trials: int) -> str:
+    known: tuple[RandomTable, ...] = group.tables
+
+    def still_different(case: Case) -> bool:
+        nonlocal known
+        if case.tables != known:
+            arena.use(case.tables, group.settings)
+            known = case.tables
+        # The order's columns may be gone; rows that are out of order are then not noticed, and the case is not taken.
+        now = arena.ask(str(case.query), query.order)
+        alike = ("instead of" in now.different) == ("instead of" in verdict.different)
+        return bool(now.different) and alike and "are not all columns" not in now.different
+
+    small = shrink(Case(query.piece, group.tables), still_different, trials)
+    return script(str(small.query), small.tables, group.settings, verdict.different)

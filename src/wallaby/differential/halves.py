@@ -1,0 +1,26 @@
+"""Asking about many things at once: only where the answer is bad is each half asked again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, TypeVar
+
+Item = TypeVar("Item")
+BATCH: Final = 24
+
+
+def bad_ones(items: Sequence[Item], is_good: Callable[[Sequence[Item]], bool]) -> Iterator[Item]:
+    """The items that are bad alone, if items are good together only if each of them is."""
+    for begin in range(0, len(items), BATCH):
+        yield from _bad(items[begin : begin + BATCH], is_good)
+
+
+def _bad(items: Sequence[Item], is_good: Callable[[Sequence[Item]], bool]) -> Iterator[Item]:
+    if not items or is_good(items):
+        return
+    if len(items) == 1:
+        yield items[0]
+        return
+    middle = len(items) // 2
+    yield from _bad(items[:middle], is_good)
+    yield from _bad(items[middle:], is_good)
