@@ -11,7 +11,15 @@ from __future__ import annotations
 import json
 from typing import ClassVar
 
-from pyspark.errors import ArithmeticException, ArrayIndexOutOfBoundsException, PySparkException
+from pyspark.errors import (
+    ArithmeticException,
+    ArrayIndexOutOfBoundsException,
+    DateTimeException,
+    IllegalArgumentException,
+    NumberFormatException,
+    PySparkException,
+    SparkRuntimeException,
+)
 
 
 class WallabyError(PySparkException):
@@ -179,6 +187,48 @@ class NumericOutOfRangeError(QueryError, ArithmeticException):
     condition = "NUMERIC_VALUE_OUT_OF_RANGE.WITH_SUGGESTION"
 
 
+class DecimalTooLongError(QueryError, ArithmeticException):
+    """A decimal that Spark rounded on the way has more digits than its type."""
+
+    condition = "NUMERIC_VALUE_OUT_OF_RANGE.WITHOUT_SUGGESTION"
+
+
+class NumericOutOfSupportedRangeError(QueryError, ArithmeticException):
+    """A text means a number with more digits than any decimal has."""
+
+    condition = "NUMERIC_OUT_OF_SUPPORTED_RANGE"
+
+
+class CastInvalidInputError(QueryError, NumberFormatException, DateTimeException, SparkRuntimeException):
+    """A text does not mean a value of the type that it is cast to. Spark raises three types for it: this is all."""
+
+    condition = "CAST_INVALID_INPUT"
+
+
+class ConversionInvalidInputError(QueryError, IllegalArgumentException):
+    """A text is not in the encoding that it is read in."""
+
+    condition = "CONVERSION_INVALID_INPUT"
+
+
+class BitPositionError(QueryError, IllegalArgumentException):
+    """A number has no such bit."""
+
+    condition = "INVALID_PARAMETER_VALUE.BIT_POSITION_RANGE"
+
+
+class MalformedCharacterCodingError(QueryError, SparkRuntimeException):
+    """Bytes are no text in their encoding."""
+
+    condition = "MALFORMED_CHARACTER_CODING"
+
+
+class CannotDecodeUrlError(QueryError, IllegalArgumentException):
+    """A percent sign in an address begins no byte."""
+
+    condition = "CANNOT_DECODE_URL"
+
+
 class CastOverflowError(QueryError, ArithmeticException):
     """A number does not fit the type that it is cast to."""
 
@@ -292,8 +342,7 @@ def read_error(text: str, **more: object) -> QueryError:
     """The error in a text of `write_error`; any other text becomes the words of a plain `QueryError`."""
     try:
         said = json.loads(text)
-        kinds: list[type[QueryError]] = [QueryError, *_kinds_of(QueryError)]
-        known = {kind.condition: kind for kind in kinds}
+        known = query_errors()
         kind = known.get(said["condition"], QueryError) if said["version"] == WIRE_VERSION else QueryError
         what, fix, fields = (
             str(said["what"]),
@@ -303,6 +352,12 @@ def read_error(text: str, **more: object) -> QueryError:
     except (ValueError, KeyError, TypeError, AttributeError):
         return QueryError(text, fix="", **more)
     return kind(what, fix=fix, **{**fields, **more})
+
+
+def query_errors() -> dict[str, type[QueryError]]:
+    """Every type of a query's errors, by its condition."""
+    kinds: list[type[QueryError]] = [QueryError, *_kinds_of(QueryError)]
+    return {kind.condition: kind for kind in kinds}
 
 
 def _kinds_of(kind: type[QueryError]) -> list[type[QueryError]]:

@@ -18,11 +18,13 @@ import java.util.zip.DeflaterOutputStream;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.InSet;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.expressions.RoundBase;
 import org.apache.spark.sql.catalyst.plans.ExistenceJoin;
 import org.apache.spark.sql.catalyst.plans.logical.Generate;
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
@@ -54,8 +56,8 @@ import org.apache.spark.unsafe.types.UTF8String;
  * run: every node is written by its class, its children and its plain fields, and Python decides.
  *
  * A node: c class, k children, f fields; an expression also t type, n nullable, m evaluation mode, x id and name
- * if it is a named one, v value if it is a literal or a set of them; o the output columns of the root,
- * of unions and of generators.
+ * if it is a named one, v value if it is a literal or a set of them, j Java's version if the result depends on
+ * it; o the output columns of the root, of unions and of generators.
  */
 public class PlanWriter {
     /** An answer longer than py4j's buffer of 8192 bytes costs 40 ms, because TCP delays an acknowledgement. */
@@ -188,6 +190,10 @@ public class PlanWriter {
             out.append(",\"m\":");
             text(out, mode.toString());
         }
+        if (node instanceof Cast || node instanceof RoundBase) {
+            // How Java writes a floating-point number, and so what becomes of it, depends on its version.
+            out.append(",\"j\":").append(Runtime.version().feature());
+        }
         if (node instanceof NamedExpression && node.resolved()) {
             NamedExpression named = (NamedExpression) node;
             out.append(",\"x\":[").append(named.exprId().id()).append(',');
@@ -300,6 +306,10 @@ public class PlanWriter {
             out.append(((ExprId) value).id());
         } else if (value instanceof DataType) {
             text(out, typeText((DataType) value));
+        } else if (value instanceof Class) {
+            text(out, ((Class) value).getName());
+        } else if (value instanceof UTF8String) {
+            value(out, value);
         } else if (value instanceof HadoopFsRelation) {
             fileRelation(out, (HadoopFsRelation) value);
         } else if (value instanceof ExistenceJoin) {

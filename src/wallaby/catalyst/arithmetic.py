@@ -5,43 +5,51 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from wallaby.catalyst.data_types import FLOATING, INTEGRAL, NUMERIC
-from wallaby.catalyst.entry import Entry, Refusal, exact, guarded, plain, transparent, unsupported
+from wallaby.catalyst.data_types import BOOLEANS, FLOATING, INTEGRAL, NUMERIC
+from wallaby.catalyst.entry import Entry, Refusal, exact, guarded, plain, transparent
 from wallaby.catalyst.node import Node
 from wallaby.plan.expression import Call, Expression, Literal
-from wallaby.plan.types import DataType, Kind
+from wallaby.plan.types import INTEGER, DataType, Kind
 
-#: Scala's BigDecimal negates with this many digits.
-_NEGATED_DIGITS: Final = 34
 WIDE: Final = frozenset({Kind.INTEGER, Kind.LONG})
 _OVERFLOW: Final = (
     "an overflow is an error (ANSI) or NULL (TRY, and LEGACY for decimals), or wraps around (LEGACY); "
     "decimals are rounded half up to Catalyst's type"
 )
 _ZERO: Final = "division by zero is an error (ANSI) or NULL; " + _OVERFLOW
+_BY_TEXT: Final = "to a constant scale; floating-point numbers by way of Java's text for them"
+_CONSTANT: Final = "to a constant scale"
+_SATURATES: Final = (
+    "of a double a bigint; one that does not fit is an error (ANSI) or the greatest or least (LEGACY)"
+)
+_DISTANCE: Final = "the distance counts modulo the type's bits; what leaves the type is lost"
 
 
-def _negate(
+def _fails(
     entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
 ) -> Expression | Refusal:
-    if kind.precision > _NEGATED_DIGITS:
-        return Refusal(
-            f"Spark rounds the negative of a decimal to {_NEGATED_DIGITS} digits", "subtract it from 0"
-        )
-    mode = "ANSI" if node.flag("failOnError") else "LEGACY"
+    """What Catalyst calls failOnError or ansiEnabled is the mode."""
+    fields = node.fields or {}
+    flag = next((name for name in ("failOnError", "ansiEnabled") if name in fields), None)
+    mode = "ANSI" if flag is None or node.flag(flag) else "LEGACY"
     return plain(entry, replace(node, mode=mode), arguments, kind)
 
 
-def _shift(
+def _rounded(
     entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
 ) -> Expression | Refusal:
-    """Java looks at the lowest five or six bits of the distance only."""
-    value, distance = arguments
-    if not isinstance(distance, Literal) or not isinstance(distance.value, int):
-        return Refusal("the distance of a shift is not a constant")
-    bits = 64 if kind.kind is Kind.LONG else 32
-    by = Literal(distance.value % bits, distance.type)
-    return Call(entry.function, (value, by), kind, node.nullable)
+    """Floating-point numbers are rounded by way of Java's text for them, so Java's version belongs to it."""
+    scale = arguments[1]
+    if not isinstance(scale, Literal) or not isinstance(scale.value, int):
+        return Refusal("the scale to round to is not a constant")
+    if arguments[0].type.is_floating:
+        arguments = (*arguments, Literal(node.java, INTEGER))
+    return _fails(entry, node, arguments, kind)
+
+
+def bits(entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType) -> Expression | Refusal:
+    """These have a mode in Catalyst that means nothing."""
+    return Call(entry.function, arguments, kind, node.nullable)
 
 
 ENTRIES: Final = (
@@ -50,20 +58,27 @@ ENTRIES: Final = (
     guarded("Multiply", "multiply", NUMERIC, guard=_OVERFLOW),
     guarded("Divide", "divide", FLOATING | {Kind.DECIMAL}, guard=_ZERO),
     guarded("Remainder", "remainder", NUMERIC, guard=_ZERO),
-    guarded("UnaryMinus", "negate", NUMERIC, guard=_OVERFLOW, build=_negate),
+    guarded("UnaryMinus", "negate", NUMERIC, guard=_OVERFLOW, build=_fails),
     exact("UnaryPositive", "", NUMERIC, build=transparent),
     exact("UnscaledValue", "unscaled", frozenset({Kind.DECIMAL})),
-    exact("BitwiseAnd", "bit_and", INTEGRAL),
+    guarded("IntegralDivide", "integral_divide", frozenset({Kind.LONG, Kind.DECIMAL}), guard=_ZERO),
+    guarded("Pmod", "pmod", NUMERIC, guard=_ZERO),
+    guarded("Abs", "abs", NUMERIC, guard=_OVERFLOW, build=_fails),
+    guarded("Round", "round", NUMERIC, guard=_BY_TEXT, build=_rounded),
+    guarded("BRound", "bround", NUMERIC, guard=_BY_TEXT, build=_rounded),
+    guarded("RoundCeil", "round_ceil", frozenset({Kind.DECIMAL}), INTEGRAL, guard=_CONSTANT, build=_rounded),
     guarded(
-        "ShiftRight",
-        "shift_right",
-        WIDE,
-        frozenset({Kind.INTEGER}),
-        guard="by a constant, modulo the type's bits",
-        build=_shift,
+        "RoundFloor", "round_floor", frozenset({Kind.DECIMAL}), INTEGRAL, guard=_CONSTANT, build=_rounded
     ),
-    unsupported("IntegralDivide", "`div` has no kernel yet"),
-    unsupported("Pmod", "`pmod` has no kernel yet"),
-    unsupported("Abs", "`abs` has no kernel yet"),
-    unsupported("Round", "Spark rounds doubles by way of decimals; there is no kernel for that yet"),
+    guarded("Ceil", "ceil", NUMERIC, guard=_SATURATES, build=_fails),
+    guarded("Floor", "floor", NUMERIC, guard=_SATURATES, build=_fails),
+    exact("BitwiseAnd", "bit_and", INTEGRAL, build=bits),
+    exact("BitwiseOr", "bit_or", INTEGRAL, build=bits),
+    exact("BitwiseXor", "bit_xor", INTEGRAL, build=bits),
+    exact("BitwiseNot", "bit_not", INTEGRAL),
+    guarded("BitwiseCount", "bit_count", INTEGRAL | BOOLEANS, guard="of the number as a bigint"),
+    guarded("BitwiseGet", "bit_get", INTEGRAL, INTEGRAL, guard="a position outside is an error"),
+    guarded("ShiftLeft", "shift_left", WIDE, frozenset({Kind.INTEGER}), guard=_DISTANCE),
+    guarded("ShiftRight", "shift_right", WIDE, frozenset({Kind.INTEGER}), guard=_DISTANCE),
+    guarded("ShiftRightUnsigned", "shift_right_unsigned", WIDE, frozenset({Kind.INTEGER}), guard=_DISTANCE),
 )

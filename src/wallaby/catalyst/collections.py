@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
 from wallaby.catalyst.data_types import ARRAYS, COMPARABLE, INTEGRAL, MAPS, READABLE, STRUCTS, TEXT
 from wallaby.catalyst.entry import Build, Entry, Refusal, State, exact, guarded, plain, unsupported
 from wallaby.catalyst.node import Node, UnreadablePlanError
+from wallaby.catalyst.strings import split_part
 from wallaby.plan.expression import Call, EvalMode, Expression, Literal
 from wallaby.plan.types import INTEGER, DataType, Kind
 
@@ -173,7 +175,10 @@ ENTRIES: Final = (
     exact("GetStructField", "field", STRUCTS, build=_field),
     exact("GetArrayStructFields", "fields", ARRAYS, build=_field),
     guarded("GetArrayItem", "item", ARRAYS, INTEGRAL, guard=_OUTSIDE, build=_item),
-    guarded("ElementAt", "element_at", ARRAYS | MAPS, COMPARABLE, guard=_OUTSIDE, build=_element_at),
+    replace(
+        guarded("ElementAt", "element_at", ARRAYS | MAPS, COMPARABLE, guard=_OUTSIDE, build=_element_at),
+        rewrite=split_part,
+    ),
     exact("GetMapValue", "map_value", MAPS, COMPARABLE),
     exact("CreateArray", "array"),
     exact("CreateNamedStruct", "struct", build=_struct),

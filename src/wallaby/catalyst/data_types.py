@@ -16,6 +16,7 @@ INTEGRAL: Final = frozenset({Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG})
 FLOATING: Final = frozenset({Kind.FLOAT, Kind.DOUBLE})
 NUMERIC: Final = INTEGRAL | FLOATING | {Kind.DECIMAL}
 TEXT: Final = frozenset({Kind.STRING})
+BINARY: Final = frozenset({Kind.BINARY})
 DATES: Final = frozenset({Kind.DATE})
 BOOLEANS: Final = frozenset({Kind.BOOLEAN})
 #: What has an order and an equality that all kernels share with Spark.

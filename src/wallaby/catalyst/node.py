@@ -42,6 +42,8 @@ class Node:
     label: str = ""
     #: For a literal its value, for a set of literals their values.
     value: object = None
+    #: For an expression whose result depends on it: the version of Java that runs Spark.
+    java: int = 0
     #: The output columns of the root, of unions and of generators.
     output: tuple[Node, ...] = ()
 
@@ -172,8 +174,15 @@ def _node(raw: dict[str, object]) -> Node:
         id=column_id,
         label=label,
         value=raw.get("v"),
+        java=_whole(raw.get("j", 0)),
         output=tuple(output),
     )
+
+
+def _whole(value: object) -> int:
+    if not isinstance(value, int):
+        raise UnreadablePlanError("A node has a version that is no number.")
+    return value
 
 
 def _text(node: Node) -> str:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from wallaby.catalyst.data_types import BOOLEANS, COMPARABLE, ORDERED, literal
-from wallaby.catalyst.entry import Entry, Refusal, exact, guarded, unsupported
+from wallaby.catalyst.data_types import BOOLEANS, COMPARABLE, FLOATING, ORDERED, literal
+from wallaby.catalyst.entry import Entry, Refusal, exact, guarded
 from wallaby.catalyst.node import Node
 from wallaby.plan.expression import Call, Expression, Literal
-from wallaby.plan.types import DataType
+from wallaby.plan.types import INTEGER, DataType
 
 _BRANCHES: Final = "the second side is not evaluated (so raises no error) where the first decides"
 
@@ -45,6 +45,16 @@ def _not(entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: Data
     return Call(entry.function, arguments, kind, node.nullable)
 
 
+def _enough(
+    entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
+) -> Expression | Refusal:
+    """What `dropna` with a threshold asks."""
+    least = node.field("n")
+    if not isinstance(least, int) or not arguments:
+        return Refusal("it asks for no number of values")
+    return Call(entry.function, (Literal(least, INTEGER), *arguments), kind, node.nullable)
+
+
 ENTRIES: Final = (
     exact("EqualTo", "eq", COMPARABLE),
     exact("EqualNullSafe", "eq_null_safe", COMPARABLE),
@@ -59,6 +69,6 @@ ENTRIES: Final = (
     exact("IsNotNull", "is_not_null"),
     exact("In", "in", ORDERED, build=_in),
     exact("InSet", "in", ORDERED, build=_in_set),
-    unsupported("IsNaN", "`isnan` has no kernel yet"),
-    unsupported("AtLeastNNonNulls", "`dropna` with a threshold has no kernel yet", "filter with IS NOT NULL"),
+    guarded("IsNaN", "is_nan", FLOATING, guard="NULL is not NaN"),
+    guarded("AtLeastNNonNulls", "at_least_non_null", guard="NaN counts as NULL", build=_enough),
 )

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
-from wallaby.catalyst.data_types import INTEGRAL, TEXT
+from wallaby.catalyst.data_types import BINARY, INTEGRAL, TEXT
 from wallaby.catalyst.entry import Entry, Refusal, exact, guarded, unsupported
 from wallaby.catalyst.node import Node
-from wallaby.plan.expression import Call, Expression, Literal
+from wallaby.plan.expression import Call, EvalMode, Expression, Literal
 from wallaby.plan.types import STRING, DataType
 
-_REGEX: Final = "Java's regular expressions differ from those of the kernels"
+_ESCAPE: Final = "\\"
+_SPACES: Final = "spaces only, no other white space, or the characters that are given"
+_PATTERNS: Final = "the patterns are constants, and valid"
 _CASE: Final = "text beyond ASCII follows Java's rules ('ß' becomes 'SS'), not the kernel's"
 
 
@@ -44,12 +47,47 @@ def _concat(
     return Call(entry.function, arguments, kind, node.nullable)
 
 
-def _trim(
+def _like_many(
     entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
 ) -> Expression | Refusal:
-    if len(arguments) != 1:
-        return Refusal("trimming other characters than spaces has no kernel yet")
-    return Call(entry.function, arguments, kind, node.nullable)
+    """LIKE ANY is an OR of LIKEs, LIKE ALL an AND; those of NOT LIKE negate each."""
+    listed = node.field("patterns")
+    patterns = [item.get("string") if isinstance(item, dict) else item for item in _items(listed)]
+    found: list[Expression] = []
+    for pattern in patterns:
+        if pattern is None:
+            found.append(Literal(None, kind))
+            continue
+        if not isinstance(pattern, str) or not _valid_pattern(pattern, _ESCAPE):
+            return Refusal("a pattern escapes a character that needs no escape, which Spark refuses")
+        like = Call(
+            "like", (*arguments, Literal(pattern, STRING), Literal(_ESCAPE, STRING)), kind, node.nullable
+        )
+        found.append(Call("not", (like,), kind, node.nullable) if node.name.startswith("Not") else like)
+    return Call(entry.function, tuple(found), kind, node.nullable) if found else Refusal("it has no pattern")
+
+
+def _items(listed: object) -> list[object]:
+    return listed if isinstance(listed, list) else [False]
+
+
+def _fails(
+    entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
+) -> Expression | Refusal:
+    """What Catalyst calls failOnError is the mode."""
+    mode = EvalMode.ANSI if node.flag("failOnError") else EvalMode.LEGACY
+    return Call(entry.function, arguments, kind, node.nullable, mode)
+
+
+def split_part(node: Node) -> Node:
+    """`split_part` is an element of a split text, or a default, which only it has; it needs no array."""
+    parts = node.children[0]
+    with_default = "defaultValueOutOfBound" not in (node.fields or {})
+    if parts.name != "StringSplitSQL" or not with_default:
+        return node
+    return replace(
+        node, class_name="org.apache.spark.sql.SplitPart", children=(*parts.children, node.children[1])
+    )
 
 
 ENTRIES: Final = (
@@ -62,12 +100,40 @@ ENTRIES: Final = (
     ),
     guarded("Upper", "upper", TEXT, guard=_CASE),
     guarded("Lower", "lower", TEXT, guard=_CASE),
-    guarded("Concat", "concat", TEXT, guard="NULL if any argument is", build=_concat),
-    exact("Length", "length", TEXT),
-    guarded("StringTrim", "trim", TEXT, guard="spaces only, no other white space", build=_trim),
-    unsupported("RLike", _REGEX, "use LIKE, if the pattern allows it"),
-    unsupported("RegExpExtract", _REGEX),
-    unsupported("RegExpReplace", _REGEX),
-    unsupported("LikeAll", "LIKE ALL has no kernel yet", "write it with AND"),
-    unsupported("LikeAny", "LIKE ANY has no kernel yet", "write it with OR"),
+    guarded("Concat", "concat", TEXT | BINARY, guard="NULL if any argument is", build=_concat),
+    exact("ConcatWs", "concat_ws", TEXT),
+    exact("Length", "length", TEXT | BINARY),
+    exact("OctetLength", "octet_length", TEXT | BINARY),
+    exact("BitLength", "bit_length", TEXT | BINARY),
+    guarded("StringTrim", "trim", TEXT, guard=_SPACES),
+    guarded("StringTrimLeft", "trim_left", TEXT, guard=_SPACES),
+    guarded("StringTrimRight", "trim_right", TEXT, guard=_SPACES),
+    guarded("StringLPad", "pad_left", TEXT, INTEGRAL, TEXT, guard="by nothing, it only cuts"),
+    guarded("StringRPad", "pad_right", TEXT, INTEGRAL, TEXT, guard="by nothing, it only cuts"),
+    exact("StringInstr", "instr", TEXT),
+    guarded("StringLocate", "locate", TEXT, TEXT, INTEGRAL, guard="0 if the start is NULL"),
+    guarded("SubstringIndex", "substring_index", TEXT, TEXT, INTEGRAL, guard="delimiters may overlap"),
+    guarded("SplitPart", "split_part", TEXT, TEXT, INTEGRAL, guard="`split_part`; part 0 is an error"),
+    exact("StringReplace", "replace", TEXT),
+    exact("StringTranslate", "translate", TEXT),
+    guarded("Reverse", "reverse", TEXT, guard="of text, by code points"),
+    exact("StringRepeat", "repeat", TEXT, INTEGRAL),
+    exact("StringSpace", "space", INTEGRAL),
+    guarded("InitCap", "initcap", TEXT, guard="after spaces only"),
+    exact("Ascii", "ascii", TEXT),
+    guarded("Chr", "character", INTEGRAL, guard="of the lowest byte"),
+    exact("Overlay", "overlay", TEXT, TEXT, INTEGRAL),
+    exact("FindInSet", "find_in_set", TEXT),
+    guarded("Levenshtein", "levenshtein", TEXT, TEXT, INTEGRAL, guard="by code points"),
+    exact("SoundEx", "soundex", TEXT),
+    guarded("Elt", "elt", INTEGRAL, TEXT, guard="an index outside is an error (ANSI) or NULL", build=_fails),
+    guarded("LikeAll", "and", TEXT, guard=_PATTERNS, build=_like_many),
+    guarded("LikeAny", "or", TEXT, guard=_PATTERNS, build=_like_many),
+    guarded("NotLikeAll", "and", TEXT, guard=_PATTERNS, build=_like_many),
+    guarded("NotLikeAny", "or", TEXT, guard=_PATTERNS, build=_like_many),
+    unsupported("ToNumber", "formats for numbers have no kernel yet", "use a cast"),
+    unsupported("TryToNumber", "formats for numbers have no kernel yet", "use try_cast"),
+    unsupported("ToCharacter", "formats for numbers have no kernel yet", "use a cast"),
+    unsupported("Mask", "it depends on which characters Java's version knows as letters"),
+    unsupported("GetJsonObject", "JSON is not read here yet"),
 )

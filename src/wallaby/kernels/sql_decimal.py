@@ -22,6 +22,9 @@ from wallaby.plan.types import DataType, Kind, decimal
 #: What DuckDB keeps in 64 bits.
 _NARROW_MAX = 18
 
+#: Longer decimals lose digits when their sign changes.
+_NEGATED_DIGITS_MAX = 34
+
 #: A division writes its sides a dozen times. One whose sides are longer than this is left to a function that
 #: writes them once, or nested divisions would grow without bound.
 _REPEATED_MAX = 4000
@@ -159,22 +162,31 @@ def _divide(
     rounded = case([(f"{rest} >= abs({d}) - {rest}", f"{quotient} + {away}")], quotient)
     return case(
         [(f"{right} = 0 AND {left} IS NOT NULL", by_zero(mode))],
-        _from_digits(f"({rounded})", result),
+        from_digits(f"({rounded})", result, result),
     )
 
 
 def unscaled(sql: str, type_: DataType) -> str:
     """A decimal's unscaled whole number."""
+    if type_.precision + type_.scale > DIGITS_MAX:
+        return f"CAST(replace(CAST({cast(sql, type_)} AS VARCHAR), '.', '') AS HUGEINT)"
     wide = cast(sql, decimal(DIGITS_MAX, type_.scale))
     return f"CAST({wide} * CAST('1{'0' * type_.scale}' AS DECIMAL(38,0)) AS HUGEINT)"
 
 
-def _from_digits(sql: str, type_: DataType) -> str:
+def from_digits(sql: str, type_: DataType, result: DataType) -> str:
     """A decimal from its unscaled whole number: by multiplying with the smallest one of its scale."""
     if type_.scale == 0:
-        return cast(sql, type_)
+        return cast(sql, result)
     smallest = cast(f"'0.{'0' * (type_.scale - 1)}1'", decimal(type_.scale, type_.scale))
-    return cast(f"(CAST({sql} AS DECIMAL(38,0)) * {smallest})", type_)
+    return cast(f"(CAST({sql} AS DECIMAL(38,0)) * {smallest})", result)
+
+
+def negated(sql: str, type_: DataType) -> str:
+    """The negative. Spark rounds it to 34 digits, half to even."""
+    if type_.precision <= _NEGATED_DIGITS_MAX:
+        return cast(f"(-({sql}))", type_)
+    return cast(f"wallaby_negated(CAST({sql} AS VARCHAR), {type_.precision}, {type_.scale})", type_)
 
 
 def _slow(operation: str, left: str, right: str, result: DataType, mode: EvalMode) -> str:

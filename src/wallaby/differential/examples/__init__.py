@@ -43,7 +43,13 @@ WITHOUT_EXAMPLE: Final = others.WITHOUT_EXAMPLE
 AGGREGATED: Final = frozenset(entry.catalyst for entry in FAMILIES["Aggregates"]) | {"UnscaledValue"}
 #: The class by which a plan shows an entry, where that is another.
 SHOWN_AS: Final = MappingProxyType(
-    {"OnlyOfAGroupSet": "First", "ConcatOfArrays": "Concat", "ReverseOfArray": "Reverse"}
+    {
+        "OnlyOfAGroupSet": "First",
+        "ConcatOfArrays": "Concat",
+        "ReverseOfArray": "Reverse",
+        "SplitPart": "StringSplitSQL",
+        **{name: "StaticInvoke" for name in strings.EXAMPLES if "#" in name},
+    }
 )
 #: Entries whose floating-point results may differ in the last place from Spark's, as aggregates do, and why.
 CLOSE: Final[MappingProxyType[str, str]] = MappingProxyType({})

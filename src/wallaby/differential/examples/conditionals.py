@@ -12,4 +12,7 @@ EXAMPLES: Final = {
     ),
     "If": ("if({boolean}, {any}, {any})", "nullif({any}, {any})", "if({small} = 0, 0, 10 / {small})"),
     "Coalesce": ("coalesce({any}, {any})", "nvl({number}, {number})", "coalesce({small}, 1 / 0)"),
+    "Greatest": ("greatest({any}, {any})", "greatest({double}, {double}, null)"),
+    "Least": ("least({any}, {any})", "least({double}, 0.0D, {double})"),
+    "NaNvl": ("nanvl({double}, {double})", "nanvl({float}, {float})"),
 }

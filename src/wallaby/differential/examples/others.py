@@ -19,5 +19,7 @@ EXAMPLES: Final = {
 WITHOUT_EXAMPLE: Final = {
     "CheckOverflow": "Spark 4 plans it inside aggregates only; older plans had it around arithmetic",
     "KnownNotNull": "a tag that Catalyst puts around user-defined functions' arguments",
+    "AtLeastNNonNulls": "no SQL: `dropna` with a threshold; tested on its own",
+    "Invoke": "no method of an object is native yet",
     "KnownNullable": "a tag that Catalyst puts around columns of outer joins under construction",
 }

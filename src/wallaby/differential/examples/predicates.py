@@ -28,4 +28,5 @@ EXAMPLES: Final = {
         f"{{double}} not in ({_MANY}, null)",
         f"cast({{small}} as string) in ({_MANY})",
     ),
+    "IsNaN": ("isnan({double})", "isnan({float})"),
 }

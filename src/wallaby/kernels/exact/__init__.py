@@ -6,12 +6,14 @@ from typing import Final
 
 import duckdb
 
-from wallaby.kernels.exact import decimals, nested, text, times
+from wallaby.kernels.exact import decimals, hashes, nested, numbers, text, times
 from wallaby.kernels.exact.arrow_function import ArrowFunction
 
 ALL: Final[tuple[ArrowFunction, ...]] = (
     *decimals.FUNCTIONS,
+    *hashes.FUNCTIONS,
     *nested.FUNCTIONS,
+    *numbers.FUNCTIONS,
     *text.FUNCTIONS,
     *times.FUNCTIONS,
 )

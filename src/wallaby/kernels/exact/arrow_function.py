@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from inspect import Parameter, Signature
 from typing import Any
 
 import duckdb
@@ -59,4 +60,7 @@ def per_value(
         rows = zip(*(column.to_pylist() for column in columns), strict=True)
         return pa.array([None if None in row else compute(*row) for row in rows], made)
 
+    # DuckDB counts the parameters.
+    parameters = [Parameter(f"p{place}", Parameter.POSITIONAL_ONLY) for place in range(len(takes))]
+    over_many.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     return ArrowFunction(name, takes, gives, over_one if len(takes) == 1 else over_many)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import itertools
-from decimal import ROUND_HALF_UP, Context, Decimal, Overflow
+from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal, Overflow
 from typing import Final
 
 import pyarrow as pa
 
 from wallaby.errors import InternalError
-from wallaby.kernels.exact.arrow_function import ArrowFunction
+from wallaby.kernels.exact.arrow_function import ArrowFunction, Fault, per_value
 from wallaby.plan.types import INTEGER, STRING
 
 #: Wide enough for everything that a sum, a product, or a quotient with 39 digits after the point, can need.
 _WIDE: Final = Context(prec=160, rounding=ROUND_HALF_UP)
+_SCALA: Final = Context(prec=34, rounding=ROUND_HALF_EVEN)
 _QUOTIENT_STEP: Final = Decimal(1).scaleb(-39)
 #: Digits travel as text: one DuckDB function for each operation instead of one for each triple of types.
 DIGITS_MAX: Final = 38
@@ -55,12 +56,19 @@ def remainder(left: Decimal, right: Decimal) -> Decimal:
     return _WIDE.remainder(left, right)
 
 
+def pmod(left: Decimal, right: Decimal) -> Decimal:
+    """The remainder; a negative one is moved towards the divisor once."""
+    rest = remainder(left, right)
+    return remainder(_WIDE.add(rest, right), right) if rest < 0 else rest
+
+
 OPERATIONS: Final = {
     "add": add,
     "subtract": subtract,
     "multiply": multiply,
     "divide": divide,
     "remainder": remainder,
+    "pmod": pmod,
 }
 
 
@@ -72,6 +80,18 @@ def fit(value: Decimal, precision: int, scale: int) -> Decimal:
             f"[NUMERIC_VALUE_OUT_OF_RANGE] {value} cannot be represented as Decimal({precision}, {scale})."
         )
     return rounded
+
+
+def negated(text: str, precision: int, scale: int) -> str:
+    """The negative as Scala's `BigDecimal` computes it, in the digits of its usual context."""
+    negative = _SCALA.minus(Decimal(text))
+    try:
+        return f"{fit(negative, precision, scale):f}"
+    except Overflow:
+        condition = "NUMERIC_VALUE_OUT_OF_RANGE.WITHOUT_SUGGESTION"
+        raise Fault(
+            condition, f"{negative} cannot be represented as Decimal({precision}, {scale})."
+        ) from None
 
 
 def decimal_name(operation: str, *, null_on_error: bool = False) -> str:
@@ -125,12 +145,15 @@ def _cut_quotient(numerator: int, denominator: int) -> int:
     return -quotient if (numerator < 0) != (denominator < 0) else quotient
 
 
-FUNCTIONS: Final = tuple(
-    ArrowFunction(
-        decimal_name(operation, null_on_error=null_on_error),
-        (STRING, STRING, INTEGER, INTEGER),
-        STRING,
-        _DecimalFunction(operation, null_on_error=null_on_error),
-    )
-    for operation, null_on_error in itertools.product(OPERATIONS, (False, True))
+FUNCTIONS: Final = (
+    per_value("wallaby_negated", (STRING, INTEGER, INTEGER), STRING, negated),
+    *(
+        ArrowFunction(
+            decimal_name(operation, null_on_error=null_on_error),
+            (STRING, STRING, INTEGER, INTEGER),
+            STRING,
+            _DecimalFunction(operation, null_on_error=null_on_error),
+        )
+        for operation, null_on_error in itertools.product(OPERATIONS, (False, True))
+    ),
 )

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from wallaby.kernels.scalar import (
     arithmetic,
+    bits,
     casts,
     comparisons,
     conditions,
     dates,
+    hashes,
     lambdas,
+    mathematics,
     nested,
     text,
     times,
@@ -21,5 +24,19 @@ from wallaby.kernels.scalar.function import Function, fallible
 
 __all__ = ["FUNCTIONS", "Function", "fallible"]
 
-for _family in (arithmetic, casts, comparisons, conditions, dates, lambdas, nested, text, times):
+_FAMILIES = (
+    arithmetic,
+    bits,
+    casts,
+    comparisons,
+    conditions,
+    dates,
+    hashes,
+    lambdas,
+    mathematics,
+    nested,
+    text,
+    times,
+)
+for _family in _FAMILIES:
     FUNCTIONS.update(_family.FUNCTIONS)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from wallaby.kernels.scalar.function import Function, template
-from wallaby.kernels.sql_decimal import by_zero, decimal_sql, unscaled
+from wallaby.kernels.scalar.function import Function
+from wallaby.kernels.sql_decimal import by_zero, decimal_sql, negated, unscaled
 from wallaby.kernels.sql_integer import computed, fitted
 from wallaby.kernels.sql_text import case, cast, normalized
 from wallaby.plan.expression import Call, EvalMode
-from wallaby.plan.types import INTEGER, Kind
+from wallaby.plan.types import INTEGER, DataType, Kind
 
 #: So many digits fit a long.
 _LONG_DIGITS = 18
-#: Scala's BigDecimal negates with this many digits.
-_NEGATED_DIGITS = 34
 
 
 def _arithmetic(sign: str, operation: str) -> Callable[[Call, Sequence[str]], str]:
@@ -67,34 +65,26 @@ def _arithmetic_fallible(call: Call) -> bool:
     return call.mode is EvalMode.ANSI and can_fail
 
 
-def _negate(call: Call, sql: Sequence[str]) -> str:
+def negative(sql: str, type_: DataType, mode: EvalMode) -> str:
     """Whole numbers by subtraction: DuckDB widens the negative of a constant, and would not see its overflow.
 
     In Spark the negative of a short number overflows like that of a long one, not like its difference from another.
     """
-    if call.mode is EvalMode.ANSI and call.type.kind in (Kind.BYTE, Kind.SHORT):
-        wide = computed("-", "CAST(0 AS INTEGER)", sql[0], INTEGER, call.mode)
-        return fitted(wide, call.type, call.mode)
-    if call.type.is_integral:
-        return computed("-", cast("0", call.type), sql[0], call.type, call.mode)
-    return cast(f"(-({sql[0]}))", call.type)
+    if mode is EvalMode.ANSI and type_.kind in (Kind.BYTE, Kind.SHORT):
+        return fitted(computed("-", "CAST(0 AS INTEGER)", sql, INTEGER, mode), type_, mode)
+    if type_.is_integral:
+        return computed("-", cast("0", type_), sql, type_, mode)
+    if type_.kind is Kind.DECIMAL:
+        return negated(sql, type_)
+    return cast(f"(-({sql}))", type_)
 
 
-def _negate_reason(call: Call) -> str | None:
-    if call.type.precision > _NEGATED_DIGITS:
-        return (
-            f"the negative of {call.type}, which Spark rounds to {_NEGATED_DIGITS} digits, is not supported"
-        )
-    return _arithmetic_reason(call)
+def _negate(call: Call, sql: Sequence[str]) -> str:
+    return negative(sql[0], call.type, call.mode)
 
 
 def _normalize(call: Call, sql: Sequence[str]) -> str:
     return normalized(sql[0], call.type)
-
-
-def _integral(call: Call) -> str | None:
-    odd = next((a.type for a in call.arguments if not a.type.is_integral), None)
-    return None if odd is None else f"{call.function} of {odd} is not supported"
 
 
 def _unscaled(call: Call, sql: Sequence[str]) -> str:
@@ -122,9 +112,7 @@ FUNCTIONS: dict[str, Function] = {
     "multiply": _binary("*", "multiply"),
     "divide": Function((2, 2), _divide, _arithmetic_reason, _arithmetic_fallible),
     "remainder": Function((2, 2), _remainder, _arithmetic_reason, _arithmetic_fallible),
-    "negate": Function((1, 1), _negate, _negate_reason, _arithmetic_fallible),
-    "bit_and": Function((2, 2), template("({0} & {1})"), _integral),
-    "shift_right": Function((2, 2), template("({0} >> {1})", typed=True), _integral),
+    "negate": Function((1, 1), _negate, _arithmetic_reason, _arithmetic_fallible),
     "unscaled": Function((1, 1), _unscaled, _decimal),
     "normalize": Function((1, 1), _normalize, _floating),
 }

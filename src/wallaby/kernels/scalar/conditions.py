@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wallaby.kernels.scalar.function import MANY, Function, fine
+from wallaby.kernels.scalar.function import MANY, Function, Write, fine, of_kinds, template
 from wallaby.kernels.scalar.words import always
 from wallaby.kernels.sql_text import TOO_MANY_ROWS, case, cast
 from wallaby.kernels.types import is_carried
@@ -44,9 +44,38 @@ def _at_most_one(call: Call, sql: Sequence[str]) -> str:  # noqa: ARG001 - the s
     return case([(f"{sql[0]} > 1", TOO_MANY_ROWS)], "TRUE")
 
 
+def _most(name: str) -> Write:
+    """NULLs do not count. NaN is the greatest, in DuckDB as in Spark."""
+
+    def write(call: Call, sql: Sequence[str]) -> str:
+        return cast(f"{name}({', '.join(sql)})", call.type)
+
+    return write
+
+
+def _not_a_number(call: Call, sql: Sequence[str]) -> str:  # noqa: ARG001 - the signature of a writer
+    return f"coalesce(isnan({sql[0]}), FALSE)"
+
+
+def _enough(call: Call, sql: Sequence[str]) -> str:
+    """Are at least so many values, the first argument says how many, neither NULL nor NaN?"""
+    present = [
+        f"CAST({value} IS NOT NULL{f' AND NOT isnan({value})' if argument.type.is_floating else ''} AS INTEGER)"
+        for value, argument in zip(sql[1:], call.arguments[1:], strict=True)
+    ]
+    return f"(({' + '.join(present)}) >= {sql[0]})"
+
+
+_FLOATING = (Kind.FLOAT, Kind.DOUBLE)
+
 FUNCTIONS: dict[str, Function] = {
     "at_most_one": Function((1, 1), _at_most_one, fine, always),
     "case": Function((2, MANY), _case, _same_kind),
     "if": Function((3, 3), _if, _same_kind),
     "coalesce": Function((1, MANY), _coalesce, _same_kind),
+    "greatest": Function((2, MANY), _most("greatest"), _same_kind),
+    "least": Function((2, MANY), _most("least"), _same_kind),
+    "nanvl": Function((2, 2), template("CASE WHEN isnan({0}) THEN {1} ELSE {0} END"), of_kinds(_FLOATING)),
+    "is_nan": Function((1, 1), _not_a_number, of_kinds(_FLOATING)),
+    "at_least_non_null": Function((2, MANY), _enough),
 }

@@ -1,0 +1,118 @@
+"""Calls of Java's methods, which stand in optimized plans for functions that Catalyst has no class of its own for.
+
+They are read as if such a class existed, named after the Java class and the method: `Base64#encode`. What of the
+arguments only configures the method is looked at here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from wallaby.catalyst.data_types import TEXT
+from wallaby.catalyst.entry import Entry, Refusal, State, guarded
+from wallaby.catalyst.node import Node
+from wallaby.plan.expression import Call, Expression, Literal
+from wallaby.plan.types import DataType, Kind
+
+_BINARY: Final = frozenset({Kind.BINARY})
+_SPARK: Final = "org.apache.spark.sql."
+#: What only configures a method.
+_SETTING: Final = frozenset({Kind.STRING, Kind.BOOLEAN})
+_UTF8: Final = ("utf-8", "utf8")
+
+
+def _static(node: Node) -> Node:
+    """Under the name of the class and the method."""
+    return replace(node, class_name=_method(node, str(node.field("staticObject"))))
+
+
+def _on_object(node: Node) -> Node:
+    """The object is the first child: a constant of a Java class, or a value."""
+    target = node.children[0]
+    value = target.value
+    if target.name != "Literal" or not isinstance(value, dict) or "opaque" not in value:
+        return replace(node, class_name=_method(node, "Value"))
+    return replace(node, class_name=_method(node, str(value["opaque"])), children=node.children[1:])
+
+
+def _method(node: Node, class_name: str) -> str:
+    return f"{_SPARK}{class_name.rpartition('.')[2].rstrip('$')}#{node.field('functionName')}"
+
+
+def _configured(
+    *wanted: object,
+) -> Callable[[Entry, Node, tuple[Expression, ...], DataType], Expression | Refusal]:
+    """The first argument counts; the others must be these constants, of which a set names alternatives."""
+
+    def build(
+        entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
+    ) -> Expression | Refusal:
+        given = [a.value if isinstance(a, Literal) else None for a in arguments[1:]]
+        same = len(given) == len(wanted) and all(
+            (isinstance(want, tuple) and isinstance(have, str) and have.lower() in want) or have == want
+            for have, want in zip(given, wanted, strict=True)
+        )
+        if not same:
+            return Refusal("it is not supported with these arguments")
+        return Call(entry.function, arguments[:1], kind, node.nullable)
+
+    return build
+
+
+def _base64(
+    entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
+) -> Expression | Refusal:
+    """In lines or in one."""
+    if len(arguments) != 2 or not isinstance(arguments[1], Literal):
+        return Refusal("it is not supported with these arguments")
+    return Call(entry.function, arguments, kind, node.nullable)
+
+
+def _decode(
+    entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
+) -> Expression | Refusal:
+    """Whether a bad address is an error or NULL."""
+    failing = arguments[1]
+    if not isinstance(failing, Literal):
+        return Refusal("it is not supported with these arguments")
+    name = entry.function if failing.value else f"try_{entry.function}"
+    return Call(name, arguments[:1], kind, node.nullable)
+
+
+ENTRIES: Final = (
+    Entry("StaticInvoke", "", State.EXACT_WITH_GUARD, note="if the method is in this table", rewrite=_static),
+    Entry("Invoke", "", State.EXACT_WITH_GUARD, note="if the method is in this table", rewrite=_on_object),
+    guarded(
+        "Base64#encode",
+        "base64",
+        _BINARY,
+        _SETTING,
+        guard="in lines of 76 characters, or in one",
+        build=_base64,
+    ),
+    guarded(
+        "Encode#encode",
+        "encode_utf8",
+        TEXT,
+        _SETTING,
+        guard="in UTF-8",
+        build=_configured(_UTF8, False, False),
+    ),
+    guarded(
+        "StringDecode#decode",
+        "decode_utf8",
+        _BINARY,
+        _SETTING,
+        guard="from UTF-8; other bytes are an error",
+        build=_configured(_UTF8, False, False),
+    ),
+    guarded("UrlCodec#encode", "url_encode", TEXT, guard="as java.net.URLEncoder does", build=_configured()),
+    guarded(
+        "UrlCodec#decode", "url_decode", TEXT, _SETTING, guard="as java.net.URLDecoder does", build=_decode
+    ),
+    guarded(
+        "ExpressionImplUtils#isLuhnNumber", "luhn_check", TEXT, guard="ASCII digits", build=_configured()
+    ),
+)

@@ -1,0 +1,42 @@
+"""Mathematical functions.
+
+Java computes roots, products and whole numbers as everybody does. Exponential, logarithmic and trigonometric functions
+it computes with methods of its own, whose last bit is not that of other libraries.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from wallaby.catalyst.data_types import TEXT
+from wallaby.catalyst.entry import exact, guarded, unsupported
+from wallaby.plan.types import Kind
+
+_DOUBLE: Final = frozenset({Kind.DOUBLE})
+_INT: Final = frozenset({Kind.INTEGER})
+_LONG: Final = frozenset({Kind.LONG})
+_LAST_BIT: Final = "Java's result differs in the last bit from that of the kernels"
+
+ENTRIES: Final = (
+    exact("Sqrt", "sqrt", _DOUBLE),
+    guarded("Signum", "sign", _DOUBLE, guard="of NaN and the two zeros they themselves"),
+    guarded("Rint", "rint", _DOUBLE, guard="halves go to the even number"),
+    guarded("ToDegrees", "degrees", _DOUBLE, guard="by Java's constant"),
+    guarded("ToRadians", "radians", _DOUBLE, guard="by Java's constant"),
+    guarded("Factorial", "factorial", _INT, guard="of 0 to 20, else NULL"),
+    guarded(
+        "WidthBucket", "width_bucket", _DOUBLE, _DOUBLE, _DOUBLE, _LONG, guard="NULL for impossible bounds"
+    ),
+    exact("Bin", "bin", _LONG),
+    guarded(
+        "Conv", "conv", TEXT, _INT, guard="in 64 bits; an overflow is an error (ANSI) or the greatest number"
+    ),
+    *(
+        unsupported(name, _LAST_BIT)
+        for name in (
+            *("Exp", "Expm1", "Log", "Log10", "Log1p", "Log2", "Logarithm", "Pow", "Cbrt", "Hypot"),
+            *("Sin", "Cos", "Tan", "Cot", "Sec", "Csc", "Asin", "Acos", "Atan", "Atan2"),
+            *("Sinh", "Cosh", "Tanh", "Asinh", "Acosh", "Atanh"),
+        )
+    ),
+)
