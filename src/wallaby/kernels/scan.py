@@ -101,16 +101,17 @@ def _read_then_filter(
     columns = dict(zip(whole.names, whole.columns, strict=True))
     scan = replace(whole, columns=tuple(columns[name] for name in needed), names=tuple(needed))
     table = pa.concat_tables(_read(whole, _everything(scan), split, metadata, run))
-    kept = _kept(table.rename_columns(list(needed)), wanted).combine_chunks()
+    table = table.rename_columns(list(needed))
+    kept = table.filter(_kept(table, wanted)).combine_chunks()
     schema = arrow_schema(wanted.scan.columns)
     return [pa.table([kept.column(name) for name in wanted.scan.names], names=schema.names).cast(schema)]
 
 
-def _kept(table: pa.Table, wanted: Reading) -> pa.Table:
-    """The rows that the filter keeps."""
+def _kept(table: pa.Table, wanted: Reading) -> pa.Array:
+    """For each row whether the filter keeps it."""
     assert wanted.keep is not None
     frame = cast("pl.DataFrame", pl.from_arrow(table.select(list(wanted.kept_by))))
-    return table.filter(frame.select(wanted.keep).to_series().to_arrow())
+    return frame.select(wanted.keep).to_series().to_arrow()
 
 
 def _read(
@@ -166,7 +167,10 @@ def _read_by_arrow(
         finally:
             source.close()
     if wanted.keep is not None:
-        tables = [_kept(pa.concat_tables(tables), wanted)]
+        # Filtered with the scan's types: Arrow filters no views, which is what a file's text may be read as.
+        table = pa.concat_tables(tables).combine_chunks()
+        kept = _named(table, table.num_rows, scan, file).filter(_kept(table, wanted))
+        return [kept.combine_chunks()]
     return [_named(table.combine_chunks(), table.num_rows, scan, file) for table in tables]
 
 

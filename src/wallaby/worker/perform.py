@@ -416,9 +416,14 @@ def _answered(action: Callable[[], Any]) -> Any:
 
 
 def _priority(effect: protocol.Execute) -> tuple[int, ...]:
-    """Drain before producing more: later stages first; among readers the earlier stage, which builds."""
+    """What repairs a loss first, for others wait for it; then drain before producing more.
+
+    That is: later stages first; among readers the earlier stage, which builds.
+    """
     reads = effect.split is not None
-    return (1, effect.task.stage) if reads else (0, -effect.task.stage)
+    repairs = effect.point in (protocol.FailPoint.RETRACE, protocol.FailPoint.REREAD)
+    order = (1, effect.task.stage) if reads else (0, -effect.task.stage)
+    return (0 if repairs else 1, *order)
 
 
 def _serving(actor: Actor) -> Serving:
