@@ -25,7 +25,7 @@ _SATURATES: Final = (
 _DISTANCE: Final = "the distance counts modulo the type's bits; what leaves the type is lost"
 
 
-def _fails(
+def fails(
     entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
 ) -> Expression | Refusal:
     """What Catalyst calls failOnError or ansiEnabled is the mode."""
@@ -44,7 +44,7 @@ def _rounded(
         return Refusal("the scale to round to is not a constant")
     if arguments[0].type.is_floating:
         arguments = (*arguments, Literal(node.java, INTEGER))
-    return _fails(entry, node, arguments, kind)
+    return fails(entry, node, arguments, kind)
 
 
 def bits(entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType) -> Expression | Refusal:
@@ -58,20 +58,20 @@ ENTRIES: Final = (
     guarded("Multiply", "multiply", NUMERIC, guard=_OVERFLOW),
     guarded("Divide", "divide", FLOATING | {Kind.DECIMAL}, guard=_ZERO),
     guarded("Remainder", "remainder", NUMERIC, guard=_ZERO),
-    guarded("UnaryMinus", "negate", NUMERIC, guard=_OVERFLOW, build=_fails),
+    guarded("UnaryMinus", "negate", NUMERIC, guard=_OVERFLOW, build=fails),
     exact("UnaryPositive", "", NUMERIC, build=transparent),
     exact("UnscaledValue", "unscaled", frozenset({Kind.DECIMAL})),
     guarded("IntegralDivide", "integral_divide", frozenset({Kind.LONG, Kind.DECIMAL}), guard=_ZERO),
     guarded("Pmod", "pmod", NUMERIC, guard=_ZERO),
-    guarded("Abs", "abs", NUMERIC, guard=_OVERFLOW, build=_fails),
+    guarded("Abs", "abs", NUMERIC, guard=_OVERFLOW, build=fails),
     guarded("Round", "round", NUMERIC, guard=_BY_TEXT, build=_rounded),
     guarded("BRound", "bround", NUMERIC, guard=_BY_TEXT, build=_rounded),
     guarded("RoundCeil", "round_ceil", frozenset({Kind.DECIMAL}), INTEGRAL, guard=_CONSTANT, build=_rounded),
     guarded(
         "RoundFloor", "round_floor", frozenset({Kind.DECIMAL}), INTEGRAL, guard=_CONSTANT, build=_rounded
     ),
-    guarded("Ceil", "ceil", NUMERIC, guard=_SATURATES, build=_fails),
-    guarded("Floor", "floor", NUMERIC, guard=_SATURATES, build=_fails),
+    guarded("Ceil", "ceil", NUMERIC, guard=_SATURATES, build=fails),
+    guarded("Floor", "floor", NUMERIC, guard=_SATURATES, build=fails),
     exact("BitwiseAnd", "bit_and", INTEGRAL, build=bits),
     exact("BitwiseOr", "bit_or", INTEGRAL, build=bits),
     exact("BitwiseXor", "bit_xor", INTEGRAL, build=bits),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from wallaby.catalyst.arithmetic import fails
 from wallaby.catalyst.data_types import BINARY, INTEGRAL, ORDERED, TEXT
 from wallaby.catalyst.entry import Entry, Refusal, exact, guarded
 from wallaby.catalyst.node import Node
-from wallaby.plan.expression import Call, EvalMode, Expression, Literal
+from wallaby.plan.expression import Call, Expression, Literal
 from wallaby.plan.types import DataType, Kind
 
 _SEEDED: Final = "bit for bit, since people partition by it"
@@ -24,14 +25,6 @@ def _seeded(
     return Call(entry.function, (Literal(seed, kind), *arguments), kind, node.nullable)
 
 
-def _fails(
-    entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
-) -> Expression | Refusal:
-    """What Catalyst calls failOnError is the mode."""
-    mode = EvalMode.ANSI if node.flag("failOnError") else EvalMode.LEGACY
-    return Call(entry.function, arguments, kind, node.nullable, mode)
-
-
 ENTRIES: Final = (
     exact("Md5", "md5", BINARY),
     exact("Sha1", "sha1", BINARY),
@@ -40,6 +33,6 @@ ENTRIES: Final = (
     guarded("Murmur3Hash", "murmur3", ORDERED, guard=_SEEDED, build=_seeded),
     guarded("XxHash64", "xxhash64", ORDERED, guard=_SEEDED, build=_seeded),
     exact("Hex", "hex", TEXT | BINARY | _LONG),
-    guarded("Unhex", "unhex", TEXT, guard="other characters are an error or NULL", build=_fails),
-    guarded("UnBase64", "unbase64", TEXT, guard="as Java reads MIME", build=_fails),
+    guarded("Unhex", "unhex", TEXT, guard="other characters are an error or NULL", build=fails),
+    guarded("UnBase64", "unbase64", TEXT, guard="as Java reads MIME", build=fails),
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from wallaby.catalyst.arithmetic import fails
 from wallaby.catalyst.data_types import TEXT
 from wallaby.catalyst.entry import exact, guarded, unsupported
 from wallaby.plan.types import Kind
@@ -16,6 +17,8 @@ _DOUBLE: Final = frozenset({Kind.DOUBLE})
 _INT: Final = frozenset({Kind.INTEGER})
 _LONG: Final = frozenset({Kind.LONG})
 _LAST_BIT: Final = "Java's result differs in the last bit from that of the kernels"
+
+_SIXTY_FOUR: Final = "in 64 bits; an overflow is an error (ANSI) or the greatest number (LEGACY)"
 
 ENTRIES: Final = (
     exact("Sqrt", "sqrt", _DOUBLE),
@@ -28,9 +31,7 @@ ENTRIES: Final = (
         "WidthBucket", "width_bucket", _DOUBLE, _DOUBLE, _DOUBLE, _LONG, guard="NULL for impossible bounds"
     ),
     exact("Bin", "bin", _LONG),
-    guarded(
-        "Conv", "conv", TEXT, _INT, guard="in 64 bits; an overflow is an error (ANSI) or the greatest number"
-    ),
+    guarded("Conv", "conv", TEXT, _INT, guard=_SIXTY_FOUR, build=fails),
     *(
         unsupported(name, _LAST_BIT)
         for name in (

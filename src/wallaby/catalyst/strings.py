@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from wallaby.catalyst.arithmetic import fails
 from wallaby.catalyst.data_types import BINARY, INTEGRAL, TEXT
 from wallaby.catalyst.entry import Entry, Refusal, exact, guarded, unsupported
 from wallaby.catalyst.node import Node
-from wallaby.plan.expression import Call, EvalMode, Expression, Literal
+from wallaby.plan.expression import Call, Expression, Literal
 from wallaby.plan.types import STRING, DataType
 
 _ESCAPE: Final = "\\"
@@ -71,14 +72,6 @@ def _items(listed: object) -> list[object]:
     return listed if isinstance(listed, list) else [False]
 
 
-def _fails(
-    entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
-) -> Expression | Refusal:
-    """What Catalyst calls failOnError is the mode."""
-    mode = EvalMode.ANSI if node.flag("failOnError") else EvalMode.LEGACY
-    return Call(entry.function, arguments, kind, node.nullable, mode)
-
-
 def split_part(node: Node) -> Node:
     """`split_part` is an element of a split text, or a default, which only it has; it needs no array."""
     parts = node.children[0]
@@ -126,7 +119,7 @@ ENTRIES: Final = (
     exact("FindInSet", "find_in_set", TEXT),
     guarded("Levenshtein", "levenshtein", TEXT, TEXT, INTEGRAL, guard="by code points"),
     exact("SoundEx", "soundex", TEXT),
-    guarded("Elt", "elt", INTEGRAL, TEXT, guard="an index outside is an error (ANSI) or NULL", build=_fails),
+    guarded("Elt", "elt", INTEGRAL, TEXT, guard="an index outside is an error (ANSI) or NULL", build=fails),
     guarded("LikeAll", "and", TEXT, guard=_PATTERNS, build=_like_many),
     guarded("LikeAny", "or", TEXT, guard=_PATTERNS, build=_like_many),
     guarded("NotLikeAll", "and", TEXT, guard=_PATTERNS, build=_like_many),

@@ -50,7 +50,7 @@ def cast_sql(sql: str, source: DataType, target: DataType, mode: EvalMode) -> st
     if source.kind is Kind.DECIMAL and target.is_floating:
         exact = target.kind is Kind.DOUBLE and source.precision <= _EXACT_DOUBLE_DIGITS
         return cast(sql if exact else f"CAST({sql} AS VARCHAR)", target)
-    if source.is_integral and target.kind is Kind.BOOLEAN:
+    if target.kind is Kind.BOOLEAN:
         return f"({sql} <> 0)"
     return cast(sql, target)
 
@@ -64,14 +64,15 @@ def _has_rule(source: DataType, target: DataType) -> bool:
                 or target.kind in (Kind.DECIMAL, Kind.STRING, Kind.BOOLEAN)
             )
         case Kind.DECIMAL, _:
-            return target.is_integral or target.is_floating or target.kind is Kind.DECIMAL
+            return target.is_integral or target.is_floating or target.kind in (Kind.DECIMAL, Kind.BOOLEAN)
         case ((Kind.FLOAT | Kind.DOUBLE), _):
             exact = (
                 target.kind is Kind.DECIMAL
                 and target.precision - target.scale <= _EXACT_DOUBLE_DIGITS
                 and target.scale < _DIGITS_MAX
             )
-            return target.is_integral or exact or (source.kind, target.kind) == (Kind.FLOAT, Kind.DOUBLE)
+            wider = (source.kind, target.kind) == (Kind.FLOAT, Kind.DOUBLE)
+            return target.is_integral or exact or wider or target.kind is Kind.BOOLEAN
         case Kind.BOOLEAN, _:
             return target.is_integral or target.is_floating or target.kind is Kind.STRING
         case _:

@@ -6,14 +6,16 @@ from typing import Final
 
 import duckdb
 
-from wallaby.kernels.exact import decimals, hashes, nested, numbers, text, times
+from wallaby.kernels.exact import decimals, floating_text, hashes, nested, numbers, parsing, text, times
 from wallaby.kernels.exact.arrow_function import ArrowFunction
 
 ALL: Final[tuple[ArrowFunction, ...]] = (
     *decimals.FUNCTIONS,
+    *floating_text.FUNCTIONS,
     *hashes.FUNCTIONS,
     *nested.FUNCTIONS,
     *numbers.FUNCTIONS,
+    *parsing.FUNCTIONS,
     *text.FUNCTIONS,
     *times.FUNCTIONS,
 )

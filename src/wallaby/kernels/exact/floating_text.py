@@ -11,9 +11,15 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable
-from decimal import Decimal
+from decimal import Decimal, Overflow
 from functools import lru_cache
 from typing import Final, NamedTuple
+
+import pyarrow as pa
+
+from wallaby.kernels.exact.arrow_function import ArrowFunction, per_value
+from wallaby.kernels.exact.decimals import DIGITS_MAX, fit
+from wallaby.plan.types import BOOLEAN, DOUBLE, INTEGER, STRING, DataType, Kind
 
 #: From this version on, the digits are the shortest.
 _SHORTEST_SINCE: Final = 19
@@ -61,6 +67,28 @@ def java_decimal(value: float, java: int, *, single: bool = False) -> Decimal:
     text, exponent = java_digits(abs(value), java, single)
     magnitude = Decimal(int(text)).scaleb(exponent - len(text))
     return -magnitude if value < 0 else magnitude
+
+
+def nearest_float(text: str) -> float:
+    """The float that is nearest to what a text means: a double on the way would round twice."""
+    wide = float(text)
+    found = _single(wide)
+    if not math.isfinite(found) or not math.isfinite(wide) or found == wide:
+        return found
+    other = _neighbour(found, wide)
+    if wide - found != other - wide:
+        return found
+    # The double is just between two floats, so the text itself decides.
+    exact = Decimal(text).compare(Decimal(wide))
+    return found if exact == 0 else max(found, other) if exact > 0 else min(found, other)
+
+
+def _neighbour(found: float, towards: float) -> float:
+    bits: int = struct.unpack("<i", struct.pack("<f", found))[0]
+    if found == 0:
+        return math.copysign(2.0**-149, towards)
+    away = (towards > found) == (found > 0)
+    return float(struct.unpack("<f", struct.pack("<i", bits + (1 if away else -1)))[0])
 
 
 @lru_cache(maxsize=4096)
@@ -198,3 +226,36 @@ def _bits_of_five(power: int) -> int:
 def _rounded_up(digits: list[int], exponent: int) -> Digits:
     number = str(int("".join(map(str, digits))) + 1)
     return Digits(number.rstrip("0"), exponent + len(number) - len(digits))
+
+
+def _text(single: bool) -> Callable[[float, int], str]:
+    return lambda value, java: java_text(value, java, single=single)
+
+
+def decimal_text(value: float, java: int, precision: int, scale: int, failing: bool) -> str | None:
+    """A finite number as a decimal of a type, by way of Java's text for it; what is no number is NULL."""
+    if not math.isfinite(value):
+        return None
+    number = java_decimal(value, java)
+    try:
+        if number.adjusted() >= DIGITS_MAX:
+            raise Overflow(f"[NUMERIC_VALUE_OUT_OF_RANGE] {number} is no decimal.")
+        return f"{fit(number, precision, scale):f}"
+    except Overflow:
+        if failing:
+            raise
+        return None
+
+
+def _narrowed(values: pa.ChunkedArray) -> pa.Array:
+    return values.cast(pa.float32(), safe=False)
+
+
+_FLOAT: Final = DataType(Kind.FLOAT)
+
+FUNCTIONS: Final = (
+    per_value("wallaby_double_text", (DOUBLE, INTEGER), STRING, _text(single=False)),
+    per_value("wallaby_float_text", (DOUBLE, INTEGER), STRING, _text(single=True)),
+    per_value("wallaby_floating_decimal", (DOUBLE, INTEGER, INTEGER, INTEGER, BOOLEAN), STRING, decimal_text),
+    ArrowFunction("wallaby_narrowed", (DOUBLE,), _FLOAT, _narrowed),
+)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from wallaby.kernels.scalar import (
     arithmetic,
     bits,
+    cast_text,
     casts,
     comparisons,
     conditions,
@@ -27,6 +28,7 @@ __all__ = ["FUNCTIONS", "Function", "fallible"]
 _FAMILIES = (
     arithmetic,
     bits,
+    cast_text,
     casts,
     comparisons,
     conditions,
