@@ -119,6 +119,8 @@ def test_a_literal_has_its_value_and_type(
         ("cast(i as bigint)", "cast(i)"),
         ("cast(t as int)", "from_text(t)"),
         ("sha2(t, 256)", "sha2(encode_utf8(t), 256)"),
+        ("t rlike '^a'", "regexp_matches(t, '^a')"),
+        ("regexp_replace(t, 'a+', '$0')", "regexp_replace(t, 'a+', '$0')"),
         ("i div 2", "integral_divide(cast(i), 2)"),
         ("pmod(i, 3)", "pmod(i, 3)"),
         ("abs(d)", "abs(d)"),
@@ -248,7 +250,9 @@ def test_a_null_in_a_list_stays_there(spark: SparkSession) -> None:
 @pytest.mark.parametrize(
     ("sql", "what", "why"),
     [
-        ("t rlike '^a'", "RLike(t, '^a')", "regular expressions"),
+        ("t rlike '\\\\ba'", "RLike(t, ", "only Java reads"),
+        ("regexp_replace(t, 'a*', '')", "RegExpReplace(", "may match nothing"),
+        ("t rlike t", "RLike(t, t)", "not a constant"),
         ("cast(cast(t as binary) as string)", "Cast(Cast(t))", "a cast from binary to string"),
         ("rand()", "Rand(", "another every time"),
         ("sin(d)", "Sin(d)", "last bit"),

@@ -143,6 +143,18 @@ VALUES: list[tuple[Expression, object]] = [
     (cast(b(False), STRING), "false"),
     (cast(literal(2**53 + 1, LONG), DOUBLE), float(2**53)),
     (cast(literal(None, NULL), DATE), None),
+    # regular expressions
+    (test("regexp_matches", s("ab\n"), s("b$")), True),
+    (test("regexp_matches", s("a\rb"), s("a.b")), False),
+    (test("regexp_matches", s("\u212a"), s("(?i)k")), False),
+    (test("regexp_matches", s("٣"), s("\\d")), False),
+    (test("regexp_matches", s("x\x0by"), s("x\\sy")), True),
+    (test("regexp_matches", s("ac"), s("a(?!b)")), True),
+    (call("regexp_extract", STRING, s("2020-01"), s("(\\d+)-(\\d+)"), i(2)), "01"),
+    (call("regexp_extract", STRING, s("b"), s("(a)?b"), i(1)), ""),
+    (call("regexp_replace", STRING, s("baaac\n"), s("a.*"), s("-")), "b-\n"),
+    (call("regexp_replace", STRING, s("ab"), s("(a)(b)"), s("$2\\$$1")), "b$a"),
+    (call("regexp_position", INTEGER, s("🦘ab"), s("b")), 3),
     # casts of text
     (call("from_text", INTEGER, s("\x7f +12\t")), 12),
     (call("from_text", INTEGER, s("12.7"), mode=EvalMode.LEGACY), 12),

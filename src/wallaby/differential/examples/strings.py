@@ -75,4 +75,22 @@ EXAMPLES: Final = {
     "UrlCodec#encode": ("url_encode({string})",),
     "UrlCodec#decode": ("url_decode(url_encode({string}))", "try_url_decode({string})"),
     "ExpressionImplUtils#isLuhnNumber": ("luhn_check({digits})", "luhn_check({string})"),
+    "RLike": (
+        "{string} rlike '^a.*m?$'",
+        "{string} rlike '(?i)[a-c]x|ß|😀'",
+        "regexp_like({digits}, '^[+-]?\\\\d+(\\\\.\\\\d*)?$')",
+        "{string} rlike 'a(?=b)'",
+    ),
+    "RegExpExtract": (
+        "regexp_extract({moment}, '(\\\\d+)-(\\\\d+)', 2)",
+        "regexp_extract({string}, '(a|ab)(b?)', 1)",
+        "regexp_substr({string}, '[a-cX]+')",
+    ),
+    "RegExpExtractAll": ("regexp_extract_all({string}, '[a-z]', 0)", "regexp_count({string}, 'a|X')"),
+    "RegExpInStr": ("regexp_instr({string}, '[b😀]')",),
+    "RegExpReplace": (
+        "regexp_replace({string}, '[^a-z]', '')",
+        "regexp_replace({string}, '(a)(.)', '$2<$1>')",
+        "regexp_replace({string}, 'x+$', '-')",
+    ),
 }

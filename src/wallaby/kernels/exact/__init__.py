@@ -6,7 +6,17 @@ from typing import Final
 
 import duckdb
 
-from wallaby.kernels.exact import decimals, floating_text, hashes, nested, numbers, parsing, text, times
+from wallaby.kernels.exact import (
+    decimals,
+    floating_text,
+    hashes,
+    nested,
+    numbers,
+    parsing,
+    patterns,
+    text,
+    times,
+)
 from wallaby.kernels.exact.arrow_function import ArrowFunction
 
 ALL: Final[tuple[ArrowFunction, ...]] = (
@@ -16,6 +26,7 @@ ALL: Final[tuple[ArrowFunction, ...]] = (
     *nested.FUNCTIONS,
     *numbers.FUNCTIONS,
     *parsing.FUNCTIONS,
+    *patterns.FUNCTIONS,
     *text.FUNCTIONS,
     *times.FUNCTIONS,
 )

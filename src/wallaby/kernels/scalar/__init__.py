@@ -17,6 +17,7 @@ from wallaby.kernels.scalar import (
     lambdas,
     mathematics,
     nested,
+    patterns,
     text,
     times,
 )
@@ -37,6 +38,7 @@ _FAMILIES = (
     lambdas,
     mathematics,
     nested,
+    patterns,
     text,
     times,
 )
