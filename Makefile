@@ -58,6 +58,7 @@ chaos: setup ## Break real engines at every fail point, under TPC-H, and compare
 differential: setup ## Compare every expression and random queries (QUERIES=1000, FIRST=0) with Spark's answers
 	$(BIN)/wallaby differential --save reports/differential.json $(ARGS)
 	$(BIN)/wallaby differential --queries $(QUERIES) --first $(FIRST) --save reports/differential.json
+	$(BIN)/wallaby differential --page reports/differential.json docs/differential.md
 
 mutants: setup ## Break the protocol on purpose and show that the simulation notices
 	$(BIN)/wallaby simulate --mutants $(ARGS)

@@ -171,6 +171,9 @@ GENERATORS = {
     "join b on e = b.k",
     "in a union": "select e from (select explode(array(k, 9)) as e from a) union all select k from b",
     "counted": "select count(*) as c from (select explode(array(1, k, 3)) from a)",
+    "rows as often as in both": "select k from a intersect all select k from b",
+    "rows as often as in one and not the other": "select k, s from a except all select k, 'x' from b",
+    "of a constant": "select 5 as x from (select count(*) as c from a)",
     "unpivot": "select * from (select n, m from a) unpivot include nulls (v for name in (n, m))",
 }
 WINDOWS = {

@@ -10,9 +10,9 @@ from typing import Final
 from wallaby.catalyst.data_types import data_type, literal
 from wallaby.catalyst.expressions import ExpressionReader
 from wallaby.catalyst.node import Node
-from wallaby.plan.expression import Call, Column, Expression, Literal
-from wallaby.plan.relation import Expand, Relation, Unnest
-from wallaby.plan.types import INTEGER, DataType, Kind
+from wallaby.plan.expression import Call, Column, Expression, Literal, Named
+from wallaby.plan.relation import Expand, Project, Relation, Unnest
+from wallaby.plan.types import BOOLEAN, INTEGER, DataType, Kind
 
 #: Every listed row is a projection of the plan.
 _ROWS_MAX: Final = 256
@@ -20,6 +20,7 @@ _ROWS_MAX: Final = 256
 _UNNESTED: Final = frozenset({"Explode", "Inline", "PosExplode"})
 #: Generators whose rows are listed by what they are applied to.
 GENERATORS: Final = ("Explode", "Inline", "PosExplode", "Stack")
+_FLAGS: Final = DataType(Kind.ARRAY, children=(BOOLEAN,))
 
 
 def read_generate(node: Node, child: Relation | None, reader: ExpressionReader) -> Relation | None:
@@ -27,6 +28,8 @@ def read_generate(node: Node, child: Relation | None, reader: ExpressionReader) 
     generator = node.node("generator")
     columns = [reader.column(attribute) for attribute in node.nodes("generatorOutput")]
     made = tuple(column for column in columns if column is not None)
+    if generator.name == "ReplicateRows":
+        return _replicated(node, generator, child, made if len(made) == len(columns) else None, reader)
     rows = _rows(generator, reader)
     if not rows and generator.name in _UNNESTED:
         return _unnested(node, generator, child, made if len(made) == len(columns) else None, reader)
@@ -68,6 +71,26 @@ def _unnested(
     position = made[0] if generator.name == "PosExplode" else None
     values = made if position is None else made[1:]
     return Unnest(child, array, _kept(node, child), position, values, fields, node.flag("outer"))
+
+
+def _replicated(
+    node: Node,
+    generator: Node,
+    child: Relation | None,
+    made: tuple[Column, ...] | None,
+    reader: ExpressionReader,
+) -> Relation | None:
+    """Each row as often as its first argument says, which is how Catalyst ends INTERSECT ALL and EXCEPT ALL."""
+    arguments = reader.read_all(generator.children)
+    if arguments is None or child is None or made is None:
+        return None
+    count, *values = arguments
+    kept = _kept(node, child)
+    times = Call("array_repeat", (Literal(True, BOOLEAN), count), _FLAGS, count.nullable)
+    one = Column(reader.fresh_id(), "one", BOOLEAN, nullable=False)
+    repeated = Unnest(child, times, child.columns, None, (one,), fields=False, outer=False)
+    shown = (*(Named(column, column) for column in kept), *map(Named, made, values))
+    return Project(repeated, shown)
 
 
 def _rows(generator: Node, reader: ExpressionReader) -> list[tuple[Expression, ...] | None] | None:

@@ -12,6 +12,7 @@ from wallaby.catalyst.subqueries import Subqueries
 from wallaby.plan.expression import Aggregation, Column, Expression, Named, walk
 from wallaby.plan.relation import Aggregate, Project, Relation
 from wallaby.plan.tree import substitute
+from wallaby.plan.types import LONG
 
 
 def read_aggregate(
@@ -27,8 +28,9 @@ def read_aggregate(
         return None
     aggregations = _aggregations(results, reader)
     if not keys and not aggregations:
-        reader.refuse("Aggregate", "it has neither keys nor aggregate functions")
-        return None
+        # One row, whatever there is: some function must stand for the rest.
+        counted = Column(reader.fresh_id(), "count", LONG, nullable=False)
+        aggregations = (Named(counted, Aggregation("count", (), LONG, nullable=False)),)
     parts: dict[Expression, Expression] = {
         named.expression: named.column for named in (*keys, *aggregations) if named.expression != named.column
     }

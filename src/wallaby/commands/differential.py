@@ -35,6 +35,8 @@ Examples:
 
   wallaby differential --queries 1 --first 1234        the query of one seed again
 
+  wallaby differential --page reports/differential.json docs/differential.md
+
 Exit codes: 0 nothing is different; 1 something is, or an example shows nothing.
 """
 
@@ -48,9 +50,18 @@ def differential(
     queries: Annotated[int, typer.Option(help="Instead: so many random queries.", min=0)] = 0,
     first: Annotated[int, typer.Option(help="The first of their seeds.", min=0)] = 0,
     save: Annotated[Path | None, typer.Option(help="Add the figures to this JSON file.")] = None,
+    page: Annotated[
+        tuple[Path, Path] | None, typer.Option(help="Only: make a page of figures that were saved.")
+    ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", help="Also say what is not native, and why.")] = False,
 ) -> None:
     """Compare every native expression, or random queries, with Spark, over generated rows."""
+    if page is not None:
+        from wallaby.differential.page import page as made
+
+        figures, target = page
+        target.write_text(made(json.loads(figures.read_text(encoding="utf-8"))), encoding="utf-8")
+        return
     entries = _chosen(entry or [], family or [])
     with tempfile.TemporaryDirectory(prefix="wallaby-differential-") as directory:
         good = (

@@ -138,10 +138,11 @@ class Queries:
         argument = Made(text(column.sql, column.kind), column.kind, adds_up=column.adds_up)
         if self._random.random() < 0.4:
             argument = self._expressions.of(ALSO.get(column.kind, column.kind), scope, 1)
-        number = _is_number(argument.kind)
+        # Whether a sum of numbers of 38 digits overflows depends on the order of rows.
+        number = _is_number(argument.kind) and not argument.kind.startswith("decimal_38")
         name = self._random.choice(_NUMBERS if number else _ANY)
-        if name in ("sum", "avg") and argument.kind in ("bigint", "decimal_38_0", "decimal_38_18"):
-            name = f"try_{name}"  # an overflow depends on the order of rows
+        if name == "sum" and argument.kind == "bigint":
+            name = "try_sum"  # as above
         floating = argument.kind in ("float", "double") and name in ("sum", "avg")
         inexact = (floating and not argument.adds_up) or not argument.exact
         if exact and inexact:
@@ -206,9 +207,8 @@ class Queries:
             frame = self._random.choice(_ROW_FRAMES)
             # A sum that slides over floating-point numbers is another one here and there.
             return self._over(function, partition, self._order_by(usable), f" rows between {frame}")
-        numbers = [
-            c for c in usable if c.kind in ("int", "small", "bigint", "smallint", "date", "decimal_5_2")
-        ]
+        # Near the ends of a type it depends on Spark's loops whether the end of a frame is computed, and overflows.
+        numbers = [c for c in usable if c.kind in ("small", "date")]
         if roll < 0.93 or not numbers:
             return self._over(function, partition, self._order_by(self._random.sample(usable, 1)), "")
         frame = self._random.choice(_RANGE_FRAMES)

@@ -1,0 +1,68 @@
+"""The page of a report: what was compared with Spark, how much of it ran natively, and what stayed on Spark and why."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+_HEAD = """# Compared with Spark
+
+<!-- Made from reports/differential.json by `wallaby differential --page`. -->
+
+`make differential` asks Spark and Wallaby the same questions over generated rows: NULLs, NaN, infinities, both zeros,
+the extremes of every type, decimals of all shapes, text beyond the basic plane, dates before 1582 and after 2100,
+moments around changes of clocks, no rows, one row, many batches. The answers are compared by the
+[one comparison](../src/wallaby/compare.py); an error must have Spark's condition. A difference is made small and
+printed as a script. `make test` does a little of it with fixed seeds.
+"""
+
+
+def page(report: dict[str, Any]) -> str:
+    """The whole page."""
+    return (
+        "\n".join([_HEAD, *_entries(report.get("entries", {})), *_queries(report.get("queries", []))]) + "\n"
+    )
+
+
+def _entries(entries: dict[str, dict[str, Any]]) -> Iterable[str]:
+    compared = sum(one["compared"] for one in entries.values())
+    raised = sum(one["raised"] for one in entries.values())
+    different = sorted(name for name, one in entries.items() if one["different"])
+    yield "## Expressions\n"
+    yield (
+        f"{len(entries)} entries of the expression registry, {compared:,} comparisons of an expression over a table, "
+        f"in {raised:,} of which both raised an error. Different: {', '.join(different) or 'none'}.\n"
+    )
+    yield "| entry | expressions native | on Spark | comparisons | both raised |"
+    yield "|---|---|---|---|---|"
+    for name, one in sorted(entries.items()):
+        yield f"| `{name}` | {one['native']} | {one['on_spark']} | {one['compared']} | {one['raised']} |"
+    yield ""
+
+
+def _queries(parts: Sequence[dict[str, Any]]) -> Iterable[str]:
+    how: Counter[str] = Counter()
+    reasons: Counter[str] = Counter()
+    for part in parts:
+        how.update(part["how"])
+        reasons.update(part["reasons"])
+    total = sum(part["queries"] for part in parts)
+    asked = total - how["local"]
+    different = sorted(seed for part in parts for seed in part["different"])
+    yield "## Random queries\n"
+    yield (
+        f"{total:,} queries; {how['local']:,} of them Catalyst answers itself, without reading a table. Of the other "
+        f"{asked:,}, {_share(how['native'], asked)} ran natively, {_share(how['leaf'], asked)} with a Spark leaf, and "
+        f"{_share(how['spark'], asked)} on Spark. {sum(part['raised'] for part in parts):,} ended in an error "
+        f"of Spark's. Different: {', '.join(map(str, different)) or 'none'}.\n"
+    )
+    yield "| queries | why they, or parts of them, stayed on Spark |"
+    yield "|---|---|"
+    for reason, count in reasons.most_common(25):
+        if "local rows need no engine" not in reason:
+            yield f"| {count} | {reason.replace('|', '/')} |"
+
+
+def _share(count: int, of: int) -> str:
+    return f"{100 * count / of:.1f} %" if of else "none"
