@@ -84,7 +84,7 @@ measure: setup ## Measure what enable costs queries that stay on Spark (on a qui
 	$(BIN)/python tools/measure_enable.py
 
 docs: setup ## Write the pages of docs/ that are made from code
-	$(BIN)/python tools/write_docs.py
+	$(BIN)/python -m tools.write_docs
 
 format: setup ## Format the code and fix what the linter can fix
 	$(BIN)/ruff format .

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from tools.daily_functions import Daily, kept
+
 from wallaby.catalyst.casts import CASTS
 from wallaby.catalyst.data_types import (
     ARRAYS,
@@ -180,7 +182,53 @@ def _code(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in sorted(names))
 
 
-PAGES: dict[str, Callable[[], str]] = {"compatibility.md": compatibility, "configuration.md": configuration}
+_FUNCTIONS = """# Functions of everyday work
+
+<!-- Made from tools/daily_functions.csv and src/wallaby/catalyst by `make docs`. -->
+
+{native} of {all} functions and operators that people use daily run natively. The list is in
+[tools/daily_functions.csv](../tools/daily_functions.csv), which also says what Catalyst makes of an example of each;
+[tools/daily_functions.py](../tools/daily_functions.py) says where it comes from. Which arguments and modes are covered
+is in [compatibility.md](compatibility.md).
+
+| group | native | of |
+|---|---|---|
+{table}
+"""
+
+
+def functions() -> str:
+    """The functions that people use daily, and which of them are native."""
+    groups: dict[str, list[Daily]] = {}
+    for daily in kept():
+        groups.setdefault(daily.group, []).append(daily)
+    table = [
+        f"| {group} | {sum(daily.is_native for daily in found)} | {len(found)} |"
+        for group, found in groups.items()
+    ]
+    every = [daily for found in groups.values() for daily in found]
+    lines = [
+        _FUNCTIONS.format(
+            native=sum(daily.is_native for daily in every), all=len(every), table="\n".join(table)
+        )
+    ]
+    for group, found in groups.items():
+        native = ", ".join(_sign(daily.name) for daily in found if daily.is_native)
+        others = ", ".join(_sign(daily.name) for daily in found if not daily.is_native)
+        lines += [f"## {group.capitalize()}", "", f"Native: {native}.", ""]
+        lines += [f"On Spark: {others}.", ""] if others else []
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _sign(name: str) -> str:
+    return f"`{name}`"
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "compatibility.md": compatibility,
+    "configuration.md": configuration,
+    "functions.md": functions,
+}
 
 
 def main() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import SparkSession
+from tools.daily_functions import KINDS
 
 from wallaby import tpch
 
@@ -28,16 +29,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     )
     session.sparkContext.setLogLevel("ERROR")
     tpch.register(session, tpch.generate(directory / "tpch", 0.01))
-    session.sql(
-        """
-        select cast(id as tinyint) as b, cast(id as smallint) as s, cast(id as int) as i, id as l,
-               cast(id as float) as f, cast(id as double) as d, cast(id as decimal(7,2)) as small,
-               cast(id as decimal(20,4)) as big, cast(id as string) as t, id > 1 as p, cast('a' as binary) as bin,
-               date '2020-02-29' as day, timestamp '2020-02-29 12:00:00' as at,
-               timestamp_ntz '2020-02-29 12:00:00' as at_ntz, array(id) as list, named_struct('x', id) as pair
-        from range(5)
-        """
-    ).write.parquet(str(directory / "kinds"))
+    session.sql(KINDS).write.parquet(str(directory / "kinds"))
     session.read.parquet(str(directory / "kinds")).createOrReplaceTempView("kinds")
     yield session
     session.stop()
