@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 from wallaby.errors import InvalidArgumentError, KernelError, MemoryLimitError, QueryCancelledError
-from wallaby.kernels.connection import KernelSettings, Session, close_thread_session, thread_session
+from wallaby.kernels import exact
+from wallaby.kernels.connection import KernelSettings, Session, View, close_thread_session, thread_session
 
 
 @pytest.mark.parametrize(
@@ -115,3 +116,16 @@ def test_a_running_statement_can_be_interrupted(session: Session) -> None:
         session.query("SELECT sum(a.range * b.range) AS s FROM range(1000000) a, range(1000000) b", {})
     timer.join(30)
     assert session.query("SELECT 1 AS x", {}).num_rows == 1
+
+
+def test_a_session_learns_the_functions_that_statements_name() -> None:
+    session = Session(KernelSettings())
+    assert session.query("SELECT wallaby_luhn_check('18') AS x", {}).column(0).to_pylist() == [True]
+    view = View("SELECT wallaby_soundex('Robert') AS y")
+    assert session.query("SELECT y FROM v", {"v": view}).column(0).to_pylist() == ["R163"]
+    session.close()
+
+
+def test_functions_of_our_own_are_known_by_their_first_word() -> None:
+    assert all(name.startswith("wallaby_") for name in exact.BY_NAME)
+    assert len(exact.BY_NAME) == len(exact.ALL)

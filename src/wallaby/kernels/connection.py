@@ -101,7 +101,7 @@ class Session:
     def __init__(self, settings: KernelSettings) -> None:
         self.settings = settings
         self._connection = duckdb.connect(":memory:", config=_config(settings))
-        exact.register(self._connection)
+        self._functions: set[str] = set()
         self._connection.execute("SET TimeZone = 'UTC'")
         if settings.readable:
             paths = ", ".join(text(path) for path in settings.readable)
@@ -112,6 +112,7 @@ class Session:
 
     def query(self, sql: str, tables: Mapping[str, Rows]) -> pa.Table:
         """Run one SELECT on the given tables. DuckDB's errors become ours, with Spark's condition names."""
+        exact.register(self._connection, sql, self._functions)
         with _our_errors(self.settings), self._registered(tables):
             return self._connection.sql(sql).to_arrow_table(BATCH_ROWS_MAX)
 
@@ -120,6 +121,7 @@ class Session:
 
         Whoever begins must come to the end before the session is asked for anything else.
         """
+        exact.register(self._connection, sql, self._functions)
         with _our_errors(self.settings), self._registered(tables):
             rows = rows_within(schema, self.settings.portion_bytes)
             for batch in self._connection.sql(sql).to_arrow_reader(rows):
@@ -130,6 +132,7 @@ class Session:
     def _registered(self, tables: Mapping[str, Rows]) -> Iterator[None]:
         for name, table in tables.items():
             if isinstance(table, View):
+                exact.register(self._connection, table.sql, self._functions)
                 self._connection.execute(f"CREATE OR REPLACE TEMP VIEW {identifier(name)} AS {table.sql}")
             else:
                 self._connection.register(name, table)
