@@ -21,6 +21,7 @@ import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.FormatNumber;
 import org.apache.spark.sql.catalyst.expressions.InSet;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
@@ -190,7 +191,7 @@ public class PlanWriter {
             out.append(",\"m\":");
             text(out, mode.toString());
         }
-        if (node instanceof Cast || node instanceof RoundBase) {
+        if (node instanceof Cast || node instanceof FormatNumber || node instanceof RoundBase) {
             // How Java writes a floating-point number, and so what becomes of it, depends on its version.
             out.append(",\"j\":").append(Runtime.version().feature());
         }

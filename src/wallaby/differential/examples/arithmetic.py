@@ -40,6 +40,7 @@ EXAMPLES: Final = {
         "width_bucket({double}, -10, 10, 7)",
         "width_bucket({double}, {double}, {double}, {bigint})",
     ),
+    "FormatNumber": ("format_number({number}, 2)", "format_number({double}, {small})"),
     "Bin": ("bin({whole})",),
     "Conv": ("conv({digits}, 10, 16)", "conv({string}, 36, -2)", "conv({digits}, {small}, {small})"),
 }

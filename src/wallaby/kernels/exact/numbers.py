@@ -77,7 +77,36 @@ def width_bucket(value: float, low: float, high: float, count: int) -> int | Non
     return count + 1 if value <= high else int(float(count) * (low - value) / (low - high)) + 1
 
 
+def format_floating(value: float, places: int, java: int) -> str | None:
+    """A number with so many places, rounded half to even, and commas between thousands, as Java writes it."""
+    if places < 0:
+        return None
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "∞" if value > 0 else "-∞"
+    digits = java_decimal(value, java)
+    exponent = digits.as_tuple().exponent
+    assert isinstance(exponent, int), "the number is finite"
+    return _with_commas(
+        digits if -exponent <= places else Decimal(value), places, math.copysign(1, value) < 0
+    )
+
+
+def format_decimal(text: str, places: int) -> str | None:
+    """The same for whole numbers and decimals, which come as text."""
+    number = Decimal(text)
+    return None if places < 0 else _with_commas(number, places, number < 0)
+
+
+def _with_commas(number: Decimal, places: int, negative: bool) -> str:
+    rounded = number.copy_abs().quantize(Decimal(1).scaleb(-places), rounding=ROUND_HALF_EVEN, context=_WIDE)
+    return f"{'-' if negative else ''}{rounded:,f}"
+
+
 FUNCTIONS: Final = (
+    per_value("wallaby_format_floating", (DOUBLE, INTEGER, INTEGER), STRING, format_floating),
+    per_value("wallaby_format_decimal", (STRING, INTEGER), STRING, format_decimal),
     per_value("wallaby_round", (DOUBLE, INTEGER, BOOLEAN, INTEGER), DOUBLE, round_floating),
     per_value("wallaby_conv", (STRING, INTEGER, INTEGER, BOOLEAN), STRING, convert),
     per_value("wallaby_width_bucket", (DOUBLE, DOUBLE, DOUBLE, LONG), LONG, width_bucket),

@@ -230,7 +230,20 @@ def _conv(call: Call, sql: Sequence[str]) -> str:
     return f"wallaby_conv({', '.join(sql)}, {'TRUE' if call.mode is EvalMode.ANSI else 'FALSE'})"
 
 
+def _format(call: Call, sql: Sequence[str]) -> str:
+    source = call.arguments[0].type
+    if source.is_floating:
+        return f"wallaby_format_floating({cast(sql[0], DOUBLE)}, {sql[1]}, {sql[2]})"
+    return f"wallaby_format_decimal(CAST({cast(sql[0], source)} AS VARCHAR), {sql[1]})"
+
+
+_NUMBERS: Final = (
+    *(Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG),
+    *(Kind.FLOAT, Kind.DOUBLE, Kind.DECIMAL),
+)
+
 FUNCTIONS: dict[str, Function] = {
+    "format_number": Function((3, 3), _format, of_kinds(_NUMBERS, Kind.INTEGER)),
     "abs": Function((1, 1), _abs, _same_number, _can_overflow),
     "integral_divide": Function((2, 2), _integral_divide, _integral_divide_reason, _can_overflow),
     "pmod": Function((2, 2), _positive_modulo, _same_number, _can_overflow),
