@@ -22,7 +22,7 @@ from wallaby.differential.values import COLUMNS
 from wallaby.engine import Engine
 
 #: As many expressions of each example.
-_EACH: Final = 3
+_EACH: Final = 2
 _KIND_OF: Final = {
     column.sql: name
     for name, column in reversed(COLUMNS.items())

@@ -1,0 +1,31 @@
+"""The page says what the report says, and the page in the documentation is that of the report beside it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from wallaby.differential.page import page
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_shares_are_of_the_queries_that_read_something() -> None:
+    report = {
+        "entries": {"Upper": {"native": 2, "on_spark": 1, "compared": 8, "raised": 0, "different": []}},
+        "queries": [
+            {"seeds": [0, 6], "queries": 6, "how": {"native": 3, "local": 2, "spark": 1}, "raised": 1, "invalid": 0,
+             "reasons": {"Sample: it is random": 1, "plan: local rows need no engine": 2}, "different": [4]},
+        ],
+    }  # fmt: skip
+    text = page(report)
+    assert "75.0 % ran natively" in text
+    assert "25.0 % on Spark" in text
+    assert "| 1 | Sample: it is random |" in text
+    assert "need no engine" not in text
+    assert "Different: 4." in text
+
+
+def test_the_page_in_the_documentation_is_that_of_its_report() -> None:
+    report = json.loads((ROOT / "reports" / "differential.json").read_text(encoding="utf-8"))
+    assert (ROOT / "docs" / "differential.md").read_text(encoding="utf-8") == page(report)
