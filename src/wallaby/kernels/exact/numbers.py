@@ -71,10 +71,18 @@ def width_bucket(value: float, low: float, high: float, count: int) -> int | Non
     if low < high:
         if value < low:
             return 0
-        return count + 1 if value >= high else int(float(count) * (value - low) / (high - low)) + 1
+        return count + 1 if value >= high else _next_long(float(count) * (value - low) / (high - low))
     if value > low:
         return 0
-    return count + 1 if value <= high else int(float(count) * (low - value) / (low - high)) + 1
+    return count + 1 if value <= high else _next_long(float(count) * (low - value) / (low - high))
+
+
+def _next_long(value: float) -> int:
+    """One more than a number cut off to a long: too large a one is the greatest, after which comes the least."""
+    if math.isnan(value):
+        return 1
+    whole = int(min(max(value, -(2.0**63)), 2.0**63))
+    return whole + 1 if whole < (1 << 63) - 1 else -(1 << 63)
 
 
 def format_floating(value: float, places: int, java: int) -> str | None:

@@ -81,8 +81,7 @@ def translate(text: str, matching: str, replacing: str) -> str:
     """Characters exchanged one for one; those without a partner disappear."""
     table: dict[int, str | None] = {}
     for place, character in enumerate(matching):
-        partner = replacing[place] if place < len(replacing) else "\0"
-        table.setdefault(ord(character), None if partner == "\0" else partner)
+        table.setdefault(ord(character), replacing[place] if place < len(replacing) else None)
     return text.translate(table)
 
 
