@@ -92,7 +92,7 @@ Joins of the kinds {joins}.
 Generators: `Explode`, `Inline` and `PosExplode`, also with OUTER, and `Stack` of a constant number of rows.
 
 Window functions: {windows}, and all native aggregates, over frames of ROWS, or of RANGE, with
-an offset only over a whole number or a date.
+an offset not over floating point, and not of days over timestamps in a zone that changes its clocks.
 
 Left to Spark, like every operator that is not named here:
 

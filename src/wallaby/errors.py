@@ -235,6 +235,30 @@ class CastOverflowError(QueryError, ArithmeticException):
     condition = "CAST_OVERFLOW"
 
 
+class DateTimeFieldError(QueryError):
+    """A date or a time is to be made of parts that cannot be: a thirteenth month, the hour 25."""
+
+    condition = "DATETIME_FIELD_OUT_OF_BOUNDS.WITHOUT_SUGGESTION"
+
+
+class DateTimeOverflowError(QueryError, ArithmeticException):
+    """A date or a time is too far away for its type."""
+
+    condition = "DATETIME_OVERFLOW"
+
+
+class ParseTimestampError(QueryError):
+    """A text does not have the form of the pattern by which it is read as a date or a time."""
+
+    condition = "CANNOT_PARSE_TIMESTAMP"
+
+
+class FractionOfSecondError(QueryError):
+    """A time is to be made with more than 60 seconds, but less than 61."""
+
+    condition = "INVALID_FRACTION_OF_SECOND"
+
+
 class TooManyRowsError(QueryError):
     """A subquery that stands for a value gave more than one row."""
 

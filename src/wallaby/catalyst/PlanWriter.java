@@ -7,6 +7,11 @@ import java.lang.reflect.Method;
 import java.math.BigDecimal;
 import java.net.URI;
 import java.nio.charset.StandardCharsets;
+import java.time.DateTimeException;
+import java.time.ZoneId;
+import java.time.zone.ZoneOffsetTransition;
+import java.time.zone.ZoneOffsetTransitionRule;
+import java.time.zone.ZoneRules;
 import java.util.ArrayList;
 import java.util.Base64;
 import java.util.Collections;
@@ -33,6 +38,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Union;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.catalyst.util.ArrayData;
+import org.apache.spark.sql.catalyst.util.DateTimeUtils;
 import org.apache.spark.sql.catalyst.util.MapData;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.execution.QueryExecution;
@@ -121,6 +127,48 @@ public class PlanWriter {
     public Object query(Object queryExecution, String path) {
         QueryExecution query = (QueryExecution) queryExecution;
         return Dataset.ofRows(query.sparkSession(), part(query, path));
+    }
+
+    /** The rules of a time zone, in the text of plan/zone.py; null if there is no such zone. */
+    public String zone(String name) {
+        ZoneRules rules;
+        try {
+            ZoneId id = DateTimeUtils.getZoneId(name);
+            rules = id.getRules();
+        } catch (DateTimeException unknown) {
+            return null;
+        }
+        List transitions = rules.getTransitions();
+        StringBuilder out = new StringBuilder(name).append(';');
+        if (transitions.isEmpty()) {
+            out.append(rules.getOffset(java.time.Instant.EPOCH).getTotalSeconds());
+        } else {
+            out.append(((ZoneOffsetTransition) transitions.get(0)).getOffsetBefore().getTotalSeconds());
+        }
+        out.append(';');
+        for (int i = 0; i < transitions.size(); i++) {
+            ZoneOffsetTransition transition = (ZoneOffsetTransition) transitions.get(i);
+            out.append(i == 0 ? "" : ",").append(transition.toEpochSecond());
+            out.append(':').append(transition.getOffsetAfter().getTotalSeconds());
+        }
+        List yearly = rules.getTransitionRules();
+        for (int i = 0; i < yearly.size(); i++) {
+            yearlyRule(out.append(';'), (ZoneOffsetTransitionRule) yearly.get(i));
+        }
+        return out.toString();
+    }
+
+    private static void yearlyRule(StringBuilder out, ZoneOffsetTransitionRule rule) {
+        int second = rule.isMidnightEndOfDay() ? 86400 : rule.getLocalTime().toSecondOfDay();
+        int base = 0;
+        if (rule.getTimeDefinition() == ZoneOffsetTransitionRule.TimeDefinition.WALL) {
+            base = rule.getOffsetBefore().getTotalSeconds();
+        } else if (rule.getTimeDefinition() == ZoneOffsetTransitionRule.TimeDefinition.STANDARD) {
+            base = rule.getStandardOffset().getTotalSeconds();
+        }
+        out.append(rule.getMonth().getValue()).append(',').append(rule.getDayOfMonthIndicator()).append(',');
+        out.append(rule.getDayOfWeek() == null ? 0 : rule.getDayOfWeek().getValue()).append(',').append(second);
+        out.append(',').append(base).append(',').append(rule.getOffsetAfter().getTotalSeconds());
     }
 
     private static LogicalPlan part(QueryExecution query, String path) {

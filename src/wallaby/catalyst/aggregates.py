@@ -9,13 +9,20 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from wallaby.catalyst.data_types import COMPARABLE, FLOATING, NUMERIC, ORDERED
+from wallaby.catalyst.data_types import COMPARABLE, FLOATING, INTEGRAL, INTERVALS, NUMERIC, ORDERED
 from wallaby.catalyst.entry import Entry, Refusal, exact, guarded, mode_of, unsupported
 from wallaby.catalyst.node import Node
 from wallaby.plan.expression import Aggregation, Call, Expression, Literal
-from wallaby.plan.types import DataType
+from wallaby.plan.types import BOOLEAN, STRING, DataType, Kind
 
-_NO_KERNEL: Final = "there is no kernel for it yet"
+_LITERAL: Final = "org.apache.spark.sql.catalyst.expressions.Literal"
+#: Functions for which the order of an array does not matter.
+_ORDERLESS: Final = frozenset({"SortArray", "Size", "ArrayMin", "ArrayMax", "ArrayContains", "ArraysOverlap"})
+#: Our names for aggregates under such a function.
+_COLLECTED: Final = {"CollectList": "CollectListUnordered", "CollectSet": "CollectSetUnordered"}
+_UNORDERED: Final = "our name for it inside of a function for which order does not matter, such as sort_array"
+_FLOATS: Final = "as doubles, to a relative 1e-9"
+_TIES: Final = "of rows that tie any one comes first"
 #: Our name for a use of First that does not depend on the order of rows.
 _ONLY: Final = "OnlyOfAGroupSet"
 
@@ -34,11 +41,69 @@ def _count(
 ) -> Expression | Refusal:
     """Constants that are not NULL count every row, like `*`."""
     counted = tuple(a for a in arguments if not isinstance(a, Literal) or a.nullable)
-    if len(counted) > 1:
-        return Refusal(
-            "COUNT of several columns has no kernel yet", "count one column, or count in a subquery"
-        )
     return _aggregation(entry, node, counted, kind)
+
+
+def _statistic(
+    entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
+) -> Expression | Refusal:
+    if not node.flag("nullOnDivideByZero"):
+        return Refusal(
+            "with spark.sql.legacy.statisticalAggregate it is not a number where others have NULL",
+            "set spark.sql.legacy.statisticalAggregate=false",
+        )
+    return _aggregation(entry, node, arguments, kind)
+
+
+def _percentile(
+    entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
+) -> Expression | Refusal:
+    value, part, *frequency = arguments
+    if not isinstance(part, Literal) or part.type.kind is not Kind.DOUBLE or part.value is None:
+        return Refusal("several percentages at once have no kernel yet", "ask for one percentage at a time")
+    if not all(isinstance(f, Literal) and f.value == 1 for f in frequency):
+        return Refusal("frequencies have no kernel yet", "repeat the rows")
+    if value.type.kind not in NUMERIC or kind.kind is not Kind.DOUBLE:
+        return Refusal(f"it is not supported on {value.type}")
+    if frequency == [] and node.flag("legacyCalculation"):
+        return Refusal("with spark.sql.legacy.percentileDiscCalculation it is another value")
+    reverse = Literal(node.flag("reverse"), BOOLEAN)
+    return Aggregation(entry.function, (value, part, reverse), kind, node.nullable)
+
+
+def _mode(
+    entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
+) -> Expression | Refusal:
+    if isinstance(arguments[0], Literal):
+        return Refusal("it is a constant", "write the constant itself")
+    reverse = node.field("reverseOpt")
+    if not isinstance(reverse, bool):
+        return Refusal(
+            "of values that are there as often it takes any", "use mode() WITHIN GROUP (ORDER BY …)"
+        )
+    return Aggregation(entry.function, (*arguments, Literal(reverse, BOOLEAN)), kind, node.nullable)
+
+
+def _order_as_arguments(node: Node) -> Node:
+    """Text and separator are followed by the key of the order, and by what it says of direction and NULL."""
+    text, separator, *orders = node.children
+    if len(orders) != 1 or orders[0].name != "SortOrder":
+        return replace(node, children=(text, separator))
+    said = (orders[0].word("direction") == "Ascending", orders[0].word("nullOrdering") == "NullsFirst")
+    flags = (Node(class_name=_LITERAL, type="boolean", nullable=False, value=flag) for flag in said)
+    return replace(node, children=(text, separator, orders[0].children[0], *flags))
+
+
+def _listagg(
+    entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
+) -> Expression | Refusal:
+    text, separator, *order = arguments
+    if not order:
+        return Refusal("without an order it depends on the order of rows", "add WITHIN GROUP (ORDER BY …)")
+    if text.type.kind is not Kind.STRING or not isinstance(separator, Literal):
+        return Refusal(f"it is not supported on {text.type}")
+    between = Literal(separator.value or "", STRING)
+    return Aggregation(entry.function, (text, between, *order), kind, node.nullable)
 
 
 def _applied(
@@ -57,7 +122,7 @@ def _applied(
 
 def _normalized(argument: Expression) -> Expression:
     """Among distinct values, Spark takes both zeros for one."""
-    if argument.type.kind not in FLOATING:
+    if argument.type.kind not in FLOATING or isinstance(argument, Literal):
         return argument
     return Call("normalize", (argument,), argument.type, argument.nullable)
 
@@ -77,6 +142,32 @@ def only_of_group_sets(node: Node) -> Node:
         return node
     only = replace(function, class_name=_ONLY, children=function.children[:1])
     return replace(node, children=(only, *rest))
+
+
+def in_any_order(entry: Entry) -> Entry:
+    """An entry which, if it takes no notice of the order of an array, may stand around a collected one."""
+    return replace(entry, rewrite=_with_unordered) if entry.catalyst in _ORDERLESS else entry
+
+
+def _with_unordered(node: Node) -> Node:
+    def renamed(child: Node) -> Node:
+        function = child.children[0] if child.name == "AggregateExpression" else child
+        if function is child or function.name not in _COLLECTED:
+            return child
+        own = replace(function, class_name=_COLLECTED[function.name])
+        return replace(child, children=(own, *child.children[1:]))
+
+    return replace(node, children=tuple(map(renamed, node.children)))
+
+
+def _collect(
+    entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
+) -> Expression | Refusal:
+    if not node.flag("ignoreNulls"):
+        return Refusal("NULLs are not collected here")
+    if entry.function == "collect_set" and arguments[0].type.kind in FLOATING:
+        return Refusal("which floating-point numbers are the same is another question for Spark here")
+    return Aggregation(entry.function, arguments, kind, node.nullable)
 
 
 def _without_wrapper(node: Node) -> Node:
@@ -104,7 +195,7 @@ ENTRIES: Final = (
     guarded(
         "Sum",
         "sum",
-        NUMERIC,
+        NUMERIC | INTERVALS,
         guard="an overflow of Catalyst's type is an error (ANSI) or NULL, or wraps around (LEGACY)",
         build=_aggregation,
     ),
@@ -130,9 +221,47 @@ ENTRIES: Final = (
     ),
     unsupported("First", "it depends on the order of rows", "use min or max"),
     unsupported("Last", "it depends on the order of rows", "use min or max"),
-    unsupported("CollectList", _NO_KERNEL),
-    unsupported("CollectSet", _NO_KERNEL),
-    unsupported("StddevSamp", _NO_KERNEL),
-    unsupported("VarianceSamp", _NO_KERNEL),
-    unsupported("HyperLogLogPlusPlus", _NO_KERNEL, "use count(distinct …)"),
+    unsupported("CollectList", "the order of its elements depends on that of the rows", "use sort_array"),
+    unsupported("CollectSet", "the order of its elements depends on that of the rows", "use sort_array"),
+    guarded("CollectListUnordered", "collect_list", ORDERED, guard=_UNORDERED, build=_collect),
+    guarded("CollectSetUnordered", "collect_set", ORDERED, guard=_UNORDERED, build=_collect),
+    *(
+        guarded(name, function, build=_statistic, guard=_FLOATS)
+        for name, function in (
+            ("StddevSamp", "stddev_samp"),
+            ("StddevPop", "stddev_pop"),
+            ("VarianceSamp", "var_samp"),
+            ("VariancePop", "var_pop"),
+            ("CovSample", "covar_samp"),
+            ("CovPopulation", "covar_pop"),
+            ("Corr", "corr"),
+            ("Skewness", "skewness"),
+            ("Kurtosis", "kurtosis"),
+        )
+    ),
+    *(
+        guarded(name, function, build=_aggregation, guard=_FLOATS)
+        for name, function in (
+            ("RegrReplacement", "regr_sxx"),
+            ("RegrSXY", "regr_sxy"),
+            ("RegrSlope", "regr_slope"),
+            ("RegrIntercept", "regr_intercept"),
+            ("RegrR2", "regr_r2"),
+        )
+    ),
+    exact("BitAndAgg", "bit_and", INTEGRAL, build=_aggregation),
+    exact("BitOrAgg", "bit_or", INTEGRAL, build=_aggregation),
+    exact("BitXorAgg", "bit_xor", INTEGRAL, build=_aggregation),
+    guarded("Percentile", "percentile", guard="one percentage, a constant", build=_percentile),
+    guarded("PercentileDisc", "percentile_disc", guard="one percentage, a constant", build=_percentile),
+    guarded("MinBy", "min_by", ORDERED, guard=_TIES, build=_aggregation),
+    guarded("MaxBy", "max_by", ORDERED, guard=_TIES, build=_aggregation),
+    guarded("Mode", "mode", ORDERED, guard="with an order, which decides between values", build=_mode),
+    replace(
+        guarded("ListAgg", "listagg", guard=f"of text, with an order by one key; {_TIES}", build=_listagg),
+        rewrite=_order_as_arguments,
+    ),
+    unsupported("ApproximatePercentile", "it depends on how rows are divided", "use percentile"),
+    unsupported("HistogramNumeric", "it depends on how rows are divided"),
+    unsupported("HyperLogLogPlusPlus", "Spark's own sketch has no kernel", "use count(distinct …)"),
 )

@@ -6,11 +6,13 @@ zone, and in LEGACY mode narrowing casts wrap around or saturate.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from wallaby.catalyst.data_types import FLOATING, INTEGRAL
 from wallaby.catalyst.entry import Entry, Refusal, State, guarded, mode_of, plain
 from wallaby.catalyst.node import Node
+from wallaby.catalyst.timestamps import TEMPORAL_CASTS, temporal_cast
 from wallaby.plan.expression import Call, EvalMode, Expression, Literal
 from wallaby.plan.types import INTEGER, DataType, Kind
 
@@ -45,6 +47,7 @@ _PLAIN: Final = (
     "without an exponent; with more than six digits after the point in ANSI mode only",
 )
 _YEARS: Final = (State.EXACT_WITH_GUARD, "years of more than four digits have a sign")
+_BY_ZONE: Final = (State.EXACT_WITH_GUARD, "by the rules that Java has for the session's zone")
 _NEAREST: Final = (State.EXACT_WITH_GUARD, "to the nearest binary fraction")
 
 #: Java writes decimals with more digits after the point with an exponent, unless the mode is ANSI.
@@ -84,6 +87,7 @@ def _table() -> dict[tuple[Kind, Kind], tuple[State, str]]:
     table[Kind.STRING, Kind.DATE] = _PARSED
     table[Kind.STRING, Kind.BINARY] = _EXACT
     table[Kind.DATE, Kind.STRING] = _YEARS
+    table |= dict.fromkeys(TEMPORAL_CASTS, _BY_ZONE)
     return table
 
 
@@ -145,7 +149,7 @@ def _check_overflow(
 
 
 ENTRIES: Final = (
-    guarded("Cast", "cast", guard="see the table of casts", build=_cast),
+    replace(guarded("Cast", "cast", guard="see the table of casts", build=_cast), rewrite=temporal_cast),
     guarded("CheckOverflow", "cast", frozenset({Kind.DECIMAL}), guard=_DECIMAL[1], build=_check_overflow),
 )
 assert INTEGRAL == frozenset(_WHOLE)

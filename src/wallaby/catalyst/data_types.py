@@ -19,8 +19,13 @@ TEXT: Final = frozenset({Kind.STRING})
 BINARY: Final = frozenset({Kind.BINARY})
 DATES: Final = frozenset({Kind.DATE})
 BOOLEANS: Final = frozenset({Kind.BOOLEAN})
+INSTANTS: Final = frozenset({Kind.TIMESTAMP})
+TIMESTAMPS: Final = INSTANTS | {Kind.TIMESTAMP_NTZ}
+DAY_TIMES: Final = frozenset({Kind.DAY_TIME})
+YEAR_MONTHS: Final = frozenset({Kind.YEAR_MONTH})
+INTERVALS: Final = DAY_TIMES | YEAR_MONTHS
 #: What has an order and an equality that all kernels share with Spark.
-ORDERED: Final = NUMERIC | TEXT | DATES | BOOLEANS | {Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ, Kind.BINARY}
+ORDERED: Final = NUMERIC | TEXT | DATES | BOOLEANS | TIMESTAMPS | INTERVALS | {Kind.BINARY}
 ARRAYS: Final = frozenset({Kind.ARRAY})
 STRUCTS: Final = frozenset({Kind.STRUCT})
 MAPS: Final = frozenset({Kind.MAP})
@@ -35,6 +40,7 @@ _DECIMAL: Final = re.compile(r"decimal\((\d+),(\d+)\)")
 _FIELD: Final = re.compile(r"(?:(\w+)|`((?:[^`]|``)*)`):")
 _FLAT_TEXT: Final = re.compile(r"[^<>,()]+(?:\([^()]*\))?")
 _BY_TEXT: Final = {kind.value: DataType(kind) for kind in READABLE - NESTED - {Kind.DECIMAL}}
+_INTERVAL: Final = re.compile(r"interval ((?:day|hour|minute|second|year|month)(?: to \w+)?)")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _DIGITS: Final = Context(prec=80)
 
@@ -43,8 +49,8 @@ _DIGITS: Final = Context(prec=80)
 def data_type(text: str) -> DataType | None:
     """A type from its text, as `PlanWriter.java` writes it.
 
-    None for those that cannot be read: intervals, collated strings, structs without fields, and nested ones that have
-    such a part, or a void one.
+    None for those that cannot be read: mixed intervals, collated strings, structs without fields, and nested ones that
+    have such a part, an interval or a void one.
     """
     found, rest = _parsed(text)
     return None if rest else found
@@ -74,7 +80,7 @@ def _nested(kind: Kind, text: str) -> tuple[DataType | None, str]:
             return None, text
         children.append(child)
         text = rest.removeprefix(",")
-    known = tuple(child for child in children if child is not None and child.kind is not Kind.NULL)
+    known = tuple(c for c in children if c is not None and c.kind not in INTERVALS | {Kind.NULL})
     complete = known and len(known) == len(children)
     return (DataType(kind, children=known, names=tuple(names)) if complete else None), text[1:]
 
@@ -83,6 +89,10 @@ def _flat(text: str) -> DataType | None:
     known = _BY_TEXT.get(text)
     if known is not None:
         return known
+    interval = _INTERVAL.fullmatch(text)
+    if interval:
+        months = interval[1].startswith(("year", "month"))
+        return DataType(Kind.YEAR_MONTH if months else Kind.DAY_TIME, names=(interval[1],))
     match = _DECIMAL.fullmatch(text)
     return DataType(Kind.DECIMAL, int(match[1]), int(match[2])) if match else None
 
@@ -137,7 +147,7 @@ def _items(constant: Literal) -> tuple[object, ...]:
 def _whole(value: int, kind: DataType) -> Literal | None:
     try:
         match kind.kind:
-            case Kind.BYTE | Kind.SHORT | Kind.INTEGER | Kind.LONG:
+            case Kind.BYTE | Kind.SHORT | Kind.INTEGER | Kind.LONG | Kind.DAY_TIME | Kind.YEAR_MONTH:
                 return Literal(value, kind)
             case Kind.DATE:
                 return Literal(date(1970, 1, 1) + timedelta(days=value), kind)

@@ -34,6 +34,8 @@ class Refusal:
 
 #: Makes our expression from Catalyst's node, its arguments already read, and its type.
 Build = Callable[["Entry", Node, tuple[Expression, ...], DataType], Expression | Refusal]
+#: The time zones that a node depends on, by name.
+Zones = Callable[[Node], tuple[str, ...]]
 #: Looks at a node before its children are read; may answer with another one.
 Rewrite = Callable[[Node], Node]
 
@@ -54,15 +56,23 @@ class Entry:
     rewrite: Rewrite | None = None
     #: A setting of the session and the only value with which the entry is right.
     requires: tuple[str, str] | None = None
+    #: The rules of these time zones follow the arguments, as texts.
+    zones: Zones | None = None
 
-    def make(self, node: Node, arguments: tuple[Expression, ...], kind: DataType) -> Expression | Refusal:
+    def make(
+        self,
+        node: Node,
+        arguments: tuple[Expression, ...],
+        kind: DataType,
+        zones: tuple[Expression, ...] = (),
+    ) -> Expression | Refusal:
         """Our expression for a node, or why there is none."""
         for number, argument in enumerate(arguments if self.takes else ()):
             if argument.type.kind not in self.takes[min(number, len(self.takes) - 1)]:
                 return Refusal(
                     f"it is not supported on {argument.type}", "cast the argument, if that is possible"
                 )
-        return (self.build or plain)(self, node, arguments, kind)
+        return (self.build or plain)(self, node, (*arguments, *zones), kind)
 
 
 def plain(

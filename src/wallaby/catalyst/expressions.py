@@ -7,13 +7,15 @@ from typing import Final
 
 from wallaby.catalyst.collections import OF_ARRAYS
 from wallaby.catalyst.data_types import data_type, literal
-from wallaby.catalyst.entry import Refusal, State
+from wallaby.catalyst.entry import Entry, Refusal, State
 from wallaby.catalyst.node import Node
 from wallaby.catalyst.registry import entry_for
 from wallaby.catalyst.subqueries import is_subquery
-from wallaby.plan.expression import Call, Column, Expression
+from wallaby.plan.expression import Call, Column, Expression, Literal
 from wallaby.plan.functions import LAMBDA
 from wallaby.plan.reason import Reason
+from wallaby.plan.types import STRING
+from wallaby.plan.zone import UTC
 
 _NO_SETTINGS: Final[Mapping[str, str]] = {}
 
@@ -21,7 +23,8 @@ _NO_SETTINGS: Final[Mapping[str, str]] = {}
 class ExpressionReader:
     """Reads expressions of one plan; what it refuses is in `reasons`, each once.
 
-    `subquery` reads a scalar subquery, `window` a window function; whoever reads operators puts them there.
+    `subquery` reads a scalar subquery, `window` a window function; whoever reads operators puts them there. `zone`
+    knows the rules of time zones.
     """
 
     def __init__(self, largest_id: int, settings: Mapping[str, str] = _NO_SETTINGS) -> None:
@@ -29,6 +32,9 @@ class ExpressionReader:
         self._settings = settings
         self.subquery: Callable[[Node], Expression | None] | None = None
         self.window: Callable[[Node], Expression | None] | None = None
+        self.zone: Callable[[str], str | None] = _only_utc
+        #: The rules of the session's zone.
+        self.session_zone = UTC
         self._largest_id = largest_id
 
     def fresh_id(self) -> int:
@@ -112,8 +118,26 @@ class ExpressionReader:
         if entry.requires is not None and self._settings.get(entry.requires[0]) != entry.requires[1]:
             self.refuse(str(node), f"it is run here only with {'='.join(entry.requires)}")
             return None
-        made = entry.make(node, arguments, kind)
+        zones = self._zones(entry, node)
+        if zones is None:
+            return None
+        made = entry.make(node, arguments, kind, zones)
         if isinstance(made, Refusal):
             self.refuse(str(node), made.why, made.remedy)
             return None
         return made
+
+    def _zones(self, entry: Entry, node: Node) -> tuple[Expression, ...] | None:
+        """The rules of the time zones that a node depends on."""
+        found: list[Expression] = []
+        for name in entry.zones(node) if entry.zones is not None else ():
+            rules = self.zone(name)
+            if rules is None:
+                self.refuse(str(node), f"the time zone {name} is not known")
+                return None
+            found.append(Literal(rules, STRING))
+        return tuple(found)
+
+
+def _only_utc(name: str) -> str | None:
+    return UTC if name in ("UTC", "Z", "Etc/UTC") else None

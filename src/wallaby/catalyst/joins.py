@@ -44,6 +44,8 @@ _STANDINS: Final[dict[Kind, object]] = {
     Kind.DATE: date(1970, 1, 1),
     Kind.TIMESTAMP: _EPOCH,
     Kind.TIMESTAMP_NTZ: _EPOCH.replace(tzinfo=None),
+    Kind.DAY_TIME: 0,
+    Kind.YEAR_MONTH: 0,
     Kind.ARRAY: (),
 }
 

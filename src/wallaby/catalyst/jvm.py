@@ -22,6 +22,8 @@ from wallaby.catalyst.node import PlanPart, PlanText, UnreadablePlanError, decod
 #: The writer, and the JVM in which it was compiled; a new JVM (after `spark.stop()` and a new gateway) needs a new one.
 _compiled: tuple[object, Any] | None = None
 _compiling = threading.Lock()
+#: What Java said about time zones, which does not change.
+_zones: dict[str, str | None] = {}
 
 
 def plan_of(query: Any) -> PlanText:
@@ -49,6 +51,14 @@ def plan_physically(query: DataFrame) -> None:
     """Let Spark plan a query to the end, so that what it does not plan shows before anything runs."""
     with _errors_as_ours():
         _execution(query).executedPlan()
+
+
+def zone_rules(name: str) -> str | None:
+    """The rules of a time zone, as Java knows them, in the text of `plan/zone.py`; None if there is no such zone."""
+    if name not in _zones:
+        with _errors_as_ours():
+            _zones[name] = None if _compiled is None else _compiled[1].zone(name)
+    return _zones[name]
 
 
 def warm_up(spark: Any) -> None:

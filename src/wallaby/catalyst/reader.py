@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from wallaby.catalyst.defect import DEFECTS, defect
 from wallaby.catalyst.expressions import ExpressionReader
-from wallaby.catalyst.jvm import part_of, plan_of
+from wallaby.catalyst.jvm import part_of, plan_of, zone_rules
 from wallaby.catalyst.leaves import LeafCutter, Path
 from wallaby.catalyst.node import PlanPart, PlanText, UnreadablePlanError
 from wallaby.catalyst.operators import RelationReader
@@ -21,6 +21,8 @@ from wallaby.plan.expression import Column, Named
 from wallaby.plan.leaf import SparkLeaf
 from wallaby.plan.reason import Reason
 from wallaby.plan.relation import ParquetFile, Project, Range, Relation, Scan, children_of
+from wallaby.plan.types import Kind
+from wallaby.plan.zone import UTC
 
 #: Numbers that Spark makes and looks at in less time than a query takes to start.
 _LONG_RANGE: Final = 1 << 20
@@ -51,7 +53,8 @@ def read_plan(
     tables with a file of `unreadable`, which says why.
     """
     try:
-        return read_text(plan_of(query), partial(part_of, query) if leaves else None, unreadable)
+        describe = partial(part_of, query) if leaves else None
+        return read_text(plan_of(query), describe, unreadable, zone_rules)
     except UnreadablePlanError as error:
         return _refused(error.what)
     except DEFECTS as error:
@@ -62,13 +65,25 @@ def read_text(
     text: PlanText,
     describe: Callable[[Path], PlanPart] | None = None,
     unreadable: Mapping[ParquetFile, str] = _ALL_READABLE,
+    zone: Callable[[str], str | None] | None = None,
 ) -> ReadResult:
-    """Read a plan that has been written down; `describe` tells of the parts that may be left to Spark."""
+    """Read a plan that has been written down; `describe` tells of the parts that may be left to Spark.
+
+    `zone` knows the rules of time zones; without it only UTC is known.
+    """
     reader = ExpressionReader(text.largest_id, text.settings)
+    if zone is not None:
+        reader.zone = zone
+        reader.session_zone = zone(text.settings.get("spark.sql.session.timeZone", "UTC")) or UTC
     if text.streaming:
         reader.refuse("plan", "streaming queries stay on Spark")
     found = [reader.column(attribute) for attribute in text.root.output]
     columns = tuple(column for column in found if column is not None)
+    for column in columns:
+        if column.type.kind is Kind.YEAR_MONTH:
+            reader.refuse(
+                str(column), "Arrow has no arrays of intervals of months in Python", "cast it to text"
+            )
     if not found:
         reader.refuse("plan", "it has no columns")
     cutter = LeafCutter(reader, text.root, describe)

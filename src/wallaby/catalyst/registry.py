@@ -14,13 +14,16 @@ from wallaby.catalyst import (
     casts,
     collections,
     conditionals,
+    date_text,
     dates,
     hashes,
+    intervals,
     invocations,
     mathematics,
     patterns,
     predicates,
     strings,
+    timestamps,
     wrappers,
 )
 from wallaby.catalyst.entry import Entry
@@ -37,6 +40,9 @@ FAMILIES: Final = MappingProxyType(
         "Hashes and encodings": hashes.ENTRIES,
         "Methods of Java's": invocations.ENTRIES,
         "Dates": dates.ENTRIES,
+        "Timestamps": timestamps.ENTRIES,
+        "Dates and times as text": date_text.ENTRIES,
+        "Intervals": intervals.ENTRIES,
         "Arrays, structs and maps": collections.ENTRIES,
         "Aggregates": aggregates.ENTRIES,
         "Others": wrappers.ENTRIES,
@@ -45,7 +51,19 @@ FAMILIES: Final = MappingProxyType(
 
 #: By the name of Catalyst's class.
 REGISTRY: Final = MappingProxyType(
-    {entry.catalyst: entry for family in FAMILIES.values() for entry in family}
+    {entry.catalyst: aggregates.in_any_order(entry) for family in FAMILIES.values() for entry in family}
+)
+
+
+#: What builders of entries make beside the entry's own function. `ne` is Catalyst's Not around an EqualTo.
+_FURTHER: Final = frozenset(
+    {
+        "ne",
+        "timestamp_add_months",
+        "timestamp_add_time",
+        "interval_to_number",
+        *timestamps.TEMPORAL_CASTS.values(),
+    }
 )
 
 
@@ -60,8 +78,7 @@ def aggregate_functions() -> frozenset[str]:
 
 
 def _functions() -> frozenset[str]:
-    # `ne` is Catalyst's Not around an EqualTo.
-    return frozenset(entry.function for entry in REGISTRY.values() if entry.function) | {"ne"}
+    return frozenset(entry.function for entry in REGISTRY.values() if entry.function) | _FURTHER
 
 
 def entry_for(name: str) -> Entry | None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Final
 
-from wallaby.catalyst.data_types import DATES, INTEGRAL, data_type
+from wallaby.catalyst.data_types import data_type
 from wallaby.catalyst.expressions import ExpressionReader
 from wallaby.catalyst.node import Node, UnreadablePlanError
 from wallaby.plan.expression import Aggregation, Call, Column, Expression, Literal, Named
 from wallaby.plan.relation import Frame, FrameUnit, WindowCall
-from wallaby.plan.types import INTEGER, DataType
+from wallaby.plan.types import INTEGER, DataType, Kind
+from wallaby.plan.zone import is_fixed
 
 _RANKS: Final = {
     "CumeDist": "cume_dist",
@@ -76,7 +78,7 @@ class WindowCalls:
         if inner.name in _OFFSETS:
             return self._offset(inner, kind)
         if inner.name in _VALUES or inner.name == "NTile":
-            return self._value(inner, kind, filtered=len(node.children) > 1 and inner is not node)
+            return self._value(inner, kind, node.children[1:] if inner is not node else ())
         made = self._reader.read(node)
         if made is not None and not isinstance(made, Aggregation):
             self._reader.refuse(str(node), "it is no window function that is known here")
@@ -96,60 +98,105 @@ class WindowCalls:
         taken = (value, Literal(abs(distance), INTEGER), default)
         return Aggregation(name, taken, kind, nullable=True), node.flag("ignoreNulls")
 
-    def _value(self, node: Node, kind: DataType, *, filtered: bool) -> tuple[Aggregation, bool] | None:
+    def _value(
+        self, node: Node, kind: DataType, filters: tuple[Node, ...]
+    ) -> tuple[Aggregation, bool] | None:
         arguments = self._reader.read_all(node.children)
-        if filtered:
-            self._reader.refuse(str(node), "a filter in a window function is not run here yet")
-        if arguments is None or filtered:
+        conditions = self._reader.read_all(filters)
+        if arguments is None or conditions is None:
             return None
         if not all(isinstance(argument, Literal) for argument in arguments[1:]):
             self._reader.refuse(str(node), "its position is not a constant")
             return None
         name = _VALUES.get(node.name, "ntile")
         ignore_nulls = name != "ntile" and node.flag("ignoreNulls")
-        return Aggregation(name, arguments, kind, nullable=True), ignore_nulls
+        condition = conditions[0] if conditions else None
+        return Aggregation(name, arguments, kind, nullable=True, filter=condition), ignore_nulls
 
     def _frame(self, spec: Node) -> Frame | None:
         frame = spec.children[-1] if spec.children else spec
         if frame.name != "SpecifiedWindowFrame":
             raise UnreadablePlanError("A window has no frame.")
         unit = _UNITS.get(frame.word("frameType"))
-        lower, upper = (self._bound(bound) for bound in frame.children)
-        if unit is FrameUnit.RANGE and (lower or upper) and not _counts_in_whole_numbers(spec):
-            self._reader.refuse(
-                "Window", "a RANGE frame with an offset is run here only over a whole number or a date"
-            )
-            return None
-        if unit is None or lower is _UNKNOWN or upper is _UNKNOWN:
+        bounds = [self._bound(bound) for bound in frame.children]
+        if unit is FrameUnit.RANGE and any(isinstance(bound, Literal) for bound in bounds):
+            return self._distance(spec, bounds)
+        lower, upper = (None if bound is None else _whole(bound) for bound in bounds)
+        if unit is None or any(b is not None and _whole(b) is None for b in bounds):
             self._reader.refuse("Window", "the ends of its frame are not constants")
             return None
         return Frame(unit, lower, upper)
 
-    def _bound(self, node: Node) -> int | None:
+    def _bound(self, node: Node) -> Expression | None:
+        """An end of a frame; None is no end."""
         if node.name in _UNBOUNDED:
             return None
         if node.name == "CurrentRow$":
-            return 0
-        found = _whole(self._reader.read(node))
-        return _UNKNOWN if found is None else found
+            return _HERE
+        return _constant(self._reader.read(node)) or _UNKNOWN
+
+    def _distance(self, spec: Node, bounds: list[Expression | None]) -> Frame | None:
+        """A frame whose ends lie at a distance in values of its key."""
+        orders = [child for child in spec.children if child.name == "SortOrder"]
+        key = data_type(orders[0].children[0].type) if len(orders) == 1 else None
+        fixed = is_fixed(self._reader.session_zone)
+        found = [0 if bound is _HERE else _steps(bound, key, fixed=fixed) for bound in bounds]
+        if key is None or any(f is None and b is not None for f, b in zip(found, bounds, strict=True)):
+            self._reader.refuse("Window", _NO_DISTANCE)
+            return None
+        months = any(b is not None and b.type.kind is Kind.YEAR_MONTH for b in bounds)
+        begin, end = found
+        return Frame(FrameUnit.RANGE, begin, end, months=months and key.kind is not Kind.YEAR_MONTH)
 
 
-#: No frame has an end so far away.
-_UNKNOWN: Final = 1 << 80
+#: The current row, and an end that is no constant.
+_HERE: Final = Call("current_row", (), INTEGER, nullable=False)
+_UNKNOWN: Final = Call("unknown", (), INTEGER, nullable=False)
+_NO_DISTANCE: Final = (
+    "a RANGE frame with an offset is run here only over whole numbers, decimals, dates, intervals and timestamps, in a "
+    "zone that changes its clocks by less than a day"
+)
+_DAY: Final = 86_400_000_000
 
 
-def _counts_in_whole_numbers(spec: Node) -> bool:
-    """Is a window ordered by one key, to which whole numbers can be added?"""
-    orders = [child for child in spec.children if child.name == "SortOrder"]
-    kinds = [data_type(order.children[0].type) for order in orders]
-    return len(kinds) == 1 and kinds[0] is not None and kinds[0].kind in INTEGRAL | DATES
+def _steps(bound: Expression | None, key: DataType | None, *, fixed: bool) -> int | None:
+    """The distance of an end from the current row in the least units of the key; None if there is no such number."""
+    if not isinstance(bound, Literal) or key is None:
+        return None
+    match key.kind, bound.type.kind, bound.value:
+        case ((Kind.BYTE | Kind.SHORT | Kind.INTEGER | Kind.LONG), _, int(number)):
+            return number
+        case Kind.DECIMAL, Kind.DECIMAL, Decimal() as number:
+            scaled = number.scaleb(key.scale)
+            return int(scaled) if scaled == int(scaled) else None
+        case Kind.DATE, (Kind.INTEGER | Kind.SHORT | Kind.BYTE | Kind.YEAR_MONTH), int(number):
+            return number
+        case Kind.DATE, Kind.DAY_TIME, int(number):
+            return number // _DAY if bound.type.names == ("day",) else None
+        case (Kind.DAY_TIME, Kind.DAY_TIME, int(number)) | (Kind.YEAR_MONTH, Kind.YEAR_MONTH, int(number)):
+            return number
+        case Kind.TIMESTAMP_NTZ, (Kind.DAY_TIME | Kind.YEAR_MONTH), int(number):
+            return number
+        case Kind.TIMESTAMP, Kind.DAY_TIME, int(number):
+            # Days are days of the clock, hours are not.
+            return number if fixed or abs(number) < _DAY else None
+        case _:
+            return None
+
+
+def _constant(expression: Expression | None) -> Literal | None:
+    """A constant, also under a minus."""
+    match expression:
+        case Literal():
+            return expression
+        case Call(function="negate", arguments=(Literal(value=int() | Decimal() as number) as literal,)):
+            return Literal(-number, literal.type)
+        case _:
+            return None
 
 
 def _whole(expression: Expression | None) -> int | None:
-    match expression:
-        case Literal(value=int(number)):
-            return number
-        case Call(function="negate", arguments=(Literal(value=int(number)),)):
-            return -number
-        case _:
-            return None
+    if expression is _HERE:
+        return 0
+    constant = _constant(expression)
+    return constant.value if constant is not None and isinstance(constant.value, int) else None

@@ -6,19 +6,16 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from wallaby.errors import InternalError
-from wallaby.kernels.exact.decimals import DIGITS_MAX
+from wallaby.kernels import sql_aggregate
 from wallaby.kernels.scalar import FUNCTIONS
-from wallaby.kernels.sql_decimal import decimal_sql
-from wallaby.kernels.sql_integer import fitted
-from wallaby.kernels.sql_text import case, cast, column_identifier, literal, normalized, ordered
-from wallaby.kernels.types import is_carried, is_comparable
+from wallaby.kernels.sql_aggregate import aggregation_reason
+from wallaby.kernels.sql_text import cast, column_identifier, literal, normalized
+from wallaby.kernels.types import is_carried
 from wallaby.plan import functions
-from wallaby.plan.expression import Aggregation, Call, Column, EvalMode, Expression, Literal
-from wallaby.plan.types import Kind, decimal
+from wallaby.plan.expression import Aggregation, Call, Column, Expression, Literal
+from wallaby.plan.types import Kind
 
-_AGGREGATES = ("count", "sum", "avg", "min", "max")
 _CONNECTIVES = ("and", "or")
-_COUNT_TYPE = decimal(20, 0)
 
 #: How a column is written: in a join it is qualified by its side.
 Resolve = Callable[[Column], str]
@@ -83,57 +80,8 @@ def key_sql(expression: Expression) -> str:
 
 
 def aggregation_sql(aggregation: Aggregation, over: str = "") -> str:
-    """The SQL of an aggregation, of a group or over a window.
-
-    A filter is inside, so that no argument is computed for a row it excludes.
-    """
-    arguments = [expression_sql(argument) for argument in aggregation.arguments]
-    if aggregation.function == "count":
-        return _count(aggregation, arguments) + over
-    value = _filtered(aggregation, arguments[0])
-    distinct = "DISTINCT " if aggregation.distinct else ""
-    source, result = aggregation.arguments[0].type, aggregation.type
-    match aggregation.function:
-        case "sum" if result.is_integral:
-            return fitted(f"sum({distinct}{value}){over}", result, aggregation.mode)
-        case "sum":
-            return cast(f"sum({distinct}{value}){over}", result)
-        case "avg" if result.kind is Kind.DECIMAL:
-            total_type = decimal(min(source.precision + 10, 38), source.scale)
-            total = cast(f"sum({distinct}{value}){over}", total_type)
-            count = cast(f"nullif(count({distinct}{value}){over}, 0)", _COUNT_TYPE)
-            sides = Literal(None, total_type), Literal(None, _COUNT_TYPE)  # only their types count
-            return decimal_sql("divide", total, sides[0], count, sides[1], result, aggregation.mode)
-        case "avg":
-            wide = cast(value, result)
-            return f"(sum({distinct}{wide}){over} / nullif(count({distinct}{value}){over}, 0))"
-        case _ if result.is_nested:
-            return f"arg_{aggregation.function}({value}, {ordered(value, result)}){over}"
-        case _:
-            return cast(f"{aggregation.function}({value}){over}", result)
-
-
-def _count(aggregation: Aggregation, arguments: list[str]) -> str:
-    """Rows in which no argument is NULL."""
-    needed = [
-        sql
-        for sql, argument in zip(arguments, aggregation.arguments, strict=True)
-        if not isinstance(argument, Literal) or argument.value is None
-    ]
-    if aggregation.distinct:
-        shown = arguments[0] if len(arguments) == 1 else f"row({', '.join(arguments)})"
-        present = " AND ".join(f"{sql} IS NOT NULL" for sql in arguments)
-        return f"count(DISTINCT {_filtered(aggregation, case([(present, shown)]))})"
-    if not needed and aggregation.filter is None:
-        return "count(*)"
-    present = " AND ".join(f"{sql} IS NOT NULL" for sql in needed) or "TRUE"
-    return f"count({_filtered(aggregation, case([(present, '1')]))})"
-
-
-def _filtered(aggregation: Aggregation, value: str) -> str:
-    if aggregation.filter is None:
-        return value
-    return case([(expression_sql(aggregation.filter), value)])
+    """The SQL of an aggregation, of a group or over a window."""
+    return sql_aggregate.aggregation_sql(aggregation, expression_sql, over)
 
 
 def supports(expression: Expression) -> str | None:
@@ -151,7 +99,7 @@ def supports(expression: Expression) -> str | None:
         case Aggregation():
             parts = (*expression.arguments, *([expression.filter] if expression.filter is not None else []))
             inner = (supports(part) for part in parts)
-            return next((reason for reason in inner if reason is not None), None) or _aggregation_reason(
+            return next((reason for reason in inner if reason is not None), None) or aggregation_reason(
                 expression
             )
 
@@ -169,24 +117,3 @@ def _call_reason(call: Call) -> str | None:
     if not is_carried(call.type):
         return f"{call.function} as {call.type} is not supported"
     return known.reason(call)
-
-
-def _aggregation_reason(aggregation: Aggregation) -> str | None:
-    name = f"{'distinct ' if aggregation.distinct else ''}{aggregation.function}"
-    if aggregation.function not in _AGGREGATES:
-        return f"the aggregate function {aggregation.function} is not supported"
-    if aggregation.function == "count":
-        return None
-    if len(aggregation.arguments) != 1:
-        return f"{name} of {len(aggregation.arguments)} arguments is not supported"
-    source = aggregation.arguments[0].type
-    if aggregation.function in ("min", "max"):
-        fits = source == aggregation.type and is_comparable(source)
-        return None if fits else f"{name} of {source} as {aggregation.type} is not supported"
-    if not (source.is_integral or source.is_floating or source.kind is Kind.DECIMAL):
-        return f"{name} of {source} is not supported"
-    # A sum has ten digits more than what it sums, so only longer decimals than these can overflow.
-    overflows = source.kind is Kind.DECIMAL and source.precision > DIGITS_MAX - 10
-    if aggregation.mode is not EvalMode.ANSI and overflows:
-        return f"{name} of {source} in {aggregation.mode.value} mode is not supported"
-    return None

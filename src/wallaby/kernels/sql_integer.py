@@ -13,7 +13,14 @@ from wallaby.kernels.types import duckdb_type
 from wallaby.plan.expression import EvalMode
 from wallaby.plan.types import DataType, Kind
 
-_BITS: Final = {Kind.BYTE: 8, Kind.SHORT: 16, Kind.INTEGER: 32, Kind.LONG: 64}
+_BITS: Final = {
+    Kind.BYTE: 8,
+    Kind.SHORT: 16,
+    Kind.INTEGER: 32,
+    Kind.LONG: 64,
+    Kind.DAY_TIME: 64,
+    Kind.YEAR_MONTH: 32,
+}
 _OVERFLOW: Final = error("ARITHMETIC_OVERFLOW", "The result does not fit its type.")
 
 

@@ -64,7 +64,7 @@ def _plain(constant: Literal) -> str:
             return _nested(value, constant.type)
         case bool():
             return "TRUE" if value else "FALSE"
-        case int() if constant.type.is_integral or kind is Kind.DECIMAL:
+        case int() if constant.type.is_integral or constant.type.is_interval or kind is Kind.DECIMAL:
             return text(str(value))
         case int() | float() if constant.type.is_floating:
             return text(_floating(float(value)))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from wallaby.kernels.sql_decimal import unscaled
 from wallaby.kernels.sql_expression import aggregation_sql, expression_sql, supports
 from wallaby.kernels.sql_text import cast, column_identifier, ordered
 from wallaby.plan.expression import Aggregation, Expression, SortKey
@@ -44,6 +45,8 @@ def window_reason(window: Window) -> str | None:
     """Why a function of a window is not computed here; None if all are."""
     for call in window.calls:
         function = call.function
+        if function.function == "nth_value" and function.filter is not None:
+            return "a filter of nth_value is not supported"
         if function.function in _RANKS | _OFFSETS | _VALUES:
             continue
         if function.distinct:
@@ -60,13 +63,19 @@ def plain_parts(window: Window) -> Iterator[Expression]:
     yield from (key.expression for key in window.order)
     for call in window.calls:
         yield from call.function.arguments
+        if call.function.filter is not None:
+            yield call.function.filter
 
 
 def _call(call: WindowCall, window: Window) -> str:
     function = call.function
     framed = function.function not in _RANKS | _OFFSETS
-    order = _distances(window.order) if framed and _has_distance(call.frame) else order_sql(window.order)
+    order = order_sql(window.order)
+    if framed and _has_distance(call.frame) and not call.frame.months:
+        order = _distances(window.order)
     over = f" OVER ({_partition(window, order)}{_frame(call.frame) if framed else ''})"
+    if function.function in _VALUES and function.filter is not None:
+        return cast(_filtered_value(function, over, ignore_nulls=call.ignore_nulls), function.type)
     if function.function in _RANKS | _OFFSETS | _VALUES:
         return cast(f"{_own(function, ignore_nulls=call.ignore_nulls)}{over}", function.type)
     return aggregation_sql(function, over)
@@ -75,6 +84,15 @@ def _call(call: WindowCall, window: Window) -> str:
 def _own(function: Aggregation, *, ignore_nulls: bool) -> str:
     arguments = ", ".join(expression_sql(argument) for argument in function.arguments)
     return f"{function.function}({arguments}{' IGNORE NULLS' if ignore_nulls else ''})"
+
+
+def _filtered_value(function: Aggregation, over: str, *, ignore_nulls: bool) -> str:
+    """The first or last of the values that a filter lets through."""
+    assert function.filter is not None
+    value, condition = expression_sql(function.arguments[0]), expression_sql(function.filter)
+    present = f" AND {value} IS NOT NULL" if ignore_nulls else ""
+    place = 1 if function.function == "first_value" else -1
+    return f"(list({value}) FILTER (WHERE {condition}{present}){over})[{place}]"
 
 
 def _partition(window: Window, order: str) -> str:
@@ -89,21 +107,29 @@ def _has_distance(frame: Frame) -> bool:
 
 
 def _distances(keys: Sequence[SortKey]) -> str:
-    """The order by a key as a whole number so wide that any offset can be added to it; a date counts in days."""
+    """The order by a key as a whole number so wide that any offset can be added to it, in the key's least units."""
     (key,) = keys
-    value = expression_sql(key.expression)
-    if key.expression.type.kind is Kind.DATE:
-        value = f"({value} - DATE '1970-01-01')"
+    value, type_ = expression_sql(key.expression), key.expression.type
+    match type_.kind:
+        case Kind.DATE:
+            value = f"({value} - DATE '1970-01-01')"
+        case Kind.TIMESTAMP | Kind.TIMESTAMP_NTZ:
+            value = f"epoch_us({value})"
+        case Kind.DECIMAL:
+            value = unscaled(value, type_)
+        case _:
+            pass
     return f"CAST({value} AS HUGEINT) {_direction(key)}"
 
 
 def _frame(frame: Frame) -> str:
-    begin = "UNBOUNDED PRECEDING" if frame.begin is None else _bound(frame.begin)
-    end = "UNBOUNDED FOLLOWING" if frame.end is None else _bound(frame.end)
+    begin = "UNBOUNDED PRECEDING" if frame.begin is None else _bound(frame.begin, months=frame.months)
+    end = "UNBOUNDED FOLLOWING" if frame.end is None else _bound(frame.end, months=frame.months)
     return f" {frame.unit.value.upper()} BETWEEN {begin} AND {end}"
 
 
-def _bound(offset: int) -> str:
+def _bound(offset: int, *, months: bool) -> str:
     if offset == 0:
         return "CURRENT ROW"
-    return f"{abs(offset)} {'FOLLOWING' if offset > 0 else 'PRECEDING'}"
+    distance = f"to_months({abs(offset)})" if months else str(abs(offset))
+    return f"{distance} {'FOLLOWING' if offset > 0 else 'PRECEDING'}"

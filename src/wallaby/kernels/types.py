@@ -33,6 +33,8 @@ _ARROW: Final[dict[Kind, pa.DataType]] = {
     Kind.DATE: pa.date32(),
     Kind.TIMESTAMP: pa.timestamp("us", tz="UTC"),
     Kind.TIMESTAMP_NTZ: pa.timestamp("us"),
+    Kind.DAY_TIME: pa.int64(),
+    Kind.YEAR_MONTH: pa.int32(),
 }
 
 _DUCKDB: Final[dict[Kind, str]] = {
@@ -48,6 +50,8 @@ _DUCKDB: Final[dict[Kind, str]] = {
     Kind.DATE: "DATE",
     Kind.TIMESTAMP: "TIMESTAMP WITH TIME ZONE",
     Kind.TIMESTAMP_NTZ: "TIMESTAMP",
+    Kind.DAY_TIME: "BIGINT",
+    Kind.YEAR_MONTH: "INTEGER",
 }
 
 #: What every kernel can carry and compare, and what has no parts.
@@ -58,7 +62,8 @@ def arrow_type(type_: DataType) -> pa.DataType:
     """The Arrow type in which a column travels.
 
     It is what `df.toArrow()` gives, but for instants: they travel in UTC, and the client relabels them with
-    the session's zone, which changes no value; and for names: a map travels as an array of pairs.
+    the session's zone, which changes no value; for intervals, which travel as numbers; and for names: a map travels
+    as an array of pairs.
     """
     match type_.kind:
         case Kind.DECIMAL:

@@ -1,13 +1,13 @@
 """Taking an aggregation apart: what each task computes of its own rows, how such parts merge, how they end.
 
-Kernels are given count, sum, min and max, by name; an average becomes a sum and a count. With `a` an argument,
-and every type as Catalyst has it:
+Kernels are given count, sum, min, max and others by name; an average becomes a sum and a count. With `a` an
+argument, and every type as Catalyst has it:
 
 | function | partial             | merged by | finished as                                                   |
 |----------|---------------------|-----------|---------------------------------------------------------------|
 | count    | count(a): bigint    | sum       | the sum; 0 where there was no row at all                      |
 | sum      | sum(a): its own type| sum       | the sum: decimal(min(38, p+10), s), bigint or double          |
-| min, max | min(a), max(a)      | min, max  | itself                                                        |
+| min, max | min(a), max(a)      | min, max  | itself; likewise bit_and, bit_or and bit_xor                  |
 | avg      | sum(a), count(a)    | sum       | divide(sum, cast(count as decimal(20,0))) with the average's  |
 |          |                     |           | type, decimal(p+4, s+4): exact, rounded half up; for other    |
 |          |                     |           | types sum(cast(a as double)), divide(sum, cast(count as double)) |
@@ -40,6 +40,7 @@ _MERGED_BY = {
     functions.SUM: functions.SUM,
     functions.MIN: functions.MIN,
     functions.MAX: functions.MAX,
+    **{name: name for name in functions.BITWISE},
 }
 _PRECISION_MAX = 38
 

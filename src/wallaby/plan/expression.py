@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
+from typing import Final
 
 from wallaby.plan import functions
 from wallaby.plan.types import DataType
+
+#: Of a constant. The rules of a time zone are long.
+_SHOWN_CHARACTERS: Final = 60
 
 
 class EvalMode(Enum):
@@ -47,7 +51,8 @@ class Literal:
         return self.value is None
 
     def __str__(self) -> str:
-        return repr(self.value) if isinstance(self.value, str) else str(self.value)
+        text = repr(self.value) if isinstance(self.value, str) else str(self.value)
+        return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
 
 
 @dataclass(frozen=True, slots=True)

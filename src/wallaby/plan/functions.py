@@ -50,6 +50,8 @@ SUM: Final = "sum"
 AVG: Final = "avg"
 MIN: Final = "min"
 MAX: Final = "max"
+#: These merge with themselves.
+BITWISE: Final = ("bit_and", "bit_or", "bit_xor")
 
 #: Functions that raise no error, whatever values they are applied to.
 INFALLIBLE: Final = frozenset(

@@ -193,11 +193,16 @@ class FrameUnit(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The rows around a row that a window function sees: from `begin` to `end` rows after it; None: no end."""
+    """The rows around a row that a window function sees: from `begin` to `end` rows after it; None: no end.
+
+    Of ties, `begin` and `end` count in the least units of the one key: days, microseconds, the last digit of a decimal;
+    or in calendar months.
+    """
 
     unit: FrameUnit
     begin: int | None
     end: int | None
+    months: bool = False
 
 
 @dataclass(frozen=True, slots=True)

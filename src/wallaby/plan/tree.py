@@ -45,6 +45,8 @@ _WIDTHS = {
     Kind.DATE: 4,
     Kind.TIMESTAMP: 8,
     Kind.TIMESTAMP_NTZ: 8,
+    Kind.DAY_TIME: 8,
+    Kind.YEAR_MONTH: 4,
 }
 _WIDTH_OTHERWISE = 24
 #: So many elements an array or a map is thought to have.

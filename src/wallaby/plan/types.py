@@ -24,6 +24,9 @@ class Kind(Enum):
     DATE = "date"
     TIMESTAMP = "timestamp"
     TIMESTAMP_NTZ = "timestamp_ntz"
+    #: Microseconds, and months. Nothing converts one to the other.
+    DAY_TIME = "interval day to second"
+    YEAR_MONTH = "interval year to month"
     ARRAY = "array"
     STRUCT = "struct"
     MAP = "map"
@@ -35,6 +38,7 @@ class DataType:
 
     Whether elements, fields and values may be NULL is no part of it: nothing is computed otherwise for it, and the
     schema of a result is Spark's own.
+    An interval has its `names` too: the units that it is shown in, which mean nothing for its values.
     """
 
     kind: Kind
@@ -52,6 +56,8 @@ class DataType:
             case Kind.STRUCT:
                 fields = (f"{name}:{child}" for name, child in zip(self.names, self.children, strict=True))
                 return f"struct<{','.join(fields)}>"
+            case Kind.DAY_TIME | Kind.YEAR_MONTH if self.names:
+                return f"interval {self.names[0]}"
             case _:
                 return str(self.kind.value)
 
@@ -59,6 +65,11 @@ class DataType:
     def is_integral(self) -> bool:
         """A whole number in two's complement."""
         return self.kind in (Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG)
+
+    @property
+    def is_interval(self) -> bool:
+        """A length of time."""
+        return self.kind in (Kind.DAY_TIME, Kind.YEAR_MONTH)
 
     @property
     def is_floating(self) -> bool:
@@ -84,6 +95,10 @@ LONG = DataType(Kind.LONG)
 DOUBLE = DataType(Kind.DOUBLE)
 STRING = DataType(Kind.STRING)
 DATE = DataType(Kind.DATE)
+TIMESTAMP = DataType(Kind.TIMESTAMP)
+TIMESTAMP_NTZ = DataType(Kind.TIMESTAMP_NTZ)
+DAY_TIME = DataType(Kind.DAY_TIME)
+YEAR_MONTH = DataType(Kind.YEAR_MONTH)
 
 
 def decimal(precision: int, scale: int) -> DataType:

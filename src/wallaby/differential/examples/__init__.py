@@ -23,6 +23,7 @@ from wallaby.differential.examples import (
     others,
     predicates,
     strings,
+    times,
 )
 
 EXAMPLES: Final = MappingProxyType(
@@ -33,6 +34,7 @@ EXAMPLES: Final = MappingProxyType(
         **casts.EXAMPLES,
         **strings.EXAMPLES,
         **dates.EXAMPLES,
+        **times.EXAMPLES,
         **collections.EXAMPLES,
         **aggregates.EXAMPLES,
         **others.EXAMPLES,
@@ -49,6 +51,9 @@ SHOWN_AS: Final = MappingProxyType(
         "ReverseOfArray": "Reverse",
         "SplitPart": "StringSplitSQL",
         **{name: "StaticInvoke" for name in strings.EXAMPLES if "#" in name},
+        "TemporalCast": "Cast",
+        "CollectListUnordered": "CollectList",
+        "CollectSetUnordered": "CollectSet",
     }
 )
 #: Entries whose floating-point results may differ in the last place from Spark's, as aggregates do, and why.

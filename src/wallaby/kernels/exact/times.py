@@ -1,9 +1,55 @@
-"""Dates and timestamps."""
+"""Clocks of time zones that change their offset: between instants and what such a clock shows, in microseconds."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
-from wallaby.kernels.exact.arrow_function import ArrowFunction
+import numpy as np
+import pyarrow as pa
 
-FUNCTIONS: Final[tuple[ArrowFunction, ...]] = ()
+from wallaby.kernels.exact.arrow_function import ArrowFunction
+from wallaby.kernels.exact.zones import Micros, ZoneTable, zone_table
+from wallaby.plan.types import DATE, INTEGER, LONG
+
+LOCAL: Final = "wallaby_local_time"
+INSTANT: Final = "wallaby_instant"
+INSTANT_NEAR: Final = "wallaby_instant_near"
+DAY_START: Final = "wallaby_day_start"
+#: Of any number, also of those that DuckDB takes for infinite.
+DATE_OF: Final = "wallaby_date"
+
+
+def _looked_up(look_up: Callable[..., Micros], zones: pa.ChunkedArray, *given: pa.ChunkedArray) -> pa.Array:
+    """Numbers looked up in the zone that has the number of the first row; NULL if the first number is."""
+    if not len(zones):
+        return pa.array([], pa.int64())
+    missing = given[0].is_null().to_numpy()
+    values = [column.fill_null(0).to_numpy() for column in given]
+    found = look_up(zone_table(zones[0].as_py()), *values)
+    return pa.array(found, pa.int64(), mask=missing if np.any(missing) else None)
+
+
+def _of_one(name: str, look_up: Callable[[ZoneTable, Micros], Micros]) -> ArrowFunction:
+    def compute(value: pa.ChunkedArray, zones: pa.ChunkedArray) -> pa.Array:
+        return _looked_up(look_up, zones, value)
+
+    return ArrowFunction(name, (LONG, INTEGER), LONG, compute)
+
+
+def _near(local: pa.ChunkedArray, preferred: pa.ChunkedArray, zones: pa.ChunkedArray) -> pa.Array:
+    return _looked_up(ZoneTable.instants_near, zones, local, preferred)
+
+
+def _date(days: pa.ChunkedArray) -> pa.Array:
+    whole = days.combine_chunks() if isinstance(days, pa.ChunkedArray) else days
+    return whole.cast(pa.date32())
+
+
+FUNCTIONS: Final[tuple[ArrowFunction, ...]] = (
+    _of_one(LOCAL, ZoneTable.local),
+    _of_one(INSTANT, ZoneTable.instants),
+    ArrowFunction(INSTANT_NEAR, (LONG, LONG, INTEGER), LONG, _near),
+    _of_one(DAY_START, ZoneTable.day_starts),
+    ArrowFunction(DATE_OF, (INTEGER,), DATE, _date),
+)

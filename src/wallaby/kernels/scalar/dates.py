@@ -1,37 +1,120 @@
-"""Dates."""
+"""Dates. Days are counted from 1970 on, in the calendar of today for all times, as Java does."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
-from wallaby.kernels.scalar.function import Function, template
-from wallaby.kernels.sql_text import case, cast
-from wallaby.plan.expression import Call
+from wallaby.kernels.exact import times
+from wallaby.kernels.scalar.function import Function, Reason, Write, of_kinds, template
+from wallaby.kernels.sql_text import case, cast, error
+from wallaby.plan.expression import Call, EvalMode, Literal
 from wallaby.plan.types import Kind
 
+_EPOCH: Final = "DATE '1970-01-01'"
+#: Constants up to this many days are added as they are: only dates millions of years away are out of range then.
+_DAYS_PLAIN: Final = 1_000_000
+_WHOLE: Final = (Kind.BYTE, Kind.SHORT, Kind.INTEGER)
+_ONE: Final = of_kinds(Kind.DATE)
+#: From a date to the first day of a unit.
+_FIRST_DAYS: Final = {
+    "WEEK": "({0} - CAST(isodow({0}) - 1 AS INTEGER))",
+    "MONTH": "({0} - CAST(day({0}) - 1 AS INTEGER))",
+    "QUARTER": "make_date(year({0}), (quarter({0}) - 1) * 3 + 1, 1)",
+    "YEAR": "({0} - CAST(dayofyear({0}) - 1 AS INTEGER))",
+}
 
-def _dates(call: Call) -> str | None:
-    type_ = call.arguments[0].type
-    if type_.kind is not Kind.DATE:
-        return f"{call.function} of {type_} is not supported"
-    if len(call.arguments) == 2 and call.arguments[1].type.kind is not Kind.INTEGER:
-        return f"{call.function} by {call.arguments[1].type} is not supported"
-    return None
+
+def days_of(sql: str) -> str:
+    """The number of a date's day."""
+    return f"({sql} - {_EPOCH})"
 
 
-def _year(call: Call, sql: Sequence[str]) -> str:
-    """DuckDB has no year 0; Java does."""
-    return cast(case([(f"year({sql[0]}) < 0", f"year({sql[0]}) + 1")], f"year({sql[0]})"), call.type)
+def first_day_of(sql: str, unit: str) -> str:
+    """The first day of the week, month, quarter or year that a date is in."""
+    return _FIRST_DAYS[unit].format(sql)
 
 
-def _date_part(part: str) -> Function:
-    return Function((1, 1), template(part + "({0})", typed=True), _dates)
+def _part(pattern: str) -> Function:
+    return Function((1, 1), template(pattern, typed=True), _ONE)
+
+
+def _date_add(call: Call, sql: Sequence[str]) -> str:
+    """Days beyond the last one begin again at the first, as Java's numbers do."""
+    days = call.arguments[1]
+    if isinstance(days, Literal) and isinstance(days.value, int) and abs(days.value) < _DAYS_PLAIN:
+        return cast(f"({sql[0]} {'-' if call.function == 'date_sub' else '+'} {sql[1]})", call.type)
+    sign = "-" if call.function == "date_sub" else "+"
+    number = f"(CAST({days_of(sql[0])} AS BIGINT) {sign} CAST({sql[1]} AS BIGINT))"
+    wrapped = f"CAST((({number} + 2147483648) & 4294967295) - 2147483648 AS INTEGER)"
+    near = f"{wrapped} BETWEEN -2147483646 AND 2147483646"
+    return case([(near, cast(f"({_EPOCH} + {wrapped})", call.type))], f"{times.DATE_OF}({wrapped})")
+
+
+def _next_day(call: Call, sql: Sequence[str]) -> str:
+    """The next such weekday after a date; 1 is Monday."""
+    return cast(f"({sql[0]} + CAST(({sql[1]} - isodow({sql[0]}) + 6) % 7 + 1 AS INTEGER))", call.type)
+
+
+def _trunc(call: Call, sql: Sequence[str]) -> str:
+    unit = call.arguments[1]
+    assert isinstance(unit, Literal)
+    return cast(first_day_of(sql[0], str(unit.value)), call.type)
+
+
+def _trunc_reason(call: Call) -> str | None:
+    unit = call.arguments[1]
+    known = isinstance(unit, Literal) and unit.value in _FIRST_DAYS
+    return None if known and call.arguments[0].type.kind is Kind.DATE else "this unit is not supported"
+
+
+def _make_date(call: Call, sql: Sequence[str]) -> str:
+    year, month, day = sql
+    missing = " OR ".join(f"{part} IS NULL" for part in sql)
+    # Every condition only where the one before it holds: DuckDB has no thirteenth month either.
+    valid = case(
+        [(f"NOT ({month} BETWEEN 1 AND 12 AND {year} BETWEEN -290000 AND 290000)", "FALSE")],
+        f"{day} BETWEEN 1 AND day(last_day(make_date({year}, {month}, 1)))",
+    )
+    return case([(missing, "NULL"), (valid, f"make_date({year}, {month}, {day})")], out_of_bounds(call.mode))
+
+
+def out_of_bounds(mode: EvalMode) -> str:
+    """What a date or a time gives whose parts cannot be."""
+    if mode is not EvalMode.ANSI:
+        return "NULL"
+    return error("DATETIME_FIELD_OUT_OF_BOUNDS", "A part of a date or of a time is out of its bounds.")
+
+
+def _fails_under_ansi(call: Call) -> bool:
+    return call.mode is EvalMode.ANSI
+
+
+def _with_whole(write: Write) -> Function:
+    reason: Reason = of_kinds(Kind.DATE, _WHOLE)
+    return Function((2, 2), write, reason)
 
 
 FUNCTIONS: dict[str, Function] = {
-    "year": Function((1, 1), _year, _dates),
-    "month": _date_part("month"),
-    "day": _date_part("day"),
-    "date_add": Function((2, 2), template("({0} + {1})", typed=True), _dates),
-    "add_months": Function((2, 2), template("({0} + to_months({1}))", typed=True), _dates),
+    "year": _part("year({0})"),
+    "month": _part("month({0})"),
+    "day": _part("day({0})"),
+    "quarter": _part("quarter({0})"),
+    "day_of_week": _part("(dayofweek({0}) + 1)"),
+    "weekday": _part("(isodow({0}) - 1)"),
+    "day_of_year": _part("dayofyear({0})"),
+    "week_of_year": _part("weekofyear({0})"),
+    "year_of_week": _part("isoyear({0})"),
+    "last_day": _part("last_day({0})"),
+    "day_name": _part("left(dayname({0}), 3)"),
+    "month_name": _part("left(monthname({0}), 3)"),
+    "unix_date": _part(f"({{0}} - {_EPOCH})"),
+    "date_from_unix": Function((1, 1), template(f"({_EPOCH} + {{0}})", typed=True), of_kinds(Kind.INTEGER)),
+    "date_add": _with_whole(_date_add),
+    "date_sub": _with_whole(_date_add),
+    "add_months": _with_whole(template("({0} + to_months({1}))", typed=True)),
+    "date_diff": Function((2, 2), template("({0} - {1})", typed=True), _ONE),
+    "next_day": _with_whole(_next_day),
+    "trunc_date": Function((2, 2), _trunc, _trunc_reason),
+    "make_date": Function((3, 3), _make_date, of_kinds(_WHOLE), _fails_under_ansi),
 }

@@ -1,0 +1,22 @@
+"""Intervals: whole numbers of microseconds, or of months."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from wallaby.catalyst.data_types import DAY_TIMES, INTEGRAL, YEAR_MONTHS
+from wallaby.catalyst.entry import exact, guarded, unsupported
+
+_MIXED: Final = "intervals of months, days and times together have no kernel"
+
+
+ENTRIES: Final = (
+    exact("ExtractANSIIntervalDays", "interval_days", DAY_TIMES),
+    exact("ExtractANSIIntervalHours", "interval_hours", DAY_TIMES),
+    exact("ExtractANSIIntervalMinutes", "interval_minutes", DAY_TIMES),
+    exact("ExtractANSIIntervalSeconds", "interval_seconds", DAY_TIMES),
+    exact("ExtractANSIIntervalYears", "interval_years", YEAR_MONTHS),
+    exact("ExtractANSIIntervalMonths", "interval_months", YEAR_MONTHS),
+    guarded("MakeYMInterval", "make_months", INTEGRAL, guard="what does not fit is an error"),
+    unsupported("MakeInterval", _MIXED, "use make_dt_interval or make_ym_interval"),
+)

@@ -1,0 +1,99 @@
+"""Patterns by which dates and times are written and read: the letters of Java's that mean one thing only.
+
+Catalyst gives a pattern as a text. It is read into parts, each a letter and how often it stands there, or a text that
+stands for itself. What depends on a locale, on weeks, on eras or on a zone's name is not among them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+#: For each letter how often it may be repeated.
+_WRITTEN: Final[dict[str, tuple[int, ...]]] = {
+    "y": (1, 2, 4),
+    "M": (1, 2, 3, 4),
+    "L": (1, 2, 3, 4),
+    "d": (1, 2),
+    "D": (1, 3),
+    "H": (1, 2),
+    "h": (1, 2),
+    "m": (1, 2),
+    "s": (1, 2),
+    "S": (1, 2, 3, 4, 5, 6, 7, 8, 9),
+    "a": (1,),
+    "E": (1, 2, 3, 4),
+    "Q": (1, 2),
+    "q": (1, 2),
+}
+#: Of these every part but the year has a fixed number of digits.
+_READ: Final[dict[str, tuple[int, ...]]] = {
+    "y": (4,),
+    "M": (2,),
+    "d": (2,),
+    "H": (2,),
+    "m": (2,),
+    "s": (2,),
+    "S": (1, 2, 3, 4, 5, 6),
+}
+_DATE: Final = ("y", "M", "d")
+_TIME: Final = ("H", "m", "s", "S")
+#: What has a meaning in patterns beside letters.
+_RESERVED: Final = frozenset("[]{}#")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A letter so many times; or, without a letter, a text."""
+
+    letter: str
+    count: int
+    text: str = ""
+
+
+@lru_cache(maxsize=256)
+def written_parts(pattern: str) -> tuple[Part, ...] | None:
+    """The parts of a pattern for writing; None if one of them has no kernel."""
+    return _parts(pattern, _WRITTEN)
+
+
+@lru_cache(maxsize=256)
+def read_parts(pattern: str) -> tuple[Part, ...] | None:
+    """The parts of a pattern for reading, in which nothing is there twice or missing in front of something smaller."""
+    parts = _parts(pattern, _READ)
+    letters = [part.letter for part in parts or () if part.letter]
+    for group in (_DATE, _TIME):
+        present = [letter for letter in group if letter in letters]
+        if tuple(present) != group[: len(present)] or any(letters.count(letter) > 1 for letter in present):
+            return None
+    return parts if "y" in letters else None
+
+
+def _parts(pattern: str, allowed: dict[str, tuple[int, ...]]) -> tuple[Part, ...] | None:
+    parts: list[Part] = []
+    place = 0
+    while place < len(pattern):
+        sign = pattern[place]
+        if sign == "'":
+            end = place + 1
+            text = ""
+            while end < len(pattern) and (pattern[end] != "'" or pattern[end : end + 2] == "''"):
+                text += pattern[end]
+                end += 2 if pattern[end] == "'" else 1
+            if end >= len(pattern):
+                return None
+            parts.append(Part("", 0, text or "'"))
+            place = end + 1
+        elif sign.isalpha():
+            count = len(pattern) - place - len(pattern[place:].lstrip(sign))
+            if count not in allowed.get(sign, ()):
+                return None
+            parts.append(Part(sign, count))
+            place += count
+        elif sign in _RESERVED or not sign.isascii():
+            return None
+        else:
+            parts.append(Part("", 0, sign))
+            place += 1
+    return tuple(parts) or None

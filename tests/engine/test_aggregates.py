@@ -1,0 +1,138 @@
+"""Aggregate functions of groups, of no rows and over windows, and frames by values: the same as Spark's."""
+
+from __future__ import annotations
+
+import random
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from wallaby.compare import require_same
+from wallaby.engine import Engine
+
+ROWS = 400
+
+STATISTICS = """
+    stddev(e) as a, variance(e) as b, stddev_pop(i) as c, var_pop(m) as d, covar_pop(e, i) as f, covar_samp(e, i) as h,
+    corr(e, i) as j, corr(e, 1) as k, skewness(e) as l, kurtosis(e) as n, var_samp(i + 1000) as o,
+    var_pop(i - 1000) as p, regr_sxx(e, i) as q, regr_sxy(e, i) as r, regr_slope(e, i) as s,
+    regr_intercept(e, i) as t, regr_r2(e, i) as u, regr_r2(1, i) as v, regr_slope(e, 1) as w
+"""
+ORDERED = """
+    median(i) as a, percentile(e, 0.3) as b, percentile_cont(0.75) within group (order by m desc) as c,
+    percentile_disc(0.07) within group (order by i) as d, percentile_disc(0.5) within group (order by e desc) as e,
+    mode() within group (order by i) as f, mode() within group (order by i desc) as h, min_by(s, id) as j,
+    max_by(m, id) as k, sort_array(collect_list(s)) as m, size(collect_set(i)) as n,
+    listagg(s, ', ') within group (order by id) as l
+"""
+OTHERS = """
+    bit_and(i) as a, bit_or(id) as b, bit_xor(i) as c, count_if(p) as d, bool_and(p) as e, bool_or(p) as f,
+    count(i, s) as h, sum(dt) as j, max(dt) as k, min(day) as l
+"""
+DISTINCT = """
+    count(distinct i, s) as a, bit_xor(distinct i) as b, count(distinct s) as c
+"""
+SHAPES = {
+    "groups": "select g, {} from many group by g",
+    "all rows": "select {} from many",
+    "no rows": "select {} from many where id < 0",
+    "single rows": "select id, {} from many group by id",
+}
+WINDOWS = {
+    "statistics": "select id, stddev(e) over (w) as a, corr(e, i) over (w) as b, kurtosis(e) over (w) as c, "
+    "bit_xor(i) over (w) as d, max_by(s, id) over (w) as f, count_if(p) over (w) as h from many "
+    "window w as (partition by g order by id rows between 3 preceding and 1 following)",
+    "percentiles": "select id, median(i) over (partition by g) as a, percentile(e, 0.9) over (partition by g) as b, "
+    "percentile_disc(0.2) within group (order by i) over (partition by g) as c from many",
+    "nulls are ignored": "select id, lag(i) ignore nulls over (order by id) as a, lead(i, 2, 7) ignore nulls over "
+    "(order by id) as b, nth_value(i, 2) ignore nulls over (order by id) as c, last_value(i) ignore nulls over "
+    "(order by id rows between 2 preceding and 1 following) as d from many",
+    "filtered": "select id, first(i) filter (where p) over (order by id) as a, last(i, true) filter (where p) "
+    "over (order by id) as b, sum(i) filter (where p) over (order by id) as c from many",
+    "by decimals": "select id, sum(i) over (order by m range between 1.5 preceding and current row) as a, "
+    "sum(i) over (order by m desc range between 0.25 preceding and 30 following) as b from many",
+    "by timestamps": "select id, sum(i) over (order by at range between interval 3 hours preceding and current row) "
+    "as a, sum(i) over (order by at_ntz desc range between interval 2 days preceding and interval 1 day following) "
+    "as b, sum(i) over (order by at_ntz range between interval 1 month preceding and current row) as c from many",
+    "by dates": "select id, sum(i) over (order by day range between interval 1 month preceding and current row) as a, "
+    "sum(i) over (order by day desc range between interval 3 days preceding and interval 1 day following) as b "
+    "from many",
+    "by intervals": "select id, sum(i) over (order by dt range between interval 1 hour preceding and current row) "
+    "as a from many",
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def many(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> None:
+    directory = tmp_path_factory.mktemp("many")
+    chance = random.Random(3)
+
+    def column(values: list[object], type_: pa.DataType) -> pa.Array:
+        return pa.array([None if chance.random() < 0.1 else value for value in values], type_)
+
+    numbers = range(ROWS)
+    times = [chance.randrange(0, 40 * 86400) * 1_000_000 for _ in numbers]
+    table = pa.table(
+        {
+            "id": pa.array(numbers, pa.int32()),
+            "g": column([chance.randrange(5) for _ in numbers], pa.int32()),
+            "i": column([chance.randrange(-9, 10) for _ in numbers], pa.int32()),
+            "e": column([chance.uniform(-50, 50) for _ in numbers], pa.float64()),
+            "c": column([chance.randrange(-3000, 3000) for _ in numbers], pa.int32()),
+            "s": column([chance.choice(("a", "b", "", "ä")) for _ in numbers], pa.string()),
+            "p": column([chance.random() < 0.5 for _ in numbers], pa.bool_()),
+            "day": column([chance.randrange(60) for _ in numbers], pa.date32()),
+            "at": column(list(times), pa.timestamp("us", "UTC")),
+            "at_ntz": column(list(times), pa.timestamp("us")),
+        }
+    )
+    pq.write_table(table, directory / "raw.parquet")
+    made = spark.read.parquet(str(directory / "raw.parquet")).selectExpr(
+        "*", "cast(c as decimal(7,2)) / 100 as m", "make_dt_interval(0, 0, 0, c) as dt"
+    )
+    made.repartition(3).write.parquet(str(directory / "many"))
+    spark.read.parquet(str(directory / "many")).createOrReplaceTempView("many")
+
+
+def same_as_spark(engine: Engine, spark: SparkSession, sql: str) -> None:
+    df = spark.sql(sql)
+    assert engine.fallback_reasons(df) == []
+    require_same(engine.to_arrow(df), df.toArrow())
+
+
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+@pytest.mark.parametrize("functions", [STATISTICS, ORDERED, OTHERS, DISTINCT], ids=["a", "b", "c", "d"])
+def test_aggregates_are_sparks(engine: Engine, spark: SparkSession, functions: str, shape: str) -> None:
+    same_as_spark(engine, spark, shape.format(functions))
+
+
+def test_aggregates_take_filters_and_distinct_values(engine: Engine, spark: SparkSession) -> None:
+    same_as_spark(
+        engine,
+        spark,
+        """select g, stddev(e) filter (where p) as a, median(i) filter (where p) as b, bit_or(i) filter (where p) as c,
+                  max_by(s, id) filter (where p) as d, listagg(s, '') within group (order by id) filter (where p) as f
+           from many group by g""",
+    )
+    same_as_spark(
+        engine, spark, "select g, median(distinct i) as a, kurtosis(distinct i) as b from many group by g"
+    )
+
+
+@pytest.mark.parametrize("sql", WINDOWS.values(), ids=WINDOWS)
+def test_windows_are_sparks(engine: Engine, spark: SparkSession, sql: str) -> None:
+    same_as_spark(engine, spark, sql)
+
+
+def test_days_over_timestamps_are_left_to_spark_where_clocks_change(
+    engine: Engine, spark: SparkSession
+) -> None:
+    sql = "select sum(i) over (order by at range between interval 1 day preceding and current row) as x from many"
+    assert engine.fallback_reasons(spark.sql(sql)) == []
+    spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    try:
+        assert any("RANGE frame" in reason for reason in engine.fallback_reasons(spark.sql(sql)))
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
