@@ -45,6 +45,7 @@ from wallaby.worker.orders import OrderBook
 from wallaby.worker.payload import QueryPayload
 from wallaby.worker.perform import NodeSettings, Performer
 from wallaby.worker.place import Place
+from wallaby.worker.pulse import Pulse
 from wallaby.worker.scratch import make_scratch, remove_scratch, sweep
 from wallaby.worker.seat import spark_id_of_executor
 from wallaby.worker.session import Session
@@ -131,6 +132,7 @@ class _Process:
         self._asked_to_end = False
         worker = WorkerId(f"w{at}-{uuid.uuid4().hex[:8]}")
         self._lifeline = Lifeline(bootstrap.lifeline_address, bootstrap.token, worker)
+        self._pulse = Pulse(bootstrap, worker)
         connection = connect(
             bootstrap.gcs_url, password=bootstrap.gcs_password or None, tls=tls_files(bootstrap.gcs_tls_ca)
         )
@@ -167,6 +169,7 @@ class _Process:
         parent = os.getppid()
         restore = _on_signals(self._ask_to_end)
         self._lifeline.watch(self._head_gone)
+        self._pulse.start()
         try:
             self._node.start(self._armed(), {"task manager": manager.run(), "discovery": manager.discover()})
             while not (self._over.wait(PARENT_SECONDS) or self._asked_to_end):
@@ -193,6 +196,7 @@ class _Process:
         self._asked_to_end = True
 
     def _stop(self) -> None:
+        self._pulse.close()
         self._node.stop()
         self._say_goodbye()
         self._server.close(STOP_SECONDS)
