@@ -72,6 +72,14 @@ def _items(listed: object) -> list[object]:
     return listed if isinstance(listed, list) else [False]
 
 
+def _levenshtein(
+    entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
+) -> Expression | Refusal:
+    if len(arguments) != 2:
+        return Refusal("a distance with a threshold has no kernel yet", "compare the distance")
+    return Call(entry.function, arguments, kind, node.nullable)
+
+
 def split_part(node: Node) -> Node:
     """`split_part` is an element of a split text, or a default, which only it has; it needs no array."""
     parts = node.children[0]
@@ -117,7 +125,15 @@ ENTRIES: Final = (
     guarded("Chr", "character", INTEGRAL, guard="of the lowest byte"),
     exact("Overlay", "overlay", TEXT, TEXT, INTEGRAL),
     exact("FindInSet", "find_in_set", TEXT),
-    guarded("Levenshtein", "levenshtein", TEXT, TEXT, INTEGRAL, guard="by code points"),
+    guarded(
+        "Levenshtein",
+        "levenshtein",
+        TEXT,
+        TEXT,
+        INTEGRAL,
+        guard="by code points, without a threshold",
+        build=_levenshtein,
+    ),
     exact("SoundEx", "soundex", TEXT),
     guarded("Elt", "elt", INTEGRAL, TEXT, guard="an index outside is an error (ANSI) or NULL", build=fails),
     guarded("LikeAll", "and", TEXT, guard=_PATTERNS, build=_like_many),

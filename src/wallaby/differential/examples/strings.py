@@ -52,7 +52,7 @@ EXAMPLES: Final = {
         "overlay({string} placing 'x' from 2 for {small})",
     ),
     "FindInSet": ("find_in_set({string}, 'a,b,,abc')", "find_in_set('a', {string})"),
-    "Levenshtein": ("levenshtein({string}, {string})", "levenshtein({string}, {string}, {small})"),
+    "Levenshtein": ("levenshtein({string}, {string})",),
     "SoundEx": ("soundex({string})",),
     "Elt": ("elt({small}, {string}, {string})", "elt(2, {string}, {string})"),
     "LikeAll": ("{string} like all ('%a%', '%b_')",),

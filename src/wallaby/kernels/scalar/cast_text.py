@@ -65,7 +65,10 @@ def _to_text(call: Call, sql: Sequence[str]) -> str:
             plain = f"{value} BETWEEN DATE '0001-01-01' AND DATE '9999-12-31'"
             return case([(plain, f"CAST({value} AS VARCHAR)")], f"wallaby_date_text({days})")
         case _:
-            return f"CAST({cast(value, call.arguments[0].type)} AS VARCHAR)"
+            written = f"CAST({cast(value, call.arguments[0].type)} AS VARCHAR)"
+            # DuckDB leaves out the zero of a type without digits before the point.
+            alone = call.arguments[0].type.precision == call.arguments[0].type.scale
+            return f"regexp_replace({written}, '^(-?)[.]', '\\10.')" if alone else written
 
 
 def _to_text_reason(call: Call) -> str | None:

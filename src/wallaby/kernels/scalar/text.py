@@ -115,15 +115,6 @@ def _always(call: Call) -> bool:  # noqa: ARG001 - the signature of a question a
     return True
 
 
-def _levenshtein(call: Call, sql: Sequence[str]) -> str:
-    distance = _in_ascii("levenshtein", "wallaby_levenshtein")(call, sql[:2])
-    if len(sql) == 2:
-        return distance
-    limit = sql[2]
-    within = case([(f"{distance} <= {limit}", distance)], "-1")
-    return cast(case([(f"{limit} IS NULL OR {distance} IS NULL", "NULL")], within), call.type)
-
-
 def _length(call: Call, sql: Sequence[str]) -> str:
     counted = "octet_length" if call.arguments[0].type.kind is Kind.BINARY else "length"
     return cast(f"{counted}({sql[0]})", call.type)
@@ -212,7 +203,7 @@ FUNCTIONS: dict[str, Function] = {
         of_kinds(Kind.STRING, Kind.STRING, Kind.INTEGER),
     ),
     "find_in_set": Function((2, 2), template("wallaby_find_in_set({0}, {1})"), of_kinds(Kind.STRING)),
-    "levenshtein": Function((2, 3), _levenshtein, of_kinds(Kind.STRING, Kind.STRING, Kind.INTEGER)),
+    "levenshtein": Function((2, 2), _in_ascii("levenshtein", "wallaby_levenshtein"), of_kinds(Kind.STRING)),
     "soundex": Function((1, 1), template("wallaby_soundex({0})"), of_kinds(Kind.STRING)),
     "luhn_check": Function((1, 1), template("wallaby_luhn_check({0})"), of_kinds(Kind.STRING)),
     "url_encode": Function((1, 1), template("wallaby_url_encode({0})"), of_kinds(Kind.STRING)),
