@@ -23,13 +23,18 @@ QUICK: Final = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
 }
+#: More rows than that are not asked of Spark.
+ROWS_MAX: Final = 200_000
 _LOCAL: Final = "local rows need no engine"
 _NUMBERED: Final = re.compile(r"#\d+L?|\b\d+\b")
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What became of a query: `how` is native, leaf, spark, local (Catalyst itself has the answer) or invalid."""
+    """What became of a query: `how` is native, leaf, spark, local (Catalyst itself has the answer), large or invalid.
+
+    Large answers, of joins without keys, are not compared: Spark's driver would not hold them.
+    """
 
     how: str
     different: str = ""
@@ -66,6 +71,8 @@ class Arena:
             return Verdict("invalid", reasons=(_first_line(error),))
         planned = self._engine.fallback_reasons(df)
         result = outcome(lambda: self._engine.to_arrow(df))
+        if result.table is not None and result.table.num_rows > ROWS_MAX:
+            return Verdict("large")
         expected = outcome(df.toArrow)
         if any(_LOCAL in reason for reason in planned):
             how = "local"
