@@ -313,6 +313,18 @@ class SliceLengthError(QueryError):
     condition = "INVALID_PARAMETER_VALUE.LENGTH"
 
 
+class SequenceError(QueryError, IllegalArgumentException):
+    """A sequence whose step leads away from its end."""
+
+    condition = "_LEGACY_ERROR_TEMP_3243"
+
+
+class MapLengthsError(QueryError):
+    """A map of keys and values of which there are not as many."""
+
+    condition = "_LEGACY_ERROR_TEMP_2128"
+
+
 class NullMapKeyError(QueryError):
     """A key of a map is NULL."""
 

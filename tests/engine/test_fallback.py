@@ -34,7 +34,7 @@ def local_rows(spark: SparkSession, _: Path) -> DataFrame:
 
 
 def generated(spark: SparkSession, _: Path) -> DataFrame:
-    return spark.sql("select n_name, explode(split(n_name, 'A')) part from nation")
+    return spark.sql("select n_name, json_tuple(n_name, 'a') part from nation")
 
 
 def cached(spark: SparkSession, _: Path) -> DataFrame:
@@ -46,7 +46,7 @@ CASES: dict[str, tuple[Callable[[SparkSession, Path], DataFrame], str]] = {
     "a Python function": (python_function, "Python"),
     "a JSON source": (json_source, "Parquet"),
     "local rows": (local_rows, "local rows"),
-    "explode": (generated, "explode"),
+    "a generator": (generated, "no generator that is run here"),
     "a cached table": (cached, "cached"),
 }
 

@@ -85,6 +85,13 @@ FUNCTIONS = [
     "select k, split('a.b..c', '\\\\.') a, split(s.`B c`, '[t]') b, array_join(texts, '-', '?') c from nested",
     "select transform(ints, x -> x + 1) t, count(*) c from nested group by transform(ints, x -> x + 1)",
     "select count(*) c from nested a join nested b on a.doubles <=> b.doubles",
+    "select k, ints from nested where s.`B c` = 't1' and k > 5",
+    "select k, sequence(k, 70, 7) a, sequence(10L, g, -3) b, sequence(g, 3) c from nested",
+    "select sequence(date'2020-01-30', date'2020-02-03' + k) a from nested",
+    "select k, sequence(date'2020-01-30' + k, date'2020-05-01', interval 9 day) a from nested",
+    "select k, cast(ints as array<bigint>) a, cast(s.in as struct<u: int, v: array<date>>) b from nested",
+    "select k, cast(m as map<string, int>) a, cast(deep as array<array<double>>) b from nested",
+    "select k from nested where k in (g, 3, get(ints, 0)) or struct(k, g) in (struct(4 k, 4L g), struct(9 k, 2L g))",
     "select a.k from nested a join nested b on exists(a.ints, x -> x = b.k) and a.g = b.g",
 ]
 
@@ -120,6 +127,8 @@ ERRORS = [
     "select slice(ints, g, 2) x from nested",
     "select slice(ints, 1, g - 3) x from nested",
     "select map(g, 1, 3L, 2) x from nested",
+    "select sequence(k, 5, 2) x from nested",
+    "select map_from_arrays(array('a', 'b'), ints) x from nested",
     "select map(ints[0], 1) x from nested where size(ints) > 0",
     "select k, (select b.g from nested b where b.g = a.g) x from nested a",
 ]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
-from wallaby.catalyst.data_types import ARRAYS, COMPARABLE, INTEGRAL, MAPS, READABLE, STRUCTS, TEXT
+from wallaby.catalyst.data_types import ARRAYS, COMPARABLE, DATES, INTEGRAL, MAPS, READABLE, STRUCTS, TEXT
 from wallaby.catalyst.entry import Build, Entry, Refusal, State, exact, guarded, plain, unsupported
 from wallaby.catalyst.node import Node, UnreadablePlanError
 from wallaby.catalyst.strings import split_part
@@ -20,6 +20,10 @@ _OUTSIDE: Final = "a position outside of the array is an error (ANSI) or NULL"
 _KEYS: Final = "a key that is NULL, or there twice, is an error"
 _CAN_FAIL: Final = "not with a condition that can fail: Spark stops at the first element that decides"
 _ONE_KEY: Final = ("spark.sql.mapKeyDedupPolicy", "EXCEPTION")
+_DAY_MICROS: Final = 86_400_000_000
+_DAY_TIMES: Final = frozenset(
+    {"interval day", "interval day to hour", "interval day to minute", "interval day to second"}
+)
 #: Characters that mean nothing but themselves in a regular expression of Java's.
 _PLAIN: Final = re.compile(r"[^\\\[\]{}()*+?.^$|\x00]+")
 _ESCAPED: Final = re.compile(r"\\([^A-Za-z0-9\s])|\[([^\\\[\]^&-])\]")
@@ -134,12 +138,17 @@ def split_text(pattern: object) -> str | None:
     return found
 
 
-def _sequence(
-    entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
-) -> Expression | Refusal:
-    if len(arguments) > 2:
-        return Refusal("a step is not supported yet")
-    return plain(entry, node, arguments, kind)
+def _in_days(node: Node) -> Node:
+    """A sequence of dates by a constant interval of whole days, as one by a number of days."""
+    if len(node.children) != 3 or node.children[0].type != "date":
+        return node
+    start, stop, step = node.children
+    micros = step.value
+    whole = isinstance(micros, int) and not isinstance(micros, bool) and micros % _DAY_MICROS == 0
+    if step.name != "Literal" or step.type not in _DAY_TIMES or not whole:
+        return node
+    assert isinstance(micros, int), "a day-time interval is a number of microseconds"
+    return replace(node, children=(start, stop, replace(step, type="int", value=micros // _DAY_MICROS)))
 
 
 def _insert(
@@ -202,7 +211,14 @@ ENTRIES: Final = (
     exact("ReverseOfArray", "array_reverse", ARRAYS),
     exact("Flatten", "flatten", ARRAYS),
     exact("ArrayRepeat", "array_repeat", READABLE, INTEGRAL),
-    guarded("Sequence", "sequence", INTEGRAL, guard="without a step", build=_sequence),
+    Entry(
+        "Sequence",
+        "sequence",
+        State.EXACT_WITH_GUARD,
+        (INTEGRAL | DATES,),
+        note="dates by a constant number of days; a step in the wrong direction is an error",
+        rewrite=_in_days,
+    ),
     guarded(
         "StringSplit",
         "split",
@@ -237,7 +253,7 @@ ENTRIES: Final = (
     ),
     _over("MapFilter", "map_filter", MAPS),
     unsupported("MapZipWith", "it has no kernel yet"),
-    unsupported("MapSort", "maps have no order here yet"),
+    unsupported("MapSort", "by what Spark groups maps with NULL values depends on more than the values"),
     unsupported("StringToMap", "Java's regular expressions differ from those of the kernels"),
     unsupported("Shuffle", "its answer is another every time"),
 )

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from wallaby.catalyst.collections import OF_ARRAYS
 from wallaby.catalyst.data_types import data_type, literal
 from wallaby.catalyst.entry import Entry, Refusal, State
+from wallaby.catalyst.nested_casts import cast_nested
 from wallaby.catalyst.node import Node
 from wallaby.catalyst.registry import entry_for
 from wallaby.catalyst.subqueries import is_subquery
 from wallaby.plan.expression import Call, Column, Expression, Literal
 from wallaby.plan.functions import LAMBDA
 from wallaby.plan.reason import Reason
-from wallaby.plan.types import STRING
+from wallaby.plan.types import STRING, DataType
 from wallaby.plan.zone import UTC
 
 _NO_SETTINGS: Final[Mapping[str, str]] = {}
@@ -121,11 +123,29 @@ class ExpressionReader:
         zones = self._zones(entry, node)
         if zones is None:
             return None
-        made = entry.make(node, arguments, kind, zones)
+        made = self._made(entry, node, arguments, kind, zones)
         if isinstance(made, Refusal):
             self.refuse(str(node), made.why, made.remedy)
             return None
         return made
+
+    def _made(
+        self,
+        entry: Entry,
+        node: Node,
+        arguments: tuple[Expression, ...],
+        kind: DataType,
+        zones: tuple[Expression, ...],
+    ) -> Expression | Refusal:
+        if node.name != "Cast" or not (kind.is_nested and arguments[0].type.is_nested):
+            return entry.make(node, arguments, kind, zones)
+        inner = replace(node, nullable=True)
+        return cast_nested(
+            arguments[0],
+            kind,
+            lambda value, target: entry.make(inner, (value,), target),
+            lambda type_: Column(self.fresh_id(), "part", type_, nullable=True),
+        )
 
     def _zones(self, entry: Entry, node: Node) -> tuple[Expression, ...] | None:
         """The rules of the time zones that a node depends on."""

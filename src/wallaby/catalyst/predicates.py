@@ -18,9 +18,14 @@ _BRANCHES: Final = "the second side is not evaluated (so raises no error) where 
 
 
 def _in(entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType) -> Expression | Refusal:
-    if len(arguments) < 2 or not all(isinstance(item, Literal) for item in arguments[1:]):
-        return Refusal("the list of IN is not made of constants only", "write it with OR")
-    return Call(entry.function, arguments, kind, node.nullable)
+    """With something else than constants it is one equality after the other, which guard each other's errors."""
+    value, *items = arguments
+    if not items:
+        return Refusal("the list of IN is empty")
+    if all(isinstance(item, Literal) for item in items):
+        return Call(entry.function, arguments, kind, node.nullable)
+    equal = tuple(Call("eq", (value, item), kind, value.nullable or item.nullable) for item in items)
+    return equal[0] if len(equal) == 1 else Call("or", equal, kind, node.nullable)
 
 
 def _in_set(
@@ -67,7 +72,7 @@ ENTRIES: Final = (
     exact("Not", "not", BOOLEANS, build=_not),
     exact("IsNull", "is_null"),
     exact("IsNotNull", "is_not_null"),
-    exact("In", "in", ORDERED, build=_in),
+    exact("In", "in", COMPARABLE, build=_in),
     exact("InSet", "in", ORDERED, build=_in_set),
     guarded("IsNaN", "is_nan", FLOATING, guard="NULL is not NaN"),
     guarded("AtLeastNNonNulls", "at_least_non_null", guard="NaN counts as NULL", build=_enough),

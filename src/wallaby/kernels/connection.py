@@ -35,6 +35,7 @@ from wallaby.errors import (
     IndexOfZeroError,
     InvalidArgumentError,
     KernelError,
+    MapLengthsError,
     MemoryLimitError,
     NullMapKeyError,
     NumericOutOfRangeError,
@@ -42,6 +43,7 @@ from wallaby.errors import (
     QueryCancelledError,
     QueryError,
     RemainderByZeroError,
+    SequenceError,
     SliceLengthError,
     SliceStartError,
     TooManyRowsError,
@@ -241,6 +243,8 @@ _FIXES: Final[dict[type[QueryError], str]] = {
     IndexOfZeroError: "Count positions from 1, or from the end with negative ones.",
     SliceStartError: "Count positions from 1, or from the end with negative ones.",
     SliceLengthError: "Give a length that is not negative.",
+    SequenceError: "Give a step with the other sign, or exchange the ends.",
+    MapLengthsError: "Give as many values as keys.",
     NullMapKeyError: "Leave entries without a key out.",
     DuplicatedMapKeyError: "Leave one of the entries out, or set spark.sql.mapKeyDedupPolicy=LAST_WIN.",
     TooManyRowsError: "Make the subquery give one row: aggregate it, or add LIMIT 1.",
@@ -259,7 +263,7 @@ _FIXES: Final[dict[type[QueryError], str]] = {
 
 
 #: What our own SQL and functions raise says its condition itself.
-_NAMED: Final = re.compile(r"\[([A-Z_]+(?:\.[A-Z_]+)*)\]")
+_NAMED: Final = re.compile(r"\[([A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]")
 
 
 def _translated(message: str) -> QueryError:

@@ -66,6 +66,8 @@ EXAMPLES: Final = {
         "sequence({small}, {small})",
         "sequence(cast({small} as bigint), 3L)",
         "sequence(1Y, cast({small} as tinyint))",
+        "sequence(1, 20, {small} + 8)",
+        "sequence(date'2020-02-27', date'2020-03-01', interval 2 days)",
     ),
     "StringSplit": (
         "split({string}, ',')",

@@ -13,7 +13,7 @@ from wallaby.kernels.scalar.words import always, bound, failing, has_null
 from wallaby.kernels.sql_text import case, cast, error, field_sql, normalized, ordered, struct_sql
 from wallaby.kernels.types import FLAT, entry_type, is_comparable
 from wallaby.plan.expression import Call, EvalMode, Literal
-from wallaby.plan.types import DataType
+from wallaby.plan.types import DataType, Kind
 
 _ZERO = ("INVALID_INDEX_OF_ZERO", "The index 0 is invalid. Positions count from 1.")
 
@@ -206,12 +206,28 @@ def _repeat(call: Call, sql: Sequence[str]) -> str:
 
 
 def _sequence(call: Call, sql: Sequence[str]) -> str:
-    def write(a: str, b: str) -> str:
+    """Up or down by 1, or by the step; dates are counted in days."""
+    dates = call.type.element.kind is Kind.DATE
+    ends = [f"({one} - DATE '1970-01-01')" if dates else one for one in sql[:2]]
+    made = bound([f"CAST({one} AS BIGINT)" for one in (*ends, *sql[2:])], _series)
+    if dates:
+        made = f"list_transform({made}, lambda e: DATE '1970-01-01' + CAST(e AS INTEGER))"
+    return cast(made, call.type)
+
+
+def _series(a: str, b: str, step: str = "") -> str:
+    if not step:
         up, down = f"generate_series({a}, {b})", f"generate_series({a}, {b}, -1)"
         return case([(f"{a} <= {b}", up), (f"{a} > {b}", down)])
+    forward = f"{step} > 0 AND {a} <= {b} OR {step} < 0 AND {a} >= {b} OR {step} = 0 AND {a} = {b}"
+    made = case([(f"{a} = {b}", f"[{a}]")], f"generate_series({a}, {b}, {step})")
+    known = f"{a} IS NULL OR {b} IS NULL OR {step} IS NULL"
+    wrong = ("_LEGACY_ERROR_TEMP_3243", "Illegal sequence boundaries.")
+    return case([(known, "NULL")], failing([(f"NOT ({forward})", *wrong)], made))
 
-    wide = [f"CAST({one} AS BIGINT)" for one in sql]
-    return cast(bound(wide, write), call.type)
+
+def _has_step(call: Call) -> bool:
+    return len(call.arguments) > 2
 
 
 def _zip(call: Call, sql: Sequence[str]) -> str:
@@ -302,7 +318,7 @@ def _map_of_arrays(call: Call, sql: Sequence[str]) -> str:
         entries = f"list_transform(generate_series(1, len({keys})), lambda n: {pair})"
         nulls = f"{keys} IS NULL OR {values} IS NULL"
         lengths = error(
-            "INTERNAL_ERROR", "The key array and value array of MapData must have the same length."
+            "_LEGACY_ERROR_TEMP_2128", "The key array and value array of MapData must have the same length."
         )
         return case(
             [(nulls, "NULL"), (f"len({keys}) <> len({values})", lengths)], checked_map(entries, call.type)
@@ -370,7 +386,7 @@ FUNCTIONS: dict[str, Function] = {
     "flatten": Function((1, 1), _flatten),
     "array_reverse": Function((1, 1), template("list_reverse({0})")),
     "array_repeat": Function((2, 2), _repeat),
-    "sequence": Function((2, 2), _sequence),
+    "sequence": Function((2, 3), _sequence, fine, _has_step),
     "arrays_zip": Function((1, MANY), _zip),
     "array_insert": Function((3, 3), _insert, fine, always),
     "split": Function((2, 2), _split),
