@@ -36,7 +36,8 @@ DATES = """
     datediff(da, db),
     trunc(da, 'MM'), trunc(da, 'week'), trunc(da, 'quarter'), trunc(da, 'YYYY'), trunc(da, 'DAY'), date_add(da, i),
     date_sub(da, i), da - 100, add_months(da, i), da - interval 2 months, da + ym, da - db, unix_date(da),
-    date_from_unix_date(i), make_date(2020, j, 28), cast(da as timestamp_ntz)
+    date_from_unix_date(i), make_date(2020, j, 28), cast(da as timestamp_ntz), unix_date(add_months(da, 3600000 + i)),
+    unix_date(add_months(da, -i * 1000)), unix_date(da - interval '300000' year)
 """
 TIMESTAMPS = """
     hour(ts), hour(tn), minute(ts), second(ts), extract(second from ts), year(ts), dayofweek(ts), weekofyear(tn),

@@ -22,7 +22,11 @@ EXAMPLES: Final = {
     "DateAdd": ("date_add({date}, {small})", "{date} + 40", "date_add({date}, {int})"),
     "DateSub": ("date_sub({date}, 45)", "{date} - 1", "date_sub({date}, {small})"),
     "DateDiff": ("datediff({time}, {time})",),
-    "AddMonths": ("add_months({date}, {small})", "add_months({date}, -13)"),
+    "AddMonths": (
+        "add_months({date}, {small})",
+        "add_months({date}, -13)",
+        "unix_date(add_months({date}, 9000000))",
+    ),
     "DateAddYMInterval": ("{date} + interval 1 month", "{date} - interval '2-3' year to month"),
     "SubtractDates": ("{date} - {date}",),
     "UnixDate": ("unix_date({date})",),

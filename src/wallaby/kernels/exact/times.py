@@ -18,6 +18,8 @@ INSTANT_NEAR: Final = "wallaby_instant_near"
 DAY_START: Final = "wallaby_day_start"
 #: Of any number, also of those that DuckDB takes for infinite.
 DATE_OF: Final = "wallaby_date"
+#: Of the numbers of days: DuckDB adds months by way of timestamps, which end earlier than dates.
+ADD_MONTHS: Final = "wallaby_add_months"
 
 
 def _looked_up(look_up: Callable[..., Micros], zones: pa.ChunkedArray, *given: pa.ChunkedArray) -> pa.Array:
@@ -46,10 +48,25 @@ def _date(days: pa.ChunkedArray) -> pa.Array:
     return whole.cast(pa.date32())
 
 
+def _add_months(days: pa.ChunkedArray, months: pa.ChunkedArray) -> pa.Array:
+    """Days of dates so many months later; the last day of a shorter month stands for missing ones."""
+    missing = days.is_null().to_numpy() | months.is_null().to_numpy()
+    first = days.fill_null(0).to_numpy().astype("datetime64[D]")
+    month = first.astype("datetime64[M]")
+    within = first - month.astype("datetime64[D]")
+    moved = month + months.fill_null(0).to_numpy().astype(np.int64)
+    last = (moved + 1).astype("datetime64[D]") - moved.astype("datetime64[D]") - np.timedelta64(1, "D")
+    found = (moved.astype("datetime64[D]") + np.minimum(within, last)).astype(np.int64)
+    if np.any((found != found.astype(np.int32)) & ~missing):
+        raise OverflowError("Overflow in months that are added to a date.")
+    return pa.array(found.astype(np.int32), pa.int32(), mask=missing if np.any(missing) else None)
+
+
 FUNCTIONS: Final[tuple[ArrowFunction, ...]] = (
     _of_one(LOCAL, ZoneTable.local),
     _of_one(INSTANT, ZoneTable.instants),
     ArrowFunction(INSTANT_NEAR, (LONG, LONG, INTEGER), LONG, _near),
     _of_one(DAY_START, ZoneTable.day_starts),
     ArrowFunction(DATE_OF, (INTEGER,), DATE, _date),
+    ArrowFunction(ADD_MONTHS, (INTEGER, INTEGER), INTEGER, _add_months),
 )

@@ -14,6 +14,8 @@ from wallaby.plan.types import Kind
 _EPOCH: Final = "DATE '1970-01-01'"
 #: Constants up to this many days are added as they are: only dates millions of years away are out of range then.
 _DAYS_PLAIN: Final = 1_000_000
+#: Days from 1970 on within which DuckDB's timestamps go on for ten thousand years and more.
+_DAYS_NEAR: Final = 100_000_000
 _WHOLE: Final = (Kind.BYTE, Kind.SHORT, Kind.INTEGER)
 _ONE: Final = of_kinds(Kind.DATE)
 #: From a date to the first day of a unit.
@@ -49,6 +51,19 @@ def _date_add(call: Call, sql: Sequence[str]) -> str:
     wrapped = f"CAST((({number} + 2147483648) & 4294967295) - 2147483648 AS INTEGER)"
     near = f"{wrapped} BETWEEN -2147483646 AND 2147483646"
     return case([(near, cast(f"({_EPOCH} + {wrapped})", call.type))], f"{times.DATE_OF}({wrapped})")
+
+
+def _add_months(call: Call, sql: Sequence[str]) -> str:
+    """DuckDB's own where neither the date nor the months lead out of its timestamps."""
+    months = f"CAST({sql[1]} AS INTEGER)"
+    near = f"{days_of(sql[0])} BETWEEN {-_DAYS_NEAR} AND {_DAYS_NEAR} AND {months} BETWEEN -99999 AND 99999"
+    moved = f"{times.ADD_MONTHS}(CAST({days_of(sql[0])} AS INTEGER), {months})"
+    far = f"{times.DATE_OF}({moved})"
+    return case([(near, cast(f"({sql[0]} + to_months({months}))", call.type))], far)
+
+
+def _always(call: Call) -> bool:  # noqa: ARG001 - the signature of a question about a call
+    return True
 
 
 def _next_day(call: Call, sql: Sequence[str]) -> str:
@@ -112,7 +127,7 @@ FUNCTIONS: dict[str, Function] = {
     "date_from_unix": Function((1, 1), template(f"({_EPOCH} + {{0}})", typed=True), of_kinds(Kind.INTEGER)),
     "date_add": _with_whole(_date_add),
     "date_sub": _with_whole(_date_add),
-    "add_months": _with_whole(template("({0} + to_months({1}))", typed=True)),
+    "add_months": Function((2, 2), _add_months, of_kinds(Kind.DATE, _WHOLE), _always),
     "date_diff": Function((2, 2), template("({0} - {1})", typed=True), _ONE),
     "next_day": _with_whole(_next_day),
     "trunc_date": Function((2, 2), _trunc, _trunc_reason),
