@@ -226,7 +226,7 @@ _CONDITIONS: Final[tuple[tuple[re.Pattern[str], type[QueryError]], ...]] = (
     (re.compile(r"\[INVALID_FRACTION_OF_SECOND\]"), FractionOfSecondError),
     (re.compile(r"\[DATETIME_OVERFLOW\]"), DateTimeOverflowError),
     (re.compile(r"\[CANNOT_PARSE_TIMESTAMP\]"), ParseTimestampError),
-    (re.compile(r"Overflow in (SUM of DECIMAL|HUGEINT addition)"), ArithmeticOverflowError),
+    (re.compile(r"Overflow in (SUM of DECIMAL|HUGEINT (addition|multiplication))"), ArithmeticOverflowError),
     (re.compile(r"Overflow in \w+ of (DEC|INT128)|HUGEINT"), NumericOutOfRangeError),
     (re.compile(r"Overflow in \w+ of INT(8|16) "), BinaryArithmeticOverflowError),
     (re.compile(r"to (type )?DECIMAL\(\d+,\d+\)"), NumericOutOfRangeError),
