@@ -24,7 +24,7 @@ def test_examples_become_the_classes_that_the_list_says(spark: SparkSession) -> 
 
 def test_what_the_list_calls_native_is_read(spark: SparkSession) -> None:
     refused = [
-        daily.name
+        daily
         for daily in kept()
         if daily.is_native and read_plan(spark.sql(f"select {daily.example} from kinds")).relation is None
     ]
