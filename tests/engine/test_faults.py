@@ -27,7 +27,7 @@ FAULTS = [
     "w0:deliver:2:kill",
     "*:execute:1:kill; head:freeze:1:restart",
     "*:execute:1:kill; head:resume:1:restart:after",
-    "*:execute:1:stop=4s",
+    "*:execute:1:stop=8s",
 ]
 QUERY = 5
 #: Its aggregation commits often, so that a lost channel has a past to retrace.
@@ -137,7 +137,7 @@ def test_a_task_that_takes_its_worker_down_each_time_ends_its_query_and_not_the_
     require_same(engine.to_arrow(spark.sql(tpch.query(6))), answers[6])
 
 
-@pytest.mark.parametrize("fault", ["w1:commit:2:kill", "w0:back-up:2:fail", "*:execute:1:stop=4s"])
+@pytest.mark.parametrize("fault", ["w1:commit:2:kill", "w0:back-up:2:fail", "*:execute:1:stop=8s"])
 def test_without_fault_tolerance_the_same_fault_fails_the_query(
     chaos: Chaos, spark: SparkSession, fault: str
 ) -> None:

@@ -69,11 +69,9 @@ def test_a_busy_process_keeps_its_lease_without_a_beat_until_it_is_stopped(
     store: tuple[RedisGcs, Bootstrap], process: subprocess.Popen[bytes]
 ) -> None:
     gcs, bootstrap = store
+    await_lease(gcs, renewed=False)
     pulse = Pulse(bootstrap, WORKER, process.pid)
     try:
-        await_lease(
-            gcs, renewed=False
-        )  # it is slower to start than a lease lasts, or this one runs out first
         await_lease(gcs, renewed=True)
         os.kill(process.pid, signal.SIGSTOP)
         await_lease(gcs, renewed=False)

@@ -106,6 +106,11 @@ class Account:
 
     def __init__(self, process_id: int) -> None:
         self._directory = Path("/proc") / str(process_id)
+        self._ticks = 0
+        self.note()
+
+    def note(self) -> None:
+        """Remember how much it has computed up to now."""
         self._ticks = self._look()[1]
 
     def is_at_work(self) -> bool:
@@ -165,9 +170,9 @@ def attend(
                 return
             attendance.beat(time.monotonic())
             time.sleep(every_seconds)
-        # Looked at every time: what counts is whether it computed since the last look.
-        at_work = account.is_at_work()
-        if attendance.helps(time.monotonic()) and at_work and not renew():
+        if not attendance.helps(time.monotonic()):
+            account.note()
+        elif account.is_at_work() and not renew():
             return
 
 
