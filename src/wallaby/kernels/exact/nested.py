@@ -1,9 +1,0 @@
-"""Arrays, maps and structs."""
-
-from __future__ import annotations
-
-from typing import Final
-
-from wallaby.kernels.exact.arrow_function import ArrowFunction
-
-FUNCTIONS: Final[tuple[ArrowFunction, ...]] = ()
