@@ -7,6 +7,7 @@ from typing import Final
 
 from wallaby.kernels.exact import times
 from wallaby.kernels.scalar.function import Function, Reason, Write, of_kinds, template
+from wallaby.kernels.scalar.words import always
 from wallaby.kernels.sql_text import case, cast, error
 from wallaby.plan.expression import Call, EvalMode, Literal
 from wallaby.plan.types import Kind
@@ -60,10 +61,6 @@ def _add_months(call: Call, sql: Sequence[str]) -> str:
     moved = f"{times.ADD_MONTHS}(CAST({days_of(sql[0])} AS INTEGER), {months})"
     far = f"{times.DATE_OF}({moved})"
     return case([(near, cast(f"({sql[0]} + to_months({months}))", call.type))], far)
-
-
-def _always(call: Call) -> bool:  # noqa: ARG001 - the signature of a question about a call
-    return True
 
 
 def _next_day(call: Call, sql: Sequence[str]) -> str:
@@ -127,7 +124,7 @@ FUNCTIONS: dict[str, Function] = {
     "date_from_unix": Function((1, 1), template(f"({_EPOCH} + {{0}})", typed=True), of_kinds(Kind.INTEGER)),
     "date_add": _with_whole(_date_add),
     "date_sub": _with_whole(_date_add),
-    "add_months": Function((2, 2), _add_months, of_kinds(Kind.DATE, _WHOLE), _always),
+    "add_months": Function((2, 2), _add_months, of_kinds(Kind.DATE, _WHOLE), always),
     "date_diff": Function((2, 2), template("({0} - {1})", typed=True), _ONE),
     "next_day": _with_whole(_next_day),
     "trunc_date": Function((2, 2), _trunc, _trunc_reason),

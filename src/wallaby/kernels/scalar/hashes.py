@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from wallaby.kernels.scalar.function import MANY, Function, Write, of_kinds, template, unsupported
+from wallaby.kernels.scalar.words import always
 from wallaby.kernels.sql_decimal import unscaled
 from wallaby.kernels.sql_text import cast
 from wallaby.kernels.types import FLAT
@@ -77,10 +78,6 @@ def _ansi(call: Call) -> bool:
     return call.mode is EvalMode.ANSI
 
 
-def _always(call: Call) -> bool:  # noqa: ARG001 - the signature of a question about a call
-    return True
-
-
 _OF_BINARY: Final = of_kinds(Kind.BINARY)
 
 FUNCTIONS: dict[str, Function] = {
@@ -93,7 +90,7 @@ FUNCTIONS: dict[str, Function] = {
     "hex": Function((1, 1), template("hex({0})"), of_kinds((Kind.LONG, Kind.STRING, Kind.BINARY))),
     "unhex": Function((1, 1), _flagged("wallaby_unhex"), of_kinds(Kind.STRING), _ansi),
     "base64": Function((2, 2), template("wallaby_base64({0}, {1})"), of_kinds(Kind.BINARY, Kind.BOOLEAN)),
-    "unbase64": Function((1, 1), template("wallaby_unbase64({0})"), of_kinds(Kind.STRING), _always),
+    "unbase64": Function((1, 1), template("wallaby_unbase64({0})"), of_kinds(Kind.STRING), always),
     "encode_utf8": Function((1, 1), template("encode({0})"), of_kinds(Kind.STRING)),
-    "decode_utf8": Function((1, 1), template("wallaby_decode_utf8({0})"), _OF_BINARY, _always),
+    "decode_utf8": Function((1, 1), template("wallaby_decode_utf8({0})"), _OF_BINARY, always),
 }

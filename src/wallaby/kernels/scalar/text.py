@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from wallaby.kernels.exact import text
 from wallaby.kernels.scalar.function import MANY, Function, Reason, Write, of_kinds, template, unsupported
+from wallaby.kernels.scalar.words import always
 from wallaby.kernels.sql_like import like_reason, like_sql
 from wallaby.kernels.sql_text import case, cast, error
 from wallaby.plan.expression import Call, EvalMode, Literal
@@ -111,10 +112,6 @@ def _ansi(call: Call) -> bool:
     return call.mode is EvalMode.ANSI
 
 
-def _always(call: Call) -> bool:  # noqa: ARG001 - the signature of a question about a call
-    return True
-
-
 def _length(call: Call, sql: Sequence[str]) -> str:
     counted = "octet_length" if call.arguments[0].type.kind is Kind.BINARY else "length"
     return cast(f"{counted}({sql[0]})", call.type)
@@ -187,7 +184,7 @@ FUNCTIONS: dict[str, Function] = {
         (3, 3),
         template("wallaby_split_part({0}, {1}, {2})"),
         of_kinds(Kind.STRING, Kind.STRING, Kind.INTEGER),
-        _always,
+        always,
     ),
     "replace": Function((3, 3), template("replace({0}, {1}, {2})"), of_kinds(Kind.STRING)),
     "translate": Function((3, 3), template("wallaby_translate({0}, {1}, {2})"), of_kinds(Kind.STRING)),
@@ -207,7 +204,7 @@ FUNCTIONS: dict[str, Function] = {
     "soundex": Function((1, 1), template("wallaby_soundex({0})"), of_kinds(Kind.STRING)),
     "luhn_check": Function((1, 1), template("wallaby_luhn_check({0})"), of_kinds(Kind.STRING)),
     "url_encode": Function((1, 1), template("wallaby_url_encode({0})"), of_kinds(Kind.STRING)),
-    "url_decode": Function((1, 1), template("wallaby_url_decode({0})"), of_kinds(Kind.STRING), _always),
+    "url_decode": Function((1, 1), template("wallaby_url_decode({0})"), of_kinds(Kind.STRING), always),
     "try_url_decode": Function((1, 1), template("wallaby_try_url_decode({0})"), of_kinds(Kind.STRING)),
     "elt": Function((2, MANY), _elt, of_kinds(Kind.INTEGER, Kind.STRING), _ansi),
 }

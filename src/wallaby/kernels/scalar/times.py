@@ -26,6 +26,7 @@ from wallaby.kernels.scalar.clock import (
 )
 from wallaby.kernels.scalar.dates import days_of, first_day_of, out_of_bounds
 from wallaby.kernels.scalar.function import Function, Reason, Write, of_kinds, template
+from wallaby.kernels.scalar.words import always
 from wallaby.kernels.sql_text import case, cast, error
 from wallaby.plan.expression import Call, EvalMode, Expression, Literal
 from wallaby.plan.types import DATE, Kind
@@ -298,10 +299,6 @@ def _bad_parts(fraction: str, mode: EvalMode) -> str:
     return case([(after, failed)], out_of_bounds(mode))
 
 
-def _always(call: Call) -> bool:  # noqa: ARG001 - the signature of a question about a call
-    return True
-
-
 def _of_seconds_reason(call: Call) -> str | None:
     return of_kinds((*_WHOLE, Kind.FLOAT, Kind.DOUBLE))(call)
 
@@ -315,10 +312,10 @@ FUNCTIONS: dict[str, Function] = {
     "second": _local_part("second({0})"),
     "second_with_fraction": Function((2, 2), _second_with_fraction, _zoned(_TIMESTAMPS)),
     "timestamp_to_date": Function((2, 2), _to_date, _zoned(_TIMESTAMPS)),
-    "date_to_timestamp": Function((2, 2), _of_date, _zoned((Kind.DATE,)), _always),
-    "to_clock": Function((2, 2), _to_local, _zoned(_TIMESTAMPS), _always),
-    "from_clock": Function((2, 2), _of_local, _zoned(_TIMESTAMPS), _always),
-    "convert_zone": Function((3, 3), _convert_zone, _convert_zone_reason, _always),
+    "date_to_timestamp": Function((2, 2), _of_date, _zoned((Kind.DATE,)), always),
+    "to_clock": Function((2, 2), _to_local, _zoned(_TIMESTAMPS), always),
+    "from_clock": Function((2, 2), _of_local, _zoned(_TIMESTAMPS), always),
+    "convert_zone": Function((3, 3), _convert_zone, _convert_zone_reason, always),
     "unix_seconds": Function((1, 1), _micros_of(MICROS_PER_SECOND), of_kinds(_TIMESTAMPS)),
     "unix_millis": Function((1, 1), _micros_of(1000), of_kinds(_TIMESTAMPS)),
     "unix_micros": Function((1, 1), _micros_of(1), of_kinds(_TIMESTAMPS)),
@@ -326,19 +323,19 @@ FUNCTIONS: dict[str, Function] = {
         (1, 1), template("(epoch_us({0}) / 1e6)", typed=True), of_kinds(_INSTANTS)
     ),
     "unix_timestamp": Function((2, 2), _unix_timestamp, _zoned(_DAYS_TOO)),
-    "timestamp_seconds": Function((1, 1), _of_seconds, _of_seconds_reason, _always),
-    "timestamp_millis": Function((1, 1), _of_number(1000), of_kinds(_WHOLE), _always),
+    "timestamp_seconds": Function((1, 1), _of_seconds, _of_seconds_reason, always),
+    "timestamp_millis": Function((1, 1), _of_number(1000), of_kinds(_WHOLE), always),
     "timestamp_micros": Function((1, 1), _of_number(1), of_kinds(_WHOLE)),
     "trunc_timestamp": Function((3, 3), _trunc, _unit_reason(0, UNITS, _TEXT, _INSTANTS)),
-    "timestamp_add": Function((3, 3), _add_micros, _zoned(_TIMESTAMPS, _WHOLE_INTERVAL), _always),
-    "timestamp_add_time": Function((2, 2), _add_time, of_kinds(_TIMESTAMPS, _WHOLE), _always),
-    "timestamp_add_months": Function((3, 3), _add_months, _zoned(_TIMESTAMPS, _WHOLE_MONTHS), _always),
-    "timestamp_subtract": Function((3, 3), _subtract, _zoned(_TIMESTAMPS, _TIMESTAMPS), _always),
+    "timestamp_add": Function((3, 3), _add_micros, _zoned(_TIMESTAMPS, _WHOLE_INTERVAL), always),
+    "timestamp_add_time": Function((2, 2), _add_time, of_kinds(_TIMESTAMPS, _WHOLE), always),
+    "timestamp_add_months": Function((3, 3), _add_months, _zoned(_TIMESTAMPS, _WHOLE_MONTHS), always),
+    "timestamp_subtract": Function((3, 3), _subtract, _zoned(_TIMESTAMPS, _TIMESTAMPS), always),
     "timestamp_diff": Function(
         (4, 4),
         _diff,
         _unit_reason(0, frozenset((*UNIT_MICROS, *UNIT_MONTHS)), _TEXT, _TIMESTAMPS, _TIMESTAMPS),
-        _always,
+        always,
     ),
     "date_subtract": Function((2, 2), _subtract_dates, of_kinds(Kind.DATE)),
     "months_between": Function((4, 4), _fractional_months, _fractional_months_reason),
