@@ -171,7 +171,7 @@ HOW = {
 @pytest.mark.parametrize("computed", [False, True])
 @pytest.mark.parametrize("kind", HOW)
 def test_a_join_goes_part_by_part(settings: KernelSettings, kind: JoinKind, computed: bool) -> None:
-    build = [b.select(["c4", "c5"]) for b in rows(("c4", "c0", "c5"))]
+    build = [b.select(["c4", "c5"]) for b in rows(("c4", "c0", "c5"))] * 2
     probe = [doubled(b.slice(0, 2_000)) for b in rows(("c1", "c2"))]
     kernel = make_kernel(JoinFragment(join(kind, computed=computed)), settings, {0: (0,), 1: (0,)})
     fed = Fed(kernel, [*one_by_one(0, build), *one_by_one(1, probe)])
@@ -181,6 +181,19 @@ def test_a_join_goes_part_by_part(settings: KernelSettings, kind: JoinKind, comp
     assert fed.table.sort_by(order).equals(
         expected.select(fed.table.column_names).sort_by(order).combine_chunks()
     )
+
+
+def test_a_build_side_with_an_index_may_be_larger(settings: KernelSettings) -> None:
+    """What is looked up in an index needs less memory than what DuckDB joins."""
+    build = [b.select(["c4", "c5"]) for b in rows(("c4", "c0", "c5"))]
+    assert settings.part_bytes < value_bytes(build) <= settings.indexed_bytes
+    probe = [doubled(b.slice(0, 2_000)) for b in rows(("c1", "c2"))]
+    for computed in (False, True):
+        kernel = make_kernel(
+            JoinFragment(join(JoinKind.INNER, computed=computed)), settings, {0: (0,), 1: (0,)}
+        )
+        fed = Fed(kernel, [*one_by_one(0, build), *one_by_one(1, probe)])
+        assert any(fed.outputs[: len(build) + len(probe)]) is not computed
 
 
 @pytest.mark.parametrize("computed", [False, True])

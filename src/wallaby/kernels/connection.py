@@ -96,6 +96,11 @@ class KernelSettings:
         return self.memory_bytes // 4
 
     @property
+    def indexed_bytes(self) -> int:
+        """Rows up to this size are looked up in at once: an index takes about as much as the narrowest of them."""
+        return self.memory_bytes // 2
+
+    @property
     def aside_bytes(self) -> int:
         """Rows that wait to be given out stay in memory up to this size."""
         return max(self.memory_bytes // 8, self.portion_bytes)

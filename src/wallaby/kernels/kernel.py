@@ -140,6 +140,8 @@ class JoinKernel:
         self._settings = settings
         self._keys = keys
         self._in_blocks = is_inner(fragment.tree, 0)
+        indexed = self._trees.is_indexed(0)
+        self._whole_bytes = settings.indexed_bytes if indexed else settings.part_bytes
 
     def step(
         self,
@@ -170,13 +172,13 @@ class JoinKernel:
     def _is_divided(self, state: KernelState) -> bool:
         """A rule of the build side alone, which is whole when the first probe batch comes."""
         divisible = self._keys.get(0) and self._keys.get(1) and self._settings.temp_directory is not None
-        return bool(divisible) and state.combined_bytes > self._settings.part_bytes
+        return bool(divisible) and state.combined_bytes > self._whole_bytes
 
     def _by_parts(self, state: KernelState, sides: Mapping[int, Batches]) -> Iterator[pa.RecordBatch]:
         session = thread_session(self._settings)
         build = Chunks(state.combined, state.files, state.combined_bytes)
         probe = Chunks(state.waiting, state.files, state.waiting_bytes)
-        count = parts_for(build.value_bytes, self._settings.part_bytes)
+        count = parts_for(build.value_bytes, self._whole_bytes)
         builds = cut_into_parts(build, self._keys[0], count, session, self._settings)
         probes = cut_into_parts(probe, self._keys[1], count, session, self._settings)
         for build_part, probe_part in zip(builds, probes, strict=True):
@@ -189,7 +191,7 @@ class JoinKernel:
 
     def _blocks(self, build: Chunks) -> Iterator[Batches]:
         if self._in_blocks:
-            return grouped(build.batches, self._settings.part_bytes * 3 // 2)
+            return grouped(build.batches, self._whole_bytes * 3 // 2)
         return iter((build.batches,))
 
     def forget(self) -> None:

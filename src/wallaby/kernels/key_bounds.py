@@ -23,6 +23,8 @@ _BOUNDED = frozenset({Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG, Kind.DATE}
 _KINDS = _BOUNDED | {Kind.STRING, Kind.DECIMAL}
 #: Up to so many different keys are looked at one by one.
 _KEYS_MAX = 256
+#: The first rows often tell that there are more.
+_SAMPLE_ROWS = 1 << 16
 _NEEDS_PARTNER = frozenset({JoinKind.INNER, JoinKind.SEMI})
 _KEEPS_LEFT = frozenset({*_NEEDS_PARTNER, JoinKind.LEFT, JoinKind.ANTI, JoinKind.EXISTENCE, JoinKind.CROSS})
 
@@ -64,10 +66,12 @@ class KeyBounds:
 
 def _keys(column: Column, name: str, batches: Sequence[pa.RecordBatch]) -> tuple[Expression, ...]:
     rows = pa.chunked_array([batch.column(name) for batch in batches], arrow_type(column.type))
-    different = pc.unique(rows).drop_null()
-    if not len(different):
+    # Most columns with too many different keys have them at once; all rows of the others are looked at.
+    many = len(rows) > _SAMPLE_ROWS and len(pc.unique(rows.slice(0, _SAMPLE_ROWS))) > _KEYS_MAX + 1
+    different = pa.array([], rows.type) if many else pc.unique(rows).drop_null()
+    if not many and not len(different):
         return (Literal(False, BOOLEAN),)
-    if len(different) > _KEYS_MAX:
+    if many or len(different) > _KEYS_MAX:
         return _bounds(column, name, batches) if column.type.kind in _BOUNDED else ()
     keys = tuple(Literal(key, column.type) for key in different.to_pylist())
     return (Call(functions.IN, (column, *keys), BOOLEAN, nullable=True),)

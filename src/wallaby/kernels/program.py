@@ -182,6 +182,10 @@ class Program:
         }
         yield from session.stream(last.sql, given, arrow_schema(result_columns(last.relation)))
 
+    def is_indexed(self, number: int) -> bool:
+        """Are the rows of an input, as they come, the build side of a probe?"""
+        return any(isinstance(step, Probe) and step.build.number == number for step in self._steps)
+
     def forget(self) -> None:
         """Give the memory of kept tables and indexes back; they are made again when needed."""
         self._kept.clear()

@@ -39,6 +39,11 @@ class Trees:
         views = {} if streaming is None else {self._streaming: streaming}
         return self._programs[absent].stream(thread_session(self._settings), inputs, views)
 
+    def is_indexed(self, number: int) -> bool:
+        """Is an input, with all the others there, looked up through an index?"""
+        fixed = self._numbers - {self._streaming}
+        return number in fixed and Program(self._tree, fixed).is_indexed(number)
+
     def forget(self) -> None:
         """Drop what the programs keep."""
         for program in self._programs.values():
