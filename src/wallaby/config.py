@@ -17,6 +17,9 @@ from wallaby.errors import ConfigurationError
 PREFIX = "spark.wallaby."
 _BYTES = re.compile(r"(\d+)\s*([kmgt]?)i?b?", re.IGNORECASE)
 _SECONDS = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|min|h)?", re.IGNORECASE)
+_STATIC = re.compile(r"static\((\d+)\)")
+#: A static draw of more outputs could not be recorded; see `lineage`.
+STATIC_MAX = (1 << 14) - 1
 _UNITS_BYTES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _UNITS_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
@@ -57,6 +60,30 @@ def _time(text: str) -> float:
     if match is None:
         raise ValueError(text)
     return float(match[1]) * _UNITS_SECONDS[(match[2] or "s").lower()]
+
+
+def _one_of(*words: str) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if (word := text.strip().lower()) not in words:
+            raise ValueError(text)
+        return word
+
+    return read
+
+
+def _dependencies(text: str) -> str:
+    """`dynamic`, or `static(K)` in this one form."""
+    word = text.strip().lower().replace(" ", "")
+    match = _STATIC.fullmatch(word)
+    if word != "dynamic" and (match is None or not 1 <= int(match[1]) <= STATIC_MAX):
+        raise ValueError(text)
+    return word
+
+
+def static_outputs(dependencies: str) -> int | None:
+    """K of `static(K)`; None for `dynamic`."""
+    match = _STATIC.fullmatch(dependencies)
+    return int(match[1]) if match is not None else None
 
 
 SETTINGS: tuple[Setting, ...] = (
@@ -134,6 +161,52 @@ SETTINGS: tuple[Setting, ...] = (
         True,
         "False: no lineage, no commits, no backups, and a query that loses a worker fails with WorkerLostError. As a "
         "control, in tests of recovery and to measure what fault tolerance costs.",
+    ),
+    Setting(
+        "faultTolerance.policy",
+        str,
+        "text",
+        "lineage",
+        "How a loss is survived: lineage, none (run the query again), spool, stagewise, checkpoint+lineage or "
+        "spool+checkpoint; see docs/protocol.md.",
+    ),
+    Setting(
+        "faultTolerance.store",
+        str,
+        "address",
+        "",
+        "The durable store of policies that spool or take checkpoints: a directory that all hosts reach, as a path or "
+        "as an address of pyarrow's file systems (s3://bucket/path).",
+    ),
+    Setting(
+        "faultTolerance.checkpoint",
+        _time,
+        "seconds",
+        2.0,
+        "With checkpoints: the least time between two snapshots of a channel's state; 0: one after every task.",
+        0,
+    ),
+    Setting(
+        "execution.mode",
+        _one_of("pipelined", "stagewise"),
+        "pipelined or stagewise",
+        "pipelined",
+        "Stagewise: a stage starts only when its inputs are complete.",
+    ),
+    Setting(
+        "execution.dependencies",
+        _dependencies,
+        "dynamic or static(K)",
+        "dynamic",
+        "How many outputs a task takes: dynamic, what has arrived, up to taskTarget; static(8), always 8, fewer only "
+        "at the end.",
+    ),
+    Setting(
+        "execution.draw",
+        _one_of("several", "one"),
+        "several or one",
+        "several",
+        "From how many upstream channels one task takes outputs.",
     ),
     Setting(
         "gcs.url",
@@ -218,6 +291,12 @@ class Settings:
     timeout: float
     max_task_worker_losses: int
     fault_tolerance_enabled: bool
+    fault_tolerance_policy: str
+    fault_tolerance_store: str
+    fault_tolerance_checkpoint: float
+    execution_mode: str
+    execution_dependencies: str
+    execution_draw: str
     gcs_url: str
     gcs_password: str
     gcs_tls_ca: str
@@ -232,10 +311,15 @@ class Settings:
 
     def __repr__(self) -> str:
         shown = ", ".join(
-            f"{field.name}={'***' if 'password' in field.name else repr(getattr(self, field.name))}"
-            for field in fields(self)
+            f"{name}={'***' if _is_secret(name, value) else repr(value)}"
+            for name, value in ((field.name, getattr(self, field.name)) for field in fields(self))
         )
         return f"Settings({shown})"
+
+
+def _is_secret(name: str, value: object) -> bool:
+    """Passwords, and addresses that hold one."""
+    return "password" in name or (name == "fault_tolerance_store" and "@" in str(value))
 
 
 def shown_default(setting: Setting) -> str:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import logging
 import re
 import time
+import uuid
 import weakref
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -21,16 +22,18 @@ from pyspark.sql import SparkSession
 from wallaby.catalyst import read_plan, warm_up
 from wallaby.catalyst.defect import DEFECTS, defect
 from wallaby.catalyst.reader import ReadResult
-from wallaby.config import PREFIX, Settings, read_settings
+from wallaby.config import PREFIX, Settings, read_settings, static_outputs
 from wallaby.coordinator.coordinator import CoordinatorSettings
 from wallaby.errors import (
     AttachError,
+    ConfigurationError,
     HandOverError,
     InvalidArgumentError,
     QueryCancelledError,
 )
 from wallaby.exchange.backup import Backup
 from wallaby.exchange.client import PeerClient
+from wallaby.exchange.durable import DurableStore
 from wallaby.exchange.memory import ByteBudget
 from wallaby.gcs.interface import Gcs
 from wallaby.head.collected import Collected
@@ -39,7 +42,8 @@ from wallaby.head.observer import Observer
 from wallaby.kernels.partitions import without_excluded_files
 from wallaby.kernels.sql import relation_reason
 from wallaby.kernels.tables import known_tables, scan_reason
-from wallaby.lineage.names import WorkerId
+from wallaby.lineage.names import QueryId, WorkerId
+from wallaby.lineage.tolerance import OFF, Tolerance, tolerance_of
 from wallaby.observe.analyze import analyzed
 from wallaby.observe.log import log_directory
 from wallaby.plan.explain import explain as explain_plan
@@ -152,9 +156,11 @@ class Engine:
     def __init__(self, spark: SparkSession, settings: Settings) -> None:
         self.spark = spark
         self.settings = settings
+        self.tolerance = _tolerance(settings)
         self._closed = False
         self._application = spark.sparkContext.applicationId
-        self._deployment = Deployment(spark.sparkContext, settings, self._make_head, self.close)
+        self._store, folder = _durable_store(settings, self.tolerance)
+        self._deployment = Deployment(spark.sparkContext, settings, self._make_head, self.close, folder)
         size = self._deployment.size
         self._count, self._threads = size.count, size.threads
         self._shares = Shares(size.memory_bytes, size.threads)
@@ -182,12 +188,18 @@ class Engine:
                 lease_ms=int(settings.lease * 1000),
                 no_workers_ms=int(settings.no_workers_timeout * 1000),
                 task_worker_losses_max=settings.max_task_worker_losses,
-                recovers=settings.fault_tolerance_enabled,
+                recovers=self.tolerance.recorded,
             ),
             Observer(log_directory(settings.event_log_dir)),
             settings.progress_enabled,
             order_book(settings),
+            self._forget,
         )
+
+    def _forget(self, query: QueryId) -> None:
+        """A query is over: what is in the durable store of it goes."""
+        if self._store is not None:
+            self._store.remove(query)
 
     # --- running -------------------------------------------------------------------------------------
 
@@ -233,7 +245,9 @@ class Engine:
             min(self.settings.task_target, self._shares.task_bytes),
             self._shares.kernel_bytes,
             observed=observed,
-            tolerant=self.settings.fault_tolerance_enabled,
+            tolerance=self.tolerance,
+            static_outputs=static_outputs(self.settings.execution_dependencies),
+            several=self.settings.execution_draw == "several",
         )
         return self._head.submit(physical, payload, timeout_seconds)
 
@@ -423,6 +437,8 @@ class Engine:
         for run in list(self._leaf_runs):
             run.join(LEAF_END_SECONDS)
         self._leaf_directory.close()
+        if self._store is not None:
+            self._store.remove()
 
     @property
     def is_open(self) -> bool:
@@ -440,6 +456,30 @@ class Engine:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _tolerance(settings: Settings) -> Tolerance:
+    """The parts of fault tolerance that the settings name."""
+    chosen = tolerance_of(settings.fault_tolerance_policy)
+    if not settings.fault_tolerance_enabled:
+        chosen = OFF
+    return replace(chosen, staged=chosen.staged or settings.execution_mode == "stagewise")
+
+
+def _durable_store(settings: Settings, tolerance: Tolerance) -> tuple[DurableStore | None, str]:
+    """The durable store, if the policy needs one, found to be writable; and this engine's folder in it."""
+    if not tolerance.uses_store:
+        return None, ""
+    if not settings.fault_tolerance_store:
+        raise ConfigurationError(
+            f"The fault-tolerance policy {settings.fault_tolerance_policy} needs a durable store.",
+            fix="Set spark.wallaby.faultTolerance.store to a directory that all hosts reach.",
+            key="spark.wallaby.faultTolerance.store",
+        )
+    folder = f"wallaby-{uuid.uuid4().hex[:12]}"
+    store = DurableStore(settings.fault_tolerance_store, folder)
+    store.require_writable()
+    return store, folder
 
 
 def _tables(relation: Relation | None) -> list[Scan]:

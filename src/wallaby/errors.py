@@ -114,6 +114,12 @@ class QueryError(WallabyError):
     condition = "WALLABY_QUERY"
 
 
+class DurableStoreError(QueryError):
+    """The durable store of outputs or states is gone, full, or not what it was."""
+
+    condition = "WALLABY_DURABLE_STORE"
+
+
 class QueryCancelledError(QueryError):
     """The query was cancelled by its user."""
 

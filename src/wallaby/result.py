@@ -113,6 +113,7 @@ class Result:
             "bytes": figures.bytes,
             "seconds": round(figures.seconds, 3),
             "recoveries": figures.recoveries,
+            "restarts": figures.restarts,
             **self._observed(),
         }
 
@@ -139,6 +140,8 @@ class Result:
                     "pushes": seen.carried.pushes,
                     "push_seconds": round(seen.carried.push_seconds, 4),
                     "backup_seconds": round(seen.carried.backup_seconds, 4),
+                    "durable_bytes": seen.carried.durable_bytes,
+                    "durable_seconds": round(seen.carried.durable_seconds, 4),
                     "per_stage": [asdict(totals) for totals in seen.stages[:-1]],
                 }
                 if seen.stages

@@ -73,7 +73,7 @@ class Cluster:
             case Freeze(query, lost, draining):
                 return self.gcs.freeze(query, lost, draining)
             case TakeSnapshot(query):
-                return (self.gcs.snapshot(query),)
+                return self.gcs.snapshot(query), {}
             case Resume(query, plan, version):
                 return self.gcs.resume(query, plan, version)
             case Remove(query):

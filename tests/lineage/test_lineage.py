@@ -32,6 +32,10 @@ GOLDEN = {
     "a filtered read": (Record(CHECKSUM, split=5, sides=0b101), f"0106{HEADER}0505"),
     "the end of a filtered reader": (Record(CHECKSUM, sides=1, final=True), f"0105{HEADER}01"),
     "a draw from one channel": (Record(CHECKSUM, draw=draw(2, c3=4)), f"0108{HEADER}02010304"),
+    "a draw after which the state was saved": (
+        Record(CHECKSUM, draw=draw(2, c3=4), saved=True),
+        f"0118{HEADER}02010304",
+    ),
     "a draw from several": (Record(CHECKSUM, draw=draw(2, c3=4, c5=200)), f"0108{HEADER}0202030402c801"),
     "a draw that satisfies a limit": (
         Record(CHECKSUM, draw=draw(0, c0=1), sides=1, final=True),
@@ -99,7 +103,7 @@ MALFORMED = {
     "a header cut short": f"0101{HEADER[:-2]}",
     "an unknown version": f"0201{HEADER}",
     "version zero": f"0001{HEADER}",
-    "an unknown flag": f"0110{HEADER}",
+    "an unknown flag": f"0120{HEADER}",
     "the highest flag": f"0180{HEADER}",
     "a split that is missing": f"0102{HEADER}",
     "a split that goes on past the end": f"0102{HEADER}80",

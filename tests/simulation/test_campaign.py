@@ -11,6 +11,7 @@ import sys
 import pytest
 
 from wallaby.errors import InvalidArgumentError
+from wallaby.lineage.tolerance import tolerance_of
 from wallaby.simulation.campaign import SEED_MAX, run_campaign
 from wallaby.simulation.run import draw, run, run_seed
 from wallaby.simulation.shrink import shrink
@@ -36,6 +37,18 @@ def test_two_thousand_random_seeds_break_no_invariant() -> None:
     lines = [json.loads(line) for line in log.getvalue().splitlines()]
     assert sorted(line["seed"] for line in lines) == list(range(SEEDS))
     assert sum(line["steps"] for line in lines) == summary.steps
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("policy", ["stagewise", "spool", "checkpoint+lineage", "spool+checkpoint"])
+def test_the_parts_of_other_policies_break_no_invariant(policy: str) -> None:
+    summary = run_campaign(0, 150, CORES, policy=policy)
+    assert summary.failures == []
+    assert summary.recoveries > 100
+    tolerance = tolerance_of(policy)
+    assert bool(summary.restored) is tolerance.snapshots, "lost channels went on from saved states"
+    assert bool(summary.fetched) is tolerance.durable, "outputs of lost workers were sent again"
+    assert bool(summary.reread) is not tolerance.durable, "what is kept is not read again"
 
 
 @pytest.mark.timeout(600)

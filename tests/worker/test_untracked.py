@@ -52,7 +52,7 @@ def test_an_output_goes_when_all_its_consumers_hold_it_and_once() -> None:
     for task in tasks:
         outbox.publish(task, ended=False)
     outbox.confirm(tuple((Edge(0, 0, 0), task) for task in tasks), (True, True))
-    assert query.delivered(READERS[0]) == [], "one consumer has none of them"
+    assert query.released.of(READERS[0]) == [], "one consumer has none of them"
     outbox.confirm(((Edge(0, 0, 1), tasks[0]),), (True,))
-    assert query.delivered(READERS[0]) == [tasks[0]]
-    assert query.delivered(READERS[0]) == []
+    assert query.released.of(READERS[0]) == [tasks[0]]
+    assert query.released.of(READERS[0]) == []

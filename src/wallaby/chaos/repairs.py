@@ -9,14 +9,19 @@ if the answer is right.
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from typing import Any
 
 from wallaby.coordinator import effects as coordinating
 from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.invariants import InvariantViolation, check_smallest
-from wallaby.lineage.names import QueryId
+from wallaby.lineage.kept import kept
+from wallaby.lineage.names import ChannelName, QueryId
 from wallaby.lineage.snapshot import Plan, Snapshot
+from wallaby.lineage.tolerance import LINEAGE, Tolerance
 from wallaby.lineage.verdict import Verdict
+
+Records = Mapping[ChannelName, tuple[bytes, ...]]
 
 
 class Repairs:
@@ -24,7 +29,7 @@ class Repairs:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._snapshots: dict[tuple[QueryId, int], Snapshot] = {}
+        self._snapshots: dict[tuple[QueryId, int], tuple[Snapshot, Records]] = {}
         self._applied: list[tuple[QueryId, int, Plan]] = []
 
     def noticed(self, effect: Any, answer: Any) -> None:
@@ -32,13 +37,13 @@ class Repairs:
         with self._lock:
             match effect:
                 case coordinating.TakeSnapshot(query=query) if answer and answer[0] is not None:
-                    self._snapshots[query, answer[0].version] = answer[0]
+                    self._snapshots[query, answer[0].version] = answer
                 case coordinating.Resume(query=query, plan=plan, version=version) if answer is Verdict.DONE:
                     self._applied.append((query, version, plan))
                 case _:
                     pass
 
-    def check(self, query: QueryId, graph: StageGraph) -> tuple[int, str]:
+    def check(self, query: QueryId, graph: StageGraph, tolerance: Tolerance = LINEAGE) -> tuple[int, str]:
         """How many plans of a query were checked, and in what the first bad one differs from what must be.
 
         The store applies a plan only to the version that it was made from, so every plan has its snapshot.
@@ -48,8 +53,9 @@ class Repairs:
             snapshots = dict(self._snapshots)
             self._applied, self._snapshots = [], {}
         for version, plan in applied:
+            snapshot, records = snapshots[query, version]
             try:
-                check_smallest(graph, snapshots[query, version], plan)
+                check_smallest(graph, snapshot, plan, kept(tolerance, records))
             except InvariantViolation as violation:
                 return len(applied), str(violation)
         return len(applied), ""

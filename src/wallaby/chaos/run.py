@@ -182,7 +182,7 @@ class Arena:
             wires.close()
 
     def _run(self, number: int, fault: Fault, wires: Wires | None) -> Outcome:
-        tolerant = self.engine.settings.fault_tolerance_enabled
+        tolerant = self.engine.tolerance.recorded or self.engine.tolerance.begins_again
         if self.settle() is None:
             self.close()
             self.settle()
@@ -217,7 +217,9 @@ class Arena:
             verdict = verdict if lost_but_unplanned else Verdict.NOT_REACHED
         self._look_back(outcome, result, fault)
         collected = result._collected
-        outcome.repairs_checked, violation = self._repairs.check(collected.query, collected.graph)
+        outcome.repairs_checked, violation = self._repairs.check(
+            collected.query, collected.graph, self.engine.tolerance
+        )
         if violation and verdict.is_good:
             verdict, outcome.detail = Verdict.REWOUND_OTHERS, violation
         if verdict.is_good and outcome.settle_seconds < 0:
@@ -254,7 +256,7 @@ class Arena:
             collected, wanted = result._collected, max(int(usual.commits * fault.at), 1)
             began = time.monotonic()
             while not collected.is_over:
-                if self.engine.settings.fault_tolerance_enabled:
+                if self.engine.tolerance.recorded:
                     due = self.engine._gcs.status(collected.query).commits >= wanted
                 else:  # there are no commits
                     due = time.monotonic() - began >= usual.seconds * fault.at

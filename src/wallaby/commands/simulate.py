@@ -39,6 +39,9 @@ def simulate(
     workers: Annotated[
         int | None, typer.Option(help="Start with this many workers, whatever the seed draws.")
     ] = None,
+    policy: Annotated[
+        str, typer.Option(help="The fault-tolerance policy; see docs/protocol.md.")
+    ] = "lineage",
     sweep: Annotated[
         bool, typer.Option("--sweep", help="Try one fault at every step of one small query.")
     ] = False,
@@ -70,18 +73,18 @@ def simulate(
     if demo:
         run_demo(say, cores)
     elif seed is not None:
-        _tell_seed(seed, workers, lines)
+        _tell_seed(seed, workers, policy, lines)
     elif sweep:
         _sweep(cores)
     elif mutants:
         _hunt(tuple(mutant or ()), seeds_max, cores, save)
     else:
-        _campaign(first, seeds, cores, workers, log, save)
+        _campaign(first, seeds, cores, workers, policy, log, save)
 
 
-def _tell_seed(seed: int, workers: int | None, lines: int) -> None:
+def _tell_seed(seed: int, workers: int | None, policy: str, lines: int) -> None:
     check_range(seed, 1)
-    shrunk = shrink(seed, workers)
+    shrunk = shrink(seed, workers, policy)
     say(report.format_story(shrunk, lines))
     say(report.format_tally(shrunk.result.tally))
     if shrunk.result.failure is not None:
@@ -98,7 +101,13 @@ def _sweep(cores: int) -> None:
 
 
 def _campaign(
-    first: int, seeds: int, cores: int, workers: int | None, log: Path | None, save: Path | None
+    first: int,
+    seeds: int,
+    cores: int,
+    workers: int | None,
+    policy: str,
+    log: Path | None,
+    save: Path | None,
 ) -> None:
     check_range(first, seeds)
     lines = open_for_writing(log) if log is not None else None
@@ -108,17 +117,17 @@ def _campaign(
         with progress() as bar:
             task = bar.add_task("seeds", total=seeds)
             summary = run_campaign(
-                first, seeds, cores, workers, lines, lambda s: bar.update(task, completed=s.seeds)
+                first, seeds, cores, workers, lines, lambda s: bar.update(task, completed=s.seeds), policy
             )
     finally:
         if lines is not None:
             lines.close()
     say(report.format_summary(summary))
-    _save(save, {"first": first, "machine": _machine(), **summary.as_json()})
-    _report_failures(summary, workers)
+    _save(save, {"first": first, "policy": policy, "machine": _machine(), **summary.as_json()})
+    _report_failures(summary, workers, policy)
 
 
-def _report_failures(summary: Summary, workers: int | None) -> None:
+def _report_failures(summary: Summary, workers: int | None, policy: str) -> None:
     if not summary.failures:
         say("no violation")
         return
@@ -126,8 +135,9 @@ def _report_failures(summary: Summary, workers: int | None) -> None:
     for failed, what in sorted(summary.failures):
         say(f"seed {failed}: {what}")
     say()
-    say(report.format_story(shrink(seed, workers), 200))
+    say(report.format_story(shrink(seed, workers, policy), 200))
     again = f" --workers {workers}" if workers is not None else ""
+    again += f" --policy {policy}" if policy != "lineage" else ""
     say(f"\nAgain: wallaby simulate --seed {seed}{again}")
     raise typer.Exit(1)
 

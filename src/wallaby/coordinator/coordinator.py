@@ -38,9 +38,11 @@ from wallaby.errors import (
 from wallaby.gcs.interface import QueryStatus, WorkerLease
 from wallaby.lineage.effects import FailPoint, Pause
 from wallaby.lineage.graph import StageGraph
+from wallaby.lineage.kept import kept
 from wallaby.lineage.names import QueryId, TaskName, WorkerId
 from wallaby.lineage.reconcile import drained, reconcile
 from wallaby.lineage.snapshot import Snapshot
+from wallaby.lineage.tolerance import LINEAGE, Tolerance
 from wallaby.lineage.verdict import Verdict
 
 Effects = Generator[Any, Any, None]
@@ -75,6 +77,8 @@ class Query:
     ending: bool = False
     #: What its user is told if it was not the user who cancelled it.
     cancelled_because: WallabyError | None = None
+    #: What is written down of it, and where.
+    tolerance: Tolerance = LINEAGE
 
 
 class Coordinator:
@@ -191,7 +195,7 @@ class Coordinator:
         if query.frozen_since_ms is None:
             query.frozen_since_ms = self._now_ms()
         while True:
-            answer = yield TakeSnapshot(query.id)
+            answer = yield TakeSnapshot(query.id, query.tolerance.snapshots)
             if answer is None:
                 return
             snapshot: Snapshot | None = answer[0]
@@ -202,7 +206,7 @@ class Coordinator:
                 return
             if not snapshot.members:
                 return
-            plan = reconcile(query.graph, snapshot)
+            plan = reconcile(query.graph, snapshot, kept(query.tolerance, answer[1]))
             # Among equals the first: what comes after it may only have waited for it.
             worst = min(plan.losses, key=lambda name: (-plan.losses[name], name), default=None)
             if worst is not None and plan.losses[worst] >= self._settings.task_worker_losses_max:
@@ -232,9 +236,10 @@ class Coordinator:
 
     def _release_drained(self, query: Query, draining: tuple[WorkerId, ...]) -> Effects:
         """Let go of workers that have asked to leave and of which nothing is needed any more."""
-        answer = yield TakeSnapshot(query.id)
+        answer = yield TakeSnapshot(query.id, query.tolerance.snapshots)
         if answer and answer[0] is not None:
-            free = tuple(worker for worker in draining if drained(query.graph, answer[0], worker))
+            left = kept(query.tolerance, answer[1])
+            free = tuple(worker for worker in draining if drained(query.graph, answer[0], worker, left))
             if free:
                 yield from self._recover(query, free, (), gate_open=True)
 

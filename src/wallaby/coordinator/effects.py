@@ -61,9 +61,10 @@ class Freeze:
 
 @dataclass(frozen=True, slots=True)
 class TakeSnapshot:
-    """The answer is `(snapshot or None,)`."""
+    """The answer is `(snapshot or None, records of each channel)`, the latter only if they are asked for."""
 
     query: QueryId
+    with_records: bool = False
     point = FailPoint.SNAPSHOT
 
 

@@ -169,6 +169,10 @@ class Gcs(Protocol):
         """All of a query's state but its records; None if it has ended."""
         ...
 
+    def history(self, query: QueryId) -> Mapping[ChannelName, tuple[bytes, ...]]:
+        """All committed records of a query, by channel; nothing if it has ended."""
+        ...
+
     def resume(self, query: QueryId, plan: Plan, version: int) -> Verdict:
         """Apply a plan made from this version, raise the epoch and open the gate; or CONFLICT."""
         ...

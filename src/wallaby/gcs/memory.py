@@ -225,6 +225,10 @@ class MemoryGcs:
             rereads=claimed + tuple(state.rereads),
         )
 
+    def history(self, query: QueryId) -> Mapping[ChannelName, tuple[bytes, ...]]:
+        state = self._store.queries.get(query)
+        return {} if state is None else {name: tuple(of) for name, of in state.records.items()}
+
     def resume(self, query: QueryId, plan: Plan, version: int) -> Verdict:
         state = self._store.queries.get(query)
         if state is None:

@@ -165,6 +165,11 @@ class RedisGcs:
             rereads=tuple(held.claims[key] for key in sorted(held.claims)) + held.rereads,
         )
 
+    def history(self, query: QueryId) -> Mapping[ChannelName, tuple[bytes, ...]]:
+        """All committed records of a query, by channel; nothing if it has ended."""
+        held = self._held(query, with_records=True)
+        return {} if held is None else held.records
+
     def resume(self, query: QueryId, plan: Plan, version: int) -> Verdict:
         """Apply a plan made from this version, raise the epoch and open the gate; or CONFLICT."""
         keys = QueryKeys.of(self._engine, query)

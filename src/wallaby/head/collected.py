@@ -2,6 +2,9 @@
 
 A client that takes rows more slowly than they come does not fill the driver's memory: beyond a limit the collector
 waits until rows were taken, its window fills up, and the workers keep what they have made.
+
+Where a query that loses a worker is run again from the start, its rows are held back until all of them are there:
+another run may give them in another order, and what a client was given cannot be taken back.
 """
 
 from __future__ import annotations
@@ -31,14 +34,19 @@ class Figures:
     rows: int = 0
     bytes: int = 0
     recoveries: int = 0
+    #: How often it was run again from the start.
+    restarts: int = 0
     seconds: float = 0.0
 
 
 class Collected:
     """Filled by the head's control loop, drained by the client's thread."""
 
-    def __init__(self, query: QueryId, graph: StageGraph, cancel: Callable[[], None]) -> None:
+    def __init__(
+        self, query: QueryId, graph: StageGraph, cancel: Callable[[], None], *, held_back: bool = False
+    ) -> None:
         self.query = query
+        self._held_back: list[Any] | None = [] if held_back else None
         self.graph = graph
         self.cancel = cancel
         self.figures = Figures(len(graph.stages))
@@ -58,6 +66,10 @@ class Collected:
 
     def add(self, slices: tuple[Slice, ...], go_on: Callable[[], None]) -> None:
         """More of the result: it is never taken back. `go_on` is called once the client has room for more."""
+        if self._held_back is not None:
+            self._held_back += [batch for piece in slices for batch in piece.body or ()]  # type: ignore[attr-defined]
+            go_on()
+            return
         for piece in slices:
             for batch in piece.body or ():  # type: ignore[attr-defined]
                 self.figures.rows += batch.num_rows
@@ -87,6 +99,13 @@ class Collected:
         for go_on in waiting:
             go_on()
 
+    def begin_again(self, query: QueryId) -> None:
+        """The query is run again, under another name; what it has given so far does not count."""
+        assert self._held_back is not None, "rows that the client may have are not taken back"
+        self.query = query
+        self._held_back.clear()
+        self.figures.restarts += 1
+
     def end(self, error: BaseException | None) -> None:
         """There will be no more. Only the first call counts."""
         with self._lock:
@@ -94,6 +113,12 @@ class Collected:
                 return
             self._error = error
             self._ended.set()
+            held = self._held_back or () if error is None else ()
+            self._untaken_bytes += sum(batch.nbytes for batch in held)
+        for batch in held:
+            self.figures.rows += batch.num_rows
+            self.figures.bytes += batch.nbytes
+            self._batches.put(batch)
         self._batches.put(None)
         self._let_go_on()
 

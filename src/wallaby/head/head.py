@@ -11,6 +11,7 @@ import logging
 import time
 import uuid
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -18,7 +19,14 @@ from rich.console import Console
 
 from wallaby.coordinator import effects as coordinating
 from wallaby.coordinator.coordinator import Coordinator, CoordinatorSettings, Query
-from wallaby.errors import NoWorkersError, QueryCancelledError, QueryError, QueryTimeoutError
+from wallaby.errors import (
+    NoWorkersError,
+    QueryCancelledError,
+    QueryError,
+    QueryTimeoutError,
+    WallabyError,
+    WorkerLostError,
+)
 from wallaby.gcs.interface import Gcs, WorkerLease
 from wallaby.head.collected import Collected
 from wallaby.head.observer import Observer
@@ -54,6 +62,17 @@ COORDINATORS_FAILURES: Failures = {
 }
 
 
+@dataclass(slots=True)
+class Submission:
+    """What a client has asked for, and the query that runs for it now."""
+
+    plan: PhysicalPlan
+    payload: QueryPayload
+    timeout_seconds: float
+    query: Query
+    began_seconds: float = field(default_factory=time.monotonic)
+
+
 class Head:
     """The driver's side of one engine."""
 
@@ -67,10 +86,13 @@ class Head:
         observer: Observer | None = None,
         shows_progress: bool = False,
         orders: OrderBook | None = None,
+        forget: Callable[[QueryId], None] = lambda _query: None,
     ) -> None:
         self._gcs = gcs
         self._settings = settings
         self._orders = orders
+        #: Called once for every query that has ended, on a thread that may wait.
+        self._forget = forget
         self.observer = observer or Observer()
         console = Console(stderr=True)
         self._board = ProgressBoard(gcs, console) if shows_progress and is_wanted(console) else None
@@ -80,8 +102,7 @@ class Head:
         self._present: set[WorkerId] = set()
         self._queries: dict[QueryId, Query] = {}
         self._collected: dict[QueryId, Collected] = {}
-        self._payloads: dict[QueryId, QueryPayload] = {}
-        self._started: dict[QueryId, float] = {}
+        self._submissions: dict[QueryId, Submission] = {}
         #: What ended the loop of this node, if something did.
         self._failure: BaseException | None = None
         self._no_workers_seconds = settings.no_workers_ms / 1000
@@ -138,20 +159,43 @@ class Head:
             QueryError: the head has failed, and can run no more queries.
         """
         self._require_alive()
-        query = Query(QueryId(f"q-{uuid.uuid4().hex[:12]}"), plan.graph)
         hosts = place(plan, self._members())
-        collected = Collected(query.id, plan.graph, lambda: self._cancel(query))
+        submission = Submission(plan, payload, timeout_seconds, _new_query(plan, payload))
+        collected = Collected(
+            submission.query.id,
+            plan.graph,
+            lambda: self._cancel(submission),
+            held_back=payload.tolerance.begins_again,
+        )
+        self._run(submission, collected, hosts)
+        return collected
+
+    def _run(self, submission: Submission, collected: Collected, hosts: dict[ChannelName, WorkerId]) -> None:
+        query, plan, payload = submission.query, submission.plan, submission.payload
         self._gcs.submit(query.id, plan.graph, hosts, payload.encode())
         if self._board is not None:
             collected.on_wait = partial(self._board.follow, query.id, plan.graph)
         collected.observation = self.observer.begin(query.id, plan, hosts, detailed=payload.observed)
         self._collected[query.id] = collected
-        self._payloads[query.id] = payload
-        self._started[query.id] = time.monotonic()
+        self._submissions[query.id] = submission
         self._require_alive()  # or it has ended all queries just before this one came
-        self.node.loop.post(self._begin, query, timeout_seconds)
+        self.node.loop.post(self._begin, submission)
         self._nudge(set(hosts.values()))
-        return collected
+
+    def _run_again(self, submission: Submission, collected: Collected) -> None:
+        """A query of which nothing was written down has lost a worker: from the start, under another name."""
+        try:
+            hosts = place(submission.plan, self._members())
+            cancelled = submission.query.cancelled
+            submission.query = _new_query(submission.plan, submission.payload)
+            submission.query.cancelled |= cancelled
+            collected.begin_again(submission.query.id)
+            self._run(submission, collected, hosts)
+            if self.node.loop.is_stopped:  # nobody is there any more who would end it
+                raise QueryCancelledError("The engine was closed while the query ran.", fix="Attach again.")
+        except WallabyError as error:
+            collected.end(error)
+            collected.removed.set()
 
     def _require_alive(self) -> None:
         if self._failure is not None:
@@ -175,15 +219,18 @@ class Head:
                 )
             time.sleep(WAIT_FOR_WORKER_SECONDS)
 
-    def _begin(self, query: Query, timeout_seconds: float) -> None:
+    def _begin(self, submission: Submission) -> None:
+        query, timeout_seconds = submission.query, submission.timeout_seconds
         self._queries[query.id] = query
         if timeout_seconds:
-            self.node.loop.after(timeout_seconds, self._expire, query, timeout_seconds)
-        settings = self._payloads[query.id].session_settings()
+            left_seconds = max(submission.began_seconds + timeout_seconds - time.monotonic(), 0)
+            self.node.loop.after(left_seconds, self._expire, query, timeout_seconds)
+        settings = submission.payload.session_settings()
         session = Session(HEAD, query.graph, settings, lambda: self._whole_result_is_there(query))
         self.node.begin_serving(Serving(query.id, session))
 
-    def _cancel(self, query: Query) -> None:
+    def _cancel(self, submission: Submission) -> None:
+        query = submission.query
         query.cancelled = not query.collected  # what is there as a whole is done, whoever has had enough
         self.node.loop.post(self.node.wake_named, "coordinator")
 
@@ -247,13 +294,23 @@ class Head:
         """Tell the clients of queries that have ended; forget them here."""
         for query in [query for query in self._queries.values() if query.ended]:
             del self._queries[query.id]
-            self._payloads.pop(query.id, None)
-            self._started.pop(query.id, None)
+            submission = self._submissions.pop(query.id)
             collected = self._collected.pop(query.id)
+            self.observer.ended(query.id, query.error)
+            self._performer.calls.submit(partial(self._forget, query.id))
+            self._nudge(self._present)
+            if self._begins_again(submission, query.error, collected):
+                self._performer.calls.submit(partial(self._run_again, submission, collected))
+                continue
             collected.end(query.error)
             collected.removed.set()
-            self.observer.ended(query.id, query.error)
-            self._nudge(self._present)
+
+    def _begins_again(self, submission: Submission, error: WallabyError | None, collected: Collected) -> bool:
+        """Is a query that has ended to be run again? Not for ever: it may be the query that kills its workers."""
+        if not (submission.payload.tolerance.begins_again and isinstance(error, WorkerLostError)):
+            return False
+        again = collected.figures.restarts + 1 < self._settings.task_worker_losses_max
+        return again and not submission.query.cancelled
 
     def _node_ended(self, error: BaseException | None) -> None:
         if error is not None:
@@ -312,6 +369,11 @@ class Head:
             self.node.loop.post(self.node.wake_sessions)
             return verdict
 
+        def snapshot(gcs: Gcs, effect: coordinating.TakeSnapshot) -> Any:
+            # The gate is closed: no record is committed between the two.
+            found = gcs.snapshot(effect.query)
+            return found, gcs.history(effect.query) if effect.with_records else {}
+
         def watch(gcs: Gcs, _: coordinating.Watch) -> tuple[WorkerLease, ...]:
             leases = gcs.workers()
             self._present = {lease.worker for lease in leases if lease.remaining_ms > 0}
@@ -325,7 +387,7 @@ class Head:
             coordinating.Freeze,
             asks(lambda gcs, effect: gcs.freeze(effect.query, effect.lost, effect.draining)),
         )
-        teach(coordinating.TakeSnapshot, asks(lambda gcs, effect: (gcs.snapshot(effect.query),)))
+        teach(coordinating.TakeSnapshot, asks(snapshot))
         teach(coordinating.Resume, asks(resume))
         teach(coordinating.Remove, asks(remove))
         teach(coordinating.Ping, self._ask)
@@ -335,10 +397,14 @@ class Head:
         collected = self._collected.get(query)
         if collected is not None:
             collected.figures.tasks = gcs.status(query).commits or collected.figures.tasks
-            collected.figures.seconds = time.monotonic() - self._started.get(query, time.monotonic())
+            collected.figures.seconds = time.monotonic() - self._submissions[query].began_seconds
 
     def _ask(self, actor: Actor, effect: coordinating.Ping) -> None:
         self._performer.calls.submit(lambda: self.node.answer(actor, self._ping(effect.worker)))
+
+
+def _new_query(plan: PhysicalPlan, payload: QueryPayload) -> Query:
+    return Query(QueryId(f"q-{uuid.uuid4().hex[:12]}"), plan.graph, tolerance=payload.tolerance)
 
 
 def place(plan: PhysicalPlan, members: list[WorkerId]) -> dict[ChannelName, WorkerId]:

@@ -1,8 +1,8 @@
 """Algorithm 1: what a channel does at its host. Choose, execute, back up, commit, and only then deliver.
 
 `run_channel` is one channel's life at one host, as a generator of effects. If the channel was rewound it
-first *retraces* its committed records: the same inputs in the same order, and each output must have the
-committed checksum before it may leave (invariant 4). Then it chooses freely until its last task.
+first *retraces* its committed records, all or those after a saved state: the same inputs in the same order, and each
+output must have the committed checksum before it may leave (invariant 4). Then it chooses freely until its last task.
 
 What a task has consumed may give more rows than one output should hold. Then its output says that there is a
 rest, and the next task of the channel consumes nothing and goes on with it: a record without split or draw that
@@ -35,13 +35,16 @@ from wallaby.lineage.effects import (
     Output,
     Pause,
     ReadRecords,
+    RestoreState,
+    SaveState,
     Slice,
 )
 from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.inbox import Inbox
-from wallaby.lineage.lineage import Draw, Record, decode, encode
+from wallaby.lineage.lineage import Draw, Record, decode, encode, fold, key_of
 from wallaby.lineage.names import ChannelName, TaskName
 from wallaby.lineage.outbox import Outbox
+from wallaby.lineage.tolerance import LINEAGE, Tolerance
 from wallaby.lineage.verdict import CommitReply, Verdict
 
 #: How long to wait, at most, before something that the store refused is tried again.
@@ -57,6 +60,7 @@ class Host:
     graph: StageGraph
     policy: Policy
     outbox: Outbox
+    tolerance: Tolerance = LINEAGE
     epoch: int = 0
     #: The store has refused something: only a look can tell why.
     look_wanted: bool = False
@@ -69,7 +73,7 @@ class Tenure:
     host: Host
     channel: ChannelName
     inbox: Inbox
-    #: The first output to be made here: 0, or for a moved reader its committed length.
+    #: The first output to be made here: 0, for a moved reader its committed length, or that after a saved state.
     base: int
     #: How many records were committed when it came here.
     length: int
@@ -101,9 +105,12 @@ def run_channel(tenure: Tenure) -> Effects:
     state: Any = None
     ended = False
     rest: _Chosen | None = None
+    base = tenure.base
     if tenure.retracing:
         records = yield from _committed(tenure)
-        for tenure.seq, data in enumerate(records):
+        if base and records:
+            state = yield from _restored(tenure, records)
+        for tenure.seq, data in enumerate(records[base:], base):
             record, task = decode(data), TaskName(*tenure.channel, tenure.seq)
             chosen = _recorded(task, record, rest)
             state, has_rest = yield from _retrace(tenure, task, state, record, chosen)
@@ -146,6 +153,9 @@ def _attempt(
     state, output = yield _execute(tenure, point, task, state, chosen, inputs)
     final = (chosen.last and not output.rest) or output.satisfied
     record = Record(output.checksum, chosen.split, chosen.draw, chosen.sides, final)
+    if tenure.host.tolerance.snapshots and _can_be_saved(tenure, output, final):
+        saved = yield SaveState(task, key_of(record), state, tenure.inbox.totals())
+        record = replace(record, saved=bool(saved))
     if not (yield BackUp(FailPoint.BACK_UP, task, output, final)):
         yield Leave(f"no room to back {task} up")
     reply = yield from _commit(tenure, task, record)
@@ -158,6 +168,20 @@ def _attempt(
     if output.satisfied:
         yield from _close_early(tenure)
     return state, final, output.rest
+
+
+def _can_be_saved(tenure: Tenure, output: Output, final: bool) -> bool:
+    """Readers have no state, ended channels need none, and with a rest a state is only half of what is going on."""
+    return not (final or output.rest or tenure.host.graph.is_reader(tenure.channel.stage))
+
+
+def _restored(tenure: Tenure, records: tuple[bytes, ...]) -> Generator[Any, Any, Any]:
+    """The saved state from which the channel goes on: its inbox goes on from there too."""
+    before = [decode(data) for data in records[: tenure.base]]
+    task = TaskName(*tenure.channel, tenure.base - 1)
+    state, totals = yield RestoreState(task, key_of(before[-1]))
+    tenure.inbox.go_on(fold(before), totals)
+    return state
 
 
 def _retrace(
@@ -195,7 +219,8 @@ def _choose(tenure: Tenure) -> Generator[Any, Any, _Chosen | None]:
                 sides = whole_sides(host.graph, name.stage, tenure.inbox)
                 return _Chosen(None, tenure.split, sides, last=tenure.split is None)
         else:
-            choice = choose(host.graph, name, tenure.inbox, host.policy, eager=eager)
+            staged = host.tolerance.staged
+            choice = choose(host.graph, name, tenure.inbox, host.policy, eager=eager, staged=staged)
             if choice is not None:
                 sides = host.graph.required_sides(name.stage)
                 draw = choice if isinstance(choice, Draw) else None

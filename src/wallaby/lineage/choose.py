@@ -5,7 +5,8 @@ is worth it. `Static` takes a fixed number of outputs, fewer only at the end, wh
 Either draws from one upstream channel at a time, as in the paper, or from several of one input at once.
 
 A build side is consumed to its end before its probe side begins, and the required side inputs of a stage are
-whole before its first task.
+whole before its first task. In a staged query something of every input must have arrived: nothing does before its
+producer has ended; see `outbox`.
 """
 
 from __future__ import annotations
@@ -52,10 +53,18 @@ class Finish:
 
 
 def choose(
-    graph: StageGraph, channel: ChannelName, inbox: Inbox, policy: Policy, *, eager: bool
+    graph: StageGraph,
+    channel: ChannelName,
+    inbox: Inbox,
+    policy: Policy,
+    *,
+    eager: bool,
+    staged: bool = False,
 ) -> Draw | Finish | None:
     """The next draw, `Finish`, or None to wait. `eager`: nothing better to do, so take less than the target."""
     if not sides_ready(graph, channel.stage, inbox):
+        return None
+    if staged and not all(inbox.has_begun(link) for links in graph.phases(channel.stage) for link in links):
         return None
     for links in graph.phases(channel.stage):
         if all(inbox.is_exhausted(link) for link in links):

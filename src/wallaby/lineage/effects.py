@@ -15,7 +15,7 @@ from enum import Enum
 from typing import Any
 
 from wallaby.lineage.lineage import Draw
-from wallaby.lineage.names import ChannelName, Edge, TaskName, WorkerId
+from wallaby.lineage.names import ChannelName, Edge, TaskName, Upstream, WorkerId
 
 
 class FailPoint(Enum):
@@ -130,6 +130,30 @@ class BackUp:
     task: TaskName
     output: Output
     final: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SaveState:
+    """Save the state after a task, if it is time for that: the answer is whether it is in the durable store now.
+
+    `key` tells attempts at the task apart; `totals` says how many outputs there are of the upstream channels whose
+    end is known.
+    """
+
+    task: TaskName
+    key: str
+    state: Any
+    totals: Mapping[Upstream, int]
+    point = FailPoint.BACK_UP
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreState:
+    """Take up a saved state: the answer is the state and the totals that were saved with it."""
+
+    task: TaskName
+    key: str
+    point = FailPoint.READ_RECORDS
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,8 @@ can hold up another (nothing to deadlock on). Side inputs are used whole, so the
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from wallaby.lineage.effects import Slice
 from wallaby.lineage.graph import LinkKind, StageGraph
 from wallaby.lineage.lineage import Draw
@@ -87,6 +89,10 @@ class Inbox:
         lane = self._lanes[upstream]
         return lane.total is not None and lane.consumed + len(self.ready(upstream)) == lane.total
 
+    def has_begun(self, link: int) -> bool:
+        """Has the first output of every channel of a link arrived, now or earlier?"""
+        return all(lane.consumed or 0 in lane.held for lane in self._by_link[link])
+
     def is_exhausted(self, link: int) -> bool:
         """Have all outputs of all channels of a link been drawn?"""
         return all(lane.consumed == lane.total for lane in self._by_link[link])
@@ -118,6 +124,21 @@ class Inbox:
             lane.consumed += count
             lane.wanted = max(lane.wanted, lane.consumed + self._reserve)
         return tuple(taken)
+
+    def totals(self) -> dict[Upstream, int]:
+        """How many outputs there are of the upstream channels whose last one has arrived."""
+        return {upstream: lane.total for upstream, lane in self._lanes.items() if lane.total is not None}
+
+    def go_on(self, consumed: Mapping[Upstream, int], totals: Mapping[Upstream, int]) -> None:
+        """The channel's state is one in which so much was consumed: what comes of it again is dropped."""
+        for upstream, count in consumed.items():
+            lane = self._lanes[upstream]
+            lane.consumed = count
+            lane.wanted = max(lane.wanted, count + self._reserve)
+            for seq in [seq for seq in lane.held if seq < count]:
+                lane.held_bytes -= lane.held.pop(seq).size_bytes
+        for upstream, total in totals.items():
+            self._lanes[upstream].total = total
 
     def discard(self) -> None:
         """The channel has ended: from now on take everything and keep nothing."""

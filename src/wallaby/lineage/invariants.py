@@ -15,6 +15,7 @@ from wallaby.errors import InternalError
 from wallaby.lineage.attempt import Tenure
 from wallaby.lineage.effects import Slice
 from wallaby.lineage.graph import StageGraph
+from wallaby.lineage.kept import INITIAL, NOTHING_KEPT, Checkpoint, Kept
 from wallaby.lineage.lineage import Record, Watermark, advance, decode
 from wallaby.lineage.names import HEAD, ChannelName, Edge, TaskName, Upstream, WorkerId
 from wallaby.lineage.reconcile import apply, reconcile
@@ -42,7 +43,8 @@ class Audit:
         self._watermarks: dict[ChannelName, Watermark] = {name: {} for name in graph.channels}
         self._contents: dict[tuple[TaskName, Edge], int] = {}
         self._checksums: dict[TaskName, int] = {}
-        self._assigned: dict[ChannelName, tuple[WorkerId, int]] = {}
+        #: The host of each channel, since which epoch, and its base there.
+        self._assigned: dict[ChannelName, tuple[WorkerId, int, int]] = {}
         self._final: set[ChannelName] = set()
         self._closed: dict[ChannelName, int] = {}
         self._collected: dict[Upstream, int] = {}
@@ -104,11 +106,11 @@ class Audit:
                 raise InvariantViolation(7, f"the client is given {piece.task} where output {at} is due")
             self._collected[upstream] = at + 1
 
-    def planned(self, snapshot: Snapshot, plan: Plan) -> None:
+    def planned(self, snapshot: Snapshot, plan: Plan, kept: Kept = NOTHING_KEPT) -> None:
         """A plan is about to be applied: it must be the smallest (8) and leave nothing to do (9)."""
-        check_smallest(self._graph, snapshot, plan)
+        check_smallest(self._graph, snapshot, plan, kept)
         after = apply(snapshot, plan)
-        again = reconcile(self._graph, after)
+        again = reconcile(self._graph, after, kept)
         if again.hosts or again.delivered or again.losses or again.closed or again.rereads != after.rereads:
             raise InvariantViolation(9, f"reconcile of its own result still changes something: {again}")
 
@@ -119,8 +121,8 @@ class Audit:
         self._check_epoch(state)
         for name, channel in state.channels.items():
             self._check_records(name, channel, state.records[name])
-            if self._assigned.get(name, ("", 0))[0] != channel.host:
-                self._assigned[name] = (channel.host, state.epoch)
+            if self._assigned.get(name, ("", 0, 0))[0::2] != (channel.host, channel.base):
+                self._assigned[name] = (channel.host, state.epoch, channel.base)
             if (
                 state.gate_open
                 and not channel.ended
@@ -280,9 +282,16 @@ class Audit:
             producer = self._graph.producer(edge)
             length = state.channels[producer].length
             upstream = Upstream(edge.link, edge.producer)
+            first = self._needed_from(name, channel, upstream)
             for seq in range(length) if tenure is None else tenure.inbox.lacks(upstream, length):
-                if (edge, seq) not in coming:
+                if seq >= first and (edge, seq) not in coming:
                     self._check_sender(state, workers, edge, TaskName(*producer, seq), name)
+
+    def _needed_from(self, name: ChannelName, channel: ChannelState, upstream: Upstream) -> int:
+        """What a channel had consumed in the saved state from which it went on is not needed any more."""
+        if self._graph.is_reader(name.stage) or not channel.base:
+            return 0
+        return self._drawn_before(TaskName(*name, channel.base), upstream)
 
     def _check_sender(
         self,
@@ -314,10 +323,11 @@ class Audit:
             raise InvariantViolation(5, f"{lacking}, and {host} has passed it without publishing it")
 
 
-def check_smallest(graph: StageGraph, snapshot: Snapshot, plan: Plan) -> None:
+def check_smallest(graph: StageGraph, snapshot: Snapshot, plan: Plan, kept: Kept = NOTHING_KEPT) -> None:
     """The set of rewound channels is the smallest that the loss requires (invariant 8).
 
-    Computed from below, as the least set closed under the rules, where `reconcile` walks from above.
+    Computed from below, as the least set closed under the rules, where `reconcile` walks from above. Each rewound
+    channel also goes back no further than it must, where states were saved.
     """
     channels, alive = snapshot.channels, {*snapshot.members, *snapshot.draining, HEAD}
     ended = {name for name, channel in channels.items() if channel.ended}
@@ -335,8 +345,17 @@ def check_smallest(graph: StageGraph, snapshot: Snapshot, plan: Plan) -> None:
         if c.host not in alive or (c.host in snapshot.draining and n not in ended)
     }
     emptied: set[ChannelName] = set()
+    starts: dict[ChannelName, Checkpoint] = {}
     reread: set[tuple[TaskName, Edge]] = set()
     lacking: set[tuple[TaskName, Edge]] = set()
+    at_rest = ended if kept.outputs else set()
+
+    def first_lacking(taker: ChannelName, edge: Edge) -> int:
+        if taker not in emptied:
+            return snapshot.delivered[edge]
+        start = starts.get(taker, INITIAL)
+        return start.consumed.get(Upstream(edge.link, edge.producer), 0)
+
     pending = {
         (TaskName(*r.channel, seq), edge)
         for r in snapshot.rereads
@@ -345,32 +364,52 @@ def check_smallest(graph: StageGraph, snapshot: Snapshot, plan: Plan) -> None:
     }
     while True:
         stages = {task.stage for task, _ in reread}
-        owing = {task.of for task, _ in lacking if not graph.is_reader(task.stage)}
+        owing = {task.of for task, _ in lacking if not graph.is_reader(task.stage)} - at_rest
         staying = {n for n in channels if n not in gone}
         readers = {n for n in staying if graph.is_reader(n.stage) and n.stage in stages}
-        takers = emptied | readers | {n for n in staying if n not in ended or n in owing}
+        takers = (emptied - at_rest) | readers | {n for n in staying if n not in ended or n in owing}
         before = lacking
         lacking = {
             (TaskName(*graph.producer(edge), seq), edge)
             for edge in snapshot.delivered
             if (taker := graph.consumer(edge)) in takers
-            for seq in range(
-                0 if taker in emptied else snapshot.delivered[edge], channels[graph.producer(edge)].length
-            )
+            for seq in range(first_lacking(taker, edge), channels[graph.producer(edge)].length)
         }
-        lacking |= {(task, edge) for task, edge in pending if graph.consumer(edge) in takers}
+        lacking |= {(task, edge) for task, edge in pending if graph.consumer(edge) in takers - emptied}
         new_reread = {
             (task, edge)
             for task, edge in lacking
             if graph.is_reader(task.stage) and (task.of in gone or task.seq < channels[task.of].base)
+            if not kept.outputs
         }
         new_emptied = {n for n in gone if n not in ended or any(task.of == n for task, _ in lacking)}
-        if (new_reread, new_emptied, lacking) == (reread, emptied, before):
+        if not kept.outputs:
+            new_emptied |= {
+                task.of
+                for task, _ in lacking
+                if not graph.is_reader(task.stage) and task.seq < channels[task.of].base
+            }
+        new_starts = {
+            n: kept.newest(
+                n,
+                min(
+                    (task.seq for task, _ in lacking if task.of == n and not kept.outputs),
+                    default=channels[n].length,
+                ),
+            )
+            for n in new_emptied | emptied
+            if not graph.is_reader(n.stage)
+        }
+        if (new_reread, new_emptied, new_starts, lacking) == (reread, emptied, starts, before):
             break
-        reread, emptied = new_reread | reread, new_emptied | emptied
+        reread, emptied, starts = new_reread | reread, new_emptied | emptied, new_starts
     planned = {
         (TaskName(*r.channel, seq), e) for r in plan.rereads for seq in range(r.first, r.end) for e in r.edges
     }
-    rewound = {n for n in emptied if not graph.is_reader(n.stage)}
+    rewound = {n for n in emptied if not graph.is_reader(n.stage)} - at_rest
     if set(plan.hosts) != emptied or set(plan.rewound) != rewound or planned != reread:
         raise InvariantViolation(8, f"rewound or moved {sorted(plan.hosts)} where {sorted(emptied)} must be")
+    for n in sorted(rewound):
+        base = plan.bases.get(n, channels[n].base)
+        if base != starts[n].seq:
+            raise InvariantViolation(8, f"{n} goes on from {base} where {starts[n].seq} is enough")

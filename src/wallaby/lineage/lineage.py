@@ -2,8 +2,8 @@
 
 A record is all that a retrace needs to make the same bytes again: which split was read, or how many outputs
 were drawn from which upstream channels; which side inputs were applied; whether the task was its channel's
-last; and a checksum of the output, which a retraced output must match before it leaves its worker
-(invariant 4). A record is written once, by one commit, and never changed (invariant 2).
+last; whether the state after it was saved; and a checksum of the output, which a retraced output must match before it
+leaves its worker (invariant 4). A record is written once, by one commit, and never changed (invariant 2).
 
 Encoding, version 1 (little-endian; `v` is an unsigned LEB128 integer in its shortest form):
 
@@ -14,8 +14,9 @@ Channels and counts are below 2^14, so a draw from n channels takes at most 24 +
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from wallaby.errors import EncodingError
 from wallaby.lineage.graph import CHANNELS_MAX, SIDES_MAX
@@ -26,7 +27,7 @@ VERSION = 1
 COUNT_MAX = (1 << 14) - 1
 LINKS_MAX = 1 << 14
 SPLITS_MAX = 1 << 35
-_FINAL, _SPLIT, _SIDES, _DRAW = 1, 2, 4, 8
+_FINAL, _SPLIT, _SIDES, _DRAW, _SAVED = 1, 2, 4, 8, 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +64,13 @@ class Record:
     draw: Draw | None = None
     sides: int = 0
     final: bool = False
+    #: The channel's state after this task is in the durable store.
+    saved: bool = False
 
     def __str__(self) -> str:
         parts = [f"split {self.split}" if self.split is not None else "", str(self.draw or "")]
         parts += [f"sides {self.sides:b}" if self.sides else "", "final" if self.final else ""]
+        parts += ["saved" if self.saved else ""]
         return " ".join(part for part in parts if part) or "nothing"
 
 
@@ -98,7 +102,7 @@ def encode(record: Record) -> bytes:
     if not 0 <= record.sides < 1 << SIDES_MAX:
         raise EncodingError(f"Side inputs {record.sides:#x} are out of range.")
     flags = record.final * _FINAL | (record.split is not None) * _SPLIT
-    flags |= bool(record.sides) * _SIDES | (record.draw is not None) * _DRAW
+    flags |= bool(record.sides) * _SIDES | (record.draw is not None) * _DRAW | record.saved * _SAVED
     out = bytearray((VERSION, flags))
     out += record.checksum.to_bytes(8, "little")
     if record.split is not None:
@@ -116,18 +120,27 @@ def encode(record: Record) -> bytes:
     return bytes(out)
 
 
+def key_of(record: Record) -> str:
+    """What tells the state after a task from that after another attempt at it, which may have drawn otherwise.
+
+    The states before it are the same for all attempts, since the records before it are committed.
+    """
+    return hashlib.blake2b(encode(replace(record, saved=False)), digest_size=8).hexdigest()
+
+
 def decode(data: bytes) -> Record:
     """The record in these bytes; anything that `encode` could not have written is an error."""
     if len(data) < 10 or data[0] != VERSION:
         raise EncodingError(f"Not a lineage record of version {VERSION}: {data[:16].hex()}.")
     flags = data[1]
-    if flags & ~(_FINAL | _SPLIT | _SIDES | _DRAW):
+    if flags & ~(_FINAL | _SPLIT | _SIDES | _DRAW | _SAVED):
         raise EncodingError(f"A lineage record has unknown flags {flags:#x}.")
     reader = _Reader(data, 10)
     split = reader.take() if flags & _SPLIT else None
     sides = reader.take() if flags & _SIDES else 0
     draw = _take_draw(reader) if flags & _DRAW else None
-    record = Record(int.from_bytes(data[2:10], "little"), split, draw, sides, bool(flags & _FINAL))
+    final, saved = bool(flags & _FINAL), bool(flags & _SAVED)
+    record = Record(int.from_bytes(data[2:10], "little"), split, draw, sides, final, saved)
     if encode(record) != data:
         raise EncodingError(f"A lineage record is not in its one valid form: {data[:64].hex()}.")
     return record

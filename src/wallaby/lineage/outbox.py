@@ -4,6 +4,9 @@ Pure data. An output is published here after its commit, never before (invariant
 until the consumer's host has said that it holds it. Acknowledgements count for this pair of workers in this
 epoch only: a new epoch starts from what the GCS says was delivered, which may be less than was known here,
 and nothing at all for a consumer that was rewound. Sending again is harmless, the inbox drops what it has.
+
+In a staged query nothing is due of a channel that has not ended: so a consumer that has something of every upstream
+channel knows that its inputs are complete.
 """
 
 from __future__ import annotations
@@ -17,8 +20,9 @@ from wallaby.lineage.names import ChannelName, Edge, TaskName, WorkerId
 class Outbox:
     """Delivery progress of the channels that one worker hosts."""
 
-    def __init__(self, graph: StageGraph) -> None:
+    def __init__(self, graph: StageGraph, *, staged: bool = False) -> None:
         self._graph = graph
+        self._staged = staged
         self._bases: dict[ChannelName, int] = {}
         self._published: dict[ChannelName, int] = {}
         self._ended: set[ChannelName] = set()
@@ -53,15 +57,16 @@ class Outbox:
                 if target is not None:
                     self._edges_to.setdefault(target, []).append(edge)
 
-    def start(self, channel: ChannelName, base: int) -> None:
-        """A channel begins here; its first output at this host will be `base`."""
-        self._bases[channel] = self._published[channel] = base
+    def start(self, channel: ChannelName, base: int, published: int | None = None) -> None:
+        """A channel begins here; its first output at this host will be `base`, if not more can be had already."""
+        self._bases[channel] = base
+        self._published[channel] = base if published is None else published
         self._ended.discard(channel)
 
     def publish(self, task: TaskName, *, ended: bool) -> None:
         """A committed output is in the backup and may leave."""
         self.news += 1
-        self._published[task.of] = task.seq + 1
+        self._published[task.of] = max(task.seq + 1, self._published.get(task.of, 0))
         if ended:
             self._ended.add(task.of)
 
@@ -78,6 +83,8 @@ class Outbox:
     def _is_due(self, edge: Edge) -> bool:
         """Below its base a channel has nothing to send: an edge that lacks more has an ended consumer."""
         producer = self._graph.producer(edge)
+        if self._staged and producer not in self._ended:
+            return False
         return self._bases.get(producer, 0) <= self._delivered[edge] < self._published.get(producer, 0)
 
     def due(

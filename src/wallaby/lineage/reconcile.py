@@ -11,7 +11,12 @@ From the last stage to the first, so that every consumer is decided before its p
   delivered up to nothing. A live producer delivers again from its backup, a lost one is behind in its turn;
 - a lost reader is not rewound but moved: what edges are behind on becomes re-reads, shared by all workers of
   the stage, and its new host goes on with its next split;
-- a live channel is never rewound, except off a worker that is draining;
+- a live channel is never rewound, except off a worker that is draining, or if it went on from a saved state and
+  somebody now needs outputs from before that;
+- where states are saved, a channel is rewound to the newest one before which nobody needs its outputs, and its inputs
+  count as delivered up to what had been consumed by then;
+- where outputs outlive their workers, nobody needs them to be made again: a lost channel that has ended only moves, a
+  reader too, and another is rewound for its state alone;
 - a channel whose consumers have all ended is closed: nobody will draw from it again (early end).
 
 Rewound and moved channels are spread over all members: different stages and different channels of one stage
@@ -27,35 +32,38 @@ from itertools import pairwise
 
 from wallaby.errors import InternalError
 from wallaby.lineage.graph import StageGraph
-from wallaby.lineage.names import ChannelName, Edge, WorkerId
+from wallaby.lineage.kept import INITIAL, NOTHING_KEPT, Checkpoint, Kept
+from wallaby.lineage.names import ChannelName, Edge, Upstream, WorkerId
 from wallaby.lineage.snapshot import ChannelState, Plan, ReRead, Snapshot
 
 #: One edge's need for outputs `[first, end)` of its producer.
 _Need = tuple[int, int, Edge]
 
 
-def reconcile(graph: StageGraph, snapshot: Snapshot) -> Plan:
+def reconcile(graph: StageGraph, snapshot: Snapshot, kept: Kept = NOTHING_KEPT) -> Plan:
     """The plan for a snapshot. There must be a member that can host what is lost."""
     if not snapshot.members:
         raise InternalError("A query without members cannot be reconciled: wait for one.")
-    return _Reconciliation(graph, snapshot).plan()
+    return _Reconciliation(graph, snapshot, kept).plan()
 
 
-def drained(graph: StageGraph, snapshot: Snapshot, worker: WorkerId) -> bool:
+def drained(graph: StageGraph, snapshot: Snapshot, worker: WorkerId, kept: Kept = NOTHING_KEPT) -> bool:
     """May a draining worker go without anything being lost that is still needed?"""
     if not snapshot.members:
         return False
     without = replace(snapshot, draining=tuple(w for w in snapshot.draining if w != worker))
-    plan = reconcile(graph, without)
+    plan = reconcile(graph, without, kept)
     return not any(snapshot.channels[name].host == worker for name in plan.hosts)
 
 
 class _Reconciliation:
     """One walk from the last stage to the first, and what it decides on the way."""
 
-    def __init__(self, graph: StageGraph, snapshot: Snapshot) -> None:
+    def __init__(self, graph: StageGraph, snapshot: Snapshot, kept: Kept) -> None:
         self._graph = graph
         self._before = snapshot
+        self._kept = kept
+        self._bases: dict[ChannelName, int] = {}
         self._alive = frozenset(
             (*snapshot.members, *snapshot.draining, snapshot.channels[graph.collector].host)
         )
@@ -64,6 +72,7 @@ class _Reconciliation:
         self._rewound: list[ChannelName] = []
         self._moved: list[ChannelName] = []
         self._needing: set[ChannelName] = {graph.collector}
+        self._emptied: set[ChannelName] = set()
         self._rereads: list[ReRead] = []
 
     def plan(self) -> Plan:
@@ -78,7 +87,7 @@ class _Reconciliation:
         changed = {e: n for e, n in self._delivered.items() if n != before.delivered[e]}
         return Plan(
             hosts=self._placed(),
-            bases={name: before.channels[name].length for name in self._moved},
+            bases={name: base for name, base in self._bases.items() if base != before.channels[name].base},
             delivered=changed,
             losses=self._losses(),
             closed=tuple(sorted(self._closed)),
@@ -104,17 +113,30 @@ class _Reconciliation:
 
     def _decide_stateful(self, name: ChannelName) -> None:
         unfinished = not self._ended(name) or bool(self._behind(name))
-        if unfinished and self._must_leave(name):
+        goes_back = self._needed_from(name) < self._before.channels[name].base
+        if unfinished and self._ended(name) and self._kept.outputs:
+            self._moved.extend([name] if self._must_leave(name) else ())
+        elif unfinished and (self._must_leave(name) or goes_back):
             self._rewound.append(name)
-            self._starts_empty(name)
+            start = self._kept.newest(name, self._needed_from(name))
+            self._bases[name] = start.seq
+            self._starts_empty(name, start)
         elif unfinished:
             self._needing.add(name)
 
-    def _starts_empty(self, name: ChannelName) -> None:
-        """At its new host nothing has arrived: it needs every input from the first on."""
+    def _needed_from(self, name: ChannelName) -> int:
+        """The first output of a channel that somebody needs and that only the channel itself can make."""
+        length = self._before.channels[name].length
+        if self._kept.outputs:
+            return length
+        return min((self._delivered[edge] for edge in self._behind(name)), default=length)
+
+    def _starts_empty(self, name: ChannelName, start: Checkpoint = INITIAL) -> None:
+        """At its new host nothing has arrived: it needs every input, from the first on or from a saved state on."""
         self._needing.add(name)
+        self._emptied.add(name)
         for edge in self._graph.edges_into(name):
-            self._delivered[edge] = 0
+            self._delivered[edge] = start.consumed.get(Upstream(edge.link, edge.producer), 0)
 
     def _decide_readers(self, names: list[ChannelName]) -> None:
         waiting = {name: self._still_waiting(name) for name in names}
@@ -124,16 +146,18 @@ class _Reconciliation:
             leaves = self._must_leave(name)
             # What its host cannot send: below the base always, all of it if the host goes.
             unsent_end = channel.length if leaves else channel.base
-            for edge in self._behind(name):
+            behind = self._behind(name)
+            for edge in behind if not self._kept.outputs else ():
                 if self._delivered[edge] < unsent_end:
                     needs.append((self._delivered[edge], unsent_end, edge))
                     self._delivered[edge] = unsent_end
-            if leaves and (not self._ended(name) or needs):
+            if leaves and (not self._ended(name) or needs or (behind and self._kept.outputs)):
                 self._moved.append(name)
+                self._bases[name] = 0 if self._kept.outputs else channel.length
             self._rereads.extend(_grouped(name, needs))
         stage_rereads = any(r.channel.stage == names[0].stage for r in self._rereads)
         for name in names:
-            if name in self._moved:
+            if name in self._moved and not (self._kept.outputs and self._ended(name)):
                 self._starts_empty(name)
             elif not self._must_leave(name) and (stage_rereads or not self._ended(name)):
                 self._needing.add(name)
@@ -151,6 +175,8 @@ class _Reconciliation:
             for edge in reread.edges:
                 if self._graph.consumer(edge) not in self._needing:
                     self._delivered[edge] = min(self._delivered[edge], reread.first)
+                elif self._graph.consumer(edge) in self._emptied:
+                    continue  # what it needs is counted from where it starts
                 elif self._delivered[edge] >= reread.end:
                     needs.append((reread.first, reread.end, edge))
         return needs

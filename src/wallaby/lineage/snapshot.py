@@ -17,7 +17,8 @@ class ChannelState:
     """What the GCS holds of one channel."""
 
     host: WorkerId
-    #: The first output that the present host has made itself; only a reader's differs from 0.
+    #: The first output that the present host makes itself: differs from 0 for moved readers, and for channels that go
+    #: on from a saved state.
     base: int = 0
     #: How many records are committed.
     length: int = 0
@@ -81,5 +82,5 @@ class Plan:
     closed: tuple[ChannelName, ...] = ()
     #: Replaces the whole queue of re-reads; all claims are void.
     rereads: tuple[ReRead, ...] = ()
-    #: Channels that start again from their initial state: for reports and checks, implied by `hosts`.
+    #: Channels that start again from their initial or a saved state: for reports and checks, implied by `hosts`.
     rewound: tuple[ChannelName, ...] = ()

@@ -15,6 +15,7 @@ task      | worker | seconds, task, how (read, execute, retrace, re-read), queue
 commit    | worker | seconds, tasks, refused: how many the store did not take, by its answer
 push      | worker | seconds, target, outputs, bytes, held (how many found room), route (flight, memory)
 spill     | worker | seconds, task, bytes: a backup that went to disk
+stored    | worker | seconds, task, bytes: an output, or the state after a task, that went to the durable store
 joined    | head   | worker, host, pid: it may host channels from the next recovery on
 froze     | head   | lost (id, host), draining: the gate closes
 resumed   | head   | seconds frozen, rewound, moved, delivered_again, read_again, hosts: the gate opens
@@ -49,6 +50,7 @@ class Kind(Enum):
     COMMIT = "commit"
     PUSH = "push"
     SPILL = "spill"
+    STORED = "stored"
     JOINED = "joined"
     FROZE = "froze"
     RESUMED = "resumed"

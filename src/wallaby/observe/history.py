@@ -251,7 +251,7 @@ class _Reading:
                 history.error, history.commits = str(event.get("error", "")), int(event.get("commits", 0))
             case Kind.JOINED:
                 history.workers[str(event["worker"])] = (str(event.get("host", "")), int(event.get("pid", 0)))
-            case Kind.LOG:
+            case Kind.LOG | Kind.STORED:
                 pass
 
     def _count(self, kind: Kind, event: Mapping[str, Any]) -> None:

@@ -57,6 +57,9 @@ class Carried:
     store_seconds: float = 0.0
     commits: int = 0
     lineage_bytes: int = 0
+    #: What was written to the durable store: outputs and states.
+    durable_bytes: int = 0
+    durable_seconds: float = 0.0
 
     def add(self, other: Carried) -> None:
         """Count another's too."""

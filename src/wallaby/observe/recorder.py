@@ -186,6 +186,14 @@ class Recorder:
             self._carried.backup_seconds += event["seconds"]
             self._totals.setdefault(task.stage, StageTotals()).spilled_bytes += size_bytes
 
+    def stored(self, started: float, task: TaskName, size_bytes: int) -> None:
+        """An output or a state is in the durable store."""
+        event = self._timed(Kind.STORED, started, task=str(task), bytes=size_bytes)
+        self._add(event)
+        with self._lock:
+            self._carried.durable_bytes += size_bytes
+            self._carried.durable_seconds += event["seconds"]
+
     def _timed(self, kind: Kind, started: float, **fields: object) -> Event:
         seconds = round(self._clock() - started, 6)
         return make(kind, started, worker=self._worker, seconds=seconds, **fields)

@@ -20,7 +20,7 @@ from typing import Any, TextIO
 from wallaby.errors import InvalidArgumentError
 from wallaby.lineage.effects import FailPoint
 from wallaby.simulation.faults import FaultKind
-from wallaby.simulation.run import RunResult, check_workers, run_seed
+from wallaby.simulation.run import RunResult, check_workers, run_seed, simulated
 
 SEED_MAX = 1 << 48
 #: Seeds that one process takes at a time.
@@ -45,6 +45,8 @@ class Summary:
     lineage_bytes: int = 0
     rewound: int = 0
     retraced: int = 0
+    restored: int = 0
+    fetched: int = 0
     reread: int = 0
     workers_lost: int = 0
     outcomes: Counter[str] = field(default_factory=Counter)
@@ -65,6 +67,8 @@ class Summary:
         self.lineage_bytes += tally.lineage_bytes
         self.rewound += tally.rewound
         self.retraced += tally.retraced
+        self.restored += tally.restored
+        self.fetched += tally.fetched
         self.reread += tally.reread
         self.workers_lost += tally.workers_lost
         self.outcomes.update(tally.outcomes)
@@ -97,6 +101,7 @@ def run_campaign(
     workers: int | None = None,
     log: TextIO | None = None,
     progress: Callable[[Summary], None] | None = None,
+    policy: str = "lineage",
 ) -> Summary:
     """Run seeds `first` to `first + seeds - 1`; `log` gets a line of JSON for each, in any order.
 
@@ -104,10 +109,11 @@ def run_campaign(
     """
     check_range(first, seeds)
     check_workers(workers)
+    simulated(policy)
     if processes < 1:
         raise InvalidArgumentError(f"Cannot run on {processes} processes.", fix="Use 1 or more.")
     summary, started = Summary(), time.monotonic()
-    for result in _results(first, seeds, processes, workers):
+    for result in _results(first, seeds, processes, workers, policy):
         summary.add(result)
         if log is not None:
             log.write(json.dumps(_line(result)) + "\n")
@@ -129,9 +135,9 @@ def check_range(first: int, seeds: int) -> None:
         )
 
 
-def _results(first: int, seeds: int, processes: int, workers: int | None) -> Iterator[RunResult]:
+def _results(first: int, seeds: int, processes: int, workers: int | None, policy: str) -> Iterator[RunResult]:
     if processes == 1:
-        yield from (run_seed(seed, workers) for seed in range(first, first + seeds))
+        yield from (run_seed(seed, workers, policy) for seed in range(first, first + seeds))
         return
     starts = iter(range(first, first + seeds, CHUNK_SEEDS))
     with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
@@ -140,7 +146,7 @@ def _results(first: int, seeds: int, processes: int, workers: int | None) -> Ite
         def ask(chunks: int) -> None:
             for start in islice(starts, chunks):
                 end = min(start + CHUNK_SEEDS, first + seeds)
-                waiting.add(pool.submit(_run_chunk, start, end, workers))
+                waiting.add(pool.submit(_run_chunk, start, end, workers, policy))
 
         ask(3 * processes)
         try:
@@ -153,8 +159,8 @@ def _results(first: int, seeds: int, processes: int, workers: int | None) -> Ite
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _run_chunk(start: int, end: int, workers: int | None) -> list[RunResult]:
-    return [run_seed(seed, workers) for seed in range(start, end)]
+def _run_chunk(start: int, end: int, workers: int | None, policy: str) -> list[RunResult]:
+    return [run_seed(seed, workers, policy) for seed in range(start, end)]
 
 
 def _line(result: RunResult) -> dict[str, Any]:

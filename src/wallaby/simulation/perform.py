@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -13,13 +14,17 @@ from wallaby.gcs.memory import MemoryGcs
 from wallaby.lineage import effects as protocol
 from wallaby.lineage.effects import PushReply, Slice
 from wallaby.lineage.invariants import InvariantViolation
-from wallaby.lineage.names import QueryId, WorkerId
+from wallaby.lineage.kept import kept
+from wallaby.lineage.lineage import decode
+from wallaby.lineage.names import QueryId, TaskName, WorkerId
 from wallaby.simulation.process import Actor, Serving
 from wallaby.simulation.world import World
 from wallaby.worker import effects as working
 
 #: What a backed-up output takes beside its rows.
 OUTPUT_BYTES = 16
+#: Of the states that could be saved.
+SAVED_SHARE = 0.4
 CALL_TIMEOUT_US = 250_000
 PUSH_TIMEOUT_US = 300_000
 PING_TIMEOUT_US = 100_000
@@ -37,6 +42,8 @@ class Performer:
             protocol.Pause: self._pause,
             protocol.Execute: self._execute,
             protocol.BackUp: self._back_up,
+            protocol.SaveState: self._save_state,
+            protocol.RestoreState: self._restore_state,
             protocol.Advance: self._advance,
             protocol.Push: self._push,
             protocol.Collect: self._collect,
@@ -109,6 +116,9 @@ class Performer:
 
     def _back_up(self, actor: Actor, effect: protocol.BackUp) -> None:
         serving = _serving(actor)
+        running = self._world.running[serving.query.id]
+        if serving.query.tolerance.durable:
+            running.spooled[effect.task, effect.output.checksum, effect.final] = effect.output
         size_bytes = OUTPUT_BYTES + sum(size for size, _ in effect.output.slices.values())
         fits = size_bytes <= actor.process.room_bytes
         if fits:
@@ -116,8 +126,21 @@ class Performer:
             serving.bytes_kept += size_bytes
             serving.backups[effect.task] = (effect.output, effect.final)
             if effect.point is not protocol.FailPoint.BACK_UP:
-                self._world.running[serving.query.id].audit.made(effect.task, effect.output.checksum)
+                running.audit.made(effect.task, effect.output.checksum)
         self._answer_later(actor, effect, fits, 50, 800)
+
+    def _save_state(self, actor: Actor, effect: protocol.SaveState) -> None:
+        """It is time for that now and then. States are changed in place, so a copy is saved."""
+        saved = self._world.random.random() < SAVED_SHARE
+        if saved:
+            states = self._world.running[_serving(actor).query.id].saved
+            states[effect.task, effect.key] = (copy.deepcopy(effect.state), dict(effect.totals))
+        self._answer_later(actor, effect, saved, 50, 2_000)
+
+    def _restore_state(self, actor: Actor, effect: protocol.RestoreState) -> None:
+        state, totals = self._world.running[_serving(actor).query.id].saved[effect.task, effect.key]
+        self._world.tally.restored += 1
+        self._answer_later(actor, effect, (copy.deepcopy(state), totals), 50, 2_000)
 
     def _advance(self, actor: Actor, effect: protocol.Advance) -> None:
         self._answer_later(actor, effect, None, 10, 300)
@@ -138,7 +161,11 @@ class Performer:
         world, serving = self._world, _serving(actor)
         pieces = []
         for edge, task in effect.items:
-            output, final = serving.backups[task]
+            found = self._found(serving, task)
+            if found is None:
+                self._answer_later(actor, effect, PushReply(accepted=False), 200, 3_000)
+                return
+            output, final = found
             size_bytes, body = output.slices[edge]
             pieces.append(Slice(task, edge, final, size_bytes, body))
         world.running[serving.query.id].audit.leaving(pieces)
@@ -161,6 +188,18 @@ class Performer:
         if process.disarm("duplicate"):
             again_us = delay_us + world.soon_us(0, 900_000)
             world.agenda.after(again_us, self._arrive, ticket, serving.query.id, sent, whole)
+
+    def _found(self, serving: Serving, task: TaskName) -> tuple[protocol.Output, bool] | None:
+        """An output: in the worker's own backup, or, as its record says, in the durable store."""
+        if task in serving.backups:
+            return serving.backups[task]
+        state = self._world.store.queries.get(serving.query.id)
+        if state is None or task.seq >= len(state.records[task.of]):
+            return None  # the query is over, or its store was lost
+        record = decode(state.records[task.of][task.seq])
+        running = self._world.running[serving.query.id]
+        self._world.tally.fetched += 1
+        return running.spooled[task, record.checksum, record.final], record.final
 
     def _arrive(self, ticket: _Ticket, query: QueryId, pieces: tuple[Slice, ...], whole: bool) -> None:
         """Slices reach their target, if it is still there; it takes what fits and answers."""
@@ -369,7 +408,7 @@ class Performer:
         def snapshot(gcs: MemoryGcs) -> Any:
             found = gcs.snapshot(effect.query)
             self._check_patience(effect.query, without_worker=found is not None and not found.members)
-            return (found,)
+            return found, gcs.history(effect.query) if effect.with_records else {}
 
         self._call(actor, effect, snapshot)
 
@@ -391,7 +430,9 @@ class Performer:
             before = gcs.snapshot(effect.query)
             verdict = gcs.resume(effect.query, effect.plan, effect.version)
             if verdict is Verdict.DONE and before is not None:
-                self._world.running[effect.query].audit.planned(before, effect.plan)
+                running = self._world.running[effect.query]
+                left = kept(running.query.tolerance, gcs.history(effect.query))
+                running.audit.planned(before, effect.plan, left)
                 self._world.tally.recoveries += 1
                 self._world.tally.rewound += len(effect.plan.rewound)
             return verdict

@@ -92,6 +92,9 @@ class Tally:
     rewound: int = 0
     reread: int = 0
     retraced: int = 0
+    #: Channels that went on from a saved state, and outputs that were sent from the durable store.
+    restored: int = 0
+    fetched: int = 0
     workers_lost: int = 0
     expelled: int = 0
     virtual_ms: int = 0

@@ -26,6 +26,7 @@ from wallaby.lineage.choose import Dynamic, Policy, Static
 from wallaby.lineage.effects import FailPoint
 from wallaby.lineage.invariants import InvariantViolation
 from wallaby.lineage.names import TaskName
+from wallaby.lineage.tolerance import Tolerance, tolerance_of
 from wallaby.simulation.faults import Fault, FaultKind, draw_faults
 from wallaby.simulation.perform import Performer
 from wallaby.simulation.process import Tally
@@ -115,14 +116,29 @@ def _spoiled(random: Random, workload: Workload, poisoned: bool) -> Workload:
     return replace(workload, error=task) if kind < 0.03 else replace(workload, fickle=task)
 
 
-def draw(seed: int, workers: int | None = None) -> tuple[Scenario, tuple[Fault, ...]]:
-    """What a seed draws; `workers` overrides how many workers it starts with."""
+def draw(
+    seed: int, workers: int | None = None, policy: str = "lineage"
+) -> tuple[Scenario, tuple[Fault, ...]]:
+    """What a seed draws; `workers` overrides how many workers it starts with. The policy changes nothing of it."""
     check_workers(workers)
+    tolerance = simulated(policy)
     random = Random(seed)
     scenario = draw_scenario(random)
+    scenario = replace(scenario, session=replace(scenario.session, tolerance=tolerance))
     if workers is not None:
         scenario = replace(scenario, workers=workers)
     return scenario, draw_faults(random, with_errors=any(w.error for w in scenario.workloads))
+
+
+def simulated(policy: str) -> Tolerance:
+    """The parts of a policy. Without records there is nothing to simulate: a loss is the end of the query."""
+    tolerance = tolerance_of(policy)
+    if not tolerance.recorded:
+        raise InvalidArgumentError(
+            f"Under the policy {policy} a loss ends the query: there is nothing to simulate.",
+            fix="Choose one that records lineage.",
+        )
+    return tolerance
 
 
 def check_workers(workers: int | None) -> None:
@@ -133,9 +149,9 @@ def check_workers(workers: int | None) -> None:
         )
 
 
-def run_seed(seed: int, workers: int | None = None) -> RunResult:
+def run_seed(seed: int, workers: int | None = None, policy: str = "lineage") -> RunResult:
     """Run one seed as it is drawn."""
-    return run(seed, *draw(seed, workers))
+    return run(seed, *draw(seed, workers, policy))
 
 
 def run(

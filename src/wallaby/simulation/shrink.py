@@ -30,9 +30,9 @@ def tell(seed: int, scenario: Scenario, faults: tuple[Fault, ...]) -> tuple[RunR
     return run(seed, scenario, faults, story), tuple(story)
 
 
-def shrink(seed: int, workers: int | None = None) -> Shrunk:
+def shrink(seed: int, workers: int | None = None, policy: str = "lineage") -> Shrunk:
     """Leave out all that the failure does not need: faults, the other query, the slow worker."""
-    scenario, faults = draw(seed, workers)
+    scenario, faults = draw(seed, workers, policy)
     failure = run(seed, scenario, faults).failure
     runs = 1
 

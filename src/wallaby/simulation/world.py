@@ -8,7 +8,7 @@ process that crashes takes its generators, inboxes, backups and arrived slices w
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Protocol
@@ -17,9 +17,9 @@ from wallaby.coordinator.coordinator import Coordinator, CoordinatorSettings, Qu
 from wallaby.errors import GcsLostError
 from wallaby.gcs.memory import MemoryGcs, MemoryStore
 from wallaby.lineage.attempt import Effects
-from wallaby.lineage.effects import FailPoint
+from wallaby.lineage.effects import FailPoint, Output
 from wallaby.lineage.invariants import Audit
-from wallaby.lineage.names import HEAD, ChannelName, QueryId, WorkerId
+from wallaby.lineage.names import HEAD, ChannelName, QueryId, TaskName, Upstream, WorkerId
 from wallaby.lineage.sighting import WorkerState
 from wallaby.simulation.agenda import Agenda
 from wallaby.simulation.faults import Fault
@@ -56,6 +56,9 @@ class Running:
     workload: Workload
     audit: Audit
     collected: Counter[Row] = field(default_factory=Counter)
+    #: What is in the durable store of it: outputs by task, checksum and whether it is the last; saved states.
+    spooled: dict[tuple[TaskName, int, bool], Output] = field(default_factory=dict)
+    saved: dict[tuple[TaskName, str], tuple[Any, dict[Upstream, int]]] = field(default_factory=dict)
     checked_version: int = 0
     changed: bool = False
     #: How often its fickle task was executed.
@@ -194,7 +197,8 @@ class World:
             self.agenda.after(50_000, self.submit, number)
             return
         workload = self.scenario.workloads[number]
-        query = Query(QueryId(f"q{number + 1}"), workload.graph)
+        tolerance = self.scenario.session.tolerance
+        query = Query(QueryId(f"q{number + 1}"), workload.graph, tolerance=tolerance)
         self.queries[query.id] = query
         self.running[query.id] = Running(query, workload, Audit(workload.graph))
         if lost:
@@ -393,8 +397,11 @@ class World:
                 serving = process.servings.get(query_id)
                 if serving is not None:
                     session = serving.session
+                    backups: Container[TaskName] = serving.backups
+                    if serving.query.tolerance.durable:
+                        backups = {*serving.backups, *(task for task, _, _ in self.running[query_id].spooled)}
                     states[worker] = WorkerState(
-                        session.host.epoch, session.tenures, session.host.outbox, serving.backups
+                        session.host.epoch, session.tenures, session.host.outbox, backups
                     )
         return states
 

@@ -63,13 +63,17 @@ class Deployment:
         settings: Settings,
         make_head: Callable[[RedisGcs, PeerClient], Head],
         spark_gone: Callable[[], None],
+        store_folder: str = "",
     ) -> None:
         """Start the driver's side; `start` starts the TaskManagers.
+
+        `store_folder` is the engine's folder in the durable store, if it has one.
 
         Raises:
             AttachError: Spark's settings or the cluster's size do not allow it.
         """
         self._settings = settings
+        self._store_folder = store_folder
         cluster = Cluster(context)
         check(cluster, settings)
         profile = fractional_profile(cluster)
@@ -150,6 +154,9 @@ class Deployment:
             version=__version__,
             tls_certificate=tls.certificate if tls else b"",
             tls_key=tls.key if tls else b"",
+            store=settings.fault_tolerance_store if self._store_folder else "",
+            store_folder=self._store_folder,
+            checkpoint_seconds=settings.fault_tolerance_checkpoint,
             chaos_directory=settings.chaos_directory if settings.chaos_enabled else "",
         )
 

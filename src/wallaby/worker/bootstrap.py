@@ -34,5 +34,9 @@ class Bootstrap:
     #: With Spark's encryption on, the certificate of all data servers and its key, both PEM.
     tls_certificate: bytes = b""
     tls_key: bytes = field(default=b"", repr=False)
+    #: The durable store, which may hold credentials, this engine's folder in it, and how often states are saved.
+    store: str = field(default="", repr=False)
+    store_folder: str = ""
+    checkpoint_seconds: float = 0.0
     #: Where faults are ordered; empty outside tests of recovery.
     chaos_directory: str = ""

@@ -52,7 +52,7 @@ class Execution:
             portion_bytes=payload.task_target_bytes,
             readable=readable_files(payload.plan.fragments),
         )
-        return QueryWork(payload.plan, settings, self._states, tolerant=payload.tolerant)
+        return QueryWork(payload.plan, settings, self._states, tolerant=payload.tolerance.recorded)
 
     def close(self) -> None:
         """Remove what was spilled."""
@@ -69,7 +69,7 @@ class QueryWork:
         self._plan = plan
         self._settings = settings
         self._states = states
-        self._kernels: dict[object, Kernel] = {}
+        self._kernels: dict[object, tuple[Kernel, threading.Lock]] = {}
         self._shared: dict[int, Shared] = {}
         self._lock = threading.Lock()
 
@@ -81,13 +81,15 @@ class QueryWork:
         if effect.split is not None and isinstance(fragment, ScanFragment):
             split = fragment.splits[effect.split]
         try:
-            state, result = self._kernel(effect).step(
-                effect.state if effect.state is not None else EMPTY,
-                split=split,
-                inputs=self._inputs(effect),
-                sides=self._sides(effect),
-                last=effect.last,
-            )
+            kernel, turn = self._kernel(effect)
+            with turn:  # a channel that was rewound may begin here before its last task has come to its end
+                state, result = kernel.step(
+                    effect.state if effect.state is not None else EMPTY,
+                    split=split,
+                    inputs=self._inputs(effect),
+                    sides=self._sides(effect),
+                    last=effect.last,
+                )
             with lap(Lap.PARTITION):
                 slices = self._cut(effect.task, merged(result.batches))
         except MemoryLimitError as error:
@@ -106,7 +108,7 @@ class QueryWork:
             self._kernels.clear()
         give_freed_memory_back()
 
-    def _kernel(self, effect: Execute) -> Kernel:
+    def _kernel(self, effect: Execute) -> tuple[Kernel, threading.Lock]:
         key: object = effect.task.of
         if effect.point is FailPoint.REREAD:
             key = (effect.task.stage, threading.get_ident())
@@ -114,9 +116,8 @@ class QueryWork:
             if key not in self._kernels:
                 stage = effect.task.stage
                 shared = self._shared.setdefault(stage, Shared())
-                self._kernels[key] = make_kernel(
-                    self._plan.fragments[stage], self._settings, self._hashed_by(stage), shared
-                )
+                fragment, keys = self._plan.fragments[stage], self._hashed_by(stage)
+                self._kernels[key] = make_kernel(fragment, self._settings, keys, shared), threading.Lock()
             return self._kernels[key]
 
     def _hashed_by(self, stage: int) -> dict[int, tuple[int, ...]]:

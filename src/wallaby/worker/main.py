@@ -27,6 +27,7 @@ from wallaby.errors import AttachError, GcsError, GcsUnavailableError
 from wallaby.exchange.allocator import keep_freed_memory
 from wallaby.exchange.backup import Backup
 from wallaby.exchange.client import PeerClient
+from wallaby.exchange.durable import DurableStore
 from wallaby.exchange.memory import ByteBudget
 from wallaby.exchange.server import FlightDataServer, ServerLimits, ServerTls
 from wallaby.gcs.connection import connect, tls_files
@@ -39,6 +40,7 @@ from wallaby.version import __version__
 from wallaby.worker.bootstrap import TLS_NAME, Bootstrap
 from wallaby.worker.directory import Directory
 from wallaby.worker.execution import Execution
+from wallaby.worker.keeping import Keeping
 from wallaby.worker.lifeline import Lifeline
 from wallaby.worker.node import Node, Performs, Serving
 from wallaby.worker.orders import OrderBook
@@ -151,6 +153,7 @@ class _Process:
         budget = ByteBudget(shares.backup_bytes)
         self._backup = Backup(budget, (directory,), DISK_BYTES_MAX, owner=worker)
         self._execution = Execution(str(directory), shares.state_bytes)
+        self._store = DurableStore(bootstrap.store, bootstrap.store_folder) if bootstrap.store else None
         self._performer = Performer(
             self._node,
             self._gcs,
@@ -243,8 +246,13 @@ class _Process:
             return None
         payload = QueryPayload.decode(data)
         session = Session(self._node.worker, payload.plan.graph, payload.session_settings(), lambda: None)
-        untracked = None if payload.tolerant else Untracked(session)
-        return Serving(query, session, self._execution.of(payload), self._recorder(query, payload), untracked)
+        untracked = None if payload.tolerance.recorded else Untracked(session)
+        keeping = None
+        if self._store is not None and payload.tolerance.uses_store:
+            seconds = self._bootstrap.checkpoint_seconds
+            keeping = Keeping(self._store, query, session, self._gcs, seconds)
+        work, recorder = self._execution.of(payload), self._recorder(query, payload)
+        return Serving(query, session, work, recorder, untracked, keeping)
 
     def _recorder(self, query: QueryId, payload: QueryPayload) -> Recorder | None:
         if not payload.observed:

@@ -18,6 +18,7 @@ from wallaby.lineage.attempt import Effects
 from wallaby.lineage.effects import PushReply, Slice
 from wallaby.lineage.names import QueryId, WorkerId
 from wallaby.observe.recorder import Recorder
+from wallaby.worker.keeping import Keeping
 from wallaby.worker.loop import Loop
 from wallaby.worker.session import Session
 from wallaby.worker.untracked import Untracked
@@ -53,6 +54,8 @@ class Serving:
     recorder: Recorder | None = None
     #: What answers in the store's place; None for a query with fault tolerance.
     untracked: Untracked | None = None
+    #: What it keeps in the durable store; None if its policy needs none.
+    keeping: Keeping | None = None
     actors: dict[str, Actor] = field(default_factory=dict)
     news: tuple[int, ...] = ()
     sent_news: int = 0

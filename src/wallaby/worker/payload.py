@@ -7,10 +7,11 @@ the query, equal on every worker, and travel with its plan.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from wallaby.errors import EncodingError
-from wallaby.lineage.choose import Dynamic
+from wallaby.lineage.choose import Dynamic, Policy, Static
+from wallaby.lineage.tolerance import LINEAGE, Tolerance
 from wallaby.plan.physical import PhysicalPlan
 from wallaby.plan.serialize import from_bytes, to_bytes
 from wallaby.worker.session import SessionSettings
@@ -28,12 +29,19 @@ class QueryPayload:
     kernel_memory_bytes: int
     #: Do workers tell the head what they do? See `observe`.
     observed: bool = False
-    #: Are there records, commits and backups? See `untracked`.
-    tolerant: bool = True
+    #: What is written down, and where, so that a lost worker can be done without.
+    tolerance: Tolerance = LINEAGE
+    #: How many outputs a task takes; None: what has arrived, up to the target.
+    static_outputs: int | None = None
+    #: May one task take outputs of several upstream channels?
+    several: bool = True
 
     def session_settings(self) -> SessionSettings:
         """What sessions need of it."""
-        return SessionSettings(policy=Dynamic(self.task_target_bytes), window_bytes=self.window_bytes)
+        policy: Policy = Dynamic(self.task_target_bytes, self.several)
+        if self.static_outputs is not None:
+            policy = Static(self.static_outputs, self.several)
+        return SessionSettings(policy, self.window_bytes, self.tolerance)
 
     def encode(self) -> bytes:
         """The bytes that go into the store: a line of JSON, then the plan."""
@@ -43,7 +51,9 @@ class QueryPayload:
             "task_target_bytes": self.task_target_bytes,
             "kernel_memory_bytes": self.kernel_memory_bytes,
             "observed": self.observed,
-            "tolerant": self.tolerant,
+            "tolerance": asdict(self.tolerance),
+            "static_outputs": self.static_outputs,
+            "several": self.several,
         }
         return json.dumps(head).encode() + b"\n" + to_bytes(self.plan)
 
@@ -63,7 +73,9 @@ class QueryPayload:
                 int(head["task_target_bytes"]),
                 int(head["kernel_memory_bytes"]),
                 bool(head.get("observed", False)),
-                bool(head.get("tolerant", True)),
+                Tolerance(**{part: bool(chosen) for part, chosen in head["tolerance"].items()}),
+                None if head["static_outputs"] is None else int(head["static_outputs"]),
+                bool(head["several"]),
             )
         except (ValueError, KeyError, TypeError) as error:
             raise EncodingError(f"A query's description cannot be read: {error}.") from error

@@ -45,6 +45,9 @@ class Backups(Protocol):
     def keep(self, query: QueryId, task: TaskName, output: Mapping[Edge, Any], *, final: bool) -> bool:
         """Keep an output; False if there is no room left. May wait for the disk."""
 
+    def has(self, query: QueryId, task: TaskName) -> bool:
+        """Is this output kept?"""
+
     def disk_bytes_of(self, query: QueryId) -> int:
         """What a query has in files."""
 
@@ -94,6 +97,8 @@ class NodeSettings:
     #: What one push sends at most, but for a single slice that is larger.
     push_bytes: int = 64 << 20
     call_threads: int = 4
+    #: Threads that wait for the durable store.
+    store_threads: int = 4
     lease_ms: int = 1250
     #: How long a channel with too little input waits before it takes what there is.
     await_seconds: float = 0.005
@@ -132,12 +137,15 @@ class Performer:
         self._renewals = CallPool(f"{name}-lease", 1, node.end)
         self._pushes = CallPool(f"{name}-push", settings.push_threads, node.end)
         self._disk = CallPool(f"{name}-disk", 1, node.end)
+        self._durable = CallPool(f"{name}-store", settings.store_threads, node.end)
         self._committer = GroupCommitter(name, self._commit_group, node.end)
         self._methods: dict[type, Callable[[Actor, Any], None]] = {
             protocol.Await: self._await,
             protocol.Pause: self._pause,
             protocol.Execute: self._execute,
             protocol.BackUp: self._back_up,
+            protocol.SaveState: self._save_state,
+            protocol.RestoreState: self._restore_state,
             protocol.Advance: self._advance,
             protocol.Push: self._push,
             protocol.Collect: self._collect,
@@ -180,7 +188,16 @@ class Performer:
 
     def stop(self, wait_seconds: float) -> None:
         """End all threads."""
-        for pool in (self.kernels, self._disk, self._pushes, self._committer, self._renewals, self.calls):
+        pools = (
+            self.kernels,
+            self._disk,
+            self._durable,
+            self._pushes,
+            self._committer,
+            self._renewals,
+            self.calls,
+        )
+        for pool in pools:
             pool.stop(wait_seconds)
 
     # --- waiting and computing -----------------------------------------------------------------------
@@ -221,9 +238,13 @@ class Performer:
 
     def _back_up(self, actor: Actor, effect: protocol.BackUp) -> None:
         query, recorder = _serving(actor).query, _serving(actor).recorder
-        untracked = _serving(actor).untracked
+        untracked, keeping = _serving(actor).untracked, _serving(actor).keeping
+        if keeping is not None and keeping.spools:
+            self._backups.release(query, keeping.released.of(effect.task.of))
+            self._stored(actor, effect.task, lambda: keeping.keep(self._backups, effect))
+            return
         if untracked is not None:
-            self._backups.release(query, untracked.delivered(effect.task.of))
+            self._backups.release(query, untracked.released.of(effect.task.of))
         bodies = {edge: body for edge, (_, body) in effect.output.slices.items()}
         if self._backups.keep_in_memory(query, effect.task, bodies, final=effect.final):
             self._node.answer(actor, True)
@@ -239,6 +260,44 @@ class Performer:
             self._node.answer(actor, kept)
 
         self._disk.submit(job)
+
+    def _save_state(self, actor: Actor, effect: protocol.SaveState) -> None:
+        keeping = _serving(actor).keeping
+        if keeping is None or not keeping.saving.is_due(effect.task.of):
+            self._node.answer(actor, False)
+            return
+        saving = keeping.saving
+        self._stored(actor, effect.task, lambda: saving.save(effect))
+
+    def _restore_state(self, actor: Actor, effect: protocol.RestoreState) -> None:
+        keeping = _serving(actor).keeping
+        assert keeping is not None, "states are taken up only where they are saved"
+
+        def job() -> None:
+            try:
+                answer: Any = keeping.saving.restore(effect)
+            except QueryError as error:
+                answer = error
+            self._node.answer(actor, answer)
+
+        self._durable.submit(job)
+
+    def _stored(self, actor: Actor, task: TaskName, write: Callable[[], int]) -> None:
+        """Write to the durable store; the answer is True, or the error that ends the query."""
+        recorder = _serving(actor).recorder
+
+        def job() -> None:
+            started = recorder.now() if recorder is not None else 0.0
+            try:
+                written = write()
+                answer: Any = True
+                if recorder is not None:
+                    recorder.stored(started, task, written)
+            except QueryError as error:
+                answer = error
+            self._node.answer(actor, answer)
+
+        self._durable.submit(job)
 
     def _advance(self, actor: Actor, effect: protocol.Advance) -> None:
         self._node.answer(actor, None)
@@ -280,13 +339,20 @@ class Performer:
 
     def _push(self, actor: Actor, effect: protocol.Push) -> None:
         query, recorder = _serving(actor).query, _serving(actor).recorder
+        keeping, limit_bytes = _serving(actor).keeping, self._settings.push_bytes
 
         def job() -> None:
             started = recorder.now() if recorder is not None else 0.0
             try:
-                slices = self._backups.slices_of(query, effect.items, self._settings.push_bytes)
+                if keeping is not None and keeping.spools:
+                    slices = keeping.slices_of(self._backups, effect.items, effect.epoch, limit_bytes)
+                else:
+                    slices = self._backups.slices_of(query, effect.items, limit_bytes)
             except LookupError:
                 self._node.answer(actor, PushReply(accepted=False))  # the query is over
+                return
+            except QueryError as error:
+                self._node.answer(actor, error)
                 return
             if effect.target == self._node.worker:
                 self._node.loop.post(self._receive_here, actor, query, effect, slices)

@@ -44,6 +44,7 @@ from wallaby.lineage.inbox import Inbox
 from wallaby.lineage.lineage import decode
 from wallaby.lineage.names import HEAD, ChannelName, Edge, TaskName, WorkerId
 from wallaby.lineage.outbox import Outbox
+from wallaby.lineage.tolerance import LINEAGE, Tolerance
 from wallaby.lineage.verdict import Claim, Verdict
 from wallaby.worker.effects import Complain, Look, Spawn, Stop
 
@@ -59,6 +60,7 @@ class SessionSettings:
 
     policy: Policy
     window_bytes: int
+    tolerance: Tolerance = LINEAGE
     outputs_per_push: int = 32
     reread_slots: int = 1
     look_every_ms: int = 200
@@ -74,7 +76,8 @@ class Session:
         self.graph = graph
         self.over = False
         self.tenures: dict[ChannelName, Tenure] = {}
-        self.host = Host(graph, settings.policy, Outbox(graph))
+        tolerance = settings.tolerance
+        self.host = Host(graph, settings.policy, Outbox(graph, staged=tolerance.staged), tolerance)
         self._settings = settings
         self._collected = collected
         self._rereads_waiting = False
@@ -113,7 +116,9 @@ class Session:
     def _begin_epoch(self, view: View) -> Effects:
         """All that an epoch changes is changed at once, before anybody else runs; then others are told."""
         mine = tuple(assignment.channel for assignment in view.assignments)
-        gone = [name for name in self.tenures if name not in mine]
+        bases = {assignment.channel: assignment.base for assignment in view.assignments}
+        # Another base: it was rewound, to an earlier saved state, and happens to stay here.
+        gone = [name for name, tenure in self.tenures.items() if bases.get(name) != tenure.base]
         for name in gone:
             del self.tenures[name]
         self._routes = dict(view.routes or {})
@@ -126,12 +131,16 @@ class Session:
             yield Spawn(str(name), self._guarded(effects))
         for target in sorted(set(self._routes.values()) - self._delivering_to):
             self._delivering_to.add(target)
-            yield Spawn(f"deliver to {target}", self._deliver(target))
+            yield Spawn(f"deliver to {target}", self._guarded(self._deliver(target)))
 
     def _begin(self, assignment: Assignment) -> Effects:
         """A channel comes to this worker: an empty inbox, and its life from its base on."""
         policy = self._settings.policy
         reserve = policy.outputs if isinstance(policy, Static) else 1
+        durable = self._settings.tolerance.durable
+        # Nothing has to be repeated for a state that nobody will go on from.
+        is_there = durable and (assignment.final or assignment.closed)
+        is_reader = self.graph.is_reader(assignment.channel.stage)
         tenure = Tenure(
             host=self.host,
             channel=assignment.channel,
@@ -140,11 +149,14 @@ class Session:
             length=assignment.length,
             split=assignment.split,
             closed=assignment.closed,
-            retracing=assignment.length > assignment.base,
+            retracing=assignment.length > 0 and not is_reader and not is_there,
         )
-        tenure.ended = assignment.final and assignment.base == assignment.length
+        tenure.ended = assignment.final and (is_there or assignment.base == assignment.length)
         self.tenures[assignment.channel] = tenure
-        self.host.outbox.start(assignment.channel, assignment.base)
+        if durable:  # all that is committed can be sent at once, whether it must be repeated or not
+            self.host.outbox.start(assignment.channel, 0, assignment.length)
+        else:
+            self.host.outbox.start(assignment.channel, assignment.base)
         if assignment.channel == self.graph.collector:
             return run_collector(tenure, self._collected)
         if tenure.ended:

@@ -11,8 +11,8 @@ from collections import deque
 
 from wallaby.lineage.effects import CommitTask
 from wallaby.lineage.graph import StageGraph
-from wallaby.lineage.names import ChannelName, TaskName
 from wallaby.lineage.verdict import CommitReply, Verdict
+from wallaby.worker.released import Released
 from wallaby.worker.session import Session
 
 
@@ -23,8 +23,7 @@ class Untracked:
         self._session = session
         #: The splits of each stage that nobody has begun to read, of those that this worker reads.
         self._splits: dict[int, deque[int]] = {}
-        #: How many outputs of each channel have been let go.
-        self._released: dict[ChannelName, int] = {}
+        self.released = Released(session)
 
     def commit(self, effect: CommitTask) -> CommitReply:
         """Nothing is written down; a reader goes on with another split."""
@@ -36,15 +35,6 @@ class Untracked:
             self._splits[stage] = deque(dealt(self._session.graph, stage, hosted))
         left = self._splits[stage]
         return CommitReply(Verdict.DONE, left.popleft() if left else None)
-
-    def delivered(self, channel: ChannelName) -> list[TaskName]:
-        """The outputs of a channel that all its consumers hold, each once."""
-        counts = self._session.host.outbox.delivered()
-        edges = self._session.graph.edges_from(channel)
-        end = min((counts.get(edge, 0) for edge in edges), default=0)
-        first = self._released.get(channel, 0)
-        self._released[channel] = max(first, end)
-        return [TaskName(*channel, seq) for seq in range(first, end)]
 
 
 def dealt(graph: StageGraph, stage: int, hosted: frozenset[int]) -> list[int]:

@@ -6,6 +6,7 @@ from wallaby.simulation.mutants.catalogue_attempt import ATTEMPT
 from wallaby.simulation.mutants.catalogue_coordinator import COORDINATOR
 from wallaby.simulation.mutants.catalogue_delivery import DELIVERY
 from wallaby.simulation.mutants.catalogue_input import INPUT
+from wallaby.simulation.mutants.catalogue_kept import KEPT
 from wallaby.simulation.mutants.catalogue_reconcile import RECONCILE
 from wallaby.simulation.mutants.catalogue_session import SESSION
 from wallaby.simulation.mutants.catalogue_store import STORE
@@ -19,6 +20,7 @@ CATALOGUE: tuple[Mutant, ...] = (
     *RECONCILE,
     *STORE,
     *COORDINATOR,
+    *KEPT,
 )
 
 #: What the catalogue must cover: the invariants, the holes of the printed algorithms, the mistakes of the

@@ -207,8 +207,8 @@ ATTEMPT: tuple[Mutant, ...] = (
         what="a rewound channel chooses freely before the last of its records is retraced",
         breaks=("2", "4"),
         module=MODULE,
-        before="        for tenure.seq, data in enumerate(records):\n",
-        after="        for tenure.seq, data in enumerate(records[:-1]):\n",
+        before="        for tenure.seq, data in enumerate(records[base:], base):\n",
+        after="        for tenure.seq, data in enumerate(records[base:-1], base):\n",
     ),
     Mutant(
         name="retrace-without-end",

@@ -6,9 +6,10 @@ from wallaby.simulation.mutants.mutant import Edit, Mutant
 
 MODULE = "wallaby.lineage.reconcile"
 
-_RESET = """        for edge in self._graph.edges_into(name):
-            self._delivered[edge] = 0
-"""
+_RESET = (
+    "        for edge in self._graph.edges_into(name):\n"
+    "            self._delivered[edge] = start.consumed.get(Upstream(edge.link, edge.producer), 0)\n"
+)
 
 RECONCILE: tuple[Mutant, ...] = (
     Mutant(
@@ -36,7 +37,8 @@ RECONCILE: tuple[Mutant, ...] = (
         what="a moved reader is taken to have its side inputs already",
         breaks=("5", "H4"),
         module=MODULE,
-        before="            if name in self._moved:\n                self._starts_empty(name)\n",
+        before="            if name in self._moved and not (self._kept.outputs and self._ended(name)):\n"
+        "                self._starts_empty(name)\n",
         after="            if name in self._moved:\n                self._needing.add(name)\n",
     ),
     Mutant(
@@ -52,8 +54,8 @@ RECONCILE: tuple[Mutant, ...] = (
         what="every lost channel is rewound, needed or not",
         breaks=("8",),
         module=MODULE,
-        before="        if unfinished and self._must_leave(name):\n",
-        after="        if self._must_leave(name):\n",
+        before="        elif unfinished and (self._must_leave(name) or goes_back):\n",
+        after="        elif self._must_leave(name):\n",
     ),
     Mutant(
         name="ended-consumers-fed",
@@ -68,8 +70,8 @@ RECONCILE: tuple[Mutant, ...] = (
         what="a channel with an edge that is behind is rewound although its host is well",
         breaks=("8",),
         module=MODULE,
-        before="        if unfinished and self._must_leave(name):\n",
-        after="        if unfinished and (self._must_leave(name) or self._behind(name)):\n",
+        before="        elif unfinished and (self._must_leave(name) or goes_back):\n",
+        after="        elif unfinished and (self._must_leave(name) or self._behind(name)):\n",
     ),
     Mutant(
         name="producers-before-consumers",
@@ -132,7 +134,7 @@ RECONCILE: tuple[Mutant, ...] = (
         what="a lost reader that had ended is not moved, so perhaps nobody can read its outputs again",
         breaks=("5", "8"),
         module=MODULE,
-        before="            if leaves and (not self._ended(name) or needs):\n",
+        before="            if leaves and (not self._ended(name) or needs or (behind and self._kept.outputs)):\n",
         after="            if leaves and not self._ended(name):\n",
     ),
     Mutant(
@@ -140,7 +142,8 @@ RECONCILE: tuple[Mutant, ...] = (
         what="a moved reader keeps its base, as if its new host had made the earlier outputs itself",
         breaks=("5", "8"),
         module=MODULE,
-        before="            bases={name: before.channels[name].length for name in self._moved},\n",
+        before="            bases={name: base for name, base in self._bases.items() if base != "
+        "before.channels[name].base},\n",
         after="            bases={},\n",
     ),
     Mutant(

@@ -130,7 +130,7 @@ def chase(mutant: Mutant, seeds_max: int, seconds_max: float) -> Catch:
     while not caught_by and seed + 1 < seeds_max and time.monotonic() - began < seconds_max:
         seed += 1
         try:
-            failure = run_seed(seed).failure
+            failure = run_seed(seed, policy=mutant.policy).failure
         except Exception as error:  # noqa: BLE001 - whatever a mutant does wrong, it has been noticed
             caught_by, what = "an error", f"{type(error).__name__}: {error}"
         else:

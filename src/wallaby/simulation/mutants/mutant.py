@@ -48,6 +48,8 @@ class Mutant:
     before: str
     after: str
     more: tuple[Edit, ...] = field(default=())
+    #: The fault-tolerance policy under which it is hunted.
+    policy: str = "lineage"
 
     @property
     def edits(self) -> tuple[Edit, ...]:

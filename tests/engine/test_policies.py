@@ -1,0 +1,166 @@
+"""Every fault-tolerance policy and way of execution: Spark's answers, undisturbed and after a loss."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+from tests.engine.conftest import Engines
+from tests.engine.test_ends import LONG, nothing_is_left_of_queries, until
+from tests.engine.test_faults import Chaos, require_all_struck
+from tests.stores import s3
+
+from wallaby import tpch
+from wallaby.compare import require_same
+from wallaby.errors import ConfigurationError, DurableStoreError, WorkerLostError
+from wallaby.lineage.tolerance import tolerance_of
+from wallaby.observe.event import How, Kind
+from wallaby.observe.history import read_log
+from wallaby.worker.orders import OrderBook, parse_all
+
+#: A join tree that loses a worker while it delivers, and an aggregation whose channels have a past when they are lost.
+LOSSES = ((tpch.query(5), "*:read:2:kill"), (LONG, "*:execute:4:kill"))
+POLICIES = ("none", "stagewise", "spool", "checkpoint+lineage", "spool+checkpoint")
+MODES = {
+    "static(2)": {"execution_dependencies": "static(2)"},
+    "one": {"execution_draw": "one"},
+    "stagewise": {"execution_mode": "stagewise"},
+}
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("policies")
+
+
+@pytest.fixture
+def chaos(engines: Engines, directory: Path) -> Iterator[Chaos]:
+    found = Chaos(engines, directory)
+    yield found
+    found.book.give(())
+
+
+def settings_of(policy: str, store: Path) -> dict[str, object]:
+    """A policy's own settings; states are saved after every task."""
+    stored: dict[str, object] = {"fault_tolerance_store": str(store), "fault_tolerance_checkpoint": 0}
+    return {"fault_tolerance_policy": policy, **(stored if tolerance_of(policy).uses_store else {})}
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_policy_answers_as_spark_does_and_survives_a_loss(
+    chaos: Chaos, spark: SparkSession, directory: Path, policy: str
+) -> None:
+    store = directory / "store"
+    engine = chaos.engine(**settings_of(policy, store))
+    for query, fault in LOSSES:
+        engine = chaos.engine(**settings_of(policy, store))
+        df = spark.sql(query)
+        expected = df.toArrow()
+        undisturbed = engine.run(df, observed=True)
+        require_same(undisturbed.arrow(), expected)
+        assert bool(undisturbed.stats["durable_bytes"]) is tolerance_of(policy).uses_store
+        name = chaos.order(fault)
+        result = engine.run(spark.sql(query))
+        require_same(result.arrow(), expected)
+        require_all_struck(chaos, name)
+        assert result.stats["restarts" if policy == "none" else "recoveries"] >= 1
+        until(lambda: nothing_is_left_of_queries(engine))  # noqa: B023 - it is called here
+    engine.close()
+    assert not store.exists() or not list(store.iterdir()), "nothing is left in the durable store"
+
+
+def test_a_query_that_is_run_again_too_often_fails(chaos: Chaos, spark: SparkSession) -> None:
+    engine = chaos.engine(fault_tolerance_policy="none", max_task_worker_losses=2)
+    name = chaos.order("*:execute@s2:1:kill:x9")
+    with pytest.raises(WorkerLostError):
+        engine.run(spark.sql(tpch.query(5))).arrow()
+    assert len(chaos.book.struck(name)) == 2
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_way_of_execution_changes_the_tasks_and_not_the_answer(
+    engines: Engines, spark: SparkSession, answers: dict[int, pa.Table], tmp_path: Path, mode: str
+) -> None:
+    engine = engines.get(
+        workers=2, threads=1, split=1, task_target="1k", event_log_dir=str(tmp_path), **MODES[mode]
+    )
+    result = engine.run(spark.sql(tpch.query(5)))
+    require_same(result.arrow(), answers[5], order=tpch.ORDERS[5])
+    seen = result.observed_stats()  # waits for the last events
+    assert seen is not None
+    history = read_log(seen.event_log)
+    tasks = [event for event in result.events if event["event"] == Kind.TASK.value]
+    drawn = [task["inputs"] for task in tasks if task["how"] == How.EXECUTE.value and task["inputs"]]
+    if mode == "stagewise":
+        for link in (link for link in history.links if link.consumer < len(history.stages) - 1):
+            ends = [t.at + t.seconds for t in history.tasks if t.stage == link.producer]
+            begins = [t.at for t in history.tasks if t.stage == link.consumer]
+            assert max(ends) <= min(begins), link
+    elif mode == "static(2)":
+        assert max(drawn) == 2
+        assert drawn.count(2) > len(drawn) / 2, "fewer only at the end of a channel's input"
+    else:
+        assert max(drawn) >= 1
+
+
+def test_impossible_ways_of_execution_are_refused(spark: SparkSession, engines: Engines) -> None:
+    for key, value in (
+        ("execution_mode", "fast"),
+        ("execution_dependencies", "static(0)"),
+        ("execution_dependencies", "static(99999)"),
+        ("execution_draw", "two"),
+        ("fault_tolerance_policy", "raid"),
+    ):
+        with pytest.raises(ConfigurationError, match=value.split("(")[0]):
+            engines.get(**{key: value})
+
+
+def test_a_policy_that_needs_a_store_is_refused_without_one_that_works(
+    engines: Engines, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    for store, why in (
+        ("", "needs a durable store"),
+        (str(tmp_path / "file"), "cannot be used"),
+        ("x:y", "no address"),
+    ):
+        with pytest.raises(ConfigurationError, match=why):
+            engines.get(fault_tolerance_policy="spool", fault_tolerance_store=store)
+
+
+def test_outputs_and_states_on_s3_survive_the_loss_of_their_worker(
+    engines: Engines, directory: Path, spark: SparkSession
+) -> None:
+    book = OrderBook(directory)
+    chaos = {"chaos_enabled": True, "chaos_directory": str(directory)}
+    with s3() as store:
+        settings = {"fault_tolerance_policy": "spool+checkpoint", "fault_tolerance_checkpoint": 0}
+        engine = engines.get(workers=2, threads=1, fault_tolerance_store=store, **settings, **chaos)
+        assert "secret" not in repr(engine.settings)
+        name = book.give(parse_all("*:execute:1:kill"))
+        result = engine.run(spark.sql(tpch.query(3)))
+        require_same(result.arrow(), spark.sql(tpch.query(3)).toArrow(), order=tpch.ORDERS[3])
+        assert [strike.order for strike in book.struck(name)] == ["*:execute:1:kill"]
+        book.give(())
+        engine.close()
+
+
+@pytest.mark.parametrize("policy", ["spool", "checkpoint+lineage"])
+def test_a_store_that_goes_away_during_a_query_ends_it_with_an_error(
+    chaos: Chaos, spark: SparkSession, directory: Path, policy: str
+) -> None:
+    store = directory / f"going-{policy}"
+    engine = chaos.engine(**settings_of(policy, store))
+    result = engine.run(spark.sql(LONG))
+    query = result._collected.query
+    until(lambda: engine._gcs.status(query).commits > 20)
+    store.rename(store.with_suffix(".gone"))
+    store.write_text("")  # so that nobody makes it again
+    with pytest.raises(DurableStoreError, match="durable store"):
+        result.arrow()
+    until(lambda: nothing_is_left_of_queries(engine))
+    store.unlink()
+    require_same(engine.to_arrow(spark.sql(LONG)), spark.sql(LONG).toArrow())

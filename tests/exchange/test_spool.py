@@ -1,0 +1,60 @@
+"""Outputs in the durable store come back slice by slice as they were, found by their records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from wallaby.errors import DurableStoreError
+from wallaby.exchange.durable import DurableStore
+from wallaby.exchange.spool import Spool
+from wallaby.lineage.lineage import Record
+from wallaby.lineage.names import Edge, QueryId, TaskName
+
+TASK = TaskName(2, 1, 7)
+
+
+def batch(*numbers: int) -> pa.RecordBatch:
+    return pa.record_batch({"n": pa.array(numbers, pa.int64())})
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> DurableStore:
+    return DurableStore(str(tmp_path), "e")
+
+
+def test_slices_come_back_with_their_batches_and_a_broadcast_is_written_once(store: DurableStore) -> None:
+    spool = Spool(store, QueryId("q"))
+    whole, part = (batch(1, 2), batch(3)), (batch(4),)
+    output = {Edge(0, 1, 0): part, Edge(0, 1, 1): None, Edge(1, 1, 0): whole, Edge(1, 1, 1): whole}
+    written = spool.keep(TASK, 99, output, final=True)
+    once = Spool(store, QueryId("other")).keep(
+        TASK, 99, {Edge(1, 1, 0): whole, Edge(0, 1, 0): part}, final=True
+    )
+    assert written - once < 100, "the same bodies, and a longer index"
+    record = Record(99, final=True)
+    other = Spool(store, QueryId("q"))  # of another worker, which has only the record
+    for edge, body in output.items():
+        found = other.slice_of(TASK, edge, record)
+        assert (found.task, found.edge, found.final) == (TASK, edge, True)
+        assert found.body == body
+        assert found.size_bytes == sum(b.nbytes for b in body or ())
+
+
+def test_attempts_that_made_different_outputs_do_not_meet(store: DurableStore) -> None:
+    spool = Spool(store, QueryId("q"))
+    for checksum, final, number in ((1, False, 10), (2, False, 20), (1, True, 30)):
+        spool.keep(TASK, checksum, {Edge(0, 1, 0): (batch(number),)}, final=final)
+    found = spool.slice_of(TASK, Edge(0, 1, 0), Record(1))
+    assert found.body == (batch(10),)
+
+
+def test_what_is_not_there_is_an_error_that_names_it(store: DurableStore) -> None:
+    spool = Spool(store, QueryId("q"))
+    with pytest.raises(DurableStoreError, match=r"s2\.c1\.t7"):
+        spool.slice_of(TASK, Edge(0, 1, 0), Record(1))
+    spool.keep(TASK, 1, {Edge(0, 1, 0): None}, final=False)
+    with pytest.raises(DurableStoreError, match=r"s2\.c1\.t7"):
+        spool.slice_of(TASK, Edge(5, 1, 0), Record(1))

@@ -1,0 +1,66 @@
+"""Policies are names for choices of four parts, and a stage that waits for its inputs starts when all have begun."""
+
+from __future__ import annotations
+
+import pytest
+from tests.builders import draw, piece
+
+from wallaby.errors import ConfigurationError, InvalidArgumentError
+from wallaby.lineage.choose import Dynamic, choose
+from wallaby.lineage.graph import Link, Stage, StageGraph, StageKind
+from wallaby.lineage.inbox import Inbox
+from wallaby.lineage.names import HEAD, ChannelName, Edge, TaskName, WorkerId
+from wallaby.lineage.outbox import Outbox
+from wallaby.lineage.tolerance import OFF, POLICIES, tolerance_of
+from wallaby.simulation.run import run_seed
+
+#: A join: a build side of two channels, a probe side of one.
+GRAPH = StageGraph(
+    (
+        Stage(StageKind.READ, 2, 4),
+        Stage(StageKind.READ, 1, 4),
+        Stage(StageKind.EXECUTE, 1),
+        Stage(StageKind.COLLECT, 1),
+    ),
+    (Link(0, 2, phase=0), Link(1, 2, phase=1), Link(2, 3)),
+)
+JOIN = ChannelName(2, 0)
+
+
+def test_every_policy_is_another_choice_of_parts() -> None:
+    assert len({*POLICIES.values(), OFF}) == len(POLICIES) + 1
+    assert tolerance_of(" Spool ") == POLICIES["spool"]
+
+
+def test_an_unknown_policy_is_an_error_that_lists_those_there_are() -> None:
+    with pytest.raises(ConfigurationError, match=r"'raid'.*lineage, none, spool, stagewise") as error:
+        tolerance_of("raid")
+    assert error.value.fields["key"] == "spark.wallaby.faultTolerance.policy"
+
+
+def test_a_staged_channel_draws_nothing_before_all_its_inputs_have_begun() -> None:
+    box = Inbox(GRAPH, JOIN, 10**9)
+    box.offer(piece(GRAPH, Edge(0, 0, 0), 0, 10))
+    box.offer(piece(GRAPH, Edge(1, 0, 0), 0, 10))
+    assert choose(GRAPH, JOIN, box, Dynamic(5), eager=True) == draw(0, c0=1)
+    assert choose(GRAPH, JOIN, box, Dynamic(5), eager=True, staged=True) is None, "0.c1 has not ended"
+    box.offer(piece(GRAPH, Edge(0, 1, 0), 0, 10))
+    assert choose(GRAPH, JOIN, box, Dynamic(5), eager=True, staged=True) == draw(0, c0=1)
+    box.take(draw(0, c0=1))
+    assert choose(GRAPH, JOIN, box, Dynamic(5), eager=True, staged=True) == draw(0, c1=1)
+
+
+def test_nothing_of_a_staged_channel_is_due_before_it_has_ended() -> None:
+    reader, worker = ChannelName(1, 0), WorkerId("w1")
+    box = Outbox(GRAPH, staged=True)
+    box.begin_epoch({Edge(1, 0, 0): 0}, {JOIN: worker, ChannelName(3, 0): HEAD}, (reader,))
+    box.start(reader, 0)
+    box.publish(TaskName(*reader, 0), ended=False)
+    assert box.targets() == ()
+    box.publish(TaskName(*reader, 1), ended=True)
+    assert [task.seq for _, task in box.due(worker, 9)] == [0, 1]
+
+
+def test_a_policy_without_records_cannot_be_simulated() -> None:
+    with pytest.raises(InvalidArgumentError, match="none"):
+        run_seed(0, policy="none")
