@@ -16,10 +16,10 @@ ARGS ?=
 
 # One target at a time: `make -j` is harmless, and each tool uses the cores itself.
 .NOTPARALLEL:
-.PHONY: help setup demo test clusters check simulate mutants chaos differential bench contenders verify memory measure docs format clean
+.PHONY: help setup demo test clusters check simulate mutants chaos differential bench bench-paper contenders verify memory measure docs format clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## Create .venv and install the pinned requirements (instant when nothing changed)
 
@@ -67,6 +67,10 @@ bench: setup ## Measure TPC-H by Wallaby, SparkSQL and DuckDB side by side (SCAL
 	@test -d .bench/sf$(SCALE) || $(BIN)/wallaby tpch generate .bench/sf$(SCALE) --scale $(SCALE)
 	$(BIN)/wallaby bench queries .bench/sf$(SCALE) --engine spark --engine wallaby --engine wallaby-2 --engine duckdb \
 		--save reports/bench-sf$(SCALE).json --page docs/bench-sf$(SCALE).md $(ARGS)
+
+bench-paper: setup ## Measure what the paper measured and draw its figures (SCALE=1; some hours at SCALE=10)
+	@test -d .bench/sf$(SCALE) || $(BIN)/wallaby tpch generate .bench/sf$(SCALE) --scale $(SCALE)
+	$(BIN)/wallaby bench paper .bench/sf$(SCALE) --out .bench/paper-sf$(SCALE) $(ARGS)
 
 contenders: setup ## Install further engines for the benchmark, pinned, beside Wallaby (.bench/packages)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target .bench/packages \

@@ -13,7 +13,18 @@ from typing import Annotated
 import typer
 from pyspark.errors import PySparkException
 
-from wallaby.commands import bench, chaos, demo, differential, doctor, report, simulate, sql, tpch
+from wallaby.commands import (
+    bench,
+    bench_paper,
+    chaos,
+    demo,
+    differential,
+    doctor,
+    report,
+    simulate,
+    sql,
+    tpch,
+)
 from wallaby.commands.terminal import note, say
 from wallaby.errors import InvalidArgumentError, WallabyError
 from wallaby.version import __version__
@@ -34,6 +45,7 @@ app.command(epilog=sql.EXAMPLES)(sql.sql)
 app.command(epilog=sql.EXPLAIN_EXAMPLES)(sql.explain)
 app.command(epilog=report.EXAMPLES)(report.report)
 app.command(epilog=demo.EXAMPLES)(demo.demo)
+bench.app.command(epilog=bench_paper.EXAMPLES)(bench_paper.paper)
 app.add_typer(bench.app, name="bench")
 app.command(epilog=doctor.EXAMPLES)(doctor.doctor)
 app.add_typer(tpch.app, name="tpch")

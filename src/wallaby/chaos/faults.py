@@ -176,6 +176,19 @@ def other_faults() -> tuple[Fault, ...]:
     )
 
 
+#: The paper's: each kind of plan is among them.
+POLICY_QUERIES: Final = (1, 3, 5, 6, 7, 8, 9, 10)
+#: What every fault-tolerance policy has to withstand: deaths in a step, in a delivery and from outside, one that only
+#: looks like one, and more than one.
+POLICY_FAULTS: Final = (
+    "execute: kill",
+    "deliver: kill",
+    "a worker is killed at 50 %",
+    "two workers are killed",
+    "a zombie wakes in mid-commit",
+)
+
+
 def drawn_fault(seed: int) -> Fault:
     """One to three faults at random points; a seed always draws the same."""
     random = Random(seed)  # noqa: S311 - a schedule, no secret

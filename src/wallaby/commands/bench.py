@@ -93,7 +93,7 @@ def queries(
             )
     missing = {name: "it is not installed" for name in names if not is_installed(name, packages)}
     numbers = _numbers(directory, query)
-    chosen = _cores(cores)
+    chosen = chosen_cores(cores)
     taking_part = [name for name in names if name not in missing]
     course = run_course(
         taking_part, numbers, directory.absolute(), chosen, memory, rounds, note, packages.absolute()
@@ -129,7 +129,7 @@ def overhead(
     """Measure what fault tolerance costs: the same engine with it and without, in alternating pairs."""
     from wallaby.bench.overhead import overhead_page, run_overhead
 
-    numbers, chosen = _numbers(directory, query), _cores(cores)
+    numbers, chosen = _numbers(directory, query), chosen_cores(cores)
     figures = run_overhead(numbers, directory.absolute(), chosen, memory, pairs, workers, note)
     about = {"data": directory.name, "cores": len(chosen), "memory": memory, "pairs": pairs}
     text = overhead_page(figures, f"What fault tolerance costs, TPC-H {directory.name}", **about)
@@ -158,7 +158,7 @@ def recovery(
     for name in names:
         if name not in ("wallaby", "spark"):
             raise InvalidArgumentError(f"{name} does not survive a loss.", fix="Choose wallaby or spark.")
-    numbers, chosen = _numbers(directory, query or list(QUERIES)), _cores(cores)
+    numbers, chosen = _numbers(directory, query or list(QUERIES)), chosen_cores(cores)
     report = run_recovery(names, numbers, directory.absolute(), chosen, memory, repetitions, note)
     about = {"data": directory.name, "memory": memory, "repetitions": repetitions}
     text = recovery_page(report, f"What a lost worker costs, TPC-H {directory.name}", **about)
@@ -183,7 +183,7 @@ def scaling(
     """Measure how cost grows with data, TaskManagers, stages, channels and splits."""
     from wallaby.bench.scaling import run_scaling, scaling_page
 
-    chosen = _cores(cores)
+    chosen = chosen_cores(cores)
     numbers, *_ = [_numbers(directory, query or [1, 3, 6, 9, 18]) for directory in directories]
     where = [directory.absolute() for directory in directories]
     report = run_scaling(where, numbers, workers or [1, 2, 4, 8], chosen, memory, rounds, note)
@@ -205,28 +205,34 @@ def blocks(
     from wallaby.bench.blocks import blocks_page, run_blocks
 
     _numbers(directory, None)
-    chosen = _cores(cores)
+    chosen = chosen_cores(cores)
     os.sched_setaffinity(0, chosen)
     report = run_blocks(directory.absolute(), rounds, note)
     about = {"data": directory.name, "cores": len(chosen), "rounds": rounds}
     _hand_over(blocks_page(report, "Building blocks", **about), {**about, **report}, save, page)
 
 
-def _numbers(directory: Path, query: list[int] | None) -> tuple[int, ...]:
-    """The queries that are asked for, of tables that are there."""
-    from wallaby import tpch
-
+def require_tables(directory: Path) -> None:
+    """Refuse a directory without TPC-H tables."""
     if not (directory / "lineitem.parquet").exists():
         raise InvalidArgumentError(
             f"{directory} holds no TPC-H tables.", fix=f"wallaby tpch generate {directory} --scale 1"
         )
+
+
+def _numbers(directory: Path, query: list[int] | None) -> tuple[int, ...]:
+    """The queries that are asked for, of tables that are there."""
+    from wallaby import tpch
+
+    require_tables(directory)
     numbers = tuple(query or tpch.QUERIES)
     for number in numbers:
         tpch.query(number)
     return numbers
 
 
-def _cores(cores: int) -> list[int]:
+def chosen_cores(cores: int) -> list[int]:
+    """The first so many of the cores that this process may use; 0: all."""
     available = sorted(os.sched_getaffinity(0))
     return available[: cores or len(available)]
 

@@ -33,6 +33,8 @@ Examples:
 
   wallaby chaos --query 9 --seeds 20            twenty schedules drawn at random
 
+  wallaby chaos --policy spool --policy none    eight queries and five faults under each of these policies, or "all"
+
   wallaby chaos --soak 30 --kill-every 4        half an hour of queries, a worker killed every few seconds
 
   wallaby chaos --calm --workers 8 --data sf10  no faults: no worker may be lost on a busy machine
@@ -63,6 +65,10 @@ def chaos(
             "--fault-tolerance/--no-fault-tolerance", help="Without it, losses must fail: the control."
         ),
     ] = True,
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(help="A fault-tolerance policy, or all of them: all. Repeatable."),
+    ] = None,
     results: Annotated[Path, typer.Option("--out", help="Where cells are kept between runs.")] = Path(
         ".chaos"
     ),
@@ -79,8 +85,16 @@ def chaos(
 ) -> None:
     """Run TPC-H queries under faults, prove that each fault struck, and compare every answer with Spark's."""
     from wallaby import tpch
-    from wallaby.chaos.faults import all_faults, chosen, drawn_fault, other_faults, point_faults
+    from wallaby.chaos.faults import (
+        POLICY_QUERIES,
+        all_faults,
+        chosen,
+        drawn_fault,
+        other_faults,
+        point_faults,
+    )
     from wallaby.chaos.grid import Grid, summary
+    from wallaby.lineage.tolerance import POLICIES
 
     if listed:
         for name in all_faults():
@@ -110,7 +124,13 @@ def chaos(
         *(chosen(fault) if fault else ()),
         *(other_faults() if kinds else ()),
         *(drawn_fault(first + at) for at in range(seeds)),
-    ) or point_faults()
+    )
+    if policy:
+        names = list(POLICIES) if policy == ["all"] else policy
+        tables = data or _tables(results, scale)
+        _run_policies(names, query or list(POLICY_QUERIES), faults, results, tables, workers, master, limit)
+        return
+    faults = faults or point_faults()
     executors = master.startswith(("local-cluster", "spark:"))
     cells = [
         (number, each)
@@ -125,7 +145,7 @@ def chaos(
     note(f"{len(cells)} cells, {len(cells) - len(missing)} of them run before")
     if missing:
         tables = data or _tables(results, scale)
-        _run(missing, grid, tables, workers, master, limit, tolerant=tolerant)
+        _run(missing, grid, tables, workers, master, limit, fault_tolerance_enabled=tolerant)
     found = summary(grid.outcomes())
     (results / ("summary.json" if tolerant else "control.json")).write_text(
         json.dumps(found, indent=1) + "\n", encoding="utf-8"
@@ -172,11 +192,10 @@ def _run(
     workers: int,
     master: str,
     limit: float,
-    *,
-    tolerant: bool,
+    **settings: object,
 ) -> None:
     began = time.monotonic()
-    with _arena(data, workers, master, fault_tolerance_enabled=tolerant) as arena, progress() as bar:
+    with _arena(data, workers, master, **settings) as arena, progress() as bar:
         task = bar.add_task("runs", total=len(cells))
         for number, fault in cells:
             if limit and time.monotonic() - began > limit * 60:
@@ -190,6 +209,42 @@ def _run(
                 f"q{number} {fault.name}: {outcome.verdict}, {outcome.seconds:.2f} s "
                 f"({outcome.undisturbed_seconds:.2f} s undisturbed){detect} {outcome.detail}"
             )
+
+
+def _run_policies(
+    names: list[str],
+    queries: list[int],
+    faults: tuple[Fault, ...],
+    results: Path,
+    data: Path,
+    workers: int,
+    master: str,
+    limit: float,
+) -> None:
+    """The same cells under each policy; the summary of all of them in one file."""
+    from wallaby.chaos.faults import POLICY_FAULTS, chosen
+    from wallaby.chaos.grid import Grid, summary
+    from wallaby.lineage.tolerance import tolerance_of
+
+    policies = {name: tolerance_of(name) for name in names}
+    cells = [(number, each) for each in faults or chosen(list(POLICY_FAULTS)) for number in queries]
+    found: dict[str, Any] = {}
+    for name, tolerance in policies.items():
+        grid = Grid(results / f"policy-{name}")
+        missing = grid.missing(cells)
+        note(f"{name}: {len(cells)} cells, {len(cells) - len(missing)} of them run before")
+        with tempfile.TemporaryDirectory(prefix="wallaby-store-") as store:
+            settings: dict[str, object] = {"fault_tolerance_policy": name}
+            if tolerance.uses_store:
+                settings |= {"fault_tolerance_store": store, "fault_tolerance_checkpoint": 0.1}
+            if missing:
+                _run(missing, grid, data, workers, master, limit, **settings)
+        found[name] = summary(grid.outcomes())
+        say(f"\n{name}:")
+        _show(found[name])
+        (results / "policies.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    if any(each["bad"] for each in found.values()):
+        raise typer.Exit(1)
 
 
 def _soak(

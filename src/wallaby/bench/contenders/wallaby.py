@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,11 @@ class Wallaby(Contender):
         size = f"{settings['workers']} TaskManager(s) of {settings['threads']} thread(s)"
         tolerance = "" if settings.get("fault_tolerance_enabled", True) else ", fault tolerance off"
         self.what = f"Wallaby {__version__}, {spark.sparkContext.master}, {size}{tolerance}"
+
+    def configure(self, more: dict[str, Any]) -> None:
+        """Attach anew, with other settings beside those that it began with."""
+        self._engine.close()
+        self._engine = attach(self._spark, **{**self._settings, **more})
 
     def ask(self, sql: str) -> pa.Table:
         """Plan and run a query, natively or not at all."""
@@ -81,7 +87,11 @@ class Wallaby(Contender):
                 "frozen_seconds": stats["frozen_seconds"],
                 "again_seconds": round(again, 3),
                 "recoveries": stats["recoveries"],
+                "restarts": stats["restarts"],
                 "channels_rewound": stats["channels_rewound"],
+                "durable_bytes": stats["durable_bytes"],
+                "lineage_bytes": stats["lineage_bytes"],
+                "spilled_bytes": stats["spilled_bytes"],
             }
 
         return killed_during(run, after_seconds)
@@ -102,7 +112,13 @@ class Wallaby(Contender):
 
 
 def start(
-    data: Path, cores: int, memory: str, workers: int, tolerant: bool = True, cluster: bool = False
+    data: Path,
+    cores: int,
+    memory: str,
+    workers: int,
+    tolerant: bool = True,
+    cluster: bool = False,
+    more: Mapping[str, Any] | None = None,
 ) -> Wallaby:
     """The cores are shared out among the TaskManagers. In a cluster each has an executor to itself."""
     whole = megabytes(memory)
@@ -110,6 +126,7 @@ def start(
         "workers": EXECUTORS if cluster else workers,
         "progress_enabled": False,
         "fault_tolerance_enabled": tolerant,
+        **(more or {}),
     }
     count = settings["workers"]
     if cluster:

@@ -1,0 +1,97 @@
+"""`wallaby bench paper`: the paper's figures, measured here, beside its published numbers."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from wallaby.commands.bench import Cores, Directory, Memory, Queries, chosen_cores, require_tables
+from wallaby.commands.terminal import note, open_for_writing, say
+from wallaby.errors import InvalidArgumentError
+
+EXAMPLES = """
+Examples:
+
+  wallaby bench paper data/sf10                           all figures, into .bench/paper
+
+  wallaby bench paper data/sf10 --figure d --workers 2    what lineage, spooling and checkpoints cost
+
+  wallaby bench paper data/sf1 --figure policies          one table of all policies
+
+  wallaby bench paper data/sf10 --figure c --static 8 --static 128
+"""
+
+
+def paper(
+    directory: Directory,
+    figure: Annotated[
+        list[str] | None,
+        typer.Option(help="a to g, or policies. Default: all of them. Repeatable."),
+    ] = None,
+    query: Queries = None,
+    rounds: Annotated[int, typer.Option(help="How often everything is measured.", min=1, max=100)] = 3,
+    workers: Annotated[int, typer.Option(help="TaskManagers, in figures a to d.", min=1)] = 2,
+    more_workers: Annotated[
+        list[int] | None, typer.Option(help="TaskManagers of figure g. Default: 1, 2 and 4. Repeatable.")
+    ] = None,
+    static: Annotated[
+        list[int] | None, typer.Option(help="K of figure c. Default: powers of 2 up to 128. Repeatable.")
+    ] = None,
+    store: Annotated[str, typer.Option(help="The durable store; default: a local directory.")] = "",
+    checkpoint: Annotated[float, typer.Option(help="Seconds between snapshots of a state.", min=0)] = 2.0,
+    cores: Cores = 0,
+    memory: Memory = "8g",
+    results: Annotated[Path, typer.Option("--out", help="Where pages, drawings and figures go.")] = Path(
+        ".bench/paper"
+    ),
+) -> None:
+    """Measure what the paper measured, draw its figures, and put ours beside its published numbers."""
+    from wallaby.bench.paper.figures import FIGURES, STATIC, Setup
+    from wallaby.bench.paper.page import drawn, to_json, to_page
+
+    letters = figure or list(FIGURES)
+    for letter in letters:
+        if letter not in FIGURES:
+            raise InvalidArgumentError(
+                f"There is no figure {letter}.", fix=f"Choose from {', '.join(FIGURES)}."
+            )
+    require_tables(directory)
+    results.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="wallaby-store-") as local:
+        setup = Setup(
+            directory.absolute(),
+            chosen_cores(cores),
+            memory,
+            workers,
+            rounds,
+            store or local,
+            note,
+            tuple(query or ()),
+            tuple(more_workers or (1, 2, 4)),
+            tuple(static or STATIC),
+            checkpoint,
+        )
+        about = {
+            "data": directory.name,
+            "cores": len(setup.cores),
+            "memory": memory,
+            "workers": workers,
+            "rounds": rounds,
+            "store": "a local directory" if not store else store.partition("://")[0],
+        }
+        for letter in letters:
+            note(f"figure {letter}")
+            found = FIGURES[letter](setup)
+            name = f"paper-{letter}"
+            page = to_page(letter, found, f"{name}.svg", about)
+            with open_for_writing(results / f"{name}.svg") as file:
+                file.write(drawn(letter, found))
+            with open_for_writing(results / f"{name}.json") as file:
+                file.write(json.dumps(to_json(found, about), indent=1) + "\n")
+            with open_for_writing(results / f"{name}.md") as file:
+                file.write(page)
+            say(page)
