@@ -20,6 +20,7 @@ from wallaby.commands import (
     demo,
     differential,
     doctor,
+    predict,
     report,
     simulate,
     sql,
@@ -50,6 +51,7 @@ app.add_typer(bench.app, name="bench")
 app.command(epilog=doctor.EXAMPLES)(doctor.doctor)
 app.add_typer(tpch.app, name="tpch")
 app.command(epilog=simulate.EXAMPLES)(simulate.simulate)
+app.command(epilog=predict.EXAMPLES)(predict.predict)
 app.command(epilog=chaos.EXAMPLES)(chaos.chaos)
 app.command(epilog=differential.EXAMPLES)(differential.differential)
 

@@ -46,6 +46,7 @@ class LinkInfo:
     consumer: int
     kind: str
     routing: str
+    phase: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,7 @@ class TaskRun:
     input_bytes: int
     queued: float
     error: str
+    last: bool = False
 
     @property
     def name(self) -> str:
@@ -276,7 +278,13 @@ class _Reading:
             for s in event["stages"]
         )
         links = tuple(
-            LinkInfo(int(k["producer"]), int(k["consumer"]), str(k["kind"]), str(k["routing"]))
+            LinkInfo(
+                int(k["producer"]),
+                int(k["consumer"]),
+                str(k["kind"]),
+                str(k["routing"]),
+                int(k.get("phase", 0)),
+            )
             for k in event["links"]
         )
         count = len(self._history.stages)
@@ -335,6 +343,7 @@ def _task(at: float, event: Mapping[str, Any]) -> TaskRun:
         int(event.get("input_bytes", 0)),
         float(event.get("queued", 0.0)),
         str(event.get("error", "")),
+        bool(event.get("last", False)),
     )
 
 

@@ -1,0 +1,79 @@
+"""One prediction: a query on a cluster, undisturbed or with a worker that is lost on the way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from wallaby.coordinator.coordinator import CoordinatorSettings
+from wallaby.errors import InternalError
+from wallaby.lineage.choose import Dynamic, Policy
+from wallaby.lineage.tolerance import LINEAGE, Tolerance
+from wallaby.observe.history import History
+from wallaby.simulation.predict.costs import learned
+from wallaby.simulation.predict.pace import Cluster, PacedPerformer, PacedWorld
+from wallaby.simulation.strike import Striker
+from wallaby.simulation.world import PLENTY_BYTES, Scenario
+from wallaby.worker.session import SessionSettings
+
+NEVER_MS = 10_000_000
+STEPS_MAX = 20_000_000
+LEASE_MS = 1250
+TARGET_BYTES = 32 << 20
+WINDOW_BYTES = 128 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What a query is expected to take."""
+
+    seconds: float
+    rewound: int
+    retraced: int
+    reread: int
+    steps: int
+
+
+class _NoAudit:
+    """Stands where the simulation of faults checks what happens."""
+
+    def __getattr__(self, _name: str) -> Any:
+        return lambda *_arguments, **_named: None
+
+
+def predict(
+    history: History,
+    cluster: Cluster,
+    tolerance: Tolerance = LINEAGE,
+    policy: Policy | None = None,
+    kill_at_seconds: float | None = None,
+    seed: int = 1,
+) -> Prediction:
+    """Run the query of a log on a simulated cluster; if asked to, one worker is killed on the way."""
+    costed: Any = learned(history, cluster.workers * cluster.threads)
+    scenario = Scenario(
+        workloads=(costed,),
+        session=SessionSettings(policy or Dynamic(TARGET_BYTES), WINDOW_BYTES, tolerance),
+        coordinator=CoordinatorSettings(lease_ms=LEASE_MS, no_workers_ms=NEVER_MS, frozen_ms=NEVER_MS),
+        workers=cluster.workers,
+        renew_every_ms=LEASE_MS // 3,
+        room_bytes=PLENTY_BYTES,
+        slow_worker=False,
+        restarts=True,
+        random_seed=seed,
+    )
+    world = PacedWorld(scenario, (), PacedPerformer, Striker)
+    world.cluster = cluster
+    world.run_until(lambda: len(world.store.workers) == cluster.workers, 10_000, STEPS_MAX)
+    began_us = world.agenda.now_us
+    world.submit(0)
+    (running,) = world.running.values()
+    running.audit = _NoAudit()  # type: ignore[assignment]
+    if kill_at_seconds is not None:
+        victim = world.live_workers()[0]
+        world.agenda.after(int(kill_at_seconds * 1e6), world.crash, victim, "killed")
+    if not world.run_until(lambda: running.query.collected, NEVER_MS, STEPS_MAX):
+        raise InternalError(f"The prediction for {history.query} did not come to an end.")
+    seconds = (world.agenda.now_us - began_us) / 1e6
+    tally = world.tally
+    return Prediction(seconds, tally.rewound, tally.retraced, tally.reread, tally.steps)

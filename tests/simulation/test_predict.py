@@ -1,0 +1,89 @@
+"""Predictions: what can be worked out by hand comes out, and what makes a cluster slower makes a query slower."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from wallaby.errors import InvalidArgumentError
+from wallaby.lineage.tolerance import POLICIES
+from wallaby.observe.event import How
+from wallaby.observe.history import History, LinkInfo, StageInfo, TaskRun, read_log
+from wallaby.simulation.predict.costs import learned
+from wallaby.simulation.predict.pace import Cluster
+from wallaby.simulation.predict.report import Check, line
+from wallaby.simulation.predict.run import predict
+
+LOG = Path(__file__).parents[1] / "observe" / "logs" / "recovery.jsonl"
+MB = 1_000_000
+
+
+def read_and_sum(reads: int = 8, seconds: float = 1.0, size: int = MB, channels: int = 2) -> History:
+    """So many reads of a second that give a megabyte each; then a second for every megabyte, in one channel or more."""
+    stages = (
+        StageInfo("scan", "read", 2, reads),
+        StageInfo("aggregate", "execute", channels, 0),
+        StageInfo("collect", "collect", 1, 0),
+    )
+    links = (LinkInfo(0, 1, "main", "hash"), LinkInfo(1, 2, "main", "hash"))
+    found = History("q", 0.0, 10.0, "done", stages=stages, links=links)
+    for at in range(reads):
+        found.tasks.append(TaskRun(0, seconds, "w", 0, 0, at, How.READ, 1, size, 0, 0, 0, ""))
+        found.tasks.append(TaskRun(0, seconds, "w", 1, 0, at, How.EXECUTE, 0, 0, 1, size, 0, ""))
+    found.tasks.append(TaskRun(0, 0.0, "w", 1, 0, reads, How.EXECUTE, 1, 100, 0, 0, 0, "", last=True))
+    return found
+
+
+def test_work_is_shared_by_the_threads_there_are() -> None:
+    history = read_and_sum()
+    assert predict(history, Cluster(1, 1)).seconds == pytest.approx(16, rel=0.05), (
+        "8 reads and 8 MB to add up"
+    )
+    assert predict(history, Cluster(4, 1)).seconds == pytest.approx(4, rel=0.2)
+    assert predict(history, Cluster(4, 1, shared_cores=2)).seconds == pytest.approx(8, rel=0.1)
+
+
+def test_a_slow_network_and_a_slow_store_take_time() -> None:
+    history = read_and_sum()
+    fast, slow = Cluster(2, 1), Cluster(2, 1, network_bytes_per_second=MB / 4)
+    assert predict(history, slow).seconds > predict(history, fast).seconds + 1
+    stored = replace(fast, store_bytes_per_second=MB / 2)
+    assert predict(history, stored, POLICIES["spool"]).seconds > predict(history, fast).seconds + 1
+
+
+def test_a_barrier_between_stages_costs_what_could_have_overlapped() -> None:
+    history = read_and_sum(channels=1)
+    cluster = Cluster(2, 1)
+    assert predict(history, cluster, POLICIES["stagewise"]).seconds > predict(history, cluster).seconds + 0.5
+
+
+def test_a_loss_costs_time_and_less_than_all_of_it() -> None:
+    history = read_and_sum(reads=64)
+    cluster = Cluster(8, 1)
+    usual = predict(history, cluster)
+    lost = predict(history, cluster, kill_at_seconds=usual.seconds / 2)
+    assert usual.rewound == 0
+    assert lost.rewound == 1
+    assert usual.seconds < lost.seconds < 1.5 * usual.seconds + 2
+
+
+def test_the_log_of_a_real_run_is_enough() -> None:
+    history = read_log(LOG)
+    assert [stage.kind.value for stage in learned(history, 8).graph.stages].count("read") == 4
+    assert len({link.phase for link in learned(history, 8).graph.links}) == 2, "a build side comes first"
+    found = line("q10", history, Cluster(4, 2))
+    assert 0 < found.pipelined < sum(task.seconds for task in history.tasks)
+    assert found.loss > 1
+    assert predict(history, Cluster(4, 2)) == predict(history, Cluster(4, 2)), "the same again"
+
+
+def test_a_query_that_failed_teaches_nothing() -> None:
+    with pytest.raises(InvalidArgumentError, match="came to its end"):
+        predict(read_log(LOG.with_name("failure.jsonl")), Cluster(1, 1))
+
+
+def test_a_prediction_holds_within_a_quarter() -> None:
+    assert Check("q", 4, 1.2, 1.0).holds
+    assert not Check("q", 4, 0.7, 1.0).holds
