@@ -9,6 +9,9 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.wallaby-setup
 SEEDS ?= 100000
 SCALE ?= 1
+WORKERS ?= 4
+# Of the paper, e.g. FIGURES="a d"; empty: all
+FIGURES ?=
 QUERIES ?= 1000
 FIRST ?= 0
 # Further arguments for the command that a target runs, e.g. make test ARGS="-k records"
@@ -40,7 +43,7 @@ test: setup ## Run the tests
 	$(BIN)/python -m pytest $(ARGS)
 
 clusters: setup ## Run the tests that start whole Spark clusters and kill drivers (some minutes)
-	$(BIN)/python -m pytest -m cluster tests/hosting $(ARGS)
+	$(BIN)/python -m pytest -m cluster tests/hosting tests/bench $(ARGS)
 
 check: setup ## Check format, lint, types, import contracts and house rules
 	$(BIN)/ruff format --check .
@@ -68,9 +71,10 @@ bench: setup ## Measure TPC-H by Wallaby, SparkSQL and DuckDB side by side (SCAL
 	$(BIN)/wallaby bench queries .bench/sf$(SCALE) --engine spark --engine wallaby --engine wallaby-2 --engine duckdb \
 		--save reports/bench-sf$(SCALE).json --page docs/bench-sf$(SCALE).md $(ARGS)
 
-bench-paper: setup ## Measure what the paper measured and draw its figures (SCALE=1; some hours at SCALE=10)
+bench-paper: setup ## Measure what the paper measured and draw its figures (SCALE=1 WORKERS=4 FIGURES="a d"; all: hours)
 	@test -d .bench/sf$(SCALE) || $(BIN)/wallaby tpch generate .bench/sf$(SCALE) --scale $(SCALE)
-	$(BIN)/wallaby bench paper .bench/sf$(SCALE) --out .bench/paper-sf$(SCALE) $(ARGS)
+	$(BIN)/wallaby bench paper .bench/sf$(SCALE) --workers $(WORKERS) $(addprefix --figure ,$(FIGURES)) \
+		--out docs/paper-sf$(SCALE) --page docs/evaluation.md $(ARGS)
 
 contenders: setup ## Install further engines for the benchmark, pinned, beside Wallaby (.bench/packages)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target .bench/packages \

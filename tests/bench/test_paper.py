@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
+from typer.testing import CliRunner
 
 from wallaby import tpch
 from wallaby.bench.paper import figures
@@ -15,6 +17,10 @@ from wallaby.bench.paper.figures import FIGURES, Figure, Setup
 from wallaby.bench.paper.measure import loss_ratio, ratios, run_losses, run_variants
 from wallaby.bench.paper.page import drawn, to_json, to_page
 from wallaby.bench.paper.published import PUBLISHED, SAID
+from wallaby.bench.paper.written import HEADING, rewrite
+from wallaby.cli import app
+from wallaby.commands import bench_paper
+from wallaby.errors import InvalidArgumentError
 
 CORES = sorted(os.sched_getaffinity(0))
 
@@ -65,11 +71,7 @@ def test_a_loss_is_compared_with_the_undisturbed_run_if_it_came_in_time() -> Non
 
 
 def test_the_table_of_policies_says_what_each_costs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    class Lane(FakeLane):
-        def end(self) -> None:
-            self.asked.append("end")
-
-    monkeypatch.setattr(figures, "started", lambda *_args, **_more: Lane())
+    monkeypatch.setattr(figures, "started", lambda *_args, **_more: EndingLane())
     setup = Setup(tmp_path, CORES, "1g", 2, 1, str(tmp_path), lambda _line: None, (3, 9))
     found = figures.policies(setup)
     assert [row[0] for row in found.table[1:]] == [
@@ -90,11 +92,76 @@ def test_a_page_has_ours_beside_theirs(tmp_path: Path) -> None:
     assert json.loads(kept.read_text())["series"]["one"] == {"3": 1.5, "9": 2.0}
 
 
+class EndingLane(FakeLane):
+    what, start_seconds = "a stand-in", 0.0
+
+    def end(self) -> None:
+        self.asked.append("end")
+
+
+@pytest.mark.parametrize("letter", FIGURES)
+def test_the_command_writes_a_figure_as_page_drawings_and_raw_figures(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, letter: str
+) -> None:
+    monkeypatch.setattr(figures, "started", lambda *_args, **_more: EndingLane())
+    monkeypatch.setattr(bench_paper, "require_tables", lambda _directory: None)
+    page = tmp_path / "evaluation.md"
+    page.write_text(f"# Evaluation\n\nBefore.\n\n{HEADING}\n\nNothing yet.\n")
+    out = tmp_path / "docs" / "out"
+    options = ["--figure", letter, "--rounds", "1", "--out", str(out), "--page", str(page)]
+    ran = CliRunner().invoke(app, ["bench", "paper", str(tmp_path), *options])
+    assert ran.exit_code == 0, ran.output
+    found = json.loads((out / f"paper-{letter}.json").read_text())
+    assert found["series"]
+    assert all(value > 0 for bars in found["series"].values() for value in bars.values())
+    assert (out / f"paper-{letter}.svg").read_text().startswith("<svg")
+    with Image.open(out / f"paper-{letter}.png") as image:
+        assert image.size == (2000, 720)
+        assert len(image.convert("RGB").getcolors(1 << 24) or ()) > 3, "bars, lines and texts"
+    told = page.read_text()
+    assert told.startswith("# Evaluation\n\nBefore.\n")
+    assert f"### ({letter}) {found['title']}" in told
+    assert f"(docs/out/paper-{letter}.svg)" in told
+    assert "Nothing yet" not in told
+
+
+def test_a_page_without_the_heading_is_left_alone(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# Another\n")
+    with pytest.raises(InvalidArgumentError, match="no heading"):
+        rewrite(page, tmp_path)
+    assert page.read_text() == "# Another\n"
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tpch.generate(tmp_path_factory.mktemp("paper") / "data", 0.01)
+
+
+def small(data: Path, store: Path, query: int) -> Setup:
+    return Setup(data, CORES, "4g", 2, 1, str(store), lambda _line: None, (query,), (1, 2), (1, 8))
+
+
 @pytest.mark.spark
 @pytest.mark.timeout(300)
-def test_a_figure_on_a_real_engine(tmp_path: Path) -> None:
-    data = tpch.generate(tmp_path / "data", 0.01)
-    setup = Setup(data, CORES, "2g", 2, 1, str(tmp_path / "store"), lambda _line: None, (3,))
-    found = figures.overheads(setup)
+def test_a_figure_on_a_real_engine(data: Path, tmp_path: Path) -> None:
+    found = figures.overheads(small(data, tmp_path / "store", 3))
     assert found.series.keys() == {"lineage", "spool", "checkpoint+lineage", "spool+checkpoint"}
     assert all(each.keys() == {3} and each[3] > 0 for each in found.series.values())
+
+
+@pytest.mark.cluster
+@pytest.mark.spark
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("letter", [letter for letter in FIGURES if letter != "d"])
+def test_every_figure_on_real_engines(data: Path, tmp_path: Path, letter: str) -> None:
+    found = FIGURES[letter](small(data, tmp_path / "store", 9))
+    assert found.series
+    runs = [
+        run
+        for by in found.raw.get("runs", {}).values()
+        for each in (by if letter == "f" else by.values())
+        for run in ([each] if letter == "f" else each)
+    ]
+    assert all(run["equal"] for run in runs)
+    assert bool(runs) is (letter in ("e", "f", "policies"))

@@ -88,8 +88,9 @@ def _ticks(values: Sequence[float]) -> list[float]:
 
 def _legend(names: Sequence[str], y: int) -> list[str]:
     parts = []
+    step = min(150, (WIDTH - LEFT) // max(len(names), 1))
     for at, name in enumerate(names):
-        x = LEFT + at * 120
+        x = LEFT + at * step
         parts.append(f'<rect fill="{_colour(at)}" x="{x}" y="{y - 10}" width="12" height="12"/>')
         parts.append(f'<text x="{x + 18}" y="{y}">{escape(name)}</text>')
     return parts

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from pathlib import Path
 from typing import Annotated
@@ -48,10 +47,14 @@ def paper(
     results: Annotated[Path, typer.Option("--out", help="Where pages, drawings and figures go.")] = Path(
         ".bench/paper"
     ),
+    page: Annotated[
+        Path | None,
+        typer.Option(help="Put all figures of --out into this page, e.g. docs/evaluation.md."),
+    ] = None,
 ) -> None:
     """Measure what the paper measured, draw its figures, and put ours beside its published numbers."""
     from wallaby.bench.paper.figures import FIGURES, STATIC, Setup
-    from wallaby.bench.paper.page import drawn, to_json, to_page
+    from wallaby.bench.paper.written import above, rewrite, write_figure
 
     letters = figure or list(FIGURES)
     for letter in letters:
@@ -60,7 +63,10 @@ def paper(
                 f"There is no figure {letter}.", fix=f"Choose from {', '.join(FIGURES)}."
             )
     require_tables(directory)
+    if page is not None:
+        above(page)  # before hours are spent on what could not be written
     results.mkdir(parents=True, exist_ok=True)
+    open_for_writing(results / "began").close()
     with tempfile.TemporaryDirectory(prefix="wallaby-store-") as local:
         setup = Setup(
             directory.absolute(),
@@ -86,12 +92,7 @@ def paper(
         for letter in letters:
             note(f"figure {letter}")
             found = FIGURES[letter](setup)
-            name = f"paper-{letter}"
-            page = to_page(letter, found, f"{name}.svg", about)
-            with open_for_writing(results / f"{name}.svg") as file:
-                file.write(drawn(letter, found))
-            with open_for_writing(results / f"{name}.json") as file:
-                file.write(json.dumps(to_json(found, about), indent=1) + "\n")
-            with open_for_writing(results / f"{name}.md") as file:
-                file.write(page)
-            say(page)
+            say(write_figure(results, letter, found, about))
+    (results / "began").unlink()
+    if page is not None:
+        rewrite(page, results)

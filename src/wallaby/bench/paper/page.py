@@ -1,14 +1,17 @@
-"""A figure as a page: the drawing, ours beside the paper's numbers, and the bars as a table."""
+"""A figure as a page: the drawing, ours beside the paper's numbers, and the bars as a table; and back from its JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from wallaby.bench.bars_svg import draw_queries
 from wallaby.bench.figures import machine, table, where
 from wallaby.bench.paper.figures import Figure
 from wallaby.bench.paper.published import PUBLISHED, SAID
+
+#: What is said of how a figure was measured.
+ABOUT: Final = ("data", "cores", "memory", "workers", "rounds", "store")
 
 
 def drawn(letter: str, figure: Figure) -> str:
@@ -32,7 +35,26 @@ def to_json(figure: Figure, about: Mapping[str, object]) -> dict[str, Any]:
 
 def to_page(letter: str, figure: Figure, drawing: str, about: Mapping[str, object]) -> str:
     """The same, to be read."""
-    lines = [f"# ({letter}) {figure.title}", "", where(**about), "", f"![{figure.axis}]({drawing})", ""]
+    return "\n".join(
+        [f"# ({letter}) {figure.title}", "", where(**about), "", *_told(letter, figure, drawing)]
+    )
+
+
+def to_section(letter: str, figure: Figure, drawing: str, about: Mapping[str, object]) -> str:
+    """The same as a part of a page on all figures."""
+    said = ", ".join(f"{name} {value}" for name, value in about.items())
+    return "\n".join([f"### ({letter}) {figure.title}", "", f"{said}.", "", *_told(letter, figure, drawing)])
+
+
+def of_json(found: Mapping[str, Any]) -> tuple[Figure, dict[str, object]]:
+    """A figure as `to_json` has written it, and on what it was measured."""
+    series = {name: {int(at): value for at, value in bars.items()} for name, bars in found["series"].items()}
+    about = {name: found[name] for name in ABOUT}
+    return Figure(found["title"], found["axis"], series, found["ours"], {}, found["table"]), about
+
+
+def _told(letter: str, figure: Figure, drawing: str) -> list[str]:
+    lines = [f"![{figure.axis}]({drawing})", ""]
     rows: list[list[str]] = []
     for what, values in PUBLISHED[letter]:
         shown = [f"{value:g}" if value is not None else "" for value in values]
@@ -48,4 +70,4 @@ def to_page(letter: str, figure: Figure, drawing: str, about: Mapping[str, objec
         [name, *(f"{each[at]:.2f}" if at in each else "" for at in places)]
         for name, each in figure.series.items()
     ]
-    return "\n".join([*lines, f"{figure.axis.capitalize()}:", "", *table(["", *map(str, places)], bars), ""])
+    return [*lines, f"{figure.axis.capitalize()}:", "", *table(["", *map(str, places)], bars), ""]
