@@ -119,7 +119,7 @@ SETTINGS: tuple[Setting, ...] = (
         "broadcast",
         _size,
         "bytes",
-        32 << 20,
+        128 << 20,
         "A build side up to this size, and 1/16 of memory per thread, is sent to every reader.",
         0,
     ),

@@ -25,7 +25,7 @@ from tests.exchange.parts import (
 )
 
 from wallaby.errors import InternalError
-from wallaby.exchange.client import CALL_BYTES, PeerClient, _Parcel
+from wallaby.exchange.client import ASK_BYTES, CALL_BYTES, PeerClient, _Parcel
 from wallaby.exchange.server import CARRIER, FlightDataServer, ServerLimits, ServerTls, bearer
 from wallaby.exchange.wire import encode_push
 from wallaby.lineage.effects import PushReply, Slice
@@ -136,6 +136,42 @@ def test_what_the_incoming_budget_cannot_take_is_not_held_but_a_large_body_gets_
     sent = [piece((large(1 << 20),), seq) for seq in range(2)] + [piece(None, 2)]
     assert push(client, server, *sent) == PushReply(True, (True, False, True))
     assert [s.task.seq for s in receiver.slices] == [0, 2]
+
+
+def test_what_there_is_no_room_for_is_not_sent(
+    client: PeerClient, start: StartServer, receiver: Receiver
+) -> None:
+    """The header of a large push is shown first; only the bodies of what is wanted follow."""
+    asked: list[tuple[Slice, ...]] = []
+
+    def preview(
+        query: QueryId, epoch: int, sender: WorkerId, target: WorkerId, slices: tuple[Slice, ...]
+    ) -> PushReply:
+        assert (query, epoch, sender, target) == (QUERY, 3, SENDER, TARGET)
+        asked.append(slices)
+        return PushReply(True, tuple(s.task.seq in wanted for s in slices))
+
+    server = start(preview=preview)
+    sent = [piece((large(ASK_BYTES),), seq) for seq in range(3)]
+    wanted = {0, 2}
+    assert push(client, server, *sent) == PushReply(True, (True, False, True))
+    assert [s.task.seq for s in receiver.slices] == [0, 2]
+    assert [(s.task, s.edge, s.size_bytes) for s in asked[0]] == [
+        (s.task, s.edge, s.size_bytes) for s in sent
+    ]
+    wanted = set()
+    assert push(client, server, *sent) == PushReply(True, (False, False, False))
+    assert len(receiver.slices) == 2, "nothing was wanted, and something was sent"
+    assert push(client, server, piece((numbers(1),), 3)) == PushReply(True, (True,))
+    assert len(asked) == 2, "it was asked about a push that is as small as the question"
+
+
+def test_a_push_that_would_be_refused_as_a_whole_is_not_sent(
+    client: PeerClient, start: StartServer, receiver: Receiver
+) -> None:
+    server = start(preview=lambda *_: PushReply(accepted=False))
+    assert push(client, server, piece((large(ASK_BYTES),), 0)) == PushReply(accepted=False)
+    assert not receiver.slices
 
 
 def test_a_large_push_of_which_only_the_first_call_is_answered_is_held_in_part(

@@ -240,3 +240,19 @@ def test_an_inbox_counts_what_is_new_and_nothing_else() -> None:
     box.discard()
     offer(box, *slices(FROM_0, 2))
     assert box.arrived == 2
+
+
+def test_what_would_be_held_is_what_is_held_and_nothing_is_taken_by_asking() -> None:
+    box = inbox()
+    offer(box, *slices(FROM_0, 0, 1))
+    box.take(draw(0, c0=1))
+    asked = slices(FROM_0, 0, 1, 2, 3, size_bytes=60)
+    assert [box.would_hold(one) for one in asked] == [True, True, True, True]
+    assert [box.would_hold(one, promised_bytes=60) for one in asked] == [True, True, False, False]
+    assert box.arrived == 2
+    assert box.ready(UP_0) == (10,)
+    assert offer(box, *asked) == [True, True, True, False]
+
+
+def test_the_next_output_would_be_held_whatever_the_window_says() -> None:
+    assert inbox(window_bytes=1).would_hold(slices(FROM_0, 0)[0], promised_bytes=1000)

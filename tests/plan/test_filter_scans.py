@@ -37,7 +37,7 @@ T = tpch(10)
 STATISTICS = statistics_of(T)
 LINE, ORDERS, CUSTOMER, PART = T["lineitem"], T["orders"], T["customer"], T["part"]
 LINES = LINE.scan_of("l_orderkey", "l_partkey", "l_quantity", "l_shipmode")
-SETTINGS = PlanSettings(channels=4, workers=2)
+SETTINGS = PlanSettings(channels=4, workers=2, broadcast_bytes=32 << 20)
 PAIR = (ORDERS.o_orderkey, LINE.l_orderkey)
 CUSTOMERS = (ORDERS.o_custkey, CUSTOMER.c_custkey)
 

@@ -15,6 +15,7 @@ import secrets
 import struct
 import threading
 from collections.abc import Iterator
+from itertools import compress
 from typing import Any, cast
 
 import pyarrow as pa
@@ -22,7 +23,7 @@ import pyarrow.flight as fl
 
 from wallaby.errors import EncodingError, InternalError
 from wallaby.exchange.body import Body, encode, encoded_size
-from wallaby.exchange.server import CARRIER, PING, REFUSED, bearer
+from wallaby.exchange.server import ASK, CARRIER, PING, REFUSED, bearer
 from wallaby.exchange.wire import (
     SLICES_MAX,
     BodyHeader,
@@ -43,6 +44,8 @@ CALL_BYTES = 64 << 20
 #: A call gets its time limit, and beyond it the time that its bytes take at this rate.
 SLOWEST_BYTES_PER_SECOND = 32 << 20
 CLIENTS_MAX = 1024
+#: A push of less is sent without asking whether there is room for it.
+ASK_BYTES = 2 << 20
 
 #: A proxy is for the outside; an address that was refused may be tried again soon.
 _CHANNEL_OPTIONS = [
@@ -95,7 +98,7 @@ class PeerClient:
         """
         held: list[bool] = []
         for group in _groups(slices):
-            reply = self._push(address, _Parcel(query, epoch, sender, target, group))
+            reply = self._push_wanted(address, query, epoch, sender, target, group)
             if reply is None and not held:
                 return None
             if reply is None:
@@ -104,6 +107,40 @@ class PeerClient:
                 return reply
             held += reply.held
         return PushReply(True, tuple(held) + (False,) * (len(slices) - len(held)))
+
+    def _push_wanted(
+        self,
+        address: str,
+        query: QueryId,
+        epoch: int,
+        sender: WorkerId,
+        target: WorkerId,
+        slices: tuple[Slice, ...],
+    ) -> PushReply | None:
+        """Send what the other side has room for. It is asked first, unless asking takes about as long as sending."""
+        parcel = _Parcel(query, epoch, sender, target, slices)
+        if parcel.size_bytes < ASK_BYTES:
+            return self._push(address, parcel)
+        wanted = self._ask(address, parcel.header)
+        if wanted is None or not wanted.accepted or not any(wanted.held):
+            return wanted
+        if all(wanted.held):
+            return self._push(address, parcel)
+        chosen = tuple(compress(slices, wanted.held))
+        reply = self._push(address, _Parcel(query, epoch, sender, target, chosen))
+        if reply is None or not reply.accepted:
+            return reply
+        held = iter(reply.held)
+        return PushReply(True, tuple(is_wanted and next(held) for is_wanted in wanted.held))
+
+    def _ask(self, address: str, header: PushHeader) -> PushReply | None:
+        try:
+            action = fl.Action(ASK, encode_push(header))
+            (result,) = self._client(address).do_action(action, self._options(self._timeout_seconds))
+        except (fl.FlightError, pa.ArrowException, OSError) as error:
+            _check_refusal(address, error)
+            return None
+        return _reply_for(address, header, result.body.to_pybytes())
 
     def ping(self, address: str, timeout_seconds: float) -> WorkerId | None:
         """Who answers at an address; None if nobody does in time, or nobody of this engine."""
@@ -155,10 +192,7 @@ class PeerClient:
             return None
         if answer is None:
             return None
-        reply = decode_reply(answer.to_pybytes())
-        if reply.accepted and len(reply.held) != len(parcel.header.slices):
-            raise EncodingError(f"{address} answered for {len(reply.held)} slices of another number.")
-        return reply
+        return _reply_for(address, parcel.header, answer.to_pybytes())
 
     def _client(self, address: str) -> fl.FlightClient:
         with self._lock:
@@ -180,6 +214,13 @@ class PeerClient:
 
     def _options(self, timeout_seconds: float) -> fl.FlightCallOptions:
         return fl.FlightCallOptions(timeout=timeout_seconds, headers=self._headers)
+
+
+def _reply_for(address: str, header: PushHeader, answer: bytes) -> PushReply:
+    reply = decode_reply(answer)
+    if reply.accepted and len(reply.held) != len(header.slices):
+        raise EncodingError(f"{address} answered for {len(reply.held)} slices of another number.")
+    return reply
 
 
 def _check_refusal(address: str, error: Exception) -> None:

@@ -9,6 +9,7 @@ on loopback, CPU time per byte of both sides against native Flight batches: 1.4 
 Every call needs the engine's token, compared in constant time, before anything else of it is looked at.
 Slices are handed to `receive` in order, each when it is whole, in groups so that a consumer can begin before
 the push ends. The reply goes back in the same call. No limit waits: what has no room is answered "not held".
+A sender may ask first, with the header alone, what would be held of a push, and spare itself sending the rest.
 
 `receive` is called on gRPC's threads, several at once; it must not block. Reading waits for the sender, and
 is ended by the sender's deadline, which gRPC keeps on both sides, or by the end of its connection.
@@ -42,6 +43,8 @@ Receive = Callable[[QueryId, int, WorkerId, WorkerId, tuple[Slice, ...]], PushRe
 #: The schema of every stream: chunks of bytes.
 CARRIER = pa.schema([pa.field("chunk", pa.large_binary(), nullable=False)])
 PING = "ping"
+#: Its body is the header of a push, its answer the reply that the push would get now.
+ASK = "ask"
 #: Marks an error as a refusal of what was sent, which no repetition will change.
 REFUSED = b"refused"
 TOKEN_CHARACTERS_MIN = 16
@@ -77,6 +80,7 @@ class FlightDataServer(fl.FlightServerBase):  # type: ignore[misc] # pyarrow has
         worker: WorkerId,
         receive: Receive,
         *,
+        preview: Receive | None = None,
         tls: ServerTls | None = None,
         limits: ServerLimits | None = None,
     ) -> None:
@@ -84,6 +88,7 @@ class FlightDataServer(fl.FlightServerBase):  # type: ignore[misc] # pyarrow has
             raise InvalidArgumentError("The token of a data server is too short.", fix="Use `new_token`.")
         self._worker = worker
         self._receive = receive
+        self._preview = preview or _all_welcome
         self._limits = limits or ServerLimits()
         self._incoming = ByteBudget(self._limits.incoming_bytes)
         self._streams = threading.Semaphore(self._limits.streams)
@@ -121,9 +126,15 @@ class FlightDataServer(fl.FlightServerBase):  # type: ignore[misc] # pyarrow has
             writer.write(encode_reply(reply))
 
     def do_action(self, _context: Any, action: Any) -> Iterator[Any]:
-        """A ping: the answer is this worker's id."""
+        """A ping: the answer is this worker's id. Or a question: what would be held of a push?"""
+        if action.type == ASK:
+            with _refusing():
+                header = decode_push(action.body.to_pybytes())
+                slices = tuple(Slice(s.task, s.edge, s.final, s.size_bytes, ()) for s in header.slices)
+                reply = self._preview(header.query, header.epoch, header.sender, header.target, slices)
+                return iter((fl.Result(encode_reply(reply)),))
         if action.type != PING or action.body.size:
-            raise fl.FlightServerError("This server knows one action, a ping.", REFUSED)
+            raise fl.FlightServerError("This server knows two actions, a ping and a question.", REFUSED)
         return iter((fl.Result(encode_name(self._worker)),))
 
     @contextmanager
@@ -180,6 +191,12 @@ class FlightDataServer(fl.FlightServerBase):  # type: ignore[misc] # pyarrow has
         for (place, _), is_held in zip(ready, reply.held, strict=True):
             held[place] = is_held
         return True
+
+
+def _all_welcome(
+    _query: QueryId, _epoch: int, _sender: WorkerId, _target: WorkerId, slices: tuple[Slice, ...]
+) -> PushReply:
+    return PushReply(accepted=True, held=(True,) * len(slices))
 
 
 @contextmanager

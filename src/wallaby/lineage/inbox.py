@@ -56,19 +56,27 @@ class Inbox:
 
     def offer(self, piece: Slice) -> bool:
         """Take a slice unless its window is full; True if it is held or was consumed already."""
+        if not self.would_hold(piece):
+            return False
         lane = self._lanes[Upstream(piece.edge.link, piece.edge.producer)]
         seq = piece.task.seq
         if self._discarding or seq < lane.consumed or seq in lane.held:
             return True
-        over = lane.windowed and lane.held_bytes + piece.size_bytes > self._window_bytes
-        if over and seq >= lane.wanted:
-            return False
         self.arrived += 1
         lane.held[seq] = piece
         lane.held_bytes += piece.size_bytes
         if piece.final:
             lane.total = seq + 1
         return True
+
+    def would_hold(self, piece: Slice, promised_bytes: int = 0) -> bool:
+        """Is there room for a slice, if so much more comes on its edge before it? Its body is not looked at."""
+        lane = self._lanes[Upstream(piece.edge.link, piece.edge.producer)]
+        seq = piece.task.seq
+        if self._discarding or seq < lane.consumed or seq in lane.held:
+            return True
+        held_bytes = lane.held_bytes + promised_bytes
+        return not lane.windowed or held_bytes + piece.size_bytes <= self._window_bytes or seq < lane.wanted
 
     def ready(self, upstream: Upstream) -> tuple[int, ...]:
         """The sizes of the slices that could be drawn now, in order."""

@@ -10,8 +10,9 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import compress
 from typing import Any, Final
 
 from wallaby.kernels.laps import taken
@@ -162,11 +163,12 @@ class Recorder:
             self._carried.store_seconds += self._clock() - started
 
     def pushed(
-        self, started: float, effect: Push, slices: Iterable[Slice], reply: PushReply | None, route: str
+        self, started: float, effect: Push, slices: Sequence[Slice], reply: PushReply | None, route: str
     ) -> None:
         """Some outputs went to another worker, or did not."""
         size_bytes = sum(piece.size_bytes for piece in slices)
-        held = 0 if reply is None or not reply.accepted else sum(reply.held)
+        answers = () if reply is None or not reply.accepted else reply.held
+        held = sum(answers)
         event = self._timed(
             Kind.PUSH, started, target=effect.target, outputs=len(effect.items), bytes=size_bytes, held=held
         )
@@ -174,7 +176,7 @@ class Recorder:
         self._add(event)
         if route != "memory":
             with self._lock:
-                self._pushed_bytes += size_bytes if held else 0
+                self._pushed_bytes += sum(piece.size_bytes for piece in compress(slices, answers))
                 self._carried.pushes += 1
                 self._carried.push_seconds += event["seconds"]
 

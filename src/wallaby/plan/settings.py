@@ -20,7 +20,7 @@ class PlanSettings:
     #: TaskManagers: what goes to every channel goes once to each of them. 0: as many as channels.
     workers: int = 0
     #: A build side up to this size goes whole to every channel of the probe side.
-    broadcast_bytes: int = 32 * MIB
+    broadcast_bytes: int = 128 * MIB
     #: An aggregation whose partial results are estimated to be at most this big ends in one channel.
     single_channel_bytes: int = 4 * MIB
     #: Aggregate in the producing task before the exchange.

@@ -29,7 +29,7 @@ from wallaby.exchange.backup import Backup
 from wallaby.exchange.client import PeerClient
 from wallaby.exchange.durable import DurableStore
 from wallaby.exchange.memory import ByteBudget
-from wallaby.exchange.server import FlightDataServer, ServerLimits, ServerTls
+from wallaby.exchange.server import ASK, FlightDataServer, ServerLimits, ServerTls
 from wallaby.gcs.connection import connect, tls_files
 from wallaby.gcs.redis import RedisGcs
 from wallaby.lineage.effects import PushReply, Slice
@@ -81,23 +81,41 @@ class DataServer(FlightDataServer):
         limits: ServerLimits | None = None,
     ) -> None:
         self._node = node
-        super().__init__(host, token, node.worker, self._receive_on_loop, tls=tls, limits=limits)
+        super().__init__(
+            host,
+            token,
+            node.worker,
+            self._receive_on_loop,
+            preview=self._preview_on_loop,
+            tls=tls,
+            limits=limits,
+        )
 
     def _receive_on_loop(
         self, query: QueryId, epoch: int, _sender: WorkerId, target: WorkerId, slices: tuple[Slice, ...]
     ) -> PushReply:
+        return self._on_loop(lambda: self._node.receive(query, epoch, target, slices))
+
+    def _preview_on_loop(
+        self, query: QueryId, epoch: int, _sender: WorkerId, target: WorkerId, slices: tuple[Slice, ...]
+    ) -> PushReply:
+        return self._on_loop(lambda: self._node.preview(query, epoch, target, slices))
+
+    def _on_loop(self, ask: Callable[[], PushReply]) -> PushReply:
         answer: Future[PushReply] = Future()
-        self._node.loop.post(lambda: answer.set_result(self._node.receive(query, epoch, target, slices)))
+        self._node.loop.post(lambda: answer.set_result(ask()))
         try:
             return answer.result(timeout=RECEIVE_SECONDS)
         except FutureTimeoutError:
             return PushReply(accepted=False)
 
     def do_action(self, context: Any, action: Any) -> Iterator[Any]:
-        """A ping: whoever asks may also have news. Or events, which only the head takes."""
+        """A question before a push. A ping: whoever asks may also have news. Or events, which only the head takes."""
         if action.type == EVENTS and self._node.take_events is not None:
             self._node.take_events(action.body.to_pybytes())
             return iter(())
+        if action.type == ASK:
+            return super().do_action(context, action)
         self._node.loop.post(self._node.wake_named, "task manager")
         self._node.loop.post(self._node.wake_named, "discovery")
         self._node.loop.post(self._node.wake_sessions)

@@ -229,3 +229,10 @@ class Node:
         if serving.session.host.look_wanted:
             self.wake(serving.actors.get("session"))
         return reply
+
+    def preview(self, query: QueryId, epoch: int, target: WorkerId, slices: tuple[Slice, ...]) -> PushReply:
+        """Another worker asks what would be taken of a push, before it sends the bodies."""
+        serving = self.servings.get(query)
+        if serving is None:
+            return PushReply(accepted=False)
+        return serving.session.preview(epoch, target, slices)

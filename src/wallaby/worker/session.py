@@ -236,14 +236,34 @@ class Session:
 
         `arrived` of the channels' inboxes tells for whom there was something new.
         """
+        inboxes = self._inboxes(epoch, target, slices)
+        if inboxes is None:
+            return PushReply(accepted=False)
+        held = tuple(inbox.offer(piece) for inbox, piece in zip(inboxes, slices, strict=True))
+        return PushReply(accepted=True, held=held)
+
+    def preview(self, epoch: int, target: WorkerId, slices: tuple[Slice, ...]) -> PushReply:
+        """What `receive` would answer now to slices whose bodies have not been sent."""
+        inboxes = self._inboxes(epoch, target, slices)
+        if inboxes is None:
+            return PushReply(accepted=False)
+        promised: dict[Edge, int] = {}
+        held = []
+        for inbox, piece in zip(inboxes, slices, strict=True):
+            before = promised.get(piece.edge, 0)
+            held.append(inbox.would_hold(piece, before))
+            if held[-1]:
+                promised[piece.edge] = before + piece.size_bytes
+        return PushReply(accepted=True, held=tuple(held))
+
+    def _inboxes(self, epoch: int, target: WorkerId, slices: tuple[Slice, ...]) -> list[Inbox] | None:
+        """Where slices of a push belong; None if it is not of this epoch, or not for this worker."""
         if epoch != self.host.epoch or target != self.worker or self.over:
             self.host.look_wanted |= epoch > self.host.epoch
-            return PushReply(accepted=False)
-        inboxes = [self.tenures.get(self.graph.consumer(piece.edge)) for piece in slices]
-        if None in inboxes:
-            return PushReply(accepted=False)
-        held = tuple(t.inbox.offer(piece) for t, piece in zip(inboxes, slices, strict=True) if t is not None)
-        return PushReply(accepted=True, held=held)
+            return None
+        tenures = [self.tenures.get(self.graph.consumer(piece.edge)) for piece in slices]
+        inboxes = [tenure.inbox for tenure in tenures if tenure is not None]
+        return inboxes if len(inboxes) == len(slices) else None
 
     # --- re-reading ----------------------------------------------------------------------------------
 
