@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -173,3 +174,26 @@ def test_a_store_that_goes_away_during_a_query_ends_it_with_an_error(
     until(lambda: nothing_is_left_of_queries(engine))
     store.unlink()
     assert engine.count(spark.table("nation")) == 25
+
+
+@pytest.mark.parametrize("policy", ["spool", "checkpoint+lineage"])
+def test_a_store_that_fills_up_during_a_query_ends_it_with_an_error(
+    chaos: Chaos, spark: SparkSession, directory: Path, policy: str
+) -> None:
+    store = directory / f"going-{policy}"
+    engine = chaos.engine(**settings_of(policy, store))
+    workers = [worker["pid"] for worker in engine.workers()]
+    result = engine.run(spark.sql(LONG))
+    query = result._collected.query
+    until(lambda: engine._gcs.status(query).commits > 20)
+    limits = [resource.prlimit(pid, resource.RLIMIT_FSIZE) for pid in workers]
+    for pid, (_, most) in zip(workers, limits, strict=True):
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (64, most))  # no file has room for more
+    with pytest.raises(DurableStoreError, match="is there room"):
+        result.arrow()
+    until(lambda: nothing_is_left_of_queries(engine))
+    until(lambda: not list(store.glob("*/q-*")))
+    for pid, limit in zip(workers, limits, strict=True):
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, limit)
+    assert engine.count(spark.table("nation")) == 25
+    assert [worker["pid"] for worker in engine.workers()] == workers, "no worker was lost"

@@ -45,6 +45,23 @@ def test_slices_that_arrive_out_of_order_wait_for_those_before_them() -> None:
     assert [one.task.seq for one in box.take(draw(0, c0=3))] == [0, 1, 2]
 
 
+def test_it_is_short_of_what_has_neither_arrived_nor_is_known_to_be_all() -> None:
+    box = inbox()
+    assert box.is_short_of(0, 1, 9)
+    offer(box, *slices(FROM_0, 0, 1), *slices(FROM_1, 0))
+    assert box.is_short_of(0, 31, 9)
+    assert not box.is_short_of(0, 30, 9)
+    assert not box.is_short_of(0, 31, 2), "more than two"
+    box.take(draw(0, c0=2))
+    assert box.is_short_of(0, 11, 1)
+    offer(box, *slices(FROM_1, 1))
+    box.go_on({UP_1: 1}, {UP_0: 2})
+    assert box.is_short_of(0, 11, 1), "one was consumed, of the other channel more will come"
+    assert not box.is_short_of(0, 10, 1)
+    offer(box, piece(GRAPH, FROM_1, 2, 10, final=True))
+    assert not box.is_short_of(0, 99, 9), "there will not be more"
+
+
 def test_a_slice_that_is_held_is_answered_held_and_kept_once() -> None:
     box = inbox()
     assert offer(box, *slices(FROM_0, 0, 0)) == [True, True]

@@ -284,3 +284,21 @@ def test_an_outbox_has_news_whenever_there_may_be_more_to_send() -> None:
     box.begin_epoch(nothing_delivered(R0), ROUTES, (R0,))
     seen.append(box.news)
     assert seen == sorted(set(seen))
+
+
+def test_an_ended_channel_that_publishes_again_has_something_to_send_and_report_again() -> None:
+    box = outbox(R0)
+    publish(box, R0, [0], ended=True)
+    for target in (W[1], W[2]):
+        assert box.report_ended() == ()
+        hold(box, target)
+    news = box.report_ended()
+    assert dict(news) == {TO_X0: 1, TO_X1: 1, TO_X2: 1}
+    assert box.report_ended() == news, "until the store has them"
+    box.reported(news)
+    assert box.report_ended() == ()
+    publish(box, R0, [1], ended=True)
+    assert box.report_ended() == ()
+    hold(box, W[1])
+    hold(box, W[2])
+    assert dict(box.report_ended()) == {TO_X0: 2, TO_X1: 2, TO_X2: 2}

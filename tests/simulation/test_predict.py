@@ -11,9 +11,10 @@ from wallaby.errors import InvalidArgumentError
 from wallaby.lineage.tolerance import POLICIES
 from wallaby.observe.event import How
 from wallaby.observe.history import History, LinkInfo, StageInfo, TaskRun, read_log
+from wallaby.simulation.predict import run
 from wallaby.simulation.predict.costs import learned
 from wallaby.simulation.predict.pace import Cluster
-from wallaby.simulation.predict.report import Check, line
+from wallaby.simulation.predict.report import Check, line, unsimulated
 from wallaby.simulation.predict.run import predict
 
 LOG = Path(__file__).parents[1] / "observe" / "logs" / "recovery.jsonl"
@@ -74,14 +75,53 @@ def test_the_log_of_a_real_run_is_enough() -> None:
     assert [stage.kind.value for stage in learned(history, 8).graph.stages].count("read") == 4
     assert len({link.phase for link in learned(history, 8).graph.links}) == 2, "a build side comes first"
     found = line("q10", history, Cluster(4, 2))
-    assert 0 < found.pipelined < sum(task.seconds for task in history.tasks)
-    assert found.loss > 1
+    assert 0 < found.seconds["pipelined"] < sum(task.seconds for task in history.tasks)
+    assert found.seconds["killed at 50 %"] > found.seconds["pipelined"]
+    assert found.rewound
     assert predict(history, Cluster(4, 2)) == predict(history, Cluster(4, 2)), "the same again"
 
 
 def test_a_query_that_failed_teaches_nothing() -> None:
     with pytest.raises(InvalidArgumentError, match="came to its end"):
         predict(read_log(LOG.with_name("failure.jsonl")), Cluster(1, 1))
+
+
+def test_figures_are_predicted_that_are_asked_for() -> None:
+    history, cluster = read_and_sum(), Cluster(2, 1)
+    assert line("q", history, cluster, "g").seconds.keys() == {"pipelined"}
+    assert line("q", history, cluster, "c").seconds.keys() == {"pipelined", "static 8", "static 128"}
+    killed = line("q", history, cluster, "f", beside=1.0)
+    assert list(killed.seconds) == ["pipelined", *(f"killed at {at} %" for at in (10, 30, 50, 70, 90))]
+    assert killed.seconds["pipelined"] == pytest.approx(predict(history, cluster).seconds + 1, abs=1e-3)
+
+
+def test_of_a_large_cluster_a_part_takes_as_long_as_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    history, cluster = read_and_sum(reads=64), Cluster(16, 1)
+    whole = predict(history, cluster)
+    monkeypatch.setattr(run, "WHOLE_MAX", 8)
+    monkeypatch.setattr(run, "PART_OF_MORE", 4)
+    part = predict(history, cluster)
+    assert part.seconds == pytest.approx(whole.seconds, rel=0.15)
+    assert part.steps < whole.steps / 3
+    lost = predict(history, cluster, kill_at_seconds=part.seconds / 2)
+    assert lost.rewound == 1
+
+
+def test_a_thousand_workers_are_not_too_many() -> None:
+    history = read_and_sum(reads=1000, size=MB // 100)
+    assert 2 < predict(history, Cluster(1000, 1)).seconds < 3, (
+        "a read of a second, and 10 kB of all to add up"
+    )
+
+
+def test_what_is_not_simulated_is_learned_from_runs_with_few_workers() -> None:
+    history = read_and_sum()
+    expected = {count: predict(history, Cluster(count, 1)).seconds for count in (1, 2)}
+    runs = [
+        replace(history, ended=seconds + 0.5, workers={f"w{at}": ("", at) for at in range(count)})
+        for count, seconds in expected.items()
+    ]
+    assert unsimulated(history, runs, lambda count: Cluster(count, 1)) == pytest.approx(0.5)
 
 
 def test_a_prediction_holds_within_a_quarter() -> None:

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
+import tempfile
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from wallaby.commands.terminal import note, open_for_writing, out, say
 from wallaby.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from wallaby.observe.history import History
+    from wallaby.simulation.predict.pace import Cluster
+    from wallaby.simulation.predict.report import Check, Line
 
 EXAMPLES = """
 Examples:
@@ -18,14 +25,23 @@ Examples:
   wallaby predict logs/q-1.jsonl --workers 4 --workers 16 --workers 32
 
   wallaby predict one-worker.jsonl --check four-workers.jsonl --cores 2    is it right about a run that was made?
+
+  wallaby predict --data data/sf1 --query 3 --query 9     make the runs that it takes, on a quiet machine
 """
-WORKERS_MAX = 128
+WORKERS = (4, 16, 32, 128, 1000)
+WORKERS_MAX = 1000
+QUERIES = (1, 3, 5, 9)
 
 
 def predict(
-    logs: Annotated[list[Path], typer.Argument(help="Event logs, each of a query that came to its end.")],
+    logs: Annotated[
+        list[Path] | None, typer.Argument(help="Event logs, each of a query that came to its end.")
+    ] = None,
     workers: Annotated[
-        list[int] | None, typer.Option(help="TaskManagers. Default: 4, 16 and 32. Repeatable.")
+        list[int] | None, typer.Option(help="TaskManagers. Default: 4, 16, 32, 128 and 1000. Repeatable.")
+    ] = None,
+    figure: Annotated[
+        list[str] | None, typer.Option(help="Of the paper, b to g. Default: b, d, e and g. Repeatable.")
     ] = None,
     threads: Annotated[int, typer.Option(help="Kernel threads of each.", min=1, max=64)] = 2,
     cores: Annotated[int, typer.Option(help="Cores that all of them share; 0: each has its own.", min=0)] = 0,
@@ -35,54 +51,116 @@ def predict(
         list[Path] | None,
         typer.Option(help="A log of the same query with other workers, for each of the logs. Repeatable."),
     ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Instead of logs: TPC-H tables; runs with 1 and 2 workers, checked by 4 and 8."),
+    ] = None,
+    query: Annotated[
+        list[int] | None, typer.Option(help="With --data: a TPC-H query. Default: 1, 3, 5 and 9. Repeatable.")
+    ] = None,
     save: Annotated[Path | None, typer.Option(help="Write the figures to this JSON file.")] = None,
 ) -> None:
     """Predict times by simulation: the protocol's own code, with the task times and sizes of real runs."""
-    from rich.table import Table
-
-    from wallaby.observe.history import read_log
     from wallaby.simulation.predict.pace import Cluster
-    from wallaby.simulation.predict.report import checked, line, to_json
+    from wallaby.simulation.predict.report import USUAL, line, to_json
 
-    for count in workers or ():
-        if not 1 <= count <= WORKERS_MAX:
-            raise InvalidArgumentError(
-                f"Nothing can be predicted for {count} workers.", fix=f"Choose from 1 to {WORKERS_MAX}."
-            )
-    if check and len(check) != len(logs):
-        raise InvalidArgumentError(
-            "There must be one --check for each log.", fix="Give them in the same order."
-        )
+    _require_predictable(workers or [], figure or [])
+    if bool(logs) == (data is not None):
+        raise InvalidArgumentError("Nothing to learn from, or too much.", fix="Give event logs, or --data.")
     if save is not None:
         open_for_writing(save).close()
-    histories = {path.stem: read_log(path) for path in logs}
     cluster = Cluster(1, threads, cores, network * 1e9 / 8, store * 1e6)
-    runs = zip(histories.items(), map(read_log, check or ()), strict=False)
-    checks = [
-        checked(name, known, run, lambda count: replace(cluster, workers=count))
-        for (name, known), run in runs
-    ]
+    beside: dict[str, float] = {}
+    if data is not None:
+        histories, checks, beside = _from_runs(data, query or list(QUERIES), cluster)
+    else:
+        histories, checks = _from_logs(logs or [], check or [], cluster)
     for each in checks:
         verdict = "near enough" if each.holds else "NOT near enough"
         say(
             f"{each.query} on {each.workers} workers: {each.predicted:.2f} s predicted, {each.measured:.2f} s "
             f"measured, {each.off:.0%} off: {verdict}"
         )
-    table = Table(
-        "query", "workers", "pipelined s", "stagewise s", "spool s", "with a loss", "stagewise", "rewound"
-    )
     lines = []
     for name, history in histories.items():
-        for count in workers or (4, 16, 32):
+        for count in workers or WORKERS:
             note(f"{name}, {count} workers")
-            found = line(name, history, replace(cluster, workers=count))
-            lines.append(found)
-            times = (f"{found.pipelined:.2f}", f"{found.stagewise:.2f}", f"{found.spool:.2f}")
-            losses = (f"{found.loss:.2f}", f"{found.stagewise_loss:.2f}", str(found.rewound))
-            table.add_row(name, str(count), *times, *losses)
-    out.print(table)
+            of = replace(cluster, workers=count)
+            lines.append(line(name, history, of, figure or USUAL, beside.get(name, 0.0)))
+    _show(lines)
     if not checks or not all(each.holds for each in checks):
         say("Unvalidated: no run that was made shows that these are right to within 25 %.")
     if save is not None:
         with open_for_writing(save) as file:
-            file.write(json.dumps(to_json(lines, checks, cluster), indent=1) + "\n")
+            file.write(json.dumps(to_json(lines, checks, cluster, beside), indent=1) + "\n")
+
+
+def _require_predictable(workers: list[int], figures: list[str]) -> None:
+    from wallaby.simulation.predict.report import FIGURES
+
+    for count in workers:
+        if not 1 <= count <= WORKERS_MAX:
+            raise InvalidArgumentError(
+                f"Nothing can be predicted for {count} workers.", fix=f"Choose from 1 to {WORKERS_MAX}."
+            )
+    for letter in figures:
+        if letter not in FIGURES:
+            raise InvalidArgumentError(
+                f"Figure {letter} cannot be predicted.", fix=f"Choose from {', '.join(FIGURES)}."
+            )
+
+
+def _from_logs(
+    logs: list[Path], check: list[Path], cluster: Cluster
+) -> tuple[dict[str, History], list[Check]]:
+    from wallaby.observe.history import read_log
+    from wallaby.simulation.predict.report import checked
+
+    if check and len(check) != len(logs):
+        raise InvalidArgumentError(
+            "There must be one --check for each log.", fix="Give them in the same order."
+        )
+    histories = {path.stem: read_log(path) for path in logs}
+    runs = zip(histories.items(), map(read_log, check), strict=False)
+    return histories, [
+        checked(name, known, run, lambda count: replace(cluster, workers=count))
+        for (name, known), run in runs
+    ]
+
+
+def _from_runs(
+    data: Path, queries: list[int], cluster: Cluster
+) -> tuple[dict[str, History], list[Check], dict[str, float]]:
+    """Learned from two workers, since one has no exchange; what is not simulated, from both."""
+    from wallaby.bench.calibration import CHECKED, LEARNED, run_queries
+    from wallaby.commands.bench import require_tables
+    from wallaby.simulation.predict.report import checked, unsimulated
+
+    require_tables(data)
+    here = replace(cluster, threads=1, shared_cores=len(os.sched_getaffinity(0)))
+    with tempfile.TemporaryDirectory(prefix="wallaby-logs-") as logs:
+        runs = run_queries(data.absolute(), queries, (*LEARNED, *CHECKED), Path(logs), note)
+
+    def on(count: int) -> Cluster:
+        return replace(here, workers=count)
+
+    histories = {f"q{number}": runs[number][LEARNED[-1]] for number in queries}
+    beside: dict[str, float] = {}
+    checks = []
+    for number in queries:
+        name = f"q{number}"
+        beside[name] = unsimulated(histories[name], [runs[number][count] for count in LEARNED], on)
+        checks += [checked(name, histories[name], runs[number][count], on, beside[name]) for count in CHECKED]
+    return histories, checks, beside
+
+
+def _show(lines: list[Line]) -> None:
+    from rich.table import Table
+
+    columns = list(dict.fromkeys(what for line in lines for what in line.seconds))
+    table = Table("query", "workers", *(f"{what}, s" for what in columns), "rewound")
+    for line in lines:
+        times = [f"{line.seconds[what]:.2f}" if what in line.seconds else "" for what in columns]
+        rewound = "" if line.rewound is None else str(line.rewound)
+        table.add_row(line.query, str(line.workers), *times, rewound)
+    out.print(table)

@@ -92,6 +92,8 @@ def _draw(upstreams: tuple[Upstream, ...], inbox: Inbox, policy: Policy, eager: 
     if isinstance(policy, Static):
         return _draw_static(upstreams, inbox, policy)
     if policy.several:
+        if not eager and inbox.is_short_of(upstreams[0].link, policy.target_bytes, COUNT_MAX):
+            return None
         return _draw_dynamic(upstreams, inbox, policy.target_bytes, eager)
     for upstream in sorted(upstreams, key=lambda u: -sum(inbox.ready(u))):
         draw = _draw_dynamic((upstream,), inbox, policy.target_bytes, eager)

@@ -79,6 +79,7 @@ class StageGraph:
     _edges_into: dict[ChannelName, tuple[Edge, ...]] = field(init=False, compare=False, repr=False)
     _mains: dict[int, tuple[tuple[int, ...], ...]] = field(init=False, compare=False, repr=False)
     _sides: dict[int, tuple[int, ...]] = field(init=False, compare=False, repr=False)
+    _producers: tuple[tuple[Upstream, ...], ...] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         _validate(self)
@@ -99,6 +100,9 @@ class StageGraph:
         set_(self, "_edges_from", {name: tuple(edges) for name, edges in outgoing.items()})
         set_(self, "_edges_into", {name: tuple(edges) for name, edges in incoming.items()})
         set_(self, "_mains", {s: _phases(s, self.links) for s in range(len(self.stages))})
+        producers = (range(self.stages[link.producer].channels) for link in self.links)
+        found = tuple(tuple(Upstream(n, p) for p in channels) for n, channels in enumerate(producers))
+        set_(self, "_producers", found)
         set_(self, "_sides", {s: _side_links(s, self.links) for s in range(len(self.stages))})
 
     @property
@@ -136,7 +140,9 @@ class StageGraph:
 
     def upstreams(self, channel: ChannelName, link: int) -> tuple[Upstream, ...]:
         """The producer channels that feed a channel over one link, in order."""
-        return tuple(Upstream(link, e.producer) for e in self._edges_into[channel] if e.link == link)
+        if self.links[link].routing is Routing.PASS_THROUGH:
+            return (Upstream(link, channel.channel),)
+        return self._producers[link]
 
     def is_reader(self, stage: int) -> bool:
         """Are the tasks of a stage independent of each other, so that any worker can repeat any of them?"""

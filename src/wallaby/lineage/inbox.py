@@ -19,12 +19,25 @@ from wallaby.lineage.lineage import Draw
 from wallaby.lineage.names import ChannelName, Upstream
 
 
+class _Sum:
+    """What the lanes of one link hold together, and how many of them have not said yet how much there will be."""
+
+    __slots__ = ("held", "held_bytes", "unknown")
+
+    def __init__(self) -> None:
+        self.held = 0
+        self.held_bytes = 0
+        self.unknown = 0
+
+
 class _Lane:
     """One upstream channel: slices held by sequence, how many were consumed, how many there will be."""
 
-    __slots__ = ("consumed", "held", "held_bytes", "total", "wanted", "windowed")
+    __slots__ = ("consumed", "held", "held_bytes", "sum", "total", "wanted", "windowed")
 
-    def __init__(self, windowed: bool, wanted: int) -> None:
+    def __init__(self, windowed: bool, wanted: int, sum_of_link: _Sum) -> None:
+        self.sum = sum_of_link
+        self.sum.unknown += 1
         self.held: dict[int, Slice] = {}
         self.held_bytes = 0
         self.consumed = 0
@@ -46,9 +59,13 @@ class Inbox:
         self._discarding = False
         #: Counts the slices that were taken and not dropped.
         self.arrived = 0
+        into = graph.edges_into(channel)
+        self._sums = {link: _Sum() for link in {edge.link for edge in into}}
         self._lanes = {
-            Upstream(e.link, e.producer): _Lane(graph.links[e.link].kind is LinkKind.MAIN, reserve)
-            for e in graph.edges_into(channel)
+            Upstream(e.link, e.producer): _Lane(
+                graph.links[e.link].kind is LinkKind.MAIN, reserve, self._sums[e.link]
+            )
+            for e in into
         }
         self._by_link: dict[int, list[_Lane]] = {}
         for upstream, lane in self._lanes.items():
@@ -65,7 +82,10 @@ class Inbox:
         self.arrived += 1
         lane.held[seq] = piece
         lane.held_bytes += piece.size_bytes
+        lane.sum.held += 1
+        lane.sum.held_bytes += piece.size_bytes
         if piece.final:
+            lane.sum.unknown -= lane.total is None
             lane.total = seq + 1
         return True
 
@@ -87,6 +107,11 @@ class Inbox:
             sizes.append(lane.held[seq].size_bytes)
             seq += 1
         return tuple(sizes)
+
+    def is_short_of(self, link: int, size_bytes: int, outputs: int) -> bool:
+        """Is it plain, without a look at each channel, that less than so much is there and that more will come?"""
+        found = self._sums[link]
+        return found.unknown > 0 and found.held_bytes < size_bytes and found.held <= outputs
 
     def consumed(self, upstream: Upstream) -> int:
         """How many outputs have been drawn: this channel's watermark."""
@@ -128,6 +153,8 @@ class Inbox:
             for seq in range(lane.consumed, lane.consumed + count):
                 piece = lane.held.pop(seq)
                 lane.held_bytes -= piece.size_bytes
+                lane.sum.held -= 1
+                lane.sum.held_bytes -= piece.size_bytes
                 taken.append(piece)
             lane.consumed += count
             lane.wanted = max(lane.wanted, lane.consumed + self._reserve)
@@ -144,9 +171,14 @@ class Inbox:
             lane.consumed = count
             lane.wanted = max(lane.wanted, count + self._reserve)
             for seq in [seq for seq in lane.held if seq < count]:
-                lane.held_bytes -= lane.held.pop(seq).size_bytes
+                size_bytes = lane.held.pop(seq).size_bytes
+                lane.held_bytes -= size_bytes
+                lane.sum.held -= 1
+                lane.sum.held_bytes -= size_bytes
         for upstream, total in totals.items():
-            self._lanes[upstream].total = total
+            lane = self._lanes[upstream]
+            lane.sum.unknown -= lane.total is None
+            lane.total = total
 
     def discard(self) -> None:
         """The channel has ended: from now on take everything and keep nothing."""

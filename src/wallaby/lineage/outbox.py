@@ -29,6 +29,12 @@ class Outbox:
         self._delivered: dict[Edge, int] = {}
         self._reported: dict[Edge, int] = {}
         self._edges_to: dict[WorkerId, list[Edge]] = {}
+        #: The edges of a channel that lead to somebody.
+        self._edges_of: dict[ChannelName, list[Edge]] = {}
+        #: Of ended channels: how many of those, from the first on, have nothing due any more.
+        self._through: dict[ChannelName, int] = {}
+        #: Ended channels that have nothing to send or to report any more.
+        self._told: set[ChannelName] = set()
         #: Edges whose window was full when they were tried last.
         self._refused: set[Edge] = set()
         #: Counts what was published, and epochs: while it stays the same there is nothing new to send.
@@ -50,23 +56,29 @@ class Outbox:
         self._delivered = dict(delivered)
         self._reported = dict(delivered)
         self._edges_to = {}
+        self._edges_of = {}
+        self._through = {}
+        self._told = set()
         self._refused = set()
         for name in mine:
             for edge in self._graph.edges_from(name):
                 target = routes.get(self._graph.consumer(edge))
                 if target is not None:
                     self._edges_to.setdefault(target, []).append(edge)
+                    self._edges_of.setdefault(name, []).append(edge)
 
     def start(self, channel: ChannelName, base: int, published: int | None = None) -> None:
         """A channel begins here; its first output at this host will be `base`, if not more can be had already."""
         self._bases[channel] = base
         self._published[channel] = base if published is None else published
         self._ended.discard(channel)
+        self._begin_anew(channel)
 
     def publish(self, task: TaskName, *, ended: bool) -> None:
         """A committed output is in the backup and may leave."""
         self.news += 1
         self._published[task.of] = max(task.seq + 1, self._published.get(task.of, 0))
+        self._begin_anew(task.of)
         if ended:
             self._ended.add(task.of)
 
@@ -138,10 +150,27 @@ class Outbox:
 
     def report_ended(self) -> tuple[tuple[Edge, int], ...]:
         """The same for every ended channel, which has no next commit, once it has nothing more to send."""
-        busy = {
-            self._graph.producer(e) for edges in self._edges_to.values() for e in edges if self._is_due(e)
-        }
-        return tuple(news for channel in sorted(self._ended - busy) for news in self.report(channel))
+        news: list[tuple[Edge, int]] = []
+        for channel in sorted(self._ended - self._told):
+            if self._is_through(channel):
+                found = self.report(channel)
+                if not found:
+                    self._told.add(channel)
+                news += found
+        return tuple(news)
+
+    def _is_through(self, channel: ChannelName) -> bool:
+        """Has an ended channel nothing more to send? What is not due stays so: each edge is looked at until then."""
+        edges, at = self._edges_of.get(channel, ()), self._through.get(channel, 0)
+        while at < len(edges) and not self._is_due(edges[at]):
+            at += 1
+        self._through[channel] = at
+        return at == len(edges)
+
+    def _begin_anew(self, channel: ChannelName) -> None:
+        """There may be something to send of a channel again."""
+        self._through.pop(channel, None)
+        self._told.discard(channel)
 
     def reported(self, news: tuple[tuple[Edge, int], ...]) -> None:
         """The GCS has these deliveries now."""

@@ -4,6 +4,9 @@ A read costs what the reads of that stage cost, one split after the other. Anoth
 what it consumes, on top of a least time, and gives out in proportion too; its channel's last task gives out what last
 tasks did, shared by the channels there are. A stage with several channels has as many in a prediction as there are
 kernel threads; one with a single channel keeps it.
+
+Of a very large cluster a part is simulated, with that part of each stage's reads and channels. Whoever consumes gets as
+many bytes as from all producers, in fewer and larger pieces; what is only in the whole are more messages.
 """
 
 from __future__ import annotations
@@ -44,6 +47,8 @@ class Costed:
 
     graph: StageGraph
     stages: tuple[StageCost, ...]
+    #: Which part of each stage is simulated.
+    parts: tuple[float, ...]
     #: What a simulated workload may also have.
     poison: TaskName | None = None
     fickle: TaskName | None = None
@@ -51,48 +56,61 @@ class Costed:
 
     def step(self, effect: Execute) -> tuple[Any, Output]:
         """The size of an output, and nothing in it."""
-        size = self._size(effect)
+        size, part = self._size(effect), self.parts[effect.task.stage]
         slices: dict[Edge, tuple[int, object]] = {}
         for edge in self.graph.edges_from(effect.task.of):
             link = self.graph.links[edge.link]
-            shared = self.graph.stages[link.consumer].channels if link.routing is Routing.HASH else 1
-            slices[edge] = (size // shared, None)
+            sent = {
+                Routing.HASH: size / part / self._channels(link.consumer),
+                Routing.BROADCAST: size / part,
+                Routing.PASS_THROUGH: size,
+            }[link.routing]
+            slices[edge] = (int(sent), None)
         return None, Output(_CHECKSUM, slices)
 
     def seconds(self, effect: Execute) -> float:
         """How long a task takes."""
         cost = self.stages[effect.task.stage]
         if effect.split is not None:
-            return cost.reads[effect.split % len(cost.reads)][0] if cost.reads else cost.least_seconds
+            return self._read(effect)[0] if cost.reads else cost.least_seconds
         drawn = sum(piece.size_bytes for piece in effect.inputs)
-        channels = self.graph.stages[effect.task.stage].channels
-        ends = cost.last_seconds / channels if effect.last else 0.0
+        ends = cost.last_seconds / self._channels(effect.task.stage) if effect.last else 0.0
         return max(cost.least_seconds + drawn * cost.seconds_per_byte, ends)
 
-    def _size(self, effect: Execute) -> int:
+    def _size(self, effect: Execute) -> float:
         cost = self.stages[effect.task.stage]
         if effect.split is not None:
-            return cost.reads[effect.split % len(cost.reads)][1] if cost.reads else 0
+            return self._read(effect)[1] if cost.reads else 0
         if effect.last:
-            return cost.last_bytes // self.graph.stages[effect.task.stage].channels
-        return int(sum(piece.size_bytes for piece in effect.inputs) * cost.bytes_per_byte)
+            return cost.last_bytes / self._channels(effect.task.stage)
+        return sum(piece.size_bytes for piece in effect.inputs) * cost.bytes_per_byte
+
+    def _channels(self, stage: int) -> float:
+        """How many the whole cluster would have."""
+        return self.graph.stages[stage].channels / self.parts[stage]
+
+    def _read(self, effect: Execute) -> tuple[float, int]:
+        """Seconds and bytes of a read; where a part of them is simulated, they are spread over all."""
+        assert effect.split is not None
+        reads = self.stages[effect.task.stage].reads
+        return reads[int(effect.split / self.parts[effect.task.stage]) % len(reads)]
 
 
-def learned(history: History, channels: int) -> Costed:
-    """A query as its log tells of it, with so many channels in the stages that have several."""
+def learned(history: History, channels: int, part: float = 1.0) -> Costed:
+    """A query as its log tells of it, with so many channels in the stages that have several, or a part of it."""
     if history.outcome != "done" or not history.stages:
         raise InvalidArgumentError(
             f"The log of {history.query} is not that of a query that came to its end.", fix="Give another."
         )
-    widened = [stage.channels > 1 or stage.kind == "read" for stage in history.stages]
-    stages = tuple(
-        Stage(
-            StageKind(seen.kind),
-            min(channels, max(seen.splits, 1)) if seen.kind == "read" else channels if wide else 1,
-            seen.splits,
-        )
-        for seen, wide in zip(history.stages, widened, strict=True)
-    )
+    stages, parts = [], []
+    for seen in history.stages:
+        splits = max(1, round(seen.splits * part)) if seen.splits else 0
+        if seen.kind == "read":
+            stages.append(Stage(StageKind.READ, min(channels, max(splits, 1)), splits))
+            parts.append(splits / seen.splits if seen.splits else 1.0)
+        else:
+            stages.append(Stage(StageKind(seen.kind), channels if seen.channels > 1 else 1))
+            parts.append(part if seen.channels > 1 else 1.0)
     links = tuple(
         Link(
             seen.producer,
@@ -107,7 +125,8 @@ def learned(history: History, channels: int) -> Costed:
     for run in history.tasks:
         if run.how in (How.READ, How.EXECUTE) and not run.error:
             tasks[run.stage].append(run)
-    return Costed(StageGraph(stages, links), tuple(_cost(tasks[at]) for at in range(len(stages))))
+    costs = tuple(_cost(tasks[at]) for at in range(len(stages)))
+    return Costed(StageGraph(tuple(stages), links), costs, tuple(parts))
 
 
 def _routing(seen: str, producer: Stage, consumer: Stage) -> Routing:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from wallaby.lineage import effects as protocol
 from wallaby.lineage.effects import PushReply, Slice
@@ -16,6 +16,9 @@ from wallaby.lineage.names import WorkerId
 from wallaby.simulation.perform import Performer, _Ticket
 from wallaby.simulation.process import Actor
 from wallaby.simulation.world import World
+
+#: How the generators that deliver are named, before the worker that they deliver to.
+DELIVERING: Final = "deliver to "
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,15 @@ class PacedPerformer(Performer):
     def _cluster(self) -> Cluster:
         assert isinstance(self._world, PacedWorld)
         return self._world.cluster
+
+    def _wait(self, actor: Actor, effect: protocol.Await) -> None:
+        """Who delivers and has nothing to deliver is woken by what is published; there are very many of them."""
+        target = actor.name.removeprefix(DELIVERING)
+        outbox = actor.serving.session.host.outbox if actor.serving is not None else None
+        if target != actor.name and outbox is not None and not outbox.due(WorkerId(target), 1):
+            actor.parked, actor.patient = True, False
+            return
+        super()._wait(actor, effect)
 
     def _execute(self, actor: Actor, effect: protocol.Execute) -> None:
         assert actor.serving is not None
