@@ -189,7 +189,7 @@ INPUT: tuple[Mutant, ...] = (
         what="side inputs, which stay until the end, have a window like the others",
         breaks=("7",),
         module=MODULE,
-        before="_Lane(graph.links[e.link].kind is LinkKind.MAIN, reserve)\n",
-        after="_Lane(isinstance(graph.links[e.link].kind, LinkKind), reserve)\n",
+        before="                graph.links[e.link].kind is LinkKind.MAIN, reserve, self._sums[e.link]\n",
+        after="                isinstance(graph.links[e.link].kind, LinkKind), reserve, self._sums[e.link]\n",
     ),
 )
