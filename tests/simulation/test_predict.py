@@ -14,7 +14,7 @@ from wallaby.observe.history import History, LinkInfo, StageInfo, TaskRun, read_
 from wallaby.simulation.predict import run
 from wallaby.simulation.predict.costs import learned
 from wallaby.simulation.predict.pace import Cluster
-from wallaby.simulation.predict.report import Check, line, unsimulated
+from wallaby.simulation.predict.report import Check, checked, line, unsimulated
 from wallaby.simulation.predict.run import predict
 
 LOG = Path(__file__).parents[1] / "observe" / "logs" / "recovery.jsonl"
@@ -116,12 +116,17 @@ def test_a_thousand_workers_are_not_too_many() -> None:
 
 def test_what_is_not_simulated_is_learned_from_runs_with_few_workers() -> None:
     history = read_and_sum()
-    expected = {count: predict(history, Cluster(count, 1)).seconds for count in (1, 2)}
-    runs = [
-        replace(history, ended=seconds + 0.5, workers={f"w{at}": ("", at) for at in range(count)})
-        for count, seconds in expected.items()
-    ]
-    assert unsimulated(history, runs, lambda count: Cluster(count, 1)) == pytest.approx(0.5)
+    clusters = [Cluster(count, 1) for count in (1, 2)]
+    runs = [(each, replace(history, ended=predict(history, each).seconds + 0.5)) for each in clusters]
+    assert unsimulated(history, runs) == pytest.approx(0.5)
+
+
+def test_a_run_is_compared_by_the_workers_there_were_although_its_log_names_fewer() -> None:
+    history, cluster = read_and_sum(), Cluster(4, 1)
+    run = replace(history, workers={"w0": ("", 1)}, ended=predict(history, cluster).seconds + 0.5)
+    found = checked("q", history, run, cluster, beside=0.5)
+    assert (found.workers, found.holds) == (4, True)
+    assert found.predicted == pytest.approx(found.measured)
 
 
 def test_a_prediction_holds_within_a_quarter() -> None:

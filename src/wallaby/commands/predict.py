@@ -123,8 +123,7 @@ def _from_logs(
     histories = {path.stem: read_log(path) for path in logs}
     runs = zip(histories.items(), map(read_log, check), strict=False)
     return histories, [
-        checked(name, known, run, lambda count: replace(cluster, workers=count))
-        for (name, known), run in runs
+        checked(name, known, run, replace(cluster, workers=len(run.workers))) for (name, known), run in runs
     ]
 
 
@@ -149,8 +148,11 @@ def _from_runs(
     checks = []
     for number in queries:
         name = f"q{number}"
-        beside[name] = unsimulated(histories[name], [runs[number][count] for count in LEARNED], on)
-        checks += [checked(name, histories[name], runs[number][count], on, beside[name]) for count in CHECKED]
+        few = [(on(count), runs[number][count]) for count in LEARNED]
+        beside[name] = unsimulated(histories[name], few)
+        checks += [
+            checked(name, histories[name], runs[number][count], on(count), beside[name]) for count in CHECKED
+        ]
     return histories, checks, beside
 
 

@@ -6,7 +6,7 @@ workers took beyond their own predictions, and is added to every prediction.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import mean
 from typing import Any, Final
@@ -57,9 +57,9 @@ class Check:
         return self.off <= TOLERATED
 
 
-def unsimulated(history: History, runs: Iterable[History], cluster: Callable[[int], Cluster]) -> float:
-    """Seconds that runs of a query took beyond what is predicted for them."""
-    return max(0.0, mean(run.seconds - predict(history, cluster(len(run.workers))).seconds for run in runs))
+def unsimulated(history: History, runs: Iterable[tuple[Cluster, History]]) -> float:
+    """Seconds that runs of a query, each on its cluster, took beyond what is predicted for them."""
+    return max(0.0, mean(run.seconds - predict(history, cluster).seconds for cluster, run in runs))
 
 
 def line(
@@ -93,12 +93,9 @@ def line(
     return Line(name, cluster.workers, seconds, half.rewound if half is not None else None)
 
 
-def checked(
-    name: str, learned_from: History, run: History, cluster: Callable[[int], Cluster], beside: float = 0.0
-) -> Check:
-    """A prediction for the workers of another run of the same query."""
-    workers = len(run.workers)
-    return Check(name, workers, predict(learned_from, cluster(workers)).seconds + beside, run.seconds)
+def checked(name: str, learned_from: History, run: History, cluster: Cluster, beside: float = 0.0) -> Check:
+    """A prediction for the cluster of another run of the same query. Its log need not name workers without work."""
+    return Check(name, cluster.workers, predict(learned_from, cluster).seconds + beside, run.seconds)
 
 
 def to_json(
