@@ -23,7 +23,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
-from pyspark import RDD
+from pyspark import RDD, TaskContext
 from pyspark.errors import PySparkException
 from pyspark.resource import ResourceProfile, ResourceProfileBuilder, TaskResourceRequests
 from pyspark.serializers import CPickleSerializer
@@ -142,10 +142,11 @@ class Hosting:
     def _keep_up(self, at: int) -> None:
         """Run one TaskManager after the other in this place, until the engine closes."""
         pause_seconds = RESTART_SECONDS
+        again = False
         while not self._closing.is_set():
             started = time.monotonic()
             try:
-                self._run_one(at)
+                self._run_one(at, again=again)
             except (
                 Py4JError,
                 PySparkException,
@@ -161,17 +162,18 @@ class Hosting:
                 _log.info("TaskManager %d was lost and is started again: %s", at, type(error).__name__)
             if self._closing.is_set():
                 return
+            again = True
             self._lost(at)
             lived = time.monotonic() - started > LIVED_SECONDS
             pause_seconds = RESTART_SECONDS if lived else min(2 * pause_seconds, RESTART_SECONDS_MAX)
             self._closing.wait(pause_seconds)
 
-    def _run_one(self, at: int) -> None:
+    def _run_one(self, at: int, *, again: bool) -> None:
         context, bootstrap = self._context, self._bootstrap
         context.addJobTag(self._tag)
         context.setLocalProperty("spark.job.description", f"Wallaby TaskManager {at}")
         context.setLocalProperty("spark.scheduler.pool", None)  # type: ignore[arg-type] # unsets it
-        rdd = self._one_element(at).mapPartitions(_serving(bootstrap, at))
+        rdd = self._one_element(at).mapPartitions(_serving(bootstrap, at, again))
         if self._profile is not None:
             rdd = rdd.withResources(self._profile)
         if rdd.collect() == [False]:
@@ -243,8 +245,8 @@ def _line(error: BaseException) -> str:
     return str(found[-1] if found else type(error).__name__)[:300]
 
 
-def _serving(bootstrap: Bootstrap, at: int) -> Callable[[object], list[bool]]:
-    """What runs in the executor's Python process."""
+def _serving(bootstrap: Bootstrap, at: int, again: bool) -> Callable[[object], list[bool]]:
+    """What runs in the executor's Python process; `again` if it takes the place of one that was lost."""
 
     def serve_here(_: object) -> list[bool]:
         # The input is not read, and so Spark does not use this process for another task afterwards.
@@ -258,6 +260,11 @@ def _serving(bootstrap: Bootstrap, at: int) -> Callable[[object], list[bool]]:
             from wallaby.worker.freed import set_allocators  # noqa: PLC0415 - before what it is about
 
             set_allocators(bootstrap.memory_bytes)
+            task = TaskContext.get()
+            if again or (task is not None and task.attemptNumber()):
+                from wallaby.worker.gentle import import_gently  # noqa: PLC0415 - imported where it runs
+
+                import_gently("wallaby.worker.main")
             from wallaby.worker.main import serve  # noqa: PLC0415 - and only if there is a seat: it takes a while
 
             serve(bootstrap, at)

@@ -19,6 +19,8 @@ from wallaby.observe.event import Kind
 from wallaby.result import Result
 from wallaby.version import __version__
 
+#: An executor that only hosts a TaskManager has nothing to compile well: its JVM starts with half of the work.
+HOSTING_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 #: What an executor's JVM gets where TaskManagers do the work.
 EXECUTOR_MEGABYTES = 512
 
@@ -135,7 +137,7 @@ def start(
             cluster_master(EXECUTOR_MEGABYTES),
             f"{2 * EXECUTOR_MEGABYTES}m",
             data,
-            cluster_conf(EXECUTOR_MEGABYTES),
+            {**cluster_conf(EXECUTOR_MEGABYTES), "spark.executor.extraJavaOptions": HOSTING_JVM},
         )
         settings |= {"exclusive": True, "memory": ((whole - jvms) // count) << 20}
     else:
