@@ -153,7 +153,7 @@ def test_commits_and_pushes_say_what_was_refused(recorder: Recorder, wire: Wire)
     assert (first["refused"], second["refused"]) == ({"frozen": 2}, {"no answer": 1})
     assert (third["outputs"], third["bytes"], third["held"]) == (2, 20, 1)
     assert fourth["held"] == 0
-    assert wire.parcels[0].pushed_bytes == 20
+    assert wire.parcels[0].pushed_bytes == 10, "what was not held was not sent"
 
 
 def test_what_a_worker_does_beside_its_tasks_is_counted(recorder: Recorder, wire: Wire) -> None:

@@ -77,7 +77,7 @@ class Inbox:
             return False
         lane = self._lanes[Upstream(piece.edge.link, piece.edge.producer)]
         seq = piece.task.seq
-        if self._discarding or seq < lane.consumed or seq in lane.held:
+        if self._is_known(lane, seq):
             return True
         self.arrived += 1
         lane.held[seq] = piece
@@ -93,10 +93,14 @@ class Inbox:
         """Is there room for a slice, if so much more comes on its edge before it? Its body is not looked at."""
         lane = self._lanes[Upstream(piece.edge.link, piece.edge.producer)]
         seq = piece.task.seq
-        if self._discarding or seq < lane.consumed or seq in lane.held:
+        if self._is_known(lane, seq):
             return True
-        held_bytes = lane.held_bytes + promised_bytes
-        return not lane.windowed or held_bytes + piece.size_bytes <= self._window_bytes or seq < lane.wanted
+        over = lane.windowed and lane.held_bytes + promised_bytes + piece.size_bytes > self._window_bytes
+        return not over or seq < lane.wanted
+
+    def _is_known(self, lane: _Lane, seq: int) -> bool:
+        """Is an output held, consumed, or of no use to anybody any more?"""
+        return self._discarding or seq < lane.consumed or seq in lane.held
 
     def ready(self, upstream: Upstream) -> tuple[int, ...]:
         """The sizes of the slices that could be drawn now, in order."""

@@ -44,10 +44,13 @@ DELIVERY: tuple[Mutant, ...] = (
         more=(
             Edit(
                 SESSION,
-                "        if None in inboxes:\n            return PushReply(accepted=False)\n"
-                "        held = tuple(t.inbox.offer(piece) for t, piece in zip(inboxes, slices, strict=True)"
-                " if t is not None)\n",
-                "        held = tuple(t is None or t.inbox.offer(piece) for t, piece in zip(inboxes, slices))\n",
+                "        held = tuple(inbox.offer(piece) for",
+                "        held = tuple(inbox is None or inbox.offer(piece) for",
+            ),
+            Edit(
+                SESSION,
+                "        return inboxes if len(inboxes) == len(slices) else None\n",
+                "        return [tenure and tenure.inbox for tenure in tenures]\n",
             ),
         ),
     ),

@@ -95,8 +95,10 @@ INPUT: tuple[Mutant, ...] = (
         what="an inbox is a queue: what comes late or twice is consumed late or twice",
         breaks=("1", "6.1.4", "6.1.8"),
         module=MODULE,
-        before="        seq = piece.task.seq\n        if self._discarding",
-        after="        seq = lane.consumed + len(lane.held)\n        if self._discarding",
+        before="        seq = piece.task.seq\n        if self._is_known(lane, seq):\n            return True\n"
+        "        self.arrived",
+        after="        seq = lane.consumed + len(lane.held)\n        if self._is_known(lane, seq):\n"
+        "            return True\n        self.arrived",
     ),
     Mutant(
         name="end-of-input-by-its-number-alone",
@@ -119,25 +121,25 @@ INPUT: tuple[Mutant, ...] = (
         what="a slice without rows is acknowledged but not kept, so the ones after it are never next",
         breaks=("3", "5"),
         module=MODULE,
-        before="        over = lane.windowed and",
+        before="        self.arrived += 1\n",
         after="        if piece.body is None and not piece.final:\n            return True\n"
-        "        over = lane.windowed and",
+        "        self.arrived += 1\n",
     ),
     Mutant(
         name="no-room-acknowledged",
         what="a slice for which there is no room is acknowledged all the same",
         breaks=("3", "5"),
         module=MODULE,
-        before="        if over and seq >= lane.wanted:\n            return False\n",
-        after="        if over and seq >= lane.wanted:\n            return True\n",
+        before="        if not self.would_hold(piece):\n            return False\n",
+        after="        if not self.would_hold(piece):\n            return True\n",
     ),
     Mutant(
         name="window-smaller-than-an-output",
         what="an output that is larger than the window never passes it",
         breaks=("7",),
         module=MODULE,
-        before="        if over and seq >= lane.wanted:\n",
-        after="        if over:\n",
+        before="        return not over or seq < lane.wanted\n",
+        after="        return not over\n",
     ),
     Mutant(
         name="window-smaller-than-a-static-draw",
@@ -167,22 +169,22 @@ INPUT: tuple[Mutant, ...] = (
         what="one limit for all that a worker holds: probe rows leave no room for the build side",
         breaks=("7", "6.1.9"),
         module=SESSION,
-        before="        held = tuple(t.inbox.offer(piece)",
+        before="        held = tuple(inbox.offer(piece)",
         after="        used = sum(lane.held_bytes for t in self.tenures.values() for lane in t.inbox._lanes.values())\n"
         "        if used >= self._settings.window_bytes:\n"
         "            return PushReply(accepted=True, held=(False,) * len(slices))\n"
-        "        held = tuple(t.inbox.offer(piece)",
+        "        held = tuple(inbox.offer(piece)",
     ),
     Mutant(
         name="window-of-a-channel-shared-by-its-edges",
         what="one window for all edges of a channel, which a draw may not pass",
         breaks=("7",),
         module=MODULE,
-        before="        over = lane.windowed and lane.held_bytes + piece.size_bytes > self._window_bytes\n"
-        "        if over and seq >= lane.wanted:\n",
+        before="        over = lane.windowed and lane.held_bytes + promised_bytes + piece.size_bytes > self._window_bytes\n"
+        "        return not over or seq < lane.wanted\n",
         after="        used = sum(other.held_bytes for other in self._lanes.values() if other.windowed)\n"
         "        over = lane.windowed and used and used + piece.size_bytes > self._window_bytes\n"
-        "        if over:\n",
+        "        return not over\n",
     ),
     Mutant(
         name="window-on-side-inputs",
