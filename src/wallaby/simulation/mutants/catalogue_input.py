@@ -180,7 +180,8 @@ INPUT: tuple[Mutant, ...] = (
         what="one window for all edges of a channel, which a draw may not pass",
         breaks=("7",),
         module=MODULE,
-        before="        over = lane.windowed and lane.held_bytes + promised_bytes + piece.size_bytes > self._window_bytes\n"
+        before="        over = lane.windowed and lane.held_bytes + promised_bytes + piece.size_bytes"
+        " > self._window_bytes\n"
         "        return not over or seq < lane.wanted\n",
         after="        used = sum(other.held_bytes for other in self._lanes.values() if other.windowed)\n"
         "        over = lane.windowed and used and used + piece.size_bytes > self._window_bytes\n"
