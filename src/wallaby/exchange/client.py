@@ -14,7 +14,8 @@ import logging
 import secrets
 import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import compress
 from typing import Any, cast
 
@@ -97,8 +98,9 @@ class PeerClient:
         If only the first part of a large push was answered, the rest counts as not held.
         """
         held: list[bool] = []
+        parcel_of = partial(_Parcel, query, epoch, sender, target)
         for group in _groups(slices):
-            reply = self._push_wanted(address, query, epoch, sender, target, group)
+            reply = self._push_wanted(address, parcel_of, group)
             if reply is None and not held:
                 return None
             if reply is None:
@@ -109,16 +111,10 @@ class PeerClient:
         return PushReply(True, tuple(held) + (False,) * (len(slices) - len(held)))
 
     def _push_wanted(
-        self,
-        address: str,
-        query: QueryId,
-        epoch: int,
-        sender: WorkerId,
-        target: WorkerId,
-        slices: tuple[Slice, ...],
+        self, address: str, parcel_of: Callable[[tuple[Slice, ...]], _Parcel], slices: tuple[Slice, ...]
     ) -> PushReply | None:
         """Send what the other side has room for. It is asked first, unless asking takes about as long as sending."""
-        parcel = _Parcel(query, epoch, sender, target, slices)
+        parcel = parcel_of(slices)
         if parcel.size_bytes < ASK_BYTES:
             return self._push(address, parcel)
         wanted = self._ask(address, parcel.header)
@@ -126,8 +122,7 @@ class PeerClient:
             return wanted
         if all(wanted.held):
             return self._push(address, parcel)
-        chosen = tuple(compress(slices, wanted.held))
-        reply = self._push(address, _Parcel(query, epoch, sender, target, chosen))
+        reply = self._push(address, parcel_of(tuple(compress(slices, wanted.held))))
         if reply is None or not reply.accepted:
             return reply
         held = iter(reply.held)
