@@ -201,6 +201,16 @@ def test_a_push_is_taken_as_far_as_it_fits() -> None:
     assert hand.session.receive(3, ME, tuple(big)) == PushReply(accepted=True, held=(True, False))
 
 
+def test_a_push_that_is_only_asked_about_is_answered_alike_and_nothing_of_it_is_taken() -> None:
+    hand = Hand()
+    hand.look(view(assigned(X0)))
+    big = tuple(piece(GRAPH, TO_X0, seq, 60) for seq in range(2))
+    asked = hand.session.preview(3, ME, big)
+    assert hand.session.tenures[X0].inbox.arrived == 0
+    assert asked == PushReply(accepted=True, held=(True, False)) == hand.session.receive(3, ME, big)
+    assert hand.session.preview(2, ME, big) == PushReply(accepted=False)
+
+
 @pytest.mark.parametrize(
     ("epoch", "target"), [(2, ME), (4, ME), (3, OTHER)], ids=["older", "newer", "for another worker"]
 )
