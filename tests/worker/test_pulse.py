@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import queue
 import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import psutil
 import pytest
@@ -18,6 +20,7 @@ from wallaby.gcs.embedded import EmbeddedRedis
 from wallaby.gcs.redis import RedisGcs
 from wallaby.lineage.names import WorkerId
 from wallaby.worker.bootstrap import Bootstrap
+from wallaby.worker.lifeline import Lifelines
 from wallaby.worker.pulse import HELP_SECONDS_MAX, MISSED_LEASES, Account, Attendance, Pulse, attend
 
 LEASE_MS = 1000
@@ -153,3 +156,45 @@ def test_closing_leaves_no_process(
     assert set(psutil.Process().children(recursive=True)) - before
     pulse.close()
     assert not set(psutil.Process().children(recursive=True)) - before
+
+
+@pytest.mark.parametrize("process", [ASLEEP], indirect=True)
+@pytest.mark.parametrize("dies", ["the TaskManager", "the pulse"])
+def test_the_head_hears_of_a_death_though_connections_of_the_dead_are_still_open(
+    store: tuple[RedisGcs, Bootstrap], process: subprocess.Popen[bytes], dies: str
+) -> None:
+    heard: queue.Queue[WorkerId] = queue.Queue()
+    lifelines = Lifelines("127.0.0.1", "a token", heard.put)
+    lifelines.start()
+    before = set(psutil.Process().children(recursive=True))
+    bootstrap = replace(store[1], lifeline_address=lifelines.address, token="a token")
+    pulse = Pulse(bootstrap, WORKER, process.pid)
+    try:
+        (beside,) = set(psutil.Process().children(recursive=True)) - before
+        await_held(lifelines)
+        assert heard.empty()
+        # Nobody waits for it: it stays a zombie, which is as far as its pulse can tell one whose end takes long.
+        (process if dies == "the TaskManager" else beside).kill()
+        assert heard.get(timeout=30) == WORKER
+        assert not lifelines.held()
+    finally:
+        pulse.close()
+        lifelines.close()
+
+
+def await_held(lifelines: Lifelines) -> None:
+    until = time.monotonic() + 30
+    while WORKER not in lifelines.held():
+        assert time.monotonic() < until, "the pulse has no lifeline"
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("process", [ASLEEP], indirect=True)
+def test_a_process_ends_from_the_moment_it_is_killed(process: subprocess.Popen[bytes]) -> None:
+    account = Account(process.pid)
+    assert not account.is_ending()
+    process.kill()
+    until = time.monotonic() + 30
+    while not account.is_ending():
+        assert time.monotonic() < until
+        time.sleep(0.001)

@@ -1,4 +1,4 @@
-"""A pulse: a small process beside a TaskManager that renews its lease while Python's lock is held there.
+"""A pulse: a small process beside a TaskManager that keeps its lease while it is busy, and tells when it dies.
 
 A library that holds the lock for seconds, or a machine on which forty threads want two cores, keeps a TaskManager
 from renewing its lease although it is well and at work. To be given up costs it everything it has computed, and a
@@ -6,8 +6,13 @@ query whose workers all seem dead in turn fails. So a thread of the TaskManager 
 where beats stay away, this process looks at the kernel's own account of the TaskManager: one that computes, wants to,
 or waits for a disk is given its lease, for a while. One that was stopped or sleeps for ever is not.
 
-While beats come, the pulse does nothing: whether the lease is renewed is then the TaskManager's own affair. Where there
-is no `/proc` it never does anything.
+While beats come, the lease is the TaskManager's own affair.
+
+The other way round, the kernel takes a second and more to free the gigabytes of a TaskManager that was killed, and
+closes its connections only afterwards. So the pulse has a lifeline of its own, which ends as soon as the kernel has
+begun to end the TaskManager; or at once, if the pulse is killed too.
+
+Where there is no `/proc` it only holds the lifeline.
 """
 
 from __future__ import annotations
@@ -29,6 +34,7 @@ from wallaby.gcs.connection import connect, tls_files
 from wallaby.gcs.redis import RedisGcs
 from wallaby.lineage.names import WorkerId
 from wallaby.worker.bootstrap import Bootstrap
+from wallaby.worker.lifeline import Lifeline
 
 #: Beats, and looks of the pulse, in one lease.
 BEATS_PER_LEASE: Final = 10
@@ -38,6 +44,9 @@ MISSED_LEASES: Final = 0.35
 HELP_SECONDS_MAX: Final = 30.0
 _AT_WORK: Final = frozenset("RD")
 _STOPPED: Final = frozenset("TtZXx")
+_DEAD: Final = frozenset("ZXx")
+#: The kernel's mark (PF_EXITING) of a thread that is being ended.
+_ENDING: Final = 0x4
 
 
 class Pulse:
@@ -87,6 +96,8 @@ class Pulse:
 
 def _told(bootstrap: Bootstrap, worker: WorkerId, process_id: int) -> dict[str, Any]:
     return {
+        "lifeline": bootstrap.lifeline_address,
+        "token": bootstrap.token,
         "url": bootstrap.gcs_url,
         "password": bootstrap.gcs_password,
         "ca": bootstrap.gcs_tls_ca,
@@ -116,6 +127,11 @@ class Account:
         if state in _STOPPED or not state:
             return False
         return computed or any(_state(thread) in _AT_WORK for thread in self._threads())
+
+    def is_ending(self) -> bool:
+        """Has the kernel begun to end it? Freeing its memory may take a while yet."""
+        fields = _fields(self._directory / "stat")
+        return len(fields) > 6 and (fields[0] in _DEAD or bool(int(fields[6]) & _ENDING))
 
     def _look(self) -> tuple[str, int]:
         fields = _fields(self._directory / "stat")
@@ -159,8 +175,8 @@ class Attendance:
 def attend(
     pipe: int, attendance: Attendance, account: Account, every_seconds: float, renew: Callable[[], bool]
 ) -> None:
-    """Help until the other end of the pipe is closed, or the lease cannot be renewed any more."""
-    while True:
+    """Help until the other end of the pipe is closed, its process dies, or the lease cannot be renewed any more."""
+    while not account.is_ending():
         if select.select([pipe], [], [], every_seconds)[0]:
             if not os.read(pipe, 1 << 16):
                 return
@@ -187,8 +203,18 @@ def main() -> None:
 
     account = Account(int(told["process_id"]))
     attendance = Attendance(lease_ms / 1000, time.monotonic())
-    with contextlib.suppress(GcsError):
+    with contextlib.suppress(GcsError), _lifeline(told):
         attend(0, attendance, account, lease_ms / 1000 / BEATS_PER_LEASE, renew)
+
+
+def _lifeline(told: dict[str, Any]) -> contextlib.AbstractContextManager[object]:
+    """A second one beside the TaskManager's own; without a head that takes it, none."""
+    if not told["lifeline"]:
+        return contextlib.nullcontext()
+    try:
+        return contextlib.closing(Lifeline(told["lifeline"], told["token"], WorkerId(told["worker"])))
+    except OSError:
+        return contextlib.nullcontext()
 
 
 def _line(pipe: int) -> bytes:
