@@ -1,62 +1,81 @@
-"""Killing an executor: what is found, what dies, and what is told; with processes that only look like executors."""
+"""Losing a machine in the middle of a run: what dies, what is told, and what comes instead."""
 
 from __future__ import annotations
 
-import shutil
-import subprocess
+import re
+import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
-from wallaby.bench.killing import executors, killed_during, settled
+from wallaby.bench.killing import cluster_conf, killed_during, settled
+from wallaby.bench.machines import Machines, MachinesError
 
-SCRIPT = "sleep 60 & echo $!; wait"
-
-
-@pytest.fixture
-def fake(tmp_path: Path) -> Iterator[tuple[psutil.Process, int]]:
-    """A shell under the name `java`, whose arguments name Spark's class, with a child."""
-    java = tmp_path / "java"
-    shutil.copy(Path("/bin/sh").resolve(), java)
-    command = [str(java), "-c", SCRIPT, "org.apache.spark.executor.CoarseGrainedExecutorBackend"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        child = int(process.stdout.readline())
-        yield psutil.Process(process.pid), child
-        for each in (process.pid, child):
-            if psutil.pid_exists(each):
-                psutil.Process(each).kill()
+ANSWER = pa.table({"a": [2, 1]})
 
 
-def test_an_executor_dies_with_its_children_in_the_middle_of_a_run(
-    fake: tuple[psutil.Process, int],
-) -> None:
-    process, child = fake
-    assert executors() == [process]
-    answer = pa.table({"a": [2, 1]})
+def test_a_machine_is_lost_in_the_middle_of_a_run() -> None:
+    lost = threading.Event()
+
+    def lose() -> float:
+        lost.set()
+        return 7.5
 
     def run() -> tuple[pa.Table, dict[str, object]]:
-        while process.status() != psutil.STATUS_ZOMBIE:
-            time.sleep(0.01)
-        return answer, {"more": 1}
+        assert lost.wait(30)
+        return ANSWER, {"more": 1}
 
-    told = killed_during(run, 0.05)
-    assert told["killed_at"] is not None
+    told = killed_during(run, 0.05, lose)
+    assert told["killed_at"] == 7.5
     assert (told["rows"], told["sum"], told["more"]) == (2, [["1"], ["2"]], 1)
-    assert not psutil.pid_exists(child) or psutil.Process(child).status() == psutil.STATUS_ZOMBIE
 
 
-def test_a_run_that_is_over_before_loses_nobody(fake: tuple[psutil.Process, int]) -> None:
-    told = killed_during(lambda: (pa.table({"a": [1]}), {}), 60)
+def test_a_run_that_is_over_before_loses_nobody() -> None:
+    told = killed_during(lambda: (ANSWER, {}), 60, lambda: pytest.fail("nobody was to be lost"))
     assert told["killed_at"] is None
-    assert executors() == [fake[0]]
 
 
-def test_who_never_settles_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wallaby.bench.killing.SETTLE_SECONDS", 0.0)
-    with pytest.raises(TimeoutError, match="0 of 4"):
-        settled(lambda: True)
+def test_an_undisturbed_run_loses_nobody() -> None:
+    told = killed_during(lambda: (ANSWER, {}), 0, lambda: pytest.fail("nobody was to be lost"))
+    assert told["killed_at"] is None
+
+
+def test_who_does_not_start_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wallaby.bench.machines.START_SECONDS", 0.0)
+    before = psutil.Process().children(recursive=True)
+    with pytest.raises(MachinesError, match="master did not start in 0 s"):
+        Machines(1, 1, 512, directory=tmp_path / "cluster")
+    assert psutil.Process().children(recursive=True) == before
+
+
+@pytest.mark.cluster
+def test_a_lost_machine_takes_its_processes_with_it_and_another_comes(tmp_path: Path) -> None:
+    before = set(psutil.Process().children(recursive=True))
+    with Machines(2, 1, 512, directory=tmp_path / "cluster") as machines:
+        builder = SparkSession.builder.master(machines.url).config("spark.driver.memory", "512m")
+        for key, value in {**cluster_conf(512), "spark.driver.host": "127.0.0.1"}.items():
+            builder = builder.config(key, value)
+        spark = builder.getOrCreate()
+        try:
+            settled(machines, lambda: True)
+            there = [
+                process for process in psutil.Process().children(recursive=True) if process not in before
+            ]
+            at = time.time()
+            assert machines.lose_one() >= at
+            assert machines.executors() == 1
+            gone = psutil.wait_procs(there, timeout=5)[0]
+            assert len(gone) == 2, "the daemon and its executor"
+            assert spark.range(10).count() == 10
+            settled(machines, lambda: True)
+            assert machines.executors() == 2
+        finally:
+            spark.stop()
+        children = psutil.Process().children()
+        daemons = [each for each in children if re.search(r"deploy\.(master|worker)", str(each.cmdline()))]
+        assert len(daemons) == 3, "the master and two machines"
+    assert not [process for process in daemons if process.is_running()]

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-import pyspark
 
-SPARK_HOME = Path(pyspark.__file__).parent
+from wallaby.bench.machines import Machines
+
 #: A busy machine may take this long to start Spark and attach.
 ANSWER_SECONDS = 400.0
 GONE_SECONDS = 60.0
@@ -184,52 +184,6 @@ def address_of_this_host() -> str:
 @contextlib.contextmanager
 def standalone(directory: Path, workers: int, cores: int) -> Iterator[tuple[str, str]]:
     """A standalone cluster from PySpark's own wheel: the master's URL and the host's address."""
-    directory.mkdir(parents=True, exist_ok=True)
     host = address_of_this_host()
-    with socket.socket() as probe:
-        probe.bind((host, 0))
-        port = probe.getsockname()[1]
-    started: list[subprocess.Popen[bytes]] = []
-
-    def start(name: str, *arguments: str) -> Path:
-        log = directory / f"{name}.log"
-        environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYSPARK", "SPARK"))}
-        environment |= {
-            "SPARK_HOME": str(SPARK_HOME),
-            "SPARK_LOCAL_DIRS": str(directory / name),
-            "SPARK_DAEMON_MEMORY": "256m",
-        }
-        with log.open("wb") as out:
-            started.append(
-                subprocess.Popen(
-                    [str(SPARK_HOME / "bin" / "spark-class"), *arguments],
-                    stdout=out, stderr=out, env=environment, cwd=directory, start_new_session=True,
-                )
-            )  # fmt: skip
-        return log
-
-    url = f"spark://{host}:{port}"
-    package = "org.apache.spark.deploy"
-    try:
-        log = start(
-            "master", f"{package}.master.Master", "--host", host, "--port", str(port), "--webui-port", "0"
-        )
-        assert until(lambda: "elected leader" in log.read_text(), 60), log.read_text()
-        logs = [
-            start(
-                f"worker{at}", f"{package}.worker.Worker", "--host", host, "--cores", str(cores), "--memory", "1g",
-                "--webui-port", "0", "--work-dir", str(directory / f"work{at}"), url,
-            )
-            for at in range(workers)
-        ]  # fmt: skip
-        assert until(lambda: all("registered with master" in log.read_text() for log in logs), 60)
-        yield url, host
-    finally:
-        for process in reversed(started):
-            process.terminate()
-        for process in started:
-            try:
-                process.wait(15)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait(10)
+    with Machines(workers, cores, 1024, host, directory) as machines:
+        yield machines.url, host

@@ -1,20 +1,21 @@
-"""Killing one of four executors in the middle of a query, in the same way whoever runs it.
+"""Losing one of four machines in the middle of a query, in the same way whoever runs it.
 
-SIGKILL goes to the executor's JVM and to every process below it, a TaskManager included, at once: what is lost is a
-machine, as far as one machine can show it. Spark starts another executor in its place, as it does by default.
+SIGKILL goes to Spark's worker daemon, its executor and every process below, a TaskManager included, at once: what is
+lost is a machine, as far as one machine can show it. As in the paper, those that are left finish the query; a new
+machine comes afterwards.
 """
 
 from __future__ import annotations
 
-import contextlib
-import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
 from typing import Any, Final
 
-import psutil
 import pyarrow as pa
+
+from wallaby.bench.machines import Machines
 
 EXECUTORS: Final = 4
 #: Timeouts as tight as is sensible, so that nobody waits for a lost executor. Printed with the report.
@@ -29,44 +30,28 @@ CLUSTER_SETTINGS: Final = {
 }
 SETTLE_SECONDS: Final = 120.0
 _POLL_SECONDS: Final = 0.05
-_EXECUTOR: Final = "CoarseGrainedExecutorBackend"
 
 
-def cluster_master(executor_megabytes: int) -> str:
-    """Four executors of one core."""
-    return f"local-cluster[{EXECUTORS},1,{executor_megabytes}]"
+def four_machines(executor_megabytes: int) -> Machines:
+    """Each for an executor of one core."""
+    return Machines(EXECUTORS, 1, executor_megabytes)
 
 
 def cluster_conf(executor_megabytes: int) -> dict[str, str]:
-    """What sessions on it are given beside the usual settings."""
-    return {**CLUSTER_SETTINGS, "spark.executor.memory": f"{executor_megabytes}m"}
+    """What sessions on them are given beside the usual settings."""
+    return {
+        **CLUSTER_SETTINGS,
+        "spark.executor.memory": f"{executor_megabytes}m",
+        "spark.pyspark.python": sys.executable,
+    }
 
 
-def executors() -> list[psutil.Process]:
-    """The executors below this process, the oldest first."""
-    found = []
-    for process in psutil.Process().children(recursive=True):
-        with contextlib.suppress(psutil.Error):
-            if process.name() == "java" and any(_EXECUTOR in part for part in process.cmdline()):
-                found.append(process)
-    return sorted(found, key=lambda process: process.create_time())
-
-
-def kill_one() -> float:
-    """End the oldest executor and what is below it; when that was."""
-    victim = executors()[0]
-    doomed = [victim, *victim.children(recursive=True)]
-    at = time.time()
-    for process in doomed:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            process.send_signal(signal.SIGKILL)
-    return at
-
-
-def killed_during(run: Callable[[], tuple[pa.Table, dict[str, Any]]], after_seconds: float) -> dict[str, Any]:
-    """Run something and kill an executor after so long; 0: do not."""
+def killed_during(
+    run: Callable[[], tuple[pa.Table, dict[str, Any]]], after_seconds: float, kill: Callable[[], float]
+) -> dict[str, Any]:
+    """Run something, and kill after so long; 0: do not."""
     killed: list[float] = []
-    timer = threading.Timer(after_seconds, lambda: killed.append(kill_one()))
+    timer = threading.Timer(after_seconds, lambda: killed.append(kill()))
     timer.daemon = True
     began = time.perf_counter()
     if after_seconds:
@@ -92,11 +77,12 @@ def _content(answer: pa.Table) -> list[list[str]]:
     return sorted([str(value) for value in row.values()] for row in answer.to_pylist())
 
 
-def settled(also: Callable[[], bool]) -> float:
-    """Wait until all executors are there and something else holds; how long that took."""
+def settled(machines: Machines, also: Callable[[], bool]) -> float:
+    """Replace what was lost; wait until every machine has an executor and something else holds. How long it took."""
     began = time.monotonic()
-    while not (len(executors()) == EXECUTORS and also()):
+    machines.restore()
+    while not (machines.executors() == machines.count and also()):
         if time.monotonic() - began > SETTLE_SECONDS:
-            raise TimeoutError(f"{len(executors())} of {EXECUTORS} executors are there.")
+            raise TimeoutError(f"{machines.executors()} of {machines.count} executors are there.")
         time.sleep(_POLL_SECONDS)
     return time.monotonic() - began

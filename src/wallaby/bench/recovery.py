@@ -1,7 +1,7 @@
 """What a lost worker costs: one of four is killed at half of the time that a query takes undisturbed.
 
-Wallaby and SparkSQL on the same `local-cluster` of four executors, one after the other in each repetition, in the
-same way: a run undisturbed, then one that is disturbed, then a wait until everything is whole again.
+Wallaby and SparkSQL on standalone clusters of four machines, one after the other in each repetition, in the same way:
+a run undisturbed, then one that is disturbed, then a new machine, and a wait until everything is whole again.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from wallaby.bench.lane import Lane
 QUERIES: Final = (1, 3, 5, 6, 7, 8, 9, 10)
 KILL_AT: Final = 0.5
 _TOLD: Final = (
-    "One of four executors, with every process below it, gets SIGKILL at half of the time that the query takes "
-    "undisturbed; Spark starts another in its place. Seconds are medians of the repetitions. Spark's settings, for "
-    "both: "
+    "One of four machines (a worker daemon of a standalone cluster, its executor and every process below) gets SIGKILL "
+    "at half of the time that the query takes undisturbed; the other three finish it, as in the paper. Seconds are "
+    "medians of the repetitions. Spark's settings, for both: "
 )
 _LOST: Final = (
     "The seconds that were lost: until the loss was noticed; while the query stood still; tasks that were executed "
-    "again, shared by {cores} cores; the rest, which is waiting for those, and having three workers until the fourth "
-    "is back. The other workers go on meanwhile, so it may be negative."
+    "again, shared by {cores} cores; the rest, which is waiting for those, and having three workers instead of four. "
+    "They go on meanwhile, so it may be negative."
 )
 _HEADS: Final = (
     *("query", "undisturbed s", "disturbed s", "ratio", "lost s"),

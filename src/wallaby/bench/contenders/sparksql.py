@@ -1,4 +1,4 @@
-"""SparkSQL, in one JVM, or in executors of a `local-cluster` of which one may be killed."""
+"""SparkSQL, in one JVM, or on machines of which one may be lost."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 from wallaby import tpch
 from wallaby.bench.contenders import Contender
 from wallaby.bench.contenders.settings import SETTINGS
-from wallaby.bench.killing import EXECUTORS, cluster_conf, cluster_master, killed_during, settled
+from wallaby.bench.killing import EXECUTORS, cluster_conf, four_machines, killed_during, settled
+from wallaby.bench.machines import Machines
 from wallaby.config import read_settings
 
 
@@ -29,25 +30,31 @@ def session(master: str, memory: str, data: Path, conf: Mapping[str, str] | None
 class SparkSql(Contender):
     """See `Contender`."""
 
-    def __init__(self, spark: SparkSession) -> None:
+    def __init__(self, spark: SparkSession, machines: Machines | None = None) -> None:
         self._spark = spark
-        self.what = f"SparkSQL {spark.version}, {spark.sparkContext.master}"
+        self._machines = machines
+        where = f"{machines.count} machines" if machines else spark.sparkContext.master
+        self.what = f"SparkSQL {spark.version}, {where}"
 
     def ask(self, sql: str) -> pa.Table:
         """Plan and run a query."""
         return self._spark.sql(sql).toArrow()
 
     def ask_killed(self, sql: str, after_seconds: float) -> dict[str, Any]:
-        """The same, and an executor is killed on the way."""
-        return killed_during(lambda: (self.ask(sql), {}), after_seconds)
+        """The same, and a machine is lost on the way."""
+        assert self._machines is not None, "it was started on a cluster"
+        return killed_during(lambda: (self.ask(sql), {}), after_seconds, self._machines.lose_one)
 
     def settle(self) -> float:
         """Wait until all executors are there."""
-        return settled(lambda: True)
+        assert self._machines is not None, "it was started on a cluster"
+        return settled(self._machines, lambda: True)
 
     def end(self) -> None:
         """Stop it."""
         self._spark.stop()
+        if self._machines is not None:
+            self._machines.close()
 
 
 def start(data: Path, cores: int, memory: str, cluster: bool = False) -> SparkSql:
@@ -55,7 +62,8 @@ def start(data: Path, cores: int, memory: str, cluster: bool = False) -> SparkSq
     if not cluster:
         return SparkSql(session(f"local[{cores}]", memory, data))
     each = megabytes(memory) // (EXECUTORS + 1)
-    return SparkSql(session(cluster_master(each), f"{each}m", data, cluster_conf(each)))
+    machines = four_machines(each)
+    return SparkSql(session(machines.url, f"{each}m", data, cluster_conf(each)), machines)
 
 
 def megabytes(memory: str) -> int:

@@ -13,7 +13,8 @@ from pyspark.sql import SparkSession
 from wallaby.bench.breakdown import breakdown
 from wallaby.bench.contenders import Contender
 from wallaby.bench.contenders.sparksql import megabytes, session
-from wallaby.bench.killing import EXECUTORS, cluster_conf, cluster_master, killed_during, settled
+from wallaby.bench.killing import EXECUTORS, cluster_conf, four_machines, killed_during, settled
+from wallaby.bench.machines import Machines
 from wallaby.engine import Engine, attach
 from wallaby.observe.event import Kind
 from wallaby.result import Result
@@ -28,15 +29,19 @@ EXECUTOR_MEGABYTES = 512
 class Wallaby(Contender):
     """See `Contender`."""
 
-    def __init__(self, spark: SparkSession, settings: dict[str, Any]) -> None:
+    def __init__(
+        self, spark: SparkSession, settings: dict[str, Any], machines: Machines | None = None
+    ) -> None:
         self._spark = spark
+        self._machines = machines
         self._settings = settings
         began = time.perf_counter()
         self._engine: Engine = attach(spark, **settings)
         self.attach_seconds = time.perf_counter() - began
         size = f"{settings['workers']} TaskManager(s) of {settings['threads']} thread(s)"
         tolerance = "" if settings.get("fault_tolerance_enabled", True) else ", fault tolerance off"
-        self.what = f"Wallaby {__version__}, {spark.sparkContext.master}, {size}{tolerance}"
+        where = f"{machines.count} machines" if machines else spark.sparkContext.master
+        self.what = f"Wallaby {__version__}, {where}, {size}{tolerance}"
 
     def configure(self, more: dict[str, Any]) -> None:
         """Attach anew, with other settings beside those that it began with."""
@@ -76,7 +81,8 @@ class Wallaby(Contender):
         return {"attach_seconds": [round(seconds, 3) for seconds in attaching], "close_seconds": closing}
 
     def ask_killed(self, sql: str, after_seconds: float) -> dict[str, Any]:
-        """Run a query, and an executor with its TaskManager is killed on the way."""
+        """Run a query, and a machine with its TaskManager is lost on the way."""
+        assert self._machines is not None, "it was started on a cluster"
 
         def run() -> tuple[pa.Table, dict[str, Any]]:
             result = self._run(sql, observed=True)
@@ -96,21 +102,24 @@ class Wallaby(Contender):
                 "spilled_bytes": stats["spilled_bytes"],
             }
 
-        return killed_during(run, after_seconds)
+        return killed_during(run, after_seconds, self._machines.lose_one)
 
     def settle(self) -> float:
         """Wait until all TaskManagers are there, and nobody else."""
+        assert self._machines is not None, "it was started on a cluster"
 
         def is_whole() -> bool:
             live = [w["id"].partition("-")[0] for w in self._engine.workers() if w["state"] == "live"]
             return len(live) == len(set(live)) == int(self._settings["workers"])
 
-        return settled(is_whole)
+        return settled(self._machines, is_whole)
 
     def end(self) -> None:
         """Close it, and Spark with it."""
         self._engine.close()
         self._spark.stop()
+        if self._machines is not None:
+            self._machines.close()
 
 
 def start(
@@ -131,10 +140,12 @@ def start(
         **(more or {}),
     }
     count = settings["workers"]
+    machines = None
     if cluster:
         jvms = EXECUTOR_MEGABYTES * (count + 2)
+        machines = four_machines(EXECUTOR_MEGABYTES)
         spark = session(
-            cluster_master(EXECUTOR_MEGABYTES),
+            machines.url,
             f"{2 * EXECUTOR_MEGABYTES}m",
             data,
             {**cluster_conf(EXECUTOR_MEGABYTES), "spark.executor.extraJavaOptions": HOSTING_JVM},
@@ -144,4 +155,4 @@ def start(
         spark = session(f"local[{workers + 1}]", f"{whole // 4}m", data)
         settings |= {"memory": (whole * 3 // 4 // count) << 20}
     settings["threads"] = max(1, cores // count)
-    return Wallaby(spark, settings)
+    return Wallaby(spark, settings, machines)

@@ -1,0 +1,167 @@
+"""Machines that can be lost: a standalone Spark cluster in which each worker daemon stands for a machine.
+
+It is made of PySpark's own files, on one host. A machine is lost when its daemon, the executor that the daemon started
+and every process below get SIGKILL at once. Nobody starts anything in its place, as the executors that are left are all
+that there is, until a new machine is asked for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+import psutil
+import pyspark
+
+from wallaby.errors import WallabyError
+
+START_SECONDS: Final = 60.0
+END_SECONDS: Final = 15.0
+_SPARK_HOME: Final = Path(pyspark.__file__).parent
+_DAEMON: Final = {
+    "SPARK_HOME": str(_SPARK_HOME),
+    "SPARK_DAEMON_MEMORY": "256m",
+    "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+}
+_DEPLOY: Final = "org.apache.spark.deploy"
+_EXECUTOR: Final = "CoarseGrainedExecutorBackend"
+_POLL_SECONDS: Final = 0.05
+
+
+class MachinesError(WallabyError):
+    """The cluster does not start."""
+
+    condition = "WALLABY_BENCH_CLUSTER"
+
+
+class Machines:
+    """A master, and so many worker daemons."""
+
+    def __init__(
+        self, count: int, cores: int, megabytes: int, host: str = "127.0.0.1", directory: Path | None = None
+    ) -> None:
+        """Start them, each with so many cores and MiB for executors.
+
+        Raises:
+            MachinesError: they do not start, and what they said last.
+        """
+        self.count = count
+        self._cores, self._megabytes, self._host = cores, megabytes, host
+        self._own_directory = None if directory else tempfile.TemporaryDirectory(prefix="wallaby-machines-")
+        self._directory = directory or Path(self._own_directory.name if self._own_directory else "")
+        self._directory.mkdir(parents=True, exist_ok=True)
+        self._started = 0
+        self._workers: list[subprocess.Popen[bytes]] = []
+        port = _free_port(host)
+        self.url = f"spark://{host}:{port}"
+        self._master, log = self._start(
+            "master", f"{_DEPLOY}.master.Master", "--host", host, "--port", str(port), "--webui-port", "0"
+        )
+        try:
+            _await(log, "elected leader")
+            self.restore()
+        except MachinesError:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def executors(self) -> int:
+        """How many machines have one."""
+        return sum(bool(_executors(process.pid)) for process in self._workers)
+
+    def lose_one(self) -> float:
+        """The oldest machine is lost; when that was."""
+        lost = self._workers.pop(0)
+        doomed = [psutil.Process(lost.pid), *psutil.Process(lost.pid).children(recursive=True)]
+        at = time.time()
+        for process in doomed:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.send_signal(signal.SIGKILL)
+        lost.wait()
+        return at
+
+    def restore(self) -> None:
+        """Start a machine for each that is missing."""
+        logs = []
+        for _ in range(self.count - len(self._workers)):
+            name = f"worker{self._started}"
+            self._started += 1
+            process, log = self._start(
+                name, f"{_DEPLOY}.worker.Worker", "--host", self._host, "--cores", str(self._cores),
+                "--memory", f"{self._megabytes}m", "--webui-port", "0",
+                "--work-dir", str(self._directory / f"{name}-work"), self.url,
+            )  # fmt: skip
+            self._workers.append(process)
+            logs.append(log)
+        for log in logs:
+            _await(log, "registered with master")
+
+    def close(self) -> None:
+        """End all of them."""
+        processes = [*self._workers, self._master]
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            try:
+                process.wait(END_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        self._workers.clear()
+        if self._own_directory is not None:
+            self._own_directory.cleanup()
+
+    def _start(self, name: str, *arguments: str) -> tuple[subprocess.Popen[bytes], Path]:
+        log = self._directory / f"{name}.log"
+        inherited = {
+            key: value for key, value in os.environ.items() if not key.startswith(("PYSPARK", "SPARK"))
+        }
+        environment = {**inherited, **_DAEMON, "SPARK_LOCAL_DIRS": str(self._directory / name)}
+        with log.open("wb") as out:
+            process = subprocess.Popen(  # noqa: S603 - Spark's own program, and no shell
+                [str(_SPARK_HOME / "bin" / "spark-class"), *arguments],
+                stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=environment, cwd=self._directory,
+            )  # fmt: skip
+        return process, log
+
+
+def _executors(pid: int) -> list[psutil.Process]:
+    """The executors below a process."""
+    found = []
+    with contextlib.suppress(psutil.Error):
+        for process in psutil.Process(pid).children(recursive=True):
+            with contextlib.suppress(psutil.Error):
+                if process.name() == "java" and any(_EXECUTOR in part for part in process.cmdline()):
+                    found.append(process)
+    return found
+
+
+def _await(log: Path, word: str) -> None:
+    until = time.monotonic() + START_SECONDS
+    while word not in (said := log.read_text(errors="replace")):
+        if time.monotonic() > until:
+            last = (said.strip().splitlines() or ["nothing"])[-1]
+            raise MachinesError(f"Spark's {log.stem} did not start in {START_SECONDS:.0f} s; it said: {last}")
+        time.sleep(_POLL_SECONDS)
+
+
+def _free_port(host: str) -> int:
+    with socket.socket() as probe:
+        probe.bind((host, 0))
+        port: int = probe.getsockname()[1]
+        return port
