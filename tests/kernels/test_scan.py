@@ -14,6 +14,7 @@ import pytest
 from tests.kernels.support import BINARY, BYTE, FLOAT, SHORT, file_of, literal, parquet, scan_of, test
 
 from wallaby.errors import CorruptFileError, SourceChangedError
+from wallaby.kernels import tables
 from wallaby.kernels.scan import read_split
 from wallaby.kernels.tables import list_splits, scan_reason, table_statistics
 from wallaby.plan.expression import Call, Expression
@@ -165,6 +166,24 @@ def test_statistics_for_planning(file: ParquetFile) -> None:
     assert found.column("price").maximum == Decimal("49.99")
     assert found.column("text").nulls == sum(1 for n in range(ROWS) if n % 7 == 0)
     assert sum(split.rows for split in found.splits) == ROWS
+
+
+def test_what_a_footer_sums_up_to_is_kept_for_the_next_query(
+    table: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "kept.parquet"
+    wanted = scan(parquet(path, table), "n", "text")
+    first = table_statistics(wanted, 10_000)
+    looked: list[int] = []
+    monkeypatch.setattr(tables, "values_of_group", lambda *_: looked.append(1))
+    again = scan_of(wanted.files[0], ("text", STRING), ("n", LONG))
+    second = table_statistics(again, 10_000)
+    assert not looked
+    assert second.column("n") == first.column("n")
+    assert second.splits == first.splits
+    changed = scan(parquet(path, table.slice(0, 10)), "n", "text")
+    assert table_statistics(changed, 10_000).rows == 10
+    assert looked
 
 
 def test_a_file_address_is_a_path(file: ParquetFile) -> None:

@@ -42,9 +42,14 @@ def file_column(file: ParquetFile, name: str) -> str | Constant:
 
 def column_reason(file: ParquetFile, column: Column, name: str) -> str | None:
     """Why a column of a file cannot be read here exactly as Spark would; None if it can."""
+    return _reason(file, name, column.type, nullable=column.nullable)
+
+
+@lru_cache(maxsize=1 << 14)
+def _reason(file: ParquetFile, name: str, type_: DataType, *, nullable: bool) -> str | None:
     source = file_column(file, name)
     if isinstance(source, Constant):
-        if source.value is None and not column.nullable:
+        if source.value is None and not nullable:
             return f"{file.path} does not have the column {name}, which is never NULL"
         return None
     # Spark has an error for it, but for a partition column.
@@ -54,8 +59,8 @@ def column_reason(file: ParquetFile, column: Column, name: str) -> str | None:
     if "." in source and any(pa.types.is_nested(field.type) for field in schema):
         return f"the column {name} of {file.path} may be a field of another"
     found = schema.field(source).type
-    if not readable_as(found, column.type):
-        return f"the column {name} of {file.path} is {found}, not {column.type}"
+    if not readable_as(found, type_):
+        return f"the column {name} of {file.path} is {found}, not {type_}"
     return None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -17,11 +18,15 @@ from wallaby.kernels.nested_columns import leaf_columns
 from wallaby.plan.physical import Split
 from wallaby.plan.relation import Constant, ParquetFile, Scan
 from wallaby.plan.statistics import ColumnStatistics, Statistics, TableStatistics
+from wallaby.plan.types import DataType
 
 #: Files written by Spark 2 or Hive count early dates in another calendar.
 _LEGACY_CALENDAR: Final = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
 #: What a split without columns counts for, so that counting rows is cut into splits too.
 _ROW_BYTES_WITHOUT_COLUMNS: Final = 1
+#: What footers sum up to is kept for so many columns and files: a large table has thousands of row groups, and
+#: sessions ask the same tables again and again. A file that changes is another one.
+_KEPT: Final = 1 << 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,24 +60,31 @@ def _file_reason(scan: Scan, file: ParquetFile) -> str | None:
 
 def list_splits(scan: Scan, target_bytes: int) -> tuple[Split, ...]:
     """Neighbouring row groups of one file together, up to `target_bytes` of encoded data in needed columns."""
+    return tuple(
+        split
+        for file in scan.files
+        for split in _splits_of(file, tuple(sorted(read_places(scan, file))), target_bytes)
+    )
+
+
+@lru_cache(maxsize=_KEPT)
+def _splits_of(file: ParquetFile, places: tuple[int, ...], target_bytes: int) -> tuple[Split, ...]:
     splits: list[Split] = []
-    for file in scan.files:
-        metadata = footer(file)
-        wanted = read_places(scan, file)
-        groups: list[int] = []
-        rows = size = 0
-        for number in range(metadata.num_row_groups):
-            group = metadata.row_group(number)
-            group_size = sum(group.column(position).total_uncompressed_size for position in wanted)
-            group_size = group_size or group.num_rows * _ROW_BYTES_WITHOUT_COLUMNS
-            if groups and size + group_size > target_bytes:
-                splits.append(Split(file, tuple(groups), rows, size))
-                groups, rows, size = [], 0, 0
-            groups.append(number)
-            rows += group.num_rows
-            size += group_size
-        if groups:
+    metadata = footer(file)
+    groups: list[int] = []
+    rows = size = 0
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        group_size = sum(group.column(place).total_uncompressed_size for place in places)
+        group_size = group_size or group.num_rows * _ROW_BYTES_WITHOUT_COLUMNS
+        if groups and size + group_size > target_bytes:
             splits.append(Split(file, tuple(groups), rows, size))
+            groups, rows, size = [], 0, 0
+        groups.append(number)
+        rows += group.num_rows
+        size += group_size
+    if groups:
+        splits.append(Split(file, tuple(groups), rows, size))
     return tuple(splits)
 
 
@@ -139,19 +151,26 @@ class _Sum:
 
 
 def _column_statistics(scan: Scan) -> tuple[ColumnStatistics, ...]:
-    sums = {name: _Sum() for name in scan.names}
-    for file in scan.files:
+    return tuple(
+        _statistics_of(scan.files, name, column.type)
+        for name, column in zip(scan.names, scan.columns, strict=True)
+    )
+
+
+@lru_cache(maxsize=_KEPT)
+def _statistics_of(files: tuple[ParquetFile, ...], name: str, type_: DataType) -> ColumnStatistics:
+    found = _Sum()
+    for file in files:
         metadata = footer(file)
-        groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
-        for column, (name, found) in zip(scan.columns, sums.items(), strict=True):
-            source = file_column(file, name)
-            if isinstance(source, Constant):
-                found.add_constant(source.value, metadata.num_rows)
-                continue
-            if column.type.is_nested:
-                found.bounded, found.nulls = False, None  # what is known is of its parts
-                continue
-            for position in leaf_columns(metadata, source, column.type):
-                for group in groups:
-                    found.add_chunk(group.column(position), group.num_rows)
-    return tuple(sums[name].statistics(name) for name in scan.names)
+        source = file_column(file, name)
+        if isinstance(source, Constant):
+            found.add_constant(source.value, metadata.num_rows)
+            continue
+        if type_.is_nested:
+            found.bounded, found.nulls = False, None  # what is known is of its parts
+            continue
+        for place in leaf_columns(metadata, source, type_):
+            for number in range(metadata.num_row_groups):
+                group = metadata.row_group(number)
+                found.add_chunk(group.column(place), group.num_rows)
+    return found.statistics(name)
