@@ -25,7 +25,7 @@ ORDERED = """
     percentile_disc(0.07) within group (order by i) as d, percentile_disc(0.5) within group (order by e desc) as e,
     mode() within group (order by i) as f, mode() within group (order by i desc) as h, min_by(s, id) as j,
     max_by(m, id) as k, sort_array(collect_list(s)) as m, size(collect_set(i)) as n,
-    listagg(s, ', ') within group (order by id) as l
+    listagg(s, ', ') within group (order by id) as l, percentile(i, array(0.9, 0.1)) as o
 """
 OTHERS = """
     bit_and(i) as a, bit_or(id) as b, bit_xor(i) as c, count_if(p) as d, bool_and(p) as e, bool_or(p) as f,
@@ -119,6 +119,24 @@ def test_aggregates_take_filters_and_distinct_values(engine: Engine, spark: Spar
     same_as_spark(
         engine, spark, "select g, median(distinct i) as a, kurtosis(distinct i) as b from many group by g"
     )
+
+
+PIVOTS = {
+    "by whole numbers": "select * from (select g, id % 4 as q, i from many) "
+    "pivot (sum(i) as a, count(i) as n for q in (0, 1, 7))",
+    "by text and NULL": "select * from (select g, if(p, s, null) as q, e from many) "
+    "pivot (max(e) for q in ('a', null))",
+    "by two columns": "select * from (select g, p, id % 2 as q, m from many) "
+    "pivot (min(m) for (p, q) in ((true, 0), (false, 1), (null, 1)))",
+    "without groups": "select * from (select day, i from many) "
+    "pivot (avg(i) for day in (date'1970-01-05', date'1970-02-01'))",
+    "no rows": "select * from (select p, i from many where id < 0) pivot (sum(i) for p in (true, false))",
+}
+
+
+@pytest.mark.parametrize("sql", PIVOTS.values(), ids=PIVOTS)
+def test_pivots_are_sparks(engine: Engine, spark: SparkSession, sql: str) -> None:
+    same_as_spark(engine, spark, sql)
 
 
 @pytest.mark.parametrize("sql", WINDOWS.values(), ids=WINDOWS)

@@ -31,6 +31,7 @@ import org.apache.spark.sql.catalyst.expressions.InSet;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.RoundBase;
+import org.apache.spark.sql.catalyst.expressions.aggregate.PivotFirst;
 import org.apache.spark.sql.catalyst.plans.ExistenceJoin;
 import org.apache.spark.sql.catalyst.plans.logical.Generate;
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
@@ -63,8 +64,8 @@ import org.apache.spark.unsafe.types.UTF8String;
  * run: every node is written by its class, its children and its plain fields, and Python decides.
  *
  * A node: c class, k children, f fields; an expression also t type, n nullable, m evaluation mode, x id and name
- * if it is a named one, v value if it is a literal or a set of them, j Java's version if the result depends on
- * it; o the output columns of the root, of unions and of generators.
+ * if it is a named one, v value if it is a literal, or the values of a set of them or of a pivot, j Java's version
+ * if the result depends on it; o the output columns of the root, of unions and of generators.
  */
 public class PlanWriter {
     /** An answer longer than py4j's buffer of 8192 bytes costs 40 ms, because TCP delays an acknowledgement. */
@@ -254,7 +255,20 @@ public class PlanWriter {
         } else if (node instanceof InSet) {
             out.append(",\"v\":");
             values(out, ((InSet) node).hset().iterator());
+        } else if (node instanceof PivotFirst) {
+            out.append(",\"v\":");
+            pivotValues(out, (PivotFirst) node);
         }
+    }
+
+    private static void pivotValues(StringBuilder out, PivotFirst pivot) {
+        out.append('[');
+        scala.collection.Iterator values = pivot.pivotColumnValues().iterator();
+        while (values.hasNext()) {
+            literal(out, values.next(), pivot.pivotColumn().dataType());
+            out.append(values.hasNext() ? "," : "");
+        }
+        out.append(']');
     }
 
     /** The evaluation mode (ANSI, TRY, LEGACY) of an expression that has one, itself or in its context. */

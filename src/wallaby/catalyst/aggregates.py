@@ -15,7 +15,13 @@ from wallaby.catalyst.node import Node
 from wallaby.plan.expression import Aggregation, Call, Expression, Literal
 from wallaby.plan.types import BOOLEAN, STRING, DataType, Kind
 
-_LITERAL: Final = "org.apache.spark.sql.catalyst.expressions.Literal"
+_EXPRESSIONS: Final = "org.apache.spark.sql.catalyst.expressions"
+_LITERAL: Final = f"{_EXPRESSIONS}.Literal"
+_SAME: Final = f"{_EXPRESSIONS}.EqualNullSafe"
+_ARRAY: Final = f"{_EXPRESSIONS}.CreateArray"
+_IF: Final = f"{_EXPRESSIONS}.If"
+_IS_NULL: Final = f"{_EXPRESSIONS}.IsNull"
+_MAX: Final = f"{_EXPRESSIONS}.aggregate.Max"
 #: Functions for which the order of an array does not matter.
 _ORDERLESS: Final = frozenset({"SortArray", "Size", "ArrayMin", "ArrayMax", "ArrayContains", "ArraysOverlap"})
 #: Our names for aggregates under such a function.
@@ -60,7 +66,7 @@ def _percentile(
 ) -> Expression | Refusal:
     value, part, *frequency = arguments
     if not isinstance(part, Literal) or part.type.kind is not Kind.DOUBLE or part.value is None:
-        return Refusal("several percentages at once have no kernel yet", "ask for one percentage at a time")
+        return Refusal("its percentages are no constants", "write the numbers themselves")
     if not all(isinstance(f, Literal) and f.value == 1 for f in frequency):
         return Refusal("frequencies have no kernel yet", "repeat the rows")
     if value.type.kind not in NUMERIC or kind.kind is not Kind.DOUBLE:
@@ -120,11 +126,70 @@ def _applied(
     return replace(function, distinct=distinct, filter=rest[0] if rest else None)
 
 
+def _odd_pivot(
+    _entry: Entry, node: Node, _arguments: tuple[Expression, ...], _kind: DataType
+) -> Expression | Refusal:
+    return Refusal(
+        f"a pivot by a column of type {node.children[0].type} is not run here yet", "cast the column"
+    )
+
+
 def _normalized(argument: Expression) -> Expression:
     """Among distinct values, Spark takes both zeros for one."""
     if argument.type.kind not in FLOATING or isinstance(argument, Literal):
         return argument
     return Call("normalize", (argument,), argument.type, argument.nullable)
+
+
+def _taken_apart(node: Node) -> Node:
+    """An aggregation that gives an array as the array of several that give its elements."""
+    match node.children[0].name:
+        case "PivotFirst":
+            return _without_pivot(node)
+        case "Percentile":
+            return _one_percentage_each(node)
+        case _:
+            return node
+
+
+def _one_percentage_each(node: Node) -> Node:
+    """`percentile(x, [a, b])` as `[percentile(x, a), percentile(x, b)]`; of no values it is NULL as a whole."""
+    function, *rest = node.children
+    value, parts, *frequency = function.children
+    constants = parts.value.get("array") if isinstance(parts.value, dict) else None
+    if parts.name != "Literal" or parts.type != "array<double>" or not constants:
+        return node
+
+    def of(constant: object) -> Node:
+        part = Node(class_name=_LITERAL, type="double", nullable=False, value=constant)
+        alone = replace(function, type="double", children=(value, part, *frequency))
+        return replace(node, type="double", nullable=True, children=(alone, *rest))
+
+    whole = Node(class_name=_ARRAY, type=node.type, nullable=False, children=tuple(map(of, constants)))
+    missing = Node(class_name=_IS_NULL, type="boolean", nullable=False, children=(of(constants[0]),))
+    nothing = Node(class_name=_LITERAL, type=node.type, nullable=True, value=None)
+    return Node(class_name=_IF, type=node.type, nullable=True, children=(missing, nothing, whole))
+
+
+def _without_pivot(node: Node) -> Node:
+    """`pivot_first(p, x, [a, b])`, the array of the values beside a and b, as `[max(x) filter (p <=> a), …]`.
+
+    Catalyst has grouped by the pivot column before, so at most one row of a group has each of its values.
+    """
+    function = node.children[0]
+    pivot, value = function.children
+    if not isinstance(function.value, list) or pivot.type in ("float", "double"):
+        return node
+
+    def beside(constant: object) -> Node:
+        wanted = Node(class_name=_LITERAL, type=pivot.type, nullable=constant is None, value=constant)
+        here = Node(class_name=_SAME, type="boolean", nullable=False, children=(pivot, wanted))
+        only = Node(class_name=_MAX, type=value.type, children=(value,))
+        return replace(node, type=value.type, nullable=True, children=(only, here))
+
+    return Node(
+        class_name=_ARRAY, type=node.type, nullable=False, children=tuple(map(beside, function.value))
+    )
 
 
 def only_of_group_sets(node: Node) -> Node:
@@ -208,7 +273,8 @@ ENTRIES: Final = (
     ),
     exact("Min", "min", COMPARABLE, build=_aggregation),
     exact("Max", "max", COMPARABLE, build=_aggregation),
-    exact("AggregateExpression", "", build=_applied),
+    replace(exact("AggregateExpression", "", build=_applied), rewrite=_taken_apart),
+    guarded("PivotFirst", "max", guard="not by a floating-point column", build=_odd_pivot),
     guarded(
         _ONLY,
         "max",
@@ -252,7 +318,7 @@ ENTRIES: Final = (
     exact("BitAndAgg", "bit_and", INTEGRAL, build=_aggregation),
     exact("BitOrAgg", "bit_or", INTEGRAL, build=_aggregation),
     exact("BitXorAgg", "bit_xor", INTEGRAL, build=_aggregation),
-    guarded("Percentile", "percentile", guard="one percentage, a constant", build=_percentile),
+    guarded("Percentile", "percentile", guard="the percentages are constants", build=_percentile),
     guarded("PercentileDisc", "percentile_disc", guard="one percentage, a constant", build=_percentile),
     guarded("MinBy", "min_by", ORDERED, guard=_TIES, build=_aggregation),
     guarded("MaxBy", "max_by", ORDERED, guard=_TIES, build=_aggregation),

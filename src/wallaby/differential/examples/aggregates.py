@@ -50,9 +50,14 @@ EXAMPLES: Final = {
     "BitAndAgg": ("bit_and({whole})",),
     "BitOrAgg": ("bit_or({whole})",),
     "BitXorAgg": ("bit_xor({whole})", "bit_xor(distinct {whole})"),
+    "PivotFirst": (
+        "select * from (select key, small_a, int_a x from {table}) pivot (max(x) for small_a in (1, 2, null, 99))",
+        "select * from (select key, boolean_a p, int_a x from {table}) pivot (count(x), min(x) for p in (true, false))",
+    ),
     "Percentile": (
         "percentile({number}, 0.3)",
         "median({number})",
+        "percentile({number}, array(0.25, 0.5, 0.9))",
         "percentile_cont(0.75) within group (order by {whole} desc)",
     ),
     "PercentileDisc": (
