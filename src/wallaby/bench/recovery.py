@@ -1,13 +1,13 @@
 """What a lost worker costs: one of four is killed at half of the time that a query takes undisturbed.
 
-Wallaby and SparkSQL on standalone clusters of four machines, one after the other in each repetition, in the same way:
-a run undisturbed, then one that is disturbed, then a new machine, and a wait until everything is whole again.
+Wallaby and SparkSQL on standalone clusters of four machines, one after the other, so that each has all of the memory,
+in the same way: a run that does not count, then, in each repetition, one undisturbed, one that is disturbed, a new
+machine, and a wait until everything is whole again. Each may have tables of a size at which its queries take long.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
@@ -40,44 +40,43 @@ _LOST_HEADS: Final = ("detection s", "frozen s", "executed again s", "waiting s"
 
 
 def run_recovery(
-    names: Sequence[str],
+    tables: Mapping[str, Path],
     queries: Sequence[int],
-    data: Path,
     cores: Sequence[int],
     memory: str,
     repetitions: int,
     say: Callable[[str], None],
 ) -> dict[str, Any]:
-    """By contender and query: runs undisturbed and disturbed, with what the engine tells of them."""
-    with ExitStack() as stack:
-        lanes = []
-        for name in names:
-            lane = Lane(name, data, cores, memory, cluster=True)
-            stack.callback(lane.end)
-            lanes.append(lane)
-        for lane in lanes:
+    """By contender, with its tables, and query: runs undisturbed and disturbed, with what the engine tells of them."""
+    runs: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    contenders: dict[str, str] = {}
+    for name, data in tables.items():
+        lane = Lane(name, data, cores, memory, cluster=True)
+        try:
             lane.await_start()
-            say(f"{lane.what}, started in {lane.start_seconds:.1f} s")
+            contenders[name] = f"{lane.what}; data {data.name}"
+            say(f"{contenders[name]}, started in {lane.start_seconds:.1f} s")
             lane.ask("run", sql=tpch.query(WARM_UP), save=None)
-        runs: dict[str, dict[str, list[dict[str, Any]]]] = {
-            name: {str(number): [] for number in queries} for name in names
-        }
-        for number in queries:
-            for lane in lanes:
-                lane.ask("run", sql=tpch.query(number), save=None)
-            for repetition in range(repetitions):
-                for lane in lanes:
-                    known = [run["undisturbed"]["seconds"] for run in runs[lane.name][str(number)]]
-                    run = _one(lane, number, known)
-                    runs[lane.name][str(number)].append(run)
-                    say(_line(number, repetition, lane.name, run))
-        return {
-            "machine": machine(),
-            "contenders": {lane.name: lane.what for lane in lanes},
-            "cores": len(cores),
-            "runs": runs,
-            **recovery_figures(runs, len(cores)),
-        }
+            runs[name] = {str(number): _several(lane, number, repetitions, say) for number in queries}
+        finally:
+            lane.end()
+    return {
+        "machine": machine(),
+        "contenders": contenders,
+        "cores": len(cores),
+        "runs": runs,
+        **recovery_figures(runs, len(cores)),
+    }
+
+
+def _several(lane: Lane, number: int, repetitions: int, say: Callable[[str], None]) -> list[dict[str, Any]]:
+    lane.ask("run", sql=tpch.query(number), save=None)
+    runs: list[dict[str, Any]] = []
+    for repetition in range(repetitions):
+        run = _one(lane, number, [run["undisturbed"]["seconds"] for run in runs])
+        runs.append(run)
+        say(_line(number, repetition, lane.name, run))
+    return runs
 
 
 def _one(lane: Lane, number: int, known: Sequence[float]) -> dict[str, Any]:

@@ -43,6 +43,8 @@ RECOVERY_EXAMPLES = """
 Examples:
 
   wallaby bench recovery data/sf10 --repetitions 3
+
+  wallaby bench recovery data/sf30 --spark-tables data/sf10 --memory 16g
 """
 SCALING_EXAMPLES = """
 Examples:
@@ -146,6 +148,10 @@ def recovery(
         list[int] | None, typer.Option(help="A query. Default: 1, 3, 5, 6, 7, 8, 9 and 10. Repeatable.")
     ] = None,
     repetitions: Annotated[int, typer.Option(help="How often a worker is killed.", min=1, max=100)] = 3,
+    spark_tables: Annotated[
+        Path | None,
+        typer.Option(help="Tables for SparkSQL, if its queries take ten seconds at a smaller scale."),
+    ] = None,
     cores: Cores = 0,
     memory: Memory = "8g",
     save: Save = None,
@@ -159,8 +165,11 @@ def recovery(
         if name not in ("wallaby", "spark"):
             raise InvalidArgumentError(f"{name} does not survive a loss.", fix="Choose wallaby or spark.")
     numbers, chosen = _numbers(directory, query or list(QUERIES)), chosen_cores(cores)
-    report = run_recovery(names, numbers, directory.absolute(), chosen, memory, repetitions, note)
-    about = {"data": directory.name, "memory": memory, "repetitions": repetitions}
+    beside = spark_tables or directory
+    require_tables(beside)
+    tables = {name: (beside if name == "spark" else directory).absolute() for name in names}
+    report = run_recovery(tables, numbers, chosen, memory, repetitions, note)
+    about = {"memory": memory, "repetitions": repetitions}
     text = recovery_page(report, f"What a lost worker costs, TPC-H {directory.name}", **about)
     _hand_over(text, {**about, **report}, save, page)
 
