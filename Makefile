@@ -13,7 +13,8 @@ WORKERS ?= 4
 # Of the paper, e.g. FIGURES="a d"; empty: all
 FIGURES ?=
 QUERIES ?= 1000
-FIRST ?= 0
+LOSSES ?= 50
+COMMIT = $(shell git rev-parse --short HEAD 2>/dev/null)
 # Further arguments for the command that a target runs, e.g. make test ARGS="-k records"
 ARGS ?=
 
@@ -58,9 +59,10 @@ simulate: setup ## Try to break the protocol with random faults (SEEDS=100000)
 chaos: setup ## Break real engines at every fail point, under TPC-H, and compare answers (an hour or more; resumable)
 	$(BIN)/wallaby chaos $(ARGS)
 
-differential: setup ## Compare every expression and random queries (QUERIES=1000, FIRST=0) with Spark's answers
-	$(BIN)/wallaby differential --save reports/differential.json $(ARGS)
-	$(BIN)/wallaby differential --queries $(QUERIES) --first $(FIRST) --save reports/differential.json
+differential: setup ## Compare every expression and random queries (QUERIES=1000, the next seeds) with Spark's answers
+	$(BIN)/wallaby differential --save reports/differential.json --commit "$(COMMIT)" $(ARGS)
+	$(BIN)/wallaby differential --queries $(QUERIES) --save reports/differential.json --commit "$(COMMIT)"
+	$(BIN)/wallaby differential --queries $(LOSSES) --losses --save reports/differential.json --commit "$(COMMIT)"
 	$(BIN)/wallaby differential --page reports/differential.json docs/differential.md
 
 mutants: setup ## Break the protocol on purpose and show that the simulation notices

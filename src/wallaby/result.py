@@ -48,6 +48,8 @@ class Result:
 
     #: Did the engine run it, or Spark?
     native = True
+    #: Or did Spark run a part of it?
+    is_wholly_native = True
 
     def __init__(self, df: DataFrame, collected: Collected) -> None:
         self.schema = df.schema
@@ -193,6 +195,7 @@ class SparkResult(Result):
     """A query that Spark runs, when its rows are asked for."""
 
     native = False
+    is_wholly_native = False
 
     def __init__(self, df: DataFrame) -> None:
         self.schema = df.schema
@@ -272,6 +275,8 @@ class SparkResult(Result):
 
 class LeafResult(Result):
     """A query of which Spark runs a part first. What comes of that is decided before there is a row of the result."""
+
+    is_wholly_native = False
 
     def __init__(self, df: DataFrame, run: LeafRun) -> None:
         self.schema = df.schema

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 from decimal import Decimal
+from pathlib import Path
 from random import Random
 
+import pyarrow.parquet as pq
 import pytest
 
 from wallaby.differential.campaign import group_of, query_of
@@ -93,12 +95,23 @@ def test_random_tables_are_what_they_say() -> None:
         assert arrow.schema.types == [COLUMNS[field.kind].arrow for field in table.fields]
 
 
+def test_files_have_no_bounds_of_floating_point_numbers(tmp_path: Path) -> None:
+    table = RandomTable("t", (Field("a", "double"), Field("b", "int")), ((float("nan"), 1), (-2.75, 2)))
+    table.write(tmp_path / "t")
+    group = pq.read_metadata(tmp_path / "t" / "0.parquet").row_group(0)
+    assert [group.column(place).is_stats_set for place in (0, 1)] == [False, True]
+
+
 def test_a_script_is_python_and_holds_rows_and_query() -> None:
     table = RandomTable(
         "t", (Field("a", "int"), Field("b", "decimal_5_2")), ((1, Decimal("2.50")), (None, None))
     )
     made = script(
-        "select 'it''s \\\\ \"\"\"' from t", (table,), {"spark.sql.ansi.enabled": "true"}, 'a """ b'
+        "select 'it''s \\\\ \"\"\"' from t",
+        (table,),
+        {"spark.sql.ansi.enabled": "true"},
+        {"split": 1},
+        'a """ b',
     )
     tree = ast.parse(made)
     texts = [
@@ -108,4 +121,22 @@ def test_a_script_is_python_and_holds_rows_and_query() -> None:
     ]
     assert "select 'it''s \\\\ \"\"\"' from t" in texts
     assert "(1, Decimal('2.50'))," in made
+    assert "threads=1, split=1)" in made
     assert "a int, b decimal(5,2)" in texts
+
+
+def test_a_map_is_a_dictionary_in_a_script() -> None:
+    table = RandomTable(
+        "t", (Field("a", "map_int"), Field("b", "struct")), (([("k", 1)], {"x": 2, "y": "z"}),)
+    )
+    made = script("select a from t", (table,), {}, {}, "different")
+    assert "({'k': 1}, {'x': 2, 'y': 'z'})," in made
+    assert "a map<string,int>, b struct<x:int,y:string>" in made
+
+
+def test_some_tables_have_nested_columns_and_some_queries_their_elements() -> None:
+    groups = [group_of(number) for number in range(12)]
+    kinds = {field.kind for group in groups for table in group.tables for field in table.fields}
+    assert {"array_int", "array_string", "map_int", "struct"} <= kinds
+    made = [str(query_of(seed, groups[seed // 25], FUNCTIONS).piece) for seed in range(300)]
+    assert sum("explode(" in query for query in made) > 10

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import platform
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -35,6 +35,10 @@ Examples:
 
   wallaby differential --queries 1 --first 1234        the query of one seed again
 
+  wallaby differential --queries 20000 --minutes 9 --save reports/differential.json    again and again: the next seeds
+
+  wallaby differential --queries 50 --losses           a TaskManager is killed in the middle of each
+
   wallaby differential --page reports/differential.json docs/differential.md
 
 Exit codes: 0 nothing is different; 1 something is, or an example shows nothing.
@@ -48,8 +52,21 @@ def differential(
     family: Annotated[list[str] | None, typer.Option(help="A family of entries. Repeatable.")] = None,
     seed: Annotated[int, typer.Option(help="Other rows and other constants for entries.", min=0)] = 0,
     queries: Annotated[int, typer.Option(help="Instead: so many random queries.", min=0)] = 0,
-    first: Annotated[int, typer.Option(help="The first of their seeds.", min=0)] = 0,
+    first: Annotated[
+        int | None,
+        typer.Option(help="The first of their seeds; default: behind those that were saved.", min=0),
+    ] = None,
+    minutes: Annotated[
+        float, typer.Option(help="With --queries: no more after so many minutes; 0: no limit.", min=0)
+    ] = 0,
+    losses: Annotated[
+        bool, typer.Option("--losses", help="With --queries: kill a TaskManager in the middle of each.")
+    ] = False,
     save: Annotated[Path | None, typer.Option(help="Add the figures to this JSON file.")] = None,
+    commit: Annotated[str, typer.Option(help="What is compared, for the figures.")] = "",
+    keep: Annotated[Path, typer.Option(help="Where what is known of functions is kept between runs.")] = Path(
+        ".differential"
+    ),
     page: Annotated[
         tuple[Path, Path] | None, typer.Option(help="Only: make a page of figures that were saved.")
     ] = None,
@@ -64,83 +81,87 @@ def differential(
         return
     entries = _chosen(entry or [], family or [])
     with tempfile.TemporaryDirectory(prefix="wallaby-differential-") as directory:
-        good = (
-            _queries(range(first, first + queries), Path(directory), save)
-            if queries
-            else _entries(entries, seed, Path(directory), save, verbose=verbose)
-        )
+        if queries:
+            from wallaby.differential import report
+
+            known = report.read(save) if save is not None else {}
+            begin = report.next_seed(known, report.LOSSES if losses else report.QUERIES)
+            begin = begin if first is None else first
+            seeds = range(begin, begin + queries)
+            good = _queries(seeds, Path(directory), save, keep, minutes, commit, lossy=losses)
+        else:
+            good = _entries(entries, seed, Path(directory), save, commit, verbose=verbose)
     if not good:
         raise typer.Exit(1)
 
 
 @contextmanager
-def _session(directory: Path, seed: int) -> Iterator[tuple[SparkSession, Engine]]:
+def _session(directory: Path, seed: int, **settings: object) -> Iterator[tuple[SparkSession, Engine]]:
     """A session and an engine, and the tables of entries."""
     from wallaby.commands.session import engine_session
-    from wallaby.differential.arena import QUICK
+    from wallaby.differential.arena import QUICK, QUICK_JVM
     from wallaby.differential.tables import register, write_tables
 
-    configuration = {"spark.driver.memory": "1g", **QUICK}
-    with engine_session("local[3]", 2, configuration, threads=1, progress_enabled=False) as (spark, engine):
+    configuration = {**QUICK, **QUICK_JVM}
+    with engine_session("local[3]", 2, configuration, threads=1, progress_enabled=False, **settings) as (
+        spark,
+        engine,
+    ):
         write_tables(directory / "entries", seed)
         register(spark, directory / "entries")
         yield spark, engine
 
 
-def _entries(entries: Sequence[str], seed: int, directory: Path, save: Path | None, *, verbose: bool) -> bool:
+def _entries(
+    entries: Sequence[str], seed: int, directory: Path, save: Path | None, commit: str, *, verbose: bool
+) -> bool:
+    from wallaby.differential import report
     from wallaby.differential.entries import EntrySuite
 
     with _session(directory, seed) as (spark, engine):
         tallies = EntrySuite(spark, engine, seed, note).run(entries)
     _show(tallies, verbose=verbose)
     if save is not None:
-        figures = {
-            name: {
-                "native": tally.native,
-                "on_spark": tally.on_spark,
-                "compared": tally.compared,
-                "raised": tally.raised,
-                "different": [one.query for one in tally.differences],
-            }
-            for name, tally in tallies.items()
-        }
-        _keep(save, "entries", figures)
+        report.write(save, report.with_entries(report.read(save), tallies, commit))
     return not any(tally.differences or not tally.native or not tally.shown for tally in tallies.values())
 
 
-def _queries(seeds: range, directory: Path, save: Path | None) -> bool:
-    from wallaby.differential import campaign
+def _queries(
+    seeds: range, directory: Path, save: Path | None, keep: Path, minutes: float, commit: str, *, lossy: bool
+) -> bool:
+    from wallaby.differential import campaign, report
     from wallaby.differential.arena import Arena
     from wallaby.differential.functions import scalar_functions
+    from wallaby.differential.kept import kept_functions
+    from wallaby.differential.losses import Losses
+    from wallaby.worker.orders import OrderBook
 
-    with _session(directory, 0) as (spark, engine):
-        functions = scalar_functions(spark, engine)
+    began = time.monotonic()
+    book = directory / "orders"
+    settings: dict[str, object] = {"leaf_minimum": 0}
+    if lossy:
+        settings |= {"chaos_enabled": True, "chaos_directory": str(book)}
+    name = report.LOSSES if lossy else report.QUERIES
+
+    def after(end: int, found: Found) -> bool:
+        if save is not None:
+            part = report.figures(found, seeds.start, end, commit)
+            report.write(save, report.with_queries(report.read(save), name, part))
+        return not minutes or time.monotonic() - began < minutes * 60
+
+    with _session(directory, 0, **settings) as (spark, engine):
+        functions = kept_functions(keep, lambda: scalar_functions(spark, engine))
         note(f"expressions are made of {len(functions)} functions")
-        found = campaign.run(Arena(spark, engine, directory / "random"), functions, seeds, note)
+        found = campaign.run(
+            Arena(spark, engine, directory / "random"),
+            functions,
+            seeds,
+            note,
+            losses=Losses(OrderBook(book)) if lossy else None,
+            after=after,
+        )
     _tell(found)
-    if save is not None:
-        figures = {
-            "seeds": [seeds.start, seeds.stop],
-            "queries": found.queries,
-            "how": dict(found.how),
-            "raised": found.raised,
-            "invalid": sum(found.invalid.values()),
-            "reasons": dict(found.reasons.most_common()),
-            "different": [seed for seed, _, _ in found.differences],
-        }
-        _keep(save, "queries", figures)
     return not found.differences
-
-
-def _keep(path: Path, name: str, figures: dict[str, Any]) -> None:
-    """Figures of entries stand beside those of earlier ones, those of queries too, seed by seed."""
-    report = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    report["machine"] = platform.machine()
-    if name == "entries":
-        report.setdefault(name, {}).update(figures)
-    else:
-        report[name] = [one for one in report.get(name, []) if one["seeds"] != figures["seeds"]] + [figures]
-    path.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
 
 
 def _chosen(entries: Sequence[str], families: Sequence[str]) -> list[str]:
@@ -195,6 +216,6 @@ def _tell(found: Found) -> None:
         say(f"{count} not valid: {what}")
     how = ", ".join(f"{count} {name}" for name, count in found.how.most_common())
     say(
-        f"{found.queries} queries ({how}), {found.raised} of them with Spark's error, "
+        f"{found.queries} queries ({how}), {found.raised} of them with Spark's error, {found.struck} with a loss, "
         f"{len(found.differences)} differences."
     )

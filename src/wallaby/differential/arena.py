@@ -5,16 +5,20 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
+from wallaby.config import Settings
+from wallaby.differential.layouts import spark_raises
 from wallaby.differential.outcome import difference, outcome
 from wallaby.differential.schemas import RandomTable
 from wallaby.engine import Engine
+from wallaby.result import Result
 
 #: The queries are tiny: what Spark would compile and adapt takes longer than they do.
 QUICK: Final = {
@@ -22,10 +26,19 @@ QUICK: Final = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
+    # One task for all files of a table.
+    "spark.sql.files.minPartitionNum": "1",
+    "spark.sql.files.openCostInBytes": "1",
+}
+#: For a JVM that lives for minutes: compiling well what runs a few times takes longer than running it.
+QUICK_JVM: Final = {
+    "spark.driver.memory": "1g",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 #: More rows than that are not asked of Spark.
 ROWS_MAX: Final = 200_000
 _LOCAL: Final = "local rows need no engine"
+_DEFECT: Final = "please report it"
 _NUMBERED: Final = re.compile(r"#\d+L?|\b\d+\b")
 
 
@@ -50,18 +63,35 @@ class Arena:
         self._engine = engine
         self._directory = directory
         self._written = 0
+        #: The engine's own settings, while it has others.
+        self._before: Settings | None = None
 
-    def use(self, tables: Sequence[RandomTable], settings: Mapping[str, str]) -> None:
-        """Write tables and make them known, under some settings."""
+    def use(
+        self,
+        tables: Sequence[RandomTable],
+        settings: Mapping[str, str],
+        planning: Mapping[str, int] | None = None,
+    ) -> None:
+        """Write tables and make them known, under some settings of Spark's and of the engine's planning."""
+        if planning:
+            self._before = self._before or self._engine.settings
+            self._engine.settings = replace(self._engine.settings, **planning)  # type: ignore[arg-type]  # no dict of all
         before = self._directory / str(self._written)
         self._written += 1
         place = self._directory / str(self._written)
         for table in tables:
             table.write(place / table.name, files=1 + len(table.rows) // 20)
-            self._spark.read.parquet(str(place / table.name)).createOrReplaceTempView(table.name)
+            # With its schema, or Spark would run a job to find it.
+            reader = self._spark.read.schema(table.ddl)
+            reader.parquet(str(place / table.name)).createOrReplaceTempView(table.name)
         for key, value in settings.items():
             self._spark.conf.set(key, value)
         shutil.rmtree(before, ignore_errors=True)
+
+    def leave(self) -> None:
+        """Give the engine its own settings back."""
+        if self._before is not None:
+            self._engine.settings, self._before = self._before, None
 
     def ask(self, query: str, order: Sequence[str] = ()) -> Verdict:
         """Run a query by both and compare."""
@@ -69,23 +99,37 @@ class Arena:
             df = self._spark.sql(query)
         except AnalysisException as error:
             return Verdict("invalid", reasons=(_first_line(error),))
-        planned = self._engine.fallback_reasons(df)
-        result = outcome(lambda: self._engine.to_arrow(df))
+        ran: list[Result] = []
+
+        def answer() -> pa.Table:
+            ran.append(self._engine.run(df))
+            return ran[0].arrow()
+
+        result = outcome(answer)
         if result.table is not None and result.table.num_rows > ROWS_MAX:
             return Verdict("large")
+        planned = () if ran and ran[0].is_wholly_native else tuple(self._engine.fallback_reasons(df))
+        how = _how(planned)
+        if how in ("local", "spark"):  # it is Spark's answer already
+            different = next((reason for reason in planned if _DEFECT in reason), "") or result.own_error
+            return Verdict(how, different, result.table is None, _without_numbers(planned))
         expected = outcome(df.toArrow)
-        if any(_LOCAL in reason for reason in planned):
-            how = "local"
-        elif planned:
-            how = "leaf" if all(reason.startswith("Spark leaf ") for reason in planned) else "spark"
-        else:
-            how = "native"
-        return Verdict(
-            how,
-            difference(result, expected, order=order),
-            expected.table is None,
-            tuple(_NUMBERED.sub("", reason) for reason in planned),
-        )
+        different = difference(result, expected, order=order)
+        if different and result.is_sparks_error and expected.is_sparks_error:
+            different = "" if spark_raises(self._spark, query, result) else different
+        return Verdict(how, different, expected.table is None, _without_numbers(planned))
+
+
+def _how(reasons: Sequence[str]) -> str:
+    if not reasons:
+        return "native"
+    if any(_LOCAL in reason for reason in reasons):
+        return "local"
+    return "leaf" if all(reason.startswith("Spark leaf ") for reason in reasons) else "spark"
+
+
+def _without_numbers(reasons: Sequence[str]) -> tuple[str, ...]:
+    return tuple(_NUMBERED.sub("", reason) for reason in reasons)
 
 
 def _first_line(error: Exception) -> str:

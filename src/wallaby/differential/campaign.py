@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from random import Random
 from typing import Final
 
 from wallaby.differential.arena import Arena, Verdict
 from wallaby.differential.expressions import Expressions
 from wallaby.differential.functions import Function
+from wallaby.differential.losses import Losses
 from wallaby.differential.queries import Queries, Query
 from wallaby.differential.schemas import RandomTable, random_tables
 from wallaby.differential.script import script
@@ -31,6 +33,8 @@ class Found:
     queries: int = 0
     how: Counter[str] = field(default_factory=Counter)
     raised: int = 0
+    #: In how many a worker was lost.
+    struck: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
     invalid: Counter[str] = field(default_factory=Counter)
     #: For each difference its seed, what is different, and the script.
@@ -43,6 +47,8 @@ class Group:
 
     tables: tuple[RandomTable, ...]
     settings: dict[str, str]
+    #: Settings of the engine: its tables are so small that it would never send both sides of a join, else.
+    planning: dict[str, int]
 
     @property
     def ansi(self) -> bool:
@@ -55,9 +61,15 @@ def group_of(number: int) -> Group:
     random = Random(f"group {number}")
     ansi = random.random() < 0.7
     zone = random.choice(("UTC", "America/Los_Angeles", "Asia/Kolkata"))
+    tables = random_tables(random)
+    planning = {
+        "broadcast": random.choice((0, 128 << 20)),
+        "split": random.choice((1, 64 << 20, 64 << 20)),
+    }
     return Group(
-        random_tables(random),
+        tables,
         {"spark.sql.ansi.enabled": str(ansi).lower(), "spark.sql.session.timeZone": zone},
+        planning,
     )
 
 
@@ -73,25 +85,35 @@ def run(
     seeds: Sequence[int],
     say: Callable[[str], None],
     trials: int = _TRIALS,
+    losses: Losses | None = None,
+    after: Callable[[int, Found], bool] = lambda _seed, _found: True,
 ) -> Found:
-    """The queries of these seeds, by both engines; a difference is made small in so many trials."""
+    """The queries of these seeds, by both engines; a difference is made small in so many trials.
+
+    With losses, a worker is lost in each. `after` each group of queries it is asked whether to go on.
+    """
     found = Found()
-    group: Group | None = None
-    current = -1
-    for seed in seeds:
-        if group is None or seed // TOGETHER != current:
-            current = seed // TOGETHER
-            group = group_of(current)
-            arena.use(group.tables, group.settings)
-        query = query_of(seed, group, functions)
-        verdict = arena.ask(str(query.piece), query.order)
-        _count(found, verdict)
-        if verdict.different:
-            say(f"seed {seed} ({verdict.how}): {verdict.different}")
-            text = _made_small(arena, query, group, verdict, trials)
-            say(text)
-            found.differences.append((seed, verdict.different, text))
-            arena.use(group.tables, group.settings)
+    try:
+        for number, together in groupby(seeds, key=lambda seed: seed // TOGETHER):
+            group = group_of(number)
+            arena.use(group.tables, group.settings, group.planning)
+            for seed in (some := list(together)):
+                query = query_of(seed, group, functions)
+                if losses is not None:
+                    losses.order(seed)
+                verdict = arena.ask(str(query.piece), query.order)
+                found.struck += losses is not None and losses.end()
+                _count(found, verdict)
+                if verdict.different:
+                    say(f"seed {seed} ({verdict.how}): {verdict.different}")
+                    text = _made_small(arena, query, group, verdict, trials)
+                    say(text)
+                    found.differences.append((seed, verdict.different, text))
+                    arena.use(group.tables, group.settings)
+            if not after(some[-1] + 1, found):
+                break
+    finally:
+        arena.leave()
     return found
 
 
@@ -119,4 +141,4 @@ def _made_small(arena: Arena, query: Query, group: Group, verdict: Verdict, tria
         return bool(now.different) and alike and "are not all columns" not in now.different
 
     small = shrink(Case(query.piece, group.tables), still_different, trials)
-    return script(str(small.query), small.tables, group.settings, verdict.different)
+    return script(str(small.query), small.tables, group.settings, group.planning, verdict.different)

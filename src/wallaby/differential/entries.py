@@ -19,6 +19,7 @@ from wallaby.catalyst.node import Node
 from wallaby.differential.examples import AGGREGATED, CLOSE, EXAMPLES, SHOWN_AS
 from wallaby.differential.expand import Expression, expand
 from wallaby.differential.halves import BATCH, bad_ones
+from wallaby.differential.layouts import spark_raises
 from wallaby.differential.outcome import difference, outcome
 from wallaby.differential.shapes import AGGREGATES, BLOCKS, ROWS, Shape
 from wallaby.engine import Engine
@@ -162,6 +163,8 @@ class EntrySuite:
             what = ""  # single rows tell whether it is the same
         if what and split:
             return self._halves(shape, expressions, table)
+        if what and actual.is_sparks_error and expected.is_sparks_error:
+            what = "" if spark_raises(self._spark, query, actual) else what
         for expression in expressions:
             tally = self.tallies[expression.entry]
             tally.compared += 1

@@ -9,7 +9,7 @@ from typing import Final
 
 from wallaby.differential.functions import Function
 from wallaby.differential.syntax import Piece, listed, text
-from wallaby.differential.values import COLUMNS, literal
+from wallaby.differential.values import COLUMNS, is_map, literal
 
 #: Kinds of text and numbers with a meaning are also of these kinds.
 ALSO: Final = {"digits": "string", "moment": "string", "small": "int"}
@@ -97,7 +97,7 @@ class Expressions:
         named = [c for c in usable if kind in (c.kind, ALSO.get(c.kind))]
         column = self._random.choice(named) if named and self._random.random() < 0.7 else None
         one = self.of(kind, scope, depth - 1).piece if column is None else text(column.sql, kind)
-        if roll < 0.4:
+        if roll < 0.4 or is_map(kind):
             return Piece(f"({{0}} is {self._random.choice(('', 'not '))}null)", (one,), "boolean")
         if roll < 0.5:
             constants = tuple(self.constant(kind).piece for _ in range(self._random.choice((1, 2, 3, 12))))

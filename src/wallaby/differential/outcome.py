@@ -13,6 +13,8 @@ from pyspark.errors import PySparkException
 
 from wallaby.compare import DifferentError, require_same
 
+#: Instead of a condition: something failed that has no error of its own.
+CRASH: Final = "WALLABY_CRASH"
 _CONDITION: Final = re.compile(r"\[([A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]")
 
 
@@ -27,6 +29,11 @@ class Outcome:
     def is_sparks_error(self) -> bool:
         """An error that Spark has a name for?"""
         return self.table is None and not self.condition.startswith("WALLABY")
+
+    @property
+    def own_error(self) -> str:
+        """The error, if it is one that Spark has no name for."""
+        return "" if self.table is not None or self.is_sparks_error else self.condition
 
     def __str__(self) -> str:
         return self.condition if self.table is None else f"{self.table.num_rows} rows"
@@ -48,6 +55,8 @@ def outcome(run: Callable[[], pa.Table]) -> Outcome:
     except (PySparkException, Py4JJavaError) as error:
         condition = condition_of(error)
         return Outcome(None, f"{condition}: {error}" if condition.startswith("WALLABY") else condition)
+    except Exception as error:  # noqa: BLE001 - a crash, of whatever kind, is what is looked for
+        return Outcome(None, f"{CRASH}: {type(error).__name__}: {error}")
 
 
 def difference(actual: Outcome, expected: Outcome, *, order: Sequence[str] = (), exact: bool = False) -> str:

@@ -14,7 +14,7 @@ from typing import Final
 from wallaby.differential.expressions import ALSO, Column, Expressions, Made
 from wallaby.differential.schemas import RandomTable
 from wallaby.differential.syntax import Piece, listed, text
-from wallaby.differential.values import COLUMNS
+from wallaby.differential.values import COLUMNS, EXPLODED, is_map
 
 _JOINS: Final = (
     "join",
@@ -77,20 +77,21 @@ class Queries:
         return self._common_table(depth)
 
     def _selection(self, depth: int, kinds: Sequence[str] | None = None) -> Query:
-        source, scope = self._source(depth)
+        source, scope = self._from(depth)
         made = (
             [self._expressions.of(kind, scope) for kind in kinds]
             if kinds is not None
             else [self._expressions.any(scope) for _ in range(self._random.randint(1, 4))]
         )
-        distinct = all(one.exact for one in made) and self._random.random() < 0.12
+        comparable = all(one.exact and not is_map(one.kind) for one in made)
+        distinct = comparable and self._random.random() < 0.12
         items, columns = self._items(made)
         head = "select distinct" if distinct else "select"
         parts = (items, source, self._where(scope, depth))
         return Query(Piece(f"{head} {{0}} from {{1}}{{2}}", parts, "query"), columns)
 
     def _aggregation(self, depth: int) -> Query:
-        source, scope = self._source(depth)
+        source, scope = self._from(depth)
         keys = [self._expressions.any(scope, 1) for _ in range(self._random.choice((0, 1, 1, 2, 2, 3)))]
         keys = [key for key in keys if key.exact]
         made = keys + [self._aggregate(scope) for _ in range(self._random.randint(1, 3))]
@@ -98,7 +99,8 @@ class Queries:
         having = text("", optional=True)
         if keys and self._random.random() < 0.25:
             one = self._aggregate(scope, exact=True)
-            constant = self._expressions.constant(one.kind).piece if one.kind in COLUMNS else text("null")
+            known = one.kind in COLUMNS and not is_map(one.kind)
+            constant = self._expressions.constant(one.kind).piece if known else text("null")
             having = Piece(
                 f" having {{0}} {self._random.choice(('>', '<=', '<>'))} {{1}}",
                 (one.piece, constant),
@@ -141,13 +143,15 @@ class Queries:
         # Whether a sum of numbers of 38 digits overflows depends on the order of rows.
         number = _is_number(argument.kind) and not argument.kind.startswith("decimal_38")
         name = self._random.choice(_NUMBERS if number else _ANY)
+        if is_map(argument.kind):
+            name = "count"
         if name == "sum" and argument.kind == "bigint":
             name = "try_sum"  # as above
         floating = argument.kind in ("float", "double") and name in ("sum", "avg")
         inexact = (floating and not argument.adds_up) or not argument.exact
         if exact and inexact:
             return Made(text("count(*)", "bigint"), "bigint")
-        distinct = "distinct " if self._random.random() < 0.15 else ""
+        distinct = "distinct " if self._random.random() < 0.15 and not is_map(argument.kind) else ""
         kept = text("", optional=True)
         if self._random.random() < 0.12:
             kept = Piece(" filter (where {0})", (self._expressions.condition(scope, 1),), optional=True)
@@ -157,7 +161,7 @@ class Queries:
         )
 
     def _window(self, depth: int) -> Query:
-        source, scope = self._source(depth)
+        source, scope = self._from(depth)
         shown = [Made(text(c.sql, c.kind), c.kind, c.exact, c.adds_up) for c in scope]
         made = [*shown[:4], *(self._windowed(scope) for _ in range(self._random.randint(1, 2)))]
         items, columns = self._items(made)
@@ -166,7 +170,7 @@ class Queries:
         )
 
     def _windowed(self, scope: Sequence[Column]) -> Made:
-        usable = [column for column in scope if column.exact]
+        usable = [column for column in scope if column.exact and not is_map(column.kind)]
         by = tuple(
             text(c.sql)
             for c in self._random.sample(usable, min(len(usable), self._random.choice((0, 1, 1, 2))))
@@ -232,8 +236,8 @@ class Queries:
 
     def _set_operation(self, depth: int) -> Query:
         count = self._random.randint(1, 3)
-        kinds = [self._random.choice(self._tables[0].fields).kind for _ in range(count)]
-        kinds = [ALSO.get(kind, kind) for kind in kinds]
+        shared = [field.kind for field in self._tables[0].fields if not is_map(field.kind)]
+        kinds = [ALSO.get(kind, kind) for kind in self._random.choices(shared, k=count)]
         one, two = self._selection(depth - 1, kinds), self._selection(depth - 1, kinds)
         exact = one.exact and two.exact
         word = self._random.choice(_SET_OPERATIONS) if exact else "union all"
@@ -259,7 +263,7 @@ class Queries:
         """With an order by everything, and a limit or an offset or both."""
         if (
             not query.exact
-            or any(c.kind == "binary" for c in query.columns)
+            or any(c.kind == "binary" or is_map(c.kind) for c in query.columns)
             or self._random.random() < (0.7 if top else 0.9)
         ):
             return query
@@ -292,6 +296,24 @@ class Queries:
         )
         return listed(items), columns
 
+    def _from(self, depth: int) -> tuple[Piece, list[Column]]:
+        """A source, and now and then the elements of one of its columns beside it."""
+        source, scope = self._source(depth)
+        nested = [column for column in scope if column.exact and column.kind in EXPLODED]
+        if not nested or self._random.random() < 0.6:
+            return source, scope
+        column = self._random.choice(nested)
+        name, kinds = self._name(), list(EXPLODED[column.kind])
+        call = self._random.choice(("explode", "posexplode"))
+        kinds = [*(["int"] if call == "posexplode" else []), *kinds]
+        columns = [Column(self._name(), kind, adds_up=kind != "double") for kind in kinds]
+        outer = self._random.choice(("", "outer "))
+        names = ", ".join(one.sql for one in columns)
+        piece = Piece(
+            f"{{0}} lateral view {outer}{call}({column.sql}) {name} as {names}", (source,), "source"
+        )
+        return piece, [*scope, *columns]
+
     def _source(self, depth: int) -> tuple[Piece, list[Column]]:
         roll = self._random.random()
         if depth <= 0 or roll < 0.35:
@@ -319,7 +341,7 @@ class Queries:
         return Piece(f"{{0}} {kind} ({{1}}) on {{2}}", (left, right, condition), "source"), scope
 
     def _join_condition(self, ours: Sequence[Column], theirs: Sequence[Column]) -> Piece:
-        pairs = [(a, b) for a in ours for b in theirs if a.exact and b.exact and a.kind == b.kind]
+        pairs = [(a, b) for a in ours for b in theirs if _may_be_equal(a, b)]
         parts: list[Piece] = []
         if pairs and self._random.random() < 0.85:
             for a, b in self._random.sample(pairs, min(len(pairs), self._random.choice((1, 1, 2)))):
@@ -342,8 +364,8 @@ class Queries:
     def _subquery(self, scope: Sequence[Column]) -> Piece:
         """EXISTS, IN or a comparison with a single value, correlated with the outer query or not."""
         source, inner = self._table()
-        pairs = [(a, b) for a in scope for b in inner if a.exact and a.kind == b.kind]
-        usable = [column for column in scope if column.exact and column.kind in COLUMNS]
+        pairs = [(a, b) for a in scope for b in inner if _may_be_equal(a, b)]
+        usable = [c for c in scope if c.exact and c.kind in COLUMNS and not is_map(c.kind)]
         where = text("", optional=True)
         if pairs and self._random.random() < 0.6:
             a, b = self._random.choice(pairs)
@@ -384,6 +406,10 @@ _RANGE_FRAMES: Final = (
     "current row and 5 following",
     "current row and unbounded following",
 )
+
+
+def _may_be_equal(one: Column, other: Column) -> bool:
+    return one.exact and other.exact and one.kind == other.kind and not is_map(one.kind)
 
 
 def _is_number(kind: str) -> bool:

@@ -15,6 +15,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from wallaby.differential.tables import flat_columns
 from wallaby.differential.values import COLUMNS
 
 #: What columns of random tables are of.
@@ -34,6 +35,7 @@ KINDS: Final = (
     ),
     *("decimal_5_2", "decimal_18_6", "decimal_38_18", "decimal_38_0", "string", "string", "digits", "binary"),
     *("date", "date", "timestamp", "timestamp_ntz"),
+    *("array_int", "array_string", "array_double", "array_date", "map_int", "map_string", "struct", "struct"),
 )
 _NULLS: Final = 0.15
 _POOL: Final = 7
@@ -56,6 +58,11 @@ class RandomTable:
     fields: tuple[Field, ...]
     rows: tuple[tuple[Any, ...], ...]
 
+    @property
+    def ddl(self) -> str:
+        """Its schema, in Spark's words."""
+        return ", ".join(f"{field.name} {COLUMNS[field.kind].sql}" for field in self.fields)
+
     def arrow(self) -> pa.Table:
         """As Arrow data."""
         schema = pa.schema([(field.name, COLUMNS[field.kind].arrow) for field in self.fields])
@@ -70,7 +77,21 @@ class RandomTable:
         table = self.arrow()
         for number in range(files):
             begin, end = (len(self.rows) * (number + step) // files for step in (0, 1))
-            pq.write_table(table.slice(begin, end - begin), directory / f"{number}.parquet", row_group_size=8)
+            pq.write_table(
+                table.slice(begin, end - begin),
+                directory / f"{number}.parquet",
+                row_group_size=8,
+                use_dictionary=flat_columns(table),
+                write_statistics=_bounded_columns(table),
+            )
+
+
+def _bounded_columns(table: pa.Table) -> list[str]:
+    """The columns with bounds in the footers: those of floating-point numbers do not count NaN.
+
+    By such bounds Spark skips row groups with NaN that it would find greater than what it looks for.
+    """
+    return [field.name for field in table.schema if not pa.types.is_floating(field.type)]
 
 
 def random_tables(random: Random, kinds: Sequence[str] = KINDS) -> tuple[RandomTable, ...]:

@@ -25,7 +25,7 @@ directory = tempfile.mkdtemp()
 '''
 _TAIL = '''
 query = """{query}"""
-with wallaby.attach(spark, workers=2, threads=1) as engine:
+with wallaby.attach(spark, workers=2, threads=1{planning}) as engine:
     df = spark.sql(query)
     print("fallback:", engine.fallback_reasons(df))
     for run in (df.collect, lambda: engine.collect(df)):
@@ -38,21 +38,32 @@ spark.stop()
 '''
 
 
-def script(query: str, tables: Sequence[RandomTable], settings: Mapping[str, str], what: str) -> str:
+def script(
+    query: str,
+    tables: Sequence[RandomTable],
+    settings: Mapping[str, str],
+    planning: Mapping[str, int],
+    what: str,
+) -> str:
     """The script."""
     lines = [_HEAD.format(what=what.replace("\\", "\\\\").replace('"""', "'''"))]
     for table in tables:
-        schema = ", ".join(f"{field.name} {COLUMNS[field.kind].sql}" for field in table.fields)
-        rows = "".join(f"    {_row(row)},\n" for row in table.rows)
+        maps = [COLUMNS[field.kind].sql.startswith("map") for field in table.fields]
+        rows = "".join(f"    {_row(row, maps)},\n" for row in table.rows)
         lines.append(
             f"rows = [\n{rows}]\n"
-            f'spark.createDataFrame(rows, "{schema}").coalesce(1).write.parquet(directory + "/{table.name}")\n'
+            f'spark.createDataFrame(rows, "{table.ddl}").coalesce(1).write.parquet(directory + "/{table.name}")\n'
             f'spark.read.parquet(directory + "/{table.name}").createOrReplaceTempView("{table.name}")\n'
         )
     lines += [f'spark.conf.set("{key}", "{value}")\n' for key, value in settings.items()]
-    lines.append(_TAIL.format(query=query.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')))
+    chosen = "".join(f", {key}={value}" for key, value in planning.items())
+    lines.append(_TAIL.format(planning=chosen, query=query.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')))
     return "".join(lines)
 
 
-def _row(row: tuple[Any, ...]) -> str:
+def _row(row: tuple[Any, ...], maps: Sequence[bool]) -> str:
+    row = tuple(
+        dict(value) if is_map and value is not None else value
+        for value, is_map in zip(row, maps, strict=True)
+    )
     return "(" + ", ".join(map(repr, row)) + ("," if len(row) == 1 else "") + ")"

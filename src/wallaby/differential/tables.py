@@ -34,11 +34,14 @@ def write_tables(directory: Path, seed: int) -> None:
         for number in range(count):
             part = table.slice(number * rows // count, rows // count)
             pq.write_table(
-                part, target / f"{number}.parquet", row_group_size=_GROUP_ROWS, use_dictionary=_flat(table)
+                part,
+                target / f"{number}.parquet",
+                row_group_size=_GROUP_ROWS,
+                use_dictionary=flat_columns(table),
             )
 
 
-def _flat(table: pa.Table) -> list[str]:
+def flat_columns(table: pa.Table) -> list[str]:
     """The columns with a dictionary: Spark fails on one in an array, where it looks up what is under a NULL element."""
     return [field.name for field in table.schema if not pa.types.is_nested(field.type)]
 

@@ -409,6 +409,20 @@ CLASSES: Final = MappingProxyType(
 )
 
 
+#: What explode makes of a column of these kinds.
+EXPLODED: Final = MappingProxyType(
+    {
+        **{f"array_{name}": (name,) for name in ("int", "double", "string", "date")},
+        **{f"map_{name}": ("string", name) for name in ("int", "string")},
+    }
+)
+
+
+def is_map(kind: str) -> bool:
+    """Is a kind, or a type, one that Spark neither orders nor compares?"""
+    return "map_" in kind or "map<" in kind
+
+
 def literal(value: Any, column: Column) -> str:
     """A value as SQL, of exactly the column's type."""
     if value is None:
