@@ -121,6 +121,16 @@ def test_aggregates_take_filters_and_distinct_values(engine: Engine, spark: Spar
     )
 
 
+def test_percentiles_between_two_values_are_sparks(engine: Engine, spark: SparkSession) -> None:
+    same_as_spark(
+        engine,
+        spark,
+        """select percentile(if(id < 1, -6, 14), 0.3) as a, median(if(id < 1, double('-infinity'), 1D)) as b,
+                  percentile_cont(0.3) within group (order by if(id < 1, -14, 6) desc) as c
+           from many where id < 2""",
+    )
+
+
 PIVOTS = {
     "by whole numbers": "select * from (select g, id % 4 as q, i from many) "
     "pivot (sum(i) as a, count(i) as n for q in (0, 1, 7))",

@@ -219,7 +219,7 @@ def _percentile(aggregation: Aggregation, arguments: Sequence[str], over: str) -
     position = f"((len({ordered}) - 1) * CAST('{_constant(aggregation, 1)!r}' AS DOUBLE))"
     low, high = f"floor({position})", f"ceil({position})"
     below, above = (f"{ordered}[CAST({place} AS BIGINT) + 1]" for place in (low, high))
-    between = f"({high} - {position}) * {below} + ({position} - {low}) * {above}"
+    between = f"{below} + ({position} - {low}) * ({above} - {below})"
     return case([(f"{low} = {high} OR {below} = {above}", below)], between)
 
 
