@@ -12,6 +12,7 @@ import json
 from typing import ClassVar
 
 from pyspark.errors import (
+    AnalysisException,
     ArithmeticException,
     ArrayIndexOutOfBoundsException,
     DateTimeException,
@@ -227,6 +228,18 @@ class MalformedCharacterCodingError(QueryError, SparkRuntimeException):
     """Bytes are no text in their encoding."""
 
     condition = "MALFORMED_CHARACTER_CODING"
+
+
+class EscapeInTheMiddleError(QueryError, AnalysisException):
+    """The escape of a pattern stands before a character that needs none."""
+
+    condition = "INVALID_FORMAT.ESC_IN_THE_MIDDLE"
+
+
+class EscapeAtTheEndError(QueryError, AnalysisException):
+    """The escape of a pattern stands before nothing."""
+
+    condition = "INVALID_FORMAT.ESC_AT_THE_END"
 
 
 class CannotDecodeUrlError(QueryError, IllegalArgumentException):

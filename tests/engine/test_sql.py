@@ -294,9 +294,46 @@ def test_legacy_mode(engine: Engine, spark: SparkSession, name: str) -> None:
         spark.conf.unset("spark.sql.ansi.enabled")
 
 
+PATTERNS = {
+    "of a column": "select s, s like concat(left(s, 1), '%') as x, s like s as y, s not like upper(s) as z from a",
+    "with escapes": "select s, concat(s, '%') like concat(s, '/%') escape '/' as x, "
+    "concat(s, '_') like concat(s, '\\\\', '_') as y from a",
+    "in a condition": "select a.n, b.name from a join b on b.name like concat('%', left(a.s, 1), '%')",
+    "that nobody looks at": "select n, s like if(s = 'ab', '\\\\x', s) as x from a where s <> 'ab'",
+}
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_patterns_come_with_the_rows(engine: Engine, spark: SparkSession, name: str) -> None:
+    same_as_spark(engine, spark, PATTERNS[name])
+
+
+CHARS = {
+    "all": "select c, v, length(c) as l, n from padded",
+    "compared": "select n from padded where c = 'ab' or c > v",
+    "grouped": "select c, count(*) as n, max(v) as m from padded group by c",
+    "joined": "select x.n, y.n as m from padded x join padded y on x.c = y.v",
+}
+
+
+@pytest.mark.parametrize("name", CHARS)
+def test_columns_that_are_declared_as_char_are_padded(engine: Engine, spark: SparkSession, name: str) -> None:
+    spark.sql("create table padded (c char(4), v varchar(9), n int) using parquet")
+    try:
+        spark.sql(
+            "insert into padded values ('ab', 'ab', 1), ('äöü', 'äöü ', 2), ('', 'abcd', 3), (null, null, 4)"
+        )
+        spark.sql("insert into padded values ('abcd', 'ab  ', 5)")
+        same_as_spark(engine, spark, CHARS[name])
+    finally:
+        spark.sql("drop table padded")
+
+
 ERRORS = {
     "a subquery of several rows": "select n from a where n > (select v from b)",
     "a subquery of several rows that nobody needs": "select n, (select v from b) as x from a where n < -1000",
+    "a pattern that escapes a letter": "select n, s like concat('\\\\', s) as x from a where s = 'ab'",
+    "a pattern that ends with an escape": "select n from a where s like concat(s, '\\\\')",
 }
 
 

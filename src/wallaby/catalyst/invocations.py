@@ -10,11 +10,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from wallaby.catalyst.data_types import TEXT
+from wallaby.catalyst.data_types import INTEGRAL, TEXT
 from wallaby.catalyst.entry import Entry, Refusal, State, guarded
 from wallaby.catalyst.node import Node
 from wallaby.plan.expression import Call, Expression, Literal
-from wallaby.plan.types import DataType, Kind
+from wallaby.plan.types import BOOLEAN, INTEGER, STRING, DataType, Kind
 
 _BINARY: Final = frozenset({Kind.BINARY})
 _SPARK: Final = "org.apache.spark.sql."
@@ -81,9 +81,28 @@ def _decode(
     return Call(name, arguments[:1], kind, node.nullable)
 
 
+def _padded(
+    entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
+) -> Expression | Refusal:
+    """A column of type CHAR(n) with spaces at its end; text that is longer stays what it is."""
+    text, length = arguments
+    own = Call("length", (text,), INTEGER, text.nullable)
+    shorter = Call("lt", (own, length), BOOLEAN, text.nullable)
+    filled = Call(entry.function, (text, length, Literal(" ", STRING)), kind, node.nullable)
+    return Call("if", (shorter, filled, text), kind, node.nullable)
+
+
 ENTRIES: Final = (
     Entry("StaticInvoke", "", State.EXACT_WITH_GUARD, note="if the method is in this table", rewrite=_static),
     Entry("Invoke", "", State.EXACT_WITH_GUARD, note="if the method is in this table", rewrite=_on_object),
+    guarded(
+        "CharVarcharCodegenUtils#readSidePadding",
+        "pad_right",
+        TEXT,
+        INTEGRAL,
+        guard="of columns that tables declare as CHAR",
+        build=_padded,
+    ),
     guarded(
         "Base64#encode",
         "base64",

@@ -23,9 +23,9 @@ def _like(
 ) -> Expression | Refusal:
     value, pattern = arguments
     escape = str(node.field("escapeChar"))
-    if not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
-        return Refusal("the pattern of LIKE is not a constant")
-    if not _valid_pattern(pattern.value, escape):
+    if isinstance(pattern, Literal) and not isinstance(pattern.value, str):
+        return Refusal("the pattern of LIKE is NULL")
+    if isinstance(pattern, Literal) and not _valid_pattern(str(pattern.value), escape):
         return Refusal("the pattern of LIKE escapes a character that needs no escape, which Spark refuses")
     return Call(entry.function, (value, pattern, Literal(escape, STRING)), kind, node.nullable)
 
@@ -95,7 +95,7 @@ ENTRIES: Final = (
     exact("StartsWith", "starts_with", TEXT),
     exact("EndsWith", "ends_with", TEXT),
     exact("Contains", "contains", TEXT),
-    guarded("Like", "like", TEXT, guard="the pattern is a constant, and valid", build=_like),
+    guarded("Like", "like", TEXT, guard="a pattern that is not valid is an error", build=_like),
     guarded(
         "Substring", "substring", TEXT, INTEGRAL, guard="position 0 is 1; negative ones count from the end"
     ),

@@ -21,5 +21,6 @@ WITHOUT_EXAMPLE: Final = {
     "KnownNotNull": "a tag that Catalyst puts around user-defined functions' arguments",
     "AtLeastNNonNulls": "no SQL: `dropna` with a threshold; tested on its own",
     "Invoke": "no method of an object is native yet",
+    "CharVarcharCodegenUtils#readSidePadding": "only columns that a table declares as CHAR; tested on its own",
     "KnownNullable": "a tag that Catalyst puts around columns of outer joins under construction",
 }

@@ -13,6 +13,8 @@ EXAMPLES: Final = {
         "{string} like '%a_b%'",
         "{string} like 'a/%b' escape '/'",
         "{string} not like '_'",
+        "{string} like {string}",
+        "{string} ilike concat(left({string}, 1), '%')",
     ),
     "Substring": (
         "substring({string}, {small}, {small})",

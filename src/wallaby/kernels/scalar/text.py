@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from wallaby.kernels.exact import text
 from wallaby.kernels.scalar.function import MANY, Function, Reason, Write, of_kinds, template, unsupported
 from wallaby.kernels.scalar.words import always
-from wallaby.kernels.sql_like import like_reason, like_sql
+from wallaby.kernels.sql_like import like_can_fail, like_reason, like_sql
 from wallaby.kernels.sql_text import case, cast, error
 from wallaby.plan.expression import Call, EvalMode, Literal
 from wallaby.plan.types import Kind
@@ -156,7 +156,7 @@ _EITHER = (Kind.STRING, Kind.BINARY)
 _TEXT_NUMBER_TEXT = (Kind.STRING, Kind.INTEGER, Kind.STRING)
 
 FUNCTIONS: dict[str, Function] = {
-    "like": Function((2, 3), like_sql, like_reason),
+    "like": Function((2, 3), like_sql, like_reason, like_can_fail),
     "starts_with": Function((2, 2), template("starts_with({0}, {1})"), _strings()),
     "ends_with": Function((2, 2), template("ends_with({0}, {1})"), _strings()),
     "contains": Function((2, 2), template("contains({0}, {1})"), _strings()),
