@@ -41,6 +41,17 @@ def test_a_decimal_average_is_an_exact_quotient_of_a_wide_sum_and_a_count() -> N
     assert (count.function, count.type) == ("cast", decimal(20, 0))
 
 
+def test_the_sum_in_an_average_of_long_decimals_is_a_total_and_merges_as_one() -> None:
+    long = replace(LINE.l_quantity, type=decimal(38, 2))
+    made = parts(aggregation("avg", long), aggregation("sum", long))
+    partial_functions, merge_functions = (
+        [one.expression.function for one in some if isinstance(one.expression, Aggregation)]
+        for some in (made.partials, made.merges)
+    )
+    assert partial_functions == ["total", "count", "sum"]
+    assert merge_functions == ["total", "sum", "sum"]
+
+
 def test_an_average_of_whole_numbers_sums_doubles() -> None:
     made = parts(aggregation("avg", LINE.l_suppkey))
     assert types(made) == [DOUBLE, LONG]

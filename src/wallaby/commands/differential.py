@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from wallaby.differential.entries import Tally
     from wallaby.engine import Engine
 
+#: A query of some rows that takes longer hangs, and that is a difference.
+HANGS_SECONDS = 300
 EXAMPLES = """
 Examples:
 
@@ -103,10 +105,8 @@ def _session(directory: Path, seed: int, **settings: object) -> Iterator[tuple[S
     from wallaby.differential.tables import register, write_tables
 
     configuration = {**QUICK, **QUICK_JVM}
-    with engine_session("local[3]", 2, configuration, threads=1, progress_enabled=False, **settings) as (
-        spark,
-        engine,
-    ):
+    settings = {"threads": 1, "progress_enabled": False, "timeout": HANGS_SECONDS, **settings}
+    with engine_session("local[3]", 2, configuration, **settings) as (spark, engine):
         write_tables(directory / "entries", seed)
         register(spark, directory / "entries")
         yield spark, engine

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from wallaby.catalyst.jvm import plan_of
 from wallaby.catalyst.node import Node
-from wallaby.differential.examples import AGGREGATED, CLOSE, EXAMPLES, SHOWN_AS
+from wallaby.differential.examples import AGGREGATED, CANCELLING, CLOSE, EXAMPLES, SHOWN_AS
 from wallaby.differential.expand import Expression, expand
 from wallaby.differential.halves import BATCH, bad_ones
 from wallaby.differential.layouts import spark_raises
@@ -29,6 +29,10 @@ MODES: Final = (
     {"spark.sql.ansi.enabled": "true", "spark.sql.session.timeZone": "UTC"},
     {"spark.sql.ansi.enabled": "false", "spark.sql.session.timeZone": "America/Los_Angeles"},
 )
+
+
+#: What is rounding beside numbers of two digits and their squares.
+_NOISE: Final = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,13 +142,15 @@ class EntrySuite:
 
     def _compare_over(self, shape: Shape, expressions: Sequence[Expression]) -> None:
         for table in shape.tables:
-            failing: list[Expression] = []
-            for begin in range(0, len(expressions), BATCH):
-                failing += self._compare(shape, expressions[begin : begin + BATCH], table)
+            failing = self._compare_all(shape, expressions, table)
             if shape is ROWS[0] and table == "wild":
                 for block in BLOCKS:
-                    for expression in failing:
-                        self._compare(block, [expression], table)
+                    self._compare_all(block, failing, table)
+
+    def _compare_all(self, shape: Shape, expressions: Sequence[Expression], table: str) -> list[Expression]:
+        """Compare expressions, many to a query; those that fail on Spark."""
+        batches = (expressions[begin : begin + BATCH] for begin in range(0, len(expressions), BATCH))
+        return [failing for batch in batches for failing in self._compare(shape, batch, table)]
 
     def _compare(self, shape: Shape, expressions: Sequence[Expression], table: str) -> list[Expression]:
         """Compare some expressions in one query; those that fail on Spark."""
@@ -158,7 +164,8 @@ class EntrySuite:
             return self._halves(shape, expressions, table)
         exact = shape in (*ROWS, *BLOCKS) and not any(e.entry in CLOSE for e in expressions)
         actual = outcome(lambda: self._engine.to_arrow(df))
-        what = difference(actual, expected, exact=exact)
+        cancelling = any(e.entry in CANCELLING for e in expressions)
+        what = difference(actual, expected, exact=exact, noise=_NOISE if cancelling else 0.0)
         if shape is ROWS[0] and actual.is_sparks_error and expected.is_sparks_error:
             what = ""  # single rows tell whether it is the same
         if what and split:

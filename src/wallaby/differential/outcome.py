@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
@@ -59,12 +60,30 @@ def outcome(run: Callable[[], pa.Table]) -> Outcome:
         return Outcome(None, f"{CRASH}: {type(error).__name__}: {error}")
 
 
-def difference(actual: Outcome, expected: Outcome, *, order: Sequence[str] = (), exact: bool = False) -> str:
-    """What is different, in a line; empty if nothing is."""
+def difference(
+    actual: Outcome,
+    expected: Outcome,
+    *,
+    order: Sequence[str] = (),
+    exact: bool = False,
+    noise: float = 0.0,
+) -> str:
+    """What is different, in a line; empty if nothing is. Doubles that are not above the noise are zero."""
     if actual.table is None or expected.table is None:
         return "" if actual == expected else f"{actual} instead of {expected}"
+    tables = (_without_noise(table, noise) for table in (actual.table, expected.table))
     try:
-        require_same(actual.table, expected.table, order=order, exact=exact)
+        require_same(*tables, order=order, exact=exact)
     except DifferentError as error:
         return str(error)
     return ""
+
+
+def _without_noise(table: pa.Table, noise: float) -> pa.Table:
+    if noise:
+        for place, field in enumerate(table.schema):
+            if pa.types.is_float64(field.type):
+                column = table.column(place)
+                heard = pc.if_else(pc.less_equal(pc.abs(column), noise), 0.0, column)
+                table = table.set_column(place, field, heard)
+    return table

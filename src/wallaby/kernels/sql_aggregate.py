@@ -8,17 +8,21 @@ the list of a group's values.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from wallaby.kernels.exact import moments
 from wallaby.kernels.exact.decimals import DIGITS_MAX
-from wallaby.kernels.sql_decimal import decimal_sql
+from wallaby.kernels.sql_decimal import decimal_sql, from_digits, unscaled
 from wallaby.kernels.sql_integer import fitted
 from wallaby.kernels.sql_text import case, cast, ordered
 from wallaby.kernels.types import is_comparable
 from wallaby.plan.expression import Aggregation, EvalMode, Expression, Literal
 from wallaby.plan.types import DOUBLE, Kind, decimal
 
+#: A million times such a decimal still has 38 digits.
+_SHORT_DIGITS_MAX: Final = DIGITS_MAX - 6
+_HALF: Final = f"CAST('1{'0' * (DIGITS_MAX // 2)}' AS HUGEINT)"
 _COUNT_TYPE: Final = decimal(20, 0)
 #: Writes an expression.
 Write = Callable[[Expression], str]
@@ -57,7 +61,7 @@ def aggregation_reason(aggregation: Aggregation) -> str | None:
         return None if same else f"{name} of {source} as {aggregation.type} is not supported"
     if aggregation.distinct and aggregation.function in _NOT_DISTINCT:
         return f"{name} is not supported"
-    if aggregation.function in ("sum", "avg"):
+    if aggregation.function in ("sum", "avg", "total"):
         return _sum_reason(aggregation, name)
     return None
 
@@ -101,10 +105,27 @@ def _count(aggregation: Aggregation, arguments: list[str], condition: str | None
 
 # ------------------------------------------------------------------------------------------- sums and averages
 def _sum(aggregation: Aggregation, arguments: Sequence[str], over: str) -> str:
+    if over and aggregation.type.kind is Kind.DECIMAL:
+        return _total(aggregation, arguments, over)
     total = f"sum({_distinct(aggregation)}{arguments[0]}){over}"
     if aggregation.type.is_integral or aggregation.type.kind is Kind.DAY_TIME:
         return fitted(total, aggregation.type, aggregation.mode)
     return cast(total, aggregation.type)
+
+
+def _total(aggregation: Aggregation, arguments: Sequence[str], over: str) -> str:
+    """A sum of decimals as Spark has it in windows and averages, where it has no limit before its end.
+
+    Long ones are summed in two halves of their digits; what does not fit then is out of range, and no overflow. Those
+    that a million rows cannot bring there are summed as they are.
+    """
+    source = aggregation.arguments[0].type
+    if source.precision <= _SHORT_DIGITS_MAX or aggregation.distinct:
+        return cast(f"sum({_distinct(aggregation)}{arguments[0]}){over}", aggregation.type)
+    digits = unscaled(arguments[0], source)
+    high, low = (f"sum({digits} {half} {_HALF}){over}" for half in ("//", "%"))
+    whole = f"(({high} + {low} // {_HALF}) * {_HALF} + {low} % {_HALF})"
+    return from_digits(whole, source, aggregation.type)
 
 
 def _average(aggregation: Aggregation, arguments: Sequence[str], over: str) -> str:
@@ -114,7 +135,7 @@ def _average(aggregation: Aggregation, arguments: Sequence[str], over: str) -> s
         return f"(sum({distinct}{wide}){over} / nullif(count({distinct}{value}){over}, 0))"
     source = aggregation.arguments[0].type
     total_type = decimal(min(source.precision + 10, 38), source.scale)
-    total = cast(f"sum({distinct}{value}){over}", total_type)
+    total = _total(replace(aggregation, type=total_type), arguments, over)
     count = cast(f"nullif(count({distinct}{value}){over}, 0)", _COUNT_TYPE)
     sides = Literal(None, total_type), Literal(None, _COUNT_TYPE)  # only their types count
     return decimal_sql("divide", total, sides[0], count, sides[1], result, aggregation.mode)
@@ -271,6 +292,7 @@ def _collected(aggregation: Aggregation, arguments: Sequence[str], over: str) ->
 
 _WRITERS: Final[Mapping[str, Writer]] = {
     "sum": _sum,
+    "total": _total,
     "avg": _average,
     "min": _plain,
     "max": _plain,

@@ -38,6 +38,7 @@ NewColumn = Callable[[str, DataType], Column]
 _MERGED_BY = {
     functions.COUNT: functions.SUM,
     functions.SUM: functions.SUM,
+    functions.TOTAL: functions.TOTAL,
     functions.MIN: functions.MIN,
     functions.MAX: functions.MAX,
     **{name: name for name in functions.BITWISE},
@@ -177,11 +178,13 @@ class _Taker:
             sum_type = decimal(min(_PRECISION_MAX, precision + 10), argument.type.scale)
             count_type, summed = decimal(20, 0), argument
             fits = precision + 4 <= _PRECISION_MAX
+            function = functions.SUM if precision + 10 <= _PRECISION_MAX else functions.TOTAL
         else:
+            function = functions.SUM
             sum_type = count_type = DOUBLE
             summed, fits = _as(DOUBLE, argument), True
         total = self._column(
-            replace(average, function=functions.SUM, arguments=(summed,), type=sum_type, nullable=True)
+            replace(average, function=function, arguments=(summed,), type=sum_type, nullable=True)
         )
         count = self._column(replace(average, function=functions.COUNT, type=LONG, nullable=False))
         return Call(

@@ -48,6 +48,8 @@ SIZE: Final = "size"
 COUNT: Final = "count"
 SUM: Final = "sum"
 AVG: Final = "avg"
+#: The sum of decimals in an average: one that overflows is as far out of range as the average is.
+TOTAL: Final = "total"
 MIN: Final = "min"
 MAX: Final = "max"
 #: These merge with themselves.

@@ -56,5 +56,9 @@ SHOWN_AS: Final = MappingProxyType(
         "CollectSetUnordered": "CollectSet",
     }
 )
+#: Entries that are differences of sums: where these cancel each other out, what is left is rounding.
+CANCELLING: Final = frozenset(
+    {"CovSample", "CovPopulation", "Corr", "RegrSXY", "RegrSlope", "RegrIntercept", "RegrR2"}
+)
 #: Entries whose floating-point results may differ in the last place from Spark's, as aggregates do, and why.
 CLOSE: Final[MappingProxyType[str, str]] = MappingProxyType({})

@@ -19,7 +19,10 @@ _Numbers = npt.NDArray[np.float64]
 
 
 def _moments(lists: pa.ChunkedArray, highest: int) -> tuple[_Numbers, _Numbers, _Numbers]:
-    """Of each list: how many numbers it has, and the sums of the second and of the highest powers of differences."""
+    """Of each list: how many numbers it has, and the sums of the second and of the highest powers of differences.
+
+    All are counted from the first of them, so that of equal numbers the mean is exact and the differences are 0.
+    """
     whole = lists.combine_chunks() if isinstance(lists, pa.ChunkedArray) else lists
     values = whole.flatten().to_numpy(zero_copy_only=False)
     counts = np.nan_to_num(whole.value_lengths().to_numpy(zero_copy_only=False)).astype(np.int64)
@@ -29,7 +32,9 @@ def _moments(lists: pa.ChunkedArray, highest: int) -> tuple[_Numbers, _Numbers, 
         return np.bincount(owners, numbers, len(counts)).astype(np.float64)
 
     size = counts.astype(np.float64)
+    begins = np.cumsum(counts) - counts
     with np.errstate(all="ignore"):
+        values = values - values[begins[owners]]
         means = summed(values) / size
         differences = values - means[owners]
         return size, summed(differences**2), summed(differences**highest)
