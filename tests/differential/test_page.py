@@ -26,6 +26,25 @@ def test_shares_are_of_the_queries_that_read_something() -> None:
     assert "Different: 4." in text
 
 
+def test_reasons_are_put_together_by_what_they_are_about() -> None:
+    reasons = {
+        "MapSort(MapFilter([[{'string': 'c'}], [, -…: maps have no order": 2,
+        "MapSort(t0_4): maps have no order": 1,
+        "plan: Spark did not plan this query: [DIVIDE_BY_ZERO] Division by zero. Use try_divide": 1,
+    }
+    part = {
+        "seeds": [0, 4],
+        "queries": 4,
+        "how": {"spark": 4},
+        "raised": 1,
+        "reasons": reasons,
+        "different": [],
+    }
+    text = page({"queries": [part]})
+    assert "| 3 | MapSort: maps have no order |" in text
+    assert "| 1 | plan: Spark did not plan this query: [DIVIDE_BY_ZERO] |" in text
+
+
 def test_the_page_in_the_documentation_is_that_of_its_report() -> None:
     report = json.loads((ROOT / "reports" / "differential.json").read_text(encoding="utf-8"))
     assert (ROOT / "docs" / "differential.md").read_text(encoding="utf-8") == page(report)

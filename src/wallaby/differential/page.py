@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from wallaby.differential.examples import EXAMPLES
+
+_OPERANDS = re.compile(r"(\w+)\(.*(?:\)|…): (.*)", re.DOTALL)
+_CONDITION = re.compile(r"(\[[A-Z_.]+\]).*", re.DOTALL)
 _HEAD = """# Compared with Spark
 
 <!-- Made from reports/differential.json by `wallaby differential --page`. -->
@@ -42,10 +47,12 @@ def _entries(entries: dict[str, dict[str, Any]]) -> Iterable[str]:
     compared = sum(one["compared"] for one in entries.values())
     raised = sum(one["raised"] for one in entries.values())
     different = sorted(name for name, one in entries.items() if one["different"])
+    mended = sorted(name for name, one in entries.items() if one.get("mended"))
     yield "## Expressions\n"
     yield (
-        f"{len(entries)} entries of the expression registry, {compared:,} comparisons of an expression over a table, "
-        f"in {raised:,} of which both raised an error. Different: {', '.join(different) or 'none'}.\n"
+        f"{len(entries)} of the {len(EXAMPLES)} entries of the expression registry that have examples, {compared:,} "
+        f"comparisons of an expression over a table, in {raised:,} of which both raised an error. "
+        f"Different: {', '.join(different) or 'none'}{_once(mended)}.\n"
     )
     yield "| entry | expressions native | on Spark | comparisons | both raised |"
     yield "|---|---|---|---|---|"
@@ -59,7 +66,8 @@ def _queries(parts: Sequence[dict[str, Any]]) -> Iterable[str]:
     reasons: Counter[str] = Counter()
     for part in parts:
         how.update(part["how"])
-        reasons.update(part["reasons"])
+        for reason, count in part["reasons"].items():
+            reasons[_kind(reason)] += count
     total = sum(part["queries"] for part in parts)
     asked = total - how["local"]
     different = sorted(seed for part in parts for seed in part["different"])
@@ -78,6 +86,13 @@ def _queries(parts: Sequence[dict[str, Any]]) -> Iterable[str]:
             yield f"| {count} | {reason.replace('|', '/')} |"
 
 
+def _kind(reason: str) -> str:
+    """A reason without the operands of what it is about, and without the text of an error of Spark's."""
+    found = _OPERANDS.fullmatch(reason)
+    short = f"{found[1]}: {found[2]}" if found else reason
+    return _CONDITION.sub(r"\1", short)
+
+
 def _losses(parts: Sequence[dict[str, Any]]) -> Iterable[str]:
     if not parts:
         return
@@ -93,8 +108,11 @@ def _losses(parts: Sequence[dict[str, Any]]) -> Iterable[str]:
 
 
 def _mended(parts: Sequence[dict[str, Any]]) -> str:
-    seeds = sorted(seed for part in parts for seed in part.get("mended", ()))
-    return f"; different once, and not any more: {', '.join(map(str, seeds))}" if seeds else ""
+    return _once(sorted(seed for part in parts for seed in part.get("mended", ())))
+
+
+def _once(mended: Sequence[object]) -> str:
+    return f"; different once, and not any more: {', '.join(map(str, mended))}" if mended else ""
 
 
 def _commits(parts: Sequence[dict[str, Any]]) -> str:
