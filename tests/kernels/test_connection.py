@@ -9,7 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from wallaby.errors import InvalidArgumentError, KernelError, MemoryLimitError, QueryCancelledError
+from wallaby.errors import (
+    InvalidArgumentError,
+    KernelError,
+    MemoryLimitError,
+    NumericOutOfRangeError,
+    QueryCancelledError,
+)
 from wallaby.kernels import exact
 from wallaby.kernels.connection import KernelSettings, Session, View, close_thread_session, thread_session
 
@@ -129,3 +135,12 @@ def test_a_session_learns_the_functions_that_statements_name() -> None:
 def test_functions_of_our_own_are_known_by_their_first_word() -> None:
     assert all(name.startswith("wallaby_") for name in exact.BY_NAME)
     assert len(exact.BY_NAME) == len(exact.ALL)
+
+
+def test_an_error_that_comes_while_rows_are_streamed_has_its_condition(session: Session) -> None:
+    """Arrow's reader passes DuckDB's errors on as errors of its own."""
+    rows = pa.table({"x": pa.array(range(10_000), pa.int64())})
+    factor = "CAST('100000000000000000000000000000000000000' AS HUGEINT)"
+    sql = f"SELECT CAST(CASE WHEN x < 9000 THEN 1 ELSE x * {factor} END AS DOUBLE) AS y FROM t"
+    with pytest.raises(NumericOutOfRangeError):
+        list(session.stream(sql, {"t": rows}, pa.schema([("y", pa.float64())])))

@@ -210,17 +210,29 @@ def _config(settings: KernelSettings) -> dict[str, str | bool | int | float | li
 def _our_errors(settings: KernelSettings) -> Iterator[None]:
     try:
         yield
-    except duckdb.InterruptException as error:
-        raise QueryCancelledError("The running step was interrupted.") from error
-    except duckdb.OutOfMemoryException as error:
-        raise MemoryLimitError(
-            f"A step needs more than its {settings.memory_bytes // MIB} MiB and cannot spill the rest: "
-            f"{_first_line(error)}",
+    except duckdb.Error as error:
+        raise _our_error(error, settings) from error
+    except OSError as error:
+        # What DuckDB raises while a reader is asked for rows comes as Arrow's error, with DuckDB's text.
+        if not _FROM_A_READER.match(str(error)):
+            raise
+        raise _our_error(error, settings) from error
+
+
+_FROM_A_READER: Final = re.compile(r"[A-Za-z ]+ Error: ")
+
+
+def _our_error(error: duckdb.Error | OSError, settings: KernelSettings) -> QueryError:
+    message = _first_line(error)
+    if isinstance(error, duckdb.InterruptException) or message.startswith("INTERRUPT Error"):
+        return QueryCancelledError("The running step was interrupted.")
+    if isinstance(error, duckdb.OutOfMemoryException) or message.startswith("Out of Memory Error"):
+        return MemoryLimitError(
+            f"A step needs more than its {settings.memory_bytes // MIB} MiB and cannot spill the rest: {message}",
             fix="Raise spark.wallaby.memory, or use fewer threads per worker.",
             memory_bytes=settings.memory_bytes,
-        ) from error
-    except duckdb.Error as error:
-        raise _translated(_first_line(error)) from error
+        )
+    return _translated(message)
 
 
 #: The texts by which DuckDB 2.0 says what Spark has a name for. The tests meet every one of them.
@@ -277,5 +289,5 @@ def _translated(message: str) -> QueryError:
     return KernelError(f"DuckDB did not run the step: {message}", fix="Please report it with the query.")
 
 
-def _first_line(error: duckdb.Error) -> str:
+def _first_line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0]
