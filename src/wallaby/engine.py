@@ -39,6 +39,7 @@ from wallaby.gcs.interface import Gcs
 from wallaby.head.collected import Collected
 from wallaby.head.head import Head
 from wallaby.head.observer import Observer
+from wallaby.kernels.file_systems import make_known, storages_of
 from wallaby.kernels.partitions import without_excluded_files
 from wallaby.kernels.sql import relation_reason
 from wallaby.kernels.tables import known_tables, scan_reason
@@ -248,6 +249,7 @@ class Engine:
             tolerance=self.tolerance,
             static_outputs=static_outputs(self.settings.execution_dependencies),
             several=self.settings.execution_draw == "several",
+            storages=storages_of(physical.fragments),
         )
         return self._head.submit(physical, payload, timeout_seconds)
 
@@ -280,6 +282,7 @@ class Engine:
     def _read(self, df: DataFrame) -> tuple[ReadResult, Relation | None]:
         """A query as a relation of those files that matter to it; tables with other files than we read are leaves."""
         read = read_plan(df, leaves=True)
+        make_known(read.storages)
         relation = None if read.relation is None else without_excluded_files(read.relation)
         odd = [scan_reason(scan) for scan in _tables(relation)]
         unreadable = {reason.file: reason.why for reason in odd if reason is not None}

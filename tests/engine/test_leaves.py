@@ -67,12 +67,15 @@ def map_in_pandas(spark: SparkSession, _: Path) -> DataFrame:
 
 def json_files(spark: SparkSession, directory: Path) -> DataFrame:
     (directory / "rows.json").write_text('{"k": 1, "v": 1.5}\n{"k": 2}\n{"k": 1, "v": -0.0}\n')
-    return spark.read.json(str(directory / "rows.json")).groupBy("k").agg(F.max("v"), F.count("v"))
+    # An option that is not known here leaves the table to Spark.
+    rows = spark.read.option("lineSep", "\n").json(str(directory / "rows.json"))
+    return rows.groupBy("k").agg(F.max("v"), F.count("v"))
 
 
 def csv_files(spark: SparkSession, directory: Path) -> DataFrame:
     (directory / "rows.csv").write_text("k;v\n1;x\n2;\n1;ÿ\n")
-    rows = spark.read.option("sep", ";").csv(str(directory / "rows.csv"), header=True, inferSchema=True)
+    reader = spark.read.option("sep", ";").option("lineSep", "\n")
+    rows = reader.csv(str(directory / "rows.csv"), header=True, inferSchema=True)
     return rows.join(spark.table("nation"), rows.k == F.col("n_nationkey"), "left").orderBy("v", "n_name")
 
 

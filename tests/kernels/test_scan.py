@@ -190,7 +190,6 @@ def test_a_file_address_is_a_path(file: ParquetFile) -> None:
     address = Path(file.path).as_uri()
     wanted = scan(ParquetFile(address, file.size_bytes, file.modified_ms), "n")
     assert sum(split.rows for split in list_splits(wanted, 1 << 20)) == ROWS
-    assert scan_reason(scan(ParquetFile("s3a://bucket/x", 1, 1), "n"))
 
 
 def test_a_file_that_changed_is_an_error(table: pa.Table, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from wallaby.lineage.choose import Dynamic, Static
 from wallaby.lineage.tolerance import OFF, POLICIES, Tolerance
 from wallaby.plan.planner import plan
 from wallaby.plan.settings import PlanSettings
+from wallaby.plan.storage import HdfsStorage, S3Storage, Storage
 from wallaby.worker.payload import QueryPayload
 
 PAYLOAD = QueryPayload(plan(load_relation(6), STATISTICS, PlanSettings(channels=2, workers=1)), 100, 50, 1000)
@@ -25,6 +26,16 @@ def test_a_payload_comes_back_as_it_was(tolerance: Tolerance) -> None:
     assert sent.session_settings().tolerance == tolerance
 
 
+def test_how_to_reach_files_travels_too_and_is_not_shown() -> None:
+    storages: dict[str, Storage] = {
+        "a": S3Storage("host:1", "us-east-1", False, False, False, "key", "very-secret", "token"),
+        "b": HdfsStorage("namenode:8020", "someone", (("dfs.x", "y"),)),
+    }
+    sent = replace(PAYLOAD, storages=storages)
+    assert QueryPayload.decode(sent.encode()) == sent
+    assert "very-secret" not in repr(sent)
+
+
 def test_the_settings_decide_what_a_task_draws() -> None:
     assert PAYLOAD.session_settings().policy == Dynamic(50)
     assert replace(PAYLOAD, several=False).session_settings().policy == Dynamic(50, several=False)
@@ -33,4 +44,4 @@ def test_the_settings_decide_what_a_task_draws() -> None:
 
 def test_what_is_no_payload_is_an_error() -> None:
     with pytest.raises(EncodingError):
-        QueryPayload.decode(b'{"version": 1}\n')
+        QueryPayload.decode(b'{"version": 2}\n')

@@ -20,7 +20,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.zip.Deflater;
 import java.util.zip.DeflaterOutputStream;
+import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.security.UserGroupInformation;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Cast;
@@ -31,6 +33,8 @@ import org.apache.spark.sql.catalyst.expressions.InSet;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.RoundBase;
+import org.apache.spark.sql.catalyst.expressions.UnaryMathExpression;
+import org.apache.spark.sql.catalyst.expressions.aggregate.HyperLogLogPlusPlus;
 import org.apache.spark.sql.catalyst.expressions.aggregate.PivotFirst;
 import org.apache.spark.sql.catalyst.plans.ExistenceJoin;
 import org.apache.spark.sql.catalyst.plans.logical.Generate;
@@ -40,6 +44,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Union;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.catalyst.util.ArrayData;
 import org.apache.spark.sql.catalyst.util.DateTimeUtils;
+import org.apache.spark.sql.catalyst.util.HyperLogLogPlusPlusHelper$;
 import org.apache.spark.sql.catalyst.util.MapData;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.execution.QueryExecution;
@@ -64,8 +69,8 @@ import org.apache.spark.unsafe.types.UTF8String;
  * run: every node is written by its class, its children and its plain fields, and Python decides.
  *
  * A node: c class, k children, f fields; an expression also t type, n nullable, m evaluation mode, x id and name
- * if it is a named one, v value if it is a literal, or the values of a set of them or of a pivot, j Java's version
- * if the result depends on it; o the output columns of the root, of unions and of generators.
+ * if it is a named one, v value if it is a literal, or the values of a set of them, of a pivot or of a sketch, j Java's
+ * version if the result depends on it; o the output columns of the root, of unions and of generators.
  */
 public class PlanWriter {
     /** An answer longer than py4j's buffer of 8192 bytes costs 40 ms, because TCP delays an acknowledgement. */
@@ -75,7 +80,7 @@ public class PlanWriter {
     private static final int LOCAL_ROWS_MAX = 10000;
 
     private static final String[] SETTINGS = {
-        "spark.sql.caseSensitive", "spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles",
+        "spark.sql.caseSensitive", "spark.sql.columnNameOfCorruptRecord", "spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles",
         "spark.sql.mapKeyDedupPolicy", "spark.sql.parquet.fieldId.read.enabled", "spark.sql.session.timeZone",
     };
 
@@ -240,8 +245,9 @@ public class PlanWriter {
             out.append(",\"m\":");
             text(out, mode.toString());
         }
-        if (node instanceof Cast || node instanceof FormatNumber || node instanceof RoundBase) {
-            // How Java writes a floating-point number, and so what becomes of it, depends on its version.
+        if (node instanceof Cast || node instanceof FormatNumber || node instanceof RoundBase
+                || node instanceof UnaryMathExpression) {
+            // How Java writes a floating-point number, and how it computes some functions, depends on its version.
             out.append(",\"j\":").append(Runtime.version().feature());
         }
         if (node instanceof NamedExpression && node.resolved()) {
@@ -252,6 +258,9 @@ public class PlanWriter {
         } else if (node instanceof Literal) {
             out.append(",\"v\":");
             literal(out, ((Literal) node).value(), node.dataType());
+        } else if (node instanceof HyperLogLogPlusPlus) {
+            out.append(",\"v\":");
+            sketch(out, ((HyperLogLogPlusPlus) node).relativeSD());
         } else if (node instanceof InSet) {
             out.append(",\"v\":");
             values(out, ((InSet) node).hset().iterator());
@@ -269,6 +278,28 @@ public class PlanWriter {
             out.append(values.hasNext() ? "," : "");
         }
         out.append(']');
+    }
+
+    /** The tables of a sketch of some precision, in the text of kernels/exact/sketches.py; null if there are none. */
+    private static void sketch(StringBuilder out, double relativeSD) {
+        int bits = (int) Math.ceil(2.0d * Math.log(1.106d / relativeSD) / Math.log(2.0d));
+        double[][] estimates = HyperLogLogPlusPlusHelper$.MODULE$.RAW_ESTIMATE_DATA();
+        double[][] biases = HyperLogLogPlusPlusHelper$.MODULE$.BIAS_DATA();
+        double[] thresholds = HyperLogLogPlusPlusHelper$.MODULE$.THRESHOLDS();
+        int row = bits - 4;
+        if (row < 0 || row >= estimates.length || row >= thresholds.length) {
+            out.append("null");
+            return;
+        }
+        StringBuilder tables = new StringBuilder().append(bits).append(';').append(thresholds[row]).append(';');
+        for (int i = 0; i < estimates[row].length; i++) {
+            tables.append(i == 0 ? "" : ",").append(estimates[row][i]);
+        }
+        tables.append(';');
+        for (int i = 0; i < biases[row].length; i++) {
+            tables.append(i == 0 ? "" : ",").append(biases[row][i]);
+        }
+        text(out, tables.toString());
     }
 
     /** The evaluation mode (ANSI, TRY, LEGACY) of an expression that has one, itself or in its context. */
@@ -429,15 +460,45 @@ public class PlanWriter {
             out.append(options.hasNext() ? "," : "");
         }
         out.append("},\"directories\":[");
-        directories(out, relation);
-        out.append("]}");
+        boolean remote = directories(out, relation);
+        out.append("],\"storage\":{");
+        if (remote) {
+            storage(out, relation);
+        }
+        out.append("}}");
     }
 
-    /** Every directory that Spark lists: the values of the partition columns there, and its files. */
-    private void directories(StringBuilder out, HadoopFsRelation relation) throws Exception {
+    /** The settings by which this session reaches files, but for Hadoop's own defaults; and as whom. */
+    private static void storage(StringBuilder out, HadoopFsRelation relation) throws Exception {
+        Configuration settings = relation.sparkSession().sessionState().newHadoopConf();
+        text(out, "user");
+        out.append(':');
+        text(out, UserGroupInformation.getCurrentUser().getShortUserName());
+        java.util.Iterator entries = settings.iterator();
+        while (entries.hasNext()) {
+            String name = (String) ((Map.Entry) entries.next()).getKey();
+            String[] sources = settings.getPropertySources(name);
+            boolean usual = sources != null && sources.length == 1 && sources[0].equals("core-default.xml");
+            boolean wanted = name.startsWith("fs.s3a.") || name.startsWith("fs.hdfs.") || name.startsWith("dfs.")
+                || name.startsWith("hadoop.security.");
+            if (wanted && !usual && settings.get(name) != null) {
+                out.append(',');
+                text(out, name);
+                out.append(':');
+                text(out, settings.get(name));
+            }
+        }
+    }
+
+    /**
+     * Every directory that Spark lists: the values of the partition columns there, and its files. Are some of them on
+     * no local disk?
+     */
+    private boolean directories(StringBuilder out, HadoopFsRelation relation) throws Exception {
         scala.collection.immutable.Seq none = (scala.collection.immutable.Seq) scala.collection.immutable.Nil$.MODULE$;
         scala.collection.Iterator directories = relation.location().listFiles(none, none).iterator();
         StructField[] partitions = relation.partitionSchema().fields();
+        boolean remote = false;
         while (directories.hasNext()) {
             PartitionDirectory directory = (PartitionDirectory) directories.next();
             out.append("[[");
@@ -446,22 +507,27 @@ public class PlanWriter {
                 value(out, directory.values().get(i, partitions[i].dataType()));
             }
             out.append("],[");
-            files(out, directory.files().iterator());
+            remote |= files(out, directory.files().iterator());
             out.append(directories.hasNext() ? "]]," : "]]");
         }
+        return remote;
     }
 
-    private static void files(StringBuilder out, scala.collection.Iterator files) {
+    private static boolean files(StringBuilder out, scala.collection.Iterator files) {
+        boolean remote = false;
         while (files.hasNext()) {
             FileStatus file = ((FileStatusWithMetadata) files.next()).fileStatus();
             URI uri = file.getPath().toUri();
+            remote |= uri.getScheme() != null && !uri.getScheme().equals("file");
             out.append('[');
             text(out, uri.getScheme() == null ? "" : uri.getScheme());
             out.append(',');
             text(out, uri.getPath());
-            out.append(',').append(file.getLen()).append(',').append(file.getModificationTime());
+            out.append(',').append(file.getLen()).append(',').append(file.getModificationTime()).append(',');
+            text(out, uri.getAuthority() == null ? "" : uri.getAuthority());
             out.append(files.hasNext() ? "]," : "]");
         }
+        return remote;
     }
 
     /** A constant: of an array its values, of a struct those of its fields, of a map its keys and its values. */

@@ -20,6 +20,7 @@ from wallaby.catalyst.subqueries import Subqueries
 from wallaby.catalyst.windows import WindowCalls
 from wallaby.plan.expression import Column, Expression, Literal, Named, SortKey
 from wallaby.plan.relation import Expand, Filter, Limit, ParquetFile, Project, Relation, Sort, Union, Window
+from wallaby.plan.storage import Storage
 from wallaby.plan.tree import arrange, conjunction, kept
 from wallaby.plan.types import BOOLEAN
 
@@ -62,6 +63,8 @@ class RelationReader:
         self._subqueries = Subqueries(self.read, expressions.fresh_id, expressions.refuse)
         expressions.subquery = self._subqueries.read
         self._leaves = leaves
+        #: Where the files of scans lie that are on no local disk, by the names that the files have for it.
+        self.storages: dict[str, Storage] = {}
 
     def read(self, node: Node) -> Relation | None:
         """The relation for a node, which may be or have a Spark leaf, or None and reasons."""
@@ -80,7 +83,7 @@ class RelationReader:
         return None
 
     def _scan(self, node: Node) -> Relation | None:
-        scan = read_scan(node, self._expressions, self._settings)
+        scan = read_scan(node, self._expressions, self._settings, self.storages)
         why = None if scan is None else next(filter(None, map(self._unreadable.get, scan.files)), None)
         if scan is None or why is None:
             return scan

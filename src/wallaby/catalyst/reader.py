@@ -6,7 +6,7 @@ Nothing that a user can write makes this raise: what is unknown, unresolved, too
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
@@ -21,6 +21,7 @@ from wallaby.plan.expression import Column, Named
 from wallaby.plan.leaf import SparkLeaf
 from wallaby.plan.reason import Reason
 from wallaby.plan.relation import ParquetFile, Project, Range, Relation, Scan, children_of
+from wallaby.plan.storage import Storage
 from wallaby.plan.types import Kind
 from wallaby.plan.zone import UTC
 
@@ -42,6 +43,8 @@ class ReadResult:
     reasons: tuple[Reason, ...]
     columns: tuple[Column, ...]
     leaves: tuple[SparkLeaf, ...] = ()
+    #: Where files lie that are on no local disk, by the names that they have for it.
+    storages: Mapping[str, Storage] = field(default_factory=dict)
 
 
 def read_plan(
@@ -87,7 +90,8 @@ def read_text(
     if not found:
         reader.refuse("plan", "it has no columns")
     cutter = LeafCutter(reader, text.root, describe)
-    relation = RelationReader(reader, text.settings, cutter, unreadable).read(text.root)
+    relations = RelationReader(reader, text.settings, cutter, unreadable)
+    relation = relations.read(text.root)
     if relation is not None and not _reads_something(relation):
         reader.refuse("plan", "local rows need no engine")
     if reader.reasons or relation is None:
@@ -96,7 +100,7 @@ def read_text(
         return ReadResult(None, tuple(dict.fromkeys(reasons)), known)
     finished = _finished(relation, columns, text.largest_id)
     numbered = (replace(c, id=own.id) for c, own in zip(columns, finished.columns, strict=True))
-    return ReadResult(finished, (), tuple(numbered), tuple(cutter.leaves))
+    return ReadResult(finished, (), tuple(numbered), tuple(cutter.leaves), relations.storages)
 
 
 def _reads_something(relation: Relation) -> bool:

@@ -1,8 +1,8 @@
 """Reading a table: which files, as Spark listed them when it planned, and which columns they have.
 
-Only Parquet on a local path so far. The values of partition columns are those of Spark's own listing; no path is taken
-apart here. What Spark would do to the files while it reads them (skip what is corrupt, fill in defaults) and we would
-not is a reason to leave them to Spark.
+On local disks, S3 and HDFS. The values of partition columns are those of Spark's own listing; no
+path is taken apart here. What Spark would do to the files while it reads them (skip what is corrupt, fill in defaults)
+and we would not is a reason to leave them to Spark.
 """
 
 from __future__ import annotations
@@ -12,38 +12,28 @@ from typing import Final
 
 from wallaby.catalyst.data_types import data_type, literal
 from wallaby.catalyst.expressions import ExpressionReader
+from wallaby.catalyst.formats import file_format, is_compressed
 from wallaby.catalyst.node import Node, UnreadablePlanError
+from wallaby.catalyst.storages import storage_name, storage_of
 from wallaby.plan.expression import Column
+from wallaby.plan.formats import Format, Orc, Parquet
 from wallaby.plan.relation import Constant, ParquetFile, Scan
+from wallaby.plan.storage import Storage
 from wallaby.plan.types import DataType, Kind
 
 _FILES: Final = "org.apache.spark.sql.execution.datasources.HadoopFsRelation"
-_PARQUET: Final = "org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat"
 
-#: Options that say which files there are, which is settled when the plan is read, or nothing at all.
-_HARMLESS: Final = frozenset(
-    {
-        "compression",
-        "ignorecorruptfiles=false",
-        "ignoremissingfiles=false",
-        "mergeschema",
-        "modifiedafter",
-        "modifiedbefore",
-        "path",
-        "pathglobfilter",
-        "paths",
-        "recursivefilelookup",
-        "serialization.format",
-    }
-)
+_CORRUPT: Final = "spark.sql.columnNameOfCorruptRecord"
 #: Session settings with which Spark reads fewer rows than the files have.
 _MUST_BE_FALSE: Final = ("spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles")
 #: Session settings with which Spark finds a file's columns in another way than by their names without regard to case.
 _NAMES_OTHERWISE: Final = ("spark.sql.caseSensitive", "spark.sql.parquet.fieldId.read.enabled")
 
 
-def read_scan(node: Node, reader: ExpressionReader, settings: Mapping[str, str]) -> Scan | None:
-    """A `LogicalRelation` as a scan of all the columns whose types can be read."""
+def read_scan(
+    node: Node, reader: ExpressionReader, settings: Mapping[str, str], storages: dict[str, Storage]
+) -> Scan | None:
+    """A `LogicalRelation` as a scan of all the columns whose types can be read. `storages` gets those of its files."""
     relation = node.field("relation")
     if not isinstance(relation, dict) or relation.get("c") != _FILES:
         reader.refuse(
@@ -51,13 +41,15 @@ def read_scan(node: Node, reader: ExpressionReader, settings: Mapping[str, str])
         )
         return None
     before = len(reader.reasons)
-    _check(relation, reader, settings)
-    files = _files(relation, reader)
+    format_ = _format(relation, reader, settings)
+    files = _files(relation, reader, storages)
+    if not isinstance(format_, Parquet | Orc) and any(is_compressed(file.path) for file in files):
+        reader.refuse("LogicalRelation", "compressed files are not read here yet", "use Parquet")
     columns = _columns(node, _names(relation), reader)
     if len(reader.reasons) > before:
         return None
     names = tuple(column.name for column in columns)
-    return Scan(files, columns, names, _label(files))
+    return Scan(files, columns, names, _label(files), format_)
 
 
 def _source(relation: object) -> str:
@@ -65,18 +57,14 @@ def _source(relation: object) -> str:
     return str(name).rpartition(".")[2] or "that it reads"
 
 
-def _check(relation: dict[str, object], reader: ExpressionReader, settings: Mapping[str, str]) -> None:
+def _format(relation: dict[str, object], reader: ExpressionReader, settings: Mapping[str, str]) -> Format:
+    """The format of the files, which is of no use if there are reasons against it."""
     name = "LogicalRelation"
-    if relation["format"] != _PARQUET:
-        reader.refuse(
-            name,
-            f"the format {str(relation['format']).rpartition('.')[2]} is not read here yet",
-            "use Parquet",
-        )
-    options = relation["options"]
-    for key, value in sorted(options.items()) if isinstance(options, dict) else ():
-        if key.lower() not in _HARMLESS and f"{key}={value}".lower() not in _HARMLESS:
-            reader.refuse(name, f"the option {key} is not known here", f"read the files without {key}")
+    found = file_format(relation)
+    if isinstance(found, str):
+        reader.refuse(name, found, "use Parquet")
+    elif not isinstance(found, Parquet | Orc) and settings.get(_CORRUPT, "") in _names(relation):
+        reader.refuse(name, "a column is for lines that cannot be read")
     for key in _MUST_BE_FALSE:
         if settings.get(key) != "false":
             reader.refuse(name, f"with {key} Spark may leave files out", f"set {key}=false")
@@ -85,23 +73,48 @@ def _check(relation: dict[str, object], reader: ExpressionReader, settings: Mapp
             reader.refuse(
                 name, f"with {key} Spark finds columns in another way than we do", f"set {key}=false"
             )
+    return Parquet() if isinstance(found, str) else found
 
 
-def _files(relation: dict[str, object], reader: ExpressionReader) -> tuple[ParquetFile, ...]:
+def _files(
+    relation: dict[str, object], reader: ExpressionReader, storages: dict[str, Storage]
+) -> tuple[ParquetFile, ...]:
     directories = relation["directories"]
     if not isinstance(directories, list):
         raise UnreadablePlanError("A relation's directories are no list.")
     partitions = _partitions(relation)
     files: list[ParquetFile] = []
-    schemes: set[str] = set()
+    roots = {(scheme, authority) for _, listed in directories for scheme, _, _, _, authority in listed}
+    names = _storages(roots, relation, reader, storages)
     for values, listed in directories:
         constants = _constants(partitions, values, reader)
-        files += [ParquetFile(path, size, time, constants) for _, path, size, time in listed]
-        schemes.update(scheme for scheme, *_ in listed)
-    for scheme in sorted(schemes - {"", "file"}):
-        reader.refuse("LogicalRelation", f"files at {scheme}: are not read here yet", "use a local path")
+        for scheme, path, size, time, authority in listed:
+            storage = names[scheme, authority]
+            address = f"{scheme}://{authority}{path}" if storage else path
+            files.append(ParquetFile(address, size, time, constants, storage))
     # Spark's listing is made by several threads; the order of paths is the same every time.
     return tuple(sorted(files, key=lambda file: file.path))
+
+
+def _storages(
+    roots: set[tuple[str, str]],
+    relation: dict[str, object],
+    reader: ExpressionReader,
+    storages: dict[str, Storage],
+) -> dict[tuple[str, str], str]:
+    """For every root of files (scheme and authority) what its storage is called; "" for a local disk."""
+    settings = relation.get("storage")
+    names = dict.fromkeys(roots, "")
+    for scheme, authority in sorted(roots):
+        if scheme in ("", "file"):
+            continue
+        found = storage_of(scheme, authority, settings if isinstance(settings, dict) else {})
+        if isinstance(found, str):
+            reader.refuse("LogicalRelation", found, "use a local path")
+            continue
+        names[scheme, authority] = storage_name(found)
+        storages[names[scheme, authority]] = found
+    return names
 
 
 def _constants(

@@ -7,42 +7,48 @@ the files read last; they are small beside the data and every split of a file ne
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import lru_cache
-from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow import fs
 
 from wallaby.errors import CorruptFileError, SourceChangedError
+from wallaby.kernels.file_systems import is_local, local_path, open_remote, remote_info
 from wallaby.plan.relation import ParquetFile
-
-
-def local_path(file: ParquetFile) -> Path:
-    """Where a file lies: its path, or its `file:` address."""
-    if file.path.startswith("file:"):
-        return Path(unquote(urlsplit(file.path).path))
-    return Path(file.path)
 
 
 def check_unchanged(file: ParquetFile) -> None:
     """Is it still the file that the query was planned with?"""
     try:
-        found = local_path(file).stat()
+        unchanged = _is_as_listed(file) if is_local(file) else _is_as_listed_remotely(file)
     except OSError as error:
         raise SourceChangedError(
-            f"{file.path} cannot be opened any more: {error.strerror}.",
+            f"{file.path} cannot be opened any more: {error.strerror or error}.",
             fix="Run the query again; in Spark, REFRESH TABLE first.",
             path=file.path,
         ) from error
-    if (found.st_size, found.st_mtime_ns // 1_000_000) != (file.size_bytes, file.modified_ms):
+    if not unchanged:
         raise SourceChangedError(
             f"{file.path} was changed after the query was planned.",
             fix="Run the query again; in Spark, REFRESH TABLE first.",
             path=file.path,
         )
+
+
+def _is_as_listed(file: ParquetFile) -> bool:
+    found = local_path(file).stat()
+    return (found.st_size, found.st_mtime_ns // 1_000_000) == (file.size_bytes, file.modified_ms)
+
+
+def _is_as_listed_remotely(file: ParquetFile) -> bool:
+    """Remote storages tell whole seconds, whatever their listings do."""
+    found = remote_info(file)
+    if found.type is not fs.FileType.File or found.mtime_ns is None:
+        raise FileNotFoundError("it is not there")
+    return (found.size, found.mtime_ns // 1_000_000_000) == (file.size_bytes, file.modified_ms // 1_000)
 
 
 @contextmanager
@@ -67,7 +73,10 @@ def footer(file: ParquetFile) -> pq.FileMetaData:
     """The footer of an unchanged file."""
     check_unchanged(file)
     with reading(file):
-        return pq.read_metadata(local_path(file))
+        if is_local(file):
+            return pq.read_metadata(local_path(file))
+        with closing(open_remote(file)) as opened:
+            return pq.read_metadata(opened)
 
 
 def bounds_of(chunk: pq.ColumnChunkMetaData) -> tuple[object, object] | None:

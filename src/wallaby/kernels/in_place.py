@@ -13,9 +13,11 @@ from typing import Final
 
 from wallaby.kernels.connection import View
 from wallaby.kernels.file_columns import is_as_in_the_table
-from wallaby.kernels.footer import footer, local_path
+from wallaby.kernels.file_systems import is_local, local_path
+from wallaby.kernels.footer import footer
 from wallaby.kernels.reading import planned_reading
 from wallaby.kernels.sql_text import column_identifier, identifier, text
+from wallaby.plan.formats import Parquet
 from wallaby.plan.physical import Fragment, ScanFragment, Split
 from wallaby.plan.relation import Aggregate, Filter, Input, ParquetFile, Project, Relation, Scan, children_of
 from wallaby.plan.tree import is_choice
@@ -41,6 +43,7 @@ def reads_in_place(fragment: Fragment) -> bool:
     scan = fragment.scan
     if (
         not scan.columns
+        or not isinstance(scan.format, Parquet)
         or len(scan.files) > _FILES_MAX
         or any(c.type.kind not in _KINDS for c in scan.columns)
     ):
@@ -75,7 +78,7 @@ def readable_files(fragments: Iterable[Fragment]) -> tuple[str, ...]:
 
 
 def _is_plain(file: ParquetFile) -> bool:
-    return not _PATTERN & set(str(local_path(file)))
+    return is_local(file) and not _PATTERN & set(str(local_path(file)))
 
 
 def rows_in_place(scan: Scan, split: Split, groups: Sequence[int], readable: Collection[str]) -> View | None:

@@ -6,15 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final
-from urllib.parse import urlsplit
 
 import pyarrow.parquet as pq
 
-from wallaby.errors import CorruptFileError
+from wallaby.errors import CorruptFileError, SourceChangedError
 from wallaby.kernels.distinct import GroupValues, distinct_values, values_of_group
 from wallaby.kernels.file_columns import column_reason, file_column, read_places
+from wallaby.kernels.file_systems import is_local
 from wallaby.kernels.footer import bounds_of, footer
+from wallaby.kernels.formats import file_reason, pieces
 from wallaby.kernels.nested_columns import leaf_columns
+from wallaby.plan.formats import Format, Parquet
 from wallaby.plan.physical import Split
 from wallaby.plan.relation import Constant, ParquetFile, Scan
 from wallaby.plan.statistics import ColumnStatistics, Statistics, TableStatistics
@@ -44,12 +46,19 @@ def scan_reason(scan: Scan) -> FileReason | None:
 
 
 def _file_reason(scan: Scan, file: ParquetFile) -> str | None:
-    if urlsplit(file.path).scheme not in ("", "file"):
-        return f"{file.path} is not on a local disk"
     try:
+        if not isinstance(scan.format, Parquet):
+            return file_reason(scan, file)
         metadata = footer(file)
     except CorruptFileError as error:
         return error.what  # Spark may be able to read it, and else has an error for it
+    except (SourceChangedError, OSError) as error:
+        if is_local(file):
+            raise
+        # Spark may have ways to reach a storage that we do not know.
+        return (
+            error.what if isinstance(error, SourceChangedError) else f"{file.path} cannot be reached: {error}"
+        )
     if any(key in (metadata.metadata or {}) for key in _LEGACY_CALENDAR):
         return f"{file.path} has dates or times in a legacy calendar"
     reasons = (
@@ -60,6 +69,8 @@ def _file_reason(scan: Scan, file: ParquetFile) -> str | None:
 
 def list_splits(scan: Scan, target_bytes: int) -> tuple[Split, ...]:
     """Neighbouring row groups of one file together, up to `target_bytes` of encoded data in needed columns."""
+    if not isinstance(scan.format, Parquet):
+        return tuple(split for file in scan.files for split in _pieces(scan, file))
     return tuple(
         split
         for file in scan.files
@@ -88,20 +99,34 @@ def _splits_of(file: ParquetFile, places: tuple[int, ...], target_bytes: int) ->
     return tuple(splits)
 
 
+def _pieces(scan: Scan, file: ParquetFile) -> list[Split]:
+    found = pieces(scan, file)
+    shares = max(1, found.count)
+    return [
+        Split(file, (number,), found.rows // shares, file.size_bytes // shares)
+        for number in range(found.count)
+    ]
+
+
 def known_tables(scans: Sequence[Scan], target_bytes: int) -> Statistics:
     """What planning may know of all tables of a query; of one that is read twice, the columns of both scans."""
-    by_files: dict[tuple[ParquetFile, ...], Scan] = {}
+    by_files: dict[tuple[tuple[ParquetFile, ...], Format], Scan] = {}
     for scan in scans:
-        before = by_files.get(scan.files, scan)
+        before = by_files.get((scan.files, scan.format), scan)
         columns = {
             name: column for s in (before, scan) for name, column in zip(s.names, s.columns, strict=True)
         }
-        by_files[scan.files] = replace(scan, columns=tuple(columns.values()), names=tuple(columns))
+        by_files[scan.files, scan.format] = replace(
+            scan, columns=tuple(columns.values()), names=tuple(columns)
+        )
     return Statistics(tuple(table_statistics(scan, target_bytes) for scan in by_files.values()))
 
 
 def table_statistics(scan: Scan, target_bytes: int) -> TableStatistics:
     """What planning may know of a scan's table: splits, rows, and bounds of the needed columns."""
+    if not isinstance(scan.format, Parquet):
+        rows = sum(pieces(scan, file).rows for file in scan.files)
+        return TableStatistics(scan.files, rows, (), list_splits(scan, target_bytes), scan.format)
     rows = sum(footer(file).num_rows for file in scan.files)
     return TableStatistics(scan.files, rows, _column_statistics(scan), list_splits(scan, target_bytes))
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from wallaby.plan.expression import Aggregation, Column, Expression, Named, SortKey
+from wallaby.plan.formats import PARQUET, Format
 from wallaby.plan.types import DataType
 
 
@@ -41,16 +42,19 @@ class Constant:
 class ParquetFile:
     """One file as it was when the query was planned: another size or time later is an error."""
 
+    #: Where no storage is named, a local path.
     path: str
     size_bytes: int
     modified_ms: int
     #: These are not read, whatever the file itself has under their names.
     constants: tuple[Constant, ...] = ()
+    #: What its storage is called, if it is on no local disk; see `storage`.
+    storage: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """A Parquet table. `columns` are those that are needed; `names` are the table's names for them.
+    """A table in files. `columns` are those that are needed; `names` are the table's names for them.
 
     A file may write a name in other letters, have a narrower type, or not have the column, which is NULL then.
     """
@@ -59,6 +63,7 @@ class Scan:
     columns: tuple[Column, ...]
     names: tuple[str, ...]
     label: str = ""
+    format: Format = PARQUET
 
 
 @dataclass(frozen=True, slots=True)

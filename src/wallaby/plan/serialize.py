@@ -1,6 +1,6 @@
 """Physical plans as bytes, for the way to the workers: versioned JSON, never pickle.
 
-The form is `{"format": "wallaby-plan", "version": 4, "table": […], "plan": {…}}`; `codec` says how records
+The form is `{"format": "wallaby-plan", "version": 5, "table": […], "plan": {…}}`; `codec` says how records
 are written. Any change of the plan's classes changes what is written: raise `VERSION` then, and the golden
 file under `tests/plan/fixtures` with it. All workers of a query run the driver's version, so no older version
 is ever read.
@@ -20,7 +20,7 @@ from wallaby.plan.relation import ParquetFile
 from wallaby.plan.types import DataType
 
 FORMAT: Final = "wallaby-plan"
-VERSION: Final = 4
+VERSION: Final = 5
 _SHARED: Final = (DataType, Column, ParquetFile)
 
 

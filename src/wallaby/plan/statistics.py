@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from wallaby.plan.formats import PARQUET, Format
 from wallaby.plan.physical import Split
 from wallaby.plan.relation import ParquetFile, Scan
 
@@ -31,13 +32,14 @@ class ColumnStatistics:
 
 @dataclass(frozen=True, slots=True)
 class TableStatistics:
-    """A table is known by its files."""
+    """A table is known by its files, and by how they are read."""
 
     files: tuple[ParquetFile, ...]
     rows: int
     columns: tuple[ColumnStatistics, ...]
     #: The units in which the table is read; every row group in exactly one.
     splits: tuple[Split, ...]
+    format: Format = PARQUET
 
     def column(self, name: str) -> ColumnStatistics:
         """What is known of a column; of an unknown one, nothing."""
@@ -52,4 +54,4 @@ class Statistics:
 
     def of(self, scan: Scan) -> TableStatistics | None:
         """The table that a scan reads."""
-        return next((t for t in self.tables if t.files == scan.files), None)
+        return next((t for t in self.tables if (t.files, t.format) == (scan.files, scan.format)), None)

@@ -19,6 +19,7 @@ from wallaby.errors import MemoryLimitError
 from wallaby.exchange.allocator import give_freed_memory_back
 from wallaby.kernels.checksum import checksum
 from wallaby.kernels.connection import KernelSettings, thread_session
+from wallaby.kernels.file_systems import make_known
 from wallaby.kernels.in_place import readable_files
 from wallaby.kernels.kernel import EMPTY, Kernel, make_kernel
 from wallaby.kernels.laps import Lap, lap
@@ -46,6 +47,7 @@ class Execution:
 
     def of(self, payload: QueryPayload) -> QueryWork:
         """The work of one query."""
+        make_known(payload.storages)
         settings = KernelSettings(
             memory_bytes=payload.kernel_memory_bytes,
             temp_directory=self._directory,

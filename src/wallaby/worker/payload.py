@@ -7,16 +7,19 @@ the query, equal on every worker, and travel with its plan.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from wallaby.errors import EncodingError
 from wallaby.lineage.choose import Dynamic, Policy, Static
 from wallaby.lineage.tolerance import LINEAGE, Tolerance
 from wallaby.plan.physical import PhysicalPlan
 from wallaby.plan.serialize import from_bytes, to_bytes
+from wallaby.plan.storage import HdfsStorage, S3Storage, Storage
 from wallaby.worker.session import SessionSettings
 
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,8 @@ class QueryPayload:
     static_outputs: int | None = None
     #: May one task take outputs of several upstream channels?
     several: bool = True
+    #: How to reach files that are on no local disk: with what it takes to read them, so it is not for showing.
+    storages: Mapping[str, Storage] = field(default_factory=dict, repr=False)
 
     def session_settings(self) -> SessionSettings:
         """What sessions need of it."""
@@ -54,6 +59,7 @@ class QueryPayload:
             "tolerance": asdict(self.tolerance),
             "static_outputs": self.static_outputs,
             "several": self.several,
+            "storages": {name: _written(storage) for name, storage in self.storages.items()},
         }
         return json.dumps(head).encode() + b"\n" + to_bytes(self.plan)
 
@@ -76,6 +82,21 @@ class QueryPayload:
                 Tolerance(**{part: bool(chosen) for part, chosen in head["tolerance"].items()}),
                 None if head["static_outputs"] is None else int(head["static_outputs"]),
                 bool(head["several"]),
+                {str(name): _read_storage(written) for name, written in head["storages"].items()},
             )
         except (ValueError, KeyError, TypeError) as error:
             raise EncodingError(f"A query's description cannot be read: {error}.") from error
+
+
+def _written(storage: Storage) -> dict[str, Any]:
+    return {"is": type(storage).__name__, **asdict(storage)}
+
+
+def _read_storage(written: dict[str, Any]) -> Storage:
+    fields = {name: value for name, value in written.items() if name != "is"}
+    if written["is"] == S3Storage.__name__:
+        return S3Storage(**fields)
+    if written["is"] != HdfsStorage.__name__:
+        raise ValueError(f"there is no storage {written['is']!r}")
+    settings = tuple((str(key), str(value)) for key, value in fields.pop("settings"))
+    return HdfsStorage(**fields, settings=settings)

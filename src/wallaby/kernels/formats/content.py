@@ -1,0 +1,43 @@
+"""The content of a file of text, and what its lines are."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import Final
+
+from wallaby.kernels.file_systems import is_local, local_path, open_remote
+from wallaby.plan.relation import ParquetFile
+from wallaby.plan.types import DataType
+
+#: Columns to read, by their names in the table and with the types that they have there.
+Asked = tuple[tuple[str, DataType], ...]
+_BYTE_ORDER_MARKS: Final = (b"\xef\xbb\xbf", b"\xfe\xff", b"\xff\xfe")
+
+
+class DoubtError(Exception):
+    """Spark may read something else here than we do, and says so: why."""
+
+
+def content(file: ParquetFile) -> bytes:
+    """All bytes of a file."""
+    if is_local(file):
+        return local_path(file).read_bytes()
+    with closing(open_remote(file)) as opened:
+        return bytes(opened.read())
+
+
+def lines_of(data: bytes) -> bytes:
+    """The content with a line feed behind every line, if nothing in it makes anybody doubt where its lines end."""
+    if data.startswith(_BYTE_ORDER_MARKS):
+        raise DoubtError("it begins with a byte order mark")
+    if b"\0" in data:
+        raise DoubtError("there is a zero in it")
+    if b"\r" in data:
+        data = data.replace(b"\r\n", b"\n")
+        if b"\r" in data:
+            raise DoubtError("there is a carriage return within a line")
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise DoubtError("it is not UTF-8") from error
+    return data if not data or data.endswith(b"\n") else data + b"\n"
