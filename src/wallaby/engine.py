@@ -47,6 +47,7 @@ from wallaby.lineage.names import QueryId, WorkerId
 from wallaby.lineage.tolerance import OFF, Tolerance, tolerance_of
 from wallaby.observe.analyze import analyzed
 from wallaby.observe.log import log_directory
+from wallaby.plan.doubt import may_doubt
 from wallaby.plan.explain import explain as explain_plan
 from wallaby.plan.leaf import (
     SparkLeaf,
@@ -251,7 +252,7 @@ class Engine:
             several=self.settings.execution_draw == "several",
             storages=storages_of(physical.fragments),
         )
-        return self._head.submit(physical, payload, timeout_seconds)
+        return self._head.submit(physical, payload, timeout_seconds, held_back=may_doubt(physical))
 
     def _window_bytes(self, physical: PhysicalPlan) -> int:
         """The setting, or less where all the windows of a TaskManager would be more than their share of memory."""

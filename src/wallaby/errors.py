@@ -302,6 +302,12 @@ class HandOverError(QueryError):
     condition = "WALLABY_HAND_OVER"
 
 
+class DoubtfulValueError(QueryError):
+    """A value that only Spark knows how to treat. The engine catches it and lets Spark run the whole query."""
+
+    condition = "WALLABY_DOUBTFUL_VALUE"
+
+
 class ArrayIndexError(QueryError, ArrayIndexOutOfBoundsException):
     """A position outside of an array, under ANSI rules."""
 

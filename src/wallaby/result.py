@@ -25,7 +25,7 @@ from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from pyspark.sql.conversion import ArrowTableToRowsConversion
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from wallaby.errors import InvalidArgumentError, QueryCancelledError
+from wallaby.errors import DoubtfulValueError, InvalidArgumentError, QueryCancelledError
 from wallaby.head.collected import Collected
 from wallaby.kernels.nested_columns import labelled
 from wallaby.observe.observation import QueryStats
@@ -70,7 +70,17 @@ class Result:
                 "The rows of this result have been taken as a stream already.", fix="Run the query again."
             )
         self._taken = True
-        return (_as(batch, self._arrow_schema) for batch in self._collected.batches())
+        return self._stream()
+
+    def _stream(self) -> Iterator[pa.RecordBatch]:
+        try:
+            for batch in self._collected.batches():
+                yield _as(batch, self._arrow_schema)
+        except DoubtfulValueError as doubt:
+            # Rows of such a query are held back until it has ended well: none of them has been given away.
+            _log.info("on Spark after all: %s", doubt.what)
+            self.native = False
+            yield from SparkResult(self._df).arrow().cast(self._arrow_schema).to_batches()
 
     def arrow(self) -> pa.Table:
         """All rows as an Arrow table, exactly as `DataFrame.toArrow` gives it."""
@@ -107,7 +117,7 @@ class Result:
             self._collected.removed.wait(FIGURES_SECONDS)
         figures = self._collected.figures
         return {
-            "native": True,
+            "native": self.native,
             "query": self._collected.query,
             "stages": figures.stages,
             "tasks": figures.tasks,

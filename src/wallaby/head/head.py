@@ -152,8 +152,17 @@ class Head:
 
     # --- queries -------------------------------------------------------------------------------------
 
-    def submit(self, plan: PhysicalPlan, payload: QueryPayload, timeout_seconds: float = 0.0) -> Collected:
+    def submit(
+        self,
+        plan: PhysicalPlan,
+        payload: QueryPayload,
+        timeout_seconds: float = 0.0,
+        *,
+        held_back: bool = False,
+    ) -> Collected:
         """Start a query on the workers that are there now; 0 is no time limit.
+
+        If its rows are held back, none of them is given away before all are there.
 
         Raises:
             QueryError: the head has failed, and can run no more queries.
@@ -165,7 +174,7 @@ class Head:
             submission.query.id,
             plan.graph,
             lambda: self._cancel(submission),
-            held_back=payload.tolerance.begins_again,
+            held_back=held_back or payload.tolerance.begins_again,
         )
         self._run(submission, collected, hosts)
         return collected

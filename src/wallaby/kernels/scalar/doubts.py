@@ -1,0 +1,48 @@
+"""Functions that are computed for plain values only: see `plan/doubt.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from wallaby.kernels.exact.doubts import DOUBT
+from wallaby.kernels.exact.zones import zone_number
+from wallaby.kernels.scalar.clock import MICROS_PER_SECOND, timestamp, zone_reason, zone_text
+from wallaby.kernels.scalar.function import Function, of_kinds, template
+from wallaby.kernels.scalar.words import always
+from wallaby.kernels.sql_text import case, error
+from wallaby.plan.expression import Call, EvalMode
+from wallaby.plan.types import Kind
+
+#: DuckDB's timestamps begin a little later than Java's.
+_SECONDS_MAX: Final = 9_223_372_000_000
+
+
+def _moments(call: Call, sql: Sequence[str]) -> str:
+    zone = -1 if call.type.kind is Kind.TIMESTAMP_NTZ else zone_number(zone_text(call))
+    failing = "TRUE" if call.mode is EvalMode.ANSI else "FALSE"
+    return timestamp(f"wallaby_moments({sql[0]}, {zone}, {failing})", call.type)
+
+
+def _moments_reason(call: Call) -> str | None:
+    return of_kinds(Kind.STRING)(call) or zone_reason(call)
+
+
+def _of_seconds(call: Call, sql: Sequence[str]) -> str:
+    """Java cuts what is too large off at the last timestamp of all."""
+    made = timestamp(f"({sql[0]} * {MICROS_PER_SECOND})", call.type)
+    odd = error(DOUBT, "A number of seconds is only Spark's to treat.")
+    return case(
+        [(f"{sql[0]} IS NULL", "NULL"), (f"{sql[0]} BETWEEN -{_SECONDS_MAX} AND {_SECONDS_MAX}", made)], odd
+    )
+
+
+_OF_TEXT: Final = of_kinds(Kind.STRING)
+
+FUNCTIONS: dict[str, Function] = {
+    "text_to_timestamp": Function((2, 2), _moments, _moments_reason, always),
+    "seconds_to_timestamp": Function((1, 1), _of_seconds, of_kinds(Kind.LONG), always),
+    "get_json_object": Function((2, 2), template("wallaby_json_object({0}, {1})"), _OF_TEXT, always),
+    "mask": Function((5, 5), template("wallaby_mask({0}, {1}, {2}, {3}, {4})"), _OF_TEXT, always),
+    "parse_url": Function((3, 3), template("wallaby_parse_url({0}, {1}, {2})"), _OF_TEXT, always),
+}

@@ -1,0 +1,30 @@
+"""Functions that are computed here for plain values only: one value in doubt leaves the whole query to Spark.
+
+Their kernels end the query with `DoubtfulValueError` then. Until it has come to its end, none of its rows may have been
+given away, so that Spark's answer can stand in their place.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from wallaby.plan.expression import Call, walk
+from wallaby.plan.physical import PhysicalPlan, trees_of
+from wallaby.plan.relation import Relation, children_of
+from wallaby.plan.tree import expressions_of
+
+DOUBTFUL: Final = frozenset(
+    {"get_json_object", "mask", "parse_url", "seconds_to_timestamp", "text_to_timestamp"}
+)
+
+
+def may_doubt(plan: PhysicalPlan) -> bool:
+    """Is there such a function in a plan?"""
+    return any(_doubts(tree) for fragment in plan.fragments for tree in trees_of(fragment))
+
+
+def _doubts(relation: Relation) -> bool:
+    own = (part for expression in expressions_of(relation) for part in walk(expression))
+    return any(isinstance(part, Call) and part.function in DOUBTFUL for part in own) or any(
+        map(_doubts, children_of(relation))
+    )
