@@ -266,7 +266,7 @@ def test_a_null_in_a_list_stays_there(spark: SparkSession) -> None:
         ("date_format(at, 'VV')", "DateFormatClass(at, 'VV')", "has no kernel"),
         ("first(i)", "First(i)", "order of rows"),
         ("t like 'a\\\\b'", "Like(t, ", "escapes a character"),
-        ("parse_url(t, 'HOST')", "ParseUrlEvaluator#evaluate(", "not known here"),
+        ("to_json(pair)", "StructsToJsonEvaluator#evaluate(", "not known here"),
         ("t collate utf8_lcase = 'a'", "", "is not supported"),
         ("to_number(t, '999')", "ToNumber(", "no kernel"),
     ],

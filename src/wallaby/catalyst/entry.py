@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from typing import Final
 
 from wallaby.catalyst.node import Node
 from wallaby.plan.expression import Call, EvalMode, Expression
@@ -32,6 +33,8 @@ class Refusal:
     remedy: str = ""
 
 
+#: The guard of functions that are computed for plain values only: see `plan/doubt.py`.
+DOUBT: Final = "with any other value Spark runs the query"
 #: Makes our expression from Catalyst's node, its arguments already read, and its type.
 Build = Callable[["Entry", Node, tuple[Expression, ...], DataType], Expression | Refusal]
 #: The time zones that a node depends on, by name.

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from wallaby.catalyst.data_types import INTEGRAL, TEXT
-from wallaby.catalyst.entry import Entry, Refusal, State, guarded
+from wallaby.catalyst.entry import DOUBT, Entry, Refusal, State, guarded
 from wallaby.catalyst.node import Node
 from wallaby.plan.expression import Call, Expression, Literal
 from wallaby.plan.types import BOOLEAN, INTEGER, STRING, DataType, Kind
@@ -20,6 +20,7 @@ _BINARY: Final = frozenset({Kind.BINARY})
 _SPARK: Final = "org.apache.spark.sql."
 #: What only configures a method.
 _SETTING: Final = frozenset({Kind.STRING, Kind.BOOLEAN})
+_URL_PARTS: Final = ("PROTOCOL", "AUTHORITY", "HOST", "FILE", "PATH", "QUERY", "REF")
 _UTF8: Final = ("utf-8", "utf8")
 
 
@@ -92,7 +93,25 @@ def _padded(
     return Call("if", (shorter, filled, text), kind, node.nullable)
 
 
+def _parse_url(
+    entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
+) -> Expression | Refusal:
+    """Which part, and of a query which key, are constants."""
+    url, part, *key = arguments
+    known = [a.value for a in (part, *key) if isinstance(a, Literal) and isinstance(a.value, str) and a.value]
+    if len(known) != len(arguments) - 1 or known[0] not in _URL_PARTS or (key and known[0] != "QUERY"):
+        return Refusal("it is not supported with these arguments")
+    return Call(entry.function, (url, part, *(key or (Literal("", STRING),))), kind, node.nullable)
+
+
 ENTRIES: Final = (
+    guarded(
+        "ParseUrlEvaluator#evaluate",
+        "parse_url",
+        TEXT,
+        guard=f"constant parts of plain addresses; {DOUBT}",
+        build=_parse_url,
+    ),
     Entry("StaticInvoke", "", State.EXACT_WITH_GUARD, note="if the method is in this table", rewrite=_static),
     Entry("Invoke", "", State.EXACT_WITH_GUARD, note="if the method is in this table", rewrite=_on_object),
     guarded(

@@ -62,6 +62,8 @@ _FURTHER: Final = frozenset(
         "timestamp_add_months",
         "timestamp_add_time",
         "interval_to_number",
+        "sketch_place",
+        "sketch_estimate",
         *timestamps.TEMPORAL_CASTS.values(),
     }
 )

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Final
 
 from wallaby.catalyst.arithmetic import fails
 from wallaby.catalyst.data_types import BINARY, INTEGRAL, TEXT
-from wallaby.catalyst.entry import Entry, Refusal, exact, guarded, unsupported
+from wallaby.catalyst.entry import DOUBT, Entry, Refusal, exact, guarded, unsupported
 from wallaby.catalyst.node import Node
+from wallaby.plan import functions
 from wallaby.plan.expression import Call, Expression, Literal
-from wallaby.plan.types import STRING, DataType
+from wallaby.plan.types import BOOLEAN, STRING, DataType, Kind
 
 _ESCAPE: Final = "\\"
+_SPECIFIER: Final = re.compile(r"%(?:(?P<sign>[%n])|(?:(?P<place>[1-9][0-9]?)\$)?(?P<kind>[sd]))")
+_JSON_PATH: Final = re.compile(r"\$(?:\.[A-Za-z0-9_]+|\[[0-9]{1,6}\])+")
+_IN_JSON: Final = INTEGRAL | TEXT | {Kind.DOUBLE, Kind.BOOLEAN, Kind.DATE}
+#: What a member for malformed text is called.
+_CORRUPT: Final = "_corrupt_record"
+_SIGNS: Final = {"%": "%", "n": "\n"}
+_PERCENT: Final = (Literal("%", STRING),)
 _SPACES: Final = "spaces only, no other white space, or the characters that are given"
 _PATTERNS: Final = "the patterns are constants, and valid"
 _CASE: Final = "text beyond ASCII follows Java's rules ('ß' becomes 'SS'), not the kernel's"
@@ -72,6 +81,78 @@ def _items(listed: object) -> list[object]:
     return listed if isinstance(listed, list) else [False]
 
 
+def _format_string(
+    _entry: Entry, _node: Node, arguments: tuple[Expression, ...], kind: DataType
+) -> Expression | Refusal:
+    """The pieces of the pattern and the arguments as texts, one after the other; NULL is written as `null`."""
+    pattern, *values = arguments
+    if not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
+        return Refusal("the pattern is not a constant", "write the pattern as a constant")
+    pieces: list[Expression] = [Literal("", STRING)]
+    end = taken = 0
+    for found in _SPECIFIER.finditer(pattern.value):
+        pieces.append(Literal(pattern.value[end : found.start()], STRING))
+        end = found.end()
+        if found["sign"] is not None:
+            pieces.append(Literal(_SIGNS[found["sign"]], STRING))
+            continue
+        place = int(found["place"]) - 1 if found["place"] else taken
+        taken += not found["place"]
+        kinds = INTEGRAL if found["kind"] == "d" else INTEGRAL | TEXT | {Kind.BOOLEAN}
+        if not 0 <= place < len(values) or values[place].type.kind not in kinds:
+            return Refusal(f"%{found['kind']} stands for no argument, or for one of another type")
+        pieces.append(_written(values[place]))
+    pieces.append(Literal(pattern.value[end:], STRING))
+    if any(
+        isinstance(piece, Literal) and "%" in str(piece.value) for piece in pieces if piece not in _PERCENT
+    ):
+        return Refusal("a pattern with other specifiers than %s and %d has no kernel yet")
+    return Call("concat", tuple(pieces), kind, nullable=False)
+
+
+def _written(value: Expression) -> Expression:
+    text = value if value.type.kind is Kind.STRING else Call("cast", (value,), STRING, value.nullable)
+    return Call(functions.COALESCE, (text, Literal("null", STRING)), STRING, nullable=False)
+
+
+def _get_json_object(
+    entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
+) -> Expression | Refusal:
+    path = arguments[1]
+    if not isinstance(path, Literal) or not _JSON_PATH.fullmatch(str(path.value)):
+        return Refusal("the path is not a constant of names and places", "use a path like $.a.b[0]")
+    return Call(entry.function, arguments, kind, node.nullable)
+
+
+def _from_json(
+    entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
+) -> Expression | Refusal:
+    """A struct of members; each of them looks for itself."""
+    options = node.field("options")
+    plain = isinstance(options, dict) and str(options.get("opaque", "")).endswith("EmptyMap$")
+    known = kind.kind is Kind.STRUCT and all(child.kind in _IN_JSON for child in kind.children)
+    if not plain or not known or _CORRUPT in kind.names:
+        return Refusal("it is not supported with these options, or to this type")
+    (text,) = arguments
+    members = tuple(
+        Call(entry.function, (text, Literal(name, STRING)), child, nullable=True)
+        for name, child in zip(kind.names, kind.children, strict=True)
+    )
+    there = Call(functions.IS_NOT_NULL, (text,), BOOLEAN, nullable=False)
+    return Call("case", (there, Call("struct", members, kind, nullable=False)), kind, nullable=True)
+
+
+def _mask(
+    entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
+) -> Expression | Refusal:
+    """The characters are constants; one that is NULL leaves a kind of characters as it is."""
+    text, *signs = arguments
+    if not all(isinstance(sign, Literal) for sign in signs):
+        return Refusal("what stands for characters is not constant")
+    found = (sign.value if isinstance(sign, Literal) else None for sign in signs)
+    return Call(entry.function, (text, *(Literal(sign or "", STRING) for sign in found)), kind, node.nullable)
+
+
 def _levenshtein(
     entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
 ) -> Expression | Refusal:
@@ -103,6 +184,30 @@ ENTRIES: Final = (
     guarded("Lower", "lower", TEXT, guard=_CASE),
     guarded("Concat", "concat", TEXT | BINARY, guard="NULL if any argument is", build=_concat),
     exact("ConcatWs", "concat_ws", TEXT),
+    guarded(
+        "GetJsonObject",
+        "get_json_object",
+        TEXT,
+        guard=f"a constant path of names and places, to a text, whole number or boolean; {DOUBT}",
+        build=_get_json_object,
+    ),
+    replace(
+        guarded(
+            "JsonToStructs",
+            "json_member",
+            TEXT,
+            guard=f"to a struct of whole numbers, doubles, booleans, texts and dates, without options; {DOUBT}",
+            build=_from_json,
+        ),
+        requires=("spark.sql.columnNameOfCorruptRecord", _CORRUPT),
+    ),
+    guarded("Mask", "mask", guard=f"of ASCII; {DOUBT}", build=_mask),
+    guarded(
+        "FormatString",
+        "concat",
+        guard="a constant pattern with %s of text, whole numbers and booleans, and %d of whole numbers",
+        build=_format_string,
+    ),
     exact("Length", "length", TEXT | BINARY),
     exact("OctetLength", "octet_length", TEXT | BINARY),
     exact("BitLength", "bit_length", TEXT | BINARY),
@@ -143,6 +248,4 @@ ENTRIES: Final = (
     unsupported("ToNumber", "formats for numbers have no kernel yet", "use a cast"),
     unsupported("TryToNumber", "formats for numbers have no kernel yet", "use try_cast"),
     unsupported("ToCharacter", "formats for numbers have no kernel yet", "use a cast"),
-    unsupported("Mask", "it depends on which characters Java's version knows as letters"),
-    unsupported("GetJsonObject", "JSON is not read here yet"),
 )

@@ -14,7 +14,7 @@ from wallaby.catalyst.data_types import (
     YEAR_MONTHS,
 )
 from wallaby.catalyst.dates import UNITS, constant_text, failing
-from wallaby.catalyst.entry import Entry, Refusal, exact, guarded
+from wallaby.catalyst.entry import Entry, Refusal, exact, guarded, mode_of
 from wallaby.catalyst.node import Node
 from wallaby.plan.expression import Call, Expression, Literal
 from wallaby.plan.types import LONG, STRING, DataType, Kind
@@ -51,7 +51,18 @@ TEMPORAL_CASTS: Final = {
     (Kind.TIMESTAMP_NTZ, Kind.TIMESTAMP): "from_clock",
     (Kind.TIMESTAMP, Kind.LONG): "unix_seconds",
     (Kind.TIMESTAMP, Kind.DOUBLE): "timestamp_to_double",
+    (Kind.TIMESTAMP, Kind.STRING): "timestamp_to_text",
+    (Kind.TIMESTAMP_NTZ, Kind.STRING): "timestamp_to_text",
+    (Kind.STRING, Kind.TIMESTAMP): "text_to_timestamp",
+    (Kind.STRING, Kind.TIMESTAMP_NTZ): "text_to_timestamp",
+    (Kind.LONG, Kind.TIMESTAMP): "seconds_to_timestamp",
+    (Kind.BYTE, Kind.TIMESTAMP): "timestamp_seconds",
+    (Kind.SHORT, Kind.TIMESTAMP): "timestamp_seconds",
+    (Kind.INTEGER, Kind.TIMESTAMP): "timestamp_seconds",
 }
+_WITHOUT_ZONE: Final = frozenset(
+    {"unix_seconds", "timestamp_to_double", "timestamp_seconds", "seconds_to_timestamp"}
+)
 
 
 def session_zone(node: Node) -> tuple[str, ...]:
@@ -162,8 +173,11 @@ def _cast(
 ) -> Expression | Refusal:
     value, zone = arguments
     function = TEMPORAL_CASTS[value.type.kind, kind.kind]
-    taken = (value,) if function in ("unix_seconds", "timestamp_to_double") else (value, zone)
-    return Call(function, taken, kind, node.nullable)
+    taken = (value,) if function in _WITHOUT_ZONE else (value, zone)
+    mode = mode_of(node)
+    if isinstance(mode, Refusal):
+        return mode
+    return Call(function, taken, kind, node.nullable, mode)
 
 
 def _zoned(entry: Entry) -> Entry:

@@ -9,18 +9,28 @@ from __future__ import annotations
 from typing import Final
 
 from wallaby.plan.expression import Call, walk
-from wallaby.plan.physical import PhysicalPlan, trees_of
-from wallaby.plan.relation import Relation, children_of
+from wallaby.plan.formats import Orc
+from wallaby.plan.physical import PhysicalPlan, ScanFragment, trees_of
+from wallaby.plan.relation import Relation, Scan, Source, children_of
 from wallaby.plan.tree import expressions_of
+from wallaby.plan.types import Kind
 
 DOUBTFUL: Final = frozenset(
-    {"get_json_object", "mask", "parse_url", "seconds_to_timestamp", "text_to_timestamp"}
+    {"get_json_object", "json_member", "mask", "parse_url", "seconds_to_timestamp", "text_to_timestamp"}
 )
 
 
 def may_doubt(plan: PhysicalPlan) -> bool:
-    """Is there such a function in a plan?"""
-    return any(_doubts(tree) for fragment in plan.fragments for tree in trees_of(fragment))
+    """Is there such a function in a plan, or a file that may have dates in another calendar?"""
+    trees = (tree for fragment in plan.fragments for tree in trees_of(fragment))
+    return any(map(_doubts, trees)) or any(
+        _has_dates(fragment.scan) for fragment in plan.fragments if isinstance(fragment, ScanFragment)
+    )
+
+
+def _has_dates(source: Source) -> bool:
+    orc = isinstance(source, Scan) and isinstance(source.format, Orc)
+    return orc and any(column.type.kind is Kind.DATE for column in source.columns)
 
 
 def _doubts(relation: Relation) -> bool:

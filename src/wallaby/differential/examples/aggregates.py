@@ -68,6 +68,12 @@ EXAMPLES: Final = {
     "MaxBy": ("max_by({any}, id)",),
     "Mode": ("mode() within group (order by {any})", "mode() within group (order by {any} desc)"),
     "CollectListUnordered": ("sort_array(collect_list({any}))", "size(collect_list({int}))"),
+    "HyperLogLogPlusPlus": (
+        "approx_count_distinct({whole})",
+        "approx_count_distinct({string}, 0.02)",
+        "approx_count_distinct({double})",
+        "approx_count_distinct({date}) filter (where {boolean})",
+    ),
     "CollectSetUnordered": ("sort_array(collect_set({whole}), false)", "array_max(collect_set({date}))"),
     "ListAgg": (
         "listagg({string}, ',') within group (order by id)",

@@ -4,7 +4,30 @@ from __future__ import annotations
 
 from typing import Final
 
+#: An object in JSON; its braces are not those of a placeholder.
+_OBJECT: Final = (
+    "concat('\\u007b\"a\": ', {int}, ', \"b\": [true, \"', {small}, '\"], \"c\": ', {boolean}, '\\u007d')"
+)
+
 EXAMPLES: Final = {
+    "GetJsonObject": (
+        f"get_json_object({_OBJECT}, '$.a')",
+        f"get_json_object({_OBJECT}, '$.b[1]')",
+        "get_json_object({string}, '$.a')",
+    ),
+    "JsonToStructs": (
+        f"from_json({_OBJECT}, 'a int, c boolean, d string')",
+        f"from_json({_OBJECT}, 'a double').a",
+    ),
+    "Mask": ("mask({string})", "mask({digits}, 'A', 'b', '#', '-')", "mask({digits}, NULL)"),
+    "ParseUrlEvaluator#evaluate": (
+        "parse_url(concat('http://spark.apache.org/p', {small}, '?q=', {int}, '&x=1'), 'QUERY', 'q')",
+        "try_parse_url({string}, 'HOST')",
+    ),
+    "FormatString": (
+        "format_string('%s-%d%% %s', {string}, {whole}, {boolean})",
+        "printf('%2$s %1$s%n', {int}, {string})",
+    ),
     "StartsWith": ("startswith({string}, {string})", "{string} like 'a%'"),
     "EndsWith": ("endswith({string}, {string})", "{string} like '%m'"),
     "Contains": ("contains({string}, {string})", "{string} like '%ß%'"),

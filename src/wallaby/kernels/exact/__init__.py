@@ -10,12 +10,15 @@ import duckdb
 
 from wallaby.kernels.exact import (
     decimals,
+    doubts,
     floating_text,
     hashes,
     moments,
     numbers,
     parsing,
     patterns,
+    sketches,
+    strict_math,
     text,
     times,
 )
@@ -23,12 +26,15 @@ from wallaby.kernels.exact.arrow_function import ArrowFunction
 
 ALL: Final[tuple[ArrowFunction, ...]] = (
     *decimals.FUNCTIONS,
+    *doubts.FUNCTIONS,
     *floating_text.FUNCTIONS,
     *hashes.FUNCTIONS,
     *moments.FUNCTIONS,
     *numbers.FUNCTIONS,
     *parsing.FUNCTIONS,
     *patterns.FUNCTIONS,
+    *sketches.FUNCTIONS,
+    *strict_math.FUNCTIONS,
     *text.FUNCTIONS,
     *times.FUNCTIONS,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from datetime import date
 from typing import Any, Final, NoReturn
@@ -96,6 +97,9 @@ def _offset(zone: str) -> int:
 
 
 # ------------------------------------------------------------------------------------------------------ JSON
+_PLAIN_DIGITS: Final = 15
+_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_FIRST_DAY: Final = date(1583, 1, 1)
 _STEP: Final = re.compile(r"\.([A-Za-z0-9_]+)|\[([0-9]{1,6})\]")
 
 
@@ -148,6 +152,42 @@ def get_json_object(text: str, path: str) -> str | None:
     return str(found)
 
 
+def json_member(text: str, name: str, kind: str, bits: int) -> str | None:
+    """A member of an object, which must be of a kind, as text."""
+    try:
+        found = _DECODER.decode(text)
+    except (ValueError, RecursionError):
+        doubt("from_json")
+    value = found.get(name) if isinstance(found, dict) else doubt("from_json")
+    match kind, value:
+        case _, None:
+            return None
+        case "whole", _Whole() if (
+            len(value) <= _PLAIN_DIGITS and -(1 << bits - 1) <= int(value) < 1 << bits - 1
+        ):
+            return str(value)
+        case "double", _Whole() if len(value) <= _PLAIN_DIGITS and value != "-0":
+            return str(value)
+        case "double", float() if math.isfinite(value):
+            return repr(value)
+        case "boolean", bool():
+            return "true" if value else "false"
+        case "text", str() if not isinstance(value, _Whole) and _is_text(value):
+            return value
+        case "date", str() if _DATE.fullmatch(value) and _is_date(value):
+            return value
+        case _:
+            doubt("from_json")
+
+
+def _is_date(text: str) -> bool:
+    """In today's calendar."""
+    try:
+        return date.fromisoformat(text) >= _FIRST_DAY
+    except ValueError:
+        return False
+
+
 def _is_text(text: str) -> bool:
     """Without halves of characters."""
     return not any("\ud800" <= character <= "\udfff" for character in text)
@@ -187,6 +227,7 @@ def parse_url(text: str, part: str, key: str) -> str | None:
 FUNCTIONS: Final = (
     ArrowFunction("wallaby_moments", (STRING, INTEGER, BOOLEAN), LONG, moments),
     per_value("wallaby_json_object", (STRING, STRING), STRING, get_json_object),
+    per_value("wallaby_json_member", (STRING, STRING, STRING, INTEGER), STRING, json_member),
     per_value("wallaby_mask", (STRING,) * 5, STRING, mask),
     per_value("wallaby_parse_url", (STRING,) * 3, STRING, parse_url),
 )

@@ -45,7 +45,7 @@ _CYCLE_YEARS: Final = 400
 _CYCLE_DAYS: Final = 146097
 
 
-def _refuse(text: str, failing: bool) -> None:
+def refuse(text: str, failing: bool) -> None:
     """An error, where it is not NULL."""
     if failing:
         raise Fault("CAST_INVALID_INPUT", f"The value {text[:100]!r} cannot be cast because it is malformed.")
@@ -56,7 +56,7 @@ def whole(text: str, bits: int, cutting: bool, failing: bool) -> int | None:
     found = (_CUT if cutting else _WHOLE).fullmatch(text.strip(_AROUND))
     number = None if found is None else int(found[1] + (found[2] or "0"))
     if number is None or not -(1 << (bits - 1)) <= number < 1 << (bits - 1):
-        _refuse(text, failing)
+        refuse(text, failing)
         return None
     return number
 
@@ -83,7 +83,7 @@ def _floating(text: str, failing: bool, read: Callable[[str], float]) -> float |
         return (
             nearest_float(str(Decimal(_from_hex(found[1])))) if read is nearest_float else _from_hex(found[1])
         )
-    _refuse(text, failing)
+    refuse(text, failing)
     return None
 
 
@@ -100,7 +100,7 @@ def decimal(text: str, precision: int, scale: int, failing: bool) -> str | None:
     exponent = _EXPONENT.search(trimmed)
     readable = _DECIMAL.fullmatch(trimmed) and not any(ord(c) > 0xFFFF for c in trimmed)
     if not readable or (exponent and abs(int(exponent[1])) > _EXPONENT_MAX):
-        _refuse(text, failing)
+        refuse(text, failing)
         return None
     number = Decimal(trimmed)
     if number and number.adjusted() >= DIGITS_MAX:
@@ -122,7 +122,7 @@ def boolean(text: str, failing: bool) -> bool | None:
     word = text.strip(_AROUND).lower()
     if word in _TRUE or word in _FALSE:
         return word in _TRUE
-    _refuse(text, failing)
+    refuse(text, failing)
     return None
 
 
@@ -130,14 +130,14 @@ def days(text: str, failing: bool) -> int | None:
     """The days since 1970 of a date: a year, perhaps a month, perhaps a day, after which anything may follow."""
     found = _DATE.fullmatch(text.strip(_AROUND))
     if found is None:
-        _refuse(text, failing)
+        refuse(text, failing)
         return None
     year = int(found[2]) * (-1 if found[1] == "-" else 1)
     try:
         cycles, within = divmod(year, _CYCLE_YEARS)
         near = date(within + _CYCLE_YEARS, int(found[3] or 1), int(found[4] or 1))
     except ValueError:
-        _refuse(text, failing)
+        refuse(text, failing)
         return None
     return near.toordinal() - _DAYS_BEFORE_EPOCH + (cycles - 1) * _CYCLE_DAYS
 

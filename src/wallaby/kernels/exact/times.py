@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from wallaby.kernels.exact.arrow_function import ArrowFunction
+from wallaby.kernels.exact.parsing import date_text
 from wallaby.kernels.exact.zones import Micros, ZoneTable, zone_table
-from wallaby.plan.types import DATE, INTEGER, LONG
+from wallaby.plan.types import DATE, INTEGER, LONG, STRING
 
 LOCAL: Final = "wallaby_local_time"
 INSTANT: Final = "wallaby_instant"
@@ -20,6 +21,10 @@ DAY_START: Final = "wallaby_day_start"
 DATE_OF: Final = "wallaby_date"
 #: Of the numbers of days: DuckDB adds months by way of timestamps, which end earlier than dates.
 ADD_MONTHS: Final = "wallaby_add_months"
+#: Of what a clock shows, in microseconds.
+TEXT: Final = "wallaby_timestamp_text"
+_SECOND: Final = 1_000_000
+_DAY: Final = 86_400 * _SECOND
 
 
 def _looked_up(look_up: Callable[..., Micros], zones: pa.ChunkedArray, *given: pa.ChunkedArray) -> pa.Array:
@@ -62,7 +67,21 @@ def _add_months(days: pa.ChunkedArray, months: pa.ChunkedArray) -> pa.Array:
     return pa.array(found.astype(np.int32), pa.int32(), mask=missing if np.any(missing) else None)
 
 
+def _text(local: pa.ChunkedArray) -> pa.Array:
+    """What a clock shows, down to the last digit of a second that is not zero."""
+    return pa.array([None if value is None else _shown(value) for value in local.to_pylist()], pa.string())
+
+
+def _shown(local: int) -> str:
+    day, within = divmod(local, _DAY)
+    seconds, micros = divmod(within, _SECOND)
+    fraction = f".{micros:06d}".rstrip("0") if micros else ""
+    clock = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+    return f"{date_text(day)} {clock}{fraction}"
+
+
 FUNCTIONS: Final[tuple[ArrowFunction, ...]] = (
+    ArrowFunction(TEXT, (LONG,), STRING, _text),
     _of_one(LOCAL, ZoneTable.local),
     _of_one(INSTANT, ZoneTable.instants),
     ArrowFunction(INSTANT_NEAR, (LONG, LONG, INTEGER), LONG, _near),

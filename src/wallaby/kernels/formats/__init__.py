@@ -14,7 +14,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from wallaby.errors import CorruptFileError, SourceChangedError
+from wallaby.errors import CorruptFileError, DoubtfulValueError, SourceChangedError
 from wallaby.kernels.footer import check_unchanged, reading
 from wallaby.kernels.formats import csv_lines, json_lines, orc, plain_lines
 from wallaby.kernels.formats.content import Asked, DoubtError, content
@@ -83,6 +83,8 @@ def read_pieces(scan: Scan, file: ParquetFile, numbers: tuple[int, ...]) -> list
                 else [_parsed(scan.format, asked, file)]
             )
         except DoubtError as doubt:
+            if isinstance(scan.format, Orc):
+                raise DoubtfulValueError(f"{file.path}: {doubt}") from doubt
             raise CorruptFileError(f"{file.path} is not what it was: {doubt}", path=file.path) from doubt
     return [_completed(table, scan, file) for table in tables]
 

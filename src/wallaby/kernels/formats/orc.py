@@ -1,6 +1,6 @@
 """ORC: stripes of columns, found by their names without regard to case; one that a file does not have is NULL.
 
-Dates are read from files that Spark has written: others may count them in another calendar.
+Files do not say in which calendar they count early dates: one that is not in today's leaves the query to Spark.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pyarrow import orc
 
 from wallaby.kernels.file_systems import is_local, local_path, open_remote
 from wallaby.kernels.formats.content import Asked, DoubtError
+from wallaby.kernels.formats.values import date_in_range
 from wallaby.kernels.types import arrow_type
 from wallaby.plan.relation import ParquetFile
 from wallaby.plan.types import DataType, Kind
@@ -24,7 +25,6 @@ _KINDS: Final = frozenset(
         *(Kind.DECIMAL, Kind.STRING, Kind.BINARY, Kind.DATE),
     }
 )
-_BY_SPARK: Final = b"org.apache.spark.version"
 #: Columns of files that Hive has written are found by their places.
 _BY_PLACE: Final = "_col"
 
@@ -62,6 +62,9 @@ def _renamed(table: pa.Table, asked: Asked, places: list[str | None]) -> pa.Tabl
         pa.nulls(table.num_rows, arrow_type(type_)) if place is None else table.column(place)
         for (_, type_), place in zip(asked, places, strict=True)
     ]
+    for column in columns:
+        if pa.types.is_date(column.type):
+            date_in_range(column)
     return pa.table(columns, names=[name for name, _ in asked])
 
 
@@ -70,15 +73,14 @@ def _places(source: orc.ORCFile, asked: Asked) -> list[str | None]:
     schema = source.schema
     if all(name.startswith(_BY_PLACE) for name in schema.names):
         raise DoubtError("its columns have no names")
-    by_spark = _BY_SPARK in (source.metadata or {})
-    return [_place(schema, name, type_, by_spark=by_spark) for name, type_ in asked]
+    return [_place(schema, name, type_) for name, type_ in asked]
 
 
-def _place(schema: pa.Schema, name: str, type_: DataType, *, by_spark: bool) -> str | None:
+def _place(schema: pa.Schema, name: str, type_: DataType) -> str | None:
     found: list[str] = [own for own in schema.names if own.lower() == name.lower()]
     if len(found) > 1 or "." in name:
         raise DoubtError(f"it may have more than one column {name}")
-    if type_.kind not in _KINDS or (type_.kind is Kind.DATE and not by_spark):
+    if type_.kind not in _KINDS:
         raise DoubtError(f"the column {name} of type {type_} is not read here yet")
     if not found:
         return None

@@ -8,12 +8,13 @@ from typing import Final
 from wallaby.kernels.exact.doubts import DOUBT
 from wallaby.kernels.exact.zones import zone_number
 from wallaby.kernels.scalar.clock import MICROS_PER_SECOND, timestamp, zone_reason, zone_text
-from wallaby.kernels.scalar.function import Function, of_kinds, template
+from wallaby.kernels.scalar.function import Function, of_kinds, template, unsupported
 from wallaby.kernels.scalar.words import always
-from wallaby.kernels.sql_text import case, error
+from wallaby.kernels.sql_text import case, cast, error
 from wallaby.plan.expression import Call, EvalMode
 from wallaby.plan.types import Kind
 
+_WHOLE: Final = (Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG)
 #: DuckDB's timestamps begin a little later than Java's.
 _SECONDS_MAX: Final = 9_223_372_000_000
 
@@ -37,12 +38,31 @@ def _of_seconds(call: Call, sql: Sequence[str]) -> str:
     )
 
 
+_JSON: Final = {
+    **{kind: ("whole", bits) for kind, bits in zip(_WHOLE, (8, 16, 32, 64), strict=True)},
+    Kind.DOUBLE: ("double", 0),
+    Kind.BOOLEAN: ("boolean", 0),
+    Kind.STRING: ("text", 0),
+    Kind.DATE: ("date", 0),
+}
+
+
+def _json_member(call: Call, sql: Sequence[str]) -> str:
+    kind, bits = _JSON[call.type.kind]
+    return cast(f"wallaby_json_member({sql[0]}, {sql[1]}, '{kind}', {bits})", call.type)
+
+
+def _json_member_reason(call: Call) -> str | None:
+    return _OF_TEXT(call) if call.type.kind in _JSON else unsupported(call)
+
+
 _OF_TEXT: Final = of_kinds(Kind.STRING)
 
 FUNCTIONS: dict[str, Function] = {
     "text_to_timestamp": Function((2, 2), _moments, _moments_reason, always),
     "seconds_to_timestamp": Function((1, 1), _of_seconds, of_kinds(Kind.LONG), always),
     "get_json_object": Function((2, 2), template("wallaby_json_object({0}, {1})"), _OF_TEXT, always),
+    "json_member": Function((2, 2), _json_member, _json_member_reason, always),
     "mask": Function((5, 5), template("wallaby_mask({0}, {1}, {2}, {3}, {4})"), _OF_TEXT, always),
     "parse_url": Function((3, 3), template("wallaby_parse_url({0}, {1}, {2})"), _OF_TEXT, always),
 }

@@ -86,6 +86,12 @@ FUNCTIONS: dict[str, Function] = {
     "sha2": Function((2, 2), _sha2, of_kinds(Kind.BINARY, Kind.INTEGER)),
     "crc32": Function((1, 1), template("wallaby_crc32({0})"), _OF_BINARY),
     "murmur3": Function((2, MANY), _chained("wallaby_murmur3"), _hashable),
+    "sketch_place": Function(
+        (2, 2), template("wallaby_sketch_place({0}, {1})"), of_kinds(Kind.LONG, Kind.INTEGER)
+    ),
+    "sketch_estimate": Function(
+        (2, 2), template("wallaby_sketch_estimate({0}, {1})"), of_kinds(Kind.ARRAY, Kind.STRING)
+    ),
     "xxhash64": Function((2, MANY), _chained("wallaby_xxhash64"), _hashable),
     "hex": Function((1, 1), template("hex({0})"), of_kinds((Kind.LONG, Kind.STRING, Kind.BINARY))),
     "unhex": Function((1, 1), _flagged("wallaby_unhex"), of_kinds(Kind.STRING), _ansi),

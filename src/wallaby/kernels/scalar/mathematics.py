@@ -1,4 +1,4 @@
-"""Mathematical functions that Java computes exactly as everybody: by IEEE 754, or in whole numbers and decimals."""
+"""Mathematical functions: by IEEE 754, in whole numbers and decimals, and by the methods of Java's `StrictMath`."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ _TWO_63: Final = "CAST(9223372036854775808 AS DOUBLE)"
 #: Java's constants: `Math.toDegrees` and `Math.toRadians` multiply by them.
 _DEGREES: Final = "57.29577951308232"
 _RADIANS: Final = "0.017453292519943295"
+#: Java's logarithm of 2.
+_LN2: Final = "0.6931471805599453"
 #: Up to here a number times a power of ten is so exact that it is clear on which side of a half it is.
 _CLEAR_MAX: Final = 1e9
 _CLEAR_SCALE_MAX: Final = 9
@@ -242,7 +244,38 @@ _NUMBERS: Final = (
     *(Kind.FLOAT, Kind.DOUBLE, Kind.DECIMAL),
 )
 
+
+# ---------------------------------------------------------------------------------------- Java's StrictMath
+def _logarithm(name: str, least: str) -> Write:
+    """NULL where there is no logarithm."""
+
+    def write(_call: Call, sql: Sequence[str]) -> str:
+        return case([(f"{sql[0]} <= {least}", "NULL")], f"wallaby_{name}({sql[0]})")
+
+    return write
+
+
+def _log2(_call: Call, sql: Sequence[str]) -> str:
+    return case([(f"{sql[0]} <= 0", "NULL")], f"(wallaby_log({sql[0]}) / CAST('{_LN2}' AS DOUBLE))")
+
+
+def _log_to_base(_call: Call, sql: Sequence[str]) -> str:
+    return case([(f"{sql[0]} <= 0 OR {sql[1]} <= 0", "NULL")], f"wallaby_logarithm({sql[0]}, {sql[1]})")
+
+
+_STRICT: Final = ("exp", "expm1", "asin", "acos", "atan", "sinh", "cosh", "tanh", "atanh", "cbrt")
+
 FUNCTIONS: dict[str, Function] = {
+    **{name: Function((1, 1), template(f"wallaby_{name}({{0}})"), _OF_DOUBLE) for name in _STRICT},
+    **{
+        name: Function((2, 2), template(f"wallaby_{name}({{0}}, {{1}})"), _OF_DOUBLE)
+        for name in ("power", "atan2", "hypot")
+    },
+    "log": Function((1, 1), _logarithm("log", "0"), _OF_DOUBLE),
+    "log10": Function((1, 1), _logarithm("log10", "0"), _OF_DOUBLE),
+    "log1p": Function((1, 1), _logarithm("log1p", "-1"), _OF_DOUBLE),
+    "log2": Function((1, 1), _log2, _OF_DOUBLE),
+    "logarithm": Function((2, 2), _log_to_base, _OF_DOUBLE),
     "format_number": Function((3, 3), _format, of_kinds(_NUMBERS, Kind.INTEGER)),
     "abs": Function((1, 1), _abs, _same_number, _can_overflow),
     "integral_divide": Function((2, 2), _integral_divide, _integral_divide_reason, _can_overflow),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from wallaby.kernels.exact import times
 from wallaby.kernels.scalar.clock import (
     MICROS_PER_DAY,
     MICROS_PER_SECOND,
@@ -303,6 +304,10 @@ def _of_seconds_reason(call: Call) -> str | None:
     return of_kinds((*_WHOLE, Kind.FLOAT, Kind.DOUBLE))(call)
 
 
+def _to_text(call: Call, sql: Sequence[str]) -> str:
+    return f"{times.TEXT}({local_micros(sql[0], call.arguments[0].type, zone_text(call))})"
+
+
 _WHOLE_INTERVAL: Final = (*_WHOLE, Kind.DAY_TIME)
 _WHOLE_MONTHS: Final = (*_WHOLE, Kind.YEAR_MONTH)
 
@@ -322,6 +327,7 @@ FUNCTIONS: dict[str, Function] = {
     "timestamp_to_double": Function(
         (1, 1), template("(epoch_us({0}) / 1e6)", typed=True), of_kinds(_INSTANTS)
     ),
+    "timestamp_to_text": Function((2, 2), _to_text, _zoned(_TIMESTAMPS)),
     "unix_timestamp": Function((2, 2), _unix_timestamp, _zoned(_DAYS_TOO)),
     "timestamp_seconds": Function((1, 1), _of_seconds, _of_seconds_reason, always),
     "timestamp_millis": Function((1, 1), _of_number(1000), of_kinds(_WHOLE), always),
