@@ -139,11 +139,39 @@ def test_while_beats_come_the_lease_is_none_of_its_affair(process: subprocess.Po
 
 
 @pytest.mark.parametrize("process", [BUSY], indirect=True)
-def test_a_lease_that_is_refused_ends_it(process: subprocess.Popen[bytes]) -> None:
+def test_a_lease_that_is_refused_is_asked_for_again(process: subprocess.Popen[bytes]) -> None:
     ours, theirs = os.pipe()
-    attend(ours, Attendance(0.001, time.monotonic()), Account(process.pid), 0.01, lambda: False)
+    asked: list[bool] = []
+
+    def renew() -> bool:
+        asked.append(False)
+        if len(asked) == 3:
+            os.close(theirs)
+        return asked[-1]
+
+    attend(ours, Attendance(0.001, time.monotonic()), Account(process.pid), 0.01, renew)
     os.close(ours)
-    os.close(theirs)
+    assert len(asked) == 3
+
+
+@pytest.mark.parametrize("process", [BUSY], indirect=True)
+def test_a_pulse_outlives_the_time_before_its_taskmanager_is_registered(
+    store: tuple[RedisGcs, Bootstrap], process: subprocess.Popen[bytes]
+) -> None:
+    gcs, bootstrap = store
+    late = WorkerId("w1-late")
+    pulse = Pulse(bootstrap, late, process.pid)
+    try:
+        time.sleep(
+            2 * MISSED_LEASES * LEASE_MS / 1000
+        )  # it has tried meanwhile, or tries later: both must do
+        assert gcs.register(late, "somewhere", 1)
+        until = time.monotonic() + 30
+        while not any(lease.worker == late and lease.remaining_ms > 1 for lease in gcs.workers()):
+            assert time.monotonic() < until, "nobody renews it"
+            time.sleep(0.02)
+    finally:
+        pulse.close()
 
 
 @pytest.mark.parametrize("process", [ASLEEP], indirect=True)

@@ -173,9 +173,13 @@ class Attendance:
 
 
 def attend(
-    pipe: int, attendance: Attendance, account: Account, every_seconds: float, renew: Callable[[], bool]
+    pipe: int, attendance: Attendance, account: Account, every_seconds: float, renew: Callable[[], object]
 ) -> None:
-    """Help until the other end of the pipe is closed, its process dies, or the lease cannot be renewed any more."""
+    """Help until the other end of the pipe is closed, or its process dies.
+
+    A lease that is refused is no reason to end: one that is just starting has none yet, and one that has lost it for
+    good ends by itself.
+    """
     while not account.is_ending():
         if select.select([pipe], [], [], every_seconds)[0]:
             if not os.read(pipe, 1 << 16):
@@ -184,8 +188,8 @@ def attend(
             time.sleep(every_seconds)
         if not attendance.helps(time.monotonic()):
             account.note()
-        elif account.is_at_work() and not renew():
-            return
+        elif account.is_at_work():
+            renew()
 
 
 def main() -> None:
@@ -195,11 +199,9 @@ def main() -> None:
     connection = connect(told["url"], password=told["password"] or None, tls=tls_files(told["ca"]))
     gcs = RedisGcs(connection, told["engine"])
 
-    def renew() -> bool:
-        try:
-            return gcs.renew(WorkerId(told["worker"]), lease_ms)
-        except GcsUnavailableError:
-            return True
+    def renew() -> None:
+        with contextlib.suppress(GcsUnavailableError):
+            gcs.renew(WorkerId(told["worker"]), lease_ms)
 
     account = Account(int(told["process_id"]))
     attendance = Attendance(lease_ms / 1000, time.monotonic())
