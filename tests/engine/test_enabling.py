@@ -40,9 +40,9 @@ class Counted:
         self._engine = engine
         engine._head.submit = self._count  # type: ignore[method-assign, assignment]
 
-    def _count(self, *arguments: object) -> object:
+    def _count(self, *arguments: object, **named: object) -> object:
         self.queries += 1
-        return self._submit(*arguments)  # type: ignore[arg-type]
+        return self._submit(*arguments, **named)  # type: ignore[arg-type]
 
     def stop(self) -> None:
         del self._engine._head.submit
