@@ -51,6 +51,7 @@ SHOWN_AS: Final = MappingProxyType(
         "ReverseOfArray": "Reverse",
         "SplitPart": "StringSplitSQL",
         **{name: "StaticInvoke" for name in strings.EXAMPLES if "#" in name},
+        "ParseUrlEvaluator#evaluate": "Invoke",
         "TemporalCast": "Cast",
         "CollectListUnordered": "CollectList",
         "CollectSetUnordered": "CollectSet",
