@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -79,3 +81,17 @@ def test_a_lost_machine_takes_its_processes_with_it_and_another_comes(tmp_path: 
         daemons = [each for each in children if re.search(r"deploy\.(master|worker)", str(each.cmdline()))]
         assert len(daemons) == 3, "the master and two machines"
     assert not [process for process in daemons if process.is_running()]
+
+
+@pytest.mark.cluster
+def test_no_machine_outlives_a_program_that_fails(tmp_path: Path) -> None:
+    script = (
+        "from pathlib import Path; from wallaby.bench.machines import Machines; import sys\n"
+        "Machines(1, 1, 512, directory=Path(sys.argv[1])); raise SystemExit(3)"
+    )
+    assert (
+        subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=False, timeout=120).returncode
+        == 3
+    )
+    assert "registered with master" in (tmp_path / "worker0.log").read_text()
+    assert not [process for process in psutil.process_iter(["cwd"]) if process.info["cwd"] == str(tmp_path)]

@@ -7,6 +7,7 @@ that there is, until a new machine is asked for.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import signal
@@ -60,6 +61,7 @@ class Machines:
         self._directory.mkdir(parents=True, exist_ok=True)
         self._started = 0
         self._workers: list[subprocess.Popen[bytes]] = []
+        atexit.register(self.close)  # whoever starts them may fail before it has them
         port = _free_port(host)
         self.url = f"spark://{host}:{port}"
         self._master, log = self._start(
@@ -113,6 +115,7 @@ class Machines:
 
     def close(self) -> None:
         """End all of them."""
+        atexit.unregister(self.close)
         processes = [*self._workers, self._master]
         for process in processes:
             process.terminate()
