@@ -23,6 +23,8 @@ from wallaby.commands import bench_paper
 from wallaby.errors import InvalidArgumentError
 
 CORES = sorted(os.sched_getaffinity(0))
+#: The figures in which workers are lost, which takes a cluster.
+LOSING = ("e", "f", "policies")
 
 
 class FakeLane:
@@ -153,10 +155,16 @@ def test_a_figure_on_a_real_engine(data: Path, tmp_path: Path) -> None:
     assert all(each.keys() == {3} and each[3] > 0 for each in found.series.values())
 
 
-@pytest.mark.cluster
 @pytest.mark.spark
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("letter", [letter for letter in FIGURES if letter != "d"])
+@pytest.mark.parametrize(
+    "letter",
+    [
+        pytest.param(letter, marks=[pytest.mark.cluster] if letter in LOSING else [])
+        for letter in FIGURES
+        if letter != "d"
+    ],
+)
 def test_every_figure_on_real_engines(data: Path, tmp_path: Path, letter: str) -> None:
     found = FIGURES[letter](small(data, tmp_path / "store", 9))
     assert found.series
@@ -165,6 +173,7 @@ def test_every_figure_on_real_engines(data: Path, tmp_path: Path, letter: str) -
         for by in found.raw.get("runs", {}).values()
         for each in (by if letter == "f" else by.values())
         for run in ([each] if letter == "f" else each)
+        if "disturbed" in run
     ]
     assert all(run["equal"] for run in runs)
-    assert bool(runs) is (letter in ("e", "f", "policies"))
+    assert bool(runs) is (letter in LOSING)

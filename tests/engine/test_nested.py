@@ -54,6 +54,7 @@ TYPES = [
     "select * from nested",
     "select k, ints, s.a, s.`B c` as b, s.in.x, m from nested where k > 20",
     "select s.in.y as y, s.in from nested",
+    "select k from nested where ints between array(0) and array(3) and pairs >= pairs and pairs <= pairs",
     "select k, pairs.p, pairs.q from nested",
     "select ints, count(*) c, sum(k) n from nested group by ints",
     "select doubles, count(*) c from nested group by doubles",

@@ -131,6 +131,9 @@ SOURCES = {
            timestamp_ntz'1960-01-01 00:00:00', true),
           (null, null, null, null, null, null, null, null, null, null, null, null)
         as t(c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11, c12)""",
+    "union of which nothing is used": """with u as (select 1 as one from
+        ((select 'x', k, s from a) union all (select distinct 'y', k + 1, 'z' from b)) t(x, y, z) where y <= y + 1)
+        select 4 as four from u join u as v on u.one = v.one""",
     "union with rows": "select k, s from a union all select 7, 'seven' union all select 8, null",
     "union of different types": "select k, m from a union all select n, d from a union all select k, v from b",
     "range": "select id, id * 2 as x from range(2000000) where id % 99999 = 7",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from pyspark.sql import DataFrame
 
@@ -24,28 +26,48 @@ Say = Callable[[str], None]
 def run_queries(
     data: Path, queries: Sequence[int], workers: Sequence[int], logs: Path, say: Say
 ) -> dict[int, dict[int, History]]:
-    """By query and number of workers: the log of the median of some runs, workers of one kernel thread each."""
-    found: dict[int, dict[int, History]] = {number: {} for number in queries}
-    spark = session(f"local[{max(workers) + 1}]", "1g", data)
+    """By query and number of workers: the log of the median of some runs, workers of one kernel thread each.
+
+    It is kept with the logs; what is kept there already is not run again.
+    """
+    logs.mkdir(parents=True, exist_ok=True)
+    wanted = {
+        count: [number for number in queries if not _kept(logs, number, count).exists()] for count in workers
+    }
+    if any(wanted.values()):
+        _run_all(data, wanted, logs, say)
+    return {number: {count: read_log(_kept(logs, number, count)) for count in workers} for number in queries}
+
+
+def _kept(logs: Path, number: int, count: int) -> Path:
+    return logs / f"q{number}-{count}-workers.jsonl"
+
+
+def _run_all(data: Path, wanted: Mapping[int, Sequence[int]], logs: Path, say: Say) -> None:
+    spark = session(f"local[{max(wanted) + 1}]", "1g", data)
     try:
-        for count in workers:
-            with attach(
-                spark, workers=count, threads=1, progress_enabled=False, event_log_dir=str(logs)
-            ) as engine:
-                for number in queries:
-                    runs = [_run(engine, spark.sql(tpch.query(number))) for _ in range(RUNS + 1)]
-                    del runs[0]  # it warms up
-                    runs.sort(key=lambda run: run.seconds)
-                    found[number][count] = runs[len(runs) // 2]
-                    say(f"query {number}, {count} workers: {found[number][count].seconds:.2f} s")
+        with tempfile.TemporaryDirectory(prefix="wallaby-logs-") as directory:
+            for count, queries in wanted.items():
+                settings = {"progress_enabled": False, "event_log_dir": directory}
+                with attach(spark, workers=count, threads=1, **settings) as engine:
+                    for number in queries:
+                        runs = [_run(engine, spark.sql(tpch.query(number))) for _ in range(RUNS + 1)]
+                        del runs[0]  # it warms up
+                        median = sorted(runs)[len(runs) // 2]
+                        shutil.copy(median.log, _kept(logs, number, count))
+                        say(f"query {number}, {count} workers: {median.seconds:.2f} s")
     finally:
         spark.stop()
-    return found
 
 
-def _run(engine: Engine, query: DataFrame) -> History:
+class _Timed(NamedTuple):
+    seconds: float
+    log: str
+
+
+def _run(engine: Engine, query: DataFrame) -> _Timed:
     result = engine.run(query, observed=True)
     result.arrow()
     seen = result.observed_stats()
     assert seen is not None, "it was asked for"
-    return read_log(Path(seen.event_log))
+    return _Timed(read_log(Path(seen.event_log)).seconds, seen.event_log)

@@ -223,7 +223,8 @@ class RelationReader:
         output = tuple(column for column in columns if column is not None)
         if len(found) < len(children) or len(output) < len(columns):
             return None
-        # Without columns, the children have the one that stands for a row.
+        if not output:  # of whatever columns the children have, none is used
+            found = tuple(Project(child, (self._row(),)) for child in found)
         return Union(found, output or found[0].columns)
 
 

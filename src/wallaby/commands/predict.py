@@ -58,7 +58,17 @@ def predict(
     query: Annotated[
         list[int] | None, typer.Option(help="With --data: a TPC-H query. Default: 1, 3, 5 and 9. Repeatable.")
     ] = None,
+    runs: Annotated[
+        Path | None,
+        typer.Option(help="With --data: keep the runs' logs here; those that are here already serve."),
+    ] = None,
     save: Annotated[Path | None, typer.Option(help="Write the figures to this JSON file.")] = None,
+    page: Annotated[
+        Path | None,
+        typer.Option(
+            help="Put what is beside --save, which is a predict.json, into this page: docs/evaluation.md."
+        ),
+    ] = None,
 ) -> None:
     """Predict times by simulation: the protocol's own code, with the task times and sizes of real runs."""
     from wallaby.simulation.predict.pace import Cluster
@@ -67,12 +77,17 @@ def predict(
     _require_predictable(workers or [], figure or [])
     if bool(logs) == (data is not None):
         raise InvalidArgumentError("Nothing to learn from, or too much.", fix="Give event logs, or --data.")
+    if runs is not None and data is None:
+        raise InvalidArgumentError("--runs is of runs over --data.", fix="Give both, or event logs alone.")
+    if page is not None:
+        _require_pageable(page, save)
     if save is not None:
         open_for_writing(save).close()
+    learned_from = data.name if data is not None else "event logs"
     cluster = Cluster(1, threads, cores, network * 1e9 / 8, store * 1e6)
     beside: dict[str, float] = {}
     if data is not None:
-        histories, checks, beside = _from_runs(data, query or list(QUERIES), cluster)
+        histories, checks, beside = _from_runs(data, query or list(QUERIES), cluster, runs)
     else:
         histories, checks = _from_logs(logs or [], check or [], cluster)
     for each in checks:
@@ -92,7 +107,11 @@ def predict(
         say("Unvalidated: no run that was made shows that these are right to within 25 %.")
     if save is not None:
         with open_for_writing(save) as file:
-            file.write(json.dumps(to_json(lines, checks, cluster, beside), indent=1) + "\n")
+            file.write(json.dumps(to_json(learned_from, lines, checks, cluster, beside), indent=1) + "\n")
+        if page is not None:
+            from wallaby.bench.paper.written import rewrite
+
+            rewrite(page, save.parent)
 
 
 def _require_predictable(workers: list[int], figures: list[str]) -> None:
@@ -108,6 +127,17 @@ def _require_predictable(workers: list[int], figures: list[str]) -> None:
             raise InvalidArgumentError(
                 f"Figure {letter} cannot be predicted.", fix=f"Choose from {', '.join(FIGURES)}."
             )
+
+
+def _require_pageable(page: Path, save: Path | None) -> None:
+    """Before hours are spent on what could not be written."""
+    from wallaby.bench.paper.written import PREDICTED, above
+
+    if save is None or save.name != PREDICTED:
+        raise InvalidArgumentError(
+            "A page is made of what is saved.", fix=f"Give --save with a file named {PREDICTED}."
+        )
+    above(page)
 
 
 def _from_logs(
@@ -128,7 +158,7 @@ def _from_logs(
 
 
 def _from_runs(
-    data: Path, queries: list[int], cluster: Cluster
+    data: Path, queries: list[int], cluster: Cluster, kept: Path | None
 ) -> tuple[dict[str, History], list[Check], dict[str, float]]:
     """Learned from two workers, since one has no exchange; what is not simulated, from both."""
     from wallaby.bench.calibration import CHECKED, LEARNED, run_queries
@@ -137,8 +167,9 @@ def _from_runs(
 
     require_tables(data)
     here = replace(cluster, threads=1, shared_cores=len(os.sched_getaffinity(0)))
-    with tempfile.TemporaryDirectory(prefix="wallaby-logs-") as logs:
-        runs = run_queries(data.absolute(), queries, (*LEARNED, *CHECKED), Path(logs), note)
+    with tempfile.TemporaryDirectory(prefix="wallaby-logs-") as directory:
+        logs = kept or Path(directory)
+        runs = run_queries(data.absolute(), queries, (*LEARNED, *CHECKED), logs, note)
 
     def on(count: int) -> Cluster:
         return replace(here, workers=count)

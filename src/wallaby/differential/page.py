@@ -78,7 +78,8 @@ def _queries(parts: Sequence[dict[str, Any]]) -> Iterable[str]:
         f"a table. Of the other {asked:,}, {_share(how['native'], asked)} ran natively, "
         f"{_share(how['leaf'], asked)} with a Spark leaf, and {_share(how['spark'], asked)} on Spark. "
         f"{sum(part['raised'] for part in parts):,} ended in an error of Spark's. "
-        f"Different: {', '.join(map(str, different)) or 'none'}{_mended(parts)}.\n"
+        f"Different: {', '.join(map(str, different)) or 'none'}{_mended(parts)}. "
+        f"{how['large']:,} more were not compared, since their joins could have more than a million rows.\n"
     )
     yield "| queries | why they, or parts of them, stayed on Spark |"
     yield "|---|---|"

@@ -42,6 +42,8 @@ class Query:
     columns: tuple[Column, ...]
     #: The columns of the ORDER BY at its top.
     order: tuple[str, ...] = ()
+    #: As many rows as its joins could have, were there no condition in it.
+    reach: int = 1
 
     @property
     def exact(self) -> bool:
@@ -57,10 +59,12 @@ class Queries:
         self._tables = tables
         self._expressions = expressions
         self._names = 0
+        self._reach = 1
 
     def query(self) -> Query:
         """A whole query."""
-        return self._ordered(self._query(_DEPTH), top=True)
+        query = self._ordered(self._query(_DEPTH), top=True)
+        return replace(query, reach=self._reach)
 
     # --- queries -------------------------------------------------------------------------------------
 
@@ -248,7 +252,9 @@ class Queries:
         return Query(Piece(f"({{0}}) {word} ({{1}})", (one.piece, two.piece), "query"), columns)
 
     def _common_table(self, depth: int) -> Query:
+        before, self._reach = self._reach, 1
         inner = self._query(depth - 1)
+        self._reach = before * self._reach**2  # it is joined with itself
         name = self._name()
         a, b = self._name(), self._name()
         scope = [replace(c, sql=f"{alias}.{c.sql}") for alias in (a, b) for c in inner.columns]
@@ -326,6 +332,7 @@ class Queries:
 
     def _table(self) -> tuple[Piece, list[Column]]:
         table = self._random.choice(self._tables)
+        self._reach *= max(1, len(table.rows))
         alias = self._name()
         columns = [Column(f"{alias}.{field.name}", field.kind) for field in table.fields]
         return text(f"{table.name} {alias}", "source"), columns

@@ -18,6 +18,7 @@ from wallaby.bench.paper.measure import (
     ratios,
     run_lanes,
     run_losses,
+    run_policies,
     run_variants,
     started,
 )
@@ -228,12 +229,8 @@ def policies(setup: Setup) -> Figure:
     queries = setup.asked(QUERIES)
     names = ("lineage", "none", "stagewise", "spool", "checkpoint+lineage", "spool+checkpoint")
     variants: dict[str, dict[str, Any]] = {"off": dict(OFF), **{name: setup.policy(name) for name in names}}
-    raw: dict[str, dict[int, Any]] = {}
     with setup.lane("wallaby", cluster=True) as lane:
-        for name, more in variants.items():
-            lane.ask("configure", more=more)
-            shares = (0.5,) if name != "off" else (0.0,)
-            raw[name] = {n: _told(setup, name, n, run_losses(lane, n, shares, setup.rounds)) for n in queries}
+        raw = run_policies(lane, variants, queries, setup.rounds, setup.say)
     base = {n: _undisturbed(raw["off"][n]) for n in queries}
     series = {name: {n: _undisturbed(raw[name][n]) / base[n] for n in queries} for name in names}
     heads = [

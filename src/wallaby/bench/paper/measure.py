@@ -24,7 +24,57 @@ def run_variants(
     lane: Lane, variants: Mapping[str, Mapping[str, Any]], queries: Sequence[int], rounds: int, say: Say
 ) -> Times:
     """Every query by every variant, so many times; before, once by the first, which does not count."""
-    times: Times = {name: {number: [] for number in queries} for name in variants}
+    found = _in_turn(lane, variants, queries, rounds, say, "run", save=None)
+    return {
+        name: {number: [round(run["seconds"], 4) for run in runs] for number, runs in by.items()}
+        for name, by in found.items()
+    }
+
+
+def run_policies(
+    lane: Lane, variants: Mapping[str, Mapping[str, Any]], queries: Sequence[int], rounds: int, say: Say
+) -> dict[str, dict[int, list[dict[str, Any]]]]:
+    """The same, and then every query by every variant with an executor killed at half of the time that it took.
+
+    Variants of which nothing survives a loss stand in `variants` without a policy, and lose nobody.
+    """
+    calm = _in_turn(lane, variants, queries, rounds, say, "ask_killed", after_seconds=0)
+    runs: dict[str, dict[int, list[dict[str, Any]]]] = {}
+    for name, more in variants.items():
+        strikes = "fault_tolerance_policy" in more
+        if strikes:
+            lane.ask("configure", more=dict(more))
+        runs[name] = {}
+        for number in queries:
+            known = calm[name][number]
+            usual = median(run["seconds"] for run in known)
+            struck = [_struck(lane, number, usual / 2, known[0]["sum"]) for _ in known] if strikes else []
+            say(
+                f"{name}, query {number}: {usual:.2f} s, lost one: {[run['disturbed']['seconds'] for run in struck]}"
+            )
+            runs[name][number] = [
+                {"undisturbed": {**run, "sum": None}, **loss}
+                for run, loss in zip(known, struck or [{} for _ in known], strict=True)
+            ]
+    return runs
+
+
+def _struck(lane: Lane, number: int, after_seconds: float, answer: object) -> dict[str, Any]:
+    disturbed = lane.ask("ask_killed", sql=tpch.query(number), after_seconds=after_seconds)
+    equal = disturbed.pop("sum") == answer
+    return {"disturbed": disturbed, "equal": equal, "settle": round(lane.ask("settle"), 2)}
+
+
+def _in_turn(
+    lane: Lane,
+    variants: Mapping[str, Mapping[str, Any]],
+    queries: Sequence[int],
+    rounds: int,
+    say: Say,
+    command: str,
+    **arguments: object,
+) -> dict[str, dict[int, list[dict[str, Any]]]]:
+    found: dict[str, dict[int, list[dict[str, Any]]]] = {name: {n: [] for n in queries} for name in variants}
     lane.ask("configure", more=dict(next(iter(variants.values()))))
     for number in queries:
         lane.ask("run", sql=tpch.query(number), save=None)
@@ -33,11 +83,10 @@ def run_variants(
             lane.ask("configure", more=dict(variants[name]))
             lane.ask("run", sql=tpch.query(WARM_UP), save=None)
             for number in queries:
-                seconds = lane.ask("run", sql=tpch.query(number), save=None)["seconds"]
-                times[name][number].append(round(seconds, 4))
-            total = sum(each[-1] for each in times[name].values())
+                found[name][number].append(lane.ask(command, sql=tpch.query(number), **arguments))
+            total = sum(each[-1]["seconds"] for each in found[name].values())
             say(f"round {at + 1}, {name}: {total:.2f} s for {len(queries)} queries")
-    return times
+    return found
 
 
 def run_lanes(lanes: Mapping[str, Lane], queries: Sequence[int], rounds: int, say: Say) -> Times:
@@ -64,18 +113,8 @@ def run_losses(lane: Lane, number: int, shares: Sequence[float], rounds: int) ->
         known = [run["undisturbed"]["seconds"] for run in runs]
         usual = median([*known, undisturbed["seconds"]])
         for share in shares:
-            disturbed = lane.ask("ask_killed", sql=tpch.query(number), after_seconds=share * usual)
-            equal = disturbed.pop("sum") == answer
-            settle = round(lane.ask("settle"), 2)
-            runs.append(
-                {
-                    "share": share,
-                    "undisturbed": undisturbed,
-                    "disturbed": disturbed,
-                    "equal": equal,
-                    "settle": settle,
-                }
-            )
+            loss = _struck(lane, number, share * usual, answer)
+            runs.append({"share": share, "undisturbed": undisturbed, **loss})
     return runs
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from wallaby.bench.paper import predicted
 from wallaby.bench.paper.figures import FIGURES, Figure
 from wallaby.bench.paper.page import drawn, of_json, to_json, to_page, to_section
 from wallaby.bench.png import to_png
@@ -15,6 +16,8 @@ from wallaby.errors import InvalidArgumentError
 
 #: From here to its end, the page on the evaluation is made from figures.
 HEADING: Final = "## What has been measured"
+#: What `wallaby predict` has saved, if it has, among the figures.
+PREDICTED: Final = "predict.json"
 
 
 def write_figure(directory: Path, letter: str, figure: Figure, about: Mapping[str, object]) -> str:
@@ -48,4 +51,10 @@ def rewrite(page: Path, directory: Path) -> None:
             figure, about = of_json(json.loads(stem.with_suffix(".json").read_text(encoding="utf-8")))
             drawing = os.path.relpath(stem.with_suffix(".svg"), page.parent)
             sections.append(to_section(letter, figure, drawing, about))
+    if (predictions := directory / PREDICTED).exists():
+        found = json.loads(predictions.read_text(encoding="utf-8"))
+        image, shown = predictions.with_suffix(".svg"), predicted.drawn(found)
+        image.write_text(shown, encoding="utf-8")
+        image.with_suffix(".png").write_bytes(to_png(shown))
+        sections.append(predicted.to_section(found, os.path.relpath(image, page.parent)))
     page.write_text(f"{before}\n" + "\n".join(sections).rstrip() + "\n", encoding="utf-8")

@@ -18,7 +18,11 @@ def _infix(sign: str) -> Callable[[Call, Sequence[str]], str]:
     def write(call: Call, sql: Sequence[str]) -> str:
         types = [argument.type for argument in call.arguments]
         left, right = map(ordered, sql, types) if orders else sql
-        return f"({left} {sign} {right})"
+        written = f"({left} {sign} {right})"
+        if orders and any(type_.is_nested for type_ in types):
+            # Of two bounds of a value DuckDB's optimizer makes a BETWEEN, which it cannot compute for nested values.
+            written = f"CAST(CAST({written} AS TINYINT) AS BOOLEAN)"
+        return written
 
     return write
 

@@ -99,10 +99,11 @@ def checked(name: str, learned_from: History, run: History, cluster: Cluster, be
 
 
 def to_json(
-    lines: Sequence[Line], checks: Sequence[Check], cluster: Cluster, beside: Mapping[str, float]
+    data: str, lines: Sequence[Line], checks: Sequence[Check], cluster: Cluster, beside: Mapping[str, float]
 ) -> dict[str, Any]:
     """Everything, as plain values."""
     return {
+        "data": data,
         "network_bytes_per_second": cluster.network_bytes_per_second,
         "store_bytes_per_second": cluster.store_bytes_per_second,
         "threads": cluster.threads,

@@ -1,0 +1,96 @@
+"""Predictions on the page: ratios by workers beside the paper's, marked unvalidated unless runs showed them right."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from wallaby import tpch
+from wallaby.bench import calibration
+from wallaby.bench.paper.predicted import drawn, ratios, to_section
+from wallaby.bench.paper.written import HEADING, PREDICTED, rewrite
+from wallaby.cli import app
+from wallaby.errors import InvalidArgumentError
+
+
+def line(query: str, workers: int, **seconds: float) -> dict[str, Any]:
+    known = {name.replace("_", " "): value for name, value in seconds.items()}
+    return {"query": query, "workers": workers, "seconds": known, "rewound": 1}
+
+
+def found(*, validated: bool = True) -> dict[str, Any]:
+    lost = {"killed at 50 %": 5.0, "stagewise, killed at 50 %": 7.5}
+    few = line("q3", 4, pipelined=4.0, stagewise=5.0)
+    few["seconds"] |= lost
+    return {
+        "data": "sf10",
+        "network_bytes_per_second": 1.25e9,
+        "store_bytes_per_second": 2e8,
+        "threads": 2,
+        "validated": validated,
+        "lines": [few, line("q3", 16, pipelined=1.0, stagewise=2.0)],
+        "checks": [{"query": "q3", "workers": 4, "predicted": 4.0, "measured": 5.0, "off": 0.2}],
+    }
+
+
+def test_ratios_are_of_what_was_asked_for() -> None:
+    assert ratios(found()) == {
+        "(b) stagewise over pipelined": {4: pytest.approx(1.25), 16: pytest.approx(2)},
+        "(e) killed at 50 % over undisturbed": {4: pytest.approx(1.25)},
+        "(e) stagewise, killed at 50 % over undisturbed": {4: pytest.approx(1.5)},
+        "(e) the former over the latter": {4: pytest.approx(1.25 / 1.5)},
+        "(g) times as fast as on 4 workers": {4: pytest.approx(1), 16: pytest.approx(4)},
+    }
+
+
+def test_a_mean_is_geometric_over_queries() -> None:
+    several = found()
+    several["lines"] = [line("q3", 4, pipelined=1, stagewise=1), line("q9", 4, pipelined=1, stagewise=4)]
+    assert ratios(several)["(b) stagewise over pipelined"] == {4: pytest.approx(2)}
+
+
+def test_the_section_has_the_checks_the_ratios_and_the_papers() -> None:
+    text = to_section(found(), "predict.svg")
+    assert "| q3 | 4 | 4.00 | 5.00 | 20% |" in text
+    assert "| (b) stagewise over pipelined | 1.25 | 2.00 | 1.26 on 4, 1.22 on 16 |" in text
+    assert "10 Gbit/s" in text
+    assert "Validated" in text
+    assert "**Unvalidated**" in to_section(found(validated=False), "predict.svg")
+    assert drawn(found()).startswith("<svg")
+
+
+def test_predictions_stand_behind_the_figures(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"# Before\n\n{HEADING}\n\nold\n")
+    (tmp_path / PREDICTED).write_text(json.dumps(found()))
+    rewrite(page, tmp_path)
+    assert page.read_text().startswith(f"# Before\n\n{HEADING}\n\n### Beyond one machine, predicted\n")
+    assert "old" not in page.read_text()
+    assert {path.name for path in tmp_path.iterdir()} == {"page.md", PREDICTED, "predict.svg", "predict.png"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["log.jsonl", "--runs", "runs"], "--runs is of runs over --data"),
+        (["log.jsonl", "--page", "page.md"], "made of what is saved"),
+        (["log.jsonl", "--page", "page.md", "--save", "other.json"], "named predict.json"),
+    ],
+)
+def test_what_cannot_be_kept_or_shown_is_refused(arguments: list[str], said: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=said):
+        CliRunner().invoke(app, ["predict", *arguments], catch_exceptions=False)
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(300)
+def test_runs_are_kept_and_serve_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data, logs = tpch.generate(tmp_path / "data", 0.01), tmp_path / "logs"
+    first = calibration.run_queries(data, [6], [1], logs, lambda _line: None)
+    assert first[6][1].seconds > 0
+    monkeypatch.setattr(calibration, "session", None)  # it would fail if anything was run
+    assert calibration.run_queries(data, [6], [1], logs, lambda _line: None) == first
