@@ -257,6 +257,11 @@ def test_files_that_spark_would_read_otherwise_are_refused(table: pa.Table, tmp_
     legacy = tmp_path / "legacy.parquet"
     pq.write_table(table.replace_schema_metadata({"org.apache.spark.legacyDateTime": ""}), legacy)
     assert scan_reason(scan(file_of(legacy), "n"))
+    old = tmp_path / "old.parquet"
+    pq.write_table(table.replace_schema_metadata({"org.apache.spark.version": "3.0.3"}), old)
+    assert scan_reason(scan(file_of(old), "n"))
+    pq.write_table(table.replace_schema_metadata({"org.apache.spark.version": "3.1.0"}), old)
+    assert scan_reason(scan(file_of(old), "n")) is None
     nano = tmp_path / "nano.parquet"
     pq.write_table(pa.table({"at": pa.array([1], pa.timestamp("ns", "UTC"))}), nano)
     assert scan_reason(scan(file_of(nano), "at"))

@@ -81,7 +81,8 @@ public class PlanWriter {
 
     private static final String[] SETTINGS = {
         "spark.sql.caseSensitive", "spark.sql.columnNameOfCorruptRecord", "spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles",
-        "spark.sql.mapKeyDedupPolicy", "spark.sql.parquet.fieldId.read.enabled", "spark.sql.session.timeZone",
+        "spark.sql.mapKeyDedupPolicy", "spark.sql.parquet.datetimeRebaseModeInRead", "spark.sql.parquet.fieldId.read.enabled",
+        "spark.sql.parquet.int96RebaseModeInRead", "spark.sql.parquet.int96TimestampConversion", "spark.sql.session.timeZone",
     };
 
     /** The way to the evaluation mode, by class; NO_MODE where there is none. */

@@ -7,6 +7,7 @@ and we would not is a reason to leave them to Spark.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Final
 
@@ -28,6 +29,12 @@ _CORRUPT: Final = "spark.sql.columnNameOfCorruptRecord"
 _MUST_BE_FALSE: Final = ("spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles")
 #: Session settings with which Spark finds a file's columns in another way than by their names without regard to case.
 _NAMES_OTHERWISE: Final = ("spark.sql.caseSensitive", "spark.sql.parquet.fieldId.read.enabled")
+#: Session settings with which Spark changes dates or instants of files while it reads them.
+_TIMES_AS_THEY_ARE: Final = {
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96TimestampConversion": "false",
+}
 
 
 def read_scan(
@@ -73,7 +80,18 @@ def _format(relation: dict[str, object], reader: ExpressionReader, settings: Map
             reader.refuse(
                 name, f"with {key} Spark finds columns in another way than we do", f"set {key}=false"
             )
+    if isinstance(found, Parquet) and _has_times(relation):
+        for key, value in _TIMES_AS_THEY_ARE.items():
+            if settings.get(key, "").upper() != value.upper():
+                reader.refuse(
+                    name, f"with {key} Spark may change dates and instants of files", f"set {key}={value}"
+                )
     return Parquet() if isinstance(found, str) else found
+
+
+def _has_times(relation: dict[str, object]) -> bool:
+    written = json.dumps(relation["schema"])
+    return '"date"' in written or '"timestamp' in written
 
 
 def _files(

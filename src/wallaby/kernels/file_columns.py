@@ -12,6 +12,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from wallaby.kernels.file_schema import file_schema
 from wallaby.kernels.footer import footer
 from wallaby.kernels.nested_columns import field_places, leaf_columns, same_fields
 from wallaby.kernels.types import arrow_type
@@ -55,7 +56,7 @@ def _reason(file: ParquetFile, name: str, type_: DataType, *, nullable: bool) ->
     # Spark has an error for it, but for a partition column.
     if sum(found.lower() == name.lower() for found in _own_names(file)) > 1:
         return f"{file.path} has more than one column {name}"
-    schema = footer(file).schema.to_arrow_schema()
+    schema = file_schema(file)
     if "." in source and any(pa.types.is_nested(field.type) for field in schema):
         return f"the column {name} of {file.path} may be a field of another"
     found = schema.field(source).type
@@ -156,4 +157,4 @@ def read_names(scan: Scan, file: ParquetFile) -> list[str]:
 
 @lru_cache(maxsize=1024)
 def _own_names(file: ParquetFile) -> tuple[str, ...]:
-    return tuple(footer(file).schema.to_arrow_schema().names)
+    return tuple(file_schema(file).names)

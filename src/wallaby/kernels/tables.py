@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final
@@ -22,8 +22,10 @@ from wallaby.plan.relation import Constant, ParquetFile, Scan
 from wallaby.plan.statistics import ColumnStatistics, Statistics, TableStatistics
 from wallaby.plan.types import DataType
 
-#: Files written by Spark 2 or Hive count early dates in another calendar.
+#: Files written by Spark 2 or Hive count early dates in another calendar, those of Spark 3.0 instants of 96 bits.
 _LEGACY_CALENDAR: Final = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
+_WRITTEN_BY: Final = b"org.apache.spark.version"
+_TODAYS_CALENDAR_SINCE: Final = b"3.1.0"
 #: What a split without columns counts for, so that counting rows is cut into splits too.
 _ROW_BYTES_WITHOUT_COLUMNS: Final = 1
 #: What footers sum up to is kept for so many columns and files: a large table has thousands of row groups, and
@@ -59,12 +61,18 @@ def _file_reason(scan: Scan, file: ParquetFile) -> str | None:
         return (
             error.what if isinstance(error, SourceChangedError) else f"{file.path} cannot be reached: {error}"
         )
-    if any(key in (metadata.metadata or {}) for key in _LEGACY_CALENDAR):
+    if _has_legacy_calendar(metadata.metadata or {}):
         return f"{file.path} has dates or times in a legacy calendar"
     reasons = (
         column_reason(file, column, name) for column, name in zip(scan.columns, scan.names, strict=True)
     )
     return next((why for why in reasons if why is not None), None)
+
+
+def _has_legacy_calendar(said: Mapping[bytes, bytes]) -> bool:
+    """By what a file says of itself; one that does not say who wrote it is read as the session's settings say."""
+    older = said.get(_WRITTEN_BY, _TODAYS_CALENDAR_SINCE) < _TODAYS_CALENDAR_SINCE
+    return older or any(key in said for key in _LEGACY_CALENDAR)
 
 
 def list_splits(scan: Scan, target_bytes: int) -> tuple[Split, ...]:
