@@ -86,6 +86,17 @@ JOINS = {
 }
 
 SUBQUERIES = {
+    "the first rows of each, in an order": """
+        select a.n, t.v from a, lateral (select v from b where b.k = a.k order by v desc nulls last limit 1) t""",
+    "the first rows of each, in an order of another column": """
+        select a.n, t.v from a, lateral (select v from b where b.k = a.k order by name desc limit 1) t""",
+    "the first rows of each, in an order of expressions": """
+        select a.n, t.v from a, lateral (select v from b where b.k >= a.k order by abs(v - 150), v limit 2) t""",
+    "all but the first rows of each": """
+        select a.n, t.v from a, lateral (select v from b where b.k >= a.k order by v limit 5 offset 1) t""",
+    "a row at all, with a limit": """
+        select n from a where exists (select v from b where b.k > a.k order by v limit 1)""",
+    "no second row": "select n from a where not exists (select v from b where b.k = a.k limit 1 offset 1)",
     "in a condition": "select n from a where n > (select avg(n) from a)",
     "of no row": "select n, (select v from b where v < 0) as x from a",
     "compared with null": "select n from a where n > (select v from b where v < 0)",

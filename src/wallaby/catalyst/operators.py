@@ -18,7 +18,7 @@ from wallaby.catalyst.rows import read_local, read_one_row, read_range
 from wallaby.catalyst.scans import read_scan
 from wallaby.catalyst.subqueries import Subqueries
 from wallaby.catalyst.windows import WindowCalls
-from wallaby.plan.expression import Column, Expression, Literal, Named, SortKey
+from wallaby.plan.expression import Column, Expression, Literal, Named, SortKey, columns_in
 from wallaby.plan.relation import Expand, Filter, Limit, ParquetFile, Project, Relation, Sort, Union, Window
 from wallaby.plan.storage import Storage
 from wallaby.plan.tree import arrange, conjunction, kept
@@ -200,12 +200,16 @@ class RelationReader:
         outputs = calls.read(node.nodes("windowExpressions"))
         if child is None or partition is None or outputs is None or len(order) < len(keys):
             return None
+        rows = child
         if not order and any(call.function.function == "row_number" for call in calls.found):
-            # Catalyst makes it of ORDER BY and LIMIT in a lateral subquery, and counts on the order of a sort below.
-            self._expressions.refuse("Window", "row numbers without an order depend on Spark's order of rows")
-            return None
-        window = Window(child, partition, order, tuple(calls.found))
-        if all(named.expression == named.column for named in outputs):
+            # Catalyst makes it of LIMIT in a correlated subquery, and counts on the order of a sort below.
+            found = _in_the_order_below(child)
+            if found is None:
+                self._expressions.refuse("Window", "row numbers depend on an order that it does not see")
+                return None
+            rows, order = found
+        window = Window(rows, partition, order, tuple(calls.found))
+        if rows is child and all(named.expression == named.column for named in outputs):
             return window
         return Project(window, (*kept(child.columns), *outputs))
 
@@ -226,6 +230,23 @@ class RelationReader:
         if not output:  # of whatever columns the children have, none is used
             found = tuple(Project(child, (self._row(),)) for child in found)
         return Union(found, output or found[0].columns)
+
+
+def _in_the_order_below(relation: Relation) -> tuple[Relation, tuple[SortKey, ...]] | None:
+    """Rows with all that an ORDER BY right below sorts them by, and its keys; None if it is not right below."""
+    match relation:
+        case Sort():
+            return relation.child, relation.keys
+        case Project(child=Sort(child=rows, keys=keys)):
+            there = frozenset(column.id for column in relation.columns)
+            wanted = frozenset[int]().union(*(columns_in(key.expression) for key in keys)) - there
+            more = [column for column in rows.columns if column.id in wanted]
+            return Project(rows, (*relation.outputs, *kept(more))), keys
+        case Project() | Filter():
+            further = _in_the_order_below(relation.child)
+            return (relation, ()) if further is not None and not further[1] else None
+        case _:
+            return relation, ()
 
 
 #: How each operator that is run here is read, by the name of Catalyst's class.
