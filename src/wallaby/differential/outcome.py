@@ -16,6 +16,8 @@ from wallaby.compare import DifferentError, require_same
 
 #: Instead of a condition: something failed that has no error of its own.
 CRASH: Final = "WALLABY_CRASH"
+#: Java's own error, which Spark lets through in places; everywhere else it has a condition for it.
+_OVERFLOW: Final = re.compile(r"java\.lang\.ArithmeticException: (?:long|integer) overflow")
 _CONDITION: Final = re.compile(r"\[([A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]")
 
 
@@ -46,6 +48,8 @@ def condition_of(error: Exception) -> str:
     if condition is None:
         found = _CONDITION.search(str(error))
         condition = found[1] if found else str(error)
+        if not found and _OVERFLOW.search(str(error)):
+            condition = "ARITHMETIC_OVERFLOW"
     return condition
 
 
