@@ -11,7 +11,10 @@ from wallaby.differential.outcome import condition_of
     ("message", "condition"),
     [
         ("o1.getResult\n: Caused by: [DIVIDE_BY_ZERO] Division by zero.", "DIVIDE_BY_ZERO"),
-        ("o1.getResult\n: Caused by: java.lang.ArithmeticException: long overflow\n at", "ARITHMETIC_OVERFLOW"),
+        (
+            "o1.getResult\n: Caused by: java.lang.ArithmeticException: long overflow\n at",
+            "ARITHMETIC_OVERFLOW",
+        ),
         ("[CAST_OVERFLOW] java.lang.ArithmeticException: integer overflow", "CAST_OVERFLOW"),
         ("java.lang.IllegalStateException: long overflow", "java.lang.IllegalStateException: long overflow"),
     ],

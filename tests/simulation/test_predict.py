@@ -12,9 +12,9 @@ from wallaby.lineage.tolerance import POLICIES
 from wallaby.observe.event import How
 from wallaby.observe.history import History, LinkInfo, StageInfo, TaskRun, read_log
 from wallaby.simulation.predict import run
-from wallaby.simulation.predict.costs import learned
+from wallaby.simulation.predict.costs import learned, starts
 from wallaby.simulation.predict.pace import Cluster
-from wallaby.simulation.predict.report import Check, checked, line, unsimulated
+from wallaby.simulation.predict.report import Check, Known, checked, line, taught
 from wallaby.simulation.predict.run import predict
 
 LOG = Path(__file__).parents[1] / "observe" / "logs" / "recovery.jsonl"
@@ -74,7 +74,7 @@ def test_the_log_of_a_real_run_is_enough() -> None:
     history = read_log(LOG)
     assert [stage.kind.value for stage in learned(history, 8).graph.stages].count("read") == 4
     assert len({link.phase for link in learned(history, 8).graph.links}) == 2, "a build side comes first"
-    found = line("q10", history, Cluster(4, 2))
+    found = line("q10", Known(history), Cluster(4, 2))
     assert 0 < found.seconds["pipelined"] < sum(task.seconds for task in history.tasks)
     assert found.seconds["killed at 50 %"] > found.seconds["pipelined"]
     assert found.rewound
@@ -88,9 +88,10 @@ def test_a_query_that_failed_teaches_nothing() -> None:
 
 def test_figures_are_predicted_that_are_asked_for() -> None:
     history, cluster = read_and_sum(), Cluster(2, 1)
-    assert line("q", history, cluster, "g").seconds.keys() == {"pipelined"}
-    assert line("q", history, cluster, "c").seconds.keys() == {"pipelined", "static 8", "static 128"}
-    killed = line("q", history, cluster, "f", beside=1.0)
+    known = Known(history, beside=1.0)
+    assert line("q", known, cluster, "g").seconds.keys() == {"pipelined"}
+    assert line("q", known, cluster, "c").seconds.keys() == {"pipelined", "static 8", "static 128"}
+    killed = line("q", known, cluster, "f")
     assert list(killed.seconds) == ["pipelined", *(f"killed at {at} %" for at in (10, 30, 50, 70, 90))]
     assert killed.seconds["pipelined"] == pytest.approx(predict(history, cluster).seconds + 1, abs=1e-3)
 
@@ -114,17 +115,52 @@ def test_a_thousand_workers_are_not_too_many() -> None:
     )
 
 
-def test_what_is_not_simulated_is_learned_from_runs_with_few_workers() -> None:
-    history = read_and_sum()
-    clusters = [Cluster(count, 1) for count in (1, 2)]
-    runs = [(each, replace(history, ended=predict(history, each).seconds + 0.5)) for each in clusters]
-    assert unsimulated(history, runs) == pytest.approx(0.5)
+def test_what_is_not_simulated_is_learned_from_the_run() -> None:
+    history, cluster = read_and_sum(), Cluster(2, 1)
+    slower = replace(history, ended=predict(history, cluster).seconds + 0.5)
+    assert taught(slower, cluster, slower).beside == pytest.approx(0.5)
+
+
+def longer(history: History, stage: int, first: float) -> History:
+    """The same with first tasks of a stage that take so much longer."""
+    tasks = [
+        replace(run, seconds=run.seconds + (first if (run.stage, run.seq) == (stage, 0) else 0))
+        for run in history.tasks
+    ]
+    return replace(history, tasks=tasks)
+
+
+def test_first_tasks_that_take_longer_do_so_in_every_channel() -> None:
+    few = read_and_sum()
+    assert starts(few, few) == (0.0,) * len(few.stages)
+    slow = longer(few, 0, 3.0)
+    once = starts(slow, few)
+    assert once[0] == pytest.approx(3.0)
+    alone, shared = (learned(slow, channels, start_seconds=once) for channels in (1, 4))
+    assert alone.stages[0].start_seconds == shared.stages[0].start_seconds == pytest.approx(3.0)
+    assert predict(slow, Cluster(4, 1), start_seconds=once).seconds == pytest.approx(
+        predict(few, Cluster(4, 1)).seconds + 3, rel=0.1
+    )
+
+
+def test_where_something_is_broadcast_the_whole_stage_tells() -> None:
+    few = read_and_sum()
+    plan = replace(few, links=tuple(replace(link, kind="side") for link in few.links))
+    consumer = plan.links[0].consumer
+    stages = list(plan.stages)
+    stages[consumer] = replace(stages[consumer], channels=3)
+    more = longer(replace(plan, stages=tuple(stages)), consumer, 0.25)
+    assert starts(more, plan)[consumer] == pytest.approx(0.25)
+    other = tuple(replace(each, label="another") for each in plan.stages)
+    assert starts(more, replace(plan, stages=other))[consumer] == 0, (
+        "a plan without that stage teaches nothing"
+    )
 
 
 def test_a_run_is_compared_by_the_workers_there_were_although_its_log_names_fewer() -> None:
     history, cluster = read_and_sum(), Cluster(4, 1)
     run = replace(history, workers={"w0": ("", 1)}, ended=predict(history, cluster).seconds + 0.5)
-    found = checked("q", history, run, cluster, beside=0.5)
+    found = checked("q", Known(history, beside=0.5), run, cluster)
     assert (found.workers, found.holds) == (4, True)
     assert found.predicted == pytest.approx(found.measured)
 

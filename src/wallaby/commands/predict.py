@@ -15,9 +15,8 @@ from wallaby.commands.terminal import note, open_for_writing, out, say
 from wallaby.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
-    from wallaby.observe.history import History
     from wallaby.simulation.predict.pace import Cluster
-    from wallaby.simulation.predict.report import Check, Line
+    from wallaby.simulation.predict.report import Check, Known, Line
 
 EXAMPLES = """
 Examples:
@@ -85,11 +84,10 @@ def predict(
         open_for_writing(save).close()
     learned_from = data.name if data is not None else "event logs"
     cluster = Cluster(1, threads, cores, network * 1e9 / 8, store * 1e6)
-    beside: dict[str, float] = {}
     if data is not None:
-        histories, checks, beside = _from_runs(data, query or list(QUERIES), cluster, runs)
+        known, checks = _from_runs(data, query or list(QUERIES), cluster, runs)
     else:
-        histories, checks = _from_logs(logs or [], check or [], cluster)
+        known, checks = _from_logs(logs or [], check or [], cluster)
     for each in checks:
         verdict = "near enough" if each.holds else "NOT near enough"
         say(
@@ -97,17 +95,16 @@ def predict(
             f"measured, {each.off:.0%} off: {verdict}"
         )
     lines = []
-    for name, history in histories.items():
+    for name, query_known in known.items():
         for count in workers or WORKERS:
             note(f"{name}, {count} workers")
-            of = replace(cluster, workers=count)
-            lines.append(line(name, history, of, figure or USUAL, beside.get(name, 0.0)))
+            lines.append(line(name, query_known, replace(cluster, workers=count), figure or USUAL))
     _show(lines)
     if not checks or not all(each.holds for each in checks):
         say("Unvalidated: no run that was made shows that these are right to within 25 %.")
     if save is not None:
         with open_for_writing(save) as file:
-            file.write(json.dumps(to_json(learned_from, lines, checks, cluster, beside), indent=1) + "\n")
+            file.write(json.dumps(to_json(learned_from, known, lines, checks, cluster), indent=1) + "\n")
         if page is not None:
             from wallaby.bench.paper.written import rewrite
 
@@ -140,30 +137,28 @@ def _require_pageable(page: Path, save: Path | None) -> None:
     above(page)
 
 
-def _from_logs(
-    logs: list[Path], check: list[Path], cluster: Cluster
-) -> tuple[dict[str, History], list[Check]]:
+def _from_logs(logs: list[Path], check: list[Path], cluster: Cluster) -> tuple[dict[str, Known], list[Check]]:
     from wallaby.observe.history import read_log
-    from wallaby.simulation.predict.report import checked
+    from wallaby.simulation.predict.report import Known, checked
 
     if check and len(check) != len(logs):
         raise InvalidArgumentError(
             "There must be one --check for each log.", fix="Give them in the same order."
         )
-    histories = {path.stem: read_log(path) for path in logs}
-    runs = zip(histories.items(), map(read_log, check), strict=False)
-    return histories, [
-        checked(name, known, run, replace(cluster, workers=len(run.workers))) for (name, known), run in runs
+    known = {path.stem: Known(read_log(path)) for path in logs}
+    runs = zip(known.items(), map(read_log, check), strict=False)
+    return known, [
+        checked(name, each, run, replace(cluster, workers=len(run.workers))) for (name, each), run in runs
     ]
 
 
 def _from_runs(
     data: Path, queries: list[int], cluster: Cluster, kept: Path | None
-) -> tuple[dict[str, History], list[Check], dict[str, float]]:
-    """Learned from two workers, since one has no exchange; what is not simulated, from both."""
+) -> tuple[dict[str, Known], list[Check]]:
+    """Predicted from two workers, since one has no exchange; what only shows between runs, from both."""
     from wallaby.bench.calibration import CHECKED, LEARNED, run_queries
     from wallaby.commands.bench import require_tables
-    from wallaby.simulation.predict.report import checked, unsimulated
+    from wallaby.simulation.predict.report import checked, taught
 
     require_tables(data)
     here = replace(cluster, threads=1, shared_cores=len(os.sched_getaffinity(0)))
@@ -174,17 +169,13 @@ def _from_runs(
     def on(count: int) -> Cluster:
         return replace(here, workers=count)
 
-    histories = {f"q{number}": runs[number][LEARNED[-1]] for number in queries}
-    beside: dict[str, float] = {}
-    checks = []
+    few, more = LEARNED
+    known, checks = {}, []
     for number in queries:
-        name = f"q{number}"
-        few = [(on(count), runs[number][count]) for count in LEARNED]
-        beside[name] = unsimulated(histories[name], few)
-        checks += [
-            checked(name, histories[name], runs[number][count], on(count), beside[name]) for count in CHECKED
-        ]
-    return histories, checks, beside
+        name, ran = f"q{number}", runs[number]
+        known[name] = taught(ran[more], on(more), ran[few])
+        checks += [checked(name, known[name], ran[count], on(count)) for count in CHECKED]
+    return known, checks
 
 
 def _show(lines: list[Line]) -> None:

@@ -5,14 +5,18 @@ what it consumes, on top of a least time, and gives out in proportion too; its c
 tasks did, shared by the channels there are. A stage with several channels has as many in a prediction as there are
 kernel threads; one with a single channel keeps it.
 
+A channel takes time once, for what it has to do however little work is left to it: it builds the index of what is
+broadcast, opens files, gets memory. Each channel's first task takes it, on top of its own work.
+
 Of a very large cluster a part is simulated, with that part of each stage's reads and channels. Whoever consumes gets as
 many bytes as from all producers, in fewer and larger pieces; what is only in the whole are more messages.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from statistics import linear_regression
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import linear_regression, mean, median
 from typing import Any
 
 from wallaby.errors import InvalidArgumentError
@@ -39,6 +43,10 @@ class StageCost:
     #: All that last tasks took and gave out.
     last_seconds: float
     last_bytes: int
+    #: What all tasks took.
+    total_seconds: float
+    #: What the first task of each channel takes on top.
+    start_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -71,11 +79,12 @@ class Costed:
     def seconds(self, effect: Execute) -> float:
         """How long a task takes."""
         cost = self.stages[effect.task.stage]
+        start = cost.start_seconds if effect.task.seq == 0 else 0.0
         if effect.split is not None:
-            return self._read(effect)[0] if cost.reads else cost.least_seconds
+            return start + (self._read(effect)[0] if cost.reads else cost.least_seconds)
         drawn = sum(piece.size_bytes for piece in effect.inputs)
         ends = cost.last_seconds / self._channels(effect.task.stage) if effect.last else 0.0
-        return max(cost.least_seconds + drawn * cost.seconds_per_byte, ends)
+        return start + max(cost.least_seconds + drawn * cost.seconds_per_byte, ends)
 
     def _size(self, effect: Execute) -> float:
         cost = self.stages[effect.task.stage]
@@ -96,7 +105,42 @@ class Costed:
         return reads[int(effect.split / self.parts[effect.task.stage]) % len(reads)]
 
 
-def learned(history: History, channels: int, part: float = 1.0) -> Costed:
+def starts(history: History, fewer: History) -> tuple[float, ...]:
+    """By stage: seconds that a channel takes once, from a run with more channels and one with fewer.
+
+    Where something is broadcast to a stage, each channel has its own index of it, and the more there are the longer all
+    tasks take that look up in one: that is what the stage took longer in all, if the plan with fewer channels has it
+    too. In other stages it is what first tasks take longer than those behind them.
+    """
+    before = {
+        stage.label: (stage.channels, _seconds(_tasks(fewer, at))) for at, stage in enumerate(fewer.stages)
+    }
+    beside = {link.consumer for link in history.links if link.kind == LinkKind.SIDE.value}
+    found = []
+    for at, stage in enumerate(history.stages):
+        tasks = _tasks(history, at)
+        channels, seconds = before.get(stage.label, (stage.channels, 0.0))
+        if at not in beside:
+            found.append(_first_longer(tasks))
+        elif stage.channels > channels:
+            longer = (_seconds(tasks) - seconds) / (stage.channels - channels)
+            found.append(
+                min(max(0.0, longer), seconds / channels)
+            )  # at most all: what is left is shared work
+        else:
+            found.append(0.0)
+    return tuple(found)
+
+
+def _first_longer(tasks: list[TaskRun]) -> float:
+    first = [run.seconds for run in tasks if run.seq == 0]
+    others = [run.seconds for run in tasks if run.seq > 0 and not run.last]
+    return max(0.0, mean(first) - median(others)) if first and len(others) >= _TASKS_MIN else 0.0
+
+
+def learned(
+    history: History, channels: int, part: float = 1.0, start_seconds: Sequence[float] = ()
+) -> Costed:
     """A query as its log tells of it, with so many channels in the stages that have several, or a part of it."""
     if history.outcome != "done" or not history.stages:
         raise InvalidArgumentError(
@@ -121,12 +165,35 @@ def learned(history: History, channels: int, part: float = 1.0) -> Costed:
         )
         for seen in history.links
     )
-    tasks: dict[int, list[TaskRun]] = {at: [] for at in range(len(stages))}
-    for run in history.tasks:
-        if run.how in (How.READ, How.EXECUTE) and not run.error:
-            tasks[run.stage].append(run)
-    costs = tuple(_cost(tasks[at]) for at in range(len(stages)))
-    return Costed(StageGraph(tuple(stages), links), costs, tuple(parts))
+    costs = []
+    for at, seen in enumerate(history.stages):
+        cost = _cost(_tasks(history, at))
+        costs.append(_split_off(cost, start_seconds[at], seen.channels) if start_seconds else cost)
+    return Costed(StageGraph(tuple(stages), links), tuple(costs), tuple(parts))
+
+
+def _tasks(history: History, stage: int) -> list[TaskRun]:
+    wanted = (How.READ, How.EXECUTE)
+    return [run for run in history.tasks if run.stage == stage and run.how in wanted and not run.error]
+
+
+def _seconds(tasks: list[TaskRun]) -> float:
+    return sum(run.seconds for run in tasks)
+
+
+def _split_off(cost: StageCost, start_seconds: float, channels: int) -> StageCost:
+    """What channels took once is taken from what its tasks took."""
+    if not start_seconds or not cost.total_seconds:
+        return cost
+    left = max(0.0, 1 - start_seconds * channels / cost.total_seconds)
+    return replace(
+        cost,
+        reads=tuple((seconds * left, size) for seconds, size in cost.reads),
+        least_seconds=cost.least_seconds * left,
+        seconds_per_byte=cost.seconds_per_byte * left,
+        last_seconds=cost.last_seconds * left,
+        start_seconds=start_seconds,
+    )
 
 
 def _routing(seen: str, producer: Stage, consumer: Stage) -> Routing:
@@ -158,4 +225,5 @@ def _cost(tasks: list[TaskRun]) -> StageCost:
         sum(run.bytes for run in between) / drawn if drawn else 0.0,
         sum(run.seconds for run in last),
         sum(run.bytes for run in last),
+        _seconds(tasks),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -55,10 +55,14 @@ def predict(
     policy: Policy | None = None,
     kill_at_seconds: float | None = None,
     seed: int = 1,
+    start_seconds: Sequence[float] = (),
 ) -> Prediction:
-    """Run the query of a log on a simulated cluster; if asked to, one worker is killed on the way."""
+    """Run the query of a log on a simulated cluster; if asked to, one worker is killed on the way.
+
+    `start_seconds`, by stage, is what each channel takes once.
+    """
     simulated = cluster.workers if cluster.workers <= WHOLE_MAX else PART_OF_MORE
-    costed: Any = learned(history, simulated * cluster.threads, simulated / cluster.workers)
+    costed: Any = learned(history, simulated * cluster.threads, simulated / cluster.workers, start_seconds)
     scenario = Scenario(
         workloads=(costed,),
         session=SessionSettings(policy or Dynamic(TARGET_BYTES), WINDOW_BYTES, tolerance),
