@@ -23,7 +23,7 @@ Times = dict[str, dict[int, list[float]]]
 def run_variants(
     lane: Lane, variants: Mapping[str, Mapping[str, Any]], queries: Sequence[int], rounds: int, say: Say
 ) -> Times:
-    """Every query by every variant, so many times; before, once by the first, which does not count."""
+    """Every query by every variant, so many times, and each time once before, which does not count."""
     found = _in_turn(lane, variants, queries, rounds, say, "run", save=None)
     return {
         name: {number: [round(run["seconds"], 4) for run in runs] for number, runs in by.items()}
@@ -48,7 +48,10 @@ def run_policies(
         for number in queries:
             known = calm[name][number]
             usual = median(run["seconds"] for run in known)
-            struck = [_struck(lane, number, usual / 2, known[0]["sum"]) for _ in known] if strikes else []
+            struck = []
+            for _ in known if strikes else ():
+                lane.ask("run", sql=tpch.query(number), save=None)  # one of the workers is new
+                struck.append(_struck(lane, number, usual / 2, known[0]["sum"]))
             say(
                 f"{name}, query {number}: {usual:.2f} s, lost one: {[run['disturbed']['seconds'] for run in struck]}"
             )
@@ -77,12 +80,12 @@ def _in_turn(
     found: dict[str, dict[int, list[dict[str, Any]]]] = {name: {n: [] for n in queries} for name in variants}
     lane.ask("configure", more=dict(next(iter(variants.values()))))
     for number in queries:
-        lane.ask("run", sql=tpch.query(number), save=None)
+        lane.ask("run", sql=tpch.query(number), save=None)  # the session is new
     for at in range(rounds):
         for name in list(variants)[:: 1 if at % 2 == 0 else -1]:
             lane.ask("configure", more=dict(variants[name]))
-            lane.ask("run", sql=tpch.query(WARM_UP), save=None)
             for number in queries:
+                lane.ask("run", sql=tpch.query(number), save=None)  # the workers are new
                 found[name][number].append(lane.ask(command, sql=tpch.query(number), **arguments))
             total = sum(each[-1]["seconds"] for each in found[name].values())
             say(f"round {at + 1}, {name}: {total:.2f} s for {len(queries)} queries")
@@ -113,6 +116,8 @@ def run_losses(lane: Lane, number: int, shares: Sequence[float], rounds: int) ->
         known = [run["undisturbed"]["seconds"] for run in runs]
         usual = median([*known, undisturbed["seconds"]])
         for share in shares:
+            if share != shares[0]:
+                lane.ask("run", sql=tpch.query(number), save=None)  # one of the workers is new
             loss = _struck(lane, number, share * usual, answer)
             runs.append({"share": share, "undisturbed": undisturbed, **loss})
     return runs
