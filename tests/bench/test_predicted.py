@@ -28,6 +28,7 @@ def found(*, validated: bool = True) -> dict[str, Any]:
     few["seconds"] |= lost
     return {
         "data": "sf10",
+        "times": 10,
         "network_bytes_per_second": 1.25e9,
         "store_bytes_per_second": 2e8,
         "threads": 2,
@@ -57,6 +58,7 @@ def test_the_section_has_the_checks_the_ratios_and_the_papers() -> None:
     text = to_section(found(), "predict.svg")
     assert "| q3 | 4 | 4.00 | 5.00 | 20% |" in text
     assert "| (b) stagewise over pipelined | 1.25 | 2.00 | 1.26 on 4, 1.22 on 16 |" in text
+    assert "data 10 times as large as sf10" in text
     assert "10 Gbit/s" in text
     assert "Validated" in text
     assert "**Unvalidated**" in to_section(found(validated=False), "predict.svg")

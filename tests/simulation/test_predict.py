@@ -108,6 +108,13 @@ def test_of_a_large_cluster_a_part_takes_as_long_as_the_whole(monkeypatch: pytes
     assert lost.rewound == 1
 
 
+def test_data_that_is_larger_takes_longer_on_as_many_workers_and_as_long_on_more() -> None:
+    history = read_and_sum()
+    once = predict(history, Cluster(2, 1)).seconds
+    assert predict(history, Cluster(2, 1), times=4).seconds == pytest.approx(4 * once, rel=0.1)
+    assert predict(history, Cluster(8, 1), times=4).seconds == pytest.approx(once, rel=0.2)
+
+
 def test_a_thousand_workers_are_not_too_many() -> None:
     history = read_and_sum(reads=1000, size=MB // 100)
     assert 2 < predict(history, Cluster(1000, 1)).seconds < 3, (

@@ -6,7 +6,8 @@ import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
 from pyspark.sql import DataFrame
 
@@ -24,7 +25,12 @@ Say = Callable[[str], None]
 
 
 def run_queries(
-    data: Path, queries: Sequence[int], workers: Sequence[int], logs: Path, say: Say
+    data: Path,
+    queries: Sequence[int],
+    workers: Sequence[int],
+    logs: Path,
+    say: Say,
+    settings: Mapping[str, Any] = MappingProxyType({}),
 ) -> dict[int, dict[int, History]]:
     """By query and number of workers: the log of the median of some runs, workers of one kernel thread each.
 
@@ -35,7 +41,7 @@ def run_queries(
         count: [number for number in queries if not _kept(logs, number, count).exists()] for count in workers
     }
     if any(wanted.values()):
-        _run_all(data, wanted, logs, say)
+        _run_all(data, wanted, logs, say, settings)
     return {number: {count: read_log(_kept(logs, number, count)) for count in workers} for number in queries}
 
 
@@ -43,13 +49,15 @@ def _kept(logs: Path, number: int, count: int) -> Path:
     return logs / f"q{number}-{count}-workers.jsonl"
 
 
-def _run_all(data: Path, wanted: Mapping[int, Sequence[int]], logs: Path, say: Say) -> None:
+def _run_all(
+    data: Path, wanted: Mapping[int, Sequence[int]], logs: Path, say: Say, settings: Mapping[str, Any]
+) -> None:
     spark = session(f"local[{max(wanted) + 1}]", "1g", data)
     try:
         with tempfile.TemporaryDirectory(prefix="wallaby-logs-") as directory:
             for count, queries in wanted.items():
-                settings = {"progress_enabled": False, "event_log_dir": directory}
-                with attach(spark, workers=count, threads=1, **settings) as engine:
+                own = {"progress_enabled": False, "event_log_dir": directory, **settings}
+                with attach(spark, workers=count, threads=1, **own) as engine:
                     for number in queries:
                         runs = [_run(engine, spark.sql(tpch.query(number))) for _ in range(RUNS + 1)]
                         del runs[0]  # it warms up

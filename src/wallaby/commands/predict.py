@@ -46,6 +46,9 @@ def predict(
     cores: Annotated[int, typer.Option(help="Cores that all of them share; 0: each has its own.", min=0)] = 0,
     network: Annotated[float, typer.Option(help="Gigabits a second of each network card.", min=0.001)] = 10.0,
     store: Annotated[float, typer.Option(help="Megabytes a second of the durable store.", min=0.001)] = 200.0,
+    times: Annotated[
+        int, typer.Option(help="Predict for data so many times as large as was read.", min=1, max=1000)
+    ] = 1,
     check: Annotated[
         list[Path] | None,
         typer.Option(help="A log of the same query with other workers, for each of the logs. Repeatable."),
@@ -56,6 +59,12 @@ def predict(
     ] = None,
     query: Annotated[
         list[int] | None, typer.Option(help="With --data: a TPC-H query. Default: 1, 3, 5 and 9. Repeatable.")
+    ] = None,
+    broadcast: Annotated[
+        int | None,
+        typer.Option(
+            help="With --data: bytes up to which a join's side is broadcast; default: the engine's.", min=0
+        ),
     ] = None,
     runs: Annotated[
         Path | None,
@@ -85,7 +94,7 @@ def predict(
     learned_from = data.name if data is not None else "event logs"
     cluster = Cluster(1, threads, cores, network * 1e9 / 8, store * 1e6)
     if data is not None:
-        known, checks = _from_runs(data, query or list(QUERIES), cluster, runs)
+        known, checks = _from_runs(data, query or list(QUERIES), cluster, runs, broadcast)
     else:
         known, checks = _from_logs(logs or [], check or [], cluster)
     for each in checks:
@@ -98,13 +107,16 @@ def predict(
     for name, query_known in known.items():
         for count in workers or WORKERS:
             note(f"{name}, {count} workers")
-            lines.append(line(name, query_known, replace(cluster, workers=count), figure or USUAL))
+            of = replace(cluster, workers=count)
+            lines.append(line(name, replace(query_known, times=times), of, figure or USUAL))
     _show(lines)
     if not checks or not all(each.holds for each in checks):
         say("Unvalidated: no run that was made shows that these are right to within 25 %.")
     if save is not None:
         with open_for_writing(save) as file:
-            file.write(json.dumps(to_json(learned_from, known, lines, checks, cluster), indent=1) + "\n")
+            file.write(
+                json.dumps(to_json(learned_from, known, times, lines, checks, cluster), indent=1) + "\n"
+            )
         if page is not None:
             from wallaby.bench.paper.written import rewrite
 
@@ -153,7 +165,7 @@ def _from_logs(logs: list[Path], check: list[Path], cluster: Cluster) -> tuple[d
 
 
 def _from_runs(
-    data: Path, queries: list[int], cluster: Cluster, kept: Path | None
+    data: Path, queries: list[int], cluster: Cluster, kept: Path | None, broadcast: int | None
 ) -> tuple[dict[str, Known], list[Check]]:
     """Predicted from two workers, since one has no exchange; what only shows between runs, from both."""
     from wallaby.bench.calibration import CHECKED, LEARNED, run_queries
@@ -164,7 +176,8 @@ def _from_runs(
     here = replace(cluster, threads=1, shared_cores=len(os.sched_getaffinity(0)))
     with tempfile.TemporaryDirectory(prefix="wallaby-logs-") as directory:
         logs = kept or Path(directory)
-        runs = run_queries(data.absolute(), queries, (*LEARNED, *CHECKED), logs, note)
+        settings = {} if broadcast is None else {"broadcast": broadcast}
+        runs = run_queries(data.absolute(), queries, (*LEARNED, *CHECKED), logs, note, settings)
 
     def on(count: int) -> Cluster:
         return replace(here, workers=count)

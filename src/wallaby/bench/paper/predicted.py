@@ -91,7 +91,8 @@ def to_section(found: Mapping[str, Any], drawing: str) -> str:
         rows.append([name, *(f"{values[count]:.2f}" if count in values else "" for count in counts), said])
     verdict = "Validated" if found["validated"] else "**Unvalidated**"
     about = (
-        f"Queries {', '.join(queries)}, data {found['data']}, {found['threads']} kernel threads a worker, "
+        f"Queries {', '.join(queries)}, data {found['times']} times as large as {found['data']}, "
+        f"{found['threads']} kernel threads a worker, "
         f"{found['network_bytes_per_second'] * 8 / 1e9:g} Gbit/s a network card, "
         f"{found['store_bytes_per_second'] / 1e6:g} MB/s of the durable store a worker. {verdict}: "
         "what was learned from runs with 1 and 2 workers on the cores of one machine, beside runs with more."

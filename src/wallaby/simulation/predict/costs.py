@@ -8,6 +8,9 @@ kernel threads; one with a single channel keeps it.
 A channel takes time once, for what it has to do however little work is left to it: it builds the index of what is
 broadcast, opens files, gets memory. Each channel's first task takes it, on top of its own work.
 
+Of data that is so many times as large there are so many times the reads, each like one that was seen; what last tasks
+take and give out is taken to depend on groups, of which there are no more.
+
 Of a very large cluster a part is simulated, with that part of each stage's reads and channels. Whoever consumes gets as
 many bytes as from all producers, in fewer and larger pieces; what is only in the whole are more messages.
 """
@@ -139,19 +142,27 @@ def _first_longer(tasks: list[TaskRun]) -> float:
 
 
 def learned(
-    history: History, channels: int, part: float = 1.0, start_seconds: Sequence[float] = ()
+    history: History,
+    channels: int,
+    part: float = 1.0,
+    start_seconds: Sequence[float] = (),
+    times: int = 1,
 ) -> Costed:
-    """A query as its log tells of it, with so many channels in the stages that have several, or a part of it."""
+    """A query as its log tells of it, with so many channels in the stages that have several, or a part of it.
+
+    The data may be so many times as large.
+    """
     if history.outcome != "done" or not history.stages:
         raise InvalidArgumentError(
             f"The log of {history.query} is not that of a query that came to its end.", fix="Give another."
         )
     stages, parts = [], []
     for seen in history.stages:
-        splits = max(1, round(seen.splits * part)) if seen.splits else 0
+        whole = seen.splits * times
+        splits = max(1, round(whole * part)) if whole else 0
         if seen.kind == "read":
             stages.append(Stage(StageKind.READ, min(channels, max(splits, 1)), splits))
-            parts.append(splits / seen.splits if seen.splits else 1.0)
+            parts.append(splits / whole if whole else 1.0)
         else:
             stages.append(Stage(StageKind(seen.kind), channels if seen.channels > 1 else 1))
             parts.append(part if seen.channels > 1 else 1.0)

@@ -35,6 +35,8 @@ class Known:
     start_seconds: tuple[float, ...] = ()
     #: What takes time and is not simulated.
     beside: float = 0.0
+    #: Predictions are for data so many times as large as that of the run.
+    times: int = 1
 
     def predict(
         self,
@@ -45,7 +47,13 @@ class Known:
     ) -> Prediction:
         """The query on a cluster, without what is not simulated."""
         return predict(
-            self.history, cluster, tolerance, policy, kill_at_seconds, start_seconds=self.start_seconds
+            self.history,
+            cluster,
+            tolerance,
+            policy,
+            kill_at_seconds,
+            start_seconds=self.start_seconds,
+            times=self.times,
         )
 
 
@@ -115,7 +123,12 @@ def checked(name: str, known: Known, run: History, cluster: Cluster) -> Check:
 
 
 def to_json(
-    data: str, known: Mapping[str, Known], lines: Sequence[Line], checks: Sequence[Check], cluster: Cluster
+    data: str,
+    known: Mapping[str, Known],
+    times: int,
+    lines: Sequence[Line],
+    checks: Sequence[Check],
+    cluster: Cluster,
 ) -> dict[str, Any]:
     """Everything, as plain values."""
     return {
@@ -126,6 +139,7 @@ def to_json(
         "shared_cores": cluster.shared_cores,
         "unsimulated_seconds": {name: each.beside for name, each in known.items()},
         "start_seconds": {name: each.start_seconds for name, each in known.items()},
+        "times": times,
         "validated": bool(checks) and all(check.holds for check in checks),
         "lines": [asdict(each) for each in lines],
         "checks": [{**asdict(check), "off": check.off} for check in checks],

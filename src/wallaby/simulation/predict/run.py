@@ -56,13 +56,16 @@ def predict(
     kill_at_seconds: float | None = None,
     seed: int = 1,
     start_seconds: Sequence[float] = (),
+    times: int = 1,
 ) -> Prediction:
     """Run the query of a log on a simulated cluster; if asked to, one worker is killed on the way.
 
-    `start_seconds`, by stage, is what each channel takes once.
+    `start_seconds`, by stage, is what each channel takes once; the data may be so many `times` as large.
     """
     simulated = cluster.workers if cluster.workers <= WHOLE_MAX else PART_OF_MORE
-    costed: Any = learned(history, simulated * cluster.threads, simulated / cluster.workers, start_seconds)
+    costed: Any = learned(
+        history, simulated * cluster.threads, simulated / cluster.workers, start_seconds, times
+    )
     scenario = Scenario(
         workloads=(costed,),
         session=SessionSettings(policy or Dynamic(TARGET_BYTES), WINDOW_BYTES, tolerance),
