@@ -152,12 +152,13 @@ def test_first_tasks_that_take_longer_do_so_in_every_channel() -> None:
 
 def test_where_something_is_broadcast_the_whole_stage_tells() -> None:
     few = read_and_sum()
-    plan = replace(few, links=tuple(replace(link, kind="side") for link in few.links))
-    consumer = plan.links[0].consumer
+    plan, consumer = replace(few, links=(*few.links, LinkInfo(0, 1, "side", "broadcast"))), 1
     stages = list(plan.stages)
     stages[consumer] = replace(stages[consumer], channels=3)
     more = longer(replace(plan, stages=tuple(stages)), consumer, 0.25)
     assert starts(more, plan)[consumer] == pytest.approx(0.25)
+    larger = learned(more, 3, start_seconds=starts(more, plan), times=10)
+    assert larger.stages[consumer].start_seconds == pytest.approx(2.5), "what is broadcast is larger too"
     other = tuple(replace(each, label="another") for each in plan.stages)
     assert starts(more, replace(plan, stages=other))[consumer] == 0, (
         "a plan without that stage teaches nothing"

@@ -8,8 +8,9 @@ kernel threads; one with a single channel keeps it.
 A channel takes time once, for what it has to do however little work is left to it: it builds the index of what is
 broadcast, opens files, gets memory. Each channel's first task takes it, on top of its own work.
 
-Of data that is so many times as large there are so many times the reads, each like one that was seen; what last tasks
-take and give out is taken to depend on groups, of which there are no more.
+Of data that is so many times as large there are so many times the reads, each like one that was seen, and what is
+broadcast takes each channel so many times as long; what last tasks take and give out is taken to depend on groups, of
+which there are no more.
 
 Of a very large cluster a part is simulated, with that part of each stage's reads and channels. Whoever consumes gets as
 many bytes as from all producers, in fewer and larger pieces; what is only in the whole are more messages.
@@ -118,7 +119,7 @@ def starts(history: History, fewer: History) -> tuple[float, ...]:
     before = {
         stage.label: (stage.channels, _seconds(_tasks(fewer, at))) for at, stage in enumerate(fewer.stages)
     }
-    beside = {link.consumer for link in history.links if link.kind == LinkKind.SIDE.value}
+    beside = _broadcast_to(history)
     found = []
     for at, stage in enumerate(history.stages):
         tasks = _tasks(history, at)
@@ -176,11 +177,20 @@ def learned(
         )
         for seen in history.links
     )
-    costs = []
+    costs, beside = [], _broadcast_to(history)
     for at, seen in enumerate(history.stages):
         cost = _cost(_tasks(history, at))
-        costs.append(_split_off(cost, start_seconds[at], seen.channels) if start_seconds else cost)
+        if start_seconds:
+            cost = _split_off(cost, start_seconds[at], seen.channels)
+            # What is broadcast is larger too.
+            cost = replace(cost, start_seconds=cost.start_seconds * (times if at in beside else 1))
+        costs.append(cost)
     return Costed(StageGraph(tuple(stages), links), tuple(costs), tuple(parts))
+
+
+def _broadcast_to(history: History) -> set[int]:
+    """The stages that use something whole beside what they process."""
+    return {link.consumer for link in history.links if link.kind == LinkKind.SIDE.value}
 
 
 def _tasks(history: History, stage: int) -> list[TaskRun]:
