@@ -367,6 +367,20 @@ def test_settings_that_leave_files_out_are_refused(spark: SparkSession) -> None:
     assert "set spark.sql.files.ignoreMissingFiles=false" in reason
 
 
+@pytest.mark.parametrize("policy", ["LEGACY", "EXCEPTION"])
+def test_patterns_by_javas_older_rules_are_refused(spark: SparkSession, policy: str) -> None:
+    spark.conf.set("spark.sql.legacy.timeParserPolicy", policy)
+    try:
+        found = reasons_of(
+            spark,
+            "select date_format(o_orderdate, 'yyyy'), to_date(o_clerk, 'yyyy-MM-dd'), "
+            "from_unixtime(o_orderkey, 'yyyy'), unix_timestamp(o_clerk, 'yyyy') from orders",
+        )
+    finally:
+        spark.conf.unset("spark.sql.legacy.timeParserPolicy")
+    assert len([reason for reason in found if "timeParserPolicy=CORRECTED" in reason]) == 4, found
+
+
 def test_cached_tables_stay_on_spark(spark: SparkSession) -> None:
     df = spark.table("region").select("r_name").cache()
     try:

@@ -18,6 +18,8 @@ _PATTERN: Final = "a constant pattern of y, M, d, H, h, m, s, S, a, E, D, Q and 
 _FORM: Final = (
     "a constant pattern of yyyy, MM, dd, HH, mm, ss, S and signs; other text is an error (ANSI) or NULL"
 )
+#: Under another one, Spark reads and writes patterns by the rules of Java's older classes, or refuses to choose.
+_POLICY: Final = ("spark.sql.legacy.timeParserPolicy", "CORRECTED")
 
 
 def _unknown(pattern: Expression, parts: object) -> Refusal | None:
@@ -66,7 +68,7 @@ def unix_timestamp(
 
 
 def _zoned(entry: Entry) -> Entry:
-    return replace(entry, zones=session_zone)
+    return replace(entry, zones=session_zone, requires=_POLICY)
 
 
 _MOMENTS: Final = TIMESTAMPS | TEXT | {Kind.DATE}
