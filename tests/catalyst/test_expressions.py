@@ -249,6 +249,13 @@ def test_a_null_in_a_list_stays_there(spark: SparkSession) -> None:
     assert str(selected(spark, "i in (1, 2, null)")).endswith(", 1, 2, None)")
 
 
+def test_nan_is_known_not_to_be_in_a_long_list_without_it(spark: SparkSession) -> None:
+    numbers = ", ".join(map(str, range(12)))
+    assert str(selected(spark, f"d in ({numbers}, null)")).startswith("if(is_nan(d")
+    for others in ("", ", null, 'NaN'"):
+        assert str(selected(spark, f"d in ({numbers}{others})")).startswith("in(d")
+
+
 @pytest.mark.parametrize(
     ("sql", "what", "why"),
     [
@@ -267,6 +274,7 @@ def test_a_null_in_a_list_stays_there(spark: SparkSession) -> None:
         ("first(i)", "First(i)", "order of rows"),
         ("t like 'a\\\\b'", "Like(t, ", "escapes a character"),
         ("to_json(pair)", "StructsToJsonEvaluator#evaluate(", "not known here"),
+        ("pmod(cast(i as decimal(38,0)), cast(i as decimal(10,10)))", "Pmod(", "more than 39 digits"),
         ("t collate utf8_lcase = 'a'", "", "is not supported"),
         ("to_number(t, '999')", "ToNumber(", "no kernel"),
     ],

@@ -24,6 +24,9 @@ def test_shares_are_of_the_queries_that_read_something() -> None:
     assert "| 1 | Sample: it is random |" in text
     assert "need no engine" not in text
     assert "Different: 4." in text
+    assert "| `Lower` | not compared as a whole yet |" in text
+    assert "| `Upper` | not compared" not in text
+    assert "| `AtLeastNNonNulls` | no SQL" in text
 
 
 def test_reasons_are_put_together_by_what_they_are_about() -> None:

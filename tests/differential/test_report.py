@@ -9,6 +9,9 @@ import pytest
 
 from wallaby.differential import report
 from wallaby.differential.campaign import Found
+from wallaby.differential.entries import Difference, Tally, groups
+from wallaby.differential.examples import AGGREGATED, EXAMPLES
+from wallaby.differential.expand import Expression
 from wallaby.differential.page import page
 from wallaby.errors import InvalidArgumentError
 
@@ -49,9 +52,28 @@ def test_a_seed_that_is_not_different_any_more_is_mended() -> None:
     assert "Different: 9; different once, and not any more: 7." in page(mended)
 
 
+def test_entries_lack_until_they_were_equal() -> None:
+    bad = Tally(
+        differences=[Difference(Expression("Upper", "upper(a)"), "select", {}, "2 rows instead of 1")]
+    )
+    known = report.with_entries({}, {"Lower": Tally(compared=3), "Upper": bad}, "abc")
+    assert report.not_equal_yet(known, ["Lower", "Upper", "Trim"]) == ["Upper", "Trim"]
+    known = report.with_entries(known, {"Upper": Tally(compared=3)}, "def")
+    assert report.not_equal_yet(known, ["Lower", "Upper", "Trim"]) == ["Trim"]
+
+
 def test_a_file_holds_what_was_written(tmp_path: Path) -> None:
     path = tmp_path / "report.json"
     assert report.read(path) == {}
     report.write(path, {"queries": []})
     assert report.read(path) == {"queries": []}
     assert [one.name for one in tmp_path.iterdir()] == ["report.json"]
+
+
+def test_entries_are_compared_in_groups_and_aggregates_last() -> None:
+    made = list(groups(list(EXAMPLES), 0))
+    flat = [name for group in made for name in group]
+    assert sorted(flat) == sorted(EXAMPLES)
+    assert len(made) > 20
+    first = next(place for place, name in enumerate(flat) if name in AGGREGATED)
+    assert all(name in AGGREGATED for name in flat[first:])

@@ -22,6 +22,7 @@ _CONSTANT: Final = "to a constant scale"
 _SATURATES: Final = (
     "of a double a bigint; one that does not fit is an error (ANSI) or the greatest or least (LEGACY)"
 )
+_QUOTIENT_DIGITS_MAX: Final = 39
 _DISTANCE: Final = "the distance counts modulo the type's bits; what leaves the type is lost"
 
 
@@ -33,6 +34,19 @@ def fails(
     flag = next((name for name in ("failOnError", "ansiEnabled") if name in fields), None)
     mode = "ANSI" if flag is None or node.flag(flag) else "LEGACY"
     return plain(entry, replace(node, mode=mode), arguments, kind)
+
+
+def _divided(
+    entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
+) -> Expression | Refusal:
+    """Whole quotients and what remains of them: of decimals, Java's context has room for so many digits."""
+    left, right = (argument.type for argument in arguments)
+    if left.kind is Kind.DECIMAL and left.precision - left.scale + right.scale > _QUOTIENT_DIGITS_MAX:
+        return Refusal(
+            f"Spark fails if the whole quotient has more than {_QUOTIENT_DIGITS_MAX} digits",
+            "cast to decimals with fewer digits",
+        )
+    return plain(entry, node, arguments, kind)
 
 
 def _rounded(
@@ -57,12 +71,18 @@ ENTRIES: Final = (
     guarded("Subtract", "subtract", NUMERIC, guard=_OVERFLOW),
     guarded("Multiply", "multiply", NUMERIC, guard=_OVERFLOW),
     guarded("Divide", "divide", FLOATING | {Kind.DECIMAL}, guard=_ZERO),
-    guarded("Remainder", "remainder", NUMERIC, guard=_ZERO),
+    guarded("Remainder", "remainder", NUMERIC, guard=_ZERO, build=_divided),
     guarded("UnaryMinus", "negate", NUMERIC, guard=_OVERFLOW, build=fails),
     exact("UnaryPositive", "", NUMERIC, build=transparent),
     exact("UnscaledValue", "unscaled", frozenset({Kind.DECIMAL})),
-    guarded("IntegralDivide", "integral_divide", frozenset({Kind.LONG, Kind.DECIMAL}), guard=_ZERO),
-    guarded("Pmod", "pmod", NUMERIC, guard=_ZERO),
+    guarded(
+        "IntegralDivide",
+        "integral_divide",
+        frozenset({Kind.LONG, Kind.DECIMAL}),
+        guard=_ZERO,
+        build=_divided,
+    ),
+    guarded("Pmod", "pmod", NUMERIC, guard=_ZERO, build=_divided),
     guarded("Abs", "abs", NUMERIC, guard=_OVERFLOW, build=fails),
     guarded("Round", "round", NUMERIC, guard=_BY_TEXT, build=_rounded),
     guarded("BRound", "bround", NUMERIC, guard=_BY_TEXT, build=_rounded),

@@ -6,6 +6,7 @@ the two zeros are equal.
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 from wallaby.catalyst.data_types import BOOLEANS, COMPARABLE, FLOATING, ORDERED, literal
@@ -31,6 +32,7 @@ def _in(entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataT
 def _in_set(
     entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
 ) -> Expression | Refusal:
+    """A long list. Of NaN it is known that it is not in one without it, even if there is a NULL."""
     (value,) = arguments
     values = node.value if isinstance(node.value, list) else []
     items = [literal(item, value.type) for item in values]
@@ -39,7 +41,15 @@ def _in_set(
         return Refusal("the list of IN holds values that cannot be read")
     # A set has no order; a plan must have one.
     found.sort(key=lambda item: (item.value is not None, str(item)))
-    return Call(entry.function, (value, *found), kind, node.nullable)
+    contained = Call(entry.function, (value, *found), kind, node.nullable)
+    if found[0].value is not None or value.type.kind not in FLOATING or any(map(_is_nan, found)):
+        return contained
+    no_number = Call("is_nan", (value,), kind, nullable=False)
+    return Call("if", (no_number, Literal(False, kind), contained), kind, node.nullable)
+
+
+def _is_nan(item: Literal) -> bool:
+    return isinstance(item.value, float) and math.isnan(item.value)
 
 
 def _not(entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType) -> Expression | Refusal:

@@ -33,6 +33,8 @@ Examples:
 
   wallaby differential                                 all entries
 
+  wallaby differential --rest --minutes 4 --save reports/differential.json    again and again: the entries that lack
+
   wallaby differential --queries 500                   random queries, from the seeds 0 to 499
 
   wallaby differential --queries 1 --first 1234        the query of one seed again
@@ -58,9 +60,10 @@ def differential(
         int | None,
         typer.Option(help="The first of their seeds; default: behind those that were saved.", min=0),
     ] = None,
-    minutes: Annotated[
-        float, typer.Option(help="With --queries: no more after so many minutes; 0: no limit.", min=0)
-    ] = 0,
+    rest: Annotated[
+        bool, typer.Option("--rest", help="Only entries that were not saved yet, or were different.")
+    ] = False,
+    minutes: Annotated[float, typer.Option(help="No more after so many minutes; 0: no limit.", min=0)] = 0,
     losses: Annotated[
         bool, typer.Option("--losses", help="With --queries: kill a TaskManager in the middle of each.")
     ] = False,
@@ -81,18 +84,20 @@ def differential(
         figures, target = page
         target.write_text(made(json.loads(figures.read_text(encoding="utf-8"))), encoding="utf-8")
         return
+    from wallaby.differential import report
+
+    known = report.read(save) if save is not None else {}
     entries = _chosen(entry or [], family or [])
+    if rest:
+        entries = report.not_equal_yet(known, entries)
     with tempfile.TemporaryDirectory(prefix="wallaby-differential-") as directory:
         if queries:
-            from wallaby.differential import report
-
-            known = report.read(save) if save is not None else {}
             begin = report.next_seed(known, report.LOSSES if losses else report.QUERIES)
             begin = begin if first is None else first
             seeds = range(begin, begin + queries)
             good = _queries(seeds, Path(directory), save, keep, minutes, commit, lossy=losses)
         else:
-            good = _entries(entries, seed, Path(directory), save, commit, verbose=verbose)
+            good = _entries(entries, seed, Path(directory), save, minutes, commit, verbose=verbose)
     if not good:
         raise typer.Exit(1)
 
@@ -113,16 +118,32 @@ def _session(directory: Path, seed: int, **settings: object) -> Iterator[tuple[S
 
 
 def _entries(
-    entries: Sequence[str], seed: int, directory: Path, save: Path | None, commit: str, *, verbose: bool
+    entries: Sequence[str],
+    seed: int,
+    directory: Path,
+    save: Path | None,
+    minutes: float,
+    commit: str,
+    *,
+    verbose: bool,
 ) -> bool:
     from wallaby.differential import report
-    from wallaby.differential.entries import EntrySuite
+    from wallaby.differential.entries import EntrySuite, groups
 
+    began = time.monotonic()
+    tallies: dict[str, Tally] = {}
     with _session(directory, seed) as (spark, engine):
-        tallies = EntrySuite(spark, engine, seed, note).run(entries)
+        for group in groups(entries, seed):
+            found = EntrySuite(spark, engine, seed, note).run(group)
+            tallies |= found
+            note(
+                f"{len(tallies)} of {len(entries)} entries in {time.monotonic() - began:.0f} s, {group[-1]} the last"
+            )
+            if save is not None:
+                report.write(save, report.with_entries(report.read(save), found, commit))
+            if minutes and time.monotonic() - began >= minutes * 60:
+                break
     _show(tallies, verbose=verbose)
-    if save is not None:
-        report.write(save, report.with_entries(report.read(save), tallies, commit))
     return not any(tally.differences or not tally.native or not tally.shown for tally in tallies.values())
 
 

@@ -1,14 +1,16 @@
 """Every entry of the registry beside Spark: its examples over all tables, under every mode, many to a query.
 
 What is not native is counted and left out, since Spark would be compared with itself. Expressions share a query as
-long as nothing is different and nothing fails; otherwise the query is split, so that each difference and each error
-belongs to one expression.
+long as nothing is different and nothing fails. One that fails on Spark, which says where in the query that is, goes on
+alone; if something is different, or it is not known what fails, the query is split, so that each difference and each
+error belongs to one expression.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from pyspark.errors import AnalysisException
@@ -20,8 +22,8 @@ from wallaby.differential.examples import AGGREGATED, CANCELLING, CLOSE, EXAMPLE
 from wallaby.differential.expand import Expression, expand
 from wallaby.differential.halves import BATCH, bad_ones
 from wallaby.differential.layouts import spark_raises
-from wallaby.differential.outcome import difference, outcome
-from wallaby.differential.shapes import AGGREGATES, BLOCKS, ROWS, Shape
+from wallaby.differential.outcome import Outcome, difference, outcome
+from wallaby.differential.shapes import AGGREGATES, BLOCKS, ROWS, SMALL, Shape
 from wallaby.engine import Engine
 
 #: Settings of Spark's under which everything is compared: evaluation modes, and time zones.
@@ -31,6 +33,8 @@ MODES: Final = (
 )
 
 
+#: So many expressions are a group.
+_GROUP: Final = 2 * BATCH
 #: What is rounding beside numbers of two digits and their squares.
 _NOISE: Final = 1e-12
 
@@ -64,6 +68,20 @@ class Tally:
         return any(d.expression == expression and d.settings == settings for d in self.differences)
 
 
+def groups(entries: Sequence[str], seed: int) -> Iterator[list[str]]:
+    """Entries whose expressions fill some queries together: so much is compared at a time."""
+    group: list[str] = []
+    size = 0
+    for entry in sorted(entries, key=AGGREGATED.__contains__):
+        group.append(entry)
+        size += sum(len(expand(entry, example, seed)) for example in EXAMPLES[entry])
+        if size >= _GROUP:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
+
+
 class EntrySuite:
     """Compares entries over tables that are registered already."""
 
@@ -84,7 +102,7 @@ class EntrySuite:
                 self._spark.conf.set(key, value)
             for shapes, natives in self._natives(entries):
                 for shape in shapes:
-                    self._compare_over(shape, natives)
+                    self._compare_over(shape, natives, small=settings is modes[0])
         return self.tallies
 
     def _natives(self, entries: Sequence[str]) -> Iterator[tuple[tuple[Shape, ...], list[Expression]]]:
@@ -107,14 +125,10 @@ class EntrySuite:
 
     def _native(self, expressions: Sequence[Expression], shape: Shape) -> list[Expression]:
         """Those that run natively in a shape of query; the others are counted, with their reasons."""
-        invalid = set(bad_ones(expressions, lambda some: self._is_valid(some, shape)))
-        valid = [e for e in expressions if e not in invalid]
-        foreign = set(bad_ones(valid, lambda some: self._is_native(some, shape)))
-        for expression in expressions:
-            tally = self.tallies[expression.entry]
-            tally.on_spark += expression in foreign
-            tally.native += expression not in foreign and expression not in invalid
-        native = [e for e in valid if e not in foreign]
+        bad = set(bad_ones(expressions, lambda some: self._is_native(some, shape)))
+        native = [e for e in expressions if e not in bad]
+        for expression in native:
+            self.tallies[expression.entry].native += 1
         for entry, tally in self.tallies.items():
             own = [e.sql for e in native if e.entry == entry][:BATCH]
             if own and not tally.shown:
@@ -122,26 +136,22 @@ class EntrySuite:
                 tally.shown = SHOWN_AS.get(entry, entry) in set(_names(plan.root))
         return native
 
-    def _is_valid(self, expressions: Sequence[Expression], shape: Shape) -> bool:
-        try:
-            self._spark.sql(shape.sql([e.sql for e in expressions], shape.tables[0]))
-        except AnalysisException as error:
-            if len(expressions) == 1:
-                line = f"{expressions[0].sql}: {str(error).splitlines()[0]}"
-                self.tallies[expressions[0].entry].invalid.append(line)
-            return False
-        return True
-
     def _is_native(self, expressions: Sequence[Expression], shape: Shape) -> bool:
-        df = self._spark.sql(shape.sql([e.sql for e in expressions], shape.tables[0]))
+        """Are all of them valid, and native? Of a single one it is told why not."""
+        tally = self.tallies[expressions[0].entry] if len(expressions) == 1 else Tally()
+        try:
+            df = self._spark.sql(shape.sql([e.sql for e in expressions], shape.tables[0]))
+        except AnalysisException as error:
+            tally.invalid.append(f"{expressions[0].sql}: {str(error).splitlines()[0]}")
+            return False
         reasons = self._engine.fallback_reasons(df)
-        if reasons and len(expressions) == 1:
-            tally = self.tallies[expressions[0].entry]
+        if reasons:
+            tally.on_spark += 1
             tally.reasons[reasons[0]] = tally.reasons.get(reasons[0], 0) + 1
         return not reasons
 
-    def _compare_over(self, shape: Shape, expressions: Sequence[Expression]) -> None:
-        for table in shape.tables:
+    def _compare_over(self, shape: Shape, expressions: Sequence[Expression], *, small: bool) -> None:
+        for table in (name for name in shape.tables if small or name not in SMALL):
             failing = self._compare_all(shape, expressions, table)
             if shape is ROWS[0] and table == "wild":
                 for block in BLOCKS:
@@ -153,33 +163,56 @@ class EntrySuite:
         return [failing for batch in batches for failing in self._compare(shape, batch, table)]
 
     def _compare(self, shape: Shape, expressions: Sequence[Expression], table: str) -> list[Expression]:
-        """Compare some expressions in one query; those that fail on Spark."""
-        if not expressions:
-            return []
-        query = shape.sql([e.sql for e in expressions], table)
-        df = self._spark.sql(query)
-        expected = outcome(df.toArrow)
-        split = len(expressions) > 1
-        if expected.table is None and split:
-            return self._halves(shape, expressions, table)
+        """Compare some expressions in one query, without those that fail on Spark; these are compared alone."""
+        failing: list[Expression] = []
+        rest = list(expressions)
+        while rest:
+            query = shape.sql([e.sql for e in rest], table)
+            df = self._spark.sql(query)
+            expected = outcome(df.toArrow)
+            if len(rest) == 1:
+                actual = outcome(partial(self._engine.to_arrow, df))
+                self._judge(shape, rest[0], query, actual, expected)
+                return [*failing, *(rest if expected.table is None else ())]
+            if expected.table is None:
+                place = shape.place([e.sql for e in rest], table, expected.position)
+                if place is None:
+                    return [*failing, *self._halves(shape, rest, table)]
+                failed = rest.pop(place)
+                failing.append(failed)
+                query = shape.sql([failed.sql], table)
+                actual = outcome(partial(self._engine.to_arrow, self._spark.sql(query)))
+                self._judge(shape, failed, query, actual, expected)
+                continue
+            if self._what(shape, rest, outcome(partial(self._engine.to_arrow, df)), expected):
+                return [*failing, *self._halves(shape, rest, table)]
+            for expression in rest:
+                self.tallies[expression.entry].compared += 1
+            return failing
+        return failing
+
+    def _what(
+        self, shape: Shape, expressions: Sequence[Expression], actual: Outcome, expected: Outcome
+    ) -> str:
+        """What is different."""
         exact = shape in (*ROWS, *BLOCKS) and not any(e.entry in CLOSE for e in expressions)
-        actual = outcome(lambda: self._engine.to_arrow(df))
         cancelling = any(e.entry in CANCELLING for e in expressions)
-        what = difference(actual, expected, exact=exact, noise=_NOISE if cancelling else 0.0)
-        if shape is ROWS[0] and actual.is_sparks_error and expected.is_sparks_error:
-            what = ""  # single rows tell whether it is the same
-        if what and split:
-            return self._halves(shape, expressions, table)
+        return difference(actual, expected, exact=exact, noise=_NOISE if cancelling else 0.0)
+
+    def _judge(
+        self, shape: Shape, expression: Expression, query: str, actual: Outcome, expected: Outcome
+    ) -> None:
+        """Count the comparison of a single expression."""
+        what = self._what(shape, (expression,), actual, expected)
         if what and actual.is_sparks_error and expected.is_sparks_error:
-            what = "" if spark_raises(self._spark, query, actual) else what
-        for expression in expressions:
-            tally = self.tallies[expression.entry]
-            tally.compared += 1
-            tally.raised += expected.table is None
-            if what and not tally.tells(expression, self._settings):
-                tally.differences.append(Difference(expression, query, dict(self._settings), what))
-                self._say(f"{expression.entry}: {query}\n    {what}")
-        return list(expressions) if expected.table is None else []
+            # Of the errors in several rows either may come first; single rows tell whether it is the same.
+            what = "" if shape is ROWS[0] or spark_raises(self._spark, query, actual) else what
+        tally = self.tallies[expression.entry]
+        tally.compared += 1
+        tally.raised += expected.table is None
+        if what and not tally.tells(expression, self._settings):
+            tally.differences.append(Difference(expression, query, dict(self._settings), what))
+            self._say(f"{expression.entry}: {query}\n    {what}")
 
     def _halves(self, shape: Shape, expressions: Sequence[Expression], table: str) -> list[Expression]:
         middle = len(expressions) // 2

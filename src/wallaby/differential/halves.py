@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeVar
 
 Item = TypeVar("Item")
-BATCH: Final = 24
+BATCH: Final = 40
 
 
 def bad_ones(items: Sequence[Item], is_good: Callable[[Sequence[Item]], bool]) -> Iterator[Item]:

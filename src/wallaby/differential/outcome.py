@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ from wallaby.compare import DifferentError, require_same
 CRASH: Final = "WALLABY_CRASH"
 #: Java's own error, which Spark lets through in places; everywhere else it has a condition for it.
 _OVERFLOW: Final = re.compile(r"java\.lang\.ArithmeticException: (?:long|integer) overflow")
+_PLACE: Final = re.compile(r"== SQL \(line 1, position (\d+)\) ==")
 _CONDITION: Final = re.compile(r"\[([A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]")
 
 
@@ -27,6 +28,8 @@ class Outcome:
 
     table: pa.Table | None
     condition: str = ""
+    #: Where in the query's text Spark says that the error is; -1 if it does not say.
+    position: int = field(default=-1, compare=False)
 
     @property
     def is_sparks_error(self) -> bool:
@@ -53,13 +56,19 @@ def condition_of(error: Exception) -> str:
     return condition
 
 
+def _position(error: Exception) -> int:
+    found = _PLACE.search(str(error))
+    return int(found[1]) - 1 if found else -1
+
+
 def outcome(run: Callable[[], pa.Table]) -> Outcome:
     """What becomes of a query."""
     try:
         return Outcome(run())
     except (PySparkException, Py4JJavaError) as error:
         condition = condition_of(error)
-        return Outcome(None, f"{condition}: {error}" if condition.startswith("WALLABY") else condition)
+        named = f"{condition}: {error}" if condition.startswith("WALLABY") else condition
+        return Outcome(None, named, _position(error))
     except Exception as error:  # noqa: BLE001 - a crash, of whatever kind, is what is looked for
         return Outcome(None, f"{CRASH}: {type(error).__name__}: {error}")
 

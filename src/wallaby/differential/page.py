@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from wallaby.differential.examples import EXAMPLES
+from wallaby.differential.examples import EXAMPLES, WITHOUT_EXAMPLE
 
 _OPERANDS = re.compile(r"(\w+)\(.*(?:\)|…): (.*)", re.DOTALL)
 _CONDITION = re.compile(r"(\[[A-Z_.]+\]).*", re.DOTALL)
@@ -59,6 +59,13 @@ def _entries(entries: dict[str, dict[str, Any]]) -> Iterable[str]:
     yield "|---|---|---|---|---|"
     for name, one in sorted(entries.items()):
         yield f"| `{name}` | {one['native']} | {one['on_spark']} | {one['compared']} | {one['raised']} |"
+    yield ""
+    yield "| native, but not in this table | because |"
+    yield "|---|---|"
+    for name, why in sorted(WITHOUT_EXAMPLE.items()):
+        yield f"| `{name}` | {why} |"
+    for name in sorted(EXAMPLES.keys() - entries.keys()):
+        yield f"| `{name}` | not compared as a whole yet |"
     yield ""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -85,6 +85,12 @@ def with_entries(report: Report, tallies: Mapping[str, Tally], commit: str) -> R
         for name, tally in tallies.items()
     }
     return {**report, "entries": {**report.get("entries", {}), **figures}}
+
+
+def not_equal_yet(report: Report, entries: Sequence[str]) -> list[str]:
+    """Those of some entries of which there are no figures, or a difference."""
+    known = report.get("entries", {})
+    return [name for name in entries if name not in known or known[name]["different"]]
 
 
 def figures(found: Found, begin: int, end: int, commit: str) -> dict[str, Any]:

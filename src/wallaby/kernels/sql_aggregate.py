@@ -15,7 +15,7 @@ from wallaby.kernels.exact import moments
 from wallaby.kernels.exact.decimals import DIGITS_MAX
 from wallaby.kernels.sql_decimal import decimal_sql, from_digits, unscaled
 from wallaby.kernels.sql_integer import fitted
-from wallaby.kernels.sql_text import case, cast, ordered
+from wallaby.kernels.sql_text import case, cast, error, ordered
 from wallaby.kernels.types import is_comparable
 from wallaby.plan.expression import Aggregation, EvalMode, Expression, Literal
 from wallaby.plan.types import DOUBLE, Kind, decimal
@@ -23,6 +23,9 @@ from wallaby.plan.types import DOUBLE, Kind, decimal
 #: A million times such a decimal still has 38 digits.
 _SHORT_DIGITS_MAX: Final = DIGITS_MAX - 6
 _HALF: Final = f"CAST('1{'0' * (DIGITS_MAX // 2)}' AS HUGEINT)"
+#: The least whole number with more digits than a decimal can have.
+_LIMIT: Final = f"CAST('1{'0' * DIGITS_MAX}' AS HUGEINT)"
+_SUM_OVERFLOW: Final = error("ARITHMETIC_OVERFLOW", "Overflow in sum of decimals.")
 _COUNT_TYPE: Final = decimal(20, 0)
 #: Writes an expression.
 Write = Callable[[Expression], str]
@@ -116,16 +119,23 @@ def _sum(aggregation: Aggregation, arguments: Sequence[str], over: str) -> str:
 def _total(aggregation: Aggregation, arguments: Sequence[str], over: str) -> str:
     """A sum of decimals as Spark has it in windows and averages, where it has no limit before its end.
 
-    Long ones are summed in two halves of their digits; what does not fit then is out of range, and no overflow. Those
-    that a million rows cannot bring there are summed as they are.
+    Long ones are summed in two halves of their digits. What does not fit then is out of range in a window; in an
+    average Spark finds that its sum was lost, and that is an overflow. Those that a million rows cannot bring there
+    are summed as they are.
     """
     source = aggregation.arguments[0].type
     if source.precision <= _SHORT_DIGITS_MAX or aggregation.distinct:
         return cast(f"sum({_distinct(aggregation)}{arguments[0]}){over}", aggregation.type)
     digits = unscaled(arguments[0], source)
     high, low = (f"sum({digits} {half} {_HALF}){over}" for half in ("//", "%"))
-    whole = f"(({high} + {low} // {_HALF}) * {_HALF} + {low} % {_HALF})"
-    return from_digits(whole, source, aggregation.type)
+    carried = f"({high} + {low} // {_HALF})"
+    whole = f"({carried} * {_HALF} + {low} % {_HALF})"
+    found = from_digits(whole, source, aggregation.type)
+    if over:
+        return found
+    return case(
+        [(f"abs({carried}) > {_HALF}", _SUM_OVERFLOW), (f"abs({whole}) >= {_LIMIT}", _SUM_OVERFLOW)], found
+    )
 
 
 def _average(aggregation: Aggregation, arguments: Sequence[str], over: str) -> str:

@@ -48,7 +48,7 @@ SIZE: Final = "size"
 COUNT: Final = "count"
 SUM: Final = "sum"
 AVG: Final = "avg"
-#: The sum of decimals in an average: one that overflows is as far out of range as the average is.
+#: The sum of decimals in an average: only its end has to fit.
 TOTAL: Final = "total"
 MIN: Final = "min"
 MAX: Final = "max"

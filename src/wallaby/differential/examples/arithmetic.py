@@ -11,7 +11,6 @@ EXAMPLES: Final = {
     "Divide": ("{number} / {number}", "try_divide({number}, {number})"),
     "Remainder": ("{number} % {number}", "try_mod({number}, {number})"),
     "UnaryMinus": ("-{number}",),
-    "UnaryPositive": ("+{number}",),
     "IntegralDivide": ("{whole} div {whole}", "{decimal_9_0} div {decimal_5_2}"),
     "Pmod": ("pmod({number}, {number})",),
     "Abs": ("abs({number})",),

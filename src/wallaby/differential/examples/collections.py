@@ -6,7 +6,11 @@ from typing import Final
 
 EXAMPLES: Final = {
     "GetStructField": ("{struct}.y", "array({struct}, null).x"),
-    "GetArrayStructFields": ("if({boolean}, array({struct}, null), array()).x",),
+    "GetArrayStructFields": (
+        "map_entries({map}).value",
+        "map_entries({map}).key",
+        "array_distinct(array({struct}, {struct}, null)).x",
+    ),
     "GetArrayItem": ("{array}[{small} - 1]", "{array}[0]", "get({array}, {small} - 2)"),
     "ElementAt": (
         "element_at({array}, {small})",

@@ -21,6 +21,9 @@ from wallaby.plan.types import DOUBLE, LONG, DataType, Kind, decimal
 
 _GREATEST: Final = (1 << 63) - 1
 _OVERFLOW: Final = error("ARITHMETIC_OVERFLOW", "The number does not fit a bigint.")
+_OUT_OF_RANGE: Final = error(
+    "NUMERIC_VALUE_OUT_OF_RANGE.WITHOUT_SUGGESTION", "The rounded number has too many digits."
+)
 _TWO_63: Final = "CAST(9223372036854775808 AS DOUBLE)"
 #: Java's constants: `Math.toDegrees` and `Math.toRadians` multiply by them.
 _DEGREES: Final = "57.29577951308232"
@@ -93,6 +96,11 @@ def _can_overflow(call: Call) -> bool:
 
 
 # -------------------------------------------------------------------------------------------------- rounding
+def _can_grow(call: Call) -> bool:
+    """Places before the point can make a decimal longer than its type, and that is an error in every mode."""
+    return _can_overflow(call) or (call.type.kind is Kind.DECIMAL and _places(call) < 0)
+
+
 def _digits_rounded(n: str, step: str, how: str) -> str:
     """A whole number divided by a power of ten, rounded to a whole one."""
     size, rest = f"(abs({n}) // {step})", f"(abs({n}) % {step})"
@@ -121,13 +129,17 @@ def _rounded(how: str) -> Write:
         if places >= scale:
             return cast(sql[0], call.type)
         if scale - places > DIGITS_MAX:
-            return case([(f"{sql[0]} IS NULL", "NULL")], cast("0", call.type))
+            beyond = {"up": f"{sql[0]} > 0", "down": f"{sql[0]} < 0"}.get(how, "FALSE")
+            return case([(f"{sql[0]} IS NULL", "NULL"), (beyond, _OUT_OF_RANGE)], cast("0", call.type))
         n = unscaled(sql[0], source) if source.kind is Kind.DECIMAL else f"CAST({sql[0]} AS HUGEINT)"
         digits = _digits_rounded(n, _power(scale - places), how)
         if places < 0:
             digits = f"({digits} * {_power(-places)})"
         if call.type.is_integral:
             return fitted(digits, call.type, call.mode)
+        if places < 0:
+            too_long = f"abs({digits}) >= {_power(call.type.precision)}"
+            return case([(too_long, _OUT_OF_RANGE)], cast(digits, call.type))
         return from_digits(digits, decimal(call.type.precision, max(places, 0)), call.type)
 
     return write
@@ -280,10 +292,10 @@ FUNCTIONS: dict[str, Function] = {
     "abs": Function((1, 1), _abs, _same_number, _can_overflow),
     "integral_divide": Function((2, 2), _integral_divide, _integral_divide_reason, _can_overflow),
     "pmod": Function((2, 2), _positive_modulo, _same_number, _can_overflow),
-    "round": Function((1, 3), _rounded("half_up"), _rounded_reason, _can_overflow),
-    "bround": Function((1, 3), _rounded("half_even"), _rounded_reason, _can_overflow),
-    "round_ceil": Function((1, 2), _rounded("up"), _rounded_reason, _can_overflow),
-    "round_floor": Function((1, 2), _rounded("down"), _rounded_reason, _can_overflow),
+    "round": Function((1, 3), _rounded("half_up"), _rounded_reason, _can_grow),
+    "bround": Function((1, 3), _rounded("half_even"), _rounded_reason, _can_grow),
+    "round_ceil": Function((1, 2), _rounded("up"), _rounded_reason, _can_grow),
+    "round_floor": Function((1, 2), _rounded("down"), _rounded_reason, _can_grow),
     "ceil": Function((1, 1), _whole("ceil", "up"), _whole_reason, _can_overflow),
     "floor": Function((1, 1), _whole("floor", "down"), _whole_reason, _can_overflow),
     "rint": Function((1, 1), template("round_even({0}, 0)"), _OF_DOUBLE),
