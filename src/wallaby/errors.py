@@ -242,6 +242,12 @@ class EscapeAtTheEndError(QueryError, AnalysisException):
     condition = "INVALID_FORMAT.ESC_AT_THE_END"
 
 
+class MismatchedFormatError(QueryError, IllegalArgumentException):
+    """A text is no number in the format that it is read in."""
+
+    condition = "INVALID_FORMAT.MISMATCH_INPUT"
+
+
 class CannotDecodeUrlError(QueryError, IllegalArgumentException):
     """A percent sign in an address begins no byte."""
 

@@ -20,6 +20,7 @@ from wallaby.errors import (
     ConversionInvalidInputError,
     DecimalTooLongError,
     DivideByZeroError,
+    DuplicatedMapKeyError,
     EscapeAtTheEndError,
     EscapeInTheMiddleError,
     MalformedCharacterCodingError,
@@ -32,7 +33,19 @@ from wallaby.kernels.connection import Session
 from wallaby.kernels.sql import supports
 from wallaby.kernels.sql_expression import output_sql
 from wallaby.plan.expression import Call, EvalMode, Expression
-from wallaby.plan.types import BOOLEAN, DATE, DOUBLE, INTEGER, LONG, NULL, STRING, DataType, Kind, decimal
+from wallaby.plan.types import (
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    LONG,
+    NULL,
+    STRING,
+    DataType,
+    Kind,
+    decimal,
+    map_of,
+)
 
 NAN, INF = float("nan"), float("inf")
 
@@ -362,6 +375,7 @@ ERRORS: list[tuple[Expression, type[QueryError]]] = [
     (call("unhex", BINARY, s("x")), ConversionInvalidInputError),
     (call("decode_utf8", STRING, literal(b"\xff", BINARY)), MalformedCharacterCodingError),
     (call("elt", STRING, i(3), s("a"), s("b")), ArrayIndexError),
+    (call("map_from_text", map_of(STRING, STRING), s("a:1,a:2"), s(","), s(":")), DuplicatedMapKeyError),
     (cast(i(300), BYTE), CastOverflowError),
     (cast(f(1e20), LONG), CastOverflowError),
     (cast(f(NAN), INTEGER), CastOverflowError),
@@ -510,3 +524,20 @@ def test_float_literals_keep_nan_and_the_sign_of_zero(session: Session) -> None:
     assert isinstance(zero, float)
     assert math.copysign(1, zero) == -1
     assert value_of(literal(0.10000000149011612, FLOAT), session) == 0.10000000149011612
+
+
+@pytest.mark.parametrize(
+    ("text", "pairs"),
+    [
+        ("a=1&b=2&c", [("a", "1"), ("b", "2"), ("c", None)]),
+        ("", [("", None)]),
+        ("😀=ß=x&=", [("😀", "ß=x"), ("", "")]),
+        (None, None),
+    ],
+)
+def test_a_map_of_a_text(
+    text: str | None, pairs: list[tuple[str, str | None]] | None, session: Session
+) -> None:
+    made = call("map_from_text", map_of(STRING, STRING), s(text), s("&"), s("="))
+    found = value_of(made, session)
+    assert found == (None if pairs is None else [{"f0": key, "f1": value} for key, value in pairs])

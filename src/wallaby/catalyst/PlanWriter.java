@@ -36,6 +36,8 @@ import org.apache.spark.sql.catalyst.expressions.RoundBase;
 import org.apache.spark.sql.catalyst.expressions.UnaryMathExpression;
 import org.apache.spark.sql.catalyst.expressions.aggregate.HyperLogLogPlusPlus;
 import org.apache.spark.sql.catalyst.expressions.aggregate.PivotFirst;
+import org.apache.spark.sql.catalyst.expressions.json.StructsToJsonEvaluator;
+import org.apache.spark.sql.catalyst.expressions.objects.Invoke;
 import org.apache.spark.sql.catalyst.plans.ExistenceJoin;
 import org.apache.spark.sql.catalyst.plans.logical.Generate;
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
@@ -81,7 +83,7 @@ public class PlanWriter {
 
     private static final String[] SETTINGS = {
         "spark.sql.caseSensitive", "spark.sql.columnNameOfCorruptRecord", "spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles",
-        "spark.sql.legacy.timeParserPolicy",
+        "spark.sql.jsonGenerator.ignoreNullFields", "spark.sql.legacy.timeParserPolicy",
         "spark.sql.mapKeyDedupPolicy", "spark.sql.parquet.datetimeRebaseModeInRead", "spark.sql.parquet.fieldId.read.enabled",
         "spark.sql.parquet.int96RebaseModeInRead", "spark.sql.parquet.int96TimestampConversion", "spark.sql.session.timeZone",
     };
@@ -248,7 +250,7 @@ public class PlanWriter {
             text(out, mode.toString());
         }
         if (node instanceof Cast || node instanceof FormatNumber || node instanceof RoundBase
-                || node instanceof UnaryMathExpression) {
+                || node instanceof UnaryMathExpression || node instanceof Invoke) {
             // How Java writes a floating-point number, and how it computes some functions, depends on its version.
             out.append(",\"j\":").append(Runtime.version().feature());
         }
@@ -616,6 +618,8 @@ public class PlanWriter {
             tagged(out, "string", value.toString());
         } else if (value instanceof byte[]) {
             tagged(out, "binary", Base64.getEncoder().encodeToString((byte[]) value));
+        } else if (value instanceof StructsToJsonEvaluator && !((StructsToJsonEvaluator) value).options().isEmpty()) {
+            tagged(out, "opaque", "StructsToJsonWithOptions");
         } else {
             tagged(out, "opaque", value.getClass().getName());
         }

@@ -6,6 +6,7 @@ Sums and averages of floating-point numbers depend on the order of the rows, in 
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Final
 
@@ -28,6 +29,9 @@ _ORDERLESS: Final = frozenset({"SortArray", "Size", "ArrayMin", "ArrayMax", "Arr
 #: Our names for aggregates under such a function.
 _COLLECTED: Final = {"CollectList": "CollectListUnordered", "CollectSet": "CollectSetUnordered"}
 _UNORDERED: Final = "our name for it inside of a function for which order does not matter, such as sort_array"
+_DECIMAL: Final = re.compile(r"decimal\((\d+),(\d+)\)")
+#: By so many digits a sum of decimals is longer than what it sums.
+_MORE_DIGITS: Final = 10
 _FLOATS: Final = "as doubles, to a relative 1e-9"
 _TIES: Final = "of rows that tie any one comes first"
 _SKETCH: Final = "HyperLogLogPlusPlus"
@@ -272,10 +276,22 @@ def _without_wrapper(node: Node) -> Node:
     if whole.name != "AggregateExpression" or whole.children[0].name != "Sum":
         return node
     function = whole.children[0]
-    if function.children[0].name != "UnscaledValue":
+    (argument,) = function.children
+    if argument.name == "UnscaledValue":
+        (summed,) = argument.children
+    elif argument.name == "Literal" and (scaled := _DECIMAL.fullmatch(node.type)):
+        summed = _scaled(argument, int(scaled[1]) - _MORE_DIGITS, int(scaled[2]))
+    else:
         return node
-    inner = replace(function, type=node.type, nullable=node.nullable, children=function.children[0].children)
+    inner = replace(function, type=node.type, nullable=node.nullable, children=(summed,))
     return replace(whole, type=node.type, nullable=node.nullable, children=(inner, *whole.children[1:]))
+
+
+def _scaled(constant: Node, precision: int, scale: int) -> Node:
+    """The decimal whose unscaled value a constant is."""
+    value = constant.value
+    number = {"decimal": f"{value}e-{scale}"} if isinstance(value, int) else None
+    return replace(constant, type=f"decimal({precision},{scale})", value=number)
 
 
 ENTRIES: Final = (

@@ -12,7 +12,7 @@ from wallaby.catalyst.entry import Build, Entry, Refusal, State, exact, guarded,
 from wallaby.catalyst.node import Node, UnreadablePlanError
 from wallaby.catalyst.strings import split_part
 from wallaby.plan.expression import Call, EvalMode, Expression, Literal
-from wallaby.plan.types import INTEGER, DataType, Kind
+from wallaby.plan.types import INTEGER, STRING, DataType, Kind
 
 #: Functions that Catalyst has for text and for arrays under one name, and what they are called here for arrays.
 OF_ARRAYS: Final = MappingProxyType({"Concat": "ConcatOfArrays", "Reverse": "ReverseOfArray"})
@@ -120,6 +120,16 @@ def _split(
     if separator is None:
         return Refusal("what it splits by is a regular expression, not just a text")
     return Call(entry.function, (text, Literal(separator, pattern.type)), kind, node.nullable)
+
+
+def _map_of_text(
+    entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
+) -> Expression | Refusal:
+    text, *patterns = arguments
+    between = [split_text(pattern.value) if isinstance(pattern, Literal) else None for pattern in patterns]
+    if None in between:
+        return Refusal("what stands between pairs, keys and values is a regular expression, not just a text")
+    return Call(entry.function, (text, *(Literal(one, STRING) for one in between)), kind, node.nullable)
 
 
 def split_text(pattern: object) -> str | None:
@@ -254,6 +264,15 @@ ENTRIES: Final = (
     _over("MapFilter", "map_filter", MAPS),
     unsupported("MapZipWith", "it has no kernel yet"),
     unsupported("MapSort", "by what Spark groups maps with NULL values depends on more than the values"),
-    unsupported("StringToMap", "Java's regular expressions differ from those of the kernels"),
+    replace(
+        guarded(
+            "StringToMap",
+            "map_from_text",
+            TEXT,
+            guard=f"between constant texts, not patterns; {_KEYS}",
+            build=_map_of_text,
+        ),
+        requires=_ONE_KEY,
+    ),
     unsupported("Shuffle", "its answer is another every time"),
 )

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from wallaby.catalyst.data_types import INTEGRAL, TEXT
-from wallaby.catalyst.entry import DOUBT, Entry, Refusal, State, guarded
+from wallaby.catalyst.entry import DOUBT, Entry, Refusal, State, guarded, unsupported
 from wallaby.catalyst.node import Node
 from wallaby.plan.expression import Call, Expression, Literal
 from wallaby.plan.types import BOOLEAN, INTEGER, STRING, DataType, Kind
@@ -104,7 +104,26 @@ def _parse_url(
     return Call(entry.function, (url, part, *(key or (Literal("", STRING),))), kind, node.nullable)
 
 
+def _to_json(
+    entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
+) -> Expression | Refusal:
+    return Call(entry.function, (*arguments, Literal(node.java, INTEGER)), kind, node.nullable)
+
+
 ENTRIES: Final = (
+    replace(
+        guarded(
+            "StructsToJsonEvaluator#evaluate",
+            "to_json",
+            frozenset({Kind.STRUCT, Kind.ARRAY, Kind.MAP}),
+            guard="without options, of numbers, booleans, texts and dates; decimals of at most 6 places",
+            build=_to_json,
+        ),
+        requires=("spark.sql.jsonGenerator.ignoreNullFields", "true"),
+    ),
+    unsupported(
+        "StructsToJsonWithOptions#evaluate", "its options have no kernel", "use to_json without options"
+    ),
     guarded(
         "ParseUrlEvaluator#evaluate",
         "parse_url",

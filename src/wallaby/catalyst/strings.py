@@ -8,10 +8,10 @@ from typing import Final
 
 from wallaby.catalyst.arithmetic import fails
 from wallaby.catalyst.data_types import BINARY, INTEGRAL, TEXT
-from wallaby.catalyst.entry import DOUBT, Entry, Refusal, exact, guarded, unsupported
+from wallaby.catalyst.entry import DOUBT, Entry, Refusal, exact, guarded
 from wallaby.catalyst.node import Node
 from wallaby.plan import functions
-from wallaby.plan.expression import Call, Expression, Literal
+from wallaby.plan.expression import Call, EvalMode, Expression, Literal
 from wallaby.plan.types import BOOLEAN, STRING, DataType, Kind
 
 _ESCAPE: Final = "\\"
@@ -24,6 +24,7 @@ _SIGNS: Final = {"%": "%", "n": "\n"}
 _PERCENT: Final = (Literal("%", STRING),)
 _SPACES: Final = "spaces only, no other white space, or the characters that are given"
 _PATTERNS: Final = "the patterns are constants, and valid"
+_FORMAT: Final = "in a constant format"
 _CASE: Final = "text beyond ASCII follows Java's rules ('ß' becomes 'SS'), not the kernel's"
 
 
@@ -161,6 +162,16 @@ def _levenshtein(
     return Call(entry.function, arguments, kind, node.nullable)
 
 
+def _formatted(
+    entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
+) -> Expression | Refusal:
+    form = arguments[1]
+    if not isinstance(form, Literal) or not isinstance(form.value, str):
+        return Refusal("the format is not a constant", "write the format as a constant")
+    mode = EvalMode.TRY if entry.catalyst.startswith("Try") else EvalMode.ANSI
+    return Call(entry.function, arguments, kind, node.nullable, mode)
+
+
 def split_part(node: Node) -> Node:
     """`split_part` is an element of a split text, or a default, which only it has; it needs no array."""
     parts = node.children[0]
@@ -245,7 +256,7 @@ ENTRIES: Final = (
     guarded("LikeAny", "or", TEXT, guard=_PATTERNS, build=_like_many),
     guarded("NotLikeAll", "and", TEXT, guard=_PATTERNS, build=_like_many),
     guarded("NotLikeAny", "or", TEXT, guard=_PATTERNS, build=_like_many),
-    unsupported("ToNumber", "formats for numbers have no kernel yet", "use a cast"),
-    unsupported("TryToNumber", "formats for numbers have no kernel yet", "use try_cast"),
-    unsupported("ToCharacter", "formats for numbers have no kernel yet", "use a cast"),
+    guarded("ToNumber", "to_number", TEXT, guard=_FORMAT, build=_formatted),
+    guarded("TryToNumber", "to_number", TEXT, guard=_FORMAT, build=_formatted),
+    guarded("ToCharacter", "to_character", frozenset({Kind.DECIMAL}), TEXT, guard=_FORMAT, build=_formatted),
 )

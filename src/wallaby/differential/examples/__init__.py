@@ -52,6 +52,7 @@ SHOWN_AS: Final = MappingProxyType(
         "SplitPart": "StringSplitSQL",
         **{name: "StaticInvoke" for name in strings.EXAMPLES if "#" in name},
         "ParseUrlEvaluator#evaluate": "Invoke",
+        "StructsToJsonEvaluator#evaluate": "Invoke",
         "TemporalCast": "Cast",
         "CollectListUnordered": "CollectList",
         "CollectSetUnordered": "CollectSet",

@@ -91,6 +91,12 @@ EXAMPLES: Final = {
     "MapValues": ("map_values({map})",),
     "MapEntries": ("map_entries({map})",),
     "MapFromArrays": ("map_from_arrays(array('a', {string}), array(1, {int}))",),
+    "StringToMap": (
+        "str_to_map({string})",
+        "str_to_map({moment}, '-', ' ')",
+        "str_to_map({digits}, ',', '.')",
+        "str_to_map({string}, 'X', 'b')",
+    ),
     "MapFromEntries": (
         "map_from_entries(array(struct({string}, {int}), struct('x', 2)))",
         "map_from_entries(map_entries({map}))",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 EXAMPLES: Final = {
-    "Invoke": ("try_parse_url({string}, 'HOST')",),
+    "Invoke": ("to_json({struct})",),
     "AggregateExpression": ("sum({int}) filter (where {small} > 2)",),
     "UnscaledValue": ("sum({decimal_5_2})", "avg({decimal_9_0})"),
     "OnlyOfAGroupSet": (

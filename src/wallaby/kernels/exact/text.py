@@ -184,12 +184,32 @@ def lower(text: str) -> str:
     return text.translate(_LOWER).lower()
 
 
+_JSON_ESCAPES: Final = str.maketrans(
+    {
+        **{chr(code): f"\\u{code:04X}" for code in range(0x20)},
+        "\b": "\\b",
+        "\t": "\\t",
+        "\n": "\\n",
+        "\f": "\\f",
+        "\r": "\\r",
+        '"': '\\"',
+        "\\": "\\\\",
+    }
+)
+
+
+def json_text(text: str) -> str:
+    """A text in JSON, with the escapes that Jackson writes."""
+    return f'"{text.translate(_JSON_ESCAPES)}"'
+
+
 UPPER: Final = "wallaby_upper"
 LOWER: Final = "wallaby_lower"
 
 FUNCTIONS: Final = (
     per_value(UPPER, (STRING,), STRING, upper),
     per_value(LOWER, (STRING,), STRING, lower),
+    per_value("wallaby_json_text", (STRING,), STRING, json_text),
     per_value("wallaby_locate", (STRING, STRING, INTEGER), INTEGER, locate),
     per_value("wallaby_substring_index", (STRING, STRING, INTEGER), STRING, substring_index),
     per_value("wallaby_split_part", (STRING, STRING, INTEGER), STRING, split_part),

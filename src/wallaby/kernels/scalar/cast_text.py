@@ -11,14 +11,14 @@ from typing import Final
 from wallaby.kernels.scalar.function import Function, unsupported
 from wallaby.kernels.sql_text import case, cast
 from wallaby.plan.expression import Call, EvalMode
-from wallaby.plan.types import Kind
+from wallaby.plan.types import INTEGER, DataType, Kind
 
 #: So many digits fit each type whatever they are.
 _PLAIN_DIGITS: Final = {Kind.BYTE: 2, Kind.SHORT: 4, Kind.INTEGER: 9, Kind.LONG: 18}
 _BITS: Final = {Kind.BYTE: 8, Kind.SHORT: 16, Kind.INTEGER: 32, Kind.LONG: 64}
 _EPOCH: Final = "DATE '1970-01-01'"
 #: Smaller decimals than these Java writes with an exponent, unless the mode is ANSI.
-_PLAIN_SCALE_MAX: Final = 6
+PLAIN_SCALE_MAX: Final = 6
 
 
 def _failing(call: Call) -> str:
@@ -54,26 +54,30 @@ def _from_text_reason(call: Call) -> str | None:
 
 
 def _to_text(call: Call, sql: Sequence[str]) -> str:
-    value = sql[0]
-    match call.arguments[0].type.kind:
+    return number_text(sql[0], call.arguments[0].type, sql[1])
+
+
+def number_text(value: str, type_: DataType, java: str) -> str:
+    """The text of a number or a date, as some version of Java writes it."""
+    match type_.kind:
         case Kind.FLOAT:
-            return f"wallaby_float_text(CAST({value} AS DOUBLE), {sql[1]})"
+            return f"wallaby_float_text(CAST({value} AS DOUBLE), {java})"
         case Kind.DOUBLE:
-            return f"wallaby_double_text({value}, {sql[1]})"
+            return f"wallaby_double_text({value}, {java})"
         case Kind.DATE:
-            days = cast(f"date_diff('day', {_EPOCH}, {value})", call.arguments[1].type)
+            days = cast(f"date_diff('day', {_EPOCH}, {value})", INTEGER)
             plain = f"{value} BETWEEN DATE '0001-01-01' AND DATE '9999-12-31'"
             return case([(plain, f"CAST({value} AS VARCHAR)")], f"wallaby_date_text({days})")
         case _:
-            written = f"CAST({cast(value, call.arguments[0].type)} AS VARCHAR)"
+            written = f"CAST({cast(value, type_)} AS VARCHAR)"
             # DuckDB leaves out the zero of a type without digits before the point.
-            alone = call.arguments[0].type.precision == call.arguments[0].type.scale
+            alone = type_.precision == type_.scale
             return f"regexp_replace({written}, '^(-?)[.]', '\\10.')" if alone else written
 
 
 def _to_text_reason(call: Call) -> str | None:
     source = call.arguments[0].type
-    if source.kind is Kind.DECIMAL and call.mode is not EvalMode.ANSI and source.scale > _PLAIN_SCALE_MAX:
+    if source.kind is Kind.DECIMAL and call.mode is not EvalMode.ANSI and source.scale > PLAIN_SCALE_MAX:
         return unsupported(call)
     return None if source.is_floating or source.kind in (Kind.DECIMAL, Kind.DATE) else unsupported(call)
 

@@ -251,6 +251,16 @@ def _format(call: Call, sql: Sequence[str]) -> str:
     return f"wallaby_format_decimal(CAST({cast(sql[0], source)} AS VARCHAR), {sql[1]})"
 
 
+def _to_number(call: Call, sql: Sequence[str]) -> str:
+    ansi = "TRUE" if call.mode is EvalMode.ANSI else "FALSE"
+    return cast(f"wallaby_to_number({sql[0]}, {sql[1]}, {call.type.scale}, {ansi})", call.type)
+
+
+def _to_character(call: Call, sql: Sequence[str]) -> str:
+    number = cast(sql[0], call.arguments[0].type)
+    return f"wallaby_to_character(CAST({number} AS VARCHAR), {sql[1]})"
+
+
 _NUMBERS: Final = (
     *(Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG),
     *(Kind.FLOAT, Kind.DOUBLE, Kind.DECIMAL),
@@ -288,6 +298,8 @@ FUNCTIONS: dict[str, Function] = {
     "log1p": Function((1, 1), _logarithm("log1p", "-1"), _OF_DOUBLE),
     "log2": Function((1, 1), _log2, _OF_DOUBLE),
     "logarithm": Function((2, 2), _log_to_base, _OF_DOUBLE),
+    "to_number": Function((2, 2), _to_number, of_kinds(Kind.STRING), _can_overflow),
+    "to_character": Function((2, 2), _to_character, of_kinds(Kind.DECIMAL, Kind.STRING)),
     "format_number": Function((3, 3), _format, of_kinds(_NUMBERS, Kind.INTEGER)),
     "abs": Function((1, 1), _abs, _same_number, _can_overflow),
     "integral_divide": Function((2, 2), _integral_divide, _integral_divide_reason, _can_overflow),

@@ -332,6 +332,16 @@ def _map_of_entries(call: Call, sql: Sequence[str]) -> str:
     return bound(sql, lambda a: case([(has_null(a, entry), "NULL")], checked_map(a, call.type)))
 
 
+def _map_of_text(call: Call, sql: Sequence[str]) -> str:
+    """Pairs between one constant, keys and values between another; without that, the value is NULL."""
+    text_, between, behind_key = sql
+    found = f"instr(p, {behind_key})"
+    key = case([(f"{found} > 0", f"substr(p, 1, {found} - 1)")], "p")
+    value = case([(f"{found} > 0", f"substr(p, {found} + length({behind_key}))")])
+    pairs = f"list_transform(string_split({text_}, {between}), lambda p: {struct_sql([key, value])})"
+    return checked_map(pairs, call.type)
+
+
 def _map_concat(call: Call, sql: Sequence[str]) -> str:
     nulls = " OR ".join(f"{one} IS NULL" for one in sql)
     return case([(nulls, "NULL")], checked_map(f"list_concat({', '.join(sql)})", call.type))
@@ -397,5 +407,6 @@ FUNCTIONS: dict[str, Function] = {
     "map_entries": Function((1, 1), template("{0}")),
     "map_from_arrays": Function((2, 2), _map_of_arrays, fine, always),
     "map_from_entries": Function((1, 1), _map_of_entries, fine, always),
+    "map_from_text": Function((3, 3), _map_of_text, fine, always),
     "map_concat": Function((1, MANY), _map_concat, fine, always),
 }
