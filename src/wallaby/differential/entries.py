@@ -153,9 +153,9 @@ class EntrySuite:
     def _compare_over(self, shape: Shape, expressions: Sequence[Expression], *, small: bool) -> None:
         for table in (name for name in shape.tables if small or name not in SMALL):
             failing = self._compare_all(shape, expressions, table)
-            if shape is ROWS[0] and table == "wild":
-                for block in BLOCKS:
-                    self._compare_all(block, failing, table)
+            if table == "wild":
+                for part in shape.parts:
+                    self._compare_all(part, failing, table)
 
     def _compare_all(self, shape: Shape, expressions: Sequence[Expression], table: str) -> list[Expression]:
         """Compare expressions, many to a query; those that fail on Spark."""
@@ -205,8 +205,8 @@ class EntrySuite:
         """Count the comparison of a single expression."""
         what = self._what(shape, (expression,), actual, expected)
         if what and actual.is_sparks_error and expected.is_sparks_error:
-            # Of the errors in several rows either may come first; single rows tell whether it is the same.
-            what = "" if shape is ROWS[0] or spark_raises(self._spark, query, actual) else what
+            # Of several errors either may come first; single rows and groups tell whether it is the same.
+            what = "" if shape.parts or spark_raises(self._spark, query, actual) else what
         tally = self.tallies[expression.entry]
         tally.compared += 1
         tally.raised += expected.table is None

@@ -20,6 +20,8 @@ class Shape:
     tables: tuple[str, ...]
     #: Around each expression.
     around: str = "{}"
+    #: Single rows or groups of it, for expressions that fail somewhere: of several errors, either may come first.
+    parts: tuple[Shape, ...] = ()
 
     def sql(self, expressions: Sequence[str], table: str) -> str:
         """The query with some expressions over a table."""
@@ -41,12 +43,23 @@ class Shape:
         ]
 
 
-_ROWS: Final = Shape("select id, {columns} from {table}", ("tame", "wild", "one", "none"))
-ROWS: Final = (_ROWS,)
+#: Some of the wild rows.
+_NUMBERS: Final = ("0", "62", "124", "186")
+BLOCKS: Final = tuple(
+    Shape("select id, {columns} from {table} where id = " + number, ("wild",)) for number in _NUMBERS
+)
+_PAIRS: Final = tuple(
+    Shape(
+        f"select id >> 1 as pair, {{columns}} from {{table}} where id in ({number}, {number} + 1) group by id >> 1",
+        ("wild",),
+    )
+    for number in _NUMBERS
+)
+ROWS: Final = (Shape("select id, {columns} from {table}", ("tame", "wild", "one", "none"), parts=BLOCKS),)
 AGGREGATES: Final = (
     Shape("select {columns} from {table}", ("tame", "one", "none")),
     Shape("select key, {columns} from {table} group by key", ("tame", "one", "none")),
-    Shape("select id >> 1 as pair, {columns} from {table} group by id >> 1", ("wild",)),
+    Shape("select id >> 1 as pair, {columns} from {table} group by id >> 1", ("wild",), parts=_PAIRS),
     Shape("select key, {columns} from {table} group by key", ("tame",), "{} filter (where small_c > 2)"),
     Shape("select id, {columns} from {table}", ("tame",), "{} over (partition by key)"),
     Shape(
@@ -57,9 +70,3 @@ AGGREGATES: Final = (
 )
 #: Tables so small that one mode tells as much as another: they are compared in the first one only.
 SMALL: Final = frozenset({"one", "none"})
-#: Single rows of the wild table, for expressions that fail somewhere in it: of several errors in a table, either may
-#: come first.
-BLOCKS: Final = tuple(
-    Shape("select id, {columns} from {table} where id = " + row, ("wild",))
-    for row in ("0", "62", "124", "186")
-)
