@@ -78,7 +78,8 @@ def test_predictions_stand_behind_the_figures(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["log.jsonl", "--runs", "runs"], "--runs is of runs over --data"),
+        (["log.jsonl", "--runs", "runs"], "are of runs over --data"),
+        (["log.jsonl", "--broadcast", "0"], "are of runs over --data"),
         (["log.jsonl", "--page", "page.md"], "made of what is saved"),
         (["log.jsonl", "--page", "page.md", "--save", "other.json"], "named predict.json"),
     ],
@@ -96,3 +97,5 @@ def test_runs_are_kept_and_serve_again(tmp_path: Path, monkeypatch: pytest.Monke
     assert first[6][1].seconds > 0
     monkeypatch.setattr(calibration, "session", None)  # it would fail if anything was run
     assert calibration.run_queries(data, [6], [1], logs, lambda _line: None) == first
+    with pytest.raises(TypeError):  # another plan is another run
+        calibration.run_queries(data, [6], [1], logs, lambda _line: None, {"broadcast": 0})

@@ -34,23 +34,26 @@ def run_queries(
 ) -> dict[int, dict[int, History]]:
     """By query and number of workers: the log of the median of some runs, workers of one kernel thread each.
 
-    It is kept with the logs; what is kept there already is not run again.
+    It is kept with the logs, named after the data and the settings; what is kept there already is not run again.
     """
     logs.mkdir(parents=True, exist_ok=True)
-    wanted = {
-        count: [number for number in queries if not _kept(logs, number, count).exists()] for count in workers
-    }
+    of = "-".join([data.name, *(f"{name}-{value}" for name, value in sorted(settings.items()))])
+
+    def kept(number: int, count: int) -> Path:
+        return logs / f"{of}-q{number}-{count}-workers.jsonl"
+
+    wanted = {count: [number for number in queries if not kept(number, count).exists()] for count in workers}
     if any(wanted.values()):
-        _run_all(data, wanted, logs, say, settings)
-    return {number: {count: read_log(_kept(logs, number, count)) for count in workers} for number in queries}
-
-
-def _kept(logs: Path, number: int, count: int) -> Path:
-    return logs / f"q{number}-{count}-workers.jsonl"
+        _run_all(data, wanted, kept, say, settings)
+    return {number: {count: read_log(kept(number, count)) for count in workers} for number in queries}
 
 
 def _run_all(
-    data: Path, wanted: Mapping[int, Sequence[int]], logs: Path, say: Say, settings: Mapping[str, Any]
+    data: Path,
+    wanted: Mapping[int, Sequence[int]],
+    kept: Callable[[int, int], Path],
+    say: Say,
+    settings: Mapping[str, Any],
 ) -> None:
     spark = session(f"local[{max(wanted) + 1}]", "1g", data)
     try:
@@ -62,7 +65,7 @@ def _run_all(
                         runs = [_run(engine, spark.sql(tpch.query(number))) for _ in range(RUNS + 1)]
                         del runs[0]  # it warms up
                         median = sorted(runs)[len(runs) // 2]
-                        shutil.copy(median.log, _kept(logs, number, count))
+                        shutil.copy(median.log, kept(number, count))
                         say(f"query {number}, {count} workers: {median.seconds:.2f} s")
     finally:
         spark.stop()

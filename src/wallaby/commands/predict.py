@@ -85,8 +85,10 @@ def predict(
     _require_predictable(workers or [], figure or [])
     if bool(logs) == (data is not None):
         raise InvalidArgumentError("Nothing to learn from, or too much.", fix="Give event logs, or --data.")
-    if runs is not None and data is None:
-        raise InvalidArgumentError("--runs is of runs over --data.", fix="Give both, or event logs alone.")
+    if data is None and (runs is not None or broadcast is not None):
+        raise InvalidArgumentError(
+            "--runs and --broadcast are of runs over --data.", fix="Give --data too, or event logs alone."
+        )
     if page is not None:
         _require_pageable(page, save)
     if save is not None:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from wallaby.bench.bars_svg import draw_queries
 from wallaby.bench.figures import geometric_mean, table
+from wallaby.bench.paper.published import PAPER_WORKERS, PUBLISHED
 
 #: Seconds by what is predicted, of one query on one cluster.
 Seconds = Mapping[str, float]
@@ -26,13 +27,19 @@ def _relative(seconds: Seconds) -> float:
     return seconds[_HALF] / seconds[PIPELINED] / staged
 
 
-#: A line of the table: its name, the ratio, and what the paper says for 4, 16 and 32 workers.
+def _paper(letter: str, place: int) -> dict[int, float]:
+    """A line of what the paper says of a figure, by workers."""
+    _, values = PUBLISHED[letter][place]
+    return {count: value for count, value in zip(PAPER_WORKERS, values, strict=True) if value is not None}
+
+
+#: A line of the table: its name, the ratio, and what the paper says of it.
 _RATIOS: Final[Sequence[tuple[str, Callable[[Seconds], float], Mapping[int, float]]]] = (
-    ("(b) stagewise over pipelined", _over(STAGEWISE, PIPELINED), {4: 1.26, 16: 1.22}),
+    ("(b) stagewise over pipelined", _over(STAGEWISE, PIPELINED), _paper("b", 0)),
     ("(d) spooling over lineage", _over("spool", PIPELINED), {}),
     (f"(e) {_HALF} over undisturbed", _over(_HALF, PIPELINED), {}),
     (f"(e) {STAGEWISE}, {_HALF} over undisturbed", _over(f"{STAGEWISE}, {_HALF}", STAGEWISE), {}),
-    ("(e) the former over the latter", _relative, {16: 0.99, 32: 1.12}),
+    ("(e) the former over the latter", _relative, _paper("g", 1)),
 )
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-#: By figure: what is said, and its value on 4, 16 and 32 workers; None where the text gives none.
+PAPER_WORKERS: Final = (4, 16, 32)
+#: By figure: what is said, and its value on so many workers; None where the text gives none.
 PUBLISHED: Final[dict[str, tuple[tuple[str, tuple[float | None, float | None, float | None]], ...]]] = {
     "a": (
         ("times as fast as SparkSQL, geometric mean of 22 queries", (2.1, 1.9, 1.92)),

@@ -128,9 +128,8 @@ def starts(history: History, fewer: History) -> tuple[float, ...]:
             found.append(_first_longer(tasks))
         elif stage.channels > channels:
             longer = (_seconds(tasks) - seconds) / (stage.channels - channels)
-            found.append(
-                min(max(0.0, longer), seconds / channels)
-            )  # at most all: what is left is shared work
+            # At most all that there is: what is left is shared.
+            found.append(min(max(0.0, longer), seconds / channels))
         else:
             found.append(0.0)
     return tuple(found)
