@@ -14,6 +14,8 @@ WORKERS ?= 4
 FIGURES ?=
 QUERIES ?= 1000
 LOSSES ?= 50
+# Among which random queries and expressions are shared out; each has a session and two TaskManagers
+PROCESSES ?= 2
 COMMIT = $(shell git rev-parse --short HEAD 2>/dev/null)
 # Further arguments for the command that a target runs, e.g. make test ARGS="-k records"
 ARGS ?=
@@ -60,9 +62,9 @@ chaos: setup ## Break real engines at every fail point, under TPC-H, and compare
 	$(BIN)/wallaby chaos $(ARGS)
 
 differential: setup ## Compare every expression and random queries (QUERIES=1000, the next seeds) with Spark's answers
-	$(BIN)/wallaby differential --save reports/differential.json --commit "$(COMMIT)" $(ARGS)
-	$(BIN)/wallaby differential --queries $(QUERIES) --save reports/differential.json --commit "$(COMMIT)"
-	$(BIN)/wallaby differential --queries $(LOSSES) --losses --save reports/differential.json --commit "$(COMMIT)"
+	$(BIN)/wallaby differential --processes $(PROCESSES) --save reports/differential.json --commit "$(COMMIT)" $(ARGS)
+	$(BIN)/wallaby differential --queries $(QUERIES) --processes $(PROCESSES) --save reports/differential.json --commit "$(COMMIT)"
+	$(BIN)/wallaby differential --queries $(LOSSES) --processes $(PROCESSES) --losses --save reports/differential.json --commit "$(COMMIT)"
 	$(BIN)/wallaby differential --page reports/differential.json docs/differential.md
 
 mutants: setup ## Break the protocol on purpose and show that the simulation notices

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from wallaby.differential.arena import ROWS_MAX, Arena
+from wallaby.differential.arena import IN_DOUBT, ROWS_MAX, Arena
 
 
 class Fake:
@@ -19,6 +19,7 @@ class Fake:
         self.asked = 0
         self.reasons = list(reasons)
         self.is_wholly_native = not reasons
+        self.native = True
 
     def sql(self, _: str) -> Fake:
         return self
@@ -59,6 +60,14 @@ def test_what_spark_has_run_is_not_asked_again_and_a_defect_is_a_difference(
     fake: Any = Fake(3, reason)
     verdict = Arena(fake, fake, tmp_path).ask("select …")
     assert (verdict.how, bool(verdict.different), fake.asked) == (how, different, asked)
+
+
+def test_a_query_with_a_value_in_doubt_is_sparks(tmp_path: Path) -> None:
+    fake: Any = Fake(3)
+    fake.native = False
+    verdict = Arena(fake, fake, tmp_path).ask("select …")
+    assert (verdict.how, verdict.different, fake.asked) == ("spark", "", 0)
+    assert verdict.reasons == (IN_DOUBT,)
 
 
 def test_a_crash_is_a_difference(tmp_path: Path) -> None:

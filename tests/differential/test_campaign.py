@@ -40,6 +40,19 @@ def test_what_could_have_too_many_rows_is_not_asked() -> None:
     assert 0 < found.how["large"] < 40, "few, and the generator does make some"
 
 
+def test_seeds_are_parted_by_the_tables_that_they_share_and_counts_add_up() -> None:
+    seeds = range(20, 60)
+    parts = list(campaign.parts(seeds))
+    assert parts == [range(20, 25), range(25, 50), range(50, 60)]
+    whole, total = campaign.Found(), campaign.Found()
+    for target, these in ((whole, [seeds]), (total, parts)):
+        for some in these:
+            arena: Any = FakeArena()
+            target.add(campaign.run(arena, FUNCTIONS, some, lambda _line: None))
+    assert whole == total
+    assert total.queries == 40 - total.how["large"]
+
+
 def test_a_query_reaches_the_product_of_its_tables_and_more_if_it_is_joined_with_itself() -> None:
     again = 0
     for seed in range(300):

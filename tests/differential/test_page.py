@@ -12,13 +12,14 @@ ROOT = Path(__file__).parents[2]
 
 def test_shares_are_of_the_queries_that_read_something() -> None:
     report = {
-        "entries": {"Upper": {"native": 2, "on_spark": 1, "compared": 8, "raised": 0, "different": []}},
+        "entries": {"Upper": {"native": 2, "on_spark": 1, "compared": 8, "raised": 0, "in_doubt": 3, "different": []}},
         "queries": [
             {"seeds": [0, 6], "queries": 6, "how": {"native": 3, "local": 2, "spark": 1}, "raised": 1, "invalid": 0,
              "reasons": {"Sample: it is random": 1, "plan: local rows need no engine": 2}, "different": [4]},
         ],
     }  # fmt: skip
     text = page(report)
+    assert "| `Upper` | 2 | 1 | 8 | 0 | 3 |" in text
     assert "75.0 % ran natively" in text
     assert "25.0 % on Spark" in text
     assert "| 1 | Sample: it is random |" in text

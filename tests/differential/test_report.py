@@ -58,8 +58,11 @@ def test_entries_lack_until_they_were_equal() -> None:
     )
     known = report.with_entries({}, {"Lower": Tally(compared=3), "Upper": bad}, "abc")
     assert report.not_equal_yet(known, ["Lower", "Upper", "Trim"]) == ["Upper", "Trim"]
-    known = report.with_entries(known, {"Upper": Tally(compared=3)}, "def")
-    assert report.not_equal_yet(known, ["Lower", "Upper", "Trim"]) == ["Trim"]
+    assert "Different: Upper." in page(known)
+    for commit in ("def", "ghi"):
+        known = report.with_entries(known, {"Upper": Tally(compared=3)}, commit)
+        assert report.not_equal_yet(known, ["Lower", "Upper", "Trim"]) == ["Trim"]
+        assert "Different: none; different once, and not any more: Upper." in page(known)
 
 
 def test_a_file_holds_what_was_written(tmp_path: Path) -> None:

@@ -51,15 +51,19 @@ class Liar:
     def fallback_reasons(self, df: DataFrame) -> list[str]:
         return self._engine.fallback_reasons(df)
 
-    def to_arrow(self, df: DataFrame) -> pa.Table:
-        table = self._engine.to_arrow(df)
-        for place, field in enumerate(table.schema):
-            if pa.types.is_string(field.type):
-                words = [
-                    None if word is None else word.swapcase() for word in table.column(place).to_pylist()
-                ]
-                table = table.set_column(place, field, pa.array(words, field.type))
-        return table
+    def run(self, df: DataFrame) -> Result:
+        result = self._engine.run(df)
+        truth = result.arrow
+        result.arrow = lambda: _swapped(truth())  # type: ignore[method-assign]  # the lie
+        return result
+
+
+def _swapped(table: pa.Table) -> pa.Table:
+    for place, field in enumerate(table.schema):
+        if pa.types.is_string(field.type):
+            words = [None if word is None else word.swapcase() for word in table.column(place).to_pylist()]
+            table = table.set_column(place, field, pa.array(words, field.type))
+    return table
 
 
 @pytest.mark.usefixtures("tables")
@@ -121,3 +125,13 @@ def test_a_wrong_answer_is_found_and_belongs_to_its_expression(spark: SparkSessi
     assert tallies["Lower"].differences
     assert not tallies["Length"].differences
     assert all("lower(" in one.query and "c1" not in one.query for one in tallies["Lower"].differences)
+
+
+@pytest.mark.usefixtures("tables")
+def test_what_spark_ran_after_all_is_not_compared_with_spark(spark: SparkSession, engine: Engine) -> None:
+    """Over odd rows a value is in doubt in the one expression, and what shares the query with it is compared alone."""
+    tallies = EntrySuite(spark, engine, 1, print).run(("Upper", "GetJsonObject"), MODES[:1])
+    assert tallies["Upper"].compared
+    assert not tallies["Upper"].in_doubt
+    assert tallies["GetJsonObject"].in_doubt
+    assert tallies["GetJsonObject"].compared, "plain values are"

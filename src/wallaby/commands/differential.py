@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -16,14 +15,11 @@ from wallaby.commands.terminal import note, out, say
 from wallaby.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
+    from wallaby.commands.differential_work import EntryWork, QueryWork
     from wallaby.differential.campaign import Found
     from wallaby.differential.entries import Tally
-    from wallaby.engine import Engine
 
-#: A query of some rows that takes longer hangs, and that is a difference.
-HANGS_SECONDS = 300
+Part = TypeVar("Part")
 EXAMPLES = """
 Examples:
 
@@ -39,7 +35,7 @@ Examples:
 
   wallaby differential --queries 1 --first 1234        the query of one seed again
 
-  wallaby differential --queries 20000 --minutes 9 --save reports/differential.json    again and again: the next seeds
+  wallaby differential --queries 20000 --processes 2 --minutes 9 --save reports/differential.json    the next seeds
 
   wallaby differential --queries 50 --losses           a TaskManager is killed in the middle of each
 
@@ -64,6 +60,9 @@ def differential(
         bool, typer.Option("--rest", help="Only entries that were not saved yet, or were different.")
     ] = False,
     minutes: Annotated[float, typer.Option(help="No more after so many minutes; 0: no limit.", min=0)] = 0,
+    processes: Annotated[
+        int, typer.Option(help="Share the work out among so many processes, each with a session.", min=1)
+    ] = 1,
     losses: Annotated[
         bool, typer.Option("--losses", help="With --queries: kill a TaskManager in the middle of each.")
     ] = False,
@@ -90,99 +89,82 @@ def differential(
     entries = _chosen(entry or [], family or [])
     if rest:
         entries = report.not_equal_yet(known, entries)
+    from wallaby.commands.differential_work import EntryWork, QueryWork
+
     with tempfile.TemporaryDirectory(prefix="wallaby-differential-") as directory:
         if queries:
             begin = report.next_seed(known, report.LOSSES if losses else report.QUERIES)
             begin = begin if first is None else first
             seeds = range(begin, begin + queries)
-            good = _queries(seeds, Path(directory), save, keep, minutes, commit, lossy=losses)
+            work = QueryWork(Path(directory), keep, losses)
+            good = _queries(work, seeds, save, minutes, commit, processes)
         else:
-            good = _entries(entries, seed, Path(directory), save, minutes, commit, verbose=verbose)
+            good = _entries(
+                EntryWork(seed, Path(directory)), entries, save, minutes, commit, processes, verbose=verbose
+            )
     if not good:
         raise typer.Exit(1)
 
 
-@contextmanager
-def _session(directory: Path, seed: int, **settings: object) -> Iterator[tuple[SparkSession, Engine]]:
-    """A session and an engine, and the tables of entries."""
-    from wallaby.commands.session import engine_session
-    from wallaby.differential.arena import QUICK, QUICK_JVM
-    from wallaby.differential.tables import register, write_tables
-
-    configuration = {**QUICK, **QUICK_JVM}
-    settings = {"threads": 1, "progress_enabled": False, "timeout": HANGS_SECONDS, **settings}
-    with engine_session("local[3]", 2, configuration, **settings) as (spark, engine):
-        write_tables(directory / "entries", seed)
-        register(spark, directory / "entries")
-        yield spark, engine
-
-
 def _entries(
+    work: EntryWork,
     entries: Sequence[str],
-    seed: int,
-    directory: Path,
     save: Path | None,
     minutes: float,
     commit: str,
+    processes: int,
     *,
     verbose: bool,
 ) -> bool:
     from wallaby.differential import report
-    from wallaby.differential.entries import EntrySuite, groups
+    from wallaby.differential.crew import shared_out
+    from wallaby.differential.entries import groups
 
     began = time.monotonic()
     tallies: dict[str, Tally] = {}
-    with _session(directory, seed) as (spark, engine):
-        for group in groups(entries, seed):
-            found = EntrySuite(spark, engine, seed, note).run(group)
-            tallies |= found
-            note(
-                f"{len(tallies)} of {len(entries)} entries in {time.monotonic() - began:.0f} s, {group[-1]} the last"
-            )
-            if save is not None:
-                report.write(save, report.with_entries(report.read(save), found, commit))
-            if minutes and time.monotonic() - began >= minutes * 60:
-                break
+    parts = _in_time(groups(entries, work.seed), minutes)
+    for group, found in shared_out(work, parts, note, processes):
+        tallies |= found
+        note(
+            f"{len(tallies)} of {len(entries)} entries in {time.monotonic() - began:.0f} s, {group[-1]} the last"
+        )
+        if save is not None:
+            report.write(save, report.with_entries(report.read(save), found, commit))
     _show(tallies, verbose=verbose)
-    return not any(tally.differences or not tally.native or not tally.shown for tally in tallies.values())
+    return not any(tally.differences or not tally.compared or not tally.shown for tally in tallies.values())
 
 
 def _queries(
-    seeds: range, directory: Path, save: Path | None, keep: Path, minutes: float, commit: str, *, lossy: bool
+    work: QueryWork, seeds: range, save: Path | None, minutes: float, commit: str, processes: int
 ) -> bool:
     from wallaby.differential import campaign, report
-    from wallaby.differential.arena import Arena
-    from wallaby.differential.functions import scalar_functions
-    from wallaby.differential.kept import kept_functions
-    from wallaby.differential.losses import Losses
-    from wallaby.worker.orders import OrderBook
+    from wallaby.differential.crew import shared_out
 
+    name = report.LOSSES if work.losses else report.QUERIES
+    #: By their first seeds, those that came before one in front of them.
+    early: dict[int, tuple[range, Found]] = {}
+    total, end = campaign.Found(), seeds.start
+    parts = _in_time(campaign.parts(seeds), minutes)
+    for part, found in shared_out(work, parts, note, processes):
+        early[part.start] = (part, found)
+        while end in early:
+            some, those = early.pop(end)
+            total.add(those)
+            end = some.stop
+        if save is not None and end > seeds.start:
+            figures = report.figures(total, seeds.start, end, commit)
+            report.write(save, report.with_queries(report.read(save), name, figures))
+    _tell(total)
+    return not total.differences
+
+
+def _in_time(parts: Iterable[Part], minutes: float) -> Iterator[Part]:
+    """Parts, but no more of them after some minutes; 0: no limit."""
     began = time.monotonic()
-    book = directory / "orders"
-    settings: dict[str, object] = {"leaf_minimum": 0}
-    if lossy:
-        settings |= {"chaos_enabled": True, "chaos_directory": str(book)}
-    name = report.LOSSES if lossy else report.QUERIES
-
-    def after(end: int, found: Found) -> bool:
-        if save is not None:
-            part = report.figures(found, seeds.start, end, commit)
-            report.write(save, report.with_queries(report.read(save), name, part))
-        return not minutes or time.monotonic() - began < minutes * 60
-
-    with _session(directory, 0, **settings) as (spark, engine):
-        functions = kept_functions(keep, lambda: scalar_functions(spark, engine))
-        note(f"expressions are made of {len(functions)} functions")
-        found = campaign.run(
-            Arena(spark, engine, directory / "random"),
-            functions,
-            seeds,
-            note,
-            losses=Losses(OrderBook(book)) if lossy else None,
-            after=after,
-        )
-    _tell(found)
-    return not found.differences
+    for part in parts:
+        yield part
+        if minutes and time.monotonic() - began >= minutes * 60:
+            return
 
 
 def _chosen(entries: Sequence[str], families: Sequence[str]) -> list[str]:
@@ -207,16 +189,18 @@ def _chosen(entries: Sequence[str], families: Sequence[str]) -> list[str]:
 def _show(tallies: Mapping[str, Tally], *, verbose: bool) -> None:
     from rich.table import Table
 
-    table = Table("entry", "native", "on Spark", "compared", "errors alike", "different")
+    table = Table("entry", "native", "on Spark", "compared", "errors alike", "in doubt", "different")
     for name, tally in tallies.items():
-        figures = (tally.native, tally.on_spark, tally.compared, tally.raised, len(tally.differences))
-        table.add_row(name, *map(str, figures))
+        figures = (tally.native, tally.on_spark, tally.compared, tally.raised, tally.in_doubt)
+        table.add_row(name, *map(str, (*figures, len(tally.differences))))
     out.print(table)
     for name, tally in tallies.items():
         if not tally.native:
             say(f"{name}: none of its examples is native: {next(iter(tally.reasons), 'there is none')}")
         elif not tally.shown:
             say(f"{name}: no plan of its examples holds it")
+        elif not tally.compared:
+            say(f"{name}: wherever it was compared, a value was in doubt")
         for line in tally.invalid if verbose else ():
             say(f"{name}: invalid: {line}")
         for reason, count in tally.reasons.items() if verbose else ():

@@ -9,16 +9,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from wallaby.config import Settings
 from wallaby.differential.layouts import spark_raises
-from wallaby.differential.outcome import difference, outcome
+from wallaby.differential.outcome import difference, engines_outcome, outcome
 from wallaby.differential.schemas import RandomTable
 from wallaby.engine import Engine
-from wallaby.result import Result
 
 #: The queries are tiny: what Spark would compile and adapt takes longer than they do.
 QUICK: Final = {
@@ -37,6 +35,8 @@ QUICK_JVM: Final = {
 }
 #: More rows than that are not asked of Spark.
 ROWS_MAX: Final = 200_000
+#: Why a query was left to Spark although it had begun.
+IN_DOUBT: Final = "a value was in doubt, and Spark ran the query after all"
 _LOCAL: Final = "local rows need no engine"
 _DEFECT: Final = "please report it"
 _NUMBERED: Final = re.compile(r"#\d+L?|\b\d+\b")
@@ -99,16 +99,12 @@ class Arena:
             df = self._spark.sql(query)
         except AnalysisException as error:
             return Verdict("invalid", reasons=(_first_line(error),))
-        ran: list[Result] = []
-
-        def answer() -> pa.Table:
-            ran.append(self._engine.run(df))
-            return ran[0].arrow()
-
-        result = outcome(answer)
+        result, ran = engines_outcome(self._engine, df)
         if result.table is not None and result.table.num_rows > ROWS_MAX:
             return Verdict("large")
-        planned = () if ran and ran[0].is_wholly_native else tuple(self._engine.fallback_reasons(df))
+        if result.in_doubt:
+            return Verdict("spark", result.own_error, result.table is None, (IN_DOUBT,))
+        planned = () if ran and ran.is_wholly_native else tuple(self._engine.fallback_reasons(df))
         how = _how(planned)
         if how in ("local", "spark"):  # it is Spark's answer already
             different = next((reason for reason in planned if _DEFECT in reason), "") or result.own_error

@@ -6,7 +6,7 @@ Some queries share their tables. A difference is made small, and kept with the s
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from random import Random
@@ -41,6 +41,16 @@ class Found:
     invalid: Counter[str] = field(default_factory=Counter)
     #: For each difference its seed, what is different, and the script.
     differences: list[tuple[int, str, str]] = field(default_factory=list)
+
+    def add(self, more: Found) -> None:
+        """Count what another one has seen as well."""
+        self.queries += more.queries
+        self.how += more.how
+        self.raised += more.raised
+        self.struck += more.struck
+        self.reasons += more.reasons
+        self.invalid += more.invalid
+        self.differences += more.differences
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +91,12 @@ def query_of(seed: int, group: Group, functions: Sequence[Function]) -> Query:
     return Queries(random, group.tables, Expressions(random, functions, ansi=group.ansi)).query()
 
 
+def parts(seeds: range) -> Iterator[range]:
+    """The seeds of a campaign by their groups."""
+    for number in range(seeds.start // TOGETHER, -(-seeds.stop // TOGETHER)):
+        yield range(max(seeds.start, number * TOGETHER), min(seeds.stop, (number + 1) * TOGETHER))
+
+
 def run(
     arena: Arena,
     functions: Sequence[Function],
@@ -88,18 +104,17 @@ def run(
     say: Callable[[str], None],
     trials: int = _TRIALS,
     losses: Losses | None = None,
-    after: Callable[[int, Found], bool] = lambda _seed, _found: True,
 ) -> Found:
     """The queries of these seeds, by both engines; a difference is made small in so many trials.
 
-    With losses, a worker is lost in each. `after` each group of queries it is asked whether to go on.
+    With losses, a worker is lost in each.
     """
     found = Found()
     try:
         for number, together in groupby(seeds, key=lambda seed: seed // TOGETHER):
             group = group_of(number)
             arena.use(group.tables, group.settings, group.planning)
-            for seed in (some := list(together)):
+            for seed in together:
                 query = query_of(seed, group, functions)
                 if losses is not None:
                     losses.order(seed)
@@ -114,8 +129,6 @@ def run(
                     say(text)
                     found.differences.append((seed, verdict.different, text))
                     arena.use(group.tables, group.settings)
-            if not after(some[-1] + 1, found):
-                break
     finally:
         arena.leave()
     return found

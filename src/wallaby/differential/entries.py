@@ -2,15 +2,14 @@
 
 What is not native is counted and left out, since Spark would be compared with itself. Expressions share a query as
 long as nothing is different and nothing fails. One that fails on Spark, which says where in the query that is, goes on
-alone; if something is different, or it is not known what fails, the query is split, so that each difference and each
-error belongs to one expression.
+alone; if something is different, or in doubt, so that Spark ran the whole query after all, or it is not known what
+fails, the query is split, so that each difference, each doubt and each error belongs to one expression.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Final
 
 from pyspark.errors import AnalysisException
@@ -22,7 +21,7 @@ from wallaby.differential.examples import AGGREGATED, CANCELLING, CLOSE, EXAMPLE
 from wallaby.differential.expand import Expression, expand
 from wallaby.differential.halves import BATCH, bad_ones
 from wallaby.differential.layouts import spark_raises
-from wallaby.differential.outcome import Outcome, difference, outcome
+from wallaby.differential.outcome import Outcome, difference, engines_outcome, outcome
 from wallaby.differential.shapes import AGGREGATES, BLOCKS, ROWS, SMALL, Shape
 from wallaby.engine import Engine
 
@@ -57,6 +56,8 @@ class Tally:
     on_spark: int = 0
     compared: int = 0
     raised: int = 0
+    #: Comparisons that there were none of: a value was in doubt, and Spark ran the query after all.
+    in_doubt: int = 0
     #: Does a plan of an example hold the entry's class at all?
     shown: bool = False
     invalid: list[str] = field(default_factory=list)
@@ -158,12 +159,15 @@ class EntrySuite:
                     self._compare_all(part, failing, table)
 
     def _compare_all(self, shape: Shape, expressions: Sequence[Expression], table: str) -> list[Expression]:
-        """Compare expressions, many to a query; those that fail on Spark."""
+        """Compare expressions, many to a query; those that fail on Spark or are in doubt."""
         batches = (expressions[begin : begin + BATCH] for begin in range(0, len(expressions), BATCH))
         return [failing for batch in batches for failing in self._compare(shape, batch, table)]
 
     def _compare(self, shape: Shape, expressions: Sequence[Expression], table: str) -> list[Expression]:
-        """Compare some expressions in one query, without those that fail on Spark; these are compared alone."""
+        """Compare some expressions in one query, without those that fail on Spark; these are compared alone.
+
+        Those that fail or are in doubt are given back.
+        """
         failing: list[Expression] = []
         rest = list(expressions)
         while rest:
@@ -171,9 +175,9 @@ class EntrySuite:
             df = self._spark.sql(query)
             expected = outcome(df.toArrow)
             if len(rest) == 1:
-                actual = outcome(partial(self._engine.to_arrow, df))
+                actual, _ = engines_outcome(self._engine, df)
                 self._judge(shape, rest[0], query, actual, expected)
-                return [*failing, *(rest if expected.table is None else ())]
+                return [*failing, *(rest if expected.table is None or actual.in_doubt else ())]
             if expected.table is None:
                 place = shape.place([e.sql for e in rest], table, expected.position)
                 if place is None:
@@ -181,10 +185,11 @@ class EntrySuite:
                 failed = rest.pop(place)
                 failing.append(failed)
                 query = shape.sql([failed.sql], table)
-                actual = outcome(partial(self._engine.to_arrow, self._spark.sql(query)))
+                actual, _ = engines_outcome(self._engine, self._spark.sql(query))
                 self._judge(shape, failed, query, actual, expected)
                 continue
-            if self._what(shape, rest, outcome(partial(self._engine.to_arrow, df)), expected):
+            actual, _ = engines_outcome(self._engine, df)
+            if actual.in_doubt or self._what(shape, rest, actual, expected):
                 return [*failing, *self._halves(shape, rest, table)]
             for expression in rest:
                 self.tallies[expression.entry].compared += 1
@@ -203,11 +208,14 @@ class EntrySuite:
         self, shape: Shape, expression: Expression, query: str, actual: Outcome, expected: Outcome
     ) -> None:
         """Count the comparison of a single expression."""
+        tally = self.tallies[expression.entry]
+        if actual.in_doubt:
+            tally.in_doubt += 1
+            return
         what = self._what(shape, (expression,), actual, expected)
         if what and actual.is_sparks_error and expected.is_sparks_error:
             # Of several errors either may come first; single rows and groups tell whether it is the same.
             what = "" if shape.parts or spark_raises(self._spark, query, actual) else what
-        tally = self.tallies[expression.entry]
         tally.compared += 1
         tally.raised += expected.table is None
         if what and not tally.tells(expression, self._settings):

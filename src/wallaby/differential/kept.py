@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -29,7 +30,7 @@ def kept_functions(directory: Path, find: Callable[[], Sequence[Function]]) -> l
         ]
     found = list(find())
     directory.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_suffix(".unfinished")
+    unfinished = path.with_suffix(f".{os.getpid()}.unfinished")
     unfinished.write_text(json.dumps([asdict(one) for one in found], indent=0), encoding="utf-8")
     unfinished.replace(path)
     return found

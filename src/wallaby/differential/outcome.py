@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
 
 from wallaby.compare import DifferentError, require_same
+from wallaby.engine import Engine
+from wallaby.result import Result
 
 #: Instead of a condition: something failed that has no error of its own.
 CRASH: Final = "WALLABY_CRASH"
@@ -30,6 +33,8 @@ class Outcome:
     condition: str = ""
     #: Where in the query's text Spark says that the error is; -1 if it does not say.
     position: int = field(default=-1, compare=False)
+    #: The engine had a doubt about a value and left the whole query to Spark: there is nothing to compare.
+    in_doubt: bool = field(default=False, compare=False)
 
     @property
     def is_sparks_error(self) -> bool:
@@ -71,6 +76,20 @@ def outcome(run: Callable[[], pa.Table]) -> Outcome:
         return Outcome(None, named, _position(error))
     except Exception as error:  # noqa: BLE001 - a crash, of whatever kind, is what is looked for
         return Outcome(None, f"{CRASH}: {type(error).__name__}: {error}")
+
+
+def engines_outcome(engine: Engine, df: DataFrame) -> tuple[Outcome, Result | None]:
+    """What becomes of a query that the engine is asked for, and how it ran, if it began to."""
+    ran: list[Result] = []
+
+    def answer() -> pa.Table:
+        ran.append(engine.run(df))
+        return ran[0].arrow()
+
+    found = outcome(answer)
+    if not ran:
+        return found, None
+    return replace(found, in_doubt=ran[0].is_wholly_native and not ran[0].native), ran[0]
 
 
 def difference(

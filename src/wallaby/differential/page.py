@@ -56,10 +56,16 @@ def _entries(entries: dict[str, dict[str, Any]]) -> Iterable[str]:
         f"comparisons of an expression over a table, in {raised:,} of which both raised an error. "
         f"Different: {', '.join(different) or 'none'}{_once(mended)}.\n"
     )
-    yield "| entry | expressions native | on Spark | comparisons | both raised |"
-    yield "|---|---|---|---|---|"
+    yield (
+        "An expression is *on Spark* where the types of its operands, or its constants, are not supported. *In doubt* "
+        "are comparisons that were none, since the engine met a value that it does not compute and left the query to "
+        "Spark ([decision 16](decisions/0016-one-value-in-doubt-leaves-the-query-to-spark.md)); they do not count.\n"
+    )
+    yield "| entry | expressions native | on Spark | comparisons | both raised | in doubt |"
+    yield "|---|---|---|---|---|---|"
     for name, one in sorted(entries.items()):
-        yield f"| `{name}` | {one['native']} | {one['on_spark']} | {one['compared']} | {one['raised']} |"
+        figures = (one["native"], one["on_spark"], one["compared"], one["raised"], one.get("in_doubt", 0))
+        yield f"| `{name}` | {' | '.join(map(str, figures))} |"
     yield ""
     yield "| native, but not in this table | because |"
     yield "|---|---|"
@@ -113,7 +119,7 @@ def _losses(parts: Sequence[dict[str, Any]]) -> Iterable[str]:
         f"{total:,} queries{_commits(parts)}; in {struck:,} of them a TaskManager killed itself in the middle, "
         "in front of or behind a step of the protocol; the others were over, or Catalyst's or Spark's own, before it "
         "came to that. "
-        f"Different: {', '.join(map(str, different)) or 'none'}."
+        f"Different: {', '.join(map(str, different)) or 'none'}{_mended(parts)}."
     )
 
 

@@ -73,6 +73,7 @@ def _mended(report: Report, name: str, run: Mapping[str, Any], seed: int, part: 
 
 def with_entries(report: Report, tallies: Mapping[str, Tally], commit: str) -> Report:
     """With the figures of some entries, in the place of earlier ones."""
+    known = report.get("entries", {})
     figures = {
         name: {
             "commit": commit,
@@ -80,11 +81,17 @@ def with_entries(report: Report, tallies: Mapping[str, Tally], commit: str) -> R
             "on_spark": tally.on_spark,
             "compared": tally.compared,
             "raised": tally.raised,
+            "in_doubt": tally.in_doubt,
             "different": [one.query for one in tally.differences],
+            "mended": not tally.differences and _was_different(known.get(name, {})),
         }
         for name, tally in tallies.items()
     }
-    return {**report, "entries": {**report.get("entries", {}), **figures}}
+    return {**report, "entries": {**known, **figures}}
+
+
+def _was_different(entry: Mapping[str, Any]) -> bool:
+    return bool(entry.get("different") or entry.get("mended"))
 
 
 def not_equal_yet(report: Report, entries: Sequence[str]) -> list[str]:

@@ -1,0 +1,86 @@
+"""What `wallaby differential` shares out among processes, with a session each: groups of entries or random queries."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from wallaby.commands.session import engine_session
+from wallaby.differential import campaign
+from wallaby.differential.arena import QUICK, QUICK_JVM, Arena
+from wallaby.differential.campaign import Found
+from wallaby.differential.crew import Say
+from wallaby.differential.entries import EntrySuite, Tally
+from wallaby.differential.functions import scalar_functions
+from wallaby.differential.kept import kept_functions
+from wallaby.differential.losses import Losses
+from wallaby.differential.tables import register, write_tables
+from wallaby.engine import Engine
+from wallaby.worker.orders import OrderBook
+
+#: A query of some rows that takes longer hangs, and that is a difference.
+HANGS_SECONDS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class EntryWork:
+    """Groups of entries."""
+
+    seed: int
+    directory: Path
+
+    @contextmanager
+    def begin(self, say: Say) -> Iterator[Callable[[Sequence[str]], dict[str, Tally]]]:
+        """A session, and the tables of entries."""
+        with _session(_own(self.directory), self.seed) as (spark, engine):
+            yield EntrySuite(spark, engine, self.seed, say).run
+
+
+@dataclass(frozen=True, slots=True)
+class QueryWork:
+    """Random queries, by their seeds; with losses, a worker is killed in each."""
+
+    directory: Path
+    #: Where functions are kept.
+    keep: Path
+    losses: bool
+
+    @contextmanager
+    def begin(self, say: Say) -> Iterator[Callable[[Sequence[int]], Found]]:
+        """A session, and the functions that queries are made of."""
+        own = _own(self.directory)
+        book = own / "orders"
+        settings: dict[str, object] = {"leaf_minimum": 0}
+        if self.losses:
+            settings |= {"chaos_enabled": True, "chaos_directory": str(book)}
+        with _session(own, 0, **settings) as (spark, engine):
+            functions = kept_functions(self.keep, lambda: scalar_functions(spark, engine))
+            say(f"expressions are made of {len(functions)} functions")
+            yield partial(
+                campaign.run,
+                Arena(spark, engine, own / "random"),
+                functions,
+                say=say,
+                losses=Losses(OrderBook(book)) if self.losses else None,
+            )
+
+
+def _own(directory: Path) -> Path:
+    return directory / str(os.getpid())
+
+
+@contextmanager
+def _session(directory: Path, seed: int, **settings: object) -> Iterator[tuple[SparkSession, Engine]]:
+    """A session and an engine, and the tables of entries."""
+    configuration = {**QUICK, **QUICK_JVM}
+    settings = {"threads": 1, "progress_enabled": False, "timeout": HANGS_SECONDS, **settings}
+    with engine_session("local[3]", 2, configuration, **settings) as (spark, engine):
+        write_tables(directory / "entries", seed)
+        register(spark, directory / "entries")
+        yield spark, engine
