@@ -67,6 +67,14 @@ class KernelState:
 EMPTY = KernelState()
 
 
+def by_schema(batches: Iterable[pa.RecordBatch]) -> dict[pa.Schema, list[pa.RecordBatch]]:
+    """Batches that go into one file each: a file has one schema, what a join has collected of its two sides has two."""
+    found: dict[pa.Schema, list[pa.RecordBatch]] = {}
+    for batch in batches:
+        found.setdefault(batch.schema, []).append(batch)
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class StepResult:
     """The rows of a step, in batches none of which is empty.

@@ -18,7 +18,7 @@ import pyarrow as pa
 from wallaby.errors import DurableStoreError, EncodingError
 from wallaby.exchange.body import decode, encode
 from wallaby.exchange.durable import DurableStore
-from wallaby.kernels.state import EMPTY, KernelState
+from wallaby.kernels.state import EMPTY, KernelState, by_schema
 from wallaby.lineage.effects import RestoreState, SaveState
 from wallaby.lineage.names import ChannelName, QueryId, Upstream
 
@@ -50,7 +50,7 @@ class Saving:
         size = 0
         places: dict[int, tuple[pa.RecordBatch, Place]] = {}
         fresh = list({id(batch): batch for batch in batches if id(batch) not in known}.values())
-        for group in _by_schema(fresh):
+        for group in by_schema(fresh).values():
             name = f"{self._query}/states/{channel}/{uuid.uuid4().hex[:12]}"
             size += self._store.write(name, [encode(tuple(group))])
             places |= {id(batch): (batch, (name, len(group), at)) for at, batch in enumerate(group)}
@@ -98,11 +98,3 @@ class Saving:
 
     def _name(self, effect: SaveState | RestoreState) -> str:
         return f"{self._query}/states/{effect.task.of}/{effect.task}-{effect.key}"
-
-
-def _by_schema(batches: list[pa.RecordBatch]) -> list[list[pa.RecordBatch]]:
-    """An object has one schema; what a join has collected of its two sides has two."""
-    found: dict[pa.Schema, list[pa.RecordBatch]] = {}
-    for batch in batches:
-        found.setdefault(batch.schema, []).append(batch)
-    return list(found.values())

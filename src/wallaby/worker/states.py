@@ -14,8 +14,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from wallaby.exchange.allocator import give_freed_memory_back
-from wallaby.kernels.kernel import KernelState
 from wallaby.kernels.mapped import MappedBatches
+from wallaby.kernels.state import KernelState, by_schema
 
 #: Less than this is not worth a file.
 SPILL_BYTES_MIN = 1 << 20
@@ -43,7 +43,7 @@ class States:
             crowded = sum(self._in_memory.values()) > self._limit_bytes
         if crowded and size >= SPILL_BYTES_MIN:
             moved: dict[int, pa.RecordBatch] = {}
-            for schema, batches in _by_schema(loose).items():
+            for schema, batches in by_schema(loose).items():
                 file = MappedBatches(batches, schema, self._directory)
                 files = (*files, file)
                 moved |= {id(batch): mapped for batch, mapped in zip(batches, file.batches, strict=True)}
@@ -67,14 +67,6 @@ class States:
         with self._lock:
             for key in [key for key in self._in_memory if isinstance(key, tuple) and key[0] is owner]:
                 self._in_memory.pop(key, None)
-
-
-def _by_schema(batches: list[pa.RecordBatch]) -> dict[pa.Schema, list[pa.RecordBatch]]:
-    """A file has one schema; what a join has collected of its two sides has two."""
-    found: dict[pa.Schema, list[pa.RecordBatch]] = {}
-    for batch in batches:
-        found.setdefault(batch.schema, []).append(batch)
-    return found
 
 
 def _moved(
