@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from typing import Any
 
@@ -160,7 +160,7 @@ SETTINGS: tuple[Setting, ...] = (
         "true or false",
         True,
         "False: no lineage, no commits, no backups, and a query that loses a worker fails with WorkerLostError. As a "
-        "control, in tests of recovery and to measure what fault tolerance costs.",
+        "control, in tests of recovery and to measure what fault tolerance costs; no policy may be named with it.",
     ),
     Setting(
         "faultTolerance.policy",
@@ -191,7 +191,7 @@ SETTINGS: tuple[Setting, ...] = (
         _one_of("pipelined", "stagewise"),
         "pipelined or stagewise",
         "pipelined",
-        "Stagewise: a stage starts only when its inputs are complete.",
+        "Stagewise: a stage starts only when its inputs are complete. The policy stagewise allows no other mode.",
     ),
     Setting(
         "execution.dependencies",
@@ -308,11 +308,13 @@ class Settings:
     leaf_dir: str
     leaf_minimum: int
     local_directory: str
+    #: The keys that were set, be it to their defaults.
+    given: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     def __repr__(self) -> str:
         shown = ", ".join(
             f"{name}={'***' if _is_secret(name, value) else repr(value)}"
-            for name, value in ((field.name, getattr(self, field.name)) for field in fields(self))
+            for name, value in ((each.name, getattr(self, each.name)) for each in fields(self) if each.repr)
         )
         return f"Settings({shown})"
 
@@ -335,11 +337,13 @@ def shown_default(setting: Setting) -> str:
 def read_settings(configured: Mapping[str, str], keywords: Mapping[str, object]) -> Settings:
     """The settings from `spark.wallaby.*` entries and from keywords, which come first."""
     values = {setting.key: setting.default for setting in SETTINGS}
+    given = set()
     for key, text in configured.items():
         if key.startswith(PREFIX):
             name = key.removeprefix(PREFIX)
             setting = _known(key, name)
             values[setting.key] = _read(setting, key, text)
+            given.add(setting.key)
     by_keyword = {_snake(setting.key): setting for setting in SETTINGS}
     for keyword, value in keywords.items():
         if keyword not in by_keyword:
@@ -347,7 +351,17 @@ def read_settings(configured: Mapping[str, str], keywords: Mapping[str, object])
         setting = by_keyword[keyword]
         text = str(value).lower() if isinstance(value, bool) else str(value)
         values[setting.key] = _read(setting, keyword, text)
-    return Settings(**{_snake(key): value for key, value in values.items()})
+        given.add(setting.key)
+    return Settings(**{_snake(key): value for key, value in values.items()}, given=tuple(sorted(given)))
+
+
+def contradiction(one: str, other: str, why: str) -> ConfigurationError:
+    """The error of two settings, each with its value, that cannot both be followed."""
+    return ConfigurationError(
+        f"{PREFIX}{one} contradicts {PREFIX}{other}: {why}.",
+        fix="Leave one of them out.",
+        key=PREFIX + one.partition("=")[0],
+    )
 
 
 def _known(key: str, name: str) -> Setting:

@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 from wallaby.catalyst import read_plan, warm_up
 from wallaby.catalyst.defect import DEFECTS, defect
 from wallaby.catalyst.reader import ReadResult
-from wallaby.config import PREFIX, Settings, read_settings, static_outputs
+from wallaby.config import PREFIX, Settings, contradiction, read_settings, static_outputs
 from wallaby.coordinator.coordinator import CoordinatorSettings
 from wallaby.errors import (
     AttachError,
@@ -44,7 +44,7 @@ from wallaby.kernels.partitions import without_excluded_files
 from wallaby.kernels.sql import relation_reason
 from wallaby.kernels.tables import known_tables, scan_reason
 from wallaby.lineage.names import QueryId, WorkerId
-from wallaby.lineage.tolerance import OFF, Tolerance, tolerance_of
+from wallaby.lineage.tolerance import NONE, Tolerance, tolerance_of
 from wallaby.observe.analyze import analyzed
 from wallaby.observe.log import log_directory
 from wallaby.plan.doubt import may_doubt
@@ -252,7 +252,13 @@ class Engine:
             several=self.settings.execution_draw == "several",
             storages=storages_of(physical.fragments),
         )
-        return self._head.submit(physical, payload, timeout_seconds, held_back=may_doubt(physical))
+        return self._head.submit(
+            physical,
+            payload,
+            timeout_seconds,
+            held_back=may_doubt(physical),
+            begins_again=self.settings.fault_tolerance_enabled and not self.tolerance.recorded,
+        )
 
     def _window_bytes(self, physical: PhysicalPlan) -> int:
         """The setting, or less where all the windows of a TaskManager would be more than their share of memory."""
@@ -463,10 +469,18 @@ class Engine:
 
 
 def _tolerance(settings: Settings) -> Tolerance:
-    """The parts of fault tolerance that the settings name."""
+    """The parts of fault tolerance that the settings name, if they do not contradict each other."""
+    policy = f"faultTolerance.policy={settings.fault_tolerance_policy}"
     chosen = tolerance_of(settings.fault_tolerance_policy)
     if not settings.fault_tolerance_enabled:
-        chosen = OFF
+        if "faultTolerance.policy" in settings.given:
+            raise contradiction(
+                "faultTolerance.enabled=false", policy, "without fault tolerance there is no policy"
+            )
+        chosen = NONE
+    if chosen.staged and settings.execution_mode == "pipelined" and "execution.mode" in settings.given:
+        why = "under it, a stage starts only when its inputs are complete"
+        raise contradiction("execution.mode=pipelined", policy, why)
     return replace(chosen, staged=chosen.staged or settings.execution_mode == "stagewise")
 
 

@@ -16,8 +16,10 @@ from tests.stores import s3
 
 from wallaby import tpch
 from wallaby.compare import require_same
+from wallaby.config import read_settings
+from wallaby.engine import _tolerance
 from wallaby.errors import ConfigurationError, DurableStoreError, WorkerLostError
-from wallaby.lineage.tolerance import tolerance_of
+from wallaby.lineage.tolerance import Tolerance, tolerance_of
 from wallaby.observe.event import How, Kind
 from wallaby.observe.history import read_log
 from wallaby.worker.orders import OrderBook, parse_all
@@ -126,6 +128,41 @@ def test_impossible_ways_of_execution_are_refused(spark: SparkSession, engines: 
     ):
         with pytest.raises(ConfigurationError, match=value.split("(")[0]):
             engines.get(**{key: value})
+
+
+def test_settings_that_contradict_each_other_are_refused(engines: Engines) -> None:
+    for settings, what in (
+        ({"fault_tolerance_policy": "stagewise", "execution_mode": "pipelined"}, "execution.mode=pipelined"),
+        (
+            {"fault_tolerance_policy": "none", "fault_tolerance_enabled": False},
+            "faultTolerance.enabled=false",
+        ),
+        (
+            {"fault_tolerance_policy": "lineage", "fault_tolerance_enabled": False},
+            "faultTolerance.enabled=false",
+        ),
+    ):
+        with pytest.raises(
+            ConfigurationError, match=f"{what} contradicts .*policy={settings['fault_tolerance_policy']}"
+        ):
+            engines.get(**settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"fault_tolerance_policy": "stagewise", "execution_mode": "stagewise"}, Tolerance(staged=True)),
+        ({"fault_tolerance_policy": "stagewise"}, Tolerance(staged=True)),
+        ({"fault_tolerance_policy": "spool", "execution_mode": "pipelined"}, Tolerance(durable=True)),
+        (
+            {"execution_mode": "stagewise", "fault_tolerance_enabled": False},
+            Tolerance(recorded=False, staged=True),
+        ),
+        ({"fault_tolerance_policy": "spool", "fault_tolerance_enabled": True}, Tolerance(durable=True)),
+    ],
+)
+def test_settings_that_agree_are_followed(settings: dict[str, object], expected: Tolerance) -> None:
+    assert _tolerance(read_settings({}, settings)) == expected
 
 
 def test_a_policy_that_needs_a_store_is_refused_without_one_that_works(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import pytest
 from tests.builders import draw, piece
 
@@ -11,7 +13,7 @@ from wallaby.lineage.graph import Link, Stage, StageGraph, StageKind
 from wallaby.lineage.inbox import Inbox
 from wallaby.lineage.names import HEAD, ChannelName, Edge, TaskName, WorkerId
 from wallaby.lineage.outbox import Outbox
-from wallaby.lineage.tolerance import OFF, POLICIES, tolerance_of
+from wallaby.lineage.tolerance import POLICIES, Tolerance, tolerance_of
 from wallaby.simulation.run import run_seed
 
 #: A join: a build side of two channels, a probe side of one.
@@ -28,7 +30,8 @@ JOIN = ChannelName(2, 0)
 
 
 def test_every_policy_is_another_choice_of_parts() -> None:
-    assert len({*POLICIES.values(), OFF}) == len(POLICIES) + 1
+    assert len({*POLICIES.values()}) == len(POLICIES)
+    assert [part.name for part in fields(Tolerance)] == ["recorded", "durable", "snapshots", "staged"]
     assert tolerance_of(" Spool ") == POLICIES["spool"]
 
 

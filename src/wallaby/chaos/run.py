@@ -182,7 +182,7 @@ class Arena:
             wires.close()
 
     def _run(self, number: int, fault: Fault, wires: Wires | None) -> Outcome:
-        tolerant = self.engine.tolerance.recorded or self.engine.tolerance.begins_again
+        tolerant = self.engine.settings.fault_tolerance_enabled
         if self.settle() is None:
             self.close()
             self.settle()

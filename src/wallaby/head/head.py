@@ -70,6 +70,8 @@ class Submission:
     payload: QueryPayload
     timeout_seconds: float
     query: Query
+    #: Is it run again if it ends with the loss of a worker?
+    begins_again: bool = False
     began_seconds: float = field(default_factory=time.monotonic)
 
 
@@ -159,22 +161,24 @@ class Head:
         timeout_seconds: float = 0.0,
         *,
         held_back: bool = False,
+        begins_again: bool = False,
     ) -> Collected:
         """Start a query on the workers that are there now; 0 is no time limit.
 
-        If its rows are held back, none of them is given away before all are there.
+        If its rows are held back, none of them is given away before all are there. So it is with a query that begins
+        again if it ends with the loss of a worker.
 
         Raises:
             QueryError: the head has failed, and can run no more queries.
         """
         self._require_alive()
         hosts = place(plan, self._members())
-        submission = Submission(plan, payload, timeout_seconds, _new_query(plan, payload))
+        submission = Submission(plan, payload, timeout_seconds, _new_query(plan, payload), begins_again)
         collected = Collected(
             submission.query.id,
             plan.graph,
             lambda: self._cancel(submission),
-            held_back=held_back or payload.tolerance.begins_again,
+            held_back=held_back or begins_again,
         )
         self._run(submission, collected, hosts)
         return collected
@@ -316,7 +320,7 @@ class Head:
 
     def _begins_again(self, submission: Submission, error: WallabyError | None, collected: Collected) -> bool:
         """Is a query that has ended to be run again? Not for ever: it may be the query that kills its workers."""
-        if not (submission.payload.tolerance.begins_again and isinstance(error, WorkerLostError)):
+        if not (submission.begins_again and isinstance(error, WorkerLostError)):
             return False
         again = collected.figures.restarts + 1 < self._settings.task_worker_losses_max
         return again and not submission.query.cancelled

@@ -17,7 +17,8 @@ from wallaby.errors import ConfigurationError
 class Tolerance:
     """A choice for each part. The default is write-ahead lineage."""
 
-    #: Does every task commit a record of what it consumed? If not, a query that loses a worker has to begin again.
+    #: Does every task commit a record of what it consumed? If not, a query ends with the loss of a worker, and all that
+    #: can be done is to run it again.
     recorded: bool = True
     #: Is every output in the durable store before its commit? Then it outlives the worker that made it.
     durable: bool = False
@@ -25,8 +26,6 @@ class Tolerance:
     snapshots: bool = False
     #: Does a stage start only when its inputs are complete, and not at once?
     staged: bool = False
-    #: Without records: is a query that lost a worker run again, or does it fail?
-    begins_again: bool = False
 
     @property
     def uses_store(self) -> bool:
@@ -35,11 +34,11 @@ class Tolerance:
 
 
 LINEAGE: Final = Tolerance()
-#: What `faultTolerance.enabled=false` stands for: a lost worker fails the query.
-OFF: Final = Tolerance(recorded=False)
+#: Nothing is written down.
+NONE: Final = Tolerance(recorded=False)
 POLICIES: Final = {
     "lineage": LINEAGE,
-    "none": Tolerance(recorded=False, begins_again=True),
+    "none": NONE,
     "spool": Tolerance(durable=True),
     "stagewise": Tolerance(staged=True),
     "checkpoint+lineage": Tolerance(snapshots=True),

@@ -19,7 +19,7 @@ from wallaby.plan.serialize import from_bytes, to_bytes
 from wallaby.plan.storage import HdfsStorage, S3Storage, Storage
 from wallaby.worker.session import SessionSettings
 
-VERSION = 2
+VERSION = 3
 
 
 @dataclass(frozen=True, slots=True)
