@@ -187,6 +187,15 @@ SETTINGS: tuple[Setting, ...] = (
         0,
     ),
     Setting(
+        "faultTolerance.abandonedAfter",
+        _time,
+        "seconds",
+        86400.0,
+        "If this driver is killed: when another engine that uses the same durable store may remove what is left there. "
+        "One of the same host and user does so as soon as it comes.",
+        60,
+    ),
+    Setting(
         "execution.mode",
         _one_of("pipelined", "stagewise"),
         "pipelined or stagewise",
@@ -294,6 +303,7 @@ class Settings:
     fault_tolerance_policy: str
     fault_tolerance_store: str
     fault_tolerance_checkpoint: float
+    fault_tolerance_abandoned_after: float
     execution_mode: str
     execution_dependencies: str
     execution_draw: str

@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import re
 import time
-import uuid
 import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -26,14 +25,12 @@ from wallaby.config import PREFIX, Settings, contradiction, read_settings, stati
 from wallaby.coordinator.coordinator import CoordinatorSettings
 from wallaby.errors import (
     AttachError,
-    ConfigurationError,
     HandOverError,
     InvalidArgumentError,
     QueryCancelledError,
 )
 from wallaby.exchange.backup import Backup
 from wallaby.exchange.client import PeerClient
-from wallaby.exchange.durable import DurableStore
 from wallaby.exchange.memory import ByteBudget
 from wallaby.gcs.interface import Gcs
 from wallaby.head.collected import Collected
@@ -71,6 +68,7 @@ from wallaby.spark.cluster import Cluster
 from wallaby.spark.deployment import Deployment
 from wallaby.spark.leaf_directory import LeafDirectory
 from wallaby.spark.leaf_run import LeafRun
+from wallaby.spark.store_stay import begin_stay
 from wallaby.worker.orders import order_book
 from wallaby.worker.payload import QueryPayload
 from wallaby.worker.place import Place
@@ -161,8 +159,13 @@ class Engine:
         self.tolerance = _tolerance(settings)
         self._closed = False
         self._application = spark.sparkContext.applicationId
-        self._store, folder = _durable_store(settings, self.tolerance)
-        self._deployment = Deployment(spark.sparkContext, settings, self._make_head, self.close, folder)
+        self._stay = begin_stay(settings, self.tolerance)
+        folder = self._stay.store.folder if self._stay is not None else ""
+        try:
+            self._deployment = Deployment(spark.sparkContext, settings, self._make_head, self.close, folder)
+        except BaseException:
+            self._end_stay()
+            raise
         size = self._deployment.size
         self._count, self._threads = size.count, size.threads
         self._shares = Shares(size.memory_bytes, size.threads)
@@ -200,8 +203,12 @@ class Engine:
 
     def _forget(self, query: QueryId) -> None:
         """A query is over: what is in the durable store of it goes."""
-        if self._store is not None:
-            self._store.remove(query)
+        if self._stay is not None:
+            self._stay.store.remove(query)
+
+    def _end_stay(self) -> None:
+        if self._stay is not None:
+            self._stay.end()
 
     # --- running -------------------------------------------------------------------------------------
 
@@ -447,8 +454,7 @@ class Engine:
         for run in list(self._leaf_runs):
             run.join(LEAF_END_SECONDS)
         self._leaf_directory.close()
-        if self._store is not None:
-            self._store.remove()
+        self._end_stay()
 
     @property
     def is_open(self) -> bool:
@@ -482,22 +488,6 @@ def _tolerance(settings: Settings) -> Tolerance:
         why = "under it, a stage starts only when its inputs are complete"
         raise contradiction("execution.mode=pipelined", policy, why)
     return replace(chosen, staged=chosen.staged or settings.execution_mode == "stagewise")
-
-
-def _durable_store(settings: Settings, tolerance: Tolerance) -> tuple[DurableStore | None, str]:
-    """The durable store, if the policy needs one, found to be writable; and this engine's folder in it."""
-    if not tolerance.uses_store:
-        return None, ""
-    if not settings.fault_tolerance_store:
-        raise ConfigurationError(
-            f"The fault-tolerance policy {settings.fault_tolerance_policy} needs a durable store.",
-            fix="Set spark.wallaby.faultTolerance.store to a directory that all hosts reach.",
-            key="spark.wallaby.faultTolerance.store",
-        )
-    folder = f"wallaby-{uuid.uuid4().hex[:12]}"
-    store = DurableStore(settings.fault_tolerance_store, folder)
-    store.require_writable()
-    return store, folder
 
 
 def _tables(relation: Relation | None) -> list[Scan]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import resource
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,17 +13,20 @@ from pyspark.sql import SparkSession
 from tests.engine.conftest import Engines
 from tests.engine.test_ends import LONG, nothing_is_left_of_queries, until
 from tests.engine.test_faults import Chaos, require_all_struck
-from tests.stores import s3
+from tests.stores import s3, s3_service
 
 from wallaby import tpch
 from wallaby.compare import require_same
 from wallaby.config import read_settings
 from wallaby.engine import _tolerance
 from wallaby.errors import ConfigurationError, DurableStoreError, WorkerLostError
+from wallaby.exchange.durable import DurableStore, new_folder
 from wallaby.lineage.tolerance import Tolerance, tolerance_of
 from wallaby.observe.event import How, Kind
 from wallaby.observe.history import read_log
+from wallaby.spark.store_stay import ALIVE
 from wallaby.worker.orders import OrderBook, parse_all
+from wallaby.worker.process import this_process
 
 #: An aggregation of a hundred splits.
 BRIEF = "select k, count(*) n, sum(v) s from brief group by k"
@@ -32,6 +36,7 @@ LOSSES = (
     (tpch.query(3), "*:deliver:2:kill"),
     (BRIEF, "*:execute:4:kill"),
 )
+STORED = ("spool", "checkpoint+lineage", "spool+checkpoint")
 POLICIES = ("none", "stagewise", "spool", "checkpoint+lineage", "spool+checkpoint")
 MODES = {
     "static(2)": {"execution_dependencies": "static(2)", "execution_draw": "one"},
@@ -184,18 +189,50 @@ def test_outputs_and_states_on_s3_survive_the_loss_of_their_worker(
     book = OrderBook(directory)
     chaos = {"chaos_enabled": True, "chaos_directory": str(directory)}
     with s3() as store:
+        left = DurableStore(store, new_folder())  # by a driver of this host that is no more
+        said = {"process": f"{this_process()}1", "abandoned_seconds": 86_400}
+        left.write(ALIVE, [pa.py_buffer(json.dumps(said).encode())])
         settings = {"fault_tolerance_policy": "spool+checkpoint", "fault_tolerance_checkpoint": 0}
         engine = engines.get(workers=2, threads=1, fault_tolerance_store=store, **settings, **chaos)
         assert "secret" not in repr(engine.settings)
+        until(lambda: left.written_at(ALIVE) is None)
         name = book.give(parse_all("*:execute:1:kill"))
         result = engine.run(spark.sql(tpch.query(3)))
         require_same(result.arrow(), spark.sql(tpch.query(3)).toArrow(), order=tpch.ORDERS[3])
         assert [strike.order for strike in book.struck(name)] == ["*:execute:1:kill"]
         book.give(())
         engine.close()
+        assert left.engines() == ()
 
 
-@pytest.mark.parametrize("policy", ["spool", "checkpoint+lineage"])
+def test_an_s3_store_that_fails_during_a_query_ends_it_with_an_error(
+    chaos: Chaos, spark: SparkSession
+) -> None:
+    with s3_service() as server:
+        settings = {"fault_tolerance_policy": "spool+checkpoint", "fault_tolerance_checkpoint": 0}
+        engine = chaos.engine(fault_tolerance_store=server.store, **settings)
+        workers = [worker["pid"] for worker in engine.workers()]
+
+        def is_undone(fail: Callable[[], None]) -> None:
+            result = engine.run(spark.sql(LONG))
+            until(lambda: engine._gcs.status(result._collected.query).commits > 5)
+            fail()
+            with pytest.raises(DurableStoreError, match=r"durable store s3://wallaby/store.* failed to"):
+                result.arrow()
+            until(lambda: nothing_is_left_of_queries(engine))
+
+        is_undone(server.deny_writes)
+        server.allow_writes()
+        assert engine.count(spark.table("nation")) == 25
+        is_undone(server.lose_bucket)
+        server.make_bucket()
+        assert engine.count(spark.table("nation")) == 25
+        is_undone(server.stop)
+        assert [worker["pid"] for worker in engine.workers()] == workers, "no worker was lost"
+        engine.close()
+
+
+@pytest.mark.parametrize("policy", STORED)
 def test_a_store_that_goes_away_during_a_query_ends_it_with_an_error(
     chaos: Chaos, spark: SparkSession, directory: Path, policy: str
 ) -> None:
@@ -213,7 +250,7 @@ def test_a_store_that_goes_away_during_a_query_ends_it_with_an_error(
     assert engine.count(spark.table("nation")) == 25
 
 
-@pytest.mark.parametrize("policy", ["spool", "checkpoint+lineage"])
+@pytest.mark.parametrize("policy", STORED)
 def test_a_store_that_fills_up_during_a_query_ends_it_with_an_error(
     chaos: Chaos, spark: SparkSession, directory: Path, policy: str
 ) -> None:

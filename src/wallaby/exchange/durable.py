@@ -1,8 +1,9 @@
 """The durable store: a directory in which what is written outlives the worker that wrote it.
 
 It is any directory that pyarrow's file systems can open: a path that all hosts share, `s3://bucket/path`, and so on.
-Every engine has a folder of its own in it and every query a folder in that, which goes when the query ends. An object
-is there as a whole or not at all, and two writers of one name write the same content.
+Every engine has a folder of its own in it, which goes with the engine (`spark.store_stay`), and every query a folder in
+that, which goes when the query ends. An object is there as a whole or not at all, and two writers of one name write the
+same content.
 
 Whatever goes wrong with it is a `DurableStoreError`: the query ends with an error that names the store.
 """
@@ -10,6 +11,8 @@ Whatever goes wrong with it is a `DurableStoreError`: the query ends with an err
 from __future__ import annotations
 
 import contextlib
+import copy
+import re
 import uuid
 from collections.abc import Iterator, Sequence
 from urllib.parse import urlsplit, urlunsplit
@@ -18,9 +21,16 @@ import pyarrow as pa
 from pyarrow import fs
 
 from wallaby.errors import ConfigurationError, DurableStoreError
+from wallaby.plan.storage import S3_ATTEMPTS, S3_CONNECT_SECONDS, S3_REQUEST_SECONDS
 
 _KEY = "spark.wallaby.faultTolerance.store"
 _PROBE = b"wallaby"
+_FOLDER = re.compile(r"wallaby-[0-9a-f]{12}")
+
+
+def new_folder() -> str:
+    """A name for an engine's folder, which no other has."""
+    return f"wallaby-{uuid.uuid4().hex[:12]}"
 
 
 class DurableStore:
@@ -29,15 +39,21 @@ class DurableStore:
     def __init__(self, address: str, folder: str) -> None:
         self._address = without_credentials(address)
         try:
-            self._files, root = fs.FileSystem.from_uri(address)
+            files, root = fs.FileSystem.from_uri(address)
         except (OSError, ValueError, pa.ArrowException) as error:
             raise ConfigurationError(
                 f"{_KEY} = {self._address!r} is no address of a directory: {error}",
                 fix="Use an absolute path, or an address like s3://bucket/path.",
                 key=_KEY,
             ) from error
-        self._root = f"{root.rstrip('/')}/{folder}"
+        self._files = _with_limits(files)
+        self._base = root.rstrip("/")
+        self.folder = folder
         self._is_local = isinstance(self._files, fs.LocalFileSystem)
+
+    @property
+    def _root(self) -> str:
+        return f"{self._base}/{self.folder}"
 
     def require_writable(self) -> None:
         """Write something, read it back and remove it, or say why that cannot be done."""
@@ -74,16 +90,53 @@ class DurableStore:
     def read(self, name: str, offset_bytes: int = 0, length_bytes: int | None = None) -> pa.Buffer:
         """An object, or a part of it."""
         with self._told("read", name), self._files.open_input_file(f"{self._root}/{name}") as file:
-            length = file.size() - offset_bytes if length_bytes is None else length_bytes
+            there = file.size() - offset_bytes
+            length = there if length_bytes is None else length_bytes
+            if length > there:  # before room is made for it
+                raise OSError(f"it has {file.size()} bytes, and {offset_bytes + length} were expected")
             data = file.read_at(length, offset_bytes)
             if len(data) != length:
-                raise OSError(f"it has {file.size()} bytes, and {offset_bytes + length} were expected")
+                raise OSError(f"{len(data)} of {length} bytes were read")
             return pa.py_buffer(data)
+
+    def foreign(self, name: str, why: str) -> DurableStoreError:
+        """The error of an object that is not what was written."""
+        return DurableStoreError(
+            f"The durable store {self._address} has something else than what was written as {name}: {why}.",
+            fix=f"Check {_KEY}: does anybody else write there, or is its storage damaged? Then run the query again.",
+            store=self._address,
+        )
 
     def remove(self, folder: str = "") -> None:
         """Remove a query's folder, or the whole of the engine's. What is not there, or not to be reached, stays."""
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, pa.ArrowException):
             self._files.delete_dir(f"{self._root}/{folder}".rstrip("/"))
+
+    def engines(self) -> tuple[DurableStore, ...]:
+        """The folders of all engines in this store, this one's too."""
+        with self._told("list", self._base):
+            found = self._files.get_file_info(fs.FileSelector(self._base or "/"))
+        names = (info.base_name for info in found if info.type is fs.FileType.Directory)
+        return tuple(self._of(name) for name in sorted(names) if _FOLDER.fullmatch(name))
+
+    def _of(self, folder: str) -> DurableStore:
+        other = copy.copy(self)
+        other.folder = folder
+        return other
+
+    def written_at(self, name: str) -> float | None:
+        """When an object was written, in seconds of the store's own clock; None if there is none."""
+        with self._told("look at", name):
+            return _seconds(self._files.get_file_info(f"{self._root}/{name}"))
+
+    def last_written_at(self) -> float | None:
+        """When the last of all objects was written that are there; None if that cannot be told."""
+        with self._told("list", self.folder):
+            found = self._files.get_file_info(
+                fs.FileSelector(self._root, allow_not_found=True, recursive=True)
+            )
+            times = [_seconds(info) for info in (*found, self._files.get_file_info(self._root))]
+        return max((time for time in times if time is not None), default=None)
 
     @contextlib.contextmanager
     def _told(self, what: str, name: str) -> Iterator[None]:
@@ -95,6 +148,26 @@ class DurableStore:
                 fix=f"Check {_KEY}: is it there, and is there room?",
                 store=self._address,
             ) from error
+
+
+def _seconds(info: fs.FileInfo) -> float | None:
+    return None if info.mtime_ns is None else info.mtime_ns / 1e9
+
+
+def _with_limits(files: fs.FileSystem) -> fs.FileSystem:
+    """The same file system; but an S3 server that does not answer is not waited for without a limit.
+
+    An address has no room for limits, so it is opened once more, with the options that pickling it would keep.
+    """
+    if not isinstance(files, fs.S3FileSystem):
+        return files
+    _, (options,) = files.__reduce__()
+    limits = {
+        "connect_timeout": S3_CONNECT_SECONDS,
+        "request_timeout": S3_REQUEST_SECONDS,
+        "retry_strategy": fs.AwsStandardS3RetryStrategy(max_attempts=S3_ATTEMPTS),
+    }
+    return fs.S3FileSystem(**{**options, **limits})
 
 
 def without_credentials(address: str) -> str:

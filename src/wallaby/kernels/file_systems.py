@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Final
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
@@ -17,11 +16,14 @@ from pyarrow import fs
 
 from wallaby.plan.physical import Fragment, ScanFragment
 from wallaby.plan.relation import ParquetFile, Scan
-from wallaby.plan.storage import HdfsStorage, S3Storage, Storage
-
-_CONNECT_SECONDS: Final = 10.0
-_REQUEST_SECONDS: Final = 60.0
-_ATTEMPTS: Final = 3
+from wallaby.plan.storage import (
+    S3_ATTEMPTS,
+    S3_CONNECT_SECONDS,
+    S3_REQUEST_SECONDS,
+    HdfsStorage,
+    S3Storage,
+    Storage,
+)
 
 _storages: dict[str, Storage] = {}
 
@@ -83,9 +85,9 @@ def _opened(name: str) -> fs.FileSystem:
                 scheme="https" if storage.encrypted else "http",
                 endpoint_override=storage.endpoint or None,
                 force_virtual_addressing=bool(storage.endpoint) and storage.virtual_addressing,
-                connect_timeout=_CONNECT_SECONDS,
-                request_timeout=_REQUEST_SECONDS,
-                retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=_ATTEMPTS),
+                connect_timeout=S3_CONNECT_SECONDS,
+                request_timeout=S3_REQUEST_SECONDS,
+                retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=S3_ATTEMPTS),
             )
         case HdfsStorage() as storage:
             host, _, port = storage.address.partition(":")

@@ -6,6 +6,12 @@ A file names its storage by a word that says nothing; what the word stands for t
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
+
+#: How long an S3 server may take to be reached, and to go on with an answer, and how often it is asked.
+S3_CONNECT_SECONDS: Final = 10.0
+S3_REQUEST_SECONDS: Final = 60.0
+S3_ATTEMPTS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,11 @@ import logging
 import os
 import re
 import shutil
-import socket
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+
+from wallaby.worker.process import host_name, started
 
 _log = logging.getLogger(__name__)
 PREFIX = "wallaby-taskmanager-"
@@ -37,7 +38,7 @@ def make_scratch(parent: Path, prefix: str = PREFIX) -> Path:
     """A new directory of this process in `parent`, readable by its owner only."""
     parent.mkdir(parents=True, exist_ok=True)
     pid = os.getpid()
-    return Path(tempfile.mkdtemp(prefix=f"{prefix}{_host()}-{pid}-{_started(pid)}-", dir=parent))
+    return Path(tempfile.mkdtemp(prefix=f"{prefix}{host_name()}-{pid}-{started(pid)}-", dir=parent))
 
 
 def remove_scratch(directory: Path) -> None:
@@ -51,9 +52,9 @@ def leftovers(directory: Path) -> Iterator[Path]:
     for pattern in _PATTERNS:
         for found in base.glob(pattern):
             match = _NAME.fullmatch(found.name)
-            if match is None or match["host"] != _host() or not _is_ours(found):
+            if match is None or match["host"] != host_name() or not _is_ours(found):
                 continue
-            if _started(int(match["pid"])) != int(match["start"]):
+            if started(int(match["pid"])) != int(match["start"]):
                 yield found
 
 
@@ -79,17 +80,3 @@ def _is_ours(path: Path) -> bool:
     except OSError:
         return False
     return status.st_uid == os.getuid() and not path.is_symlink()
-
-
-def _host() -> str:
-    return re.sub(r"[^\w.]", "_", socket.gethostname(), flags=re.ASCII) or "unknown"
-
-
-def _started(pid: int) -> int:
-    """When a process was started, in ticks since the system was; 0 if there is none."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return 0
-    fields = text.rpartition(")")[2].split()
-    return 0 if fields[0] in "ZX" else int(fields[19])
