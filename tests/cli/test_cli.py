@@ -101,6 +101,8 @@ def test_the_version_is_printed() -> None:
         ["tpch", "query", "23"],
         ["demo", "--query", "23"],
         ["simulate", "--seed", "1", "--sweep"],
+        ["simulate", "--policy", "none"],
+        ["simulate", "--policy", "raid"],
     ],
     ids=" ".join,
 )
@@ -167,6 +169,18 @@ def test_the_doctor_tells_good_from_bad_and_cleans(tmp_path: Path, monkeypatch: 
     assert run("doctor", "--no-spark", "--clean").exit_code == 0
     assert not left.exists()
     assert run("doctor", "--no-spark", "--gcs-url", "redis://127.0.0.1:1").exit_code == 1
+
+
+def test_seeds_are_simulated_under_every_policy(tmp_path: Path) -> None:
+    said = run(
+        "simulate", "--policy", "all", "--seeds", "3", "--processes", "1", "--save", str(tmp_path / "s.json")
+    )
+    assert said.exit_code == 0, said.output
+    saved = json.loads((tmp_path / "s.json").read_text(encoding="utf-8"))["policies"]
+    assert list(saved) == ["lineage", "spool", "stagewise", "checkpoint+lineage", "spool+checkpoint"]
+    assert all(found["seeds"] == 3 and not found["failures"] for found in saved.values())
+    assert len({found["steps"] for found in saved.values()}) > 1, "they are different policies"
+    assert "no violation" in said.output
 
 
 def test_a_query_of_tpch_is_printed_as_it_is() -> None:

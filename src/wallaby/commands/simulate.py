@@ -7,12 +7,13 @@ import os
 import platform
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TextIO
 
 import typer
 
 from wallaby.commands.terminal import open_for_writing, progress, say
 from wallaby.errors import InvalidArgumentError
+from wallaby.lineage.tolerance import POLICIES
 from wallaby.simulation import report
 from wallaby.simulation.campaign import Summary, check_range, run_campaign
 from wallaby.simulation.demo import run_demo
@@ -26,10 +27,14 @@ Examples:
 
   wallaby simulate --seed 173            tell the story of one seed, shrunk if it fails
 
+  wallaby simulate --policy all          the same seeds under every fault-tolerance policy
+
   wallaby simulate --sweep               one small query, one fault, at every single step
 
   wallaby simulate --mutants             break the protocol on purpose; every break must be found
 """
+#: Without records there is nothing to simulate.
+SIMULATED = tuple(name for name, parts in POLICIES.items() if parts.recorded)
 
 
 def simulate(
@@ -40,7 +45,7 @@ def simulate(
         int | None, typer.Option(help="Start with this many workers, whatever the seed draws.")
     ] = None,
     policy: Annotated[
-        str, typer.Option(help="The fault-tolerance policy; see docs/protocol.md.")
+        str, typer.Option(help="The fault-tolerance policy (docs/protocol.md), or all that can be simulated.")
     ] = "lineage",
     sweep: Annotated[
         bool, typer.Option("--sweep", help="Try one fault at every step of one small query.")
@@ -79,7 +84,7 @@ def simulate(
     elif mutants:
         _hunt(tuple(mutant or ()), seeds_max, cores, save)
     else:
-        _campaign(first, seeds, cores, workers, policy, log, save)
+        _campaigns(first, seeds, cores, workers, policy, log, save)
 
 
 def _tell_seed(seed: int, workers: int | None, policy: str, lines: int) -> None:
@@ -100,7 +105,7 @@ def _sweep(cores: int) -> None:
         raise typer.Exit(1)
 
 
-def _campaign(
+def _campaigns(
     first: int,
     seeds: int,
     cores: int,
@@ -109,27 +114,43 @@ def _campaign(
     log: Path | None,
     save: Path | None,
 ) -> None:
+    """One campaign, or one for each policy."""
     check_range(first, seeds)
+    policies = SIMULATED if policy == "all" else (policy,)
     lines = open_for_writing(log) if log is not None else None
     if save is not None:
         open_for_writing(save).close()
+    found: dict[str, Summary] = {}
     try:
-        with progress() as bar:
-            task = bar.add_task("seeds", total=seeds)
-            summary = run_campaign(
-                first, seeds, cores, workers, lines, lambda s: bar.update(task, completed=s.seeds), policy
-            )
+        for name in policies:
+            if policy == "all":
+                say(f"{name}:")
+            found[name] = _campaign(first, seeds, cores, workers, name, lines)
+            said = {each: {"policy": each, **summary.as_json()} for each, summary in found.items()}
+            figures = {"policies": said} if policy == "all" else said[policy]
+            _save(save, {"first": first, "machine": _machine(), **figures})
     finally:
         if lines is not None:
             lines.close()
+    for name, summary in found.items():
+        _report_failures(summary, workers, name)
+    say("no violation")
+
+
+def _campaign(
+    first: int, seeds: int, cores: int, workers: int | None, policy: str, log: TextIO | None
+) -> Summary:
+    with progress() as bar:
+        task = bar.add_task("seeds", total=seeds)
+        summary = run_campaign(
+            first, seeds, cores, workers, log, lambda s: bar.update(task, completed=s.seeds), policy
+        )
     say(report.format_summary(summary))
-    _save(save, {"first": first, "policy": policy, "machine": _machine(), **summary.as_json()})
-    _report_failures(summary, workers, policy)
+    return summary
 
 
 def _report_failures(summary: Summary, workers: int | None, policy: str) -> None:
     if not summary.failures:
-        say("no violation")
         return
     seed, _ = min(summary.failures)
     for failed, what in sorted(summary.failures):

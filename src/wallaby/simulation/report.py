@@ -31,6 +31,8 @@ def format_summary(summary: Summary) -> str:
         + f"; in {nested:.1%} of the seeds",
         _figure("channels rewound", summary.rewound, seeds),
         _figure("tasks retraced", summary.retraced, seeds),
+        *([_figure("states taken up again", summary.restored, seeds)] if summary.restored else ()),
+        *([_figure("outputs fetched from the store", summary.fetched, seeds)] if summary.fetched else ()),
         _figure("outputs re-read", summary.reread, seeds),
         _figure("tasks committed", summary.commits, seeds)
         + f"; {summary.lineage_bytes / max(summary.commits, 1):.1f} bytes of lineage each",
