@@ -78,7 +78,7 @@ bench: setup ## Measure TPC-H by Wallaby, SparkSQL and DuckDB side by side (SCAL
 bench-paper: setup ## Measure what the paper measured and draw its figures (SCALE=1 WORKERS=4 FIGURES="a d"; all: hours)
 	@test -d .bench/sf$(SCALE) || $(BIN)/wallaby tpch generate .bench/sf$(SCALE) --scale $(SCALE)
 	$(BIN)/wallaby bench paper .bench/sf$(SCALE) --workers $(WORKERS) $(addprefix --figure ,$(FIGURES)) \
-		--out docs/paper-sf$(SCALE) --page docs/evaluation.md $(ARGS)
+		--out docs/paper-sf$(SCALE) $(addprefix --page ,$(shell grep -l 'paper-sf$(SCALE)/paper-' docs/evaluation.md)) $(ARGS)
 
 contenders: setup ## Install further engines for the benchmark, pinned, beside Wallaby (.bench/packages)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target .bench/packages \

@@ -154,6 +154,7 @@ class Result:
                     "backup_seconds": round(seen.carried.backup_seconds, 4),
                     "durable_bytes": seen.carried.durable_bytes,
                     "durable_seconds": round(seen.carried.durable_seconds, 4),
+                    "snapshots": seen.carried.snapshots,
                     "per_stage": [asdict(totals) for totals in seen.stages[:-1]],
                 }
                 if seen.stages

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from wallaby.bench.blocks import blocks_page
 from wallaby.bench.blocks.block import best_of
 from wallaby.bench.figures import geometric_mean, ratio_interval
+from wallaby.bench.losses import Runs
 from wallaby.bench.overhead import overhead_figures, overhead_page
 from wallaby.bench.recovery import recovery_figures, recovery_page
 from wallaby.bench.scaling import scaling_page
@@ -44,29 +46,34 @@ def test_overhead_is_the_ratio_of_pairs() -> None:
     assert "1.1000 (95 %: 1.1000 to 1.1000)" in overhead_page(report, "Title")
 
 
-def run(undisturbed: float, disturbed: float, killed: float | None = 100.0, **facts: float) -> dict[str, Any]:
-    return {
-        "undisturbed": {"seconds": undisturbed},
-        "disturbed": {"seconds": disturbed, "killed_at": killed, **facts},
-        "equal": True,
-    }
+def loss(seconds: float, killed: float | None = 100.0, **facts: float) -> dict[str, Any]:
+    return {"share": 0.5, "seconds": seconds, "killed_at": killed, "equal": True, **facts}
+
+
+def runs(undisturbed: Sequence[float], *losses: dict[str, Any]) -> Runs:
+    calm = [{"seconds": seconds, "equal": True} for seconds in undisturbed]
+    return {"undisturbed": calm, "losses": list(losses)}
 
 
 def test_what_a_loss_costs_is_divided() -> None:
     told = {"froze_at": 100.5, "frozen_seconds": 0.25, "again_seconds": 1.0}
-    several = [
-        run(4.0, 6.0, **told),
-        run(4.0, 6.0, **told),
-        run(4.0, 4.0, killed=None),  # it was over before the kill: it says nothing
-    ]
-    found = recovery_figures({"wallaby": {"3": several}, "spark": {"3": [run(10.0, 20.0)]}}, cores=2)
+    several = runs(
+        (4.0, 3.0, 5.0),
+        loss(6.0, **told),
+        loss(6.0, **told),
+        loss(4.0, killed=None),  # it was over before the kill: it says nothing
+    )
+    late = runs((1.0,), loss(1.0, killed=None))
+    theirs = {"3": runs((10.0,), {**loss(20.0), "equal": False}), "6": late}
+    found = recovery_figures({"wallaby": {"3": several}, "spark": theirs}, cores=2)
     ours = found["figures"]["wallaby"]["3"]
     assert (ours["ratio"], ours["lost"], ours["struck"]) == (1.5, 2.0, 2)
     assert [ours[key] for key in ("detection", "frozen", "again", "waiting")] == [0.5, 0.25, 0.5, 0.75]
     assert found["geometric_means"] == pytest.approx({"wallaby": 1.5, "spark": 2.0})
     page = recovery_page({**found, "contenders": {"wallaby": "Wallaby"}, "cores": 2}, "Title")
-    assert "| 3 | 4.00 | 6.00 | 1.50 | 2.00 | 2 of 3 | 3 of 3 | 0.50 | 0.25 | 0.50 | 0.75 |" in page
-    assert "| 3 | 10.00 | 20.00 | 2.00 | 10.00 | 1 of 1 | 1 of 1 |" in page
+    assert "| 3 | 4.00 | 6.00 | 1.50 | 2.00 | 2 of 3 | 5 of 5 | 0.50 | 0.25 | 0.50 | 0.75 |" in page
+    assert "| 3 | 10.00 | 20.00 | 2.00 | 10.00 | 1 of 1 | 0 of 1 |" in page
+    assert "| 6 | 1.00 |  |  |  | 0 of 1 | 1 of 1 |" in page, "and is in no mean"
     assert "spark.network.timeout=10s" in page
 
 

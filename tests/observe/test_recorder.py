@@ -12,6 +12,7 @@ from tests.builders import W
 from wallaby.errors import EncodingError, QueryError
 from wallaby.kernels.laps import Lap, lap, spilled
 from wallaby.lineage.effects import CommitTask, Execute, FailPoint, Output, Push, PushReply, Slice
+from wallaby.lineage.lineage import Record, encode
 from wallaby.lineage.names import Edge, QueryId, TaskName
 from wallaby.lineage.verdict import CommitReply, Verdict
 from wallaby.observe import recorder as module
@@ -169,6 +170,15 @@ def test_what_a_worker_does_beside_its_tasks_is_counted(recorder: Recorder, wire
     assert (told.carried.backup_seconds, told.totals[1].spilled_bytes) == (1.0, 44)
 
 
+def test_states_that_were_saved_and_committed_are_counted(recorder: Recorder, wire: Wire) -> None:
+    records = [encode(Record(1, split=seq, saved=seq > 0)) for seq in range(3)]
+    commits = [CommitTask(TaskName(1, 0, seq), record, False, (), 1) for seq, record in enumerate(records)]
+    replies = (CommitReply(Verdict.DONE), CommitReply(Verdict.DONE), CommitReply(Verdict.FROZEN))
+    recorder.committed(1000.0, commits, replies)
+    recorder.close()
+    assert wire.parcels[-1].carried.snapshots == 1
+
+
 def test_a_task_tells_what_its_parts_took(recorder: Recorder, wire: Wire) -> None:
     def work(_: Execute) -> tuple[Any, Output]:
         with lap(Lap.SCAN):
@@ -244,10 +254,10 @@ def test_a_parcel_comes_back_as_it_was() -> None:
         b"",
         b"\x80\x04\x95",
         b"[]\n",
-        b'{"version":2}\n',
-        b'{"version":1,"query":"q","worker":"w","dropped":0,"last":false,"pushed_bytes":0,"totals":{},"carried":[]}\n',
-        b'{"version":2,"query":"q","worker":"w","dropped":0,"last":false,"pushed_bytes":0,"totals":{},"carried":[]}\nhalf',
-        b'{"version":2,"query":"q","worker":"w","dropped":0,"last":false,"pushed_bytes":0,"totals":{"0":7},"carried":[]}\n',
+        b'{"version":3}\n',
+        b'{"version":2,"query":"q","worker":"w","dropped":0,"last":false,"pushed_bytes":0,"totals":{},"carried":[]}\n',
+        b'{"version":3,"query":"q","worker":"w","dropped":0,"last":false,"pushed_bytes":0,"totals":{},"carried":[]}\nhalf',
+        b'{"version":3,"query":"q","worker":"w","dropped":0,"last":false,"pushed_bytes":0,"totals":{"0":7},"carried":[]}\n',
         b"x" * (PARCEL_BYTES_MAX + 1),
     ],
     ids=["empty", "pickle", "list", "fields", "version", "half a line", "totals", "too long"],

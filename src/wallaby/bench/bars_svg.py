@@ -12,7 +12,10 @@ LEFT: Final = 60
 TOP: Final = 40
 PLOT_HEIGHT: Final = 260
 ROW: Final = 26
-_COLOURS: Final = ("#3b82c4", "#3f9d5a", "#e08a1e", "#8e5bc0", "#cc3b3b", "#5f6b7a", "#b0893a", "#2aa198")
+_COLOURS: Final = (
+    *("#3b82c4", "#3f9d5a", "#e08a1e", "#8e5bc0", "#cc3b3b", "#5f6b7a", "#b0893a", "#2aa198"),
+    *("#d16ba5", "#1d2530"),
+)
 _STYLE: Final = (
     "<style>text{font:12px system-ui,sans-serif;fill:#1d2530}.dim{fill:#5f6b7a;font-size:11px}"
     ".line{stroke:#d5dbe2}.one{stroke:#1d2530}.paper{fill:#fff}</style>"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any, Final
@@ -54,9 +54,13 @@ def machine() -> dict[str, Any]:
 
 def where(**about: object) -> str:
     """The first line of a report: the machine, and what was asked for."""
-    host = machine()
     asked = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in about.items())
-    return f"{host['cpu']}, {host['cores']} cores, {host['memory']}, Linux {host['kernel']}. {asked}."
+    return f"{on_machine(machine())}. {asked}."
+
+
+def on_machine(host: Mapping[str, Any]) -> str:
+    """A machine in words."""
+    return f"{host['cpu']}, {host['cores']} cores, {host['memory']}, Linux {host['kernel']}"
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:

@@ -1,7 +1,7 @@
 """What a lost worker costs: one of four is killed at half of the time that a query takes undisturbed.
 
 Wallaby and SparkSQL on standalone clusters of four machines, one after the other, so that each has all of the memory,
-in the same way: a run that does not count, then, in each repetition, one undisturbed, one that is disturbed, a new
+in the same way (`losses`): in each repetition a run that does not count, undisturbed ones, one that is disturbed, a new
 machine, and a wait until everything is whole again. Each may have tables of a size at which its queries take long.
 """
 
@@ -12,20 +12,29 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-from wallaby import tpch
 from wallaby.bench.contenders.settings import SETTINGS
 from wallaby.bench.course import WARM_UP
 from wallaby.bench.figures import geometric_mean, machine, table, where
 from wallaby.bench.killing import CLUSTER_SETTINGS
 from wallaby.bench.lane import Lane
+from wallaby.bench.losses import (
+    Runs,
+    answers,
+    lost_seconds,
+    run_losses,
+    struck,
+    teller,
+    usual_seconds,
+    warm,
+)
 
 #: As in the paper: each kind of plan is among them.
 QUERIES: Final = (1, 3, 5, 6, 7, 8, 9, 10)
 KILL_AT: Final = 0.5
 _TOLD: Final = (
     "One of four machines (a worker daemon of a standalone cluster, its executor and every process below) gets SIGKILL "
-    "at half of the time that the query takes undisturbed; the other three finish it, as in the paper. Seconds are "
-    "medians of the repetitions. Spark's settings, for both: "
+    "at half of the time that the query takes undisturbed; the other three finish it, as in the paper. Wherever a "
+    "machine is new the query runs once before it counts. Seconds are medians. Spark's settings, for both: "
 )
 _LOST: Final = (
     "The seconds that were lost: until the loss was noticed; while the query stood still; tasks that were executed "
@@ -48,7 +57,7 @@ def run_recovery(
     say: Callable[[str], None],
 ) -> dict[str, Any]:
     """By contender, with its tables, and query: runs undisturbed and disturbed, with what the engine tells of them."""
-    runs: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    runs: dict[str, dict[str, Runs]] = {}
     contenders: dict[str, str] = {}
     for name, data in tables.items():
         lane = Lane(name, data, cores, memory, cluster=True)
@@ -56,8 +65,11 @@ def run_recovery(
             lane.await_start()
             contenders[name] = f"{lane.what}; data {data.name}"
             say(f"{contenders[name]}, started in {lane.start_seconds:.1f} s")
-            lane.ask("run", sql=tpch.query(WARM_UP), save=None)
-            runs[name] = {str(number): _several(lane, number, repetitions, say) for number in queries}
+            warm(lane, WARM_UP)
+            runs[name] = {}
+            for number in queries:
+                told = teller(name, number, say)
+                runs[name][str(number)] = run_losses(lane, number, (KILL_AT,), repetitions, told)
         finally:
             lane.end()
     return {
@@ -69,59 +81,35 @@ def run_recovery(
     }
 
 
-def _several(lane: Lane, number: int, repetitions: int, say: Callable[[str], None]) -> list[dict[str, Any]]:
-    lane.ask("run", sql=tpch.query(number), save=None)
-    runs: list[dict[str, Any]] = []
-    for repetition in range(repetitions):
-        run = _one(lane, number, [run["undisturbed"]["seconds"] for run in runs])
-        runs.append(run)
-        say(_line(number, repetition, lane.name, run))
-    return runs
-
-
-def _one(lane: Lane, number: int, known: Sequence[float]) -> dict[str, Any]:
-    """A run undisturbed, and one that is disturbed at half of what those before took."""
-    undisturbed = lane.ask("ask_killed", sql=tpch.query(number), after_seconds=0)
-    after = KILL_AT * median([*known, undisturbed["seconds"]])
-    disturbed = lane.ask("ask_killed", sql=tpch.query(number), after_seconds=after)
-    equal = undisturbed.pop("sum") == disturbed.pop("sum")
-    settle = lane.ask("settle")
-    return {
-        "undisturbed": undisturbed,
-        "disturbed": disturbed,
-        "kill_after_seconds": round(after, 3),
-        "equal": equal,
-        "settle_seconds": round(settle, 2),
-    }
-
-
-def recovery_figures(runs: Mapping[str, Mapping[str, Any]], cores: int) -> dict[str, Any]:
+def recovery_figures(runs: Mapping[str, Mapping[str, Runs]], cores: int) -> dict[str, Any]:
     """Per contender and query: medians, the ratio, and how the seconds that were lost are divided."""
-    figures: dict[str, dict[str, dict[str, float]]] = {}
-    for name, by_query in runs.items():
-        figures[name] = {number: _query_figures(several, cores) for number, several in by_query.items()}
+    figures = {
+        name: {number: _query_figures(several, cores) for number, several in by_query.items()}
+        for name, by_query in runs.items()
+    }
     means = {
-        name: geometric_mean([each["ratio"] for each in by_query.values()])
+        name: geometric_mean([each["ratio"] for each in by_query.values() if "ratio" in each])
         for name, by_query in figures.items()
     }
     return {"figures": figures, "geometric_means": means}
 
 
-def _query_figures(runs: Sequence[Mapping[str, Any]], cores: int) -> dict[str, float]:
-    struck = [run for run in runs if run["disturbed"]["killed_at"] is not None]
-    undisturbed = median(run["undisturbed"]["seconds"] for run in runs)
-    disturbed = median(run["disturbed"]["seconds"] for run in struck) if struck else undisturbed
+def _query_figures(runs: Runs, cores: int) -> dict[str, float]:
+    """Without a loss that came in time there is nothing to tell of losses."""
+    undisturbed, disturbed = usual_seconds(runs["undisturbed"]), lost_seconds(runs)
+    equal, of = answers(runs)
+    in_time = struck(runs)
     found = {
         "undisturbed": undisturbed,
-        "disturbed": disturbed,
-        "ratio": disturbed / undisturbed,
-        "lost": disturbed - undisturbed,
-        "struck": len(struck),
-        "equal": sum(run["equal"] for run in runs),
-        "runs": len(runs),
+        "struck": len(in_time),
+        "losses": len(runs["losses"]),
+        "equal": equal,
+        "answers": of,
     }
-    noticed = [run["disturbed"] for run in struck if run["disturbed"].get("froze_at")]
-    if noticed:
+    if disturbed is None:
+        return found
+    found |= {"disturbed": disturbed, "ratio": disturbed / undisturbed, "lost": disturbed - undisturbed}
+    if noticed := [run for run in in_time if run.get("froze_at")]:
         detection = median(each["froze_at"] - each["killed_at"] for each in noticed)
         frozen = median(each["frozen_seconds"] for each in noticed)
         again = median(each["again_seconds"] for each in noticed)
@@ -148,17 +136,15 @@ def recovery_page(report: Mapping[str, Any], title: str, **about: object) -> str
 
 
 def _cells(each: Mapping[str, float], divided: bool) -> list[str]:
-    cells = [f"{each[key]:.2f}" for key in ("undisturbed", "disturbed", "ratio", "lost")]
-    cells += [f"{each[key]:.0f} of {each['runs']:.0f}" for key in ("struck", "equal")]
-    if divided:
-        parts = ("detection", "frozen", "again", "waiting")
-        cells += [f"{each[key]:.2f}" if key in each else "" for key in parts]
-    return cells
+    known = ("undisturbed", "disturbed", "ratio", "lost")
+    parts = ("detection", "frozen", "again", "waiting") if divided else ()
+    counts = (("struck", "losses"), ("equal", "answers"))
+    return [
+        *(_shown(each, key) for key in known),
+        *(f"{each[some]:.0f} of {each[all_]:.0f}" for some, all_ in counts),
+        *(_shown(each, key) for key in parts),
+    ]
 
 
-def _line(number: int, repetition: int, name: str, run: Mapping[str, Any]) -> str:
-    before, after = run["undisturbed"]["seconds"], run["disturbed"]["seconds"]
-    struck = "" if run["disturbed"]["killed_at"] is not None else ", over before the kill"
-    wrong = "" if run["equal"] else ", ANOTHER ANSWER"
-    ran = f"query {number:2d}, repetition {repetition + 1}, {name}"
-    return f"{ran}: {before:.2f} s, with a loss {after:.2f} s{struck}{wrong}"
+def _shown(each: Mapping[str, float], key: str) -> str:
+    return f"{each[key]:.2f}" if key in each else ""

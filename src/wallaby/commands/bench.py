@@ -172,6 +172,10 @@ def recovery(
     about = {"memory": memory, "repetitions": repetitions}
     text = recovery_page(report, f"What a lost worker costs, TPC-H {directory.name}", **about)
     _hand_over(text, {**about, **report}, save, page)
+    figures = [each for by_query in report["figures"].values() for each in by_query.values()]
+    if wrong := sum(each["answers"] - each["equal"] for each in figures):
+        say(f"{wrong:.0f} answers were WRONG.")
+        raise typer.Exit(1)
 
 
 @app.command(epilog=SCALING_EXAMPLES)

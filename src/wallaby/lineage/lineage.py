@@ -128,6 +128,11 @@ def key_of(record: Record) -> str:
     return hashlib.blake2b(encode(replace(record, saved=False)), digest_size=8).hexdigest()
 
 
+def is_saved(data: bytes) -> bool:
+    """Does the record in these bytes say that the state after its task is saved? Without reading all of it."""
+    return len(data) > 1 and bool(data[1] & _SAVED)
+
+
 def decode(data: bytes) -> Record:
     """The record in these bytes; anything that `encode` could not have written is an error."""
     if len(data) < 10 or data[0] != VERSION:

@@ -15,7 +15,7 @@ from wallaby.lineage.names import QueryId, WorkerId
 
 #: The name of the action.
 EVENTS = "events"
-VERSION = 2
+VERSION = 3
 #: A parcel of more is refused.
 PARCEL_BYTES_MAX = 4 << 20
 
@@ -60,6 +60,8 @@ class Carried:
     #: What was written to the durable store: outputs and states.
     durable_bytes: int = 0
     durable_seconds: float = 0.0
+    #: Tasks that were committed with a state in the durable store.
+    snapshots: int = 0
 
     def add(self, other: Carried) -> None:
         """Count another's too."""

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from wallaby.kernels.laps import taken
 from wallaby.lineage.effects import CommitTask, Execute, FailPoint, Output, Push, PushReply, Slice
+from wallaby.lineage.lineage import is_saved
 from wallaby.lineage.names import QueryId, TaskName, WorkerId
 from wallaby.lineage.verdict import CommitReply, Verdict
 from wallaby.observe.event import Event, How, Kind, encode, make
@@ -141,17 +142,21 @@ class Recorder:
         """One call that committed some tasks, or tried to."""
         answers = replies if isinstance(replies, tuple) else (None,) * len(tasks)
         refused: dict[str, int] = {}
-        for reply in answers:
+        snapshots = 0
+        for effect, reply in zip(tasks, answers, strict=True):
             verdict = reply.verdict if isinstance(reply, CommitReply) else None
             if verdict not in _TAKEN:
                 name = "no answer" if verdict is None else verdict.value
                 refused[name] = refused.get(name, 0) + 1
+            else:
+                snapshots += is_saved(effect.record)
         event = self._timed(Kind.COMMIT, started, tasks=[str(effect.task) for effect in tasks])
         if refused:
             event["refused"] = refused
         self._add(event)
         with self._lock:
             self._carried.commits += len(tasks) - sum(refused.values())
+            self._carried.snapshots += snapshots
             self._carried.lineage_bytes += sum(len(effect.record) for effect in tasks)
             self._carried.store_calls += 1
             self._carried.store_seconds += event["seconds"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -24,6 +24,12 @@ from wallaby.version import __version__
 HOSTING_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 #: What an executor's JVM gets where TaskManagers do the work.
 EXECUTOR_MEGABYTES = 512
+#: Of a run's statistics: what a loss did, and what was written down and moved with or without one.
+_OF_LOSSES: Final = ("frozen_seconds", "recoveries", "restarts", "channels_rewound")
+_FACTS: Final = (
+    *("durable_bytes", "durable_seconds", "snapshots", "commits", "lineage_bytes"),
+    *("exchanged_bytes", "sent_bytes", "spilled_bytes"),
+)
 
 
 class Wallaby(Contender):
@@ -92,17 +98,18 @@ class Wallaby(Contender):
             again = sum(stage["again_seconds"] for stage in stats["per_stage"])
             return answer, {
                 "froze_at": min(froze, default=None),
-                "frozen_seconds": stats["frozen_seconds"],
                 "again_seconds": round(again, 3),
-                "recoveries": stats["recoveries"],
-                "restarts": stats["restarts"],
-                "channels_rewound": stats["channels_rewound"],
-                "durable_bytes": stats["durable_bytes"],
-                "lineage_bytes": stats["lineage_bytes"],
-                "spilled_bytes": stats["spilled_bytes"],
+                **{name: stats[name] for name in (*_OF_LOSSES, *_FACTS)},
             }
 
         return killed_during(run, after_seconds, self._machines.lose_one)
+
+    def facts(self, sql: str) -> dict[str, Any]:
+        """What one run wrote down and moved."""
+        result = self._run(sql, observed=True)
+        result.arrow()
+        stats = result.stats
+        return {name: stats[name] for name in _FACTS}
 
     def settle(self) -> float:
         """Wait until all TaskManagers are there, and nobody else."""

@@ -1,0 +1,47 @@
+"""Which sources a figure comes from: the commit, and a digest that tells changed ones apart."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+_PACKAGE: Final = Path(__file__).resolve().parent
+_GIT_SECONDS: Final = 30
+_SUFFIXES: Final = (".java", ".lua", ".py", ".sql")
+
+
+@cache
+def commit() -> str:
+    """The commit of this package, with a `+` if its files have been changed since; empty outside of a clone."""
+    if not _git("ls-files", "--", Path(__file__).name):  # installed somewhere below another project's clone
+        return ""
+    changed = "+" if _git("status", "--porcelain", "--", ".") else ""
+    return _git("rev-parse", "--short=10", "HEAD") + changed
+
+
+@cache
+def digest() -> str:
+    """Of all source files of this package: another one, other code."""
+    found = hashlib.blake2b(digest_size=6)
+    for path in sorted(path for path in _PACKAGE.rglob("*") if path.suffix in _SUFFIXES):
+        found.update(f"{path.relative_to(_PACKAGE)}\0".encode())
+        found.update(path.read_bytes())
+    return found.hexdigest()
+
+
+def _git(*arguments: str) -> str:
+    try:
+        ran = subprocess.run(  # noqa: S603 - no shell, and no argument of anybody's
+            ["git", *arguments],  # noqa: S607 - git is on PATH, or nothing is known
+            cwd=_PACKAGE,
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=_GIT_SECONDS,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return ran.stdout.strip()
