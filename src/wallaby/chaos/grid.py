@@ -1,11 +1,16 @@
-"""A grid of runs: one JSON file for each cell, so that it can be resumed, and a summary of all of them."""
+"""A grid of runs: one JSON file for each cell, so that it can be resumed, and a summary of those that were asked for.
+
+Cells belong to circumstances: the sources, the tables, the workers and the settings that they were run with. Under
+others they are run anew, and what was found before is left alone.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
@@ -13,25 +18,53 @@ from typing import Any, Final
 from wallaby.chaos.faults import Fault
 from wallaby.chaos.run import Outcome, Verdict
 from wallaby.errors import InvalidArgumentError
+from wallaby.provenance import commit, digest
 
-_LISTED: Final = ("channels_rewound", "outputs_delivered_again", "outputs_read_again", "recoveries")
+_LISTED: Final = (
+    *("channels_rewound", "outputs_delivered_again", "outputs_read_again", "recoveries", "restarts"),
+)
+_OF: Final = "circumstances.json"
+
+Cell = tuple[int, Fault]
+
+
+def circumstances(data: Path, workers: int, master: str, **settings: object) -> dict[str, Any]:
+    """What the outcome of a cell may depend on beside its query and its fault."""
+    files = sorted(path for path in data.rglob("*") if path.is_file())
+    return {
+        "sources": digest(),
+        "data": data.name,
+        "data_bytes": sum(path.stat().st_size for path in files),
+        "workers": workers,
+        "master": master,
+        **settings,
+    }
 
 
 class Grid:
-    """The cells of one directory."""
+    """The cells of one directory that were run under these circumstances."""
 
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
+    def __init__(self, directory: Path, of: Mapping[str, Any]) -> None:
+        text = json.dumps(dict(of), indent=1, sort_keys=True)
+        self.of = dict(of)
+        self._all = directory
+        self._directory = directory / hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
         try:
-            directory.mkdir(parents=True, exist_ok=True)
+            self._directory.mkdir(parents=True, exist_ok=True)
+            (self._directory / _OF).write_text(text + "\n", encoding="utf-8")
         except OSError as error:
             raise InvalidArgumentError(
                 f"Cannot write to {directory}: {error.strerror}.", fix="Name another --out."
             ) from error
 
-    def missing(self, cells: Iterable[tuple[int, Fault]]) -> list[tuple[int, Fault]]:
+    def missing(self, cells: Iterable[Cell]) -> list[Cell]:
         """The cells that have not been run yet."""
         return [(number, fault) for number, fault in cells if not self._path(number, fault.name).exists()]
+
+    def others(self) -> int:
+        """How many cells there are of other circumstances."""
+        found = [path for path in self._all.glob("**/q*.json") if path.parent != self._directory]
+        return len(found)
 
     def keep(self, outcome: Outcome) -> None:
         """Write a cell down; it has its name when it is whole."""
@@ -40,13 +73,26 @@ class Grid:
         unfinished.write_text(json.dumps(asdict(outcome), indent=1) + "\n", encoding="utf-8")
         unfinished.replace(path)
 
-    def outcomes(self) -> Iterator[dict[str, Any]]:
-        """All cells that have been run."""
-        for path in sorted(self._directory.glob("q*.json")):
-            yield json.loads(path.read_text(encoding="utf-8"))
+    def outcomes(self, cells: Iterable[Cell]) -> Iterator[dict[str, Any]]:
+        """Those of these cells that have been run."""
+        for number, fault in cells:
+            if (path := self._path(number, fault.name)).exists():
+                yield json.loads(path.read_text(encoding="utf-8"))
 
     def _path(self, number: int, fault: str) -> Path:
         return self._directory / f"q{number:02d}-{re.sub(r'[^a-z0-9]+', '-', fault.lower())}.json"
+
+
+def summary_of(grid: Grid, cells: Sequence[Cell]) -> dict[str, Any]:
+    """What these cells show, those that were not run counted, and under which circumstances."""
+    found = summary(grid.outcomes(cells))
+    return {
+        "commit": commit(),
+        "of": grid.of,
+        "cells_asked_for": len(cells),
+        "not_run": len(cells) - found["cells"],
+        **found,
+    }
 
 
 def summary(outcomes: Iterable[dict[str, Any]]) -> dict[str, Any]:
@@ -60,6 +106,8 @@ def summary(outcomes: Iterable[dict[str, Any]]) -> dict[str, Any]:
         "cells": len(cells),
         "seconds": round(sum(cell["seconds"] + max(cell["settle_seconds"], 0) for cell in cells), 1),
         "verdicts": dict(Counter(cell["verdict"] for cell in cells)),
+        #: Of these nothing is known: the query never came to the fault's point, or was over before.
+        "not_reached": len(cells) - len(struck),
         "struck": len(struck),
         #: Those of them in which the query had to recover: in others it had ended before it could notice, or the fault
         #: cost no worker.

@@ -53,7 +53,7 @@ class Verdict(Enum):
 
     @property
     def is_good(self) -> bool:
-        """Is this what is promised?"""
+        """Is no promise broken? A fault that was not reached shows nothing either way, and is counted apart."""
         return self in (Verdict.EQUAL, Verdict.FAILED_AS_IT_MUST, Verdict.NOT_REACHED)
 
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from wallaby.chaos.grid import Grid
     from wallaby.chaos.run import Arena
 
+#: With policies that save states: between two of them.
+CHECKPOINT_SECONDS = 0.1
 EXAMPLES = """
 Examples:
 
@@ -93,7 +95,7 @@ def chaos(
         other_faults,
         point_faults,
     )
-    from wallaby.chaos.grid import Grid, summary
+    from wallaby.chaos.grid import Grid, circumstances, summary_of
     from wallaby.lineage.tolerance import POLICIES
 
     if listed:
@@ -127,7 +129,7 @@ def chaos(
     )
     if policy:
         names = list(POLICIES) if policy == ["all"] else policy
-        tables = data or _tables(results, scale)
+        tables = _required(data or _tables(results, scale))
         _run_policies(names, query or list(POLICY_QUERIES), faults, results, tables, workers, master, limit)
         return
     faults = faults or point_faults()
@@ -140,13 +142,12 @@ def chaos(
     ]
     Random(0).shuffle(cells)  # noqa: S311 - so that a part of the grid is a fair sample of it
     cells.sort(key=lambda cell: cell[1].name.endswith(" after"))  # each point once, then once more
-    grid = Grid(results / ("cells" if tolerant else "control"))
-    missing = grid.missing(cells)
-    note(f"{len(cells)} cells, {len(cells) - len(missing)} of them run before")
-    if missing:
-        tables = data or _tables(results, scale)
-        _run(missing, grid, tables, workers, master, limit, fault_tolerance_enabled=tolerant)
-    found = summary(grid.outcomes())
+    tables = _required(data or _tables(results, scale))
+    settings = {"fault_tolerance_enabled": tolerant}
+    of = circumstances(tables, workers, master, **settings)
+    grid = Grid(results / ("cells" if tolerant else "control"), of)
+    _run(_missing(grid, cells), grid, tables, workers, master, limit, **settings)
+    found = summary_of(grid, cells)
     (results / ("summary.json" if tolerant else "control.json")).write_text(
         json.dumps(found, indent=1) + "\n", encoding="utf-8"
     )
@@ -161,6 +162,21 @@ def _tables(results: Path, scale: float) -> Path:
     return tables(results, scale)
 
 
+def _required(data: Path) -> Path:
+    if not data.is_dir():
+        raise InvalidArgumentError(f"There is no directory {data}.", fix="Check --data.")
+    return data
+
+
+def _missing(grid: Grid, cells: list[tuple[int, Fault]], of: str = "") -> list[tuple[int, Fault]]:
+    """What has not been run by this code, on these tables and with these settings; all of it is told."""
+    missing = grid.missing(cells)
+    note(f"{of}{len(cells)} cells, {len(cells) - len(missing)} of them run before")
+    if others := grid.others():
+        note(f"{of}{others} cells of other code, tables or settings are left alone")
+    return missing
+
+
 @contextmanager
 def _arena(data: Path, workers: int, master: str, **settings: object) -> Iterator[Arena]:
     """A Spark session, and an engine in it that may be broken."""
@@ -168,8 +184,7 @@ def _arena(data: Path, workers: int, master: str, **settings: object) -> Iterato
     from wallaby.chaos.run import Arena
     from wallaby.commands.session import spark_session
 
-    if not data.is_dir():
-        raise InvalidArgumentError(f"There is no directory {data}.", fix="Check --data.")
+    _required(data)
     configuration = {"spark.driver.memory": "2g", "spark.sql.session.timeZone": "UTC"}
     with (
         tempfile.TemporaryDirectory(prefix="wallaby-chaos-") as book,
@@ -194,12 +209,14 @@ def _run(
     limit: float,
     **settings: object,
 ) -> None:
+    if not cells:
+        return
     began = time.monotonic()
     with _arena(data, workers, master, **settings) as arena, progress() as bar:
         task = bar.add_task("runs", total=len(cells))
         for number, fault in cells:
             if limit and time.monotonic() - began > limit * 60:
-                note("The time is up; the same command goes on from here.")
+                note("The time is up; the same command goes on from here, unless the code is changed.")
                 break
             outcome = arena.run(number, fault)
             grid.keep(outcome)
@@ -223,23 +240,23 @@ def _run_policies(
 ) -> None:
     """The same cells under each policy; the summary of all of them in one file."""
     from wallaby.chaos.faults import POLICY_FAULTS, chosen
-    from wallaby.chaos.grid import Grid, summary
+    from wallaby.chaos.grid import Grid, circumstances, summary_of
     from wallaby.lineage.tolerance import tolerance_of
 
     policies = {name: tolerance_of(name) for name in names}
     cells = [(number, each) for each in faults or chosen(list(POLICY_FAULTS)) for number in queries]
     found: dict[str, Any] = {}
     for name, tolerance in policies.items():
-        grid = Grid(results / f"policy-{name}")
-        missing = grid.missing(cells)
-        note(f"{name}: {len(cells)} cells, {len(cells) - len(missing)} of them run before")
+        settings: dict[str, Any] = {"fault_tolerance_policy": name}
+        if tolerance.uses_store:
+            settings["fault_tolerance_checkpoint"] = CHECKPOINT_SECONDS
+        grid = Grid(results / f"policy-{name}", circumstances(data, workers, master, **settings))
         with tempfile.TemporaryDirectory(prefix="wallaby-store-") as store:
-            settings: dict[str, object] = {"fault_tolerance_policy": name}
             if tolerance.uses_store:
-                settings |= {"fault_tolerance_store": store, "fault_tolerance_checkpoint": 0.1}
-            if missing:
-                _run(missing, grid, data, workers, master, limit, **settings)
-        found[name] = summary(grid.outcomes())
+                settings["fault_tolerance_store"] = store
+            missing = _missing(grid, cells, f"{name}: ")
+            _run(missing, grid, data, workers, master, limit, **settings)
+        found[name] = summary_of(grid, cells)
         say(f"\n{name}:")
         _show(found[name])
         (results / "policies.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
@@ -257,15 +274,19 @@ def _soak(
     master: str,
     results: Path,
 ) -> None:
+    from wallaby.chaos.grid import circumstances
     from wallaby.chaos.soak import soak
+    from wallaby.provenance import commit
 
+    settings = {"queries": queries, "kill_every_seconds": kill_every, "seed": seed}
+    of = {"commit": commit(), "of": circumstances(_required(data), workers, master, **settings)}
     with _arena(data, workers, master) as arena, progress() as bar:
         task = bar.add_task("soaking", total=None)
         found = soak(
             arena, queries, minutes * 60, kill_every, seed, lambda line: bar.update(task, description=line)
         )
     results.mkdir(parents=True, exist_ok=True)
-    (results / "soak.json").write_text(json.dumps(asdict(found), indent=1) + "\n", encoding="utf-8")
+    (results / "soak.json").write_text(json.dumps({**of, **asdict(found)}, indent=1) + "\n", encoding="utf-8")
     say(
         f"{found.runs} runs in {found.seconds:.0f} s, {found.kills} kills, {found.runs_with_a_loss} runs with a loss; "
         f"{len(found.wrong)} wrong, {len(found.failed)} failed"
@@ -334,10 +355,17 @@ def _show(found: dict[str, Any]) -> None:
     out.print(table)
     say(
         f"{found['cells']} runs in {found['seconds']:.0f} s; the fault struck in {found['struck']}, "
-        f"and the query had to recover in {found['recovered']}; {found['repairs_checked']} repairs were checked"
+        f"and the query had to recover in {found['recovered']} and to begin again {found['restarts']} times; "
+        f"{found['repairs_checked']} repairs were checked"
     )
     for name in ("detect_seconds", "frozen_seconds", "overhead_seconds"):
         told = ", ".join(f"{key} {value:g} s" for key, value in found[name].items())
         say(f"{name.removesuffix('_seconds')}: {told or 'nothing to tell'}")
+    if found["not_reached"]:
+        say(f"NOT REACHED in {found['not_reached']} runs: they show nothing")
+    if found["not_run"]:
+        say(
+            f"NOT RUN yet: {found['not_run']} of {found['cells_asked_for']} cells; this is a part of the grid"
+        )
     for cell in found["bad"]:
         say(f"q{cell['query']} {cell['fault']}: {cell['verdict']}: {cell['detail']}")
