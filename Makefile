@@ -22,7 +22,7 @@ ARGS ?=
 
 # One target at a time: `make -j` is harmless, and each tool uses the cores itself.
 .NOTPARALLEL:
-.PHONY: help setup demo test clusters check simulate mutants chaos differential bench bench-paper contenders verify memory measure docs format clean
+.PHONY: help setup demo test clusters check simulate mutants chaos differential bench bench-paper predict contenders verify memory measure docs format clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -79,6 +79,11 @@ bench-paper: setup ## Measure what the paper measured and draw its figures (SCAL
 	@test -d .bench/sf$(SCALE) || $(BIN)/wallaby tpch generate .bench/sf$(SCALE) --scale $(SCALE)
 	$(BIN)/wallaby bench paper .bench/sf$(SCALE) --workers $(WORKERS) $(addprefix --figure ,$(FIGURES)) \
 		--out docs/paper-sf$(SCALE) $(addprefix --page ,$(shell grep -l 'paper-sf$(SCALE)/paper-' docs/evaluation.md)) $(ARGS)
+
+predict: setup ## Predict the paper's figures for up to 1,000 workers, from runs that it makes, into docs/evaluation.md (SCALE=10)
+	@test -d .bench/sf$(SCALE) || $(BIN)/wallaby tpch generate .bench/sf$(SCALE) --scale $(SCALE)
+	$(BIN)/wallaby predict --data .bench/sf$(SCALE) --runs .bench/predict --policies docs/paper-sf$(SCALE)/paper-policies.json \
+		--save docs/paper-sf$(SCALE)/predict.json --page docs/evaluation.md $(ARGS)
 
 contenders: setup ## Install further engines for the benchmark, pinned, beside Wallaby (.bench/packages)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target .bench/packages \

@@ -20,6 +20,7 @@ from wallaby.exchange.allocator import keep_freed_memory
 from wallaby.exchange.backup import DIRECTORY_PREFIX, Backup
 from wallaby.exchange.body import Body, decode, encode, encoded_size, size_of
 from wallaby.exchange.memory import ByteBudget
+from wallaby.exchange.shelf import GoneError, fetched, is_shelved
 from wallaby.lineage.names import Edge, QueryId, TaskName
 
 GIB = 1 << 30
@@ -136,6 +137,20 @@ def test_a_broadcast_is_kept_once_and_read_once(memory_bytes: int, make: Make) -
     slices = backup.slices_of(QUERY, [(E0, task(0)), (E1, task(0)), (E2, task(0))])
     assert slices[0].body is slices[1].body
     assert [s.size_bytes for s in slices] == [1 << 20, 1 << 20, 8]
+    assert [is_shelved(s) for s in slices] == 3 * [memory_bytes == 0], "what is in a file is not read yet"
+    whole = fetched(slices)
+    assert whole[0].body is whole[1].body
+    assert_same_body(whole[0].body, body)
+    assert_same_body(whole[2].body, (numbers(1),))
+
+
+def test_a_body_whose_query_was_dropped_before_it_was_read_is_gone(make: Make) -> None:
+    backup = make(memory_bytes=0)
+    assert backup.keep(QUERY, task(0), {E0: (numbers(10),)}, final=False)
+    slices = backup.slices_of(QUERY, [(E0, task(0))])
+    backup.drop(QUERY)
+    with pytest.raises(GoneError):
+        fetched(slices)
 
 
 def test_keeping_an_output_again_changes_nothing(make: Make) -> None:

@@ -7,8 +7,10 @@ import subprocess
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.flight as fl
 import pytest
 from tests.exchange.conftest import StartServer, listening
@@ -27,6 +29,7 @@ from tests.exchange.parts import (
 from wallaby.errors import InternalError
 from wallaby.exchange.client import ASK_BYTES, CALL_BYTES, PeerClient, _Parcel
 from wallaby.exchange.server import CARRIER, FlightDataServer, ServerLimits, ServerTls, bearer
+from wallaby.exchange.shelf import Shelved
 from wallaby.exchange.wire import encode_push
 from wallaby.lineage.effects import PushReply, Slice
 from wallaby.lineage.names import Edge, QueryId, WorkerId
@@ -164,6 +167,42 @@ def test_what_there_is_no_room_for_is_not_sent(
     assert len(receiver.slices) == 2, "nothing was wanted, and something was sent"
     assert push(client, server, piece((numbers(1),), 3)) == PushReply(True, (True,))
     assert len(asked) == 2, "it was asked about a push that is as small as the question"
+
+
+def test_only_what_is_wanted_is_read(client: PeerClient, start: StartServer, receiver: Receiver) -> None:
+    read: list[int] = []
+
+    def shelved(seq: int) -> Slice:
+        body = (large(ASK_BYTES, seq),)
+
+        def fetch() -> tuple[pa.RecordBatch, ...]:
+            read.append(seq)
+            return body
+
+        return replace(piece(body, seq), body=Shelved(fetch))
+
+    server = start(preview=lambda *call: PushReply(True, tuple(s.task.seq == 1 for s in call[-1])))
+    assert push(client, server, *map(shelved, range(3))) == PushReply(True, (False, True, False))
+    assert read == [1]
+    assert_same(receiver.slices, (piece((large(ASK_BYTES, 1),), 1),))
+
+
+def test_what_is_read_once_is_sent_once(
+    client: PeerClient, server: FlightDataServer, receiver: Receiver
+) -> None:
+    read: list[int] = []
+    body = (large(1000),)
+
+    def fetch() -> tuple[pa.RecordBatch, ...]:
+        read.append(1)
+        return body
+
+    handle = Shelved(fetch)
+    edges = [Edge(0, 0, consumer) for consumer in range(3)]
+    sent = [piece(body, 0, edge=edge) for edge in edges]
+    assert push(client, server, *(replace(one, body=handle) for one in sent)) == PushReply(True, 3 * (True,))
+    assert read == [1]
+    assert_same(receiver.slices, tuple(sent))
 
 
 def test_a_push_that_would_be_refused_as_a_whole_is_not_sent(

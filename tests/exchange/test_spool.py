@@ -9,6 +9,7 @@ import pytest
 
 from wallaby.errors import DurableStoreError
 from wallaby.exchange.durable import DurableStore
+from wallaby.exchange.shelf import fetched
 from wallaby.exchange.spool import Spool
 from wallaby.lineage.lineage import Record
 from wallaby.lineage.names import Edge, QueryId, TaskName
@@ -37,7 +38,7 @@ def test_slices_come_back_with_their_batches_and_a_broadcast_is_written_once(sto
     record = Record(99, final=True)
     other = Spool(store, QueryId("q"))  # of another worker, which has only the record
     for edge, body in output.items():
-        found = other.slice_of(TASK, edge, record)
+        (found,) = fetched([other.slice_of(TASK, edge, record)])
         assert (found.task, found.edge, found.final) == (TASK, edge, True)
         assert found.body == body
         assert found.size_bytes == sum(b.nbytes for b in body or ())
@@ -47,7 +48,7 @@ def test_attempts_that_made_different_outputs_do_not_meet(store: DurableStore) -
     spool = Spool(store, QueryId("q"))
     for checksum, final, number in ((1, False, 10), (2, False, 20), (1, True, 30)):
         spool.keep(TASK, checksum, {Edge(0, 1, 0): (batch(number),)}, final=final)
-    found = spool.slice_of(TASK, Edge(0, 1, 0), Record(1))
+    (found,) = fetched([spool.slice_of(TASK, Edge(0, 1, 0), Record(1))])
     assert found.body == (batch(10),)
 
 

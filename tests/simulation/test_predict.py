@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,9 +13,22 @@ from wallaby.lineage.tolerance import POLICIES
 from wallaby.observe.event import How
 from wallaby.observe.history import History, LinkInfo, StageInfo, TaskRun, read_log
 from wallaby.simulation.predict import run
+from wallaby.simulation.predict.checks import Check, checked, checked_policies, worst
 from wallaby.simulation.predict.costs import learned, starts
+from wallaby.simulation.predict.known import (
+    AGAIN,
+    HALF,
+    ONE_CHANNEL,
+    ONE_CHANNEL_HALF,
+    PIPELINED,
+    SPOOL,
+    STAGEWISE,
+    STAGEWISE_HALF,
+    Known,
+    taught,
+)
 from wallaby.simulation.predict.pace import Cluster
-from wallaby.simulation.predict.report import Check, Known, checked, line, taught
+from wallaby.simulation.predict.report import line
 from wallaby.simulation.predict.run import predict
 
 LOG = Path(__file__).parents[1] / "observe" / "logs" / "recovery.jsonl"
@@ -70,6 +84,77 @@ def test_a_loss_costs_time_and_less_than_all_of_it() -> None:
     assert usual.seconds < lost.seconds < 1.5 * usual.seconds + 2
 
 
+def test_a_loss_takes_as_long_to_notice_as_is_said_and_whatever_the_seed() -> None:
+    history = read_and_sum(reads=640, seconds=0.1)
+    soon, late = Cluster(8, 1, detection_seconds=0.25), Cluster(8, 1, detection_seconds=3)
+    lost = [predict(history, soon, kill_at_seconds=8, seed=seed).seconds for seed in range(1, 4)]
+    assert max(lost) < min(lost) + 0.6
+    assert predict(history, late, kill_at_seconds=8).seconds > max(lost) + 1
+
+
+def test_what_one_channel_has_to_repeat_several_share() -> None:
+    history = read_and_sum(reads=960, seconds=0.2)
+    several, one = Cluster(8, 4, detection_seconds=0.1), Cluster(8, 4, detection_seconds=0.1, channels=1)
+    usual, alone = predict(history, several).seconds, predict(history, one).seconds
+    assert alone == pytest.approx(usual, rel=0.1), "all threads of a worker share a task"
+    lost = predict(history, several, kill_at_seconds=usual / 2)
+    lost_alone = predict(history, one, kill_at_seconds=alone / 2)
+    assert (lost.rewound, lost_alone.rewound) == (4, 1)
+    assert lost.seconds / usual < lost_alone.seconds / alone
+
+
+def test_nobody_replaces_who_was_lost() -> None:
+    """Half of 16 s by four, and the rest, with what was lost, by three."""
+    history = read_and_sum(reads=64)
+    lost = predict(history, Cluster(2, 1, detection_seconds=0.1), kill_at_seconds=32)
+    assert lost.seconds > 32 + 64
+
+
+def test_who_receives_from_many_waits_for_its_network_card() -> None:
+    history = read_and_sum(reads=8, seconds=0.01, channels=1)
+    slow = Cluster(8, 1, network_bytes_per_second=MB)
+    assert predict(history, slow).seconds > 6, "eight megabytes to one channel, most of them from others"
+
+
+def test_a_control_store_that_is_slow_holds_up_all() -> None:
+    history = read_and_sum(reads=64, seconds=0.001)
+    usual = predict(history, Cluster(8, 1)).seconds
+    assert predict(history, Cluster(8, 1, gcs_calls_per_second=20)).seconds > usual + 2
+
+
+def measured_policies(undisturbed: float, killed: float, stagewise: float) -> dict[str, Any]:
+    def runs(calm: float, struck: float) -> dict[str, list[dict[str, Any]]]:
+        one = {"undisturbed": {"seconds": calm}, "disturbed": {"seconds": struck, "killed_at": 0.1}}
+        return {"1": [one]}
+
+    return {
+        "runs": {
+            "off": {"1": [{"undisturbed": {"seconds": 1}}]},
+            "lineage": runs(undisturbed, killed),
+            "spool": runs(undisturbed, killed),
+            "stagewise": runs(stagewise, 2 * stagewise),
+        }
+    }
+
+
+def test_ratios_are_compared_with_those_of_measured_policies() -> None:
+    history, cluster = read_and_sum(channels=1), Cluster(2, 1)
+    usual = predict(history, cluster).seconds
+    staged = predict(history, cluster, POLICIES["stagewise"]).seconds
+    known = {"q1": Known(history), "q2": Known(history)}
+    found = {
+        check.what: check
+        for check in checked_policies(known, measured_policies(1.0, 4.0, staged / usual), cluster)
+    }
+    assert found.keys() == {STAGEWISE, SPOOL, HALF, STAGEWISE_HALF}
+    assert {check.query for check in found.values()} == {"q1"}, "the other was not measured"
+    assert found[STAGEWISE].off == pytest.approx(0, abs=0.01)
+    assert found[HALF].measured == pytest.approx(4)
+    assert not found[HALF].holds
+    assert worst(list(found.values()))[HALF] == found[HALF].off
+    assert checked_policies({"q2": Known(history)}, measured_policies(1, 1, 1), cluster) == []
+
+
 def test_the_log_of_a_real_run_is_enough() -> None:
     history = read_log(LOG)
     assert [stage.kind.value for stage in learned(history, 8).graph.stages].count("read") == 4
@@ -89,7 +174,16 @@ def test_a_query_that_failed_teaches_nothing() -> None:
 def test_figures_are_predicted_that_are_asked_for() -> None:
     history, cluster = read_and_sum(), Cluster(2, 1)
     known = Known(history, beside=1.0)
-    assert line("q", known, cluster, "g").seconds.keys() == {"pipelined"}
+    assert line("q", known, cluster, "g").seconds.keys() == {PIPELINED}
+    assert line("q", known, cluster, "e").seconds.keys() == {
+        PIPELINED,
+        STAGEWISE,
+        STAGEWISE_HALF,
+        HALF,
+        ONE_CHANNEL,
+        ONE_CHANNEL_HALF,
+        AGAIN,
+    }, "a ratio needs what it is over"
     assert line("q", known, cluster, "c").seconds.keys() == {"pipelined", "static 8", "static 128"}
     killed = line("q", known, cluster, "f")
     assert list(killed.seconds) == ["pipelined", *(f"killed at {at} %" for at in (10, 30, 50, 70, 90))]

@@ -12,6 +12,7 @@ from wallaby.errors import DurableStoreError
 from wallaby.exchange.backup import Backup
 from wallaby.exchange.durable import DurableStore
 from wallaby.exchange.memory import ByteBudget
+from wallaby.exchange.shelf import fetched
 from wallaby.gcs.interface import Commit
 from wallaby.gcs.memory import MemoryGcs, MemoryStore
 from wallaby.lineage.choose import Dynamic
@@ -66,7 +67,7 @@ def test_an_output_is_sent_from_memory_while_it_is_there_and_else_from_the_store
     assert here.slices_of(local, ((EDGE, TASK),), 1, MANY)[0].body == back_up().output.slices[EDGE][1]
     committed(gcs, 7)
     for memory in (backup(), backup(0)):  # of a worker that did not make it, and of one without room
-        (found,) = here.slices_of(memory, ((EDGE, TASK),), 1, MANY)
+        (found,) = fetched(here.slices_of(memory, ((EDGE, TASK),), 1, MANY))
         assert (found.body, found.final) == (back_up().output.slices[EDGE][1], False)
 
 
@@ -80,7 +81,7 @@ def test_the_record_says_which_attempt_counts(tmp_path: Path, gcs: MemoryGcs) ->
     for number in (7, 8):
         here.keep(backup(0), back_up(number=number))
     committed(gcs, 8)
-    (found,) = here.slices_of(backup(), ((EDGE, TASK),), 1, MANY)
+    (found,) = fetched(here.slices_of(backup(), ((EDGE, TASK),), 1, MANY))
     assert found.body == back_up(number=8).output.slices[EDGE][1]
 
 

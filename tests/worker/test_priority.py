@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from wallaby.lineage.effects import Execute, FailPoint
 from wallaby.lineage.names import TaskName
-from wallaby.worker.perform import _priority
+from wallaby.worker.perform import priority
 
 
 def waiting(point: FailPoint, stage: int, split: int | None = None) -> tuple[int, ...]:
-    return _priority(Execute(point, TaskName(stage, 0, 0), None, split, None, (), {}, last=False))
+    return priority(Execute(point, TaskName(stage, 0, 0), None, split, None, (), {}, last=False))
 
 
 def test_what_repairs_a_loss_comes_before_anything_else() -> None:

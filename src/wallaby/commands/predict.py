@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wallaby.commands.terminal import note, open_for_writing, out, say
+from wallaby.commands.terminal import note, out, require_writable, say, write_whole
 from wallaby.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
+    from wallaby.simulation.predict.checks import Check
+    from wallaby.simulation.predict.known import Known
     from wallaby.simulation.predict.pace import Cluster
-    from wallaby.simulation.predict.report import Check, Known, Line
+    from wallaby.simulation.predict.report import Line
 
 EXAMPLES = """
 Examples:
@@ -46,6 +49,12 @@ def predict(
     cores: Annotated[int, typer.Option(help="Cores that all of them share; 0: each has its own.", min=0)] = 0,
     network: Annotated[float, typer.Option(help="Gigabits a second of each network card.", min=0.001)] = 10.0,
     store: Annotated[float, typer.Option(help="Megabytes a second of the durable store.", min=0.001)] = 200.0,
+    gcs: Annotated[
+        float, typer.Option(help="Calls a second that the control store answers.", min=1)
+    ] = 20_000,
+    detection: Annotated[
+        float, typer.Option(help="Seconds until a lost worker is known to be gone.", min=0.1)
+    ] = 1.25,
     times: Annotated[
         int, typer.Option(help="Predict for data so many times as large as was read.", min=1, max=1000)
     ] = 1,
@@ -70,6 +79,12 @@ def predict(
         Path | None,
         typer.Option(help="With --data: keep the runs' logs here; those that are here already serve."),
     ] = None,
+    policies: Annotated[
+        Path | None,
+        typer.Option(
+            help="With --data: the measured table of policies, paper-policies.json; ratios are checked by it."
+        ),
+    ] = None,
     save: Annotated[Path | None, typer.Option(help="Write the figures to this JSON file.")] = None,
     page: Annotated[
         Path | None,
@@ -85,26 +100,32 @@ def predict(
     _require_predictable(workers or [], figure or [])
     if bool(logs) == (data is not None):
         raise InvalidArgumentError("Nothing to learn from, or too much.", fix="Give event logs, or --data.")
-    if data is None and (runs is not None or broadcast is not None):
+    _require_together(
+        data, {"--runs": runs, "--broadcast": broadcast, "--policies": policies, "--query": query}
+    )
+    if data is not None and check:
         raise InvalidArgumentError(
-            "--runs and --broadcast are of runs over --data.", fix="Give --data too, or event logs alone."
+            "--check is for logs of your own.", fix="Leave it out: --data makes its own checks."
         )
-    if page is not None:
-        _require_pageable(page, save)
-    if save is not None:
-        open_for_writing(save).close()
+    measured = _read_policies(policies, data) if policies is not None and data is not None else None
+    _require_savable(save, page)
     learned_from = data.name if data is not None else "event logs"
-    cluster = Cluster(1, threads, cores, network * 1e9 / 8, store * 1e6)
+    cluster = Cluster(
+        1,
+        threads,
+        cores,
+        network * 1e9 / 8,
+        store * 1e6,
+        gcs_calls_per_second=gcs,
+        detection_seconds=detection,
+    )
     if data is not None:
         known, checks = _from_runs(data, query or list(QUERIES), cluster, runs, broadcast)
+        if measured is not None:
+            checks += _beside_policies(known, measured, cluster)
     else:
         known, checks = _from_logs(logs or [], check or [], cluster)
-    for each in checks:
-        verdict = "near enough" if each.holds else "NOT near enough"
-        say(
-            f"{each.query} on {each.workers} workers: {each.predicted:.2f} s predicted, {each.measured:.2f} s "
-            f"measured, {each.off:.0%} off: {verdict}"
-        )
+    _tell(checks)
     lines = []
     for name, query_known in known.items():
         for count in workers or WORKERS:
@@ -113,12 +134,12 @@ def predict(
             lines.append(line(name, replace(query_known, times=times), of, figure or USUAL))
     _show(lines)
     if not checks or not all(each.holds for each in checks):
-        say("Unvalidated: no run that was made shows that these are right to within 25 %.")
+        say(
+            "Unvalidated, as a whole: no runs that were made show that all of these are right to within 25 %."
+        )
     if save is not None:
-        with open_for_writing(save) as file:
-            file.write(
-                json.dumps(to_json(learned_from, known, times, lines, checks, cluster), indent=1) + "\n"
-            )
+        text = json.dumps(to_json(learned_from, known, times, lines, checks, cluster), indent=1) + "\n"
+        write_whole(save, text)
         if page is not None:
             from wallaby.bench.paper.written import rewrite
 
@@ -140,10 +161,14 @@ def _require_predictable(workers: list[int], figures: list[str]) -> None:
             )
 
 
-def _require_pageable(page: Path, save: Path | None) -> None:
+def _require_savable(save: Path | None, page: Path | None) -> None:
     """Before hours are spent on what could not be written."""
     from wallaby.bench.paper.written import PREDICTED, above
 
+    if save is not None:
+        require_writable(save)
+    if page is None:
+        return
     if save is None or save.name != PREDICTED:
         raise InvalidArgumentError(
             "A page is made of what is saved.", fix=f"Give --save with a file named {PREDICTED}."
@@ -153,16 +178,24 @@ def _require_pageable(page: Path, save: Path | None) -> None:
 
 def _from_logs(logs: list[Path], check: list[Path], cluster: Cluster) -> tuple[dict[str, Known], list[Check]]:
     from wallaby.observe.history import read_log
-    from wallaby.simulation.predict.report import Known, checked
+    from wallaby.simulation.predict.checks import checked
+    from wallaby.simulation.predict.known import Known
 
     if check and len(check) != len(logs):
         raise InvalidArgumentError(
             "There must be one --check for each log.", fix="Give them in the same order."
         )
+    names = [path.stem for path in logs]
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise InvalidArgumentError(
+            f"Two logs are named {twice[0]}.", fix="Rename one: tables go by these names."
+        )
     known = {path.stem: Known(read_log(path)) for path in logs}
-    runs = zip(known.items(), map(read_log, check), strict=False)
+    runs = map(read_log, check) if check else ()
     return known, [
-        checked(name, each, run, replace(cluster, workers=len(run.workers))) for (name, each), run in runs
+        checked(name, each, run, replace(cluster, workers=len(run.workers)))
+        for (name, each), run in zip(known.items() if check else (), runs, strict=True)
     ]
 
 
@@ -172,10 +205,11 @@ def _from_runs(
     """Predicted from two workers, since one has no exchange; what only shows between runs, from both."""
     from wallaby.bench.calibration import CHECKED, LEARNED, run_queries
     from wallaby.commands.bench import require_tables
-    from wallaby.simulation.predict.report import checked, taught
+    from wallaby.simulation.predict.checks import checked
+    from wallaby.simulation.predict.known import taught
 
     require_tables(data)
-    here = replace(cluster, threads=1, shared_cores=len(os.sched_getaffinity(0)))
+    here = _on_this_machine(cluster)
     with tempfile.TemporaryDirectory(prefix="wallaby-logs-") as directory:
         logs = kept or Path(directory)
         settings = {} if broadcast is None else {"broadcast": broadcast}
@@ -191,6 +225,50 @@ def _from_runs(
         known[name] = taught(ran[more], on(more), ran[few])
         checks += [checked(name, known[name], ran[count], on(count)) for count in CHECKED]
     return known, checks
+
+
+def _on_this_machine(cluster: Cluster) -> Cluster:
+    return replace(cluster, threads=1, shared_cores=len(os.sched_getaffinity(0)))
+
+
+def _read_policies(path: Path, data: Path) -> dict[str, Any]:
+    """The measured table of policies, of the same data."""
+    try:
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        measured_on = found["data"], found["runs"]["lineage"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InvalidArgumentError(
+            f"{path} is no table of policies: {error}", fix="Make one: wallaby bench paper --figure policies."
+        ) from error
+    if measured_on[0] != data.name:
+        raise InvalidArgumentError(
+            f"{path} was measured on {measured_on[0]}.", fix=f"Give one that was measured on {data.name}."
+        )
+    return found
+
+
+def _beside_policies(known: dict[str, Known], measured: dict[str, Any], cluster: Cluster) -> list[Check]:
+    from wallaby.simulation.predict.checks import checked_policies
+
+    of = replace(_on_this_machine(cluster), workers=measured["workers"], shared_cores=measured["cores"])
+    return checked_policies(known, measured, of)
+
+
+def _require_together(data: Path | None, options: Mapping[str, object]) -> None:
+    given = [name for name, value in options.items() if value is not None]
+    if data is None and given:
+        raise InvalidArgumentError(
+            f"{given[0]} is of runs over --data.", fix="Give --data too, or event logs alone."
+        )
+
+
+def _tell(checks: list[Check]) -> None:
+    for each in checks:
+        verdict = "near enough" if each.holds else "NOT near enough"
+        say(
+            f"{each.what}, {each.query} on {each.workers} workers: {each.predicted:.2f} predicted, "
+            f"{each.measured:.2f} measured, {each.off:.0%} off: {verdict}"
+        )
 
 
 def _show(lines: list[Line]) -> None:

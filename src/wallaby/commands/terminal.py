@@ -44,3 +44,18 @@ def open_for_writing(path: Path) -> TextIO:
         raise InvalidArgumentError(
             f"Cannot write {path}: {error.strerror}.", fix="Name another file."
         ) from error
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file that is either as it was or as it should be, or an error that names it."""
+    unfinished = path.with_name(f"{path.name}.unfinished")
+    with open_for_writing(unfinished) as file:
+        file.write(text)
+    unfinished.replace(path)
+
+
+def require_writable(path: Path) -> None:
+    """Before hours are spent on what could not be written: can `path` be?"""
+    unfinished = path.with_name(f"{path.name}.unfinished")
+    open_for_writing(unfinished).close()
+    unfinished.unlink()

@@ -9,8 +9,9 @@ A name has one content (invariant 2), so keeping an output again changes nothing
 both routes. A body that goes over several edges, a broadcast, is kept once.
 
 Which thread calls what: `keep_in_memory`, `release`, `has` and the byte counts never touch a disk and are for any
-thread, kernel threads included. `keep`, `slices_of`, `slice_of`, `drop` and `close` may write, map or remove files and
-are for threads that are allowed to wait. All are safe to call at once.
+thread, kernel threads included, and so is `slices_of`: what is in files it leaves to be read. `keep`, `slice_of`,
+`drop` and `close` may write, map or remove files and are for threads that are allowed to wait. All are safe to call at
+once.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -28,6 +30,7 @@ import pyarrow as pa
 from wallaby.exchange.body import Body, size_of
 from wallaby.exchange.memory import ByteBudget
 from wallaby.exchange.segment import FULL, SEGMENT_BYTES, Place, Segments
+from wallaby.exchange.shelf import GoneError, Shelved, fetched
 from wallaby.lineage.effects import Slice
 from wallaby.lineage.names import Edge, QueryId, TaskName
 
@@ -232,35 +235,36 @@ class Backup:
     ) -> tuple[Slice, ...]:
         """The slices of a push: the first ones up to a size, at least one, for all are in memory while it lasts.
 
-        Those of one broadcast have the same body, so that it is sent once. `LookupError` if one is not kept: the
-        query was dropped.
+        Bodies that are in files are `Shelved`. Those of one broadcast have the same body, so that it is sent once.
+        `GoneError` if one is not kept: the query was dropped.
         """
-        read: dict[int, Body] = {}
+        bodies: dict[int, tuple[pa.RecordBatch, ...] | Shelved] = {}
         slices: list[Slice] = []
         total_bytes = 0
         for edge, task in items:
             entry, stored = self._find(query, task, edge)
-            if stored is not None and id(stored) not in read:
+            if stored is not None and id(stored) not in bodies:
                 total_bytes += stored.size_bytes
                 if slices and limit_bytes is not None and total_bytes > limit_bytes:
                     break
-            body: Body = None
-            if stored is not None:
-                body = read.get(id(stored)) or read.setdefault(id(stored), self._read(query, stored))
-            size_bytes = stored.size_bytes if stored is not None else 0
-            slices.append(Slice(task, edge, entry.final, size_bytes, body))
+            if stored is None:
+                slices.append(Slice(task, edge, entry.final))
+                continue
+            if id(stored) not in bodies:
+                bodies[id(stored)] = stored.batches or Shelved(partial(self._read, query, stored))
+            slices.append(Slice(task, edge, entry.final, stored.size_bytes, bodies[id(stored)]))
         return tuple(slices)
 
     def slice_of(self, query: QueryId, task: TaskName, edge: Edge) -> tuple[Body, bool, int]:
         """One slice: its body, whether it is its channel's last, and its size."""
-        (piece,) = self.slices_of(query, ((edge, task),))
+        (piece,) = fetched(self.slices_of(query, ((edge, task),)))
         return cast(Body, piece.body), piece.final, piece.size_bytes
 
     def _find(self, query: QueryId, task: TaskName, edge: Edge) -> tuple[_Output, _Stored | None]:
         with self._lock:
             entry = self._outputs.get(query, {}).get(task)
         if entry is None or edge not in entry.by_edge:
-            raise LookupError(f"The backup has no slice of {task} for {edge} of query {query}.")
+            raise GoneError(f"The backup has no slice of {task} for {edge} of query {query}.")
         return entry, entry.by_edge[edge]
 
     def _read(self, query: QueryId, stored: _Stored) -> tuple[pa.RecordBatch, ...]:
@@ -270,7 +274,7 @@ class Backup:
                 segments = self._segments.get(query)
             batches = segments.read(stored.place) if segments is not None else None
         if batches is None:
-            raise LookupError(f"The backup of query {query} was dropped.")
+            raise GoneError(f"The backup of query {query} was dropped.")
         return batches
 
     # --- ending --------------------------------------------------------------------------------------

@@ -14,7 +14,8 @@ import logging
 import secrets
 import struct
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import compress
 from typing import Any, cast
@@ -25,6 +26,7 @@ import pyarrow.flight as fl
 from wallaby.errors import EncodingError, InternalError
 from wallaby.exchange.body import Body, encode, encoded_size
 from wallaby.exchange.server import ASK, CARRIER, PING, REFUSED, bearer
+from wallaby.exchange.shelf import fetched
 from wallaby.exchange.wire import (
     SLICES_MAX,
     BodyHeader,
@@ -95,7 +97,8 @@ class PeerClient:
     ) -> PushReply | None:
         """Send slices: which of them are held, or None if no answer came.
 
-        If only the first part of a large push was answered, the rest counts as not held.
+        If only the first part of a large push was answered, the rest counts as not held. `GoneError` if a body that
+        was to be read is gone, because its query is.
         """
         held: list[bool] = []
         parcel_of = partial(_Parcel, query, epoch, sender, target)
@@ -113,20 +116,18 @@ class PeerClient:
     def _push_wanted(
         self, address: str, parcel_of: Callable[[tuple[Slice, ...]], _Parcel], slices: tuple[Slice, ...]
     ) -> PushReply | None:
-        """Send what the other side has room for. It is asked first, unless asking takes about as long as sending."""
-        parcel = parcel_of(slices)
-        if parcel.size_bytes < ASK_BYTES:
-            return self._push(address, parcel)
-        wanted = self._ask(address, parcel.header)
+        """Send what the other side has room for. It is asked first, unless asking takes about as long as sending.
+
+        Bodies that are not in memory are read when it is known that they will be sent.
+        """
+        if _size_of(slices) < ASK_BYTES:
+            return self._push(address, parcel_of(fetched(slices)))
+        question = parcel_of(tuple(replace(piece, body=None) for piece in slices))
+        wanted = self._ask(address, question.header)
         if wanted is None or not wanted.accepted or not any(wanted.held):
             return wanted
-        if all(wanted.held):
-            return self._push(address, parcel)
-        reply = self._push(address, parcel_of(tuple(compress(slices, wanted.held))))
-        if reply is None or not reply.accepted:
-            return reply
-        held = iter(reply.held)
-        return PushReply(True, tuple(is_wanted and next(held) for is_wanted in wanted.held))
+        reply = self._push(address, parcel_of(fetched(compress(slices, wanted.held))))
+        return reply.of_all(wanted.held) if reply is not None else None
 
     def _ask(self, address: str, header: PushHeader) -> PushReply | None:
         try:
@@ -240,6 +241,11 @@ def _groups(slices: tuple[Slice, ...]) -> Iterator[tuple[Slice, ...]]:
         group.append(piece)
         size_bytes += piece.size_bytes
     yield tuple(group)
+
+
+def _size_of(slices: Iterable[Slice]) -> int:
+    """The bytes of data in the bodies of slices, of which some may share one."""
+    return sum({id(piece.body): piece.size_bytes for piece in slices}.values())
 
 
 class _Parcel:

@@ -17,6 +17,7 @@ import pyarrow as pa
 from wallaby.errors import DurableStoreError, EncodingError
 from wallaby.exchange.body import Body, decode, encode, size_of
 from wallaby.exchange.durable import DurableStore
+from wallaby.exchange.shelf import Shelved
 from wallaby.lineage.effects import Slice
 from wallaby.lineage.lineage import Record
 from wallaby.lineage.names import Edge, QueryId, TaskName
@@ -57,7 +58,7 @@ class Spool:
         return self._store.write(name, [pa.py_buffer(length), pa.py_buffer(header), *parts])
 
     def slice_of(self, task: TaskName, edge: Edge, record: Record) -> Slice:
-        """One slice of an output, of which the record is known."""
+        """One slice of an output, of which the record is known; its body is left to be read."""
         name = self._name(task, record.checksum, final=record.final)
         start, header = self._header(name)
         try:
@@ -65,10 +66,16 @@ class Spool:
             if at < 0:
                 return Slice(task, edge, record.final)
             offset, length, batches, size = header["bodies"][at]
-            body = decode(self._store.read(name, start + offset, length), batches)
-        except (StopIteration, KeyError, ValueError, EncodingError) as error:
-            raise DurableStoreError(f"The durable store has another thing than {task} as {name}.") from error
-        return Slice(task, edge, record.final, size, body)
+        except (StopIteration, KeyError, ValueError) as error:
+            raise _not_it(task, name) from error
+
+        def read() -> tuple[pa.RecordBatch, ...]:
+            try:
+                return decode(self._store.read(name, start + offset, length), batches)
+            except EncodingError as error:
+                raise _not_it(task, name) from error
+
+        return Slice(task, edge, record.final, size, Shelved(read))
 
     def _header(self, name: str) -> tuple[int, dict[str, Any]]:
         """Where the bodies of an object begin, and what is said of them."""
@@ -80,3 +87,7 @@ class Spool:
 
     def _name(self, task: TaskName, checksum: int, *, final: bool) -> str:
         return f"{self._query}/outputs/{task}-{checksum:016x}{'-final' if final else ''}"
+
+
+def _not_it(task: TaskName, name: str) -> DurableStoreError:
+    return DurableStoreError(f"The durable store has another thing than {task} as {name}.")

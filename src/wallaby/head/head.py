@@ -39,7 +39,8 @@ from wallaby.worker.directory import Directory
 from wallaby.worker.node import Actor, Node, Performs, Serving
 from wallaby.worker.orders import OrderBook
 from wallaby.worker.payload import QueryPayload
-from wallaby.worker.perform import Backups, NodeSettings, Peers, Performer
+from wallaby.worker.perform import Backups, NodeSettings, Performer
+from wallaby.worker.pushing import Peers
 from wallaby.worker.session import Session
 from wallaby.worker.striking import WORKERS_FAILURES, Failures, StrikingPerformer, no_answer, refusal
 

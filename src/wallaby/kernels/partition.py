@@ -1,9 +1,6 @@
 """Cutting batches by the hash of keys: equal keys of one type go to the same channel, whatever table they are from.
 
-The hash is DuckDB's: a fixed function of the values, the same in every process and on every processor (Polars' is
-not promised to be), which takes -0.0 for 0.0 and every NaN for one, and gives NULL a hash like any other. It does
-300 million whole numbers a second, 50 million short strings. Another version of DuckDB may hash otherwise; all
-workers of a query run the same. Rows keep their order within a channel, and batches their boundaries.
+Rows keep their order within a channel, and batches their boundaries.
 """
 
 from __future__ import annotations
@@ -13,12 +10,12 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from wallaby.errors import InvalidArgumentError
 from wallaby.kernels.connection import Session
-from wallaby.kernels.sql_text import identifier
+from wallaby.kernels.hashing import row_hashes
 
-_TABLE = "batch"
 #: Up to here looking for the rows of each channel in turn is faster than sorting all of them.
 _FEW_CHANNELS = 8
 _HASH_BITS = np.uint64(32)
@@ -49,27 +46,18 @@ def channels_of(
 ) -> npt.NDArray[np.uint16]:
     """The channel of every row."""
     # The upper half decides: multiplying and shifting is even, and cheaper than a remainder.
-    return _scaled(_hashes(batch, keys, session) >> _HASH_BITS, channels)
+    return _scaled(row_hashes(batch, keys, session) >> _HASH_BITS, channels)
 
 
 def part_of_rows(
     batch: pa.RecordBatch, keys: Sequence[int], parts: int, session: Session
 ) -> npt.NDArray[np.uint16]:
     """The part of every row, within a channel: by the bits that do not decide the channel."""
-    return _scaled(_hashes(batch, keys, session) & _LOWER_HALF, parts)
+    return _scaled(row_hashes(batch, keys, session) & _LOWER_HALF, parts)
 
 
 def _scaled(half: npt.NDArray[np.uint64], count: int) -> npt.NDArray[np.uint16]:
     return (half * np.uint64(count) >> _HASH_BITS).astype(np.uint16)
-
-
-def _hashes(batch: pa.RecordBatch, keys: Sequence[int], session: Session) -> npt.NDArray[np.uint64]:
-    names = [f"k{number}" for number in range(len(keys))]
-    table = pa.table([batch.column(position) for position in keys], names=names)
-    listed = ", ".join(identifier(name) for name in names)
-    hashed = session.query(f"SELECT hash({listed}) AS h FROM {identifier(_TABLE)}", {_TABLE: table})  # noqa: S608 - names of our own
-    hashes: npt.NDArray[np.uint64] = hashed.column(0).to_numpy()
-    return hashes
 
 
 def cut_rows(
@@ -79,13 +67,18 @@ def cut_rows(
     narrow = channel.astype(np.uint8) if channels <= 1 << 8 else channel
     if channels <= _FEW_CHANNELS:
         chosen = ((number, np.flatnonzero(narrow == number)) for number in range(channels))
-        return [(number, batch.take(pa.array(rows))) for number, rows in chosen if len(rows)]
+        return [(number, _taken(batch, rows)) for number, rows in chosen if len(rows)]
     order = np.argsort(narrow, kind="stable")
     ends = np.cumsum(np.bincount(channel, minlength=channels))
     parts = []
     begin = 0
     for number, end in enumerate(ends.tolist()):
         if end > begin:
-            parts.append((number, batch.take(pa.array(order[begin:end]))))
+            parts.append((number, _taken(batch, order[begin:end])))
         begin = end
     return parts
+
+
+def _taken(batch: pa.RecordBatch, rows: npt.NDArray[np.intp]) -> pa.RecordBatch:
+    """Rows by their numbers, which are known to be right."""
+    return pc.take(batch, pa.array(rows), boundscheck=False)

@@ -15,7 +15,7 @@ from wallaby.kernels.exact import moments
 from wallaby.kernels.exact.decimals import DIGITS_MAX
 from wallaby.kernels.sql_decimal import decimal_sql, from_digits, unscaled
 from wallaby.kernels.sql_integer import fitted
-from wallaby.kernels.sql_text import case, cast, error, field_sql, ordered, struct_sql
+from wallaby.kernels.sql_text import case, cast, error, ordered
 from wallaby.kernels.types import is_comparable
 from wallaby.plan.expression import Aggregation, EvalMode, Expression, Literal
 from wallaby.plan.types import DOUBLE, Kind, decimal
@@ -64,8 +64,6 @@ def aggregation_reason(aggregation: Aggregation) -> str | None:
         return None if same else f"{name} of {source} as {aggregation.type} is not supported"
     if aggregation.distinct and aggregation.function in _NOT_DISTINCT:
         return f"{name} is not supported"
-    if aggregation.function in _BY_KEY and not is_comparable(aggregation.arguments[1].type):
-        return f"{name} by {aggregation.arguments[1].type} is not supported"
     if aggregation.function in ("sum", "avg", "total"):
         return _sum_reason(aggregation, name)
     return None
@@ -276,21 +274,7 @@ def _extreme(name: str) -> Writer:
     """The value beside the least or the largest of another; it may be NULL, the other not."""
 
     def write(aggregation: Aggregation, arguments: Sequence[str], over: str) -> str:
-        key = ordered(arguments[1], aggregation.arguments[1].type)
-        found = f"{name}({arguments[0]}, {key}){over}"
-        return found if aggregation.type.is_nested else cast(found, aggregation.type)
-
-    return write
-
-
-def _extremes(name: str) -> Writer:
-    """The values beside so many of the least or the largest of another, in its order."""
-
-    def write(aggregation: Aggregation, arguments: Sequence[str], over: str) -> str:
-        key = ordered(arguments[1], aggregation.arguments[1].type)
-        # In a struct, since a value that is NULL would not count.
-        found = f"{name}({struct_sql([arguments[0]])}, {key}, {_constant(aggregation, 2)}){over}"
-        return f"list_transform({found}, lambda e: {field_sql('e', 0)})"
+        return cast(f"{name}({arguments[0]}, {arguments[1]}){over}", aggregation.type)
 
     return write
 
@@ -343,8 +327,6 @@ _WRITERS: Final[Mapping[str, Writer]] = {
     "percentile_disc": _percentile_disc,
     "min_by": _extreme("arg_min_null"),
     "max_by": _extreme("arg_max_null"),
-    "min_by_k": _extremes("arg_min"),
-    "max_by_k": _extremes("arg_max"),
     "mode": _mode,
     "collect_list": _collected,
     "collect_set": _collected,
@@ -359,12 +341,9 @@ _ARITIES: Final = {
     "percentile_disc": 3,
     "min_by": 2,
     "max_by": 2,
-    "min_by_k": 3,
-    "max_by_k": 3,
     "mode": 2,
     "listagg": 5,
 }
-_BY_KEY: Final = frozenset({"min_by", "max_by", "min_by_k", "max_by_k"})
-_NOT_DISTINCT: Final = _PAIRED | _BY_KEY | {"regr_sxx", "mode"}
+_NOT_DISTINCT: Final = _PAIRED | {"regr_sxx", "min_by", "max_by", "mode"}
 _SAME_TYPE: Final = frozenset({"min", "max", "bit_and", "bit_or", "bit_xor"})
 AGGREGATES: Final = frozenset({"count", *_WRITERS})

@@ -9,7 +9,7 @@ happened.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -214,6 +214,13 @@ class PushReply:
 
     accepted: bool
     held: tuple[bool, ...] = ()
+
+    def of_all(self, sent: Iterable[bool]) -> PushReply:
+        """This reply to some slices as one to all, of which these were sent: the others are not held."""
+        if not self.accepted:
+            return self
+        held = iter(self.held)
+        return PushReply(True, tuple(is_sent and next(held) for is_sent in sent))
 
 
 @dataclass(frozen=True, slots=True)

@@ -169,7 +169,7 @@ class Performer:
             size_bytes, body = output.slices[edge]
             pieces.append(Slice(task, edge, final, size_bytes, body))
         world.running[serving.query.id].audit.leaving(pieces)
-        ticket = _Ticket(world, actor, effect)
+        ticket = Ticket(world, actor, effect)
         if effect.target == actor.process.id:
             world.agenda.after(
                 world.soon_us(5, 100), self._arrive, ticket, serving.query.id, tuple(pieces), True
@@ -201,7 +201,7 @@ class Performer:
         self._world.tally.fetched += 1
         return running.spooled[task, record.checksum, record.final], record.final
 
-    def _arrive(self, ticket: _Ticket, query: QueryId, pieces: tuple[Slice, ...], whole: bool) -> None:
+    def _arrive(self, ticket: Ticket, query: QueryId, pieces: tuple[Slice, ...], whole: bool) -> None:
         """Slices reach their target, if it is still there; it takes what fits and answers."""
         world, push = self._world, ticket.effect
         target = world.processes[push.target]
@@ -232,7 +232,7 @@ class Performer:
                 delay_us += world.soon_us(20_000, 250_000)  # it may come in a later epoch than its push
             world.agenda.after(delay_us, self._reply_arrives, ticket, reply)
 
-    def _reply_arrives(self, ticket: _Ticket, reply: PushReply) -> None:
+    def _reply_arrives(self, ticket: Ticket, reply: PushReply) -> None:
         if not self._is_cut(ticket.effect.sender, ticket.effect.target):
             ticket.settle(reply)
 
@@ -268,13 +268,13 @@ class Performer:
             delay_us += world.soon_us(20_000, 1_500_000)
         reaches_us = max(now_us + delay_us, world.store_paused_until_us)
         replies_us = reaches_us + world.soon_us(100, 1_000, process)
-        ticket = _Ticket(world, actor, effect)
+        ticket = Ticket(world, actor, effect)
         if replies_us > now_us + CALL_TIMEOUT_US or process.disarm("reply lost"):
             world.agenda.after(CALL_TIMEOUT_US, ticket.settle, None)
             replies_us = -1
         world.agenda.after(reaches_us - now_us, self._reach_store, ticket, action, replies_us)
 
-    def _reach_store(self, ticket: _Ticket, action: Callable[[MemoryGcs], Any], replies_us: int) -> None:
+    def _reach_store(self, ticket: Ticket, action: Callable[[MemoryGcs], Any], replies_us: int) -> None:
         world = self._world
         try:
             value = action(ticket.actor.process.gcs)
@@ -447,7 +447,7 @@ class Performer:
         self._call(actor, effect, remove)
 
 
-class _Ticket:
+class Ticket:
     """One question to the world outside a process: the first answer counts, later ones are dropped."""
 
     def __init__(self, world: World, actor: Actor, effect: Any) -> None:
@@ -457,6 +457,7 @@ class _Ticket:
         self._settled = False
 
     def settle(self, value: Any) -> None:
+        """Answer, unless that has been done."""
         if not self._settled:
             self._settled = True
             self._world.answer(self.actor, self.effect, value)

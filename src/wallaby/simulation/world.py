@@ -164,12 +164,17 @@ class World:
             actor.alive = False
         process.servings.clear()
         self.mark_changed()
+        self.after_crash(process)
+
+    def after_crash(self, process: Process) -> None:
+        """Somebody may notice at once, and another worker may come."""
         if self.random.random() < 0.5:
-            self.agenda.after(self.soon_us(5_000, 80_000), self._hint, process.id)
+            self.agenda.after(self.soon_us(5_000, 80_000), self.hint, process.id)
         if self.scenario.restarts or self.healed:
             self.agenda.after(self.soon_us(50_000, 1_500_000), self.start_worker)
 
-    def _hint(self, worker: WorkerId) -> None:
+    def hint(self, worker: WorkerId) -> None:
+        """Spark says that a worker is gone."""
         self.coordinator.detector.hint(worker)
 
     def ensure_worker(self) -> None:

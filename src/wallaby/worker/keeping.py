@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from wallaby.errors import GcsUnavailableError
 from wallaby.exchange.durable import DurableStore
+from wallaby.exchange.shelf import GoneError
 from wallaby.exchange.spool import Spool
 from wallaby.gcs.interface import Gcs
 from wallaby.lineage.effects import BackUp, FailPoint, Slice
@@ -74,13 +75,13 @@ class Keeping:
     def slices_of(
         self, local: LocalBackup, items: Iterable[tuple[Edge, TaskName]], epoch: int, limit_bytes: int
     ) -> tuple[Slice, ...]:
-        """The first slices of a push, up to a size. `LookupError` if the store does not say what is committed."""
+        """The first slices of a push, up to a size. `GoneError` if the store does not say what is committed."""
         found: list[Slice] = []
         total_bytes = 0
         for edge, task in items:
             try:
                 (piece,) = local.slices_of(self._query, ((edge, task),), limit_bytes)
-            except LookupError:
+            except GoneError:
                 if self._spool is None:
                     raise
                 piece = self._spool.slice_of(task, edge, self._record(task, epoch))
@@ -97,8 +98,8 @@ class Keeping:
             try:
                 verdict, known = self._gcs.records(self._query, self._worker, epoch, task.of)
             except GcsUnavailableError as error:
-                raise LookupError(f"The record of {task} cannot be read now.") from error
+                raise GoneError(f"The record of {task} cannot be read now.") from error
             if verdict is not Verdict.DONE or task.seq >= len(known):
-                raise LookupError(f"The record of {task} cannot be read now: {verdict.value}.")
+                raise GoneError(f"The record of {task} cannot be read now: {verdict.value}.")
             self._records[task.of] = known
         return decode(known[task.seq])

@@ -61,6 +61,12 @@ class Serving:
     sent_news: int = 0
 
 
+def serving_of(actor: Actor) -> Serving:
+    """The query that an actor runs for; those of the node itself run for none."""
+    assert actor.serving is not None, f"{actor.name} belongs to no session"
+    return actor.serving
+
+
 class Performs(Protocol):
     """Whoever carries effects out; see `perform`."""
 

@@ -17,13 +17,14 @@ from wallaby.errors import (
 )
 from wallaby.gcs.interface import Commit, Gcs
 from wallaby.lineage import effects as protocol
-from wallaby.lineage.effects import Output, PushReply, Slice
+from wallaby.lineage.effects import Output, Slice
 from wallaby.lineage.names import Edge, QueryId, TaskName, WorkerId
 from wallaby.lineage.verdict import Verdict
 from wallaby.observe.recorder import SEND_SECONDS
 from wallaby.worker import effects as working
-from wallaby.worker.node import Actor, Node, Serving
+from wallaby.worker.node import Actor, Node, Serving, serving_of
 from wallaby.worker.pools import CallPool, GroupCommitter, KernelPool
+from wallaby.worker.pushing import Peers, Pushing
 
 _log = logging.getLogger(__name__)
 
@@ -57,25 +58,10 @@ class Backups(Protocol):
     def slices_of(
         self, query: QueryId, items: Iterable[tuple[Edge, TaskName]], limit_bytes: int
     ) -> tuple[Slice, ...]:
-        """The slices of kept outputs, the first up to a size; `LookupError` if the query was dropped."""
+        """The slices of kept outputs, the first up to a size, some `Shelved`; `GoneError` if the query was dropped."""
 
     def drop(self, query: QueryId) -> None:
         """Forget everything of a query."""
-
-
-class Peers(Protocol):
-    """The other nodes; see `exchange.client`."""
-
-    def push(
-        self,
-        address: str,
-        query: QueryId,
-        epoch: int,
-        sender: WorkerId,
-        target: WorkerId,
-        slices: tuple[Slice, ...],
-    ) -> PushReply | None:
-        """Send slices; None if there was no answer in time."""
 
 
 class Work(Protocol):
@@ -124,8 +110,6 @@ class Performer:
         self._node = node
         self._gcs = gcs
         self._backups = backups
-        self._peers = peers
-        self._address_of = address_of
         self._open_serving = open_serving
         self._collect_slices = collect
         self._settings = settings
@@ -136,6 +120,7 @@ class Performer:
         # A worker must not look dead because its other calls wait.
         self._renewals = CallPool(f"{name}-lease", 1, node.end)
         self._pushes = CallPool(f"{name}-push", settings.push_threads, node.end)
+        self._pushing = Pushing(node, backups, peers, address_of, self._pushes, settings.push_bytes)
         self._disk = CallPool(f"{name}-disk", 1, node.end)
         self._durable = CallPool(f"{name}-store", settings.store_threads, node.end)
         self._committer = GroupCommitter(name, self._commit_group, node.end)
@@ -147,7 +132,7 @@ class Performer:
             protocol.SaveState: self._save_state,
             protocol.RestoreState: self._restore_state,
             protocol.Advance: self._advance,
-            protocol.Push: self._push,
+            protocol.Push: self._pushing.push,
             protocol.Collect: self._collect,
             protocol.Leave: self._leave,
             protocol.ReadRecords: self._read_records,
@@ -214,7 +199,7 @@ class Performer:
         self._node.park(actor, effect.limit_ms / 1000, patient=True)
 
     def _execute(self, actor: Actor, effect: protocol.Execute) -> None:
-        serving = _serving(actor)
+        serving = serving_of(actor)
         work: Work = serving.work
         execute = work.execute if serving.recorder is None else serving.recorder.watched(work.execute)
 
@@ -234,11 +219,11 @@ class Performer:
                 )
             self._node.answer(actor, answer)
 
-        self.kernels.submit(_priority(effect), job)
+        self.kernels.submit(priority(effect), job)
 
     def _back_up(self, actor: Actor, effect: protocol.BackUp) -> None:
-        query, recorder = _serving(actor).query, _serving(actor).recorder
-        untracked, keeping = _serving(actor).untracked, _serving(actor).keeping
+        query, recorder = serving_of(actor).query, serving_of(actor).recorder
+        untracked, keeping = serving_of(actor).untracked, serving_of(actor).keeping
         if keeping is not None and keeping.spools:
             self._backups.release(query, keeping.released.of(effect.task.of))
             self._stored(actor, effect.task, lambda: keeping.keep(self._backups, effect))
@@ -262,7 +247,7 @@ class Performer:
         self._disk.submit(job)
 
     def _save_state(self, actor: Actor, effect: protocol.SaveState) -> None:
-        keeping = _serving(actor).keeping
+        keeping = serving_of(actor).keeping
         if keeping is None or not keeping.saving.is_due(effect.task.of):
             self._node.answer(actor, False)
             return
@@ -270,7 +255,7 @@ class Performer:
         self._stored(actor, effect.task, lambda: saving.save(effect))
 
     def _restore_state(self, actor: Actor, effect: protocol.RestoreState) -> None:
-        keeping = _serving(actor).keeping
+        keeping = serving_of(actor).keeping
         assert keeping is not None, "states are taken up only where they are saved"
 
         def job() -> None:
@@ -284,7 +269,7 @@ class Performer:
 
     def _stored(self, actor: Actor, task: TaskName, write: Callable[[], int]) -> None:
         """Write to the durable store; the answer is True, or the error that ends the query."""
-        recorder = _serving(actor).recorder
+        recorder = serving_of(actor).recorder
 
         def job() -> None:
             started = recorder.now() if recorder is not None else 0.0
@@ -304,18 +289,18 @@ class Performer:
 
     def _collect(self, actor: Actor, effect: protocol.Collect) -> None:
         """The answer comes when there is room for more: until then the collector takes nothing."""
-        query = _serving(actor).query
+        query = serving_of(actor).query
         self._collect_slices(query, effect.slices, lambda: self._node.answer(actor, None))
 
     def _leave(self, actor: Actor, effect: protocol.Leave) -> None:
         self._node.end(WorkerLeavesError(f"{self._node.worker} leaves: {effect.reason}."))
 
     def _spawn(self, actor: Actor, effect: working.Spawn) -> None:
-        self._node.spawn(_serving(actor), effect.name, effect.effects)
+        self._node.spawn(serving_of(actor), effect.name, effect.effects)
         self._node.answer(actor, None)
 
     def _stop(self, actor: Actor, effect: working.Stop) -> None:
-        self._node.stop_actor(_serving(actor), effect.name)
+        self._node.stop_actor(serving_of(actor), effect.name)
         self._node.answer(actor, None)
 
     def _open_session(self, actor: Actor, effect: working.OpenSession) -> None:
@@ -335,48 +320,6 @@ class Performer:
             self.calls.submit(serving.recorder.flush)
             self._node.loop.after(SEND_SECONDS, self._send_events, serving)
 
-    # --- the network ---------------------------------------------------------------------------------
-
-    def _push(self, actor: Actor, effect: protocol.Push) -> None:
-        query, recorder = _serving(actor).query, _serving(actor).recorder
-        keeping, limit_bytes = _serving(actor).keeping, self._settings.push_bytes
-
-        def job() -> None:
-            started = recorder.now() if recorder is not None else 0.0
-            try:
-                if keeping is not None and keeping.spools:
-                    slices = keeping.slices_of(self._backups, effect.items, effect.epoch, limit_bytes)
-                else:
-                    slices = self._backups.slices_of(query, effect.items, limit_bytes)
-            except LookupError:
-                self._node.answer(actor, PushReply(accepted=False))  # the query is over
-                return
-            except QueryError as error:
-                self._node.answer(actor, error)
-                return
-            if effect.target == self._node.worker:
-                self._node.loop.post(self._receive_here, actor, query, effect, slices)
-                return
-            address = self._address_of(effect.target)
-            reply = None
-            if address is not None:
-                reply = self._peers.push(address, query, effect.epoch, effect.sender, effect.target, slices)
-            if recorder is not None:
-                recorder.pushed(started, effect, slices, reply, "flight")
-            self._node.answer(actor, _of_all(reply, effect))
-
-        self._pushes.submit(job)
-
-    def _receive_here(
-        self, actor: Actor, query: QueryId, effect: protocol.Push, slices: tuple[Slice, ...]
-    ) -> None:
-        """To a consumer in this process, by reference."""
-        reply = self._node.receive(query, effect.epoch, effect.target, slices)
-        recorder = _serving(actor).recorder
-        if recorder is not None:
-            recorder.pushed(recorder.now(), effect, slices, reply, "memory")
-        self._node.answer(actor, _of_all(reply, effect))
-
     # --- the store -----------------------------------------------------------------------------------
 
     def call(self, actor: Actor, action: Callable[[Gcs], Any], pool: CallPool | None = None) -> None:
@@ -393,18 +336,18 @@ class Performer:
         (pool or self.calls).submit(job)
 
     def _commit(self, actor: Actor, effect: protocol.CommitTask) -> None:
-        untracked = _serving(actor).untracked
+        untracked = serving_of(actor).untracked
         if untracked is not None:
             self._node.answer(actor, untracked.commit(effect))
             return
-        self._committer.submit((_serving(actor).query, effect.epoch), (actor, effect))
+        self._committer.submit((serving_of(actor).query, effect.epoch), (actor, effect))
 
     def _commit_group(
         self, group: tuple[QueryId, int], requests: list[tuple[Actor, protocol.CommitTask]]
     ) -> None:
         query, epoch = group
         commits = tuple(Commit(e.task, e.record, e.final, e.delivered) for _, e in requests)
-        recorder = _serving(requests[0][0]).recorder
+        recorder = serving_of(requests[0][0]).recorder
         started = recorder.now() if recorder is not None else 0.0
         replies = _answered(lambda: self._gcs.commit(query, self._node.worker, epoch, commits))
         if recorder is not None:
@@ -413,11 +356,11 @@ class Performer:
             self._node.answer(actor, replies[at] if isinstance(replies, tuple) else replies)
 
     def _read_records(self, actor: Actor, effect: protocol.ReadRecords) -> None:
-        query, worker = _serving(actor).query, self._node.worker
+        query, worker = serving_of(actor).query, self._node.worker
         self.call(actor, lambda gcs: gcs.records(query, worker, effect.epoch, effect.channel))
 
     def _close_early(self, actor: Actor, effect: protocol.CloseEarly) -> None:
-        serving, worker = _serving(actor), self._node.worker
+        serving, worker = serving_of(actor), self._node.worker
         if (
             serving.untracked is not None
         ):  # nobody knows who has ended: what is before the limit goes on to its end
@@ -427,18 +370,18 @@ class Performer:
         self.call(actor, lambda gcs: gcs.close_early(serving.query, worker, effect.epoch, candidates))
 
     def _acknowledge(self, actor: Actor, effect: protocol.Acknowledge) -> None:
-        if _serving(actor).untracked is not None:
+        if serving_of(actor).untracked is not None:
             self._node.answer(actor, Verdict.DONE)
             return
-        query, worker = _serving(actor).query, self._node.worker
+        query, worker = serving_of(actor).query, self._node.worker
         self.call(actor, lambda gcs: gcs.acknowledge(query, worker, effect.epoch, effect.delivered))
 
     def _claim(self, actor: Actor, effect: protocol.ClaimReRead) -> None:
-        query, worker = _serving(actor).query, self._node.worker
+        query, worker = serving_of(actor).query, self._node.worker
         self.call(actor, lambda gcs: gcs.claim(query, worker, effect.epoch, effect.slot, effect.completed))
 
     def _fail(self, actor: Actor, effect: protocol.Fail) -> None:
-        query, worker = _serving(actor).query, self._node.worker
+        query, worker = serving_of(actor).query, self._node.worker
         assert isinstance(effect.error, QueryError), "a session guards against nothing else"
         said = write_error(effect.error)
         self.call(actor, lambda gcs: gcs.fail(query, worker, effect.epoch, said))
@@ -455,19 +398,12 @@ class Performer:
         self.call(actor, lambda gcs: gcs.queries())
 
     def _look(self, actor: Actor, effect: working.Look) -> None:
-        query, worker = _serving(actor).query, self._node.worker
+        query, worker = serving_of(actor).query, self._node.worker
         self.call(actor, lambda gcs: gcs.look(query, worker))
 
     def _complain(self, actor: Actor, effect: working.Complain) -> None:
         worker = self._node.worker
         self.call(actor, lambda gcs: gcs.complain(worker, effect.accused, effect.reachable))
-
-
-def _of_all(reply: PushReply | None, effect: protocol.Push) -> PushReply | None:
-    """The reply to a push of which only the first slices were sent: the others are not held."""
-    if reply is None or not reply.accepted:
-        return reply
-    return PushReply(True, reply.held + (False,) * (len(effect.items) - len(reply.held)))
 
 
 def _answered(action: Callable[[], Any]) -> Any:
@@ -481,7 +417,7 @@ def _answered(action: Callable[[], Any]) -> Any:
         return lost
 
 
-def _priority(effect: protocol.Execute) -> tuple[int, ...]:
+def priority(effect: protocol.Execute) -> tuple[int, ...]:
     """What repairs a loss first, for others wait for it; then drain before producing more.
 
     That is: later stages first; among readers the earlier stage, which builds.
@@ -490,8 +426,3 @@ def _priority(effect: protocol.Execute) -> tuple[int, ...]:
     repairs = effect.point in (protocol.FailPoint.RETRACE, protocol.FailPoint.REREAD)
     order = (1, effect.task.stage) if reads else (0, -effect.task.stage)
     return (0 if repairs else 1, *order)
-
-
-def _serving(actor: Actor) -> Serving:
-    assert actor.serving is not None, f"{actor.name} belongs to no session"
-    return actor.serving

@@ -7,18 +7,23 @@ faults is only how long an effect takes. No invariant is checked: that is what t
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from itertools import compress
+from typing import Any, Final, NamedTuple
 
+from wallaby.gcs.memory import MemoryGcs
 from wallaby.lineage import effects as protocol
 from wallaby.lineage.effects import PushReply, Slice
-from wallaby.lineage.names import WorkerId
-from wallaby.simulation.perform import Performer, _Ticket
-from wallaby.simulation.process import Actor
+from wallaby.lineage.names import QueryId, WorkerId
+from wallaby.simulation.perform import PING_TIMEOUT_US, Performer, Ticket
+from wallaby.simulation.process import Actor, Process
 from wallaby.simulation.world import World
+from wallaby.worker.perform import priority
 
 #: How the generators that deliver are named, before the worker that they deliver to.
 DELIVERING: Final = "deliver to "
+ROUND_TRIP_US: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,24 +38,78 @@ class Cluster:
     network_bytes_per_second: float = 1.25e9
     store_bytes_per_second: float = 0.2e9
     store_seconds: float = 0.02
+    #: Of the control store, which is one for all: how many calls it answers, and how long one is on its way, there and
+    #: back.
+    gcs_calls_per_second: float = 20_000
+    gcs_seconds: float = 0.0005
+    #: After that time it is known that a worker is gone: a lease, if nobody hears of it earlier.
+    detection_seconds: float = 1.25
+    #: Channels of a stage that a worker has; 0: one for each of its threads. With fewer, its threads share each task.
+    channels: int = 0
+
+    @property
+    def slots(self) -> int:
+        """How many tasks a worker executes at a time, and how many channels of a stage it has."""
+        return self.channels or self.threads
+
+    @property
+    def speed(self) -> float:
+        """How many threads a task has."""
+        return self.threads / self.slots
+
+
+class Job(NamedTuple):
+    """A task that waits for a kernel thread, or has one; the first in order is the next."""
+
+    urgency: tuple[int, ...]
+    number: int
+    actor: Actor
+    effect: protocol.Execute
+    takes_us: int
+
+
+@dataclass(slots=True)
+class Kernels:
+    """The kernel threads of a worker, or of all of them."""
+
+    free: int
+    waiting: list[Job] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class Queues:
-    """When the kernel threads, the network card and the store connection of each worker are free again."""
+    """When the network card and the store connection of each worker, and the control store, are free again."""
 
-    kernels: dict[WorkerId | None, list[int]] = field(default_factory=dict)
-    network: dict[WorkerId, int] = field(default_factory=dict)
+    sending: dict[WorkerId, int] = field(default_factory=dict)
+    receiving: dict[WorkerId, int] = field(default_factory=dict)
     store: dict[WorkerId, int] = field(default_factory=dict)
+    gcs: float = 0.0
 
 
 class PacedWorld(World):
-    """A world without checks."""
+    """A world without checks, in which a worker that is lost is noticed after a given time and is not replaced."""
 
     cluster: Cluster
 
+    def after_crash(self, process: Process) -> None:
+        """Who is asked whether it is alive has some time to answer."""
+        noticed_us = int(self.cluster.detection_seconds * 1e6) - PING_TIMEOUT_US
+        self.agenda.after(max(0, noticed_us), self.hint, process.id)
+
     def check(self) -> None:
         """Nothing is checked here."""
+
+
+class _PartTicket(Ticket):
+    """A push of which only what is wanted is sent."""
+
+    def __init__(self, world: World, actor: Actor, effect: protocol.Push, wanted: tuple[bool, ...]) -> None:
+        super().__init__(world, actor, effect)
+        self._wanted = wanted
+
+    def settle(self, value: PushReply | None) -> None:
+        """The answer to what was sent is one to all."""
+        super().settle(value.of_all(self._wanted) if value is not None else None)
 
 
 class PacedPerformer(Performer):
@@ -59,6 +118,8 @@ class PacedPerformer(Performer):
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self._queues = Queues()
+        self._kernels: dict[WorkerId | None, Kernels] = {}
+        self._asked = 0
 
     @property
     def _cluster(self) -> Cluster:
@@ -77,14 +138,33 @@ class PacedPerformer(Performer):
     def _execute(self, actor: Actor, effect: protocol.Execute) -> None:
         assert actor.serving is not None
         workload: Any = self._world.running[actor.serving.query.id].workload
-        cluster, now_us = self._cluster, self._world.agenda.now_us
+        cluster = self._cluster
         key = None if cluster.shared_cores else actor.process.id
-        kernels = self._queues.kernels.setdefault(key, [0] * (cluster.shared_cores or cluster.threads))
-        ends_us = max(now_us, heapq.heappop(kernels)) + int(workload.seconds(effect) * 1e6)
-        heapq.heappush(kernels, ends_us)
-        if effect.point is protocol.FailPoint.RETRACE:
-            self._world.tally.retraced += 1
-        self._world.agenda.after(ends_us - now_us, self._world.answer, actor, effect, workload.step(effect))
+        if key not in self._kernels:
+            self._kernels[key] = Kernels(cluster.shared_cores or cluster.slots)
+        self._asked += 1
+        job = Job(
+            priority(effect), self._asked, actor, effect, int(workload.seconds(effect) / cluster.speed * 1e6)
+        )
+        heapq.heappush(self._kernels[key].waiting, job)
+        self._begin(self._kernels[key])
+
+    def _begin(self, kernels: Kernels) -> None:
+        """Give free threads work, as a worker's own pool does: the most urgent first."""
+        while kernels.free and kernels.waiting:
+            job = heapq.heappop(kernels.waiting)
+            if job.actor.alive:
+                kernels.free -= 1
+                self._world.agenda.after(job.takes_us, self._end, kernels, job)
+
+    def _end(self, kernels: Kernels, job: Job) -> None:
+        kernels.free += 1
+        if job.actor.serving is not None and job.actor.alive:
+            if job.effect.point is protocol.FailPoint.RETRACE:
+                self._world.tally.retraced += 1
+            workload: Any = self._world.running[job.actor.serving.query.id].workload
+            self._world.answer(job.actor, job.effect, workload.step(job.effect))
+        self._begin(kernels)
 
     def _back_up(self, actor: Actor, effect: protocol.BackUp) -> None:
         assert actor.serving is not None
@@ -116,13 +196,47 @@ class PacedPerformer(Performer):
                 return
             output, final = found
             pieces.append(Slice(task, edge, final, output.slices[edge][0]))
-        ticket = _Ticket(world, actor, effect)
-        delay_us = 20
-        if effect.target != actor.process.id:
-            world.agenda.after(60_000_000, ticket.settle, None)
-            begins_us = max(world.agenda.now_us, self._queues.network.get(actor.process.id, 0))
-            size = sum(piece.size_bytes for piece in pieces)
-            ends_us = begins_us + int(size / self._cluster.network_bytes_per_second * 1e6)
-            self._queues.network[actor.process.id] = ends_us
-            delay_us = ends_us - world.agenda.now_us + 300
-        world.agenda.after(delay_us, self._arrive, ticket, serving.query.id, tuple(pieces), True)
+        if effect.target == actor.process.id:
+            ticket = Ticket(world, actor, effect)
+            world.agenda.after(20, self._arrive, ticket, serving.query.id, tuple(pieces), True)
+        else:
+            self._send(actor, effect, tuple(pieces), serving.query.id)
+
+    def _send(self, actor: Actor, effect: protocol.Push, pieces: tuple[Slice, ...], query: QueryId) -> None:
+        """What the other side has room for now goes through both network cards; it is asked first."""
+        world = self._world
+        target = world.processes[effect.target].servings.get(query)
+        wanted = (True,) * len(pieces)
+        if target is not None:
+            reply = target.session.preview(effect.epoch, effect.target, pieces)
+            if not (reply.accepted and any(reply.held)):
+                world.agenda.after(ROUND_TRIP_US, world.answer, actor, effect, reply)
+                return
+            wanted = reply.held
+        sent = tuple(compress(pieces, wanted))
+        ticket = _PartTicket(world, actor, effect, wanted)
+        world.agenda.after(60_000_000, ticket.settle, None)
+        size = sum(piece.size_bytes for piece in sent)
+        delay_us = self._carried_us(actor.process.id, effect.target, size) + ROUND_TRIP_US
+        world.agenda.after(delay_us, self._arrive, ticket, query, sent, True)
+
+    def _carried_us(self, sender: WorkerId, receiver: WorkerId, size_bytes: int) -> int:
+        """How long it takes until bytes have left one card and reached the other, each when its turn comes."""
+        now_us, takes_us = (
+            self._world.agenda.now_us,
+            size_bytes / self._cluster.network_bytes_per_second * 1e6,
+        )
+        leaves_us = max(now_us, self._queues.sending.get(sender, 0))
+        self._queues.sending[sender] = int(leaves_us + takes_us)
+        enters_us = max(leaves_us, self._queues.receiving.get(receiver, 0))
+        self._queues.receiving[receiver] = int(enters_us + takes_us)
+        return int(enters_us + takes_us) - now_us
+
+    def _call(self, actor: Actor, effect: Any, action: Callable[[MemoryGcs], Any]) -> None:
+        """The control store answers one call after the other."""
+        world, cluster = self._world, self._cluster
+        now_us, way_us = world.agenda.now_us, cluster.gcs_seconds / 2 * 1e6
+        self._queues.gcs = max(now_us + way_us, self._queues.gcs) + 1e6 / cluster.gcs_calls_per_second
+        ticket = Ticket(world, actor, effect)
+        reached_us = int(self._queues.gcs)
+        world.agenda.after(reached_us - now_us, self._reach_store, ticket, action, int(reached_us + way_us))

@@ -21,7 +21,9 @@ from wallaby.worker.session import SessionSettings
 
 NEVER_MS = 10_000_000
 STEPS_MAX = 20_000_000
-LEASE_MS = 1250
+#: Leases do not tell who is gone: `Cluster.detection_seconds` does. But they are renewed as always.
+LEASE_MS = NEVER_MS
+RENEW_MS = 400
 TARGET_BYTES = 32 << 20
 WINDOW_BYTES = 128 << 20
 #: Clusters up to this size are simulated as a whole. A stage has as many edges as the square of its channels, so of
@@ -64,17 +66,17 @@ def predict(
     """
     simulated = cluster.workers if cluster.workers <= WHOLE_MAX else PART_OF_MORE
     costed: Any = learned(
-        history, simulated * cluster.threads, simulated / cluster.workers, start_seconds, times
+        history, simulated * cluster.slots, simulated / cluster.workers, start_seconds, times
     )
     scenario = Scenario(
         workloads=(costed,),
         session=SessionSettings(policy or Dynamic(TARGET_BYTES), WINDOW_BYTES, tolerance),
         coordinator=CoordinatorSettings(lease_ms=LEASE_MS, no_workers_ms=NEVER_MS, frozen_ms=NEVER_MS),
         workers=simulated,
-        renew_every_ms=LEASE_MS // 3,
+        renew_every_ms=RENEW_MS,
         room_bytes=PLENTY_BYTES,
         slow_worker=False,
-        restarts=True,
+        restarts=False,
         random_seed=seed,
     )
     with _without_collector():

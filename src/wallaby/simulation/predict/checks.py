@@ -1,0 +1,107 @@
+"""How near predictions come to runs that were made: times with other numbers of workers, and ratios of policies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import geometric_mean, median
+from typing import Any, Final
+
+from wallaby.lineage.tolerance import LINEAGE, POLICIES
+from wallaby.observe.history import History
+from wallaby.simulation.predict.known import HALF, PIPELINED, SPOOL, STAGEWISE, STAGEWISE_HALF, Known
+from wallaby.simulation.predict.pace import Cluster
+
+#: A prediction that is further from the run is not to be believed.
+TOLERATED: Final = 0.25
+#: Policies are measured on one machine: a process that is killed is noticed by broken connections, after so many
+#: seconds, and the durable store is a directory, which takes so many bytes a second.
+ONE_MACHINE_DETECTION: Final = 0.25
+ONE_MACHINE_STORE: Final = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A prediction beside what was measured: seconds of a query, or a ratio, the geometric mean over some."""
+
+    query: str
+    workers: int
+    predicted: float
+    measured: float
+    what: str = PIPELINED
+
+    @property
+    def off(self) -> float:
+        """By which part of what was measured the prediction is wrong."""
+        return abs(self.predicted - self.measured) / self.measured
+
+    @property
+    def holds(self) -> bool:
+        """Is it near enough?"""
+        return self.off <= TOLERATED
+
+
+def worst(checks: Sequence[Check]) -> dict[str, float]:
+    """By what was checked: how far off it was at most."""
+    return {
+        what: max(check.off for check in checks if check.what == what)
+        for what in dict.fromkeys(check.what for check in checks)
+    }
+
+
+def checked(name: str, known: Known, run: History, cluster: Cluster) -> Check:
+    """A prediction for the cluster of another run of the same query. Its log need not name workers without work."""
+    return Check(name, cluster.workers, known.predict(cluster).seconds + known.beside, run.seconds)
+
+
+def checked_policies(
+    known: Mapping[str, Known], measured: Mapping[str, Any], cluster: Cluster
+) -> list[Check]:
+    """Ratios, beside those of the measured table of policies: of stages and of spooling, and of losing a worker.
+
+    A ratio of one query is hardly more than noise, so their means are compared. `cluster` is that of the measurement.
+    """
+    runs = {policy: each for policy, each in measured["runs"].items() if policy in POLICIES}
+    names = [name for name in known if name.removeprefix("q") in runs["lineage"]]
+    if not names:
+        return []
+    here = replace(
+        cluster,
+        detection_seconds=ONE_MACHINE_DETECTION,
+        store_bytes_per_second=ONE_MACHINE_STORE,
+        store_seconds=0.001,
+    )
+    predicted: dict[str, list[float]] = {}
+    found: dict[str, list[float]] = {}
+    for name in names:
+        calm = {policy: _calm(runs[policy][name.removeprefix("q")]) for policy in runs}
+        one = known[name]
+        usual = one.predict(here, LINEAGE)
+        for what, policy, base in ((STAGEWISE, "stagewise", "lineage"), (SPOOL, "spool", "lineage")):
+            other = one.predict(here, POLICIES[policy])
+            predicted.setdefault(what, []).append(_ratio(other.seconds, usual.seconds, one.beside))
+            found.setdefault(what, []).append(calm[policy] / calm[base])
+        for what, policy in ((HALF, "lineage"), (STAGEWISE_HALF, "stagewise")):
+            struck = _struck(runs[policy][name.removeprefix("q")])
+            if struck is not None:
+                undisturbed = one.predict(here, POLICIES[policy]).seconds
+                lost = one.predict(here, POLICIES[policy], kill_at_seconds=undisturbed / 2).seconds
+                predicted.setdefault(what, []).append(_ratio(lost, undisturbed, one.beside))
+                found.setdefault(what, []).append(struck / calm[policy])
+    return [
+        Check(", ".join(names), here.workers, geometric_mean(predicted[what]), geometric_mean(each), what)
+        for what, each in found.items()
+    ]
+
+
+def _ratio(one: float, other: float, beside: float) -> float:
+    return (one + beside) / (other + beside)
+
+
+def _calm(runs: Sequence[Mapping[str, Any]]) -> float:
+    return float(median(run["undisturbed"]["seconds"] for run in runs))
+
+
+def _struck(runs: Sequence[Mapping[str, Any]]) -> float | None:
+    struck = [run["disturbed"]["seconds"] for run in runs if run["disturbed"]["killed_at"] is not None]
+    return float(median(struck)) if struck else None
