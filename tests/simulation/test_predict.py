@@ -123,13 +123,12 @@ def test_a_control_store_that_is_slow_holds_up_all() -> None:
 
 
 def measured_policies(undisturbed: float, killed: float, stagewise: float) -> dict[str, Any]:
-    def runs(calm: float, struck: float) -> dict[str, list[dict[str, Any]]]:
-        one = {"undisturbed": {"seconds": calm}, "disturbed": {"seconds": struck, "killed_at": 0.1}}
-        return {"1": [one]}
+    def runs(calm: float, struck: float) -> dict[str, dict[str, Any]]:
+        return {"1": {"undisturbed": [{"seconds": calm}], "losses": [{"seconds": struck, "killed_at": 0.1}]}}
 
     return {
         "runs": {
-            "off": {"1": [{"undisturbed": {"seconds": 1}}]},
+            "off": {"1": {"undisturbed": [{"seconds": 1}], "losses": []}},
             "lineage": runs(undisturbed, killed),
             "spool": runs(undisturbed, killed),
             "stagewise": runs(stagewise, 2 * stagewise),

@@ -72,7 +72,8 @@ def predict(
     broadcast: Annotated[
         int | None,
         typer.Option(
-            help="With --data: bytes up to which a join's side is broadcast; default: the engine's.", min=0
+            help="With --data: predict plans that broadcast a join's side up to so many bytes; default: the engine's.",
+            min=0,
         ),
     ] = None,
     runs: Annotated[
@@ -83,6 +84,12 @@ def predict(
         Path | None,
         typer.Option(
             help="With --data: the measured table of policies, paper-policies.json; ratios are checked by it."
+        ),
+    ] = None,
+    checked_query: Annotated[
+        list[int] | None,
+        typer.Option(
+            help="With --policies: a query whose predictions are only checked. Default: those of --query. Repeatable."
         ),
     ] = None,
     save: Annotated[Path | None, typer.Option(help="Write the figures to this JSON file.")] = None,
@@ -101,7 +108,14 @@ def predict(
     if bool(logs) == (data is not None):
         raise InvalidArgumentError("Nothing to learn from, or too much.", fix="Give event logs, or --data.")
     _require_together(
-        data, {"--runs": runs, "--broadcast": broadcast, "--policies": policies, "--query": query}
+        data,
+        {
+            "--runs": runs,
+            "--broadcast": broadcast,
+            "--policies": policies,
+            "--query": query,
+            "--checked-query": checked_query,
+        },
     )
     if data is not None and check:
         raise InvalidArgumentError(
@@ -120,9 +134,9 @@ def predict(
         detection_seconds=detection,
     )
     if data is not None:
-        known, checks = _from_runs(data, query or list(QUERIES), cluster, runs, broadcast)
-        if measured is not None:
-            checks += _beside_policies(known, measured, cluster)
+        known, checks = _from_data(
+            data, query or list(QUERIES), cluster, runs, broadcast, measured, checked_query
+        )
     else:
         known, checks = _from_logs(logs or [], check or [], cluster)
     _tell(checks)
@@ -199,6 +213,26 @@ def _from_logs(logs: list[Path], check: list[Path], cluster: Cluster) -> tuple[d
     ]
 
 
+def _from_data(
+    data: Path,
+    queries: list[int],
+    cluster: Cluster,
+    kept: Path | None,
+    broadcast: int | None,
+    measured: dict[str, Any] | None,
+    only_checked: list[int] | None,
+) -> tuple[dict[str, Known], list[Check]]:
+    """What is predicted from, and all checks of it: also of the plans that policies were measured with."""
+    known, checks = _from_runs(data, queries, cluster, kept, broadcast)
+    if measured is not None:
+        usual = known
+        if broadcast is not None or only_checked:
+            usual, more = _from_runs(data, only_checked or queries, cluster, kept, None)
+            checks += [each for each in more if each not in checks]
+        checks += _beside_policies(usual, measured, cluster)
+    return known, checks
+
+
 def _from_runs(
     data: Path, queries: list[int], cluster: Cluster, kept: Path | None, broadcast: int | None
 ) -> tuple[dict[str, Known], list[Check]]:
@@ -223,7 +257,8 @@ def _from_runs(
     for number in queries:
         name, ran = f"q{number}", runs[number]
         known[name] = taught(ran[more], on(more), ran[few])
-        checks += [checked(name, known[name], ran[count], on(count)) for count in CHECKED]
+        shown = name if broadcast is None else f"{name}, broadcast {broadcast}"
+        checks += [checked(shown, known[name], ran[count], on(count)) for count in CHECKED]
     return known, checks
 
 
@@ -250,7 +285,7 @@ def _read_policies(path: Path, data: Path) -> dict[str, Any]:
 def _beside_policies(known: dict[str, Known], measured: dict[str, Any], cluster: Cluster) -> list[Check]:
     from wallaby.simulation.predict.checks import checked_policies
 
-    of = replace(_on_this_machine(cluster), workers=measured["workers"], shared_cores=measured["cores"])
+    of = replace(_on_this_machine(cluster), workers=int(measured["workers"]), shared_cores=measured["cores"])
     return checked_policies(known, measured, of)
 
 

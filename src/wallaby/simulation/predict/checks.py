@@ -98,10 +98,10 @@ def _ratio(one: float, other: float, beside: float) -> float:
     return (one + beside) / (other + beside)
 
 
-def _calm(runs: Sequence[Mapping[str, Any]]) -> float:
-    return float(median(run["undisturbed"]["seconds"] for run in runs))
+def _calm(runs: Mapping[str, Any]) -> float:
+    return float(median(run["seconds"] for run in runs["undisturbed"]))
 
 
-def _struck(runs: Sequence[Mapping[str, Any]]) -> float | None:
-    struck = [run["disturbed"]["seconds"] for run in runs if run["disturbed"]["killed_at"] is not None]
+def _struck(runs: Mapping[str, Any]) -> float | None:
+    struck = [run["seconds"] for run in runs["losses"] if run["killed_at"] is not None]
     return float(median(struck)) if struck else None
