@@ -18,6 +18,7 @@ from wallaby.errors import (
     CastInvalidInputError,
     CastOverflowError,
     ConversionInvalidInputError,
+    DateTimeFieldError,
     DecimalTooLongError,
     DivideByZeroError,
     DuplicatedMapKeyError,
@@ -43,10 +44,13 @@ from wallaby.plan.types import (
     STRING,
     DataType,
     Kind,
+    array,
     decimal,
     map_of,
+    struct,
 )
 
+NTZ = DataType(Kind.TIMESTAMP_NTZ)
 NAN, INF = float("nan"), float("inf")
 
 
@@ -237,6 +241,13 @@ VALUES: list[tuple[Expression, object]] = [
     (call("width_bucket", LONG, f(1e308), f(-1.7e308), f(1.7e308), literal(2**62, LONG)), 1),
     (test("is_nan", call("greatest", DOUBLE, f(1.0), f(NAN), f(None))), True),
     (test("is_nan", f(None)), False),
+    # days of years beyond DuckDB's timestamps; Java's calendar ends later still
+    (call("unix_date", INTEGER, call("make_date", DATE, i(400_000), i(2), i(29))), 145_377_531),
+    (call("unix_date", INTEGER, call("make_date", DATE, i(5_881_580), i(7), i(11))), 2**31 - 1),
+    (call("unix_date", INTEGER, call("make_date", DATE, i(-5_877_641), i(6), i(23))), -(2**31)),
+    (call("make_date", DATE, i(400_001), i(2), i(29), mode=EvalMode.LEGACY), None),
+    (call("make_date", DATE, i(2_000_000_000), i(1), i(1), mode=EvalMode.LEGACY), None),
+    (call("make_date", DATE, i(2024), i(2), i(29)), datetime.date(2024, 2, 29)),
     (test("at_least_non_null", i(2), f(NAN), i(1), s(None)), False),
     (test("at_least_non_null", i(1), f(NAN), i(1), s(None)), True),
     # hashes and encodings
@@ -376,6 +387,16 @@ ERRORS: list[tuple[Expression, type[QueryError]]] = [
     (call("decode_utf8", STRING, literal(b"\xff", BINARY)), MalformedCharacterCodingError),
     (call("elt", STRING, i(3), s("a"), s("b")), ArrayIndexError),
     (call("map_from_text", map_of(STRING, STRING), s("a:1,a:2"), s(","), s(":")), DuplicatedMapKeyError),
+    *(
+        (call("make_date", DATE, i(-5877642), i(12), i(31), mode=mode), ArithmeticOverflowError)
+        for mode in EvalMode
+    ),
+    (call("make_date", DATE, i(1_000_000_000), i(1), i(1)), DateTimeFieldError),
+    (call("make_date", DATE, i(6_000_001), i(2), i(29)), DateTimeFieldError),
+    (
+        call("make_timestamp", NTZ, *map(i, (294_248, 1, 1, 0, 0)), d("0", 16, 6), s("")),
+        ArithmeticOverflowError,
+    ),
     (cast(i(300), BYTE), CastOverflowError),
     (cast(f(1e20), LONG), CastOverflowError),
     (cast(f(NAN), INTEGER), CastOverflowError),
@@ -541,3 +562,46 @@ def test_a_map_of_a_text(
     made = call("map_from_text", map_of(STRING, STRING), s(text), s("&"), s("="))
     found = value_of(made, session)
     assert found == (None if pairs is None else [{"f0": key, "f1": value} for key, value in pairs])
+
+
+@pytest.mark.parametrize("kind", [FLOAT, DOUBLE], ids=str)
+@pytest.mark.parametrize("name", ["greatest", "least"])
+@pytest.mark.parametrize("first", [-0.0, 0.0])
+def test_of_the_two_zeros_the_first_one_is_the_greatest_and_the_least(
+    kind: DataType, name: str, first: float, session: Session
+) -> None:
+    arguments = (literal(value, kind) for value in (None, first, -first))
+    assert repr(value_of(call(name, kind, *arguments), session)) == repr(first)
+
+
+DOUBLES, INTEGERS = array(DOUBLE), array(INTEGER)
+PAIR = struct(k=DOUBLE, v=INTEGER)
+
+
+@pytest.mark.parametrize(
+    ("made", "zero"),
+    [
+        (("map", f(-0.0), i(1)), "0.0"),
+        (("map_from_entries", call("array", array(PAIR), call("struct", PAIR, f(-0.0), i(1)))), "0.0"),
+        (
+            (
+                "map_concat",
+                call(
+                    "map_from_arrays",
+                    map_of(DOUBLE, INTEGER),
+                    call("array", DOUBLES, f(-0.0)),
+                    call("array", INTEGERS, i(1)),
+                ),
+            ),
+            "0.0",
+        ),
+        (("map_from_arrays", call("array", DOUBLES, f(-0.0)), call("array", INTEGERS, i(1))), "-0.0"),
+    ],
+    ids=lambda given: given[0] if isinstance(given, tuple) else given,
+)
+def test_keys_of_maps_have_one_zero_unless_they_were_an_array(
+    made: tuple[str, Expression], zero: str, session: Session
+) -> None:
+    name, *arguments = made
+    found = value_of(call(name, map_of(DOUBLE, INTEGER), *arguments), session)
+    assert str(found) == f"[{{'f0': {zero}, 'f1': 1}}]"

@@ -17,7 +17,7 @@ from wallaby.differential.arena import QUICK, QUICK_JVM, Arena
 from wallaby.differential.campaign import Found
 from wallaby.differential.crew import Say
 from wallaby.differential.entries import EntrySuite, Tally
-from wallaby.differential.functions import scalar_functions
+from wallaby.differential.functions import Function, scalar_functions
 from wallaby.differential.kept import kept_functions
 from wallaby.differential.losses import Losses
 from wallaby.differential.tables import register, write_tables
@@ -38,7 +38,8 @@ class EntryWork:
     @contextmanager
     def begin(self, say: Say) -> Iterator[Callable[[Sequence[str]], dict[str, Tally]]]:
         """A session, and the tables of entries."""
-        with _session(_own(self.directory), self.seed) as (spark, engine):
+        with _session() as (spark, engine):
+            _register(spark, _own(self.directory), self.seed)
             yield EntrySuite(spark, engine, self.seed, say).run
 
 
@@ -59,8 +60,13 @@ class QueryWork:
         settings: dict[str, object] = {"leaf_minimum": 0}
         if self.losses:
             settings |= {"chaos_enabled": True, "chaos_directory": str(book)}
-        with _session(own, 0, **settings) as (spark, engine):
-            functions = kept_functions(self.keep, lambda: scalar_functions(spark, engine))
+
+        def functions_found() -> list[Function]:
+            _register(spark, own, 0)
+            return scalar_functions(spark, engine)
+
+        with _session(**settings) as (spark, engine):
+            functions = kept_functions(self.keep, functions_found)
             say(f"expressions are made of {len(functions)} functions")
             yield partial(
                 campaign.run,
@@ -75,12 +81,16 @@ def _own(directory: Path) -> Path:
     return directory / str(os.getpid())
 
 
+def _register(spark: SparkSession, directory: Path, seed: int) -> None:
+    """The tables of entries."""
+    write_tables(directory / "entries", seed)
+    register(spark, directory / "entries")
+
+
 @contextmanager
-def _session(directory: Path, seed: int, **settings: object) -> Iterator[tuple[SparkSession, Engine]]:
-    """A session and an engine, and the tables of entries."""
+def _session(**settings: object) -> Iterator[tuple[SparkSession, Engine]]:
+    """A session and an engine for small queries."""
     configuration = {**QUICK, **QUICK_JVM}
     settings = {"threads": 1, "progress_enabled": False, "timeout": HANGS_SECONDS, **settings}
     with engine_session("local[3]", 2, configuration, **settings) as (spark, engine):
-        write_tables(directory / "entries", seed)
-        register(spark, directory / "entries")
         yield spark, engine

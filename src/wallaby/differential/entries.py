@@ -185,7 +185,11 @@ class EntrySuite:
                 failed = rest.pop(place)
                 failing.append(failed)
                 query = shape.sql([failed.sql], table)
-                actual, _ = engines_outcome(self._engine, self._spark.sql(query))
+                df = self._spark.sql(query)
+                actual, _ = engines_outcome(self._engine, df)
+                if self._what(shape, (failed,), actual, expected):
+                    # What several expressions have in common, Spark computes for all of them, and names one.
+                    expected = outcome(df.toArrow)
                 self._judge(shape, failed, query, actual, expected)
                 continue
             actual, _ = engines_outcome(self._engine, df)

@@ -6,9 +6,9 @@ seed means the same query as long as they are the same.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -21,19 +21,19 @@ _SOURCES = ("catalyst/*", "differential/examples/*", *(f"differential/{name}" fo
 
 
 def kept_functions(directory: Path, find: Callable[[], Sequence[Function]]) -> list[Function]:
-    """The functions in a directory's file, or those that are found now, and put there."""
+    """The functions in a directory's file, or those that are found now, and put there; other processes wait."""
     path = directory / f"functions-{_digest()}.json"
-    if path.exists():
-        return [
-            Function(**{**one, "arguments": tuple(one["arguments"])})
-            for one in json.loads(path.read_text(encoding="utf-8"))
-        ]
-    found = list(find())
     directory.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_suffix(f".{os.getpid()}.unfinished")
-    unfinished.write_text(json.dumps([asdict(one) for one in found], indent=0), encoding="utf-8")
-    unfinished.replace(path)
-    return found
+    with (directory / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not path.exists():
+            unfinished = path.with_suffix(".unfinished")
+            unfinished.write_text(json.dumps([asdict(one) for one in find()], indent=0), encoding="utf-8")
+            unfinished.replace(path)
+    return [
+        Function(**{**one, "arguments": tuple(one["arguments"])})
+        for one in json.loads(path.read_text(encoding="utf-8"))
+    ]
 
 
 def _digest() -> str:

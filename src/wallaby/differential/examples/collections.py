@@ -90,7 +90,10 @@ EXAMPLES: Final = {
     "MapKeys": ("map_keys({map})",),
     "MapValues": ("map_values({map})",),
     "MapEntries": ("map_entries({map})",),
-    "MapFromArrays": ("map_from_arrays(array('a', {string}), array(1, {int}))",),
+    "MapFromArrays": (
+        "map_from_arrays(array('a', {string}), array(1, {int}))",
+        "map_from_arrays(array(coalesce({double}, 7), 1e9), array(1, 2))",
+    ),
     "StringToMap": (
         "str_to_map({string})",
         "str_to_map({moment}, '-', ' ')",
@@ -100,8 +103,13 @@ EXAMPLES: Final = {
     "MapFromEntries": (
         "map_from_entries(array(struct({string}, {int}), struct('x', 2)))",
         "map_from_entries(map_entries({map}))",
+        "map_from_entries(array(struct(coalesce({double}, 7), 1)))",
     ),
-    "MapConcat": ("map_concat({map_int}, map('zz', 1))", "map_concat({map_int}, {map_int})"),
+    "MapConcat": (
+        "map_concat({map_int}, map('zz', 1))",
+        "map_concat({map_int}, {map_int})",
+        "map_concat(map_from_arrays(array(coalesce({double}, 7)), array(1)), map(1e9, 2))",
+    ),
     "ArrayTransform": (
         "transform({array}, x -> x is null)",
         "transform({array_int}, (x, i) -> i)",
@@ -133,6 +141,7 @@ EXAMPLES: Final = {
     "TransformKeys": (
         "transform_keys({map}, (k, v) -> concat(k, 'x'))",
         "transform_keys({map_int}, (k, v) -> v)",
+        "transform_keys(map(1, {small}), (k, v) -> coalesce({double}, v))",
     ),
     "MapFilter": ("map_filter({map_int}, (k, v) -> v > 1)", "map_filter({map}, (k, v) -> k <> 'a')"),
 }

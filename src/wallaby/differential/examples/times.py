@@ -83,6 +83,7 @@ EXAMPLES: Final = {
         "make_timestamp_ntz(2000, 2, 29, {small}, {small}, {decimal_5_2})",
         "make_timestamp(2021, 3, 28, 2, 30, 0, 'Europe/Berlin')",
         "try_make_timestamp({small}, {small}, {small}, {small}, {small}, {small})",
+        "make_timestamp({int}, {small}, 28, 23, 59, 59.5)",
     ),
     "PreciseTimestampConversion": (
         "select window(timestamp_a, '1 hour').start at, count(*) c from {table} group by 1",

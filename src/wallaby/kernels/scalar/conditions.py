@@ -45,10 +45,15 @@ def _at_most_one(call: Call, sql: Sequence[str]) -> str:  # noqa: ARG001 - the s
 
 
 def _most(name: str) -> Write:
-    """NULLs do not count. NaN is the greatest, in DuckDB as in Spark."""
+    """NULLs do not count. NaN is the greatest, and of the two zeros the first one is taken, in DuckDB as in Spark.
+
+    Among numbers of single precision DuckDB knows one zero only.
+    """
 
     def write(call: Call, sql: Sequence[str]) -> str:
-        return cast(f"{name}({', '.join(sql)})", call.type)
+        single = call.type.kind is Kind.FLOAT
+        values = (cast(value, DataType(Kind.DOUBLE)) if single else value for value in sql)
+        return cast(f"{name}({', '.join(values)})", call.type)
 
     return write
 

@@ -17,6 +17,11 @@ _EPOCH: Final = "DATE '1970-01-01'"
 _DAYS_PLAIN: Final = 1_000_000
 #: Days from 1970 on within which DuckDB's timestamps go on for ten thousand years and more.
 _DAYS_NEAR: Final = 100_000_000
+#: Years of DuckDB's own dates, with room for months and days.
+_YEAR_NEAR: Final = 290_000
+#: The last year of Java's calendar.
+_YEAR_MAX: Final = 999_999_999
+TOO_FAR: Final = error("ARITHMETIC_OVERFLOW", "A date or a time is too far away.")
 _WHOLE: Final = (Kind.BYTE, Kind.SHORT, Kind.INTEGER)
 _ONE: Final = of_kinds(Kind.DATE)
 #: From a date to the first day of a unit.
@@ -81,14 +86,43 @@ def _trunc_reason(call: Call) -> str | None:
 
 
 def _make_date(call: Call, sql: Sequence[str]) -> str:
-    year, month, day = sql
+    """A date that is none is an error or NULL; one that is too far away is Java's own error, in every mode."""
     missing = " OR ".join(f"{part} IS NULL" for part in sql)
-    # Every condition only where the one before it holds: DuckDB has no thirteenth month either.
-    valid = case(
-        [(f"NOT ({month} BETWEEN 1 AND 12 AND {year} BETWEEN -290000 AND 290000)", "FALSE")],
-        f"{day} BETWEEN 1 AND day(last_day(make_date({year}, {month}, 1)))",
+    days = days_until(*sql)
+    made = case(
+        [
+            (f"{sql[0]} BETWEEN -{_YEAR_NEAR} AND {_YEAR_NEAR}", f"make_date({', '.join(sql)})"),
+            (
+                f"{days} BETWEEN -{1 << 31} AND {(1 << 31) - 1}",
+                f"{times.DATE_OF}(CAST({days} AS INTEGER))",
+            ),
+        ],
+        TOO_FAR,
     )
-    return case([(missing, "NULL"), (valid, f"make_date({year}, {month}, {day})")], out_of_bounds(call.mode))
+    return case([(missing, "NULL"), (is_date(*sql), made)], out_of_bounds(call.mode))
+
+
+def is_date(year: str, month: str, day: str) -> str:
+    """Is there such a day in Java's calendar?"""
+    known = f"{month} BETWEEN 1 AND 12 AND {year} BETWEEN -{_YEAR_MAX} AND {_YEAR_MAX}"
+    return f"({known} AND {day} BETWEEN 1 AND day(last_day({_first_alike(year, month)})))"
+
+
+def days_until(year: str, month: str, day: str) -> str:
+    """The number of a day that there is, from 1970 on, as a long."""
+    ages = f"((CAST({year} AS BIGINT) - {_alike(year)}) // 400)"
+    first = f"CAST({_first_alike(year, month)} - {_EPOCH} AS BIGINT)"
+    return f"({first} + {day} - 1 + {ages} * 146097)"
+
+
+def _first_alike(year: str, month: str) -> str:
+    """The first day of a month in a year that is alike; of any month, since DuckDB may compute it before it is used."""
+    return f"make_date({_alike(year)}, least(greatest({month}, 1), 12), 1)"
+
+
+def _alike(year: str) -> str:
+    """A year with the same days, near enough for DuckDB: calendars repeat after 400 years."""
+    return f"(2000 + ({year} % 400 + 400) % 400)"
 
 
 def out_of_bounds(mode: EvalMode) -> str:
@@ -96,10 +130,6 @@ def out_of_bounds(mode: EvalMode) -> str:
     if mode is not EvalMode.ANSI:
         return "NULL"
     return error("DATETIME_FIELD_OUT_OF_BOUNDS", "A part of a date or of a time is out of its bounds.")
-
-
-def _fails_under_ansi(call: Call) -> bool:
-    return call.mode is EvalMode.ANSI
 
 
 def _with_whole(write: Write) -> Function:
@@ -128,5 +158,5 @@ FUNCTIONS: dict[str, Function] = {
     "date_diff": Function((2, 2), template("({0} - {1})", typed=True), _ONE),
     "next_day": _with_whole(_next_day),
     "trunc_date": Function((2, 2), _trunc, _trunc_reason),
-    "make_date": Function((3, 3), _make_date, of_kinds(_WHOLE), _fails_under_ansi),
+    "make_date": Function((3, 3), _make_date, of_kinds(_WHOLE), always),
 }

@@ -303,8 +303,18 @@ def checked_map(entries: str, type_: DataType) -> str:
     return bound([cast(entries, type_)], write)
 
 
+def _with_normal_keys(entries: str, type_: DataType) -> str:
+    """Entries with one zero and one NaN among their keys; not where Spark has an array of the keys already."""
+    key = field_sql("e", 0)
+    normal = normalized(key, type_.children[0])
+    pair = struct_sql([normal, field_sql("e", 1)])
+    return entries if normal == key else f"list_transform({entries}, lambda e: {pair})"
+
+
 def _map(call: Call, sql: Sequence[str]) -> str:
-    entries = (struct_sql(pair) for pair in zip(sql[0::2], sql[1::2], strict=True))
+    key = call.type.children[0]
+    keys = (normalized(one, key) for one in sql[0::2])
+    entries = (struct_sql(pair) for pair in zip(keys, sql[1::2], strict=True))
     return checked_map(f"[{', '.join(entries)}]", call.type)
 
 
@@ -329,7 +339,12 @@ def _map_of_arrays(call: Call, sql: Sequence[str]) -> str:
 
 def _map_of_entries(call: Call, sql: Sequence[str]) -> str:
     entry = entry_type(call.type)
-    return bound(sql, lambda a: case([(has_null(a, entry), "NULL")], checked_map(a, call.type)))
+    return bound(
+        sql,
+        lambda a: case(
+            [(has_null(a, entry), "NULL")], checked_map(_with_normal_keys(a, call.type), call.type)
+        ),
+    )
 
 
 def _map_of_text(call: Call, sql: Sequence[str]) -> str:
@@ -344,7 +359,8 @@ def _map_of_text(call: Call, sql: Sequence[str]) -> str:
 
 def _map_concat(call: Call, sql: Sequence[str]) -> str:
     nulls = " OR ".join(f"{one} IS NULL" for one in sql)
-    return case([(nulls, "NULL")], checked_map(f"list_concat({', '.join(sql)})", call.type))
+    entries = _with_normal_keys(f"list_concat({', '.join(sql)})", call.type)
+    return case([(nulls, "NULL")], checked_map(entries, call.type))
 
 
 # ------------------------------------------------------------------------------------------------------- reasons

@@ -25,7 +25,7 @@ from wallaby.kernels.scalar.clock import (
     zone_reason,
     zone_text,
 )
-from wallaby.kernels.scalar.dates import days_of, first_day_of, out_of_bounds
+from wallaby.kernels.scalar.dates import TOO_FAR, days_of, days_until, first_day_of, is_date, out_of_bounds
 from wallaby.kernels.scalar.function import Function, Reason, Write, of_kinds, template
 from wallaby.kernels.scalar.words import always
 from wallaby.kernels.sql_text import case, cast, error
@@ -38,6 +38,8 @@ _TIMESTAMPS: Final = (Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ)
 _DAYS_TOO: Final = (*_TIMESTAMPS, Kind.DATE)
 _WHOLE: Final = (Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG)
 _TEXT: Final = (Kind.STRING,)
+#: Days from 1970 on whose microseconds are longs, on every clock.
+_DAYS_NEAR: Final = 106_751_989
 #: Units that are cut off by the clock, and those that are the same on every clock.
 _CLOCK_UNITS: Final = frozenset({"MINUTE", "HOUR", "DAY"})
 _PLAIN_UNITS: Final = frozenset({"MICROSECOND", "MILLISECOND", "SECOND"})
@@ -281,15 +283,16 @@ def _make(call: Call, sql: Sequence[str]) -> str:
     # As many digits as fit an int, the rest is lost, as in Spark.
     digits = f"CAST({second} * CAST(1000000 AS DECIMAL(7,0)) AS BIGINT)"
     fraction = f"((({digits} + 2147483648) & 4294967295) - 2147483648)"
-    valid = case(
-        [(f"NOT ({month} BETWEEN 1 AND 12 AND {year} BETWEEN -290000 AND 290000)", "FALSE")],
-        f"{day} BETWEEN 1 AND day(last_day(make_date({year}, {month}, 1))) AND {hour} BETWEEN 0 AND 23"
-        f" AND {minute} BETWEEN 0 AND 59 AND {fraction} BETWEEN 0 AND 60000000",
+    valid = (
+        f"{is_date(year, month, day)} AND {hour} BETWEEN 0 AND 23"
+        f" AND {minute} BETWEEN 0 AND 59 AND {fraction} BETWEEN 0 AND 60000000"
     )
-    days = f"CAST(make_date({year}, {month}, {day}) - DATE '1970-01-01' AS BIGINT)"
+    days = days_until(year, month, day)
     shown = f"({days} * {MICROS_PER_DAY} + (CAST({hour} AS BIGINT) * 60 + {minute}) * 60000000 + {fraction})"
     made = shown if call.type.kind is Kind.TIMESTAMP_NTZ else instant_micros(shown, zone_text(call))
-    return case([(missing, "NULL"), (valid, timestamp(made, call.type))], _bad_parts(fraction, call.mode))
+    near = f"{days} BETWEEN -{_DAYS_NEAR} AND {_DAYS_NEAR}"
+    there = case([(near, timestamp(made, call.type))], TOO_FAR)
+    return case([(missing, "NULL"), (valid, there)], _bad_parts(fraction, call.mode))
 
 
 def _bad_parts(fraction: str, mode: EvalMode) -> str:
@@ -345,7 +348,5 @@ FUNCTIONS: dict[str, Function] = {
     ),
     "date_subtract": Function((2, 2), _subtract_dates, of_kinds(Kind.DATE)),
     "months_between": Function((4, 4), _fractional_months, _fractional_months_reason),
-    "make_timestamp": Function(
-        (7, 7), _make, _zoned(*[_WHOLE] * 5, (Kind.DECIMAL,)), lambda call: call.mode is EvalMode.ANSI
-    ),
+    "make_timestamp": Function((7, 7), _make, _zoned(*[_WHOLE] * 5, (Kind.DECIMAL,)), always),
 }
