@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from pyspark.sql import SparkSession
 from tests.engine.conftest import Engines
 from tests.engine.test_ends import LONG, nothing_is_left_of_queries, until
 from tests.engine.test_faults import Chaos, require_all_struck
+from tests.spoiling import SPOILS
 from tests.stores import s3, s3_service
 
 from wallaby import tpch
@@ -38,6 +41,13 @@ LOSSES = (
 )
 STORED = ("spool", "checkpoint+lineage", "spool+checkpoint")
 POLICIES = ("none", "stagewise", "spool", "checkpoint+lineage", "spool+checkpoint")
+SPOILT = (
+    ("spool", "garbage"),
+    ("spool", "swapped"),
+    ("checkpoint+lineage", "cut"),
+    ("checkpoint+lineage", "emptied"),
+    ("spool+checkpoint", "changed"),
+)
 MODES = {
     "static(2)": {"execution_dependencies": "static(2)", "execution_draw": "one"},
     "stagewise": {"execution_mode": "stagewise"},
@@ -247,6 +257,26 @@ def test_a_store_that_goes_away_during_a_query_ends_it_with_an_error(
         result.arrow()
     until(lambda: nothing_is_left_of_queries(engine))
     store.unlink()
+    assert engine.count(spark.table("nation")) == 25
+
+
+@pytest.mark.parametrize(("policy", "how"), SPOILT)
+def test_a_query_that_needs_what_was_spoilt_in_the_store_ends_with_an_error(
+    chaos: Chaos, spark: SparkSession, directory: Path, policy: str, how: str
+) -> None:
+    store = directory / "spoilt"
+    engine = chaos.engine(**settings_of(policy, store))
+    lost, spared = (worker["pid"] for worker in engine.workers())
+    result = engine.run(spark.sql(LONG))
+    query = result._collected.query
+    until(lambda: engine._gcs.status(query).commits > 20)
+    written = (path for path in store.glob(f"*/{query}/**/*") if path.is_file())
+    SPOILS[how](sorted(path for path in written if path.suffix != ".unfinished"))
+    os.kill(lost, signal.SIGKILL)
+    with pytest.raises(DurableStoreError, match=rf"{query}/(outputs|states)/s"):
+        result.arrow()
+    until(lambda: nothing_is_left_of_queries(engine))
+    assert spared in [worker["pid"] for worker in engine.workers()], "no other worker was lost"
     assert engine.count(spark.table("nation")) == 25
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from tests.spoiling import SPOILS
 
 from wallaby.errors import DurableStoreError
 from wallaby.exchange.durable import DurableStore
-from wallaby.kernels.state import EMPTY
+from wallaby.kernels.state import EMPTY, KernelState
 from wallaby.lineage.effects import RestoreState, SaveState
 from wallaby.lineage.names import QueryId, TaskName, Upstream
 from wallaby.worker.saving import Saving
@@ -53,6 +55,33 @@ def test_another_attempt_is_another_state(tmp_path: Path) -> None:
     assert state.combined == (batch(1),)
     with pytest.raises(DurableStoreError, match=r"s2\.c1\.t3"):
         here.restore(RestoreState(TASK, "c"))
+
+
+@pytest.mark.parametrize("how", SPOILS)
+def test_a_spoilt_state_is_an_error_and_never_another_state(tmp_path: Path, how: str) -> None:
+    here = saving(tmp_path)
+    state = EMPTY.with_combined((batch(100),)).with_waiting((batch(100, "other"),))
+    for seq in (1, 2):  # each of two schemas, so three objects
+        state = replace(state, rows_passed=seq).with_combined((batch(100 + seq),))
+        here.save(SaveState(TaskName(2, 1, seq), "a", state, TOTALS))
+    files = sorted(path for path in tmp_path.rglob("*") if path.is_file())
+    assert len(files) == 5, "two states, and batches of two schemas and of one"
+    whole = {file: file.read_bytes() for file in files}
+    for spoilt in (
+        [[file, other] for file, other in combinations(files, 2)]
+        if how == "swapped"
+        else [[f] for f in files]
+    ):
+        SPOILS[how](spoilt)
+        with pytest.raises(DurableStoreError, match=r"q/states/s2\.c1/"):
+            restored(tmp_path, 1, 2)
+        for file, data in whole.items():
+            file.write_bytes(data)
+    assert restored(tmp_path, 2) == [(state, TOTALS)]
+
+
+def restored(directory: Path, *numbers: int) -> list[tuple[KernelState, dict[Upstream, int]]]:
+    return [saving(directory).restore(RestoreState(TaskName(2, 1, seq), "a")) for seq in numbers]
 
 
 def test_a_state_is_saved_no_more_often_than_asked(tmp_path: Path) -> None:

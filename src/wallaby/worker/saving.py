@@ -1,29 +1,38 @@
 """Saved states: what a channel has collected, in the durable store, and how to take it up again.
 
 A state is a list of immutable batches, so a snapshot is incremental: batches that an earlier one has written are only
-named. A snapshot is a small object that says which batches make it up, under the name of its task and its record.
+named. A snapshot is a small object that says which batches make it up, under the name of its task and its record; the
+objects that hold these have the checksums that it says.
 """
 
 from __future__ import annotations
 
-import json
 import time
 import uuid
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from typing import NamedTuple
 
 import pyarrow as pa
 
-from wallaby.errors import DurableStoreError, EncodingError
-from wallaby.exchange.body import decode, encode
+from wallaby.exchange.body import encode
 from wallaby.exchange.durable import DurableStore
+from wallaby.exchange.sealed import checksum_of, misread, read_batches, read_words, sealed
 from wallaby.kernels.state import EMPTY, KernelState, by_schema
 from wallaby.lineage.effects import RestoreState, SaveState
 from wallaby.lineage.names import ChannelName, QueryId, Upstream
 
-#: Where a batch is: the object that holds it, how many batches that has, and which of them it is.
-Place = tuple[str, int, int]
+
+class Stored(NamedTuple):
+    """An object that holds batches."""
+
+    name: str
+    batches: int
+    checksum: int
+
+
+#: Where a batch is: the object that holds it, and which of its batches it is.
+Place = tuple[Stored, int]
 
 
 class Saving:
@@ -51,50 +60,55 @@ class Saving:
         places: dict[int, tuple[pa.RecordBatch, Place]] = {}
         fresh = list({id(batch): batch for batch in batches if id(batch) not in known}.values())
         for group in by_schema(fresh).values():
+            data = encode(tuple(group))
             name = f"{self._query}/states/{channel}/{uuid.uuid4().hex[:12]}"
-            size += self._store.write(name, [encode(tuple(group))])
-            places |= {id(batch): (batch, (name, len(group), at)) for at, batch in enumerate(group)}
+            stored = Stored(name, len(group), checksum_of(data))
+            size += self._store.write(name, [data])
+            places |= {id(batch): (batch, (stored, at)) for at, batch in enumerate(group)}
         places |= {id(batch): known[id(batch)] for batch in batches if id(batch) in known}
-        said = {
-            "combined": [places[id(batch)][1] for batch in state.combined],
-            "waiting": [places[id(batch)][1] for batch in state.waiting],
+        numbers: dict[Stored, int] = {}
+        for _, (stored, _) in places.values():
+            numbers.setdefault(stored, len(numbers))
+
+        def said_of(held: Iterable[pa.RecordBatch]) -> list[list[int]]:
+            found = (places[id(batch)][1] for batch in held)
+            return [[numbers[stored], at] for stored, at in found]
+
+        words = {
+            "objects": list(numbers),
+            "combined": said_of(state.combined),
+            "waiting": said_of(state.waiting),
             "rows_passed": state.rows_passed,
             "shrinks": state.shrinks,
             "combined_bytes": state.combined_bytes,
             "waiting_bytes": state.waiting_bytes,
             "totals": [[*upstream, total] for upstream, total in sorted(effect.totals.items())],
         }
-        size += self._store.write(self._name(effect), [pa.py_buffer(json.dumps(said).encode())])
+        name = self._name(effect)
+        size += self._store.write(name, [sealed(name, words)])
         self._written[channel] = places
         self._next_at[channel] = time.monotonic() + self._seconds
         return size
 
     def restore(self, effect: RestoreState) -> tuple[KernelState, dict[Upstream, int]]:
-        """A state as it was saved, batch by batch."""
-        said: dict[str, Any] = json.loads(self._store.read(self._name(effect)).to_pybytes())
-        read: dict[str, tuple[pa.RecordBatch, ...]] = {}
-
-        def batches(places: Iterable[list[Any]]) -> Iterable[pa.RecordBatch]:
-            for name, count, at in places:
-                if name not in read:
-                    read[name] = decode(self._store.read(name), count)
-                yield read[name][at]
-
+        """A state as it was saved, batch by batch. `DurableStoreError` if it is not what was saved."""
+        name = self._name(effect)
+        words, _ = read_words(self._store, name)
         try:
+            read = [read_batches(self._store, *stored) for stored in words["objects"]]
             state = replace(
                 EMPTY,
-                combined=tuple(batches(said["combined"])),
-                waiting=tuple(batches(said["waiting"])),
-                rows_passed=said["rows_passed"],
-                shrinks=said["shrinks"],
-                combined_bytes=said["combined_bytes"],
-                waiting_bytes=said["waiting_bytes"],
+                combined=tuple(read[number][at] for number, at in words["combined"]),
+                waiting=tuple(read[number][at] for number, at in words["waiting"]),
+                rows_passed=words["rows_passed"],
+                shrinks=words["shrinks"],
+                combined_bytes=words["combined_bytes"],
+                waiting_bytes=words["waiting_bytes"],
             )
-        except (KeyError, ValueError, EncodingError) as error:
-            raise DurableStoreError(
-                f"The durable store has another thing than the state of {effect.task}."
-            ) from error
-        return state, {Upstream(link, channel): total for link, channel, total in said["totals"]}
+            totals = {Upstream(link, channel): total for link, channel, total in words["totals"]}
+        except (LookupError, TypeError, ValueError) as error:
+            raise misread(self._store, name, error) from error
+        return state, totals
 
     def _name(self, effect: SaveState | RestoreState) -> str:
         return f"{self._query}/states/{effect.task.of}/{effect.task}-{effect.key}"
