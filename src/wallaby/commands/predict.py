@@ -187,7 +187,7 @@ def _require_savable(save: Path | None, page: Path | None) -> None:
         raise InvalidArgumentError(
             "A page is made of what is saved.", fix=f"Give --save with a file named {PREDICTED}."
         )
-    above(page)
+    above(page, save.parent)
 
 
 def _from_logs(logs: list[Path], check: list[Path], cluster: Cluster) -> tuple[dict[str, Known], list[Check]]:
