@@ -94,6 +94,12 @@ FUNCTIONS = [
     "select k, cast(m as map<string, int>) a, cast(deep as array<array<double>>) b from nested",
     "select k from nested where k in (g, 3, get(ints, 0)) or struct(k, g) in (struct(4 k, 4L g), struct(9 k, 2L g))",
     "select a.k from nested a join nested b on exists(a.ints, x -> x = b.k) and a.g = b.g",
+    "select g, sort_array(collect_list(struct(k, s))) a, array_sort(collect_list(pairs)) b from nested group by g",
+    "select g, size(collect_list(s)) a, sort_array(array_distinct(collect_list(k % 3))) b from nested group by g",
+    "select array_sort(collect_set(k % 7)) a, sort_array(transform(collect_list(struct(k)), x -> -x.k)) b from nested",
+    "select g, sort_array(filter(collect_list(k) filter (where k > 2), x -> x % 2 = 0)) a from nested group by g",
+    "select g, max_by(k, struct(ints, k)) a, min_by(s, k) b, max_by(pairs, array(k % 2, k)) c from nested group by g",
+    "select k, max_by(s, struct(doubles, k)) over (partition by g) a from nested",
 ]
 
 ROWS_OF_ROWS = [

@@ -25,7 +25,11 @@ _IF: Final = f"{_EXPRESSIONS}.If"
 _IS_NULL: Final = f"{_EXPRESSIONS}.IsNull"
 _MAX: Final = f"{_EXPRESSIONS}.aggregate.Max"
 #: Functions for which the order of an array does not matter.
-_ORDERLESS: Final = frozenset({"SortArray", "Size", "ArrayMin", "ArrayMax", "ArrayContains", "ArraysOverlap"})
+_ORDERLESS: Final = frozenset(
+    {"SortArray", "ArraySort", "Size", "ArrayMin", "ArrayMax", "ArrayContains", "ArraysOverlap"}
+)
+#: Functions that do something with each element alone, if their lambda does not ask for its place.
+_OF_ELEMENTS: Final = frozenset({"ArrayTransform", "ArrayFilter"})
 #: Our names for aggregates under such a function.
 _COLLECTED: Final = {"CollectList": "CollectListUnordered", "CollectSet": "CollectSetUnordered"}
 _UNORDERED: Final = "our name for it inside of a function for which order does not matter, such as sort_array"
@@ -242,14 +246,26 @@ def in_any_order(entry: Entry) -> Entry:
 
 
 def _with_unordered(node: Node) -> Node:
-    def renamed(child: Node) -> Node:
-        function = child.children[0] if child.name == "AggregateExpression" else child
-        if function is child or function.name not in _COLLECTED:
-            return child
-        own = replace(function, class_name=_COLLECTED[function.name])
-        return replace(child, children=(own, *child.children[1:]))
+    return replace(node, children=tuple(map(_unordered, node.children)))
 
-    return replace(node, children=tuple(map(renamed, node.children)))
+
+def _unordered(node: Node) -> Node:
+    """An array of which only the elements matter: collected ones may come in any order."""
+    if _keeps_elements(node):
+        return replace(node, children=(_unordered(node.children[0]), *node.children[1:]))
+    function = node.children[0] if node.name == "AggregateExpression" else node
+    if function is node or function.name not in _COLLECTED:
+        return node
+    own = replace(function, class_name=_COLLECTED[function.name])
+    return replace(node, children=(own, *node.children[1:]))
+
+
+def _keeps_elements(node: Node) -> bool:
+    """Does a function give the same elements whatever the order of its array?"""
+    if node.name == "ArrayDistinct":
+        # Of both zeros it keeps the first.
+        return "float" not in node.type and "double" not in node.type
+    return node.name in _OF_ELEMENTS and len(node.children[1].children) == 2
 
 
 def _collect(
@@ -328,7 +344,7 @@ ENTRIES: Final = (
     unsupported("Last", "it depends on the order of rows", "use min or max"),
     unsupported("CollectList", "the order of its elements depends on that of the rows", "use sort_array"),
     unsupported("CollectSet", "the order of its elements depends on that of the rows", "use sort_array"),
-    guarded("CollectListUnordered", "collect_list", ORDERED, guard=_UNORDERED, build=_collect),
+    guarded("CollectListUnordered", "collect_list", COMPARABLE, guard=_UNORDERED, build=_collect),
     guarded("CollectSetUnordered", "collect_set", ORDERED, guard=_UNORDERED, build=_collect),
     *(
         guarded(name, function, build=_statistic, guard=_FLOATS)
@@ -359,8 +375,8 @@ ENTRIES: Final = (
     exact("BitXorAgg", "bit_xor", INTEGRAL, build=_aggregation),
     guarded("Percentile", "percentile", guard="the percentages are constants", build=_percentile),
     guarded("PercentileDisc", "percentile_disc", guard="one percentage, a constant", build=_percentile),
-    guarded("MinBy", "min_by", ORDERED, guard=_TIES, build=_aggregation),
-    guarded("MaxBy", "max_by", ORDERED, guard=_TIES, build=_aggregation),
+    guarded("MinBy", "min_by", COMPARABLE, guard=_TIES, build=_aggregation),
+    guarded("MaxBy", "max_by", COMPARABLE, guard=_TIES, build=_aggregation),
     guarded("Mode", "mode", ORDERED, guard="with an order, which decides between values", build=_mode),
     replace(
         guarded("ListAgg", "listagg", guard=f"of text, with an order by one key; {_TIES}", build=_listagg),

@@ -64,6 +64,8 @@ def aggregation_reason(aggregation: Aggregation) -> str | None:
         return None if same else f"{name} of {source} as {aggregation.type} is not supported"
     if aggregation.distinct and aggregation.function in _NOT_DISTINCT:
         return f"{name} is not supported"
+    if aggregation.function in ("min_by", "max_by") and not is_comparable(aggregation.arguments[1].type):
+        return f"{name} by {aggregation.arguments[1].type} is not supported"
     if aggregation.function in ("sum", "avg", "total"):
         return _sum_reason(aggregation, name)
     return None
@@ -274,7 +276,9 @@ def _extreme(name: str) -> Writer:
     """The value beside the least or the largest of another; it may be NULL, the other not."""
 
     def write(aggregation: Aggregation, arguments: Sequence[str], over: str) -> str:
-        return cast(f"{name}({arguments[0]}, {arguments[1]}){over}", aggregation.type)
+        key = ordered(arguments[1], aggregation.arguments[1].type)
+        found = f"{name}({arguments[0]}, {key}){over}"
+        return found if aggregation.type.is_nested else cast(found, aggregation.type)
 
     return write
 
