@@ -42,7 +42,7 @@ _AROUND = frozenset(
         *("LambdaFunction", "NamedLambdaVariable", "AggregateExpression", "Complete$"),
     )
 )
-_GENERATORS = frozenset(("Explode", "Inline", "PosExplode", "Stack"))
+_GENERATORS = frozenset(("Explode", "Inline", "JsonTuple", "PosExplode", "Stack"))
 
 
 class Daily(NamedTuple):

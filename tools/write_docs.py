@@ -89,10 +89,11 @@ Native: {operators}.
 
 Joins of the kinds {joins}.
 
-Generators: `Explode`, `Inline` and `PosExplode`, also with OUTER, and `Stack` of a constant number of rows.
+Generators: `Explode`, `Inline` and `PosExplode`, also with OUTER, `Stack` of a constant number of rows, and
+`JsonTuple` of plain names, which leaves the query to Spark where `get_json_object` does.
 
 Window functions: {windows}, and all native aggregates, over frames of ROWS, or of RANGE, with
-an offset not over floating point, and not of days over timestamps in a zone that changes its clocks.
+an offset not of days over timestamps in a zone that changes its clocks.
 
 Left to Spark, like every operator that is not named here:
 

@@ -24,7 +24,8 @@ ORDERED = """
     median(i) as a, percentile(e, 0.3) as b, percentile_cont(0.75) within group (order by m desc) as c,
     percentile_disc(0.07) within group (order by i) as d, percentile_disc(0.5) within group (order by e desc) as e,
     mode() within group (order by i) as f, mode() within group (order by i desc) as h, min_by(s, id) as j,
-    max_by(m, id) as k, sort_array(collect_list(s)) as m, size(collect_set(i)) as n,
+    max_by(m, id) as k, max_by(s, id, 3) as p, min_by(i, struct(m, id), 2) as q,
+    sort_array(collect_list(s)) as m, size(collect_set(i)) as n,
     listagg(s, ', ') within group (order by id) as l, percentile(i, array(0.9, 0.1)) as o
 """
 OTHERS = """
@@ -42,7 +43,8 @@ SHAPES = {
 }
 WINDOWS = {
     "statistics": "select id, stddev(e) over (w) as a, corr(e, i) over (w) as b, kurtosis(e) over (w) as c, "
-    "bit_xor(i) over (w) as d, max_by(s, id) over (w) as f, count_if(p) over (w) as h from many "
+    "bit_xor(i) over (w) as d, max_by(s, id) over (w) as f, min_by(s, id, 2) over (w) as j, "
+    "count_if(p) over (w) as h from many "
     "window w as (partition by g order by id rows between 3 preceding and 1 following)",
     "percentiles": "select id, median(i) over (partition by g) as a, percentile(e, 0.9) over (partition by g) as b, "
     "percentile_disc(0.2) within group (order by i) over (partition by g) as c from many",
@@ -53,6 +55,9 @@ WINDOWS = {
     "over (order by id) as b, sum(i) filter (where p) over (order by id) as c from many",
     "by decimals": "select id, sum(i) over (order by m range between 1.5 preceding and current row) as a, "
     "sum(i) over (order by m desc range between 0.25 preceding and 30 following) as b from many",
+    "by floating-point numbers": "select id, sum(i) over (order by e range between 1.5 preceding and current row) "
+    "as a, count(*) over (order by cast(e as float) desc range between 0.1 preceding and 30.7 following) as b, "
+    "count(*) over (order by e / 0.1D range between 2 following and 9.5 following) as c from many",
     "by timestamps": "select id, sum(i) over (order by at range between interval 3 hours preceding and current row) "
     "as a, sum(i) over (order by at_ntz desc range between interval 2 days preceding and interval 1 day following) "
     "as b, sum(i) over (order by at_ntz range between interval 1 month preceding and current row) as c from many",
@@ -113,7 +118,8 @@ def test_aggregates_take_filters_and_distinct_values(engine: Engine, spark: Spar
         engine,
         spark,
         """select g, stddev(e) filter (where p) as a, median(i) filter (where p) as b, bit_or(i) filter (where p) as c,
-                  max_by(s, id) filter (where p) as d, listagg(s, '') within group (order by id) filter (where p) as f
+                  max_by(s, id) filter (where p) as d, max_by(i, id, 9) filter (where p) as h,
+                  listagg(s, '') within group (order by id) filter (where p) as f
            from many group by g""",
     )
     same_as_spark(

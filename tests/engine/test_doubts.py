@@ -112,7 +112,13 @@ def test_seconds_that_do_not_fit_are_cut_off_by_spark(
         (
             "get_json_object(v, '$.a[1].b')",
             ('{"a": [0, {"b": "é\\n"}]}', '{"a": [0, {"b": -12}]}', '{"a": [1, {"b": true}]}', '{"a": []}', "{}"),
-            ('{"a": [0, {"b": 1.50}]}', '{"a": [0, {"b": {"c": 1}}]}', '{"a": {"b": 1}}', "x", '{"a": [0, {"b": 1}'),
+            ('{"a": [0, {"b": 1.50}]}', '{"a": [0, {"b": {"c": 1}}]}', '{"a": {"b": 1}}', "x", '{"a": [0, {"b": 1}',
+             '{"a": [0, {"b": -0}]}', f'{{"a": [0, {{"b": {"1" * 1001}}}]}}', f'{{"c": 0.{"1" * 1001}}}'),
+        ),
+        (
+            "json_tuple(v, 'a')",
+            ('{"a": "é\\n", "b": [{}]}', '{"a": -12}', '{"a": true}', '{"a": null}', '{"b": 1.5}', "{}", None),
+            ('{"a": 1.50}', '{"a": [0]}', '{"a": 1, "a": 2}', "[1]", "x", '{"a": 1', '{"a": -0}'),
         ),
         (
             "from_json(v, 'a bigint, b string, c double, d date, e boolean, f tinyint')",
@@ -154,6 +160,14 @@ def test_other_functions(
     view(spark, tmp_path / "u.parquet", (*plain, *odd))
     for place in range(len(plain), len(plain) + len(odd)):
         agree(spark, engine, f"select id, {call} found from doubts where id in (0, {place})", native=False)
+
+
+def test_several_members_of_an_object(spark: SparkSession, engine: Engine, tmp_path: Path) -> None:
+    view(spark, tmp_path / "t.parquet", ('{"a": 1, "b": "x"}', '{"b": false}', None, "{}"))
+    view_of_members = "lateral view json_tuple(v, 'b', 'c', 'a') t as b, c, a"
+    agree(spark, engine, f"select id, a, b, c from doubts {view_of_members}", native=True)
+    agree(spark, engine, f"select b, count(a) n from doubts {view_of_members} group by b", native=True)
+    assert engine.fallback_reasons(spark.sql("select json_tuple(v, 'a.b') from doubts"))
 
 
 def test_format_string_is_native(spark: SparkSession, engine: Engine, tmp_path: Path) -> None:

@@ -100,6 +100,7 @@ FUNCTIONS = [
     "select g, sort_array(filter(collect_list(k) filter (where k > 2), x -> x % 2 = 0)) a from nested group by g",
     "select g, max_by(k, struct(ints, k)) a, min_by(s, k) b, max_by(pairs, array(k % 2, k)) c from nested group by g",
     "select k, max_by(s, struct(doubles, k)) over (partition by g) a from nested",
+    "select g, max_by(s, struct(doubles, k), 3) a, min_by(ints, k, 2) filter (where k > 55) b from nested group by g",
 ]
 
 ROWS_OF_ROWS = [

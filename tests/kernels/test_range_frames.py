@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
 from datetime import date, timedelta
+from typing import Any
 
+import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.kernels.support import BYTE, SETTINGS, aggregation, column, rows_of, run
+from tests.kernels.support import BYTE, FLOAT, SETTINGS, aggregation, column, rows_of, run
 
 from wallaby.kernels.connection import thread_session
 from wallaby.plan.expression import SortKey
 from wallaby.plan.relation import Frame, FrameUnit, Input, Window, WindowCall
-from wallaby.plan.types import DATE, LONG, DataType
+from wallaby.plan.types import DATE, DOUBLE, LONG, DataType
 
 N = column(9, LONG)
 LEAST, MOST = -(2**63), 2**63 - 1
@@ -33,7 +37,7 @@ def counted(keys: Keys, frame: Frame, *, ascending: bool) -> list[int]:
     return [sum(sees(key, other) for other in keys) for key in keys]
 
 
-def found(keys: Keys, type_: DataType, frame: Frame, *, ascending: bool) -> list[int]:
+def found(keys: Sequence[Any], type_: DataType, frame: Frame, *, ascending: bool) -> list[int]:
     key = column(1, type_)
     window = Window(
         Input(0, (N, key)),
@@ -60,6 +64,43 @@ def test_a_row_sees_the_keys_within_its_frame(keys: Keys, frame: Frame, ascendin
     expected = counted(keys, frame, ascending=ascending)
     for type_ in (BYTE, LONG, DATE):
         assert found(keys, type_, frame, ascending=ascending) == expected
+
+
+def test_floating_point_keys_are_added_to_in_their_own_type() -> None:
+    far = float("inf")
+    keys = [None, -far, -1e30, -0.2, -0.0, 0.0, 0.1, 0.3, 0.30000000000000004, 3e30, far, math.nan, None]
+    for number, type_ in ((np.float64, DOUBLE), (np.float32, FLOAT)):
+        for begin, end in ((-0.2, 0.2), (0.1, 0.2), (-1e30, 0.0), (None, -0.3), (0.2, None)):
+            for sign in (1, -1):
+                frame = Frame(FrameUnit.RANGE, begin, end)
+                expected = [
+                    sum(_sees(key, other, begin, end, sign=sign, number=number) for other in keys)
+                    for key in keys
+                ]
+                assert found(keys, type_, frame, ascending=sign == 1) == expected
+
+
+def _sees(
+    key: float | None,
+    other: float | None,
+    begin: float | None,
+    end: float | None,
+    *,
+    sign: int,
+    number: Callable[[float], np.floating[Any]],
+) -> bool:
+    """Not a number is the greatest; NULL comes before all in an order, and after all in its reverse."""
+
+    def place(value: float | None) -> tuple[int, float]:
+        if value is None:
+            return (0, 0.0)
+        return (2, 0.0) if math.isnan(value) else (1, float(number(value)))
+
+    def away(offset: float) -> tuple[int, float]:
+        return place(None if key is None else float(number(key) + sign * number(offset)))
+
+    low, high = (begin, end) if sign == 1 else (end, begin)
+    return (low is None or away(low) <= place(other)) and (high is None or place(other) <= away(high))
 
 
 def test_no_offset_leads_beyond_the_numbers() -> None:

@@ -88,6 +88,16 @@ def _percentile(
     return Aggregation(entry.function, (value, part, reverse), kind, node.nullable)
 
 
+def _several_by(
+    entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
+) -> Expression | Refusal:
+    *_, count = arguments
+    if not isinstance(count, Literal) or not isinstance(count.value, int):
+        return Refusal("how many is not a constant", "write the number itself")
+    function = "min_by_k" if node.flag("reverse") else entry.function
+    return Aggregation(function, arguments, kind, node.nullable)
+
+
 def _mode(
     entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
 ) -> Expression | Refusal:
@@ -377,6 +387,7 @@ ENTRIES: Final = (
     guarded("PercentileDisc", "percentile_disc", guard="one percentage, a constant", build=_percentile),
     guarded("MinBy", "min_by", COMPARABLE, guard=_TIES, build=_aggregation),
     guarded("MaxBy", "max_by", COMPARABLE, guard=_TIES, build=_aggregation),
+    guarded("MaxMinByK", "max_by_k", COMPARABLE, guard=_TIES, build=_several_by),
     guarded("Mode", "mode", ORDERED, guard="with an order, which decides between values", build=_mode),
     replace(
         guarded("ListAgg", "listagg", guard=f"of text, with an order by one key; {_TIES}", build=_listagg),

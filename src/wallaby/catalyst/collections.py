@@ -32,6 +32,8 @@ _DEFAULT_ORDER: Final = (
     "If(And(IsNull($0),IsNull($1)),0,If(IsNull($0),1,If(IsNull($1),-1,"
     "If(LessThan($0,$1),-1,If(GreaterThan($0,$1),1,0)))))"
 )
+#: What Catalyst makes of that where no element is NULL.
+_DEFAULT_WITHOUT_NULLS: Final = "If(LessThan($0,$1),-1,If(GreaterThan($0,$1),1,0))"
 
 
 def _number(node: Node, name: str) -> Literal:
@@ -97,7 +99,9 @@ def _array_sort(
 ) -> Expression | Refusal:
     function = node.children[1]
     places = {part.id: f"${place}" for place, part in enumerate(function.children[1:])}
-    if _shape(function.children[0], places) != _DEFAULT_ORDER:
+    shape = _shape(function.children[0], places)
+    nulls = any(part.nullable for part in function.children[1:])
+    if shape != _DEFAULT_ORDER and (nulls or shape != _DEFAULT_WITHOUT_NULLS):
         return Refusal("it has a comparator of its own", "use sort_array")
     return Call(entry.function, arguments[:1], kind, node.nullable)
 

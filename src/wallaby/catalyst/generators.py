@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from wallaby.catalyst.data_types import data_type, literal
@@ -12,14 +13,15 @@ from wallaby.catalyst.expressions import ExpressionReader
 from wallaby.catalyst.node import Node
 from wallaby.plan.expression import Call, Column, Expression, Literal, Named
 from wallaby.plan.relation import Expand, Project, Relation, Unnest
-from wallaby.plan.types import BOOLEAN, INTEGER, DataType, Kind
+from wallaby.plan.types import BOOLEAN, INTEGER, STRING, DataType, Kind
 
 #: Every listed row is a projection of the plan.
 _ROWS_MAX: Final = 256
 #: Generators of which an array's elements make the rows.
 _UNNESTED: Final = frozenset({"Explode", "Inline", "PosExplode"})
 #: Generators whose rows are listed by what they are applied to.
-GENERATORS: Final = ("Explode", "Inline", "PosExplode", "Stack")
+GENERATORS: Final = ("Explode", "Inline", "JsonTuple", "PosExplode", "Stack")
+_PLAIN_NAME: Final = re.compile("[A-Za-z0-9_]+")
 _FLAGS: Final = DataType(Kind.ARRAY, children=(BOOLEAN,))
 
 
@@ -109,6 +111,8 @@ def _rows(generator: Node, reader: ExpressionReader) -> list[tuple[Expression, .
             return _inlined(generator.children[0], reader)
         case "Stack":
             return _stacked(generator.children, reader)
+        case "JsonTuple":
+            return _members(generator.children, reader)
         case _:
             return None
 
@@ -149,6 +153,20 @@ def _inlined(listed: Node, reader: ExpressionReader) -> list[tuple[Expression, .
     if not all(struct.name == "CreateNamedStruct" for struct in structs):
         return None
     return [reader.read_all(struct.children[1::2]) for struct in structs]
+
+
+def _members(
+    arguments: tuple[Node, ...], reader: ExpressionReader
+) -> list[tuple[Expression, ...] | None] | None:
+    """One row: the members of a JSON object that have some names, each as a path leads to it."""
+    read = reader.read_all(arguments)
+    if read is None:
+        return [None]
+    text, *names = read
+    if not all(isinstance(name, Literal) and _PLAIN_NAME.fullmatch(str(name.value)) for name in names):
+        return None
+    paths = (Literal(f"$.{name.value}", STRING) for name in names if isinstance(name, Literal))
+    return [tuple(Call("get_json_object", (text, path), STRING, nullable=True) for path in paths)]
 
 
 def _stacked(

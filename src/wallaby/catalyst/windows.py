@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal
 from typing import Final
 
@@ -153,19 +154,21 @@ class WindowCalls:
 _HERE: Final = Call("current_row", (), INTEGER, nullable=False)
 _UNKNOWN: Final = Call("unknown", (), INTEGER, nullable=False)
 _NO_DISTANCE: Final = (
-    "a RANGE frame with an offset is run here only over whole numbers, decimals, dates, intervals and timestamps, in a "
-    "zone that changes its clocks by less than a day"
+    "a RANGE frame with an offset is run here only over numbers, dates, intervals and timestamps, in a zone that "
+    "changes its clocks by less than a day"
 )
 _DAY: Final = 86_400_000_000
 
 
-def _steps(bound: Expression | None, key: DataType | None, *, fixed: bool) -> int | None:
+def _steps(bound: Expression | None, key: DataType | None, *, fixed: bool) -> int | float | None:
     """The distance of an end from the current row in the least units of the key; None if there is no such number."""
     if not isinstance(bound, Literal) or key is None:
         return None
     match key.kind, bound.type.kind, bound.value:
         case ((Kind.BYTE | Kind.SHORT | Kind.INTEGER | Kind.LONG), _, int(number)):
             return number
+        case (Kind.FLOAT, Kind.FLOAT, float(number)) | (Kind.DOUBLE, Kind.DOUBLE, float(number)):
+            return number if math.isfinite(number) else None
         case Kind.DECIMAL, Kind.DECIMAL, Decimal() as number:
             scaled = number.scaleb(key.scale)
             return int(scaled) if scaled == int(scaled) else None
@@ -189,7 +192,9 @@ def _constant(expression: Expression | None) -> Literal | None:
     match expression:
         case Literal():
             return expression
-        case Call(function="negate", arguments=(Literal(value=int() | Decimal() as number) as literal,)):
+        case Call(
+            function="negate", arguments=(Literal(value=int() | float() | Decimal() as number) as literal,)
+        ):
             return Literal(-number, literal.type)
         case _:
             return None

@@ -15,7 +15,7 @@ from wallaby.kernels.exact import moments
 from wallaby.kernels.exact.decimals import DIGITS_MAX
 from wallaby.kernels.sql_decimal import decimal_sql, from_digits, unscaled
 from wallaby.kernels.sql_integer import fitted
-from wallaby.kernels.sql_text import case, cast, error, ordered
+from wallaby.kernels.sql_text import case, cast, error, field_sql, ordered, struct_sql
 from wallaby.kernels.types import is_comparable
 from wallaby.plan.expression import Aggregation, EvalMode, Expression, Literal
 from wallaby.plan.types import DOUBLE, Kind, decimal
@@ -64,7 +64,7 @@ def aggregation_reason(aggregation: Aggregation) -> str | None:
         return None if same else f"{name} of {source} as {aggregation.type} is not supported"
     if aggregation.distinct and aggregation.function in _NOT_DISTINCT:
         return f"{name} is not supported"
-    if aggregation.function in ("min_by", "max_by") and not is_comparable(aggregation.arguments[1].type):
+    if aggregation.function in _BY_KEY and not is_comparable(aggregation.arguments[1].type):
         return f"{name} by {aggregation.arguments[1].type} is not supported"
     if aggregation.function in ("sum", "avg", "total"):
         return _sum_reason(aggregation, name)
@@ -283,6 +283,18 @@ def _extreme(name: str) -> Writer:
     return write
 
 
+def _extremes(name: str) -> Writer:
+    """The values beside so many of the least or the largest of another, in its order."""
+
+    def write(aggregation: Aggregation, arguments: Sequence[str], over: str) -> str:
+        key = ordered(arguments[1], aggregation.arguments[1].type)
+        # In a struct, since a value that is NULL would not count.
+        found = f"{name}({struct_sql([arguments[0]])}, {key}, {_constant(aggregation, 2)}){over}"
+        return f"list_transform({found}, lambda e: {field_sql('e', 0)})"
+
+    return write
+
+
 def _mode(aggregation: Aggregation, arguments: Sequence[str], over: str) -> str:
     """Of values that are there as often, the least (of Spark's "reverse" order), or the largest."""
     direction = "ASC" if _constant(aggregation, 1) is True else "DESC"
@@ -331,6 +343,8 @@ _WRITERS: Final[Mapping[str, Writer]] = {
     "percentile_disc": _percentile_disc,
     "min_by": _extreme("arg_min_null"),
     "max_by": _extreme("arg_max_null"),
+    "min_by_k": _extremes("arg_min"),
+    "max_by_k": _extremes("arg_max"),
     "mode": _mode,
     "collect_list": _collected,
     "collect_set": _collected,
@@ -345,9 +359,12 @@ _ARITIES: Final = {
     "percentile_disc": 3,
     "min_by": 2,
     "max_by": 2,
+    "min_by_k": 3,
+    "max_by_k": 3,
     "mode": 2,
     "listagg": 5,
 }
-_NOT_DISTINCT: Final = _PAIRED | {"regr_sxx", "min_by", "max_by", "mode"}
+_BY_KEY: Final = frozenset({"min_by", "max_by", "min_by_k", "max_by_k"})
+_NOT_DISTINCT: Final = _PAIRED | _BY_KEY | {"regr_sxx", "mode"}
 _SAME_TYPE: Final = frozenset({"min", "max", "bit_and", "bit_or", "bit_xor"})
 AGGREGATES: Final = frozenset({"count", *_WRITERS})

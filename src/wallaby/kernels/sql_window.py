@@ -11,8 +11,8 @@ from typing import Final
 
 from wallaby.kernels.sql_decimal import unscaled
 from wallaby.kernels.sql_expression import aggregation_sql, expression_sql, supports
-from wallaby.kernels.sql_text import cast, column_identifier, ordered
-from wallaby.plan.expression import Aggregation, Expression, SortKey
+from wallaby.kernels.sql_text import cast, column_identifier, literal, ordered
+from wallaby.plan.expression import Aggregation, Expression, Literal, SortKey
 from wallaby.plan.relation import Frame, FrameUnit, Window, WindowCall
 from wallaby.plan.types import Kind
 
@@ -73,7 +73,7 @@ def _call(call: WindowCall, window: Window) -> str:
     order = order_sql(window.order)
     if framed and _has_distance(call.frame) and not call.frame.months:
         order = _distances(window.order)
-    over = f" OVER ({_partition(window, order)}{_frame(call.frame) if framed else ''})"
+    over = f" OVER ({_partition(window, order)}{_frame(call.frame, window.order) if framed else ''})"
     if function.function in _VALUES and function.filter is not None:
         return cast(_filtered_value(function, over, ignore_nulls=call.ignore_nulls), function.type)
     if function.function in _RANKS | _OFFSETS | _VALUES:
@@ -107,10 +107,15 @@ def _has_distance(frame: Frame) -> bool:
 
 
 def _distances(keys: Sequence[SortKey]) -> str:
-    """The order by a key as a whole number so wide that any offset can be added to it, in the key's least units."""
+    """The order by a key as a number to which any offset can be added.
+
+    What is not of floating point is a whole number, wide enough, in the key's least units.
+    """
     (key,) = keys
     value, type_ = expression_sql(key.expression), key.expression.type
     match type_.kind:
+        case Kind.FLOAT | Kind.DOUBLE:
+            return f"{value} {_direction(key)}"
         case Kind.DATE:
             value = f"({value} - DATE '1970-01-01')"
         case Kind.TIMESTAMP | Kind.TIMESTAMP_NTZ:
@@ -122,14 +127,16 @@ def _distances(keys: Sequence[SortKey]) -> str:
     return f"CAST({value} AS HUGEINT) {_direction(key)}"
 
 
-def _frame(frame: Frame) -> str:
-    begin = "UNBOUNDED PRECEDING" if frame.begin is None else _bound(frame.begin, months=frame.months)
-    end = "UNBOUNDED FOLLOWING" if frame.end is None else _bound(frame.end, months=frame.months)
+def _frame(frame: Frame, keys: Sequence[SortKey]) -> str:
+    def bound(offset: float) -> str:
+        if offset == 0:
+            return "CURRENT ROW"
+        if isinstance(offset, int):
+            distance = f"to_months({abs(offset)})" if frame.months else str(abs(offset))
+        else:
+            distance = literal(Literal(abs(offset), keys[0].expression.type))
+        return f"{distance} {'FOLLOWING' if offset > 0 else 'PRECEDING'}"
+
+    begin = "UNBOUNDED PRECEDING" if frame.begin is None else bound(frame.begin)
+    end = "UNBOUNDED FOLLOWING" if frame.end is None else bound(frame.end)
     return f" {frame.unit.value.upper()} BETWEEN {begin} AND {end}"
-
-
-def _bound(offset: int, *, months: bool) -> str:
-    if offset == 0:
-        return "CURRENT ROW"
-    distance = f"to_months({abs(offset)})" if months else str(abs(offset))
-    return f"{distance} {'FOLLOWING' if offset > 0 else 'PRECEDING'}"

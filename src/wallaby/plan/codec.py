@@ -50,6 +50,8 @@ class Codec:
             return [self.write(one, item) for one in value]
         if is_dataclass(value) and not isinstance(value, type):
             return self._write_shared(value) if isinstance(value, self._shared) else self._write_record(value)
+        if isinstance(value, float):
+            return _write_literal(value)
         assert value is None or isinstance(value, bool | int | str), f"no plan holds a {type(value).__name__}"
         return value
 
@@ -86,6 +88,8 @@ class Codec:
             if isinstance(written, int) and not isinstance(written, bool):
                 return self._shared_record(written, classes)
             return self._read_record(written, classes)
+        if float in choices:
+            return _read_number(written)
         (choice,) = (c for c in choices if c is not type(None))
         if typing.get_origin(choice) is tuple:
             (item,) = _items(choice)
@@ -139,6 +143,11 @@ def _expect(value: object, kind: type[T]) -> T:
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise EncodingError(f"A plan has {value!r:.60} where a {kind.__name__} should stand.")
     return value
+
+
+def _read_number(written: Json) -> int | float:
+    value = _read_literal(written)
+    return value if isinstance(value, float) else _expect(value, int)
 
 
 def _write_literal(value: object) -> Json:

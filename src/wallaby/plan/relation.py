@@ -201,12 +201,12 @@ class Frame:
     """The rows around a row that a window function sees: from `begin` to `end` rows after it; None: no end.
 
     Of ties, `begin` and `end` count in the least units of the one key: days, microseconds, the last digit of a decimal;
-    or in calendar months.
+    or in calendar months; for a floating-point key they are such numbers.
     """
 
     unit: FrameUnit
-    begin: int | None
-    end: int | None
+    begin: int | float | None
+    end: int | float | None
     months: bool = False
 
 

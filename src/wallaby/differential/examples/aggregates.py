@@ -66,6 +66,7 @@ EXAMPLES: Final = {
     ),
     "MinBy": ("min_by({any}, id)", "min_by({int}, struct({double}, {string}, id))"),
     "MaxBy": ("max_by({any}, id)", "max_by(struct({int}, {string}), struct({date}, id))"),
+    "MaxMinByK": ("max_by({any}, id, 2)", "min_by({int}, struct({double}, id), 3)"),
     "Mode": ("mode() within group (order by {any})", "mode() within group (order by {any} desc)"),
     "CollectListUnordered": (
         "sort_array(collect_list({any}))",

@@ -98,6 +98,7 @@ def _offset(zone: str) -> int:
 
 # ------------------------------------------------------------------------------------------------------ JSON
 _PLAIN_DIGITS: Final = 15
+_DIGITS_MAX: Final = 1000
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _FIRST_DAY: Final = date(1583, 1, 1)
 _STEP: Final = re.compile(r"\.([A-Za-z0-9_]+)|\[([0-9]{1,6})\]")
@@ -127,7 +128,18 @@ def _odd(_text: str) -> NoReturn:
     doubt("get_json_object")
 
 
-_DECODER: Final = json.JSONDecoder(parse_int=_Whole, parse_constant=_odd, object_pairs_hook=_unique)
+def _whole(text: str) -> _Whole:
+    # Java writes -0 as 0, and reads no number that is very long.
+    return doubt("get_json_object") if text == "-0" or len(text) > _DIGITS_MAX else _Whole(text)
+
+
+def _fraction(text: str) -> float:
+    return doubt("get_json_object") if len(text) > _DIGITS_MAX else float(text)
+
+
+_DECODER: Final = json.JSONDecoder(
+    parse_int=_whole, parse_float=_fraction, parse_constant=_odd, object_pairs_hook=_unique
+)
 
 
 def get_json_object(text: str, path: str) -> str | None:
@@ -166,7 +178,7 @@ def json_member(text: str, name: str, kind: str, bits: int) -> str | None:
             len(value) <= _PLAIN_DIGITS and -(1 << bits - 1) <= int(value) < 1 << bits - 1
         ):
             return str(value)
-        case "double", _Whole() if len(value) <= _PLAIN_DIGITS and value != "-0":
+        case "double", _Whole() if len(value) <= _PLAIN_DIGITS:
             return str(value)
         case "double", float() if math.isfinite(value):
             return repr(value)
