@@ -160,6 +160,14 @@ def test_windows_are_sparks(engine: Engine, spark: SparkSession, sql: str) -> No
     same_as_spark(engine, spark, sql)
 
 
+@pytest.mark.parametrize(("text", "key"), [("i", "i desc"), ("string(day)", "day"), ("s", "s"), ("m", "m")])
+def test_distinct_texts_are_joined_in_the_order_of_what_they_were_made_of(
+    engine: Engine, spark: SparkSession, text: str, key: str
+) -> None:
+    joined = f"listagg(distinct {text}, ', ') within group (order by {key})"
+    same_as_spark(engine, spark, f"select g, {joined} as a, count(*) as n from many group by g")
+
+
 def test_days_over_timestamps_are_left_to_spark_where_clocks_change(
     engine: Engine, spark: SparkSession
 ) -> None:

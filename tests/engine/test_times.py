@@ -37,7 +37,8 @@ DATES = """
     trunc(da, 'MM'), trunc(da, 'week'), trunc(da, 'quarter'), trunc(da, 'YYYY'), trunc(da, 'DAY'), date_add(da, i),
     date_sub(da, i), da - 100, add_months(da, i), da - interval 2 months, da + ym, da - db, unix_date(da),
     date_from_unix_date(i), make_date(2020, j, 28), cast(da as timestamp_ntz), unix_date(add_months(da, 3600000 + i)),
-    unix_date(add_months(da, -i * 1000)), unix_date(da - interval '300000' year)
+    unix_date(add_months(da, -i * 1000)), unix_date(da - interval '300000' year),
+    unix_date(make_date(400000 * j, j, 28)), unix_date(make_date(-400000 * j, 2, 28))
 """
 TIMESTAMPS = """
     hour(ts), hour(tn), minute(ts), second(ts), extract(second from ts), year(ts), dayofweek(ts), weekofyear(tn),
@@ -70,7 +71,9 @@ TEXTS = """
     to_date(date_format(da, 'dd/MM/yyyy'), 'dd/MM/yyyy'), to_date(date_format(da, 'yyyy-MM'), 'yyyy-MM'),
     to_timestamp(date_format(ts, 'yyyyMMddHHmmss.SSSSSS'), 'yyyyMMddHHmmss.SSSSSS'),
     unix_timestamp(date_format(ts, 'yyyy-MM-dd HH:mm:ss')), unix_timestamp(date_format(tn, 'dd.MM.yyyy'), 'dd.MM.yyyy'),
-    try_to_timestamp(date_format(ts, 'yyyy-MM-dd'), 'yyyy-dd-MM')
+    try_to_timestamp(date_format(ts, 'yyyy-MM-dd'), 'yyyy-dd-MM'),
+    try_to_timestamp(left(date_format(ts, "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"), 19 + j), "yyyy-MM-dd't'HH:mm:ss.SSSSSS"),
+    try_to_timestamp(concat(left('12345', j), date_format(ts, ' HH:mm:ss dd.MM.yyyy')), 'SSS HH:mm:ss dd.MM.yyyy')
 """
 ZONES = ("UTC", "Europe/Berlin", "America/Sao_Paulo")
 

@@ -22,9 +22,16 @@ def test_what_means_something_else_is_not_written(pattern: str) -> None:
     assert written_parts(pattern) is None
 
 
-@pytest.mark.parametrize("pattern", ["yyyy", "yyyy-MM", "dd/MM/yyyy HH:mm", "yyyyMMddHHmmssSSSSSS"])
+@pytest.mark.parametrize("pattern", ["yyyy", "yyyy-MM", "dd/MM/yyyy HH:mm", "yyyyMMddHHmmss.SSSSSS"])
 def test_fixed_numbers_are_read(pattern: str) -> None:
     assert read_parts(pattern) is not None
+
+
+@pytest.mark.parametrize(
+    "pattern", ["yyyyMMddHHmmssSSS", "HH:mm:ss.SSSyyyy", "yyyy HH:mm:ss.SS1", "yyyy HH:mm:ss.S''"]
+)
+def test_a_fraction_stands_apart_from_other_digits(pattern: str) -> None:
+    assert read_parts(pattern) is None
 
 
 @pytest.mark.parametrize(

@@ -64,6 +64,12 @@ def aggregation_reason(aggregation: Aggregation) -> str | None:
         return None if same else f"{name} of {source} as {aggregation.type} is not supported"
     if aggregation.distinct and aggregation.function in _NOT_DISTINCT:
         return f"{name} is not supported"
+    if (
+        aggregation.function == "listagg"
+        and aggregation.distinct
+        and aggregation.arguments[2].type.is_floating
+    ):
+        return f"{name} by {aggregation.arguments[2].type} is not supported"
     if aggregation.function in _BY_KEY and not is_comparable(aggregation.arguments[1].type):
         return f"{name} by {aggregation.arguments[1].type} is not supported"
     if aggregation.function in ("sum", "avg", "total"):
@@ -307,6 +313,11 @@ def _joined(aggregation: Aggregation, arguments: Sequence[str], over: str) -> st
     direction = "ASC" if _constant(aggregation, 3) is True else "DESC"
     nulls = "FIRST" if _constant(aggregation, 4) is True else "LAST"
     order = f"ORDER BY {key} {direction} NULLS {nulls}"
+    if aggregation.distinct and key != value:
+        # What is written is a cast of the key, so the pairs are as many as the texts.
+        pairs = f"list(DISTINCT {struct_sql([key, value])}) FILTER (WHERE {value} IS NOT NULL){over}"
+        texts = f"list_transform(list_sort({pairs}, '{direction}'), lambda e: {field_sql('e', 1)})"
+        return f"array_to_string({texts}, {separator})"
     return f"string_agg({_distinct(aggregation)}{value}, {separator} {order}){over}"
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Final
 
 #: For each letter how often it may be repeated.
@@ -27,7 +28,7 @@ _WRITTEN: Final[dict[str, tuple[int, ...]]] = {
     "Q": (1, 2),
     "q": (1, 2),
 }
-#: Of these every part but the year has a fixed number of digits.
+#: Of these every part but the year and the fraction of a second has a fixed number of digits.
 _READ: Final[dict[str, tuple[int, ...]]] = {
     "y": (4,),
     "M": (2,),
@@ -67,7 +68,21 @@ def read_parts(pattern: str) -> tuple[Part, ...] | None:
         present = [letter for letter in group if letter in letters]
         if tuple(present) != group[: len(present)] or any(letters.count(letter) > 1 for letter in present):
             return None
-    return parts if "y" in letters else None
+    return parts if parts and "y" in letters and _is_apart(parts) else None
+
+
+def _is_apart(parts: tuple[Part, ...]) -> bool:
+    """Is it plain where a fraction, which may have fewer digits than the pattern, begins and ends?"""
+    if not all(part.text.isascii() for part in parts):
+        return False
+    if any(part.letter == "S" for part in parts) and parts[-1].text.endswith("'"):
+        return False  # Spark drops it
+    for before, after in pairwise(parts):
+        if before.letter == "S" and (after.letter or after.text[0].isdigit()):
+            return False
+        if after.letter == "S" and before.letter:
+            return False
+    return True
 
 
 def _parts(pattern: str, allowed: dict[str, tuple[int, ...]]) -> tuple[Part, ...] | None:

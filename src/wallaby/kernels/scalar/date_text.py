@@ -53,6 +53,8 @@ _CODES: Final = {
     **{("E", count): "%a" for count in (1, 2, 3)},
 }
 _MICROS: Final = 6
+#: The parts that vary in length when they are read.
+_CAPTURED: Final = ("y", "S")
 
 
 def _pattern(call: Call) -> str:
@@ -142,8 +144,10 @@ def _read(call: Call, sql: Sequence[str]) -> str:
     """Microseconds from text that has exactly the pattern's form; other text is an error, or NULL."""
     parts = read_parts(_pattern(call)) or ()
     value = sql[0]
-    form = "".join(_expression(part) for part in parts)
-    places = _places(parts, value)
+    form = "(?i)" + "".join(_expression(part) for part in parts)  # so are texts in Java's formats
+    captured = [part.letter for part in parts if part.letter in _CAPTURED]
+    digits = f"regexp_extract({value}, {text(form)}, {captured.index('S') + 1})" if "S" in captured else ""
+    places = _places(parts, value, digits)
     year = places["y"]
     month, day = places.get("M", "1"), places.get("d", "1")
     hour, minute, second = (places.get(letter, "0") for letter in "Hms")
@@ -171,25 +175,30 @@ def _expression(part: Part) -> str:
         return re.escape(part.text)
     if part.letter == "y":
         return "([0-9]{4}|-[0-9]{4}|[+-][0-9]{5,6})"
+    if part.letter == "S":
+        return f"([0-9]{{1,{part.count}}})"
     return f"[0-9]{{{part.count}}}"
 
 
-def _places(parts: Sequence[Part], value: str) -> dict[str, str]:
-    """The number of each part: up to the year counted from the left, behind it from the right."""
-    widths = [part.count if part.letter else len(part.text) for part in parts]
+def _places(parts: Sequence[Part], value: str, digits: str) -> dict[str, str]:
+    """The number of each part: up to the year counted from the left, behind it from the right; a fraction's digits."""
+
+    def width(some: Sequence[Part]) -> str:
+        fixed = sum(part.count if part.letter else len(part.text) for part in some if part.letter != "S")
+        return f"{fixed} + length({digits})" if any(part.letter == "S" for part in some) else str(fixed)
+
     year = next(place for place, part in enumerate(parts) if part.letter == "y")
-    around = sum(widths) - widths[year]
     found: dict[str, str] = {}
     for place, part in enumerate(parts):
-        before, after = sum(widths[:place]), sum(widths[place + 1 :])
-        if place == year:
-            taken = f"substring({value}, {before + 1}, length({value}) - {around})"
-        elif place < year:
-            taken = f"substring({value}, {before + 1}, {part.count})"
-        else:
-            taken = f"substring({value}, length({value}) - {after + part.count - 1}, {part.count})"
+        before, after = width(parts[:place]), width(parts[place + 1 :])
         if part.letter == "S":
-            taken = f"rpad({taken}, {_MICROS}, '0')"
+            taken = f"rpad({digits}, {_MICROS}, '0')"
+        elif place == year:
+            taken = f"substring({value}, {before} + 1, length({value}) - ({before}) - ({after}))"
+        elif place < year:
+            taken = f"substring({value}, {before} + 1, {part.count})"
+        else:
+            taken = f"substring({value}, length({value}) - ({after}) - {part.count - 1}, {part.count})"
         if part.letter:
             found[part.letter] = f"CAST({taken} AS BIGINT)"
     return found
