@@ -7,11 +7,12 @@ faults is only how long an effect takes. No invariant is checked: that is what t
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
 from typing import Any, Final, NamedTuple
 
+from wallaby.gcs.interface import Commit
 from wallaby.gcs.memory import MemoryGcs
 from wallaby.lineage import effects as protocol
 from wallaby.lineage.effects import PushReply, Slice
@@ -24,6 +25,8 @@ from wallaby.worker.perform import priority
 #: How the generators that deliver are named, before the worker that they deliver to.
 DELIVERING: Final = "deliver to "
 ROUND_TRIP_US: Final = 300
+#: Of the time of a call to the control store: what each commit takes beyond the first in it.
+MORE_COMMITS: Final = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,14 @@ class Kernels:
 
 
 @dataclass(slots=True)
+class Commits:
+    """What a worker is about to commit."""
+
+    under_way: bool = False
+    waiting: list[tuple[Actor, protocol.CommitTask]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
 class Queues:
     """When the network card and the store connection of each worker, and the control store, are free again."""
 
@@ -119,6 +130,7 @@ class PacedPerformer(Performer):
         super().__init__(world)
         self._queues = Queues()
         self._kernels: dict[WorkerId | None, Kernels] = {}
+        self._commits: dict[tuple[WorkerId, int], Commits] = {}
         self._asked = 0
 
     @property
@@ -234,9 +246,47 @@ class PacedPerformer(Performer):
 
     def _call(self, actor: Actor, effect: Any, action: Callable[[MemoryGcs], Any]) -> None:
         """The control store answers one call after the other."""
-        world, cluster = self._world, self._cluster
-        now_us, way_us = world.agenda.now_us, cluster.gcs_seconds / 2 * 1e6
-        self._queues.gcs = max(now_us + way_us, self._queues.gcs) + 1e6 / cluster.gcs_calls_per_second
-        ticket = Ticket(world, actor, effect)
-        reached_us = int(self._queues.gcs)
-        world.agenda.after(reached_us - now_us, self._reach_store, ticket, action, int(reached_us + way_us))
+        ticket, reached_us = Ticket(self._world, actor, effect), self._gcs_reached_us(1)
+        replies_us = reached_us + self._gcs_way_us
+        self._world.agenda.after(
+            reached_us - self._world.agenda.now_us, self._reach_store, ticket, action, replies_us
+        )
+
+    @property
+    def _gcs_way_us(self) -> int:
+        return int(self._cluster.gcs_seconds / 2 * 1e6)
+
+    def _gcs_reached_us(self, calls: float) -> int:
+        """When the control store has done what takes it as long as so many calls."""
+        takes_us = calls * 1e6 / self._cluster.gcs_calls_per_second
+        self._queues.gcs = max(self._world.agenda.now_us + self._gcs_way_us, self._queues.gcs) + takes_us
+        return int(self._queues.gcs)
+
+    def _commit(self, actor: Actor, effect: protocol.CommitTask) -> None:
+        """A worker has one commit under way at a time; those that come meanwhile go together."""
+        commits = self._commits.setdefault((actor.process.id, effect.epoch), Commits())
+        commits.waiting.append((actor, effect))
+        if not commits.under_way:
+            self._send_commits(commits)
+
+    def _send_commits(self, commits: Commits) -> None:
+        sent, commits.waiting = commits.waiting, []
+        commits.under_way = bool(sent)
+        if sent:
+            reached_us = self._gcs_reached_us(1 + MORE_COMMITS * (len(sent) - 1))
+            self._world.agenda.after(
+                reached_us - self._world.agenda.now_us, self._reach_with_commits, commits, sent
+            )
+
+    def _reach_with_commits(
+        self, commits: Commits, sent: Sequence[tuple[Actor, protocol.CommitTask]]
+    ) -> None:
+        actor, first = sent[0]
+        if actor.serving is None or not actor.process.alive:
+            return
+        requests = tuple(Commit(each.task, each.record, each.final, each.delivered) for _, each in sent)
+        query = actor.serving.query.id
+        replies = actor.process.gcs.commit(query, actor.process.id, first.epoch, requests)
+        for (one, effect), reply in zip(sent, replies, strict=True):
+            self._world.agenda.after(self._gcs_way_us, self._world.answer, one, effect, reply)
+        self._world.agenda.after(self._gcs_way_us, self._send_commits, commits)

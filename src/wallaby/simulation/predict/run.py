@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from wallaby.coordinator.coordinator import CoordinatorSettings
@@ -79,8 +79,11 @@ def predict(
         restarts=False,
         random_seed=seed,
     )
+    # The control store is one for all, also for those that are not simulated.
+    shared = cluster.gcs_calls_per_second * simulated / cluster.workers
     with _without_collector():
-        return _run(history, PacedWorld(scenario, (), PacedPerformer, Striker), cluster, kill_at_seconds)
+        world = PacedWorld(scenario, (), PacedPerformer, Striker)
+        return _run(history, world, replace(cluster, gcs_calls_per_second=shared), kill_at_seconds)
 
 
 @contextmanager
