@@ -34,7 +34,7 @@ def local_rows(spark: SparkSession, _: Path) -> DataFrame:
 
 
 def generated(spark: SparkSession, _: Path) -> DataFrame:
-    return spark.sql("select n_name, json_tuple(n_name, 'a') part from nation")
+    return spark.sql("select n_name, json_tuple(n_name, n_comment) part from nation")
 
 
 def cached(spark: SparkSession, _: Path) -> DataFrame:
