@@ -95,7 +95,11 @@ def cached(spark: SparkSession, _: Path) -> DataFrame:
 
 
 def generated(spark: SparkSession, _: Path) -> DataFrame:
-    return spark.sql("select json_tuple(n_name, n_comment) part, n_regionkey from nation").groupBy("part").count()
+    return (
+        spark.sql("select json_tuple(n_name, n_comment) part, n_regionkey from nation")
+        .groupBy("part")
+        .count()
+    )
 
 
 def sampled(spark: SparkSession, _: Path) -> DataFrame:
