@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,7 +12,7 @@ from wallaby.lineage.tolerance import POLICIES
 from wallaby.observe.event import How
 from wallaby.observe.history import History, LinkInfo, StageInfo, TaskRun, read_log
 from wallaby.simulation.predict import run
-from wallaby.simulation.predict.checks import Check, checked, checked_policies, worst
+from wallaby.simulation.predict.checks import Check, Measured, checked, checked_policies, worst
 from wallaby.simulation.predict.costs import learned, starts
 from wallaby.simulation.predict.known import (
     AGAIN,
@@ -122,16 +121,12 @@ def test_a_control_store_that_is_slow_holds_up_all() -> None:
     assert predict(history, Cluster(8, 1, gcs_calls_per_second=20)).seconds > usual + 2
 
 
-def measured_policies(undisturbed: float, killed: float, stagewise: float) -> dict[str, Any]:
-    def runs(calm: float, struck: float) -> dict[str, dict[str, Any]]:
-        return {"1": {"undisturbed": [{"seconds": calm}], "losses": [{"seconds": struck, "killed_at": 0.1}]}}
-
+def measured_policies(killed: float, stagewise: float) -> dict[str, dict[str, Measured]]:
     return {
-        "runs": {
-            "off": {"1": {"undisturbed": [{"seconds": 1}], "losses": []}},
-            "lineage": runs(undisturbed, killed),
-            "spool": runs(undisturbed, killed),
-            "stagewise": runs(stagewise, 2 * stagewise),
+        "q1": {
+            "lineage": Measured(1.0, killed),
+            "spool": Measured(1.0),
+            "stagewise": Measured(stagewise, 2 * stagewise),
         }
     }
 
@@ -143,7 +138,7 @@ def test_ratios_are_compared_with_those_of_measured_policies() -> None:
     known = {"q1": Known(history), "q2": Known(history)}
     found = {
         check.what: check
-        for check in checked_policies(known, measured_policies(1.0, 4.0, staged / usual), cluster)
+        for check in checked_policies(known, measured_policies(4.0, staged / usual), cluster)
     }
     assert found.keys() == {STAGEWISE, SPOOL, HALF, STAGEWISE_HALF}
     assert {check.query for check in found.values()} == {"q1"}, "the other was not measured"
@@ -151,7 +146,7 @@ def test_ratios_are_compared_with_those_of_measured_policies() -> None:
     assert found[HALF].measured == pytest.approx(4)
     assert not found[HALF].holds
     assert worst(list(found.values()))[HALF] == found[HALF].off
-    assert checked_policies({"q2": Known(history)}, measured_policies(1, 1, 1), cluster) == []
+    assert checked_policies({"q2": Known(history)}, measured_policies(1, 1), cluster) == []
 
 
 def test_the_log_of_a_real_run_is_enough() -> None:

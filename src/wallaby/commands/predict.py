@@ -283,10 +283,16 @@ def _read_policies(path: Path, data: Path) -> dict[str, Any]:
 
 
 def _beside_policies(known: dict[str, Known], measured: dict[str, Any], cluster: Cluster) -> list[Check]:
-    from wallaby.simulation.predict.checks import checked_policies
+    from wallaby.bench.losses import lost_seconds, usual_seconds
+    from wallaby.simulation.predict.checks import Measured, checked_policies
 
     of = replace(_on_this_machine(cluster), workers=int(measured["workers"]), shared_cores=measured["cores"])
-    return checked_policies(known, measured, of)
+    ran: dict[str, dict[str, Measured]] = {}
+    for policy, by_query in measured["runs"].items():
+        for number, runs in by_query.items():
+            seconds = Measured(usual_seconds(runs["undisturbed"]), lost_seconds(runs))
+            ran.setdefault(f"q{number}", {})[policy] = seconds
+    return checked_policies(known, ran, of)
 
 
 def _require_together(data: Path | None, options: Mapping[str, object]) -> None:

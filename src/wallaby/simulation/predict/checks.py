@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import geometric_mean, median
-from typing import Any, Final
+from statistics import geometric_mean
+from typing import Final, NamedTuple
 
-from wallaby.lineage.tolerance import LINEAGE, POLICIES
+from wallaby.lineage.tolerance import POLICIES
 from wallaby.observe.history import History
 from wallaby.simulation.predict.known import HALF, PIPELINED, SPOOL, STAGEWISE, STAGEWISE_HALF, Known
 from wallaby.simulation.predict.pace import Cluster
@@ -54,40 +54,44 @@ def checked(name: str, known: Known, run: History, cluster: Cluster) -> Check:
     return Check(name, cluster.workers, known.predict(cluster).seconds + known.beside, run.seconds)
 
 
+class Measured(NamedTuple):
+    """Seconds of a query under a policy: undisturbed, and with a worker lost at half of them, if it came in time."""
+
+    undisturbed: float
+    lost: float | None = None
+
+
 def checked_policies(
-    known: Mapping[str, Known], measured: Mapping[str, Any], cluster: Cluster
+    known: Mapping[str, Known], measured: Mapping[str, Mapping[str, Measured]], cluster: Cluster
 ) -> list[Check]:
-    """Ratios, beside those of the measured table of policies: of stages and of spooling, and of losing a worker.
+    """Ratios, beside measured ones: of stages and of spooling, and of losing a worker. By query, then by policy.
 
     A ratio of one query is hardly more than noise, so their means are compared. `cluster` is that of the measurement.
     """
-    runs = {policy: each for policy, each in measured["runs"].items() if policy in POLICIES}
-    names = [name for name in known if name.removeprefix("q") in runs["lineage"]]
-    if not names:
-        return []
     here = replace(
         cluster,
         detection_seconds=ONE_MACHINE_DETECTION,
         store_bytes_per_second=ONE_MACHINE_STORE,
         store_seconds=0.001,
     )
+    names = [name for name in known if name in measured]
     predicted: dict[str, list[float]] = {}
     found: dict[str, list[float]] = {}
     for name in names:
-        calm = {policy: _calm(runs[policy][name.removeprefix("q")]) for policy in runs}
-        one = known[name]
-        usual = one.predict(here, LINEAGE)
-        for what, policy, base in ((STAGEWISE, "stagewise", "lineage"), (SPOOL, "spool", "lineage")):
-            other = one.predict(here, POLICIES[policy])
-            predicted.setdefault(what, []).append(_ratio(other.seconds, usual.seconds, one.beside))
-            found.setdefault(what, []).append(calm[policy] / calm[base])
+        one, ran = known[name], measured[name]
+        calm = {
+            policy: one.predict(here, POLICIES[policy]).seconds
+            for policy in ("lineage", "stagewise", "spool")
+        }
+        for what, policy in ((STAGEWISE, "stagewise"), (SPOOL, "spool")):
+            predicted.setdefault(what, []).append(_ratio(calm[policy], calm["lineage"], one.beside))
+            found.setdefault(what, []).append(ran[policy].undisturbed / ran["lineage"].undisturbed)
         for what, policy in ((HALF, "lineage"), (STAGEWISE_HALF, "stagewise")):
-            struck = _struck(runs[policy][name.removeprefix("q")])
+            struck = ran[policy].lost
             if struck is not None:
-                undisturbed = one.predict(here, POLICIES[policy]).seconds
-                lost = one.predict(here, POLICIES[policy], kill_at_seconds=undisturbed / 2).seconds
-                predicted.setdefault(what, []).append(_ratio(lost, undisturbed, one.beside))
-                found.setdefault(what, []).append(struck / calm[policy])
+                lost = one.predict(here, POLICIES[policy], kill_at_seconds=calm[policy] / 2).seconds
+                predicted.setdefault(what, []).append(_ratio(lost, calm[policy], one.beside))
+                found.setdefault(what, []).append(struck / ran[policy].undisturbed)
     return [
         Check(", ".join(names), here.workers, geometric_mean(predicted[what]), geometric_mean(each), what)
         for what, each in found.items()
@@ -96,12 +100,3 @@ def checked_policies(
 
 def _ratio(one: float, other: float, beside: float) -> float:
     return (one + beside) / (other + beside)
-
-
-def _calm(runs: Mapping[str, Any]) -> float:
-    return float(median(run["seconds"] for run in runs["undisturbed"]))
-
-
-def _struck(runs: Mapping[str, Any]) -> float | None:
-    struck = [run["seconds"] for run in runs["losses"] if run["killed_at"] is not None]
-    return float(median(struck)) if struck else None
