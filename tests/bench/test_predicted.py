@@ -111,6 +111,27 @@ def test_what_cannot_be_kept_or_shown_is_refused(arguments: list[str], said: str
         CliRunner().invoke(app, ["predict", *arguments], catch_exceptions=False)
 
 
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ({"data": "sf10"}, "no table of policies"),
+        (
+            {"data": "sf10", "workers": "4", "cores": 2, "runs": {"lineage": {"1": [1]}}},
+            "no table of policies",
+        ),
+        ({"data": "sf1", "workers": "4", "cores": 2, "runs": {}}, "was measured on sf1"),
+    ],
+)
+def test_policies_of_other_data_or_form_are_refused_before_anything_is_run(
+    tmp_path: Path, table: dict[str, Any], said: str
+) -> None:
+    path = tmp_path / "paper-policies.json"
+    path.write_text(json.dumps(table))
+    arguments = ["predict", "--data", str(tmp_path / "sf10"), "--policies", str(path)]
+    with pytest.raises(InvalidArgumentError, match=said):
+        CliRunner().invoke(app, arguments, catch_exceptions=False)
+
+
 @pytest.mark.spark
 @pytest.mark.timeout(300)
 def test_runs_are_kept_and_serve_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -16,7 +16,7 @@ from wallaby.commands.terminal import note, out, require_writable, say, write_wh
 from wallaby.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
-    from wallaby.simulation.predict.checks import Check
+    from wallaby.simulation.predict.checks import Check, Measured
     from wallaby.simulation.predict.known import Known
     from wallaby.simulation.predict.pace import Cluster
     from wallaby.simulation.predict.report import Line
@@ -219,7 +219,7 @@ def _from_data(
     cluster: Cluster,
     kept: Path | None,
     broadcast: int | None,
-    measured: dict[str, Any] | None,
+    measured: _Policies | None,
     only_checked: list[int] | None,
 ) -> tuple[dict[str, Known], list[Check]]:
     """What is predicted from, and all checks of it: also of the plans that policies were measured with."""
@@ -266,33 +266,43 @@ def _on_this_machine(cluster: Cluster) -> Cluster:
     return replace(cluster, threads=1, shared_cores=len(os.sched_getaffinity(0)))
 
 
-def _read_policies(path: Path, data: Path) -> dict[str, Any]:
-    """The measured table of policies, of the same data."""
+class _Policies(NamedTuple):
+    """The measured table of policies: on how many workers and cores, and by query and policy the seconds."""
+
+    workers: int
+    cores: int
+    seconds: dict[str, dict[str, Measured]]
+
+
+def _read_policies(path: Path, data: Path) -> _Policies:
+    """The table in a file, if it is of the same data; before hours are spent on what could not be checked by it."""
+    from wallaby.bench.losses import lost_seconds, usual_seconds
+    from wallaby.simulation.predict.checks import Measured
+
+    seconds: dict[str, dict[str, Measured]] = {}
     try:
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        measured_on = found["data"], found["runs"]["lineage"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        for policy, by_query in found["runs"].items():
+            for number, runs in by_query.items():
+                ran = Measured(usual_seconds(runs["undisturbed"]), lost_seconds(runs))
+                seconds.setdefault(f"q{number}", {})[policy] = ran
+        table, measured_on = _Policies(int(found["workers"]), int(found["cores"]), seconds), found["data"]
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise InvalidArgumentError(
             f"{path} is no table of policies: {error}", fix="Make one: wallaby bench paper --figure policies."
         ) from error
-    if measured_on[0] != data.name:
+    if measured_on != data.name:
         raise InvalidArgumentError(
-            f"{path} was measured on {measured_on[0]}.", fix=f"Give one that was measured on {data.name}."
+            f"{path} was measured on {measured_on}.", fix=f"Give one that was measured on {data.name}."
         )
-    return found
+    return table
 
 
-def _beside_policies(known: dict[str, Known], measured: dict[str, Any], cluster: Cluster) -> list[Check]:
-    from wallaby.bench.losses import lost_seconds, usual_seconds
-    from wallaby.simulation.predict.checks import Measured, checked_policies
+def _beside_policies(known: dict[str, Known], measured: _Policies, cluster: Cluster) -> list[Check]:
+    from wallaby.simulation.predict.checks import checked_policies
 
-    of = replace(_on_this_machine(cluster), workers=int(measured["workers"]), shared_cores=measured["cores"])
-    ran: dict[str, dict[str, Measured]] = {}
-    for policy, by_query in measured["runs"].items():
-        for number, runs in by_query.items():
-            seconds = Measured(usual_seconds(runs["undisturbed"]), lost_seconds(runs))
-            ran.setdefault(f"q{number}", {})[policy] = seconds
-    return checked_policies(known, ran, of)
+    of = replace(_on_this_machine(cluster), workers=measured.workers, shared_cores=measured.cores)
+    return checked_policies(known, measured.seconds, of)
 
 
 def _require_together(data: Path | None, options: Mapping[str, object]) -> None:
