@@ -53,6 +53,7 @@ SQL = [
     "select * from (select n_name, n_regionkey, row_number() over (order by n_name) r from nation) where r < 4",
     "select n_regionkey, grouping(n_name), count(*) from nation group by rollup(n_regionkey, n_name)",
     "select n_regionkey, n_name, count(*) from nation group by cube(n_regionkey, n_name)",
+    "select 1 from (select 2 from nation group by cube('c')) group by 'k'",
     "select n_regionkey, n_name, count(*) from nation group by grouping sets ((n_regionkey), (n_name), ())",
     "select * from (select n_regionkey r, n_nationkey k from nation) pivot (sum(k) for r in (0, 1, 2))",
     "select * from nation unpivot (v for c in (n_nationkey, n_regionkey)) where v > 3",

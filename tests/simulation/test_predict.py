@@ -8,14 +8,17 @@ from pathlib import Path
 import pytest
 
 from wallaby.errors import InvalidArgumentError
+from wallaby.lineage.effects import Execute, FailPoint, Slice
+from wallaby.lineage.names import Edge, TaskName
 from wallaby.lineage.tolerance import POLICIES
 from wallaby.observe.event import How
 from wallaby.observe.history import History, LinkInfo, StageInfo, TaskRun, read_log
 from wallaby.simulation.predict import run
 from wallaby.simulation.predict.checks import Check, Measured, checked, checked_policies, worst
-from wallaby.simulation.predict.costs import learned, starts
+from wallaby.simulation.predict.costs import Held, learned, starts
 from wallaby.simulation.predict.known import (
     AGAIN,
+    CHECKPOINT,
     HALF,
     ONE_CHANNEL,
     ONE_CHANNEL_HALF,
@@ -126,6 +129,7 @@ def measured_policies(killed: float, stagewise: float) -> dict[str, dict[str, Me
         "q1": {
             "lineage": Measured(1.0, killed),
             "spool": Measured(1.0),
+            "checkpoint+lineage": Measured(1.0),
             "stagewise": Measured(stagewise, 2 * stagewise),
         }
     }
@@ -140,7 +144,7 @@ def test_ratios_are_compared_with_those_of_measured_policies() -> None:
         check.what: check
         for check in checked_policies(known, measured_policies(4.0, staged / usual), cluster)
     }
-    assert found.keys() == {STAGEWISE, SPOOL, HALF, STAGEWISE_HALF}
+    assert found.keys() == {STAGEWISE, SPOOL, CHECKPOINT, HALF, STAGEWISE_HALF}
     assert {check.query for check in found.values()} == {"q1"}, "the other was not measured"
     assert found[STAGEWISE].off == pytest.approx(0, abs=0.01)
     assert found[HALF].measured == pytest.approx(4)
@@ -264,3 +268,36 @@ def test_a_run_is_compared_by_the_workers_there_were_although_its_log_names_fewe
 def test_a_prediction_holds_within_a_quarter() -> None:
     assert Check("q", 4, 1.2, 1.0).holds
     assert not Check("q", 4, 0.7, 1.0).holds
+
+
+def test_a_snapshot_holds_what_a_join_has_built_and_what_a_sum_still_owes() -> None:
+    history = read_and_sum()
+    history.links += (LinkInfo(0, 1, "main", "hash", 1),)
+    costed = learned(history, 2)
+    build, probe = Edge(0, 0, 0), Edge(2, 0, 0)
+
+    def after(state: object, edge: Edge, size: int) -> Held:
+        piece = Slice(TaskName(0, 0, 0), edge, False, size)
+        effect = Execute(FailPoint.EXECUTE, TaskName(1, 0, 0), state, None, None, (piece,), {}, False)
+        return costed.step(effect)[0]
+
+    built = after(None, build, 700)
+    assert built == Held(700, 0)
+    assert after(built, probe, 30) == Held(700, 30)
+    assert after(built, probe, 3000) == Held(700, 50), (
+        "of the 100 bytes that two channels give out at their end"
+    )
+
+
+def test_snapshots_take_time_and_spare_what_was_done_before_them() -> None:
+    history, usual = read_log(LOG), Cluster(4, 1, detection_seconds=0.1)
+    often = replace(usual, snapshot_seconds=0.0)
+    kept = POLICIES["checkpoint+lineage"]
+    slow = replace(often, store_bytes_per_second=MB / 10)
+    assert predict(history, slow, kept).seconds > 1.5 * predict(history, often, kept).seconds
+    never = replace(usual, snapshot_seconds=1e3)
+    calm = predict(history, never, kept).seconds
+    assert calm == pytest.approx(predict(history, usual).seconds, rel=0.05)
+    lost, spared = (predict(history, each, kept, kill_at_seconds=calm / 2) for each in (never, often))
+    assert lost.rewound == spared.rewound
+    assert spared.retraced < lost.retraced

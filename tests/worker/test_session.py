@@ -332,6 +332,25 @@ def test_the_last_deliveries_of_an_ended_channel_are_written_by_themselves() -> 
     assert hand.session.host.outbox.report_ended() == ()
 
 
+def test_one_acknowledgement_is_under_way_whoever_else_has_delivered() -> None:
+    hand, run = delivering(0, ended=True)
+    run.answer(held(True, True))
+    assert run.now == Acknowledge(((TO_X0, 1), (TO_X1, 1)), 3)
+    assert list(hand.session._acknowledge()) == [], "another delivery leaves it to this one"
+    run.answer(None)
+    assert run.now == Acknowledge(((TO_X0, 1), (TO_X1, 1)), 3), "which tries again"
+
+
+def test_an_acknowledgement_of_an_earlier_epoch_holds_up_none_of_this_one() -> None:
+    hand, run = delivering(0, ended=True)
+    run.answer(held(True, True))
+    hand.look(view(assigned(S0, split=0), epoch=5, routes={**ROUTES, X0: OTHER}))
+    publish(hand, S0, 0, ended=True)
+    outbox = hand.session.host.outbox
+    outbox.confirm(outbox.due(OTHER, 9), (True, True))
+    assert next(iter(hand.session._acknowledge())) == Acknowledge(((TO_X0, 1), (TO_X1, 1)), 5)
+
+
 def test_deliveries_of_a_channel_that_goes_on_wait_for_its_commit() -> None:
     _, run = delivering(0)
     assert run.answer(held(True, True)) == Await()

@@ -186,6 +186,9 @@ class RelationReader:
         projections = tuple(projection for projection in read if projection is not None)
         if child is None or len(found) < len(columns) or len(projections) < len(read):
             return None
+        if not found:
+            row = self._row()
+            return Expand(child, ((row.expression,),) * len(projections), (row.column,))
         return Expand(child, projections, found)
 
     def _generate(self, node: Node) -> Relation | None:

@@ -55,6 +55,9 @@ def predict(
     detection: Annotated[
         float, typer.Option(help="Seconds until a lost worker is known to be gone.", min=0.1)
     ] = 1.25,
+    checkpoint: Annotated[
+        float, typer.Option(help="With checkpoints: seconds between two snapshots of a state.", min=0)
+    ] = 2.0,
     times: Annotated[
         int, typer.Option(help="Predict for data so many times as large as was read.", min=1, max=1000)
     ] = 1,
@@ -132,6 +135,7 @@ def predict(
         store * 1e6,
         gcs_calls_per_second=gcs,
         detection_seconds=detection,
+        snapshot_seconds=checkpoint,
     )
     if data is not None:
         known, checks = _from_data(

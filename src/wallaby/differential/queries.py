@@ -167,13 +167,21 @@ class Queries:
     def _window(self, depth: int) -> Query:
         source, scope = self._from(depth)
         shown = [Made(text(c.sql, c.kind), c.kind, c.exact, c.adds_up) for c in scope]
-        made = [*shown[:4], *(self._windowed(scope) for _ in range(self._random.randint(1, 2)))]
+        windows = [self._windowed(scope, by_place=True)]
+        if self._random.random() < 0.5:
+            windows.append(self._windowed(scope, by_place=False))
+        made = [*shown[:4], *windows]
         items, columns = self._items(made)
         return Query(
             Piece("select {0} from {1}{2}", (items, source, self._where(scope, depth)), "query"), columns
         )
 
-    def _windowed(self, scope: Sequence[Column]) -> Made:
+    def _windowed(self, scope: Sequence[Column], *, by_place: bool) -> Made:
+        """A function over a window; if it goes by a row's place, the window is ordered by all there is.
+
+        Rows that are the same in all columns may then change places, in each window anew: of several such functions
+        in one query, which value is beside which is left to chance.
+        """
         usable = [column for column in scope if column.exact and not is_map(column.kind)]
         by = tuple(
             text(c.sql)
@@ -183,7 +191,7 @@ class Queries:
             Piece("partition by {0} ", (listed(by),), optional=True) if by else text("", optional=True)
         )
         roll = self._random.random()
-        if roll < 0.25 or len(usable) < len(scope):
+        if roll < 0.25 or (roll < 0.6 and not by_place) or len(usable) < len(scope):
             function: Made = Made(
                 text(self._random.choice(("rank()", "dense_rank()", "percent_rank()", "cume_dist()"))), "rank"
             )
@@ -211,7 +219,7 @@ class Queries:
             function = Made(text("count(*)", "bigint"), "bigint")
         if roll < 0.7:
             return self._over(function, partition, text(""), "")
-        if roll < 0.85:
+        if roll < 0.85 and by_place:
             frame = self._random.choice(_ROW_FRAMES)
             # A sum that slides over floating-point numbers is another one here and there.
             return self._over(function, partition, self._order_by(usable), f" rows between {frame}")
@@ -233,10 +241,11 @@ class Queries:
         return Made(piece, function.kind, function.exact)
 
     def _order_by(self, columns: Sequence[Column]) -> Piece:
+        """As a whole: of a shorter order other rows are the same, and answers differ by right."""
         if not columns:
             return text("")
-        items = tuple(text(f"{column.sql} {self._random.choice(_ORDERS)}") for column in columns)
-        return Piece("order by {0}", (listed(items),))
+        items = (f"{column.sql} {self._random.choice(_ORDERS)}" for column in columns)
+        return text(f"order by {', '.join(items)}")
 
     def _set_operation(self, depth: int) -> Query:
         count = self._random.randint(1, 3)

@@ -84,6 +84,8 @@ class Session:
         self._slots = 0
         self._routes: dict[ChannelName, WorkerId] = {}
         self._delivering_to: set[WorkerId] = set()
+        #: The epoch of the acknowledgement that is under way, if one is.
+        self._acknowledging: int | None = None
 
     # --- looking -------------------------------------------------------------------------------------
 
@@ -224,12 +226,22 @@ class Session:
     def _acknowledge(self) -> Effects:
         """Write down deliveries of ended channels; those of others go with their next commit.
 
-        What is not known to be written is tried again whenever there is nothing to deliver.
+        There is a delivery to every worker, and one acknowledgement under way at a time: who comes meanwhile leaves
+        what is new to it. What is not known to be written is tried again whenever there is nothing to deliver.
         """
         epoch = self.host.epoch
-        news = self.host.outbox.report_ended()
-        if news and (yield Acknowledge(news, epoch)) is Verdict.DONE and self.host.epoch == epoch:
-            self.host.outbox.reported(news)
+        if self._acknowledging == epoch:
+            return
+        self._acknowledging = epoch
+        try:
+            while news := self.host.outbox.report_ended():
+                verdict = yield Acknowledge(news, epoch)
+                if verdict is not Verdict.DONE or self.host.epoch != epoch:
+                    break
+                self.host.outbox.reported(news)
+        finally:
+            if self._acknowledging == epoch:
+                self._acknowledging = None
 
     def receive(self, epoch: int, target: WorkerId, slices: tuple[Slice, ...]) -> PushReply:
         """Take what fits of a push of this epoch to this worker; refuse any other as a whole.

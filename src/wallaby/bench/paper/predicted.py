@@ -12,6 +12,7 @@ from wallaby.bench.paper.published import PAPER_WORKERS, PUBLISHED
 from wallaby.simulation.predict.checks import TOLERATED
 from wallaby.simulation.predict.known import (
     AGAIN,
+    CHECKPOINT,
     HALF,
     ONE_CHANNEL,
     ONE_CHANNEL_HALF,
@@ -57,6 +58,7 @@ _RATIOS: Final = (
     _Ratio(f"(b) {STAGEWISE} over pipelined", _over(STAGEWISE, PIPELINED), (STAGEWISE,), _paper("b", 0)),
     _Ratio("(d) lineage over none", _over(PIPELINED, UNRECORDED)),
     _Ratio("(d) spooling over lineage", _over(SPOOL, PIPELINED), (SPOOL,)),
+    _Ratio("(d) checkpoints over lineage", _over(CHECKPOINT, PIPELINED), (CHECKPOINT,)),
     _Ratio(f"(e) {HALF} over undisturbed", _over(HALF, PIPELINED), (HALF,)),
     _Ratio(f"(e) {STAGEWISE_HALF}, over undisturbed", _over(STAGEWISE_HALF, STAGEWISE), (STAGEWISE_HALF,)),
     _Ratio("(e) the former over the latter", _relative, (HALF, STAGEWISE_HALF), _paper("g", 1)),
@@ -134,6 +136,7 @@ def to_section(found: Mapping[str, Any], drawing: str) -> str:
         f"{found['threads']} kernel threads a worker, "
         f"{found['network_bytes_per_second'] * 8 / 1e9:g} Gbit/s a network card, "
         f"{found['store_bytes_per_second'] / 1e6:g} MB/s of the durable store a worker, "
+        f"a snapshot of each state every {found['snapshot_seconds']:g} s, "
         f"{found['gcs_calls_per_second']:g} calls a second of the control store, "
         f"a loss is noticed after {found['detection_seconds']:g} s and nobody replaces the worker. "
         "Learned from runs with 1 and 2 workers on the cores of one machine. Seconds are checked by runs with more, "

@@ -114,8 +114,8 @@ DELIVERY: tuple[Mutant, ...] = (
         more=(
             Edit(
                 MODULE,
-                "        self._edges_to: dict[WorkerId, list[Edge]] = {}\n",
-                "        self._edges_to: dict[WorkerId, list[Edge]] = {}\n"
+                "        self._target_of: dict[Edge, WorkerId] = {}\n",
+                "        self._target_of: dict[Edge, WorkerId] = {}\n"
                 "        self._first: dict[Edge, WorkerId | None] = {}\n",
             ),
         ),

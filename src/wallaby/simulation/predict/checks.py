@@ -9,7 +9,15 @@ from typing import Final, NamedTuple
 
 from wallaby.lineage.tolerance import POLICIES
 from wallaby.observe.history import History
-from wallaby.simulation.predict.known import HALF, PIPELINED, SPOOL, STAGEWISE, STAGEWISE_HALF, Known
+from wallaby.simulation.predict.known import (
+    CHECKPOINT,
+    HALF,
+    PIPELINED,
+    SPOOL,
+    STAGEWISE,
+    STAGEWISE_HALF,
+    Known,
+)
 from wallaby.simulation.predict.pace import Cluster
 
 #: A prediction that is further from the run is not to be believed.
@@ -64,9 +72,10 @@ class Measured(NamedTuple):
 def checked_policies(
     known: Mapping[str, Known], measured: Mapping[str, Mapping[str, Measured]], cluster: Cluster
 ) -> list[Check]:
-    """Ratios, beside measured ones: of stages and of spooling, and of losing a worker. By query, then by policy.
+    """Ratios, beside measured ones: of stages, spooling and checkpoints, and of losing a worker.
 
-    A ratio of one query is hardly more than noise, so their means are compared. `cluster` is that of the measurement.
+    By query, then by policy. A ratio of one query is hardly more than noise, so their means are compared. `cluster` is
+    that of the measurement.
     """
     here = replace(
         cluster,
@@ -81,9 +90,9 @@ def checked_policies(
         one, ran = known[name], measured[name]
         calm = {
             policy: one.predict(here, POLICIES[policy]).seconds
-            for policy in ("lineage", "stagewise", "spool")
+            for policy in ("lineage", "stagewise", SPOOL, CHECKPOINT)
         }
-        for what, policy in ((STAGEWISE, "stagewise"), (SPOOL, "spool")):
+        for what, policy in ((STAGEWISE, "stagewise"), (SPOOL, SPOOL), (CHECKPOINT, CHECKPOINT)):
             predicted.setdefault(what, []).append(_ratio(calm[policy], calm["lineage"], one.beside))
             found.setdefault(what, []).append(ran[policy].undisturbed / ran["lineage"].undisturbed)
         for what, policy in ((HALF, "lineage"), (STAGEWISE_HALF, "stagewise")):

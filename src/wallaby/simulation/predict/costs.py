@@ -12,6 +12,9 @@ Of data that is so many times as large there are so many times the reads, each l
 broadcast takes each channel so many times as long; what last tasks take and give out is taken to depend on groups, of
 which there are no more.
 
+What a channel keeps between its tasks, and a snapshot of its state has to hold, is what it consumed for a later phase,
+the build side of a join, and what it still owes: at most what its last task gives out.
+
 Of a very large cluster a part is simulated, with that part of each stage's reads and channels. Whoever consumes gets as
 many bytes as from all producers, in fewer and larger pieces; what is only in the whole are more messages.
 """
@@ -20,8 +23,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from statistics import linear_regression, mean, median
-from typing import Any
+from typing import NamedTuple
 
 from wallaby.errors import InvalidArgumentError
 from wallaby.lineage.effects import Execute, Output
@@ -53,6 +57,18 @@ class StageCost:
     start_seconds: float = 0.0
 
 
+class Held(NamedTuple):
+    """What a channel keeps between its tasks, in bytes: for a later phase, and for its last task."""
+
+    for_later: int
+    owed: int
+
+    @property
+    def size_bytes(self) -> int:
+        """What a snapshot of it holds."""
+        return self.for_later + self.owed
+
+
 @dataclass(frozen=True)
 class Costed:
     """A query for a simulated cluster: a stage graph of its size, and what each task costs there."""
@@ -66,8 +82,8 @@ class Costed:
     fickle: TaskName | None = None
     error: TaskName | None = None
 
-    def step(self, effect: Execute) -> tuple[Any, Output]:
-        """The size of an output, and nothing in it."""
+    def step(self, effect: Execute) -> tuple[Held, Output]:
+        """What the channel keeps, and the size of an output, with nothing in it."""
         size, part = self._size(effect), self.parts[effect.task.stage]
         slices: dict[Edge, tuple[int, object]] = {}
         for edge in self.graph.edges_from(effect.task.of):
@@ -78,7 +94,24 @@ class Costed:
                 Routing.PASS_THROUGH: size,
             }[link.routing]
             slices[edge] = (int(sent), None)
-        return None, Output(_CHECKSUM, slices)
+        return self._held(effect), Output(_CHECKSUM, slices)
+
+    def _held(self, effect: Execute) -> Held:
+        stage = effect.task.stage
+        before: Held = effect.state or Held(0, 0)
+        links, last = self.graph.links, self._last_phases.get(stage, 0)
+        later = sum(piece.size_bytes for piece in effect.inputs if links[piece.edge.link].phase < last)
+        now = sum(piece.size_bytes for piece in effect.inputs) - later
+        owed = min(before.owed + now, int(self.stages[stage].last_bytes / self._channels(stage)))
+        return Held(before.for_later + later, owed)
+
+    @cached_property
+    def _last_phases(self) -> dict[int, int]:
+        """By stage that consumes: its last phase."""
+        return {
+            link.consumer: max(each.phase for each in self.graph.links if each.consumer == link.consumer)
+            for link in self.graph.links
+        }
 
     def seconds(self, effect: Execute) -> float:
         """How long a task takes."""

@@ -20,6 +20,7 @@ from wallaby.simulation.predict.run import Prediction, predict
 PIPELINED: Final = "pipelined"
 STAGEWISE: Final = "stagewise (Spark's way)"
 SPOOL: Final = "spool"
+CHECKPOINT: Final = "checkpoint+lineage"
 #: As if the control store took no time: what recording lineage costs is what everything else takes longer than that.
 UNRECORDED: Final = "without lineage"
 HALF: Final = "killed at 50 %"

@@ -16,7 +16,7 @@ from wallaby.gcs.interface import Commit
 from wallaby.gcs.memory import MemoryGcs
 from wallaby.lineage import effects as protocol
 from wallaby.lineage.effects import PushReply, Slice
-from wallaby.lineage.names import QueryId, WorkerId
+from wallaby.lineage.names import ChannelName, QueryId, WorkerId
 from wallaby.simulation.perform import PING_TIMEOUT_US, Performer, Ticket
 from wallaby.simulation.process import Actor, Process
 from wallaby.simulation.world import World
@@ -49,6 +49,8 @@ class Cluster:
     detection_seconds: float = 1.25
     #: Channels of a stage that a worker has; 0: one for each of its threads. With fewer, its threads share each task.
     channels: int = 0
+    #: With checkpoints: the least time between two snapshots of a channel's state.
+    snapshot_seconds: float = 2.0
 
     @property
     def slots(self) -> int:
@@ -85,6 +87,14 @@ class Commits:
 
     under_way: bool = False
     waiting: list[tuple[Actor, protocol.CommitTask]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Snapshots:
+    """Of a channel on a worker: when the next snapshot is due, and what of its state has been written."""
+
+    due_us: int
+    written_bytes: int = 0
 
 
 @dataclass(slots=True)
@@ -131,6 +141,7 @@ class PacedPerformer(Performer):
         self._queues = Queues()
         self._kernels: dict[WorkerId | None, Kernels] = {}
         self._commits: dict[tuple[WorkerId, int], Commits] = {}
+        self._snapshots: dict[tuple[WorkerId, ChannelName], Snapshots] = {}
         self._asked = 0
 
     @property
@@ -189,6 +200,30 @@ class PacedPerformer(Performer):
             size = sum(size for size, _ in effect.output.slices.values())
             delay_us = self._stored_us(actor, size)
         self._world.agenda.after(delay_us, self._world.answer, actor, effect, True)
+
+    def _save_state(self, actor: Actor, effect: protocol.SaveState) -> None:
+        """As `Saving` does it: now and then, and only what an earlier snapshot has not written."""
+        assert actor.serving is not None
+        now_us, every_us = self._world.agenda.now_us, int(self._cluster.snapshot_seconds * 1e6)
+        key = actor.process.id, effect.task.of
+        snapshots = self._snapshots.setdefault(key, Snapshots(now_us + every_us))
+        if now_us < snapshots.due_us:
+            self._world.agenda.after(0, self._world.answer, actor, effect, False)
+            return
+        size = effect.state.size_bytes
+        takes_us = self._stored_us(actor, max(0, size - snapshots.written_bytes))
+        self._snapshots[key] = Snapshots(now_us + takes_us + every_us, size)
+        self._world.running[actor.serving.query.id].saved[effect.task, effect.key] = (
+            effect.state,
+            dict(effect.totals),
+        )
+        self._world.agenda.after(takes_us, self._world.answer, actor, effect, True)
+
+    def _restore_state(self, actor: Actor, effect: protocol.RestoreState) -> None:
+        assert actor.serving is not None
+        state, totals = self._world.running[actor.serving.query.id].saved[effect.task, effect.key]
+        takes_us = self._stored_us(actor, state.size_bytes)
+        self._world.agenda.after(takes_us, self._world.answer, actor, effect, (state, totals))
 
     def _stored_us(self, actor: Actor, size_bytes: int) -> int:
         cluster, now_us = self._cluster, self._world.agenda.now_us

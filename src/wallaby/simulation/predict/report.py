@@ -12,6 +12,7 @@ from wallaby.lineage.tolerance import POLICIES
 from wallaby.simulation.predict.checks import Check, worst
 from wallaby.simulation.predict.known import (
     AGAIN,
+    CHECKPOINT,
     HALF,
     ONE_CHANNEL,
     ONE_CHANNEL_HALF,
@@ -53,7 +54,7 @@ def line(name: str, known: Known, cluster: Cluster, figures: Sequence[str] = USU
     if "c" in figures:
         found |= {f"static {k}": known.predict(cluster, policy=Static(k)) for k in STATIC}
     if "d" in figures:
-        found[SPOOL] = known.predict(cluster, POLICIES["spool"])
+        found |= {policy: known.predict(cluster, POLICIES[policy]) for policy in (SPOOL, CHECKPOINT)}
         found[UNRECORDED] = known.predict(replace(cluster, gcs_calls_per_second=math.inf, gcs_seconds=0.0))
     if "e" in figures:
         killed = found[STAGEWISE].seconds / 2
@@ -88,6 +89,7 @@ def to_json(
         "store_bytes_per_second": cluster.store_bytes_per_second,
         "gcs_calls_per_second": cluster.gcs_calls_per_second,
         "detection_seconds": cluster.detection_seconds,
+        "snapshot_seconds": cluster.snapshot_seconds,
         "threads": cluster.threads,
         "shared_cores": cluster.shared_cores,
         "unsimulated_seconds": {name: each.beside for name, each in known.items()},
