@@ -280,6 +280,12 @@ NUMBERS = {
     "guarded branches": """
         select case when k = 1 then 0 else n / (k - 1) end as x, coalesce(n, 1 / (k - k)) as y,
                if(k > 1, 6 % (k - 1), -1) as z from a where n is not null""",
+    "constants that fail where nobody comes": """
+        select case when k > 100 then if(2147483647 + cast('1' as int) is null, 1, 2) end as x,
+               case when k > 100 then concat(array(1.5D), cast(array('a') as array<double>)) end as y,
+               case when k > 100 then if(transform(array(2147483647), e -> e + 1) is null, 1, 2) end as z,
+               coalesce(k, case when element_at(array(), 3) is null then 1 else 2 end) as u
+        from a where k is not null""",
 }
 LEGACY = {
     "wraps around": """

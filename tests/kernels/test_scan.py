@@ -129,6 +129,7 @@ def condition(wanted: Scan, function: str, *values: object) -> tuple[Expression,
     ("name", "function", "values", "groups"),
     [
         ("n", "eq", [2500], [2]),
+        ("n", "eq_null_safe", [2500], [2]),
         ("n", "lt", [1000], [0]),
         ("n", "le", [1000], [0, 1]),
         ("n", "gt", [3999], [4]),
@@ -150,6 +151,14 @@ def test_row_groups_that_cannot_match_are_not_read(
     (split,) = list_splits(wanted, 1 << 30)
     found = read_split(wanted, split, condition(wanted, function, *values))
     assert sorted({n // 1000 for n in found.column(1).to_pylist()}) == groups
+
+
+@pytest.mark.parametrize(("function", "rows"), [("eq", 0), ("eq_null_safe", 0), ("lt", 0), ("ne", 3)])
+def test_nothing_is_read_of_a_column_without_values(function: str, rows: int, tmp_path: Path) -> None:
+    file = parquet(tmp_path / "t.parquet", pa.table({"n": pa.nulls(3, pa.int64())}))
+    wanted = scan(file, "n")
+    (split,) = list_splits(wanted, 1 << 30)
+    assert read_split(wanted, split, condition(wanted, function, 0)).num_rows == rows
 
 
 def test_a_constant_on_the_left_is_turned_round(file: ParquetFile) -> None:

@@ -79,6 +79,12 @@ def footer(file: ParquetFile) -> pq.FileMetaData:
             return pq.read_metadata(opened)
 
 
+def has_only_nulls(chunk: pq.ColumnChunkMetaData) -> bool:
+    """Are all values of a column in a row group NULL, as its footer says?"""
+    found = chunk.statistics
+    return found is not None and found.has_null_count and found.null_count == chunk.num_values
+
+
 def bounds_of(chunk: pq.ColumnChunkMetaData) -> tuple[object, object] | None:
     """The least and the greatest value of a column in a row group; None if nobody says, or Python has no such value."""
     found = chunk.statistics

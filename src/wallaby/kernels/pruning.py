@@ -16,13 +16,14 @@ from typing import Final
 import pyarrow.parquet as pq
 
 from wallaby.kernels.file_columns import file_column
-from wallaby.kernels.footer import bounds_of
+from wallaby.kernels.footer import bounds_of, has_only_nulls
+from wallaby.plan import functions
 from wallaby.plan.expression import Call, Column, Expression, Literal
 from wallaby.plan.relation import Constant, ParquetFile, Scan
 from wallaby.plan.types import DataType, Kind
 
 _SIGNS: Final = {
-    "eq": "=", "equal": "=",
+    "eq": "=", "equal": "=", functions.EQUAL_NULL_SAFE: "=",
     "lt": "<", "less": "<",
     "le": "<=", "less_or_equal": "<=",
     "gt": ">", "greater": ">",
@@ -99,6 +100,8 @@ def _may_match(file: ParquetFile, group: pq.RowGroupMetaData, condition: Simple)
         return _meets(source, condition)
     columns = map(group.column, range(group.num_columns))
     chunk = next((column for column in columns if column.path_in_schema == source), None)
+    if chunk is not None and has_only_nulls(chunk):
+        return False
     bounds = bounds_of(chunk) if chunk is not None else None
     if bounds is None:
         return True

@@ -9,7 +9,7 @@ from wallaby.errors import InternalError
 from wallaby.kernels import sql_aggregate
 from wallaby.kernels.scalar import FUNCTIONS
 from wallaby.kernels.sql_aggregate import aggregation_reason
-from wallaby.kernels.sql_text import cast, column_identifier, literal, normalized
+from wallaby.kernels.sql_text import case, cast, column_identifier, literal, normalized
 from wallaby.kernels.types import is_carried
 from wallaby.plan import functions
 from wallaby.plan.expression import Aggregation, Call, Column, Expression, Literal
@@ -39,9 +39,34 @@ def expression_sql(expression: Expression, resolve: Resolve = plain_column) -> s
                 resolve = _with_parameters(resolve, own)
             whole = _flat(expression)
             arguments = [expression_sql(argument, resolve) for argument in whole.arguments]
+            if _is_constant(whole):
+                _delay(whole, arguments)
             return FUNCTIONS[whole.function].write(whole, arguments)
         case Aggregation():
             raise InternalError(f"{expression} stands where no aggregation can be.")
+
+
+def _is_constant(expression: Expression) -> bool:
+    """Is there no column in it? A lambda's own parameters are columns too."""
+    match expression:
+        case Literal():
+            return True
+        case Call():
+            return all(map(_is_constant, expression.arguments))
+        case _:
+            return False
+
+
+def _delay(call: Call, arguments: list[str]) -> None:
+    """Keep DuckDB from computing a call of constants ahead.
+
+    Catalyst has computed all of them but those that fail, which is left to whoever comes to evaluate them. DuckDB
+    computes a constant condition of CASE while it plans, wherever that stands: the query would fail for no row.
+    """
+    for place, argument in enumerate(call.arguments):
+        if isinstance(argument, Literal):
+            arguments[place] = case([("random() >= 0", arguments[place])])
+            return
 
 
 def _parameters(call: Call) -> frozenset[int]:
