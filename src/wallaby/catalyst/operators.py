@@ -45,6 +45,8 @@ REFUSED: Final = {
 _REDUNDANT: Final = frozenset({"BloomFilterMightContain", "DynamicPruningSubquery"})
 _DIRECTIONS: Final = {"Ascending": True, "Descending": False}
 _NULLS_FIRST: Final = {"NullsFirst": True, "NullsLast": False}
+#: The prefix by which Spark sorts has so many digits of a decimal: it shortens the value itself, which constants show.
+_SORTED_DIGITS_MAX: Final = 18
 
 
 class RelationReader:
@@ -154,6 +156,10 @@ class RelationReader:
         nulls_first = _NULLS_FIRST.get(node.word("nullOrdering"))
         if ascending is None or nulls_first is None:
             raise UnreadablePlanError("A sort order has an unknown direction.")
+        if isinstance(expression, Literal) and expression.type.precision > _SORTED_DIGITS_MAX:
+            why = f"Spark shortens a constant of more than {_SORTED_DIGITS_MAX} digits by which it sorts"
+            self._expressions.refuse("SortOrder", why, "leave it out of the order")
+            return None
         return None if expression is None else SortKey(expression, ascending, nulls_first)
 
     def _limit(self, node: Node) -> Relation | None:
