@@ -17,6 +17,8 @@ from wallaby.cli import app
 from wallaby.errors import InvalidArgumentError
 from wallaby.simulation.predict.known import HALF, PIPELINED, STAGEWISE, STAGEWISE_HALF
 
+LOG = Path(__file__).parents[1] / "observe" / "logs" / "recovery.jsonl"
+
 
 def line(query: str, workers: int, **seconds: float) -> dict[str, Any]:
     return {"query": query, "workers": workers, "seconds": seconds, "rewound": 1}
@@ -31,6 +33,7 @@ def found(off: float = 0.2) -> dict[str, Any]:
         "store_bytes_per_second": 2e8,
         "gcs_calls_per_second": 20_000.0,
         "detection_seconds": 1.25,
+        "snapshot_seconds": 2.0,
         "threads": 2,
         "lines": [few, line("q3", 16, **{PIPELINED: 1.0, STAGEWISE: 2.0})],
         "checks": [
@@ -90,6 +93,32 @@ def test_predictions_stand_behind_the_figures(tmp_path: Path) -> None:
     assert page.read_text().startswith(f"# Before\n\n{HEADING}\n\n### Beyond one machine, predicted\n")
     assert "old" not in page.read_text()
     assert {path.name for path in tmp_path.iterdir()} == {"page.md", PREDICTED, "predict.svg", "predict.png"}
+
+
+def test_a_figure_that_one_query_lacks_has_no_mean() -> None:
+    several = found()
+    several["lines"] = [
+        line("q3", 4, **{PIPELINED: 1, "static 8": 2}),
+        line("q5", 4, **{PIPELINED: 1}),
+        line("q3", 16, **{PIPELINED: 1, "static 8": 3}),
+        line("q5", 16, **{PIPELINED: 1, "static 8": 3}),
+    ]
+    assert ratios(several)["(c) static 8 over dynamic"] == {16: pytest.approx(3)}
+
+
+def test_several_processes_predict_the_same_in_the_same_order(tmp_path: Path) -> None:
+    def predicted(processes: int) -> dict[str, Any]:
+        saved = tmp_path / f"{processes}.json"
+        arguments = [str(LOG), "--workers", "2", "--workers", "4", "--figure", "g"]
+        arguments += ["--processes", str(processes), "--save", str(saved)]
+        outcome = CliRunner().invoke(app, ["predict", *arguments], catch_exceptions=False)
+        assert outcome.exit_code == 0
+        found: dict[str, Any] = json.loads(saved.read_text())
+        return found
+
+    one = predicted(1)
+    assert [each["workers"] for each in one["lines"]] == [2, 4]
+    assert predicted(2) == one
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -95,6 +97,7 @@ def predict(
             help="With --policies: a query whose predictions are only checked. Default: those of --query. Repeatable."
         ),
     ] = None,
+    processes: Annotated[int, typer.Option(help="Predict on so many cores at a time.", min=1, max=64)] = 1,
     save: Annotated[Path | None, typer.Option(help="Write the figures to this JSON file.")] = None,
     page: Annotated[
         Path | None,
@@ -105,7 +108,7 @@ def predict(
 ) -> None:
     """Predict times by simulation: the protocol's own code, with the task times and sizes of real runs."""
     from wallaby.simulation.predict.pace import Cluster
-    from wallaby.simulation.predict.report import USUAL, line, to_json
+    from wallaby.simulation.predict.report import USUAL, to_json
 
     _require_predictable(workers or [], figure or [])
     if bool(logs) == (data is not None):
@@ -144,12 +147,14 @@ def predict(
     else:
         known, checks = _from_logs(logs or [], check or [], cluster)
     _tell(checks)
-    lines = []
-    for name, query_known in known.items():
-        for count in workers or WORKERS:
-            note(f"{name}, {count} workers")
-            of = replace(cluster, workers=count)
-            lines.append(line(name, replace(query_known, times=times), of, figure or USUAL))
+    lines = _lines(
+        [
+            (name, replace(each, times=times), replace(cluster, workers=count), figure or USUAL)
+            for name, each in known.items()
+            for count in workers or WORKERS
+        ],
+        processes,
+    )
     _show(lines)
     if not checks or not all(each.holds for each in checks):
         say(
@@ -162,6 +167,21 @@ def predict(
             from wallaby.bench.paper.written import rewrite
 
             rewrite(page, save.parent)
+
+
+def _lines(asked: Sequence[tuple[str, Known, Cluster, Sequence[str]]], processes: int) -> list[Line]:
+    """All lines of the table, in their order; the largest clusters are begun first."""
+    from wallaby.simulation.predict.report import line
+
+    by_size = sorted(range(len(asked)), key=lambda at: -asked[at][2].workers)
+    with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
+        running = {pool.submit(line, *asked[at]): at for at in by_size}
+        found: dict[int, Line] = {}
+        for done in as_completed(running):
+            at = running[done]
+            found[at] = done.result()
+            note(f"{asked[at][0]}, {asked[at][2].workers} workers: done, {len(found)} of {len(asked)}")
+    return [found[at] for at in range(len(asked))]
 
 
 def _require_predictable(workers: list[int], figures: list[str]) -> None:

@@ -79,7 +79,7 @@ def _ratios_of(found: Mapping[str, Any]) -> list[_Ratio]:
 
 
 def ratios(found: Mapping[str, Any]) -> dict[str, dict[int, float]]:
-    """By line of the table and number of workers: the geometric mean over the queries that have it."""
+    """By line of the table and number of workers: the geometric mean over the queries, if all of them have it."""
     by_workers: dict[int, list[Seconds]] = {}
     for line in found["lines"]:
         by_workers.setdefault(line["workers"], []).append(line["seconds"])
@@ -107,9 +107,9 @@ def _means(
         for seconds in some:
             try:
                 known.append(ratio(seconds))
-            except KeyError:  # this figure was not asked for
+            except KeyError:  # it was not asked for, or cannot be predicted
                 continue
-        if known:
+        if len(known) == len(some):
             means[count] = geometric_mean(known)
     return means
 

@@ -14,7 +14,7 @@ from wallaby.lineage.tolerance import LINEAGE, Tolerance
 from wallaby.observe.history import History
 from wallaby.simulation.predict.costs import starts
 from wallaby.simulation.predict.pace import Cluster
-from wallaby.simulation.predict.run import Prediction, predict
+from wallaby.simulation.predict.run import STEPS_MAX, Prediction, predict
 
 #: What is predicted, by name.
 PIPELINED: Final = "pipelined"
@@ -50,6 +50,7 @@ class Known:
         tolerance: Tolerance = LINEAGE,
         policy: Policy | None = None,
         kill_at_seconds: float | None = None,
+        steps_max: int = STEPS_MAX,
     ) -> Prediction:
         """The query on a cluster, without what is not simulated."""
         return predict(
@@ -60,6 +61,7 @@ class Known:
             kill_at_seconds,
             start_seconds=self.start_seconds,
             times=self.times,
+            steps_max=steps_max,
         )
 
 
