@@ -55,6 +55,18 @@ def test_nothing_is_due_before_it_is_published() -> None:
     box = outbox(R0)
     assert box.targets() == ()
     assert box.due(W[1], 99) == ()
+    publish(box, R0, [0])
+    assert due(box, W[1]) == [(TO_X0, 0), (TO_X1, 0)], "though it was asked for in vain"
+
+
+def test_a_staged_channel_that_had_nothing_due_has_when_it_ends() -> None:
+    box = Outbox(GRAPH, staged=True)
+    box.begin_epoch(nothing_delivered(R0), ROUTES, (R0,))
+    box.start(R0, 0)
+    publish(box, R0, [0])
+    assert due(box, W[1]) == []
+    box.end(R0)
+    assert due(box, W[1]) == [(TO_X0, 0), (TO_X1, 0)]
 
 
 def test_a_published_output_is_due_on_every_edge_until_it_is_held() -> None:
