@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -16,6 +17,7 @@ from wallaby.differential.entries import MODES, EntrySuite
 from wallaby.differential.functions import scalar_functions
 from wallaby.differential.layouts import configured
 from wallaby.differential.losses import Losses
+from wallaby.differential.schemas import Field, RandomTable
 from wallaby.differential.tables import TABLES, register, write_tables
 from wallaby.engine import Engine
 from wallaby.result import Result
@@ -99,6 +101,39 @@ def test_a_wrong_query_is_made_small(spark: SparkSession, engine: Engine, tmp_pa
     assert "rows instead of" in what
     assert text.count("\n    (") < 20  # rows
     assert "wallaby.attach" in text
+
+
+class Hasty:
+    """An engine that fails with the error of another query."""
+
+    def __init__(self, engine: Engine, failing: DataFrame) -> None:
+        self._failing = failing
+        self.settings = engine.settings
+
+    def fallback_reasons(self, _: DataFrame) -> list[str]:
+        return []
+
+    def run(self, _: DataFrame) -> Result:
+        raise AssertionError(self._failing.collect())
+
+
+@pytest.mark.parametrize(
+    ("failing", "different"),
+    [
+        ("element_at(array(id), 6)", ""),
+        ("1 / id", ""),
+        ("cast(concat('a', id) as int)", "CAST_INVALID_INPUT instead of DIVIDE_BY_ZERO"),
+    ],
+)
+def test_of_errors_in_several_rows_each_will_do(
+    spark: SparkSession, engine: Engine, tmp_path: Path, failing: str, different: str
+) -> None:
+    hasty: Any = Hasty(engine, spark.sql(f"select {failing} from range(1)"))
+    arena = Arena(spark, hasty, tmp_path / "random")
+    arena.use((RandomTable("t0", (Field("x", "int"),), ((0,), (1,), (2,))),), {})
+    query = "select if(x = 0, 1 div x, element_at(array(1), x + 5)) as y from t0"
+    assert arena.ask(query).different == different
+    assert spark.table("t0").collect() == [(0,), (1,), (2,)], "as it was"
 
 
 class Forgetful:
