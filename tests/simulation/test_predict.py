@@ -13,7 +13,7 @@ from wallaby.lineage.names import Edge, TaskName
 from wallaby.lineage.tolerance import POLICIES
 from wallaby.observe.event import How
 from wallaby.observe.history import History, LinkInfo, StageInfo, TaskRun, read_log
-from wallaby.simulation.predict import report, run
+from wallaby.simulation.predict import run
 from wallaby.simulation.predict.checks import Check, Measured, checked, checked_policies, worst
 from wallaby.simulation.predict.costs import Held, learned, starts
 from wallaby.simulation.predict.known import (
@@ -31,7 +31,7 @@ from wallaby.simulation.predict.known import (
 )
 from wallaby.simulation.predict.pace import Cluster
 from wallaby.simulation.predict.report import line
-from wallaby.simulation.predict.run import StepsError, predict
+from wallaby.simulation.predict.run import predict
 
 LOG = Path(__file__).parents[1] / "observe" / "logs" / "recovery.jsonl"
 MB = 1_000_000
@@ -188,12 +188,13 @@ def test_figures_are_predicted_that_are_asked_for() -> None:
     assert killed.seconds["pipelined"] == pytest.approx(predict(history, cluster).seconds + 1, abs=1e-3)
 
 
-def test_static_dependencies_whose_tasks_multiply_are_not_predicted(monkeypatch: pytest.MonkeyPatch) -> None:
-    history, cluster = read_and_sum(), Cluster(2, 1)
-    with pytest.raises(StepsError, match="10 steps"):
-        predict(history, cluster, steps_max=10)
-    monkeypatch.setattr(report, "STEPS_TIMES_MAX", 0)
-    assert line("q", Known(history), cluster, "c").seconds.keys() == {PIPELINED}
+def test_static_dependencies_whose_tasks_multiply_are_not_predicted() -> None:
+    known = Known(read_and_sum())
+    assert line("q", known, Cluster(16, 2), "c").seconds.keys() == {PIPELINED, "static 8", "static 128"}
+    assert line("q", known, Cluster(17, 2), "c").seconds.keys() == {PIPELINED, "static 128"}
+    assert line("q", known, Cluster(129, 1), "c").seconds.keys() == {PIPELINED}, (
+        "of which a part is simulated"
+    )
 
 
 def test_of_a_large_cluster_a_part_takes_as_long_as_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from wallaby.lineage.tolerance import LINEAGE, Tolerance
 from wallaby.observe.history import History
 from wallaby.simulation.predict.costs import starts
 from wallaby.simulation.predict.pace import Cluster
-from wallaby.simulation.predict.run import STEPS_MAX, Prediction, predict
+from wallaby.simulation.predict.run import Prediction, predict
 
 #: What is predicted, by name.
 PIPELINED: Final = "pipelined"
@@ -50,7 +50,6 @@ class Known:
         tolerance: Tolerance = LINEAGE,
         policy: Policy | None = None,
         kill_at_seconds: float | None = None,
-        steps_max: int = STEPS_MAX,
     ) -> Prediction:
         """The query on a cluster, without what is not simulated."""
         return predict(
@@ -61,7 +60,6 @@ class Known:
             kill_at_seconds,
             start_seconds=self.start_seconds,
             times=self.times,
-            steps_max=steps_max,
         )
 
 

@@ -43,10 +43,6 @@ class Prediction:
     steps: int
 
 
-class StepsError(InternalError):
-    """A prediction that takes more steps than it may."""
-
-
 class _NoAudit:
     """Stands where the simulation of faults checks what happens."""
 
@@ -63,12 +59,10 @@ def predict(
     seed: int = 1,
     start_seconds: Sequence[float] = (),
     times: int = 1,
-    steps_max: int = STEPS_MAX,
 ) -> Prediction:
     """Run the query of a log on a simulated cluster; if asked to, one worker is killed on the way.
 
-    `start_seconds`, by stage, is what each channel takes once; the data may be so many `times` as large. `StepsError`
-    if it is not at its end after so many steps.
+    `start_seconds`, by stage, is what each channel takes once; the data may be so many `times` as large.
     """
     simulated = cluster.workers if cluster.workers <= WHOLE_MAX else PART_OF_MORE
     costed: Any = learned(
@@ -89,7 +83,7 @@ def predict(
     shared = cluster.gcs_calls_per_second * simulated / cluster.workers
     with _without_collector():
         world = PacedWorld(scenario, (), PacedPerformer, Striker)
-        return _run(history, world, replace(cluster, gcs_calls_per_second=shared), kill_at_seconds, steps_max)
+        return _run(history, world, replace(cluster, gcs_calls_per_second=shared), kill_at_seconds)
 
 
 @contextmanager
@@ -104,9 +98,7 @@ def _without_collector() -> Iterator[None]:
             gc.enable()
 
 
-def _run(
-    history: History, world: PacedWorld, cluster: Cluster, kill_at_seconds: float | None, steps_max: int
-) -> Prediction:
+def _run(history: History, world: PacedWorld, cluster: Cluster, kill_at_seconds: float | None) -> Prediction:
     world.cluster = cluster
     world.healed = True  # no faults but the one below
     workers = world.scenario.workers
@@ -118,8 +110,8 @@ def _run(
     if kill_at_seconds is not None:
         victim = world.live_workers()[0]
         world.agenda.after(int(kill_at_seconds * 1e6), world.crash, victim, "killed")
-    if not world.run_until(lambda: running.query.collected, NEVER_MS, steps_max):
-        raise StepsError(f"The prediction for {history.query} did not come to an end in {steps_max} steps.")
+    if not world.run_until(lambda: running.query.collected, NEVER_MS, STEPS_MAX):
+        raise InternalError(f"The prediction for {history.query} did not come to an end.")
     seconds = (world.agenda.now_us - began_us) / 1e6
     tally = world.tally
     return Prediction(seconds, tally.rewound, tally.retraced, tally.reread, tally.steps)
