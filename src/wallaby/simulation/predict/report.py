@@ -30,8 +30,8 @@ from wallaby.simulation.predict.run import WHOLE_MAX, Prediction
 FIGURES: Final = ("b", "c", "d", "e", "f", "g")
 USUAL: Final = ("b", "d", "e", "g")
 STATIC: Final = (8, 128)
-#: With more channels in a stage than outputs that a task draws, each stage has so many times the tasks of the one before
-#: it: millions, in a chain of joins.
+#: With more channels in a stage than outputs that a task draws, each stage has so many times the tasks of that before:
+#: millions, in a chain of joins.
 CHANNELS_PER_OUTPUT_MAX: Final = 4
 SHARES: Final = (0.1, 0.3, 0.5, 0.7, 0.9)
 
