@@ -280,6 +280,8 @@ NUMBERS = {
     "guarded branches": """
         select case when k = 1 then 0 else n / (k - 1) end as x, coalesce(n, 1 / (k - k)) as y,
                if(k > 1, 6 % (k - 1), -1) as z from a where n is not null""",
+    "filters that fail behind what is not true": """
+        select k from a where n > element_at(map(100, 1L), k) and 1 / (k - k) > 0""",
     "constants that fail where nobody comes": """
         select case when k > 100 then if(2147483647 + cast('1' as int) is null, 1, 2) end as x,
                case when k > 100 then concat(array(1.5D), cast(array('a') as array<double>)) end as y,

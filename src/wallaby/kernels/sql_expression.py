@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from wallaby.errors import InternalError
 from wallaby.kernels import sql_aggregate
-from wallaby.kernels.scalar import FUNCTIONS
+from wallaby.kernels.scalar import FUNCTIONS, fallible
 from wallaby.kernels.sql_aggregate import aggregation_reason
 from wallaby.kernels.sql_text import case, cast, column_identifier, literal, normalized
 from wallaby.kernels.types import is_carried
@@ -96,6 +96,20 @@ def output_sql(expression: Expression, resolve: Resolve = plain_column) -> str:
     written = expression_sql(expression, resolve)
     if expression.type.kind is Kind.DECIMAL and isinstance(expression, Call):
         return cast(written, expression.type)
+    return written
+
+
+def filter_sql(condition: Expression, resolve: Resolve = plain_column) -> str:
+    """The condition of a filter: where one of several can fail, each is looked at only where all before it are true.
+
+    In an expression an AND goes on behind NULL, which may still become false; a row is lost to a filter either way.
+    """
+    if not (isinstance(condition, Call) and condition.function == "and" and fallible(condition)):
+        return expression_sql(condition, resolve)
+    *before, last = (expression_sql(part, resolve) for part in _flat(condition).arguments)
+    written = last
+    for one in reversed(before):
+        written = case([(one, written)], "FALSE")
     return written
 
 

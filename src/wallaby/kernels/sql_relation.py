@@ -13,6 +13,7 @@ from wallaby.kernels.sql_expression import (
     Resolve,
     aggregation_sql,
     expression_sql,
+    filter_sql,
     key_sql,
     output_sql,
     plain_column,
@@ -207,7 +208,7 @@ def _plain(relation: Filter | Project | Sort) -> str:
         case Project():
             return _over(_named(relation.outputs), relation.child)
         case Filter(condition=condition):
-            return f"{_over(_list(relation.columns), relation.child)} WHERE {expression_sql(condition)}"
+            return f"{_over(_list(relation.columns), relation.child)} WHERE {filter_sql(condition)}"
         case Sort(keys=keys):
             return f"{_over(_list(relation.columns), relation.child)} ORDER BY {order_sql(keys)}"
 
