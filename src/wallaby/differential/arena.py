@@ -33,6 +33,8 @@ QUICK_JVM: Final = {
     "spark.driver.memory": "1g",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
+#: So many rows of a table are tried alone, to see which errors there are.
+_ROWS_ALONE_MAX: Final = 30
 #: More rows than that are not asked of Spark.
 ROWS_MAX: Final = 200_000
 #: Why a query was left to Spark although it had begun.
@@ -126,7 +128,7 @@ class Arena:
         return Verdict(how, different, expected.table is None, _without_numbers(planned))
 
     def _raised_in_another_order(self, query: str, actual: Outcome) -> bool:
-        """Does Spark raise this very error if the rows of its tables come in another order, or it has half of one?
+        """Does Spark raise this very error if the rows of its tables come in another order, or one row of one?
 
         Of two rows with an error each, the one that is met first decides. Tables have no order, nor has what a join
         makes of them, and tasks that read different parts of one run side by side.
@@ -136,7 +138,7 @@ class Arena:
             for order in (_backwards, _from_the_middle)
         ]
         try:
-            for tables in (*ordered, *self._with_half_of_one()):
+            for tables in (*ordered, *self._with_one_row_of_one()):
                 self._write(tables)
                 if outcome(lambda: self._spark.sql(query).toArrow()) == actual:
                     return True
@@ -144,11 +146,10 @@ class Arena:
             self._write(self._tables)
         return False
 
-    def _with_half_of_one(self) -> Iterator[list[RandomTable]]:
+    def _with_one_row_of_one(self) -> Iterator[list[RandomTable]]:
         for table in self._tables:
-            half = len(table.rows) // 2
-            for rows in (table.rows[:half], table.rows[half:]):
-                yield [replace(one, rows=rows) if one is table else one for one in self._tables]
+            for row in table.rows[:_ROWS_ALONE_MAX]:
+                yield [replace(one, rows=(row,)) if one is table else one for one in self._tables]
 
 
 def _backwards(rows: Rows) -> Rows:
