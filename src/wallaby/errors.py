@@ -182,6 +182,18 @@ class BinaryArithmeticOverflowError(QueryError, ArithmeticException):
     condition = "BINARY_ARITHMETIC_OVERFLOW"
 
 
+class IntervalOverflowError(QueryError, ArithmeticException):
+    """A sum of intervals is none."""
+
+    condition = "INTERVAL_ARITHMETIC_OVERFLOW.WITH_SUGGESTION"
+
+
+class IntervalTooLongError(QueryError, ArithmeticException):
+    """An interval was to be made of more months than one has."""
+
+    condition = "INTERVAL_ARITHMETIC_OVERFLOW.WITHOUT_SUGGESTION"
+
+
 class RemainderByZeroError(QueryError, ArithmeticException):
     """The remainder of a division by zero, under ANSI rules."""
 

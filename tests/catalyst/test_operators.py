@@ -324,6 +324,10 @@ def test_a_query_execution_can_be_read_as_well(spark: SparkSession) -> None:
             "select rank() over (order by cast('7.1077697172678890914' as decimal(20,19))) from kinds",
             "Spark shortens a constant of more than 18 digits",
         ),
+        (
+            "select session_window(at, '1 day').start s, count(*) from kinds group by session_window(at, '1 day')",
+            "Aggregate: windows of sessions grow",
+        ),
         ("show tables", "CommandResult: commands"),
     ],
 )  # fmt: skip

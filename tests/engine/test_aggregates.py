@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from tests.engine.outcome import outcome
 
 from wallaby.compare import require_same
 from wallaby.engine import Engine
@@ -125,6 +126,22 @@ def test_aggregates_take_filters_and_distinct_values(engine: Engine, spark: Spar
     same_as_spark(
         engine, spark, "select g, median(distinct i) as a, kurtosis(distinct i) as b from many group by g"
     )
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select sum(interval '40000000' day) as x from many",
+        "select sum(interval '178956970' year) > interval '1' year as x from many",
+        "select make_ym_interval(178956970 + id, 7) > interval '1' year as x from many where id < 9",
+        "select make_ym_interval(178956971 + id, -12) > interval '1' year as x from many where id = 0",
+        "select make_ym_interval(id, 7) > interval '1' year as x from many where id < 9",
+    ],
+)
+def test_an_interval_that_does_not_fit_is_sparks_error(engine: Engine, spark: SparkSession, sql: str) -> None:
+    df = spark.sql(sql)
+    assert engine.fallback_reasons(df) == []
+    assert outcome(lambda: engine.collect(df)) == outcome(df.collect)
 
 
 def test_percentiles_between_two_values_are_sparks(engine: Engine, spark: SparkSession) -> None:

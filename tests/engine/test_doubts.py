@@ -8,6 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from tests.engine.outcome import outcome
 
@@ -177,3 +179,41 @@ def test_format_string_is_native(spark: SparkSession, engine: Engine, tmp_path: 
     )
     assert engine.fallback_reasons(spark.sql("select format_string('%5d', id) t from doubts"))
     assert engine.fallback_reasons(spark.sql("select format_string('%s %s', id) t from doubts"))
+
+
+@pytest.mark.parametrize(
+    ("interval", "plain", "odd"),
+    [
+        ("make_dt_interval(int(v), int(v), int(v), v + 0.25)", (0, 3, -40, None, 40_000_000), 60_000_000),
+        ("make_dt_interval(0, int(v))", (1, 1_000_000_000), -2_000_000_000),
+    ],
+)
+def test_intervals_of_days_and_hours_are_made(
+    spark: SparkSession, engine: Engine, tmp_path: Path, interval: str, plain: tuple[int, ...], odd: int
+) -> None:
+    sql = f"select id, extract(day from {interval}) d, extract(second from {interval}) s from doubts"
+    view(spark, tmp_path / "t.parquet", plain)
+    agree(spark, engine, sql, native=True)
+    view(spark, tmp_path / "u.parquet", (*plain, odd))
+    agree(spark, engine, sql, native=False)
+
+
+@pytest.mark.parametrize(
+    ("multiple", "plain", "odd"),
+    [
+        ("extract(second from interval '1 02:03:04.5' day to second * v)", (0, 3, -40, None), 2_000_000_000),
+        ("extract(day from v * interval '1' day)", (106_751_991, -106_751_991), 106_751_992),
+        ("extract(year from interval '2-7' year to month * v)", (0, 5, -7, None, 60_000_000), 80_000_000),
+    ],
+)
+def test_intervals_are_multiplied_where_the_product_is_one(
+    spark: SparkSession, engine: Engine, tmp_path: Path, multiple: str, plain: tuple[int, ...], odd: int
+) -> None:
+    sql = f"select id, {multiple} m from doubts"
+    view(spark, tmp_path / "t.parquet", plain)
+    agree(spark, engine, sql, native=True)
+    view(spark, tmp_path / "u.parquet", (*plain, odd))
+    result = engine.run(spark.sql(sql))
+    with pytest.raises((PySparkException, Py4JJavaError), match="overflow"):
+        result.rows()
+    assert result.native is False

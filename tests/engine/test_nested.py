@@ -56,6 +56,10 @@ TYPES = [
     "select s.in.y as y, s.in from nested",
     "select k from nested where ints between array(0) and array(3) and pairs >= pairs and pairs <= pairs",
     "select k, pairs.p, pairs.q from nested",
+    # the fields of rows that are compared have other names
+    "select k, (k, g) = (4, 4L) a, (g, get(ints, 0)) < (3L, 2) b, (g, ints) >= (2L, array(1)) c from nested",
+    "select k from nested where (k, g) > (40, 2L) or s.in <=> (3L, array(date '2020-01-31', null))",
+    "select k from nested where (g, k) in ((4L, 4), (2L, 9)) or s.in in ((2L, array(date '2020-01-31', null)))",
     "select ints, count(*) c, sum(k) n from nested group by ints",
     "select doubles, count(*) c from nested group by doubles",
     "select distinct s from nested",

@@ -32,6 +32,7 @@ SQL = [
     "select date_trunc('month', o_orderdate) m, count(*) from orders group by m",
     "select date_format(o_orderdate, 'yyyy-MM') m, sum(o_totalprice) from orders group by m",
     "select window(cast(o_orderdate as timestamp), '30 days').start w, count(*) from orders group by w",
+    "select session_window(o_orderdate, '1 day') w, count(*) from orders group by session_window(o_orderdate, '1 day')",
     "select interval '1' day * n_regionkey i, count(*) from nation group by i",
     "select make_interval(1, n_regionkey) i from nation where n_nationkey < 3",
     "select cast(n_name as binary) b, md5(n_name), sha2(n_name, 256), crc32(n_name) from nation order by b",

@@ -37,11 +37,13 @@ from wallaby.plan.expression import Call, EvalMode, Expression
 from wallaby.plan.types import (
     BOOLEAN,
     DATE,
+    DAY_TIME,
     DOUBLE,
     INTEGER,
     LONG,
     NULL,
     STRING,
+    YEAR_MONTH,
     DataType,
     Kind,
     array,
@@ -253,6 +255,11 @@ VALUES: list[tuple[Expression, object]] = [
     # hashes and encodings
     (call("murmur3", INTEGER, i(42), s("Spark")), 228093765),
     (call("murmur3", INTEGER, i(42), i(None)), 42),
+    (call("murmur3", INTEGER, i(42), literal(7, DAY_TIME), literal(7, YEAR_MONTH)), -296718528),
+    (
+        call("xxhash64", LONG, literal(42, LONG), literal(7, DAY_TIME), literal(7, YEAR_MONTH)),
+        3369946929815373695,
+    ),
     (call("xxhash64", LONG, literal(42, LONG), s("Spark")), -4294468057691064905),
     (
         call("sha2", STRING, literal(b"Spark", BINARY), i(224)),

@@ -33,6 +33,7 @@ import org.apache.spark.sql.catalyst.expressions.InSet;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.RoundBase;
+import org.apache.spark.sql.catalyst.expressions.SessionWindow$;
 import org.apache.spark.sql.catalyst.expressions.UnaryMathExpression;
 import org.apache.spark.sql.catalyst.expressions.aggregate.HyperLogLogPlusPlus;
 import org.apache.spark.sql.catalyst.expressions.aggregate.PivotFirst;
@@ -71,8 +72,9 @@ import org.apache.spark.unsafe.types.UTF8String;
  * run: every node is written by its class, its children and its plain fields, and Python decides.
  *
  * A node: c class, k children, f fields; an expression also t type, n nullable, m evaluation mode, x id and name
- * if it is a named one, v value if it is a literal, or the values of a set of them, of a pivot or of a sketch, j Java's
- * version if the result depends on it; o the output columns of the root, of unions and of generators.
+ * if it is a named one, s if that is a window of sessions, v value if it is a literal, or the values of a set of
+ * them, of a pivot or of a sketch, j Java's version if the result depends on it; o the output columns of the root, of
+ * unions and of generators.
  */
 public class PlanWriter {
     /** An answer longer than py4j's buffer of 8192 bytes costs 40 ms, because TCP delays an acknowledgement. */
@@ -259,6 +261,9 @@ public class PlanWriter {
             out.append(",\"x\":[").append(named.exprId().id()).append(',');
             text(out, named.name());
             out.append(']');
+            if (named.metadata().contains(SessionWindow$.MODULE$.marker())) {
+                out.append(",\"s\":true");
+            }
         } else if (node instanceof Literal) {
             out.append(",\"v\":");
             literal(out, ((Literal) node).value(), node.dataType());

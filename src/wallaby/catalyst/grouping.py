@@ -19,6 +19,9 @@ def read_aggregate(
     node: Node, child: Relation | None, reader: ExpressionReader, subqueries: Subqueries
 ) -> Relation | None:
     """An `Aggregate` of Catalyst's as ours, over a child that is None if it could not be read."""
+    if any(key.is_session for key in node.nodes("groupingExpressions")):
+        reader.refuse("Aggregate", "windows of sessions grow with the rows that are in them")
+        return None
     keys = _keys(node, reader)
     written = node.nodes("aggregateExpressions")
     if _is_over_group_sets(node):

@@ -40,6 +40,8 @@ class Node:
     #: For a named expression: its id and name.
     id: int | None = None
     label: str = ""
+    #: For a named expression: is it a window of sessions, which Spark makes larger while it groups by it?
+    is_session: bool = False
     #: For a literal its value, for a set of literals their values.
     value: object = None
     #: For an expression whose result depends on it: the version of Java that runs Spark.
@@ -173,6 +175,7 @@ def _node(raw: dict[str, object]) -> Node:
         mode=str(raw.get("m", "")),
         id=column_id,
         label=label,
+        is_session=bool(raw.get("s", False)),
         value=raw.get("v"),
         java=_whole(raw.get("j", 0)),
         output=tuple(output),

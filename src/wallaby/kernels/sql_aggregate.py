@@ -26,6 +26,9 @@ _HALF: Final = f"CAST('1{'0' * (DIGITS_MAX // 2)}' AS HUGEINT)"
 #: The least whole number with more digits than a decimal can have.
 _LIMIT: Final = f"CAST('1{'0' * DIGITS_MAX}' AS HUGEINT)"
 _SUM_OVERFLOW: Final = error("ARITHMETIC_OVERFLOW", "Overflow in sum of decimals.")
+_INTERVAL_OVERFLOW: Final = error(
+    "INTERVAL_ARITHMETIC_OVERFLOW.WITH_SUGGESTION", "Overflow in sum of intervals."
+)
 _COUNT_TYPE: Final = decimal(20, 0)
 #: Writes an expression.
 Write = Callable[[Expression], str]
@@ -119,8 +122,10 @@ def _sum(aggregation: Aggregation, arguments: Sequence[str], over: str) -> str:
     if over and aggregation.type.kind is Kind.DECIMAL:
         return _total(aggregation, arguments, over)
     total = f"sum({_distinct(aggregation)}{arguments[0]}){over}"
-    if aggregation.type.is_integral or aggregation.type.kind is Kind.DAY_TIME:
+    if aggregation.type.is_integral:
         return fitted(total, aggregation.type, aggregation.mode)
+    if aggregation.type.is_interval:
+        return fitted(total, aggregation.type, aggregation.mode, _INTERVAL_OVERFLOW)
     return cast(total, aggregation.type)
 
 

@@ -31,8 +31,8 @@ def computed(sign: str, left: str, right: str, type_: DataType, mode: EvalMode) 
     return fitted(f"(CAST({left} AS HUGEINT) {sign} {right})", type_, mode)
 
 
-def fitted(wide: str, type_: DataType, mode: EvalMode) -> str:
-    """A number of up to 128 bits in a type, where it fits; else what the mode says.
+def fitted(wide: str, type_: DataType, mode: EvalMode, overflow: str = _OVERFLOW) -> str:
+    """A number of up to 128 bits in a type, where it fits; else what the mode says: `overflow` is ANSI's error.
 
     Where numbers nest, as in a chain of additions, `wide` may only be written once.
     """
@@ -40,7 +40,7 @@ def fitted(wide: str, type_: DataType, mode: EvalMode) -> str:
     match mode:
         case EvalMode.ANSI:
             fits = f"{wide} IS NULL OR {wide} BETWEEN {-half} AND {half - 1}"
-            return case([(fits, cast(wide, type_))], _OVERFLOW)
+            return case([(fits, cast(wide, type_))], overflow)
         case EvalMode.TRY:
             return f"TRY_CAST({wide} AS {duckdb_type(type_)})"
         case EvalMode.LEGACY:

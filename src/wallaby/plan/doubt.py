@@ -16,7 +16,10 @@ from wallaby.plan.tree import expressions_of
 from wallaby.plan.types import Kind
 
 DOUBTFUL: Final = frozenset(
-    {"get_json_object", "json_member", "mask", "parse_url", "seconds_to_timestamp", "text_to_timestamp"}
+    (
+        *("get_json_object", "json_member", "mask", "parse_url", "seconds_to_timestamp", "text_to_timestamp"),
+        *("make_time_interval", "multiply_interval"),
+    )
 )
 
 

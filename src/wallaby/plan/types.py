@@ -81,6 +81,14 @@ class DataType:
         """An array, a struct or a map."""
         return self.kind in (Kind.ARRAY, Kind.STRUCT, Kind.MAP)
 
+    def has_values_of(self, other: DataType) -> bool:
+        """Are its values those of the other type, whatever their parts are called?"""
+        return (
+            (self.kind, self.precision, self.scale) == (other.kind, other.precision, other.scale)
+            and len(self.children) == len(other.children)
+            and all(mine.has_values_of(its) for mine, its in zip(self.children, other.children, strict=True))
+        )
+
     @property
     def element(self) -> DataType:
         """What an array has."""

@@ -106,6 +106,18 @@ EXAMPLES: Final = {
         "cast(cast({timestamp} as string) as timestamp)",
     ),
     "MakeYMInterval": (f"extract(year from {_MONTHS})", "{date} + make_ym_interval(1, {small})"),
+    "MakeDTInterval": (
+        "extract(day from make_dt_interval({small}, {small}, {small}, {small} + 0.25))",
+        "{timestamp} + make_dt_interval(0, {small}, {small}, 1.5)",
+    ),
+    "MultiplyDTInterval": (
+        "{timestamp} + interval '1' hour * {small}",
+        f"extract(hour from {_INTERVAL} * {{small}})",
+    ),
+    "MultiplyYMInterval": (
+        "{date} + interval '1' month * {small}",
+        f"extract(month from {_MONTHS} * {{small}})",
+    ),
     "ExtractANSIIntervalYears": (f"extract(year from {_MONTHS})",),
     "ExtractANSIIntervalMonths": (f"extract(month from {_MONTHS})",),
     "ExtractANSIIntervalDays": (f"extract(day from {_INTERVAL})",),

@@ -38,7 +38,7 @@ def _comparable(call: Call) -> str | None:
             digits = max(type_.precision - type_.scale, first.precision - first.scale)
             if scale + digits > DIGITS_MAX:
                 return f"{call.function} of {first} and {type_} is not supported"
-        elif Kind.NULL not in (type_.kind, first.kind) and type_ != first:
+        elif Kind.NULL not in (type_.kind, first.kind) and not type_.has_values_of(first):
             return f"{call.function} of {first} and {type_} is not supported"
     return None
 

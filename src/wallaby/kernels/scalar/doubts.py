@@ -7,9 +7,11 @@ from typing import Final
 
 from wallaby.kernels.exact.doubts import DOUBT
 from wallaby.kernels.exact.zones import zone_number
-from wallaby.kernels.scalar.clock import MICROS_PER_SECOND, timestamp, zone_reason, zone_text
+from wallaby.kernels.scalar.clock import MICROS_PER_DAY, MICROS_PER_SECOND, timestamp, zone_reason, zone_text
 from wallaby.kernels.scalar.function import Function, of_kinds, template, unsupported
 from wallaby.kernels.scalar.words import always
+from wallaby.kernels.sql_decimal import unscaled
+from wallaby.kernels.sql_integer import fitted
 from wallaby.kernels.sql_text import case, cast, error
 from wallaby.plan.expression import Call, EvalMode
 from wallaby.plan.types import Kind
@@ -38,6 +40,27 @@ def _of_seconds(call: Call, sql: Sequence[str]) -> str:
     )
 
 
+#: So many days and hours, and any minutes and seconds besides, are a number of microseconds.
+_DAYS_MAX: Final = 50_000_000
+_HOURS_MAX: Final = 1_000_000_000
+
+
+def _times(call: Call, sql: Sequence[str]) -> str:
+    """An interval of days, hours, minutes and seconds, the last with six places."""
+    days, hours, minutes = (f"CAST({part} AS BIGINT)" for part in sql[:3])
+    micros = f"CAST({unscaled(sql[3], call.arguments[3].type)} AS BIGINT)"
+    made = f"({days} * {MICROS_PER_DAY} + {hours} * 3600000000 + {minutes} * 60000000 + {micros})"
+    fits = f"abs({days}) <= {_DAYS_MAX} AND abs({hours}) <= {_HOURS_MAX}"
+    nothing = " OR ".join(f"{part} IS NULL" for part in sql)
+    return case([(nothing, "NULL"), (fits, cast(made, call.type))], _ODD_INTERVAL)
+
+
+def _multiple(call: Call, sql: Sequence[str]) -> str:
+    return fitted(f"(CAST({sql[0]} AS HUGEINT) * {sql[1]})", call.type, EvalMode.ANSI, _ODD_INTERVAL)
+
+
+_ODD_INTERVAL: Final = error(DOUBT, "An interval is only Spark's to compute.")
+
 _JSON: Final = {
     **{kind: ("whole", bits) for kind, bits in zip(_WHOLE, (8, 16, 32, 64), strict=True)},
     Kind.DOUBLE: ("double", 0),
@@ -62,6 +85,12 @@ FUNCTIONS: dict[str, Function] = {
     "text_to_timestamp": Function((2, 2), _moments, _moments_reason, always),
     "seconds_to_timestamp": Function((1, 1), _of_seconds, of_kinds(Kind.LONG), always),
     "get_json_object": Function((2, 2), template("wallaby_json_object({0}, {1})"), _OF_TEXT, always),
+    "make_time_interval": Function(
+        (4, 4), _times, of_kinds(_WHOLE[:3], _WHOLE[:3], _WHOLE[:3], Kind.DECIMAL), always
+    ),
+    "multiply_interval": Function(
+        (2, 2), _multiple, of_kinds((Kind.DAY_TIME, Kind.YEAR_MONTH), _WHOLE), always
+    ),
     "json_member": Function((2, 2), _json_member, _json_member_reason, always),
     "mask": Function((5, 5), template("wallaby_mask({0}, {1}, {2}, {3}, {4})"), _OF_TEXT, always),
     "parse_url": Function((3, 3), template("wallaby_parse_url({0}, {1}, {2})"), _OF_TEXT, always),

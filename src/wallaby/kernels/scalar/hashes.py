@@ -32,11 +32,11 @@ def _chained(name: str) -> Write:
 def _prepared(type_: DataType, sql: str) -> tuple[str, str]:
     """As what a value is hashed, and the SQL for that."""
     match type_.kind:
-        case Kind.BOOLEAN | Kind.BYTE | Kind.SHORT | Kind.INTEGER:
+        case Kind.BOOLEAN | Kind.BYTE | Kind.SHORT | Kind.INTEGER | Kind.YEAR_MONTH:
             return "int", cast(sql, INTEGER)
         case Kind.DATE:
             return "int", cast(f"date_diff('day', DATE '1970-01-01', {sql})", INTEGER)
-        case Kind.LONG:
+        case Kind.LONG | Kind.DAY_TIME:
             return "long", sql
         case Kind.TIMESTAMP | Kind.TIMESTAMP_NTZ:
             return "long", f"epoch_us({sql})"

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Final
+
 from wallaby.kernels.scalar.clock import MICROS_PER_DAY
 from wallaby.kernels.scalar.function import Function, of_kinds, template
+from wallaby.kernels.sql_integer import fitted
+from wallaby.kernels.sql_text import case, error
+from wallaby.plan.expression import Call, EvalMode
 from wallaby.plan.types import Kind
 
 
@@ -14,6 +20,20 @@ def _of_time(pattern: str) -> Function:
 def _of_months(pattern: str) -> Function:
     return Function((1, 1), template(pattern, typed=True), of_kinds(Kind.YEAR_MONTH))
 
+
+#: In so many years there are no more months than fit, which Spark asks of them before it adds others.
+_YEARS_MAX: Final = ((1 << 31) - 1) // 12
+
+
+def _months(call: Call, sql: Sequence[str]) -> str:
+    made = fitted(f"(CAST({sql[0]} AS BIGINT) * 12 + {sql[1]})", call.type, EvalMode.ANSI, _TOO_LONG)
+    too_many = f"{sql[1]} IS NOT NULL AND {sql[0]} NOT BETWEEN -{_YEARS_MAX} AND {_YEARS_MAX}"
+    return case([(too_many, _TOO_LONG)], made)
+
+
+_TOO_LONG: Final = error(
+    "INTERVAL_ARITHMETIC_OVERFLOW.WITHOUT_SUGGESTION", "The interval has too many months."
+)
 
 FUNCTIONS: dict[str, Function] = {
     "interval_to_number": Function(
@@ -27,7 +47,7 @@ FUNCTIONS: dict[str, Function] = {
     ),
     "make_months": Function(
         (2, 2),
-        template("(CAST({0} AS BIGINT) * 12 + {1})", typed=True),
+        _months,
         of_kinds((Kind.BYTE, Kind.SHORT, Kind.INTEGER)),
         lambda _: True,
     ),
