@@ -37,6 +37,7 @@ _DECIMAL: Final = re.compile(r"decimal\((\d+),(\d+)\)")
 #: By so many digits a sum of decimals is longer than what it sums.
 _MORE_DIGITS: Final = 10
 _FLOATS: Final = "as doubles, to a relative 1e-9"
+_SPREAD: Final = f"{_FLOATS}; to fewer digits where a mean is ten million times the spread"
 _TIES: Final = "of rows that tie any one comes first"
 _SKETCH: Final = "HyperLogLogPlusPlus"
 _SKETCH_SEED: Final = 42
@@ -357,7 +358,7 @@ ENTRIES: Final = (
     guarded("CollectListUnordered", "collect_list", COMPARABLE, guard=_UNORDERED, build=_collect),
     guarded("CollectSetUnordered", "collect_set", ORDERED, guard=_UNORDERED, build=_collect),
     *(
-        guarded(name, function, build=_statistic, guard=_FLOATS)
+        guarded(name, function, build=_statistic, guard=_SPREAD)
         for name, function in (
             ("StddevSamp", "stddev_samp"),
             ("StddevPop", "stddev_pop"),
