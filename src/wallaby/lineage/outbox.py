@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from wallaby.lineage.graph import StageGraph
-from wallaby.lineage.names import HEAD, ChannelName, Edge, TaskName, WorkerId
+from wallaby.lineage.names import ChannelName, Edge, TaskName, WorkerId
 
 
 class Outbox:
@@ -28,12 +28,9 @@ class Outbox:
         self._ended: set[ChannelName] = set()
         self._delivered: dict[Edge, int] = {}
         self._reported: dict[Edge, int] = {}
-        #: By worker: the edges to it on which something may be due, in the order of their turns. Most have nothing to
-        #: send most of the time; one that was found so is left out until its channel publishes, starts or ends.
-        self._awake: dict[WorkerId, dict[Edge, None]] = {}
-        #: The edges of a channel that lead to somebody, and to whom.
+        self._edges_to: dict[WorkerId, list[Edge]] = {}
+        #: The edges of a channel that lead to somebody.
         self._edges_of: dict[ChannelName, list[Edge]] = {}
-        self._target_of: dict[Edge, WorkerId] = {}
         #: Of ended channels: how many of those, from the first on, have nothing due any more.
         self._through: dict[ChannelName, int] = {}
         #: Ended channels that have nothing to send or to report any more.
@@ -58,9 +55,8 @@ class Outbox:
         self._ended &= set(mine)
         self._delivered = dict(delivered)
         self._reported = dict(delivered)
-        self._awake = {}
+        self._edges_to = {}
         self._edges_of = {}
-        self._target_of = {}
         self._through = {}
         self._told = set()
         self._refused = set()
@@ -68,9 +64,8 @@ class Outbox:
             for edge in self._graph.edges_from(name):
                 target = routes.get(self._graph.consumer(edge))
                 if target is not None:
+                    self._edges_to.setdefault(target, []).append(edge)
                     self._edges_of.setdefault(name, []).append(edge)
-                    self._target_of[edge] = target
-            self._wake(name)
 
     def start(self, channel: ChannelName, base: int, published: int | None = None) -> None:
         """A channel begins here; its first output at this host will be `base`, if not more can be had already."""
@@ -90,16 +85,12 @@ class Outbox:
     def end(self, channel: ChannelName) -> None:
         """A channel will publish no more."""
         self._ended.add(channel)
-        self._wake(channel)
 
     def targets(self) -> tuple[WorkerId, ...]:
         """The workers that something is due for, in a fixed order."""
-        return tuple(sorted(target for target, edges in self._awake.items() if any(map(self._is_due, edges))))
-
-    def _wake(self, channel: ChannelName) -> None:
-        """Something may be due on the edges of a channel."""
-        for edge in self._edges_of.get(channel, ()):
-            self._awake.setdefault(self._target_of[edge], {})[edge] = None
+        return tuple(
+            sorted(target for target, edges in self._edges_to.items() if any(map(self._is_due, edges)))
+        )
 
     def _is_due(self, edge: Edge) -> bool:
         """Below its base a channel has nothing to send: an edge that lacks more has an ended consumer."""
@@ -117,11 +108,8 @@ class Outbox:
         sent for nothing.
         """
         queues = []
-        awake = self._awake.get(target, {})
-        for edge in tuple(awake):
-            if not self._is_due(edge):
-                del awake[edge]
-            elif probing or edge not in self._refused:
+        for edge in self._edges_to.get(target, ()):
+            if self._is_due(edge) and (probing or edge not in self._refused):
                 producer = self._graph.producer(edge)
                 first = self._delivered[edge]
                 end = first + 1 if edge in self._refused else self._published[producer]
@@ -148,11 +136,8 @@ class Outbox:
                 self._delivered[edge] = task.seq + 1
                 moved = True
         self._refused = (self._refused - {edge for edge, _ in items}) | set(refused)
-        for edge in refused:
-            awake = self._awake.get(self._target_of.get(edge, HEAD), {})
-            if edge in awake:
-                del awake[edge]
-                awake[edge] = None
+        for edges in self._edges_to.values() if refused else ():
+            edges.sort(key=lambda edge: edge in refused)
         return moved
 
     def report(self, channel: ChannelName) -> tuple[tuple[Edge, int], ...]:
@@ -186,7 +171,6 @@ class Outbox:
         """There may be something to send of a channel again."""
         self._through.pop(channel, None)
         self._told.discard(channel)
-        self._wake(channel)
 
     def reported(self, news: tuple[tuple[Edge, int], ...]) -> None:
         """The GCS has these deliveries now."""

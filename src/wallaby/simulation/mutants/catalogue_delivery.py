@@ -105,21 +105,6 @@ DELIVERY: tuple[Mutant, ...] = (
         after="        self._published = {}\n",
     ),
     Mutant(
-        name="edges-stay-asleep",
-        what="an edge that had nothing to send is not looked at again when its channel publishes more or ends",
-        breaks=("7",),
-        module=MODULE,
-        before="        self._told.discard(channel)\n        self._wake(channel)\n",
-        after="        self._told.discard(channel)\n",
-        more=(
-            Edit(
-                MODULE,
-                "        self._ended.add(channel)\n        self._wake(channel)\n",
-                "        self._ended.add(channel)\n",
-            ),
-        ),
-    ),
-    Mutant(
         name="routes-of-the-first-epoch",
         what="a worker goes on sending to the host that an edge had first",
         breaks=("7", "6.1.10"),
@@ -129,8 +114,8 @@ DELIVERY: tuple[Mutant, ...] = (
         more=(
             Edit(
                 MODULE,
-                "        self._target_of: dict[Edge, WorkerId] = {}\n",
-                "        self._target_of: dict[Edge, WorkerId] = {}\n"
+                "        self._edges_to: dict[WorkerId, list[Edge]] = {}\n",
+                "        self._edges_to: dict[WorkerId, list[Edge]] = {}\n"
                 "        self._first: dict[Edge, WorkerId | None] = {}\n",
             ),
         ),
