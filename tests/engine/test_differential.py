@@ -133,6 +133,9 @@ def test_of_errors_in_several_rows_each_will_do(
     arena.use((RandomTable("t0", (Field("x", "int"),), ((0,), (1,), (2,))),), {})
     query = "select if(x = 0, 1 div x, element_at(array(1), x + 5)) as y from t0"
     assert arena.ask(query).different == different
+    assert "instead of 3 rows" in arena.ask("select x from t0").different, (
+        "where Spark raises none, none will do"
+    )
     assert spark.table("t0").collect() == [(0,), (1,), (2,)], "as it was"
 
 

@@ -21,11 +21,11 @@ moments around changes of clocks, no rows, one row, many batches. The answers ar
 [one comparison](../src/wallaby/compare.py); an error must have Spark's condition. A difference is made small and
 printed as a script. `make test` does a little of it with fixed seeds.
 
-Not compared is what Spark answers by chance: of conditions that it raises in one way of running a query and not in
-another (with or without generated code, with one task or several, with the rows in another order or one of them
-alone, without skipping parts of files) each will do; and files whose bounds of floating-point numbers do not count
-NaN, as pyarrow writes them, are not used, since Spark, other than Wallaby, skips row groups by them that hold a NaN
-which it finds greater than what it looks for. What remains where large parts cancel each other, in covariances,
+Not compared is what Spark answers by chance: an error that it raises in one way of running a query, and not or as
+another one in a second (with or without generated code, with one task or several, with the rows in another order or
+one of them alone, without skipping parts of files) will do; and files whose bounds of floating-point numbers do not
+count NaN, as pyarrow writes them, are not used, since Spark, other than Wallaby, skips row groups by them that hold a
+NaN which it finds greater than what it looks for. What remains where large parts cancel each other, in covariances,
 correlations and regressions, counts as zero below 1e-12. Where Spark lets Java's own error of an overflow through,
 which has no condition, ARITHMETIC_OVERFLOW will do.
 """
