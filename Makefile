@@ -8,6 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.wallaby-setup
 SEEDS ?= 100000
+MINUTES ?= 60
 SCALE ?= 1
 WORKERS ?= 4
 # Of the paper, e.g. FIGURES="a d"; empty: all
@@ -22,7 +23,7 @@ ARGS ?=
 
 # One target at a time: `make -j` is harmless, and each tool uses the cores itself.
 .NOTPARALLEL:
-.PHONY: help setup demo test clusters check simulate mutants chaos differential bench bench-paper predict contenders verify memory measure docs format clean
+.PHONY: help setup demo test clusters check simulate mutants chaos soak differential bench bench-paper predict contenders tpcds verify memory memory-tpcds memory-exploding measure docs format clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,8 +43,8 @@ $(STAMP): requirements.txt requirements-dev.txt pyproject.toml tools/find_python
 demo: setup ## Run TPC-H on Spark and on Wallaby, and kill a worker on the way (needs a JDK 17 or newer)
 	$(BIN)/wallaby demo $(ARGS)
 
-test: setup ## Run the tests
-	$(BIN)/python -m pytest $(ARGS)
+test: setup ## Run the tests, in two processes; with ARGS in one
+	$(BIN)/python -m tools.run_tests $(ARGS)
 
 clusters: setup ## Run the tests that start whole Spark clusters and kill drivers (some minutes)
 	$(BIN)/python -m pytest -m cluster tests/hosting tests/bench $(ARGS)
@@ -60,6 +61,9 @@ simulate: setup ## Try to break the protocol with random faults (SEEDS=100000)
 
 chaos: setup ## Break real engines at every fail point, under TPC-H, and compare answers (an hour or more; resumable)
 	$(BIN)/wallaby chaos $(ARGS)
+
+soak: setup ## Queries and faults of all kinds for long, 4 workers, small budgets; what is left (MINUTES=60; resumable)
+	$(BIN)/wallaby chaos --soak $(MINUTES) --workers 4 --report reports/soak.json --page docs/soak.md $(ARGS)
 
 differential: setup ## Compare every expression and random queries (QUERIES=1000, the next seeds) with Spark's answers
 	$(BIN)/wallaby differential --processes $(PROCESSES) --save reports/differential.json --commit "$(COMMIT)" $(ARGS)
@@ -85,6 +89,10 @@ predict: setup ## Predict the paper's figures for up to 1,000 workers, from runs
 	$(BIN)/wallaby predict --data .bench/sf$(SCALE) --runs .bench/predict --policies docs/paper-sf$(SCALE)/paper-policies.json \
 		--save docs/paper-sf$(SCALE)/predict.json --page docs/evaluation.md $(ARGS)
 
+tpcds: setup ## Install DuckDB's TPC-DS generator, pinned, beside Wallaby (.bench/tpcds)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target .bench/tpcds \
+		-r requirements-tpcds.txt
+
 contenders: setup ## Install further engines for the benchmark, pinned, beside Wallaby (.bench/packages)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target .bench/packages \
 		-r requirements-bench.txt
@@ -96,6 +104,15 @@ verify: setup ## Compare TPC-H answers with Spark's on local, local-cluster and 
 memory: setup ## Measure what a TaskManager takes under a small budget (SCALE=1)
 	@test -d .bench/sf$(SCALE) || $(BIN)/wallaby tpch generate .bench/sf$(SCALE) --scale $(SCALE)
 	$(BIN)/python tools/measure_memory.py .bench/sf$(SCALE)
+
+memory-tpcds: tpcds ## Run TPC-DS under budgets of 1, 2 and 4 GiB, with answers compared (SCALE=1; hours at 10; resumable)
+	@test -d .bench/ds$(SCALE) || $(BIN)/wallaby tpcds generate .bench/ds$(SCALE) --scale $(SCALE)
+	$(BIN)/wallaby bench memory tpcds .bench/ds$(SCALE) --memory 1g --memory 2g --memory 4g \
+		--conf spark.driver.memory=3g --save reports/memory-ds$(SCALE).json --page docs/memory-ds$(SCALE).md $(ARGS)
+
+memory-exploding: setup ## Run 2,000 random queries with exploding joins under 256 MiB (resumable)
+	$(BIN)/wallaby bench memory exploding .bench/exploding --memory 256m --conf spark.driver.memory=3g \
+		--save reports/memory-exploding.json --page docs/memory-exploding.md $(ARGS)
 
 measure: setup ## Measure what enable costs queries that stay on Spark (on a quiet machine)
 	$(BIN)/python tools/measure_enable.py

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pytest
 
+from wallaby.errors import QueryError, ResultSizeError, WallabyError
 from wallaby.head.collected import UNTAKEN_BYTES_MAX, Collected
 from wallaby.lineage.effects import Slice
 from wallaby.lineage.graph import Link, Stage, StageGraph, StageKind
@@ -14,7 +16,7 @@ BATCH = pa.record_batch([pa.nulls(UNTAKEN_BYTES_MAX // 17, pa.int64()).fill_null
 
 
 def collected() -> Collected:
-    return Collected(QueryId("q"), GRAPH, lambda: None)
+    return Collected(QueryId("q"), GRAPH, lambda _because: None)
 
 
 def piece(*batches: pa.RecordBatch) -> tuple[Slice, ...]:
@@ -44,3 +46,25 @@ def test_the_end_of_a_query_lets_everybody_go() -> None:
     result.end(None)
     assert gone_on == [1]
     assert len(list(result.batches())) == 3
+
+
+def test_whoever_asks_is_told_of_the_end_once_be_it_over_already() -> None:
+    told: list[BaseException | None] = []
+    result = collected()
+    result.when_over(told.append)
+    assert told == []
+    error = QueryError("a reason")
+    result.end(error)
+    result.end(None)
+    result.when_over(told.append)
+    assert told == [error, error]
+
+
+def test_rows_that_were_dropped_as_too_many_are_never_taken_for_none() -> None:
+    cancelled: list[WallabyError | None] = []
+    result = Collected(QueryId("q"), GRAPH, cancelled.append, held_back=True, whole_bytes_max=1)
+    result.add(piece(BATCH), lambda: None)
+    assert isinstance(cancelled[0], ResultSizeError)
+    result.end(None)  # all of them had come before anybody could cancel it
+    with pytest.raises(ResultSizeError):
+        list(result.batches())

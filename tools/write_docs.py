@@ -28,14 +28,16 @@ from wallaby.catalyst.leaves import NARROW
 from wallaby.catalyst.operators import READERS, REFUSED
 from wallaby.catalyst.registry import FAMILIES
 from wallaby.catalyst.windows import FUNCTIONS
-from wallaby.config import PREFIX, SETTINGS, Setting, shown_default
+from wallaby.config import ANY_TIME, PREFIX, SETTINGS, Setting, shown_default
 from wallaby.plan.types import Kind
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 _INTRODUCTION = (
     "Settings are keys of Spark's configuration, or keywords of `wallaby.attach` and `wallaby.enable`: "
     "`spark.wallaby.eventLog.dir` is the keyword `event_log_dir`. Keywords come before keys. All are read and "
-    "checked once, at attach, except where it says otherwise."
+    "checked at attach, from Spark's configuration and from what was set with `spark.conf.set`. Those marked * may "
+    "be set at any time, and count from the next query on; any other that is set later does not count, and a warning "
+    "says so. A key that does not exist and a value that makes no sense are errors, of attach or of the next query."
 )
 
 
@@ -64,7 +66,8 @@ def _row(setting: Setting) -> str:
         high = f"to {setting.most:g}" if setting.most else ""
         bounds = f" ({' '.join(part for part in (low, high) if part)})"
     default = f"`{shown_default(setting)}`" if setting.default != "" else ""
-    return f"| `{PREFIX}{setting.key}` | {setting.kind}{bounds} | {default} | {setting.doc} |"
+    mark = " *" if setting.key in ANY_TIME else ""
+    return f"| `{PREFIX}{setting.key}`{mark} | {setting.kind}{bounds} | {default} | {setting.doc} |"
 
 
 _COMPATIBILITY = """# Which queries run natively

@@ -15,6 +15,7 @@ from pyspark.errors import PySparkException
 
 from wallaby.commands import (
     bench,
+    bench_memory,
     bench_paper,
     chaos,
     demo,
@@ -24,6 +25,7 @@ from wallaby.commands import (
     report,
     simulate,
     sql,
+    tpcds,
     tpch,
 )
 from wallaby.commands.terminal import note, say
@@ -47,9 +49,11 @@ app.command(epilog=sql.EXPLAIN_EXAMPLES)(sql.explain)
 app.command(epilog=report.EXAMPLES)(report.report)
 app.command(epilog=demo.EXAMPLES)(demo.demo)
 bench.app.command(epilog=bench_paper.EXAMPLES)(bench_paper.paper)
+bench.app.command(epilog=bench_memory.EXAMPLES)(bench_memory.memory)
 app.add_typer(bench.app, name="bench")
 app.command(epilog=doctor.EXAMPLES)(doctor.doctor)
 app.add_typer(tpch.app, name="tpch")
+app.add_typer(tpcds.app, name="tpcds")
 app.command(epilog=simulate.EXAMPLES)(simulate.simulate)
 app.command(epilog=predict.EXAMPLES)(predict.predict)
 app.command(epilog=chaos.EXAMPLES)(chaos.chaos)

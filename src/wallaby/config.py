@@ -1,14 +1,15 @@
 """Settings: every `spark.wallaby.*` key, with its type, default, unit and meaning, in one registry.
 
-Keys are read once, at attach, from the session's configuration; keywords of `attach` come before them. An
-unknown key, a value of the wrong type and an impossible value are errors that name the key and the fix.
+Keys are read at attach, from the session's configuration; keywords of `attach` come before them. What is changed
+later with `spark.conf.set` counts from the next query on, if the setting is one of `ANY_TIME`. An unknown key, a value
+of the wrong type and an impossible value are errors that name the key and the fix.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -92,7 +93,7 @@ SETTINGS: tuple[Setting, ...] = (
         _truth,
         "true or false",
         True,
-        "After wallaby.enable: false leaves queries to Spark. May be set at any time, with spark.conf.set.",
+        "After wallaby.enable: false leaves queries to Spark.",
     ),
     Setting(
         "workers", _whole, "number", 0, "TaskManagers; 0: one per executor, one under local[n].", 0, 4096
@@ -113,6 +114,15 @@ SETTINGS: tuple[Setting, ...] = (
         "Budget of each TaskManager; 0: Spark's Python allotment, else half of what the host, or its control group, "
         "leaves beside the JVMs, shared.",
         0,
+    ),
+    Setting(
+        "memory.allowance",
+        _size,
+        "bytes",
+        300 << 20,
+        "What a TaskManager may take beside its budget, for code and what libraries keep. Before it takes more it ends "
+        "the query that takes most with MemoryLimitError; see docs/memory.md.",
+        256 << 20,
     ),
     Setting("channels", _whole, "number", 0, "Channels of a stage; 0: one per kernel thread.", 0, 1024),
     Setting(
@@ -150,7 +160,41 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("lease", _time, "seconds", 1.25, "A worker that is silent for longer is suspected.", 0.2, 600),
     Setting("attachTimeout", _time, "seconds", 60.0, "How long attach waits for the TaskManagers.", 1, 3600),
     Setting("noWorkersTimeout", _time, "seconds", 60.0, "How long a query waits without a worker.", 0, 86400),
-    Setting("timeout", _time, "seconds", 0.0, "A query that takes longer is cancelled; 0: never.", 0),
+    Setting(
+        "retryOnGcsLoss",
+        _truth,
+        "true or false",
+        False,
+        "Run a query again from the start, up to three times, if the store was lost while it ran (GcsLostError): "
+        "restarted, failed over, or silent for too long. Its rows are then held back until all of them are there.",
+    ),
+    Setting(
+        "timeout",
+        _time,
+        "seconds",
+        0.0,
+        "A query that takes longer is cancelled; 0: never. One that stands still ends without it, by stallTimeout.",
+        0,
+    ),
+    Setting(
+        "stallTimeout",
+        _time,
+        "seconds",
+        60.0,
+        "A query in which nothing moves for so long, although nobody computes and no client is waited for, ends with "
+        "QueryStalledError, which says who waits for what; 0: never.",
+        0,
+        86400,
+    ),
+    Setting(
+        "sparkErrors",
+        _truth,
+        "true or false",
+        True,
+        "An error of the data's (a division by zero, a bad cast) is asked of Spark, which runs the query up to it: "
+        "then it has Spark's class, parameters and query context. False: the engine's own is raised at once, with "
+        "Spark's condition and SQLSTATE only.",
+    ),
     Setting(
         "maxTaskWorkerLosses", _whole, "number", 4, "Workers lost under one task before it fails.", 1, 1000
     ),
@@ -226,6 +270,15 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("gcs.password", str, "text", "", "The password of that Redis. Spark hides it in its UI."),
     Setting(
+        "gcs.timeout",
+        _time,
+        "seconds",
+        60.0,
+        "A Redis that does not answer for longer is lost, and its queries end with GcsLostError.",
+        1,
+        86400,
+    ),
+    Setting(
         "gcs.tlsCa",
         str,
         "path",
@@ -278,6 +331,22 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("localDirectory", str, "path", "", "Where backups spill; empty: Spark's local directories."),
 )
 _BY_KEY = {setting.key: setting for setting in SETTINGS}
+#: These are a query's own, and may be changed while an engine is attached.
+ANY_TIME = frozenset(
+    {
+        "enabled",
+        "channels",
+        "broadcast",
+        "split",
+        "window",
+        "taskTarget",
+        "timeout",
+        "sparkErrors",
+        "execution.dependencies",
+        "execution.draw",
+        "leaf.minimum",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -289,6 +358,7 @@ class Settings:
     threads: int
     exclusive: bool
     memory: int
+    memory_allowance: int
     channels: int
     broadcast: int
     split: int
@@ -297,7 +367,10 @@ class Settings:
     lease: float
     attach_timeout: float
     no_workers_timeout: float
+    retry_on_gcs_loss: bool
     timeout: float
+    stall_timeout: float
+    spark_errors: bool
     max_task_worker_losses: int
     fault_tolerance_enabled: bool
     fault_tolerance_policy: str
@@ -309,6 +382,7 @@ class Settings:
     execution_draw: str
     gcs_url: str
     gcs_password: str
+    gcs_timeout: float
     gcs_tls_ca: str
     event_log_dir: str
     progress_enabled: bool
@@ -363,6 +437,28 @@ def read_settings(configured: Mapping[str, str], keywords: Mapping[str, object])
         values[setting.key] = _read(setting, keyword, text)
         given.add(setting.key)
     return Settings(**{_snake(key): value for key, value in values.items()}, given=tuple(sorted(given)))
+
+
+def changed_settings(settings: Settings, entries: Mapping[str, str]) -> tuple[Settings, tuple[str, ...]]:
+    """Settings with entries that were made later; also the keys that cannot change any more.
+
+    Raises:
+        ConfigurationError: a key is unknown, or its value makes no sense.
+    """
+    changes, too_late = {}, []
+    for key, text in entries.items():
+        setting = _known(key, key.removeprefix(PREFIX))
+        value = _read(setting, key, text)
+        if setting.key in ANY_TIME:
+            changes[_snake(setting.key)] = value
+        elif value != getattr(settings, _snake(setting.key)):
+            too_late.append(key)
+    return replace(settings, **changes), tuple(too_late)
+
+
+def is_switched_on(text: str) -> bool:
+    """Does the value of `spark.wallaby.enabled` let queries through?"""
+    return bool(_read(_BY_KEY["enabled"], PREFIX + "enabled", text))
 
 
 def contradiction(one: str, other: str, why: str) -> ConfigurationError:

@@ -9,6 +9,7 @@ disabled, the class is as it was.
 from __future__ import annotations
 
 import functools
+import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,11 +18,13 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.classic.dataframe import DataFrame
 
+from wallaby.config import is_switched_on
 from wallaby.engine import SHOW_ROWS_MAX, Engine, attach, attached_to
 from wallaby.errors import AttachError
 from wallaby.result import Result
 from wallaby.spark.bypass import is_on_spark, on_spark
 
+_log = logging.getLogger(__name__)
 _SWITCH = "spark.wallaby.enabled"
 
 
@@ -36,6 +39,8 @@ class _Enabled:
 
 _lock = threading.Lock()
 _enabled: dict[int, _Enabled] = {}
+#: The applications in which somebody was told of sessions that are not enabled.
+_told: set[str] = set()
 #: What the class itself had under each name before; None if it had inherited it.
 _before: dict[str, Any] = {}
 
@@ -94,11 +99,26 @@ def _restore() -> None:
 def _engine_for(df: DataFrame) -> Engine | None:
     """The engine that this query is to go through, if any."""
     known = _enabled.get(id(df._session))
-    if known is None or is_on_spark() or not known.engine.is_open:
+    if known is None:
+        _tell_of_other_session(df)
         return None
-    if str(df._session.conf.get(_SWITCH, "true")).strip().lower() == "false":
+    if is_on_spark() or not known.engine.is_open:
         return None
-    return known.engine
+    switched_on = is_switched_on(str(df._session.conf.get(_SWITCH, "true")))
+    return known.engine if switched_on else None
+
+
+def _tell_of_other_session(df: DataFrame) -> None:
+    """Sessions are enabled one by one. One that Spark has made itself, for `foreachBatch`, surprises: say so, once."""
+    session = df._session
+    engine = attached_to(session)
+    if engine is None or is_on_spark() or session.sparkContext.applicationId in _told:
+        return
+    _told.add(session.sparkContext.applicationId)
+    _log.warning(
+        "A DataFrame of another session than the one that was enabled (that of foreachBatch, newSession or "
+        "cloneSession) runs on Spark. wallaby.enable(df.sparkSession) lets the engine run that session's too."
+    )
 
 
 def _run(df: DataFrame) -> Result | None:

@@ -8,23 +8,22 @@ leaves nothing of them. A query that cannot be run exactly as Spark would run it
 from __future__ import annotations
 
 import logging
-import re
 import time
 import weakref
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
 
-from wallaby.catalyst import read_plan, warm_up
+from wallaby.catalyst import warm_up
 from wallaby.catalyst.defect import DEFECTS, defect
-from wallaby.catalyst.reader import ReadResult
-from wallaby.config import PREFIX, Settings, contradiction, read_settings, static_outputs
+from wallaby.config import Settings, read_settings, static_outputs
 from wallaby.coordinator.coordinator import CoordinatorSettings
 from wallaby.errors import (
     AttachError,
+    GcsLostError,
     HandOverError,
     InvalidArgumentError,
     QueryCancelledError,
@@ -36,12 +35,11 @@ from wallaby.gcs.interface import Gcs
 from wallaby.head.collected import Collected
 from wallaby.head.head import Head
 from wallaby.head.observer import Observer
-from wallaby.kernels.file_systems import make_known, storages_of
-from wallaby.kernels.partitions import without_excluded_files
+from wallaby.head.submission import Submission
+from wallaby.kernels.file_systems import storages_of
 from wallaby.kernels.sql import relation_reason
-from wallaby.kernels.tables import known_tables, scan_reason
+from wallaby.kernels.tables import known_tables
 from wallaby.lineage.names import QueryId, WorkerId
-from wallaby.lineage.tolerance import NONE, Tolerance, tolerance_of
 from wallaby.observe.analyze import analyzed
 from wallaby.observe.log import log_directory
 from wallaby.plan.doubt import may_doubt
@@ -53,25 +51,34 @@ from wallaby.plan.leaf import (
     leaf_number,
     not_worthwhile,
     scans_in,
+    tables_in,
     whole_scan,
 )
 from wallaby.plan.physical import PhysicalPlan, trees_of
+from wallaby.plan.planned import Planned
 from wallaby.plan.planner import plan
 from wallaby.plan.reason import Reason
-from wallaby.plan.relation import ParquetFile, Relation, Scan
+from wallaby.plan.relation import ParquetFile, Relation
 from wallaby.plan.settings import PlanSettings
 from wallaby.plan.statistics import Statistics
 from wallaby.plan.unplannable import unplannable
 from wallaby.result import LeafResult, Result, SparkResult, result_of
 from wallaby.spark.bypass import on_spark
+from wallaby.spark.checks import check_session
 from wallaby.spark.cluster import Cluster
 from wallaby.spark.deployment import Deployment
+from wallaby.spark.hosting import TASK_MANAGER_TAG
 from wallaby.spark.leaf_directory import LeafDirectory
 from wallaby.spark.leaf_run import LeafRun
+from wallaby.spark.policy import chosen_tolerance
+from wallaby.spark.query_jobs import QueryJob, QueryJobs
+from wallaby.spark.read_query import read_query
+from wallaby.spark.session_settings import SessionSettings, entries_of
 from wallaby.spark.store_stay import begin_stay
+from wallaby.spark.succession import Succession
 from wallaby.worker.orders import order_book
 from wallaby.worker.payload import QueryPayload
-from wallaby.worker.place import Place
+from wallaby.worker.place import described
 from wallaby.worker.shares import Shares
 
 if TYPE_CHECKING:
@@ -80,7 +87,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
 
 _log = logging.getLogger(__name__)
-_LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:,\s*\d+)?\])?")
 EXPLAIN_MODES = ("simple", "analyze")
 #: More rows than this are not shown, and Spark has an error for it.
 SHOW_ROWS_MAX = (1 << 31) - 1
@@ -88,6 +94,8 @@ SHOW_ROWS_MAX = (1 << 31) - 1
 _attached: dict[str, Engine] = {}
 #: How long a close waits for the last events of queries that have just ended, if there is an event log.
 LAST_EVENTS_SECONDS = 0.6
+#: So often is one query run again because the store was lost, at most.
+STORE_LOSSES_MAX = 3
 #: How long a close waits for the Spark jobs of leaves that it has cancelled.
 LEAF_END_SECONDS = 5.0
 
@@ -101,14 +109,14 @@ def attach(spark: SparkSession, **settings: object) -> Engine:
         AttachError: the session is a Spark Connect one, is stopped, has an engine already, or has no room.
         ConfigurationError: a setting is unknown or impossible.
     """
-    _check_session(spark)
+    check_session(spark)
     application = spark.sparkContext.applicationId
     if application in _attached:
         raise AttachError(
             "An engine is attached to this session already.", fix="Use it, or close() it first."
         )
-    configured = {k: v for k, v in spark.sparkContext.getConf().getAll() if k.startswith(PREFIX)}
-    engine = Engine(spark, read_settings(configured, settings))
+    entries = entries_of(spark)
+    engine = Engine(spark, read_settings(entries, settings), entries)
     _attached[application] = engine
     return engine
 
@@ -119,68 +127,45 @@ def attached_to(spark: object) -> Engine | None:
     return None if context is None or context._jsc is None else _attached.get(context.applicationId)
 
 
-def _check_session(spark: object) -> None:
-    if not isinstance(spark, SparkSession):
-        connect_session = type(spark).__module__.startswith("pyspark.sql.connect")
-        what = "a Spark Connect session, which hides its plans" if connect_session else type(spark).__name__
-        raise AttachError(f"Cannot attach to {what}.", fix="Use a classic SparkSession, without remote().")
-    if spark.sparkContext._jsc is None:
-        raise AttachError("Cannot attach to a stopped session.", fix="Start a new SparkSession.")
-
-
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """What became of a query: its stages, or the reasons why Spark has to run it.
-
-    With leaves, the stages are made of what is assumed of them, and `relation` is planned again once they have run.
-    """
-
-    physical: PhysicalPlan | None
-    reasons: tuple[Reason, ...]
-    leaves: tuple[SparkLeaf, ...] = ()
-    relation: Relation | None = None
-
-    @property
-    def leaf_reasons(self) -> tuple[Reason, ...]:
-        """Why Spark has to run the leaves, each reason with the leaf that it is about."""
-        return tuple(
-            Reason(f"{leaf}, {reason.what}", reason.why, reason.remedy)
-            for leaf in self.leaves
-            for reason in leaf.reasons
-        )
-
-
 class Engine:
     """An engine on one Spark application. Also a context manager."""
 
-    def __init__(self, spark: SparkSession, settings: Settings) -> None:
+    def __init__(self, spark: SparkSession, settings: Settings, entries: Mapping[str, str]) -> None:
         self.spark = spark
         self.settings = settings
-        self.tolerance = _tolerance(settings)
+        self._session_settings = SessionSettings(entries)
+        self.tolerance = chosen_tolerance(settings)
         self._closed = False
         self._application = spark.sparkContext.applicationId
         self._stay = begin_stay(settings, self.tolerance)
         folder = self._stay.store.folder if self._stay is not None else ""
+        deploy = partial(Deployment, spark.sparkContext, settings, self._make_head, self.close, folder)
         try:
-            self._deployment = Deployment(spark.sparkContext, settings, self._make_head, self.close, folder)
+            self._succession = Succession(deploy, self._take, settings.gcs_timeout)
         except BaseException:
             self._end_stay()
             raise
-        size = self._deployment.size
-        self._count, self._threads = size.count, size.threads
-        self._shares = Shares(size.memory_bytes, size.threads)
-        self._leaf_directory = LeafDirectory(Cluster(spark.sparkContext), settings)
+        cluster = Cluster(spark.sparkContext)
+        self._whole_bytes_max = cluster.result_bytes_max()
+        self._leaf_directory = LeafDirectory(cluster, settings)
+        self._jobs = QueryJobs(spark.sparkContext, TASK_MANAGER_TAG)
         #: Those that somebody still holds or that still run.
         self._leaf_runs: weakref.WeakSet[LeafRun] = weakref.WeakSet()
-        self._gcs, self._head = self._deployment.gcs, self._deployment.head
         try:
             self._shares.require_enough()
             self._deployment.start()
+            self._jobs.start()
             warm_up(spark)
             self._deployment.await_workers()
         except BaseException:
             self.close()
             raise
+
+    def _take(self, deployment: Deployment) -> None:
+        self._deployment = deployment
+        self._gcs, self._head = deployment.gcs, deployment.head
+        self._count, self._threads = deployment.size.count, deployment.size.threads
+        self._shares = Shares(deployment.size.memory_bytes, self._threads)
 
     def _make_head(self, gcs: Gcs, peers: PeerClient) -> Head:
         settings = self.settings
@@ -194,12 +179,18 @@ class Engine:
                 no_workers_ms=int(settings.no_workers_timeout * 1000),
                 task_worker_losses_max=settings.max_task_worker_losses,
                 recovers=self.tolerance.recorded,
+                silent_ms=int(settings.gcs_timeout * 1000),
+                stall_ms=int(settings.stall_timeout * 1000),
             ),
             Observer(log_directory(settings.event_log_dir)),
             settings.progress_enabled,
             order_book(settings),
             self._forget,
+            self._run_elsewhere,
         )
+
+    def _run_elsewhere(self, submission: Submission, collected: Collected) -> None:
+        self._succession.run_elsewhere(submission, collected)
 
     def _forget(self, query: QueryId) -> None:
         """A query is over: what is in the durable store of it goes."""
@@ -221,96 +212,132 @@ class Engine:
 
     def run_here(self, df: DataFrame, *, observed: bool = False) -> Result | None:
         """Run a query if the engine can; None, and a line in the log, if Spark has to."""
-        planned = self._plan(df)
+        settings = self._settings(df)
+        with self._jobs.planning(df.sparkSession) as planning:
+            planned = self._plan(df, settings, planning.begin)
         if planned.physical is None:
             _log.info("on Spark: %s", "; ".join(str(reason) for reason in planned.reasons))
+            planning.finish()
             return None
-        return self._start(
-            df, planned, planned.physical, observed=observed or bool(self.settings.event_log_dir)
-        )
+        observed = observed or bool(settings.event_log_dir)
+        return self._start(df, planned, planned.physical, settings, planning.begin(), observed=observed)
 
-    def _start(self, df: DataFrame, planned: Planned, physical: PhysicalPlan, *, observed: bool) -> Result:
-        if planned.relation is None:
-            return result_of(df, self._submit(physical, self.settings.timeout, observed=observed))
-        relation = planned.relation
+    def _settings(self, df: DataFrame) -> Settings:
+        """The settings of a query: what the session has changed since counts, or is told not to."""
+        self._require_open()
+        return self._session_settings.now(self.settings, self._jobs.settings(df.sparkSession))
+
+    def _start(
+        self,
+        df: DataFrame,
+        planned: Planned,
+        physical: PhysicalPlan,
+        settings: Settings,
+        job: QueryJob,
+        *,
+        observed: bool,
+    ) -> Result:
+        """Begin a query, which is a job for Spark too: whoever cancels that ends it."""
+        try:
+            if planned.relation is not None:
+                return self._start_leaves(df, planned, planned.relation, job, settings, observed=observed)
+            collected = self._submit(physical, settings, settings.timeout, observed=observed)
+            collected.when_over(job.finish)
+            job.on_cancel(collected.cancel)
+            return result_of(df, collected, spark_errors=settings.spark_errors)
+        except BaseException as error:
+            job.finish(error)
+            raise
+
+    def _start_leaves(
+        self,
+        df: DataFrame,
+        planned: Planned,
+        relation: Relation,
+        job: QueryJob,
+        settings: Settings,
+        *,
+        observed: bool,
+    ) -> Result:
         _log.info("partly on Spark: %s", "; ".join(map(str, planned.leaf_reasons)))
 
         def submit(files: Mapping[int, tuple[ParquetFile, ...]], timeout_seconds: float) -> Collected:
-            final, reasons = self._physical(handed_over(relation, files))
+            final, reasons = self._physical(handed_over(relation, files), settings)
             if final is None:
                 raise HandOverError("; ".join(map(str, reasons)))
-            return self._submit(final, timeout_seconds, observed=observed)
+            return self._submit(final, settings, timeout_seconds, observed=observed)
 
         work = [(leaf, whole_scan(relation, leaf)) for leaf in planned.leaves]
-        run = LeafRun(df, work, self._leaf_directory, submit, self.settings.timeout)
+        run = LeafRun(df, work, self._leaf_directory, submit, settings.timeout)
         self._leaf_runs.add(run)
+        run.when_over(job.finish)
+        job.on_cancel(run.cancel)
         run.start()
-        return LeafResult(df, run)
+        return LeafResult(df, run, spark_errors=settings.spark_errors)
 
-    def _submit(self, physical: PhysicalPlan, timeout_seconds: float, *, observed: bool) -> Collected:
+    def _submit(
+        self, physical: PhysicalPlan, settings: Settings, timeout_seconds: float, *, observed: bool
+    ) -> Collected:
         payload = QueryPayload(
             physical,
-            self._window_bytes(physical),
-            min(self.settings.task_target, self._shares.task_bytes),
+            self._window_bytes(physical, settings),
+            min(settings.task_target, self._shares.task_bytes),
             self._shares.kernel_bytes,
             observed=observed,
             tolerance=self.tolerance,
-            static_outputs=static_outputs(self.settings.execution_dependencies),
-            several=self.settings.execution_draw == "several",
+            static_outputs=static_outputs(settings.execution_dependencies),
+            several=settings.execution_draw == "several",
             storages=storages_of(physical.fragments),
         )
-        return self._head.submit(
-            physical,
-            payload,
-            timeout_seconds,
+        submit = partial(
+            Head.submit,
+            plan=physical,
+            payload=payload,
+            timeout_seconds=timeout_seconds,
             held_back=may_doubt(physical),
-            begins_again=self.settings.fault_tolerance_enabled and not self.tolerance.recorded,
+            begins_again=settings.fault_tolerance_enabled and not self.tolerance.recorded,
+            store_losses_max=STORE_LOSSES_MAX if settings.retry_on_gcs_loss else 0,
+            whole_bytes_max=self._whole_bytes_max,
         )
+        head = self._succession.head()
+        try:
+            return submit(head)
+        except GcsLostError as lost:  # found out only now: nothing of the query has run
+            head.lose_store(lost)
+            return submit(self._succession.head())
 
-    def _window_bytes(self, physical: PhysicalPlan) -> int:
+    def _window_bytes(self, physical: PhysicalPlan, settings: Settings) -> int:
         """The setting, or less where all the windows of a TaskManager would be more than their share of memory."""
         edges = sum(len(physical.graph.edges_from(channel)) for channel in physical.graph.channels)
-        return min(self.settings.window, self._shares.window_bytes(-(-edges // self._count)))
+        return min(settings.window, self._shares.window_bytes(-(-edges // self._count)))
 
-    def _plan(self, df: DataFrame) -> Planned:
-        self._require_open()
+    def _plan(
+        self, df: DataFrame, settings: Settings | None = None, begin: Callable[[], object] = lambda: None
+    ) -> Planned:
+        settings = settings or self._settings(df)
         try:
-            read, relation = self._read(df)
+            read, relation = read_query(df, settings.leaf_minimum, begin)
         except DEFECTS as error:
             return Planned(None, (defect("planning", error),))
         if relation is None:
             return Planned(None, read.reasons)
         if not read.leaves:
-            return Planned(*self._physical(relation))
+            return Planned(*self._physical(relation, settings))
         of_leaves = tuple(dict.fromkeys(reason for leaf in read.leaves for reason in leaf.reasons))
-        against = self._leaf_directory.reason or not_worthwhile(
-            relation, read.leaves, self.settings.leaf_minimum
-        )
+        against = self._leaf_directory.reason or not_worthwhile(relation, read.leaves, settings.leaf_minimum)
         if against is not None:
             return Planned(None, (*of_leaves, against))
-        physical, reasons = self._physical(relation, read.leaves)
+        physical, reasons = self._physical(relation, settings, read.leaves)
         if physical is None:
             return Planned(None, (*of_leaves, *reasons))
         return Planned(physical, (), read.leaves, relation)
 
-    def _read(self, df: DataFrame) -> tuple[ReadResult, Relation | None]:
-        """A query as a relation of those files that matter to it; tables with other files than we read are leaves."""
-        read = read_plan(df, leaves=True)
-        make_known(read.storages)
-        relation = None if read.relation is None else without_excluded_files(read.relation)
-        odd = [scan_reason(scan) for scan in _tables(relation)]
-        unreadable = {reason.file: reason.why for reason in odd if reason is not None}
-        if unreadable:
-            read = read_plan(df, leaves=True, unreadable=unreadable)
-            relation = None if read.relation is None else without_excluded_files(read.relation)
-        return read, relation
-
     def _physical(
-        self, relation: Relation, leaves: tuple[SparkLeaf, ...] = ()
+        self, relation: Relation, settings: Settings, leaves: tuple[SparkLeaf, ...] = ()
     ) -> tuple[PhysicalPlan | None, tuple[Reason, ...]]:
         """The stages of a relation, with what is assumed of leaves that have not run yet; or why there are none."""
         pending = {leaf.number: leaf for leaf in leaves}
-        known = known_tables(_tables(relation), min(self.settings.split, self._shares.task_bytes))
+        known = known_tables(tables_in(relation), min(settings.split, self._shares.task_bytes))
         assumed = [
             assumed_statistics(pending[number], scan)
             for scan in scans_in(relation)
@@ -320,11 +347,11 @@ class Engine:
         reasons = unplannable(relation, statistics)
         if reasons:
             return None, reasons
-        channels = self.settings.channels or self._count * self._threads
-        broadcast_bytes = min(self.settings.broadcast, self._shares.broadcast_bytes)
-        settings = PlanSettings(channels=channels, workers=self._count, broadcast_bytes=broadcast_bytes)
+        channels = settings.channels or self._count * self._threads
+        broadcast_bytes = min(settings.broadcast, self._shares.broadcast_bytes)
+        sizes = PlanSettings(channels=channels, workers=self._count, broadcast_bytes=broadcast_bytes)
         try:
-            physical = plan(relation, statistics, settings)
+            physical = plan(relation, statistics, sizes)
         except DEFECTS as error:
             return None, (defect("planning", error),)
         reasons = tuple(
@@ -386,13 +413,15 @@ class Engine:
             raise InvalidArgumentError(
                 f"There is no way {mode!r} to explain.", fix=f"Choose one of: {', '.join(EXPLAIN_MODES)}."
             )
-        planned = self._plan(df)
+        settings = self._settings(df)
+        planned = self._plan(df, settings)
         if planned.physical is None:
             return "runs on Spark:\n" + "\n".join(f"  {reason}" for reason in planned.reasons)
         text = explain_plan(planned.physical, planned.leaves)
         if mode == "simple":
             return text
-        result = self._start(df, planned, planned.physical, observed=True)
+        job = self._jobs.begin(df.sparkSession)
+        result = self._start(df, planned, planned.physical, settings, job, observed=True)
         for _ in result.batches():
             pass
         stats = result.observed_stats()
@@ -406,20 +435,7 @@ class Engine:
     def workers(self) -> list[dict[str, Any]]:
         """Id, host, pid, address and state of every TaskManager."""
         self._require_open()
-        found = []
-        for lease in self._gcs.workers():
-            place = Place.decode(lease.address)
-            state = "draining" if lease.draining else "live" if lease.remaining_ms > 0 else "silent"
-            found.append(
-                {
-                    "id": lease.worker,
-                    "host": place.host,
-                    "pid": place.pid,
-                    "address": place.endpoint,
-                    "state": state,
-                }
-            )
-        return found
+        return [described(lease) for lease in self._gcs.workers()]
 
     def drain(self, worker: str, timeout: float = 60.0) -> bool:
         """Move a TaskManager's work to others while it still serves what it has made, then let it go.
@@ -450,7 +466,8 @@ class Engine:
         _attached.pop(self._application, None)
         for run in list(self._leaf_runs):
             run.cancel(QueryCancelledError("The engine was closed while the query ran.", fix="Attach again."))
-        self._deployment.close()
+        self._jobs.close()
+        self._succession.close()
         for run in list(self._leaf_runs):
             run.join(LEAF_END_SECONDS)
         self._leaf_directory.close()
@@ -472,25 +489,3 @@ class Engine:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _tolerance(settings: Settings) -> Tolerance:
-    """The parts of fault tolerance that the settings name, if they do not contradict each other."""
-    policy = f"faultTolerance.policy={settings.fault_tolerance_policy}"
-    chosen = tolerance_of(settings.fault_tolerance_policy)
-    if not settings.fault_tolerance_enabled:
-        if "faultTolerance.policy" in settings.given:
-            raise contradiction(
-                "faultTolerance.enabled=false", policy, "without fault tolerance there is no policy"
-            )
-        chosen = NONE
-    if chosen.staged and settings.execution_mode == "pipelined" and "execution.mode" in settings.given:
-        why = "under it, a stage starts only when its inputs are complete"
-        raise contradiction("execution.mode=pipelined", policy, why)
-    return replace(chosen, staged=chosen.staged or settings.execution_mode == "stagewise")
-
-
-def _tables(relation: Relation | None) -> list[Scan]:
-    """The scans of a relation whose files are there already."""
-    scans = () if relation is None else scans_in(relation)
-    return [scan for scan in scans if leaf_number(scan) is None]

@@ -8,9 +8,9 @@ PySpark's errors handles ours.
 
 from __future__ import annotations
 
-import json
-from typing import ClassVar
+from typing import Any, ClassVar, Final
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import (
     AnalysisException,
     ArithmeticException,
@@ -21,6 +21,8 @@ from pyspark.errors import (
     PySparkException,
     SparkRuntimeException,
 )
+
+from wallaby.sql_states import SQL_STATES
 
 
 class WallabyError(PySparkException):
@@ -40,6 +42,24 @@ class WallabyError(PySparkException):
     def getCondition(self) -> str:  # noqa: N802 - the name is PySpark's
         """The condition's name, as PySpark's own errors answer it."""
         return self.condition
+
+    def getSqlState(self) -> str | None:  # noqa: N802 - the name is PySpark's
+        """The SQLSTATE, as PySpark's own errors answer it."""
+        return SQL_STATES.get(self.condition)
+
+    def getMessageParameters(self) -> dict[str, str]:  # noqa: N802 - the name is PySpark's
+        """What the message was made of, as PySpark's own errors answer it."""
+        return {}
+
+    @property
+    def is_of_data(self) -> bool:
+        """Has Spark the same error, from the same rows?"""
+        return self.condition in SQL_STATES or self.condition.startswith("_LEGACY")
+
+    @property
+    def is_of_spark_too(self) -> bool:
+        """Would Spark fail for the same reason, and say so in its own words?"""
+        return self.is_of_data
 
 
 class InvalidArgumentError(WallabyError):
@@ -127,10 +147,44 @@ class QueryCancelledError(QueryError):
     condition = "WALLABY_QUERY_CANCELLED"
 
 
+class SparkCancelledError(QueryCancelledError, Py4JJavaError):  # type: ignore[misc]  # py4j has no types
+    """Spark cancelled the query: a job group, a tag, an operation, all jobs. It is also what PySpark raises then."""
+
+    condition = "SPARK_JOB_CANCELLED"
+
+    def __init__(self, what: str, *, fix: str = "", java_exception: Any = None, **fields: object) -> None:
+        super().__init__(what, fix=fix, **fields)
+        self.errmsg = what
+        #: Spark's own exception, in the JVM.
+        self.java_exception = java_exception
+
+    def getMessageParameters(self) -> dict[str, str]:  # noqa: N802 - the name is PySpark's
+        """The number of the job and the reason, as Spark's own exception has them."""
+        return {name: str(value) for name, value in self.fields.items()}
+
+    @property
+    def is_of_data(self) -> bool:
+        """It came from outside."""
+        return False
+
+
 class QueryTimeoutError(QueryError):
     """The query took longer than `spark.wallaby.timeout`, and was ended."""
 
     condition = "WALLABY_QUERY_TIMEOUT"
+
+
+class QueryStalledError(QueryError):
+    """Nothing moved for `spark.wallaby.stallTimeout` although nobody was busy; the field `waits` has who waits."""
+
+    condition = "WALLABY_QUERY_STALLED"
+
+
+class ResultSizeError(QueryError, Py4JJavaError):  # type: ignore[misc]  # py4j has no types
+    """A result is bigger than `spark.driver.maxResultSize`. PySpark raises Py4J's error for it, without a condition."""
+
+    condition = "WALLABY_MAX_RESULT_SIZE"
+    java_exception = None
 
 
 class DivergenceError(QueryError):
@@ -272,7 +326,7 @@ class CastOverflowError(QueryError, ArithmeticException):
     condition = "CAST_OVERFLOW"
 
 
-class DateTimeFieldError(QueryError):
+class DateTimeFieldError(QueryError, DateTimeException):
     """A date or a time is to be made of parts that cannot be: a thirteenth month, the hour 25."""
 
     condition = "DATETIME_FIELD_OUT_OF_BOUNDS.WITHOUT_SUGGESTION"
@@ -284,20 +338,20 @@ class DateTimeOverflowError(QueryError, ArithmeticException):
     condition = "DATETIME_OVERFLOW"
 
 
-class ParseTimestampError(QueryError):
+class ParseTimestampError(QueryError, DateTimeException):
     """A text does not have the form of the pattern by which it is read as a date or a time."""
 
     condition = "CANNOT_PARSE_TIMESTAMP"
 
 
-class FractionOfSecondError(QueryError):
+class FractionOfSecondError(QueryError, DateTimeException):
     """A time is to be made with more than 60 seconds, but less than 61."""
 
     condition = "INVALID_FRACTION_OF_SECOND"
 
 
 class TooManyRowsError(QueryError):
-    """A subquery that stands for a value gave more than one row."""
+    """A subquery that stands for a value gave more than one row. PySpark has only Py4J's error for it."""
 
     condition = "SCALAR_SUBQUERY_TOO_MANY_ROWS"
 
@@ -308,7 +362,34 @@ class SourceChangedError(QueryError):
     condition = "WALLABY_SOURCE_CHANGED"
 
 
-class CorruptFileError(QueryError):
+class _FileError(QueryError, Py4JJavaError):  # type: ignore[misc]  # py4j has no types
+    """A file cannot be read. PySpark has no class for what Spark says then, and raises Py4J's error."""
+
+    java_exception = None
+
+    def getMessageParameters(self) -> dict[str, str]:  # noqa: N802 - the name is PySpark's
+        """The file, as Spark's own error has it."""
+        path = str(self.fields.get("path", ""))
+        return {"path": f"file://{path}" if path.startswith("/") else path}
+
+    @property
+    def is_of_data(self) -> bool:
+        """Another reader may find nothing wrong: its rows are not taken instead."""
+        return False
+
+    @property
+    def is_of_spark_too(self) -> bool:
+        """If Spark cannot read the file either, it says so."""
+        return True
+
+
+class SourceGoneError(_FileError, SourceChangedError):
+    """A file is not there any more."""
+
+    condition = "FAILED_READ_FILE.FILE_NOT_EXIST"
+
+
+class CorruptFileError(_FileError):
     """A file cannot be read as what it should be."""
 
     condition = "FAILED_READ_FILE.NO_HINT"
@@ -338,19 +419,19 @@ class ElementAtError(QueryError, ArrayIndexOutOfBoundsException):
     condition = "INVALID_ARRAY_INDEX_IN_ELEMENT_AT"
 
 
-class IndexOfZeroError(QueryError):
+class IndexOfZeroError(QueryError, SparkRuntimeException):
     """The position 0 where positions count from 1."""
 
     condition = "INVALID_INDEX_OF_ZERO"
 
 
-class SliceStartError(QueryError):
+class SliceStartError(QueryError, SparkRuntimeException):
     """A slice that begins at position 0."""
 
     condition = "INVALID_PARAMETER_VALUE.START"
 
 
-class SliceLengthError(QueryError):
+class SliceLengthError(QueryError, SparkRuntimeException):
     """A slice of negative length."""
 
     condition = "INVALID_PARAMETER_VALUE.LENGTH"
@@ -362,19 +443,19 @@ class SequenceError(QueryError, IllegalArgumentException):
     condition = "_LEGACY_ERROR_TEMP_3243"
 
 
-class MapLengthsError(QueryError):
+class MapLengthsError(QueryError, SparkRuntimeException):
     """A map of keys and values of which there are not as many."""
 
     condition = "_LEGACY_ERROR_TEMP_2128"
 
 
-class NullMapKeyError(QueryError):
+class NullMapKeyError(QueryError, SparkRuntimeException):
     """A key of a map is NULL."""
 
     condition = "NULL_MAP_KEY"
 
 
-class DuplicatedMapKeyError(QueryError):
+class DuplicatedMapKeyError(QueryError, SparkRuntimeException):
     """A map would have a key twice."""
 
     condition = "DUPLICATED_MAP_KEY"
@@ -386,51 +467,26 @@ class MemoryLimitError(QueryError):
     condition = "WALLABY_MEMORY_LIMIT"
 
 
+#: What is said of a step that failed for a reason that nobody foresaw.
+STEP_FAILED: Final = "A step of the query could not be run."
+REPORT_IT: Final = "Please report it with the query and with what the driver's log says."
+
+
 class KernelError(QueryError):
-    """A kernel library refused or failed, for a reason that is not the data's."""
+    """A step was refused or failed for a reason that nobody foresaw. The field `detail` has a library's own words."""
 
     condition = "WALLABY_KERNEL"
+
+    @property
+    def is_of_data(self) -> bool:
+        """It may be: some value that no step is made for. What becomes of the query then, Spark knows."""
+        return True
 
 
 class InternalError(WallabyError):
     """The engine contradicts itself. It stops instead of going on wrong."""
 
     condition = "WALLABY_INTERNAL"
-
-
-#: The version of the text in which an error crosses the control store.
-WIRE_VERSION = 1
-
-
-def write_error(error: WallabyError) -> str:
-    """An error as one line of JSON, by which a worker tells the head why a query failed."""
-    fields = {name: value if isinstance(value, int) else str(value) for name, value in error.fields.items()}
-    return json.dumps(
-        {
-            "version": WIRE_VERSION,
-            "condition": error.getCondition(),
-            "what": error.what,
-            "fix": error.fix,
-            "fields": fields,
-        },
-        sort_keys=True,
-    )
-
-
-def read_error(text: str, **more: object) -> QueryError:
-    """The error in a text of `write_error`; any other text becomes the words of a plain `QueryError`."""
-    try:
-        said = json.loads(text)
-        known = query_errors()
-        kind = known.get(said["condition"], QueryError) if said["version"] == WIRE_VERSION else QueryError
-        what, fix, fields = (
-            str(said["what"]),
-            str(said["fix"]),
-            {str(k): v for k, v in said["fields"].items()},
-        )
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return QueryError(text, fix="", **more)
-    return kind(what, fix=fix, **{**fields, **more})
 
 
 def query_errors() -> dict[str, type[QueryError]]:

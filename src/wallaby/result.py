@@ -25,7 +25,7 @@ from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from pyspark.sql.conversion import ArrowTableToRowsConversion
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from wallaby.errors import DoubtfulValueError, InvalidArgumentError, QueryCancelledError
+from wallaby.errors import DoubtfulValueError, InvalidArgumentError, QueryCancelledError, QueryError
 from wallaby.head.collected import Collected
 from wallaby.kernels.nested_columns import labelled
 from wallaby.observe.observation import QueryStats
@@ -51,53 +51,108 @@ class Result:
     #: Or did Spark run a part of it?
     is_wholly_native = True
 
-    def __init__(self, df: DataFrame, collected: Collected) -> None:
+    def __init__(self, df: DataFrame, collected: Collected, *, spark_errors: bool = False) -> None:
         self.schema = df.schema
         self._df = df
+        self._spark_errors = spark_errors
         self._collected = collected
         # A result that nobody can take any more ends its query: its rows would wait at the workers for ever.
         weakref.finalize(self, collected.cancel).atexit = False
         self._arrow_schema = to_arrow_schema(df.schema, timezone="UTC")
         self._taken = False
         self._whole: list[pa.RecordBatch] | None = None
+        #: Spark's run of it, if it was left to Spark, and why it was.
+        self._sparks: SparkResult | None = None
+        self._left: QueryError | None = None
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows as they come in, while the query runs. Afterwards there is nothing left to take."""
         if self._whole is not None:
             return iter(self._whole)
+        return self._stream(self._take())
+
+    def _take(self) -> Iterator[pa.RecordBatch]:
+        """The engine's rows, for one taker."""
         if self._taken:
             raise InvalidArgumentError(
                 "The rows of this result have been taken as a stream already.", fix="Run the query again."
             )
         self._taken = True
-        return self._stream()
+        return (_as(batch, self._arrow_schema) for batch in self._collected.batches())
 
-    def _stream(self) -> Iterator[pa.RecordBatch]:
+    def _stream(self, taken: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        given = False
         try:
-            for batch in self._collected.batches():
-                yield _as(batch, self._arrow_schema)
-        except DoubtfulValueError as doubt:
-            # Rows of such a query are held back until it has ended well: none of them has been given away.
-            _log.info("on Spark after all: %s", doubt.what)
-            self.native = False
-            yield from SparkResult(self._df).arrow().cast(self._arrow_schema).to_batches()
+            for batch in taken:
+                given = True
+                yield batch
+        except QueryError as error:
+            if given or not self._is_sparks(error):
+                self._raise_as_spark(error)
+                raise
+            self._leave_to_spark(error)
+            table: pa.Table = self._from_spark(SparkResult.arrow)
+            yield from table.cast(self._arrow_schema).to_batches()
+
+    def _is_sparks(self, error: QueryError) -> bool:
+        """Does Spark know better how this query ends? It always does if a value is in doubt."""
+        return isinstance(error, DoubtfulValueError) or (self._spark_errors and error.is_of_data)
+
+    def _leave_to_spark(self, error: QueryError) -> None:
+        """From here on it is Spark that answers, with rows or an error. No row may have been given away before."""
+        if detail := error.fields.get("detail"):
+            _log.warning("on Spark after all: %s %s", error.what, detail)
+        else:
+            _log.info("on Spark after all: %s", error.what)
+        self.native = False
+        self._left = error
+        self._sparks = SparkResult(self._df)
+
+    def _from_spark(self, ask: Callable[[SparkResult], Any]) -> Any:
+        assert self._sparks is not None, "it was left to Spark"
+        try:
+            return ask(self._sparks)
+        except (PySparkException, Py4JError) as sparks:
+            raise sparks from self._left
+
+    def _raise_as_spark(self, error: QueryError) -> None:
+        """Raise Spark's own error, if it has one for what went wrong. Its rows are not wanted, and not kept."""
+        if detail := error.fields.get("detail"):
+            _log.error("%s %s", error.what, detail)
+        if not (self._spark_errors and error.is_of_spark_too):
+            return
+        try:
+            SparkResult(self._df).drain()
+        except (PySparkException, Py4JError) as sparks:
+            raise sparks from error
 
     def arrow(self) -> pa.Table:
         """All rows as an Arrow table, exactly as `DataFrame.toArrow` gives it."""
-        return self._answered().toArrow()
+        return self._whole_as(lambda known: known.toArrow(), SparkResult.arrow)
 
     def rows(self) -> list[Row]:
         """All rows as PySpark rows, exactly as `DataFrame.collect` gives them."""
-        return self._answered().collect()
+        rows: list[Row] = self._whole_as(lambda known: known.collect(), SparkResult.rows)
+        return rows
 
     def pandas(self) -> pd.DataFrame:
         """All rows as a pandas data frame, exactly as `DataFrame.toPandas` gives it."""
-        frame: pd.DataFrame = self._answered().toPandas()
+        frame: pd.DataFrame = self._whole_as(lambda known: known.toPandas(), SparkResult.pandas)
         return frame
+
+    def _whole_as(self, here: Callable[[_Answered], Any], there: Callable[[SparkResult], Any]) -> Any:
+        """All rows, from the engine's or, if it has left the query to Spark, as Spark gives them itself."""
+        if self._sparks is None:
+            self._await_all()
+        if self._whole is None:
+            return self._from_spark(there)
+        return here(_Answered(self._df, self._whole))
 
     def cancel(self) -> None:
         """End the query; whoever waits for its rows gets `QueryCancelledError`."""
         self._collected.cancel()
+        if self._sparks is not None:
+            self._sparks.cancel()
 
     @property
     def plan(self) -> PhysicalPlan | None:
@@ -174,29 +229,47 @@ class Result:
         observation = self._collected.observation
         return [] if observation is None else observation.events()
 
-    def all_batches(self) -> list[pa.RecordBatch]:
-        """All rows, once the query is over. Ctrl-C ends this query and no other."""
-        if self._whole is None:
-            try:
-                with _only_this_query_is_interrupted():
-                    self._whole = list(self.batches())
-            except KeyboardInterrupt:
-                self.cancel()  # also when the interrupt came before the first batch was waited for
+    def _await_all(self) -> None:
+        """Until all rows are there, or the query is left to Spark. Ctrl-C ends this query and no other."""
+        if self._whole is not None:
+            return
+        try:
+            with _only_this_query_is_interrupted():
+                self._whole = self._all_of_them()
+        except QueryError as error:
+            if not self._is_sparks(error):
+                self._raise_as_spark(error)
                 raise
-        return self._whole
+            self._leave_to_spark(error)
+        except KeyboardInterrupt:
+            self.cancel()  # also when the interrupt came before the first batch was waited for
+            raise
+
+    def _all_of_them(self) -> list[pa.RecordBatch]:
+        found: list[pa.RecordBatch] = []
+        whole_bytes = 0
+        for batch in self._take():
+            found.append(batch)
+            whole_bytes += batch.nbytes
+            if self._collected.is_too_large(whole_bytes):
+                error = self._collected.too_large()
+                self._collected.cancel(error)
+                raise error
+        return found
 
     def collected_as_arrow(self, *arguments: bool, **named: bool) -> list[pa.RecordBatch]:
         """As PySpark collects batches, before it makes Arrow tables or pandas frames of them."""
-        return self._answered()._collect_as_arrow(*arguments, **named)
+        batches: list[pa.RecordBatch] = self._whole_as(
+            lambda known: known._collect_as_arrow(*arguments, **named),
+            lambda sparks: sparks.collected_as_arrow(*arguments, **named),
+        )
+        return batches
 
-    def _answered(self) -> ClassicDataFrame:
-        return _Answered(self._df, self.all_batches())
 
-
-def result_of(df: DataFrame, collected: Collected) -> Result:
+def result_of(df: DataFrame, collected: Collected, *, spark_errors: bool) -> Result:
     """The result of a query that has been submitted."""
     try:
-        return Result(df, collected)
+        return Result(df, collected, spark_errors=spark_errors)
     except BaseException:
         collected.cancel()  # nobody will ever take its rows
         raise
@@ -237,6 +310,10 @@ class SparkResult(Result):
         frame: pd.DataFrame = self._ask(self._df.toPandas)
         self._rows = len(frame)
         return frame
+
+    def drain(self) -> None:
+        """Run it, and drop the rows where they are made."""
+        self._ask(lambda: self._df._jdf.queryExecution().toRdd().count())
 
     def collected_as_arrow(self, *arguments: bool, **named: bool) -> list[pa.RecordBatch]:
         """As PySpark collects batches."""
@@ -289,9 +366,10 @@ class LeafResult(Result):
 
     is_wholly_native = False
 
-    def __init__(self, df: DataFrame, run: LeafRun) -> None:
+    def __init__(self, df: DataFrame, run: LeafRun, *, spark_errors: bool) -> None:
         self.schema = df.schema
         self._df = df
+        self._spark_errors = spark_errors
         self._run = run
         self._decided: Result | None = None
 
@@ -305,7 +383,7 @@ class LeafResult(Result):
                     self._run.cancel()
                     raise
             if isinstance(outcome, Collected):
-                self._decided = result_of(self._df, outcome)
+                self._decided = result_of(self._df, outcome, spark_errors=self._spark_errors)
             else:
                 _log.info("on Spark after all: %s", outcome.what)
                 self.native = False

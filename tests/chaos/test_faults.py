@@ -7,7 +7,7 @@ from tests.builders import pipeline
 from tests.plan.tpch_fixtures import load_relation, load_statistics
 
 from wallaby import tpch
-from wallaby.chaos.faults import all_faults, chosen, drawn_fault, other_faults, point_faults
+from wallaby.chaos.faults import all_faults, chosen, drawn_fault, other_faults, point_faults, wire_faults
 from wallaby.errors import ConfigurationError, InvalidArgumentError
 from wallaby.lineage.effects import FailPoint
 from wallaby.plan.physical import LimitFragment
@@ -17,11 +17,11 @@ from wallaby.worker.orders import parse
 
 STATISTICS = load_statistics()
 
-#: No TPC-H query comes to an early end; `tests/engine/test_faults.py` has queries that do.
-LEFT_OUT = {FailPoint.CLOSE_EARLY}
+#: No TPC-H query comes to an early end, and none asks a worker to leave; `tests/engine/test_faults.py` has both.
+LEFT_OUT = {FailPoint.CLOSE_EARLY, FailPoint.DRAIN}
 
 
-def test_every_fail_point_is_in_the_grid_but_the_one_that_no_query_of_it_comes_to() -> None:
+def test_every_fail_point_is_in_the_grid_but_those_that_no_query_of_it_comes_to() -> None:
     points = {order.point for fault in point_faults() for order in fault.orders}
     assert points == set(FailPoint) - LEFT_OUT
 
@@ -45,7 +45,15 @@ def test_a_fault_means_the_first_stage_with_state_and_the_worker_that_sends_the_
 
 
 def test_names_are_unique() -> None:
-    assert len(all_faults()) == len(point_faults()) + len(other_faults())
+    assert len(all_faults()) == len(point_faults()) + len(other_faults()) + len(wire_faults())
+
+
+def test_a_wire_is_cut_at_every_point_that_a_query_comes_to_while_it_runs() -> None:
+    """Those that are left out have no address yet, come of another fault, or come when nobody sends any more."""
+    others = {FailPoint.REGISTER, FailPoint.JOIN, FailPoint.COMPLAIN, FailPoint.FAIL, FailPoint.REMOVE}
+    assert {fault.during for fault in wire_faults()} == set(FailPoint) - LEFT_OUT - others
+    for fault in wire_faults():
+        assert fault.during in {order.point for order in fault.orders}
 
 
 def test_a_seed_always_draws_the_same_and_orders_are_their_text() -> None:

@@ -101,6 +101,10 @@ def test_the_version_is_printed() -> None:
         ["tpch", "query", "23"],
         ["demo", "--query", "23"],
         ["simulate", "--seed", "1", "--sweep"],
+        ["simulate", "--generated", "--interleavings"],
+        ["simulate", "--generated", "--module", "wallaby.session"],
+        ["simulate", "--generated", "--share", "0"],
+        ["simulate", "--module", "wallaby.lineage.kept"],
         ["simulate", "--policy", "none"],
         ["simulate", "--policy", "raid"],
     ],
@@ -181,6 +185,18 @@ def test_seeds_are_simulated_under_every_policy(tmp_path: Path) -> None:
     assert all(found["seeds"] == 3 and not found["failures"] for found in saved.values())
     assert len({found["steps"] for found in saved.values()}) > 1, "they are different policies"
     assert "no violation" in said.output
+
+
+def test_threads_are_interleaved_and_generated_mutants_surveyed(tmp_path: Path) -> None:
+    said = run("simulate", "--interleavings", "--seeds", "2", "--first", "1")
+    assert said.exit_code == 0, said.output
+    assert "2 seeds, in which threads were switched" in said.output
+    few = ("--module", "wallaby.lineage.tolerance", "--share", "0.05", "--seeds-max", "1", "--processes", "1")
+    said = run("simulate", "--generated", *few, "--save", str(tmp_path / "g.json"))
+    assert said.exit_code == 0, said.output
+    saved = json.loads((tmp_path / "g.json").read_text(encoding="utf-8"))["mutants"]
+    assert saved
+    assert f"of {len(saved)} mutants caught" in said.output
 
 
 def test_a_query_of_tpch_is_printed_as_it_is() -> None:

@@ -118,7 +118,9 @@ class Cluster:
             self.answering.discard(worker)
 
     def commit(self, worker: WorkerId, task: TaskName, record: bytes, *, final: bool = False) -> None:
-        (reply,) = self.gcs.commit(Q, worker, self.status.epoch, (Commit(task, record, final),))
+        since = self.snapshot.channels[task.of].since_epoch
+        commit = Commit(task, record, final, since_epoch=since)
+        (reply,) = self.gcs.commit(Q, worker, self.status.epoch, (commit,))
         assert reply.verdict is Verdict.DONE
 
 

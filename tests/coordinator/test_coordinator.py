@@ -19,7 +19,8 @@ from wallaby.coordinator.effects import (
     TakeSnapshot,
     Watch,
 )
-from wallaby.errors import NoWorkersError, PoisonTaskError, RecoveryTimeoutError
+from wallaby.errors import MemoryLimitError, NoWorkersError, PoisonTaskError, RecoveryTimeoutError
+from wallaby.gcs.interface import COMPLAINT_MS
 from wallaby.lineage.effects import Pause
 from wallaby.lineage.lineage import Record, encode
 from wallaby.lineage.names import TaskName
@@ -77,6 +78,7 @@ def test_a_new_worker_joins_and_is_given_nothing_yet() -> None:
 
 def test_a_suspect_is_asked_expelled_and_recovered_from_in_one_round() -> None:
     cluster = Cluster(A, B)
+    cluster.gcs.renew(B, SETTINGS.lease_ms)
     cluster.coordinator.detector.hint(B)
     cluster.answering.discard(B)
     assert kinds(cluster.round()) == ["Watch", "Ping", "Expel", "ReadStatus", "Watch", *RECOVERY]
@@ -95,12 +97,13 @@ def test_a_silent_worker_that_has_renewed_its_lease_when_it_was_asked_stays(rene
     cluster.round()
     cluster.now_ms += SETTINGS.lease_ms
     cluster.answering.discard(B)
+    cluster.gcs.renew(A, SETTINGS.lease_ms)
     cluster.gcs.renew(B, 0)
     run = Driven(cluster.coordinator.run())
     assert run.answer(cluster.gcs.workers()) == Ping(B)
     assert run.answer(False) == Watch(), "it may only have been too busy to answer"
     if renews:
-        cluster.gcs.renew(B, DAY_MS)
+        cluster.gcs.renew(B, SETTINGS.lease_ms)
     assert run.answer(cluster.gcs.workers()) == (ReadStatus(Q) if renews else Expel(B))
 
 
@@ -108,7 +111,20 @@ def test_a_worker_that_others_cannot_reach_is_expelled() -> None:
     cluster = Cluster(A, B)
     cluster.gcs.complain(A, B, reachable=False)
     cluster.now_ms += SETTINGS.unreachable_ms
-    assert Expel(B) in cluster.round()
+    assert "Expel" not in kinds(cluster.round()), "said once, and not again"
+    cluster.gcs.complain(A, B, reachable=False)
+    assert Expel(B, unreachable=True) in cluster.round()
+
+
+def test_a_complaint_that_is_not_renewed_expels_nobody_ever() -> None:
+    cluster = Cluster(A, B)
+    cluster.gcs.complain(A, B, reachable=False)
+    cluster.now_ms += SETTINGS.unreachable_ms
+    cluster.gcs.complain(A, B, reachable=False)
+    cluster.now_ms += COMPLAINT_MS + 1
+    for _ in range(3):
+        assert "Expel" not in kinds(cluster.round())
+        cluster.now_ms += SETTINGS.lease_ms
 
 
 def test_a_silent_store_expels_nobody() -> None:
@@ -121,6 +137,25 @@ def test_a_silent_store_expels_nobody() -> None:
     cluster.now_ms += SETTINGS.lease_ms
     run = Driven(cluster.coordinator.run())
     assert run.answer(cluster.gcs.workers()) == Ping(A)
+
+
+@pytest.mark.parametrize("hour_ms", [3_600_000, -3_600_000])
+def test_a_store_whose_clock_jumps_costs_nobody_who_renews_and_hides_nobody_who_does_not(
+    hour_ms: int,
+) -> None:
+    cluster = Cluster(A, B)
+    store_ms = 1000
+    cluster.store.now_ms = lambda: store_ms
+    for worker in (A, B):
+        cluster.gcs.renew(worker, SETTINGS.lease_ms)
+    cluster.round()
+    cluster.now_ms += SETTINGS.lease_ms
+    store_ms += SETTINGS.lease_ms + hour_ms
+    assert kinds(cluster.round()) == ["Watch", "Ping", "Ping", "ReadStatus"], "those who answer are excused"
+    cluster.gcs.renew(A, SETTINGS.lease_ms)
+    cluster.answering.discard(B)
+    assert Expel(B) in cluster.round(), "and who is silent is found, whatever its lease says"
+    assert cluster.status.members == (A,)
 
 
 # --- what is lost on the way ---------------------------------------------------------------------------------
@@ -225,7 +260,7 @@ def test_a_worker_that_comes_in_time_is_given_everything() -> None:
     cluster.kill(A)
     cluster.round()
     cluster.now_ms += SETTINGS.no_workers_ms
-    cluster.gcs.register(B, "b:1", DAY_MS)
+    cluster.gcs.register(B, "b:1", SETTINGS.lease_ms)
     assert kinds(cluster.round()) == ["Watch", "ReadStatus", "Join", "TakeSnapshot", "Resume"]
     assert {cluster.snapshot.channels[name].host for name in (S0, S1)} == {B}
     assert cluster.query.frozen_since_ms is None
@@ -253,6 +288,44 @@ def test_a_task_that_outlives_too_many_workers_fails_the_query_and_is_named() ->
     assert isinstance(cluster.query.error, PoisonTaskError)
     assert cluster.query.error.fields["task"] == TaskName(*S0, 1), "s1 may only have waited for it"
     assert cluster.gcs.queries() == ()
+
+
+def lose_with_little_memory(cluster: Cluster, at: int, *, announced: bool = False) -> None:
+    """The query takes the memory of the only worker, which is lost; another one comes, and commits."""
+    cluster.gcs.register(W[at + 1], "there:1", DAY_MS)
+    cluster.gcs.join(Q, W[at + 1])
+    assert cluster.gcs.strain(Q, W[at], True) is Verdict.DONE
+    if announced:
+        cluster.gcs.freeze(Q, (), (W[at],))
+    cluster.kill(W[at])
+    cluster.round()
+
+
+def test_a_query_that_costs_a_second_worker_its_memory_ends_whatever_was_committed_between() -> None:
+    cluster = Cluster(A)
+    lose_with_little_memory(cluster, 0)
+    assert not cluster.query.ended
+    assert cluster.snapshot.lost_strained == (A,)
+    cluster.commit(W[1], TaskName(*S0, 0), encode(Record(1, split=0)), final=False)
+    lose_with_little_memory(cluster, 1)
+    assert isinstance(cluster.query.error, MemoryLimitError)
+    assert cluster.query.error.fields["losses"] == 2
+    assert cluster.gcs.queries() == ()
+
+
+def test_workers_that_recovered_were_blamed_on_others_or_had_announced_it_do_not_count() -> None:
+    cluster = Cluster(A)
+    cluster.gcs.strain(Q, A, True)
+    cluster.gcs.strain(Q, A, False)
+    cluster.gcs.register(B, "b:1", DAY_MS)
+    cluster.gcs.join(Q, B)
+    cluster.kill(A)
+    cluster.round()
+    for at in (1, 2):
+        lose_with_little_memory(cluster, at, announced=True)
+    assert cluster.query.error is None
+    assert cluster.snapshot.lost_strained == ()
+    assert cluster.gcs.strain(Q, A, True) is Verdict.EXPELLED
 
 
 def test_a_commit_clears_the_count_of_losses() -> None:

@@ -34,6 +34,10 @@ def test_whose_lease_has_run_out_is_suspected() -> None:
     assert detector().suspects(10_000, (lease(B, 0), lease(A, -5), lease(C))) == (A, B)
 
 
+def test_a_lease_that_is_longer_than_any_can_be_is_no_lease() -> None:
+    assert detector().suspects(10_000, (lease(A, LEASE_MS), lease(B, LEASE_MS + 1))) == (B,)
+
+
 def test_a_lease_is_excused_for_some_times_as_long_as_the_coordinator_itself_was_late() -> None:
     made = detector()
     made.woke(9_900, 100)

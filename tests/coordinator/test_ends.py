@@ -55,7 +55,19 @@ def test_without_fault_tolerance_a_lost_worker_ends_the_query() -> None:
     cluster.round()
     assert isinstance(cluster.query.error, WorkerLostError)
     assert cluster.query.error.fields["workers"] == (B,)
+    assert not cluster.query.error.fields["strained"]
     assert cluster.gcs.queries() == ()
+
+
+def test_without_records_the_error_says_which_lost_workers_were_short_of_memory() -> None:
+    cluster = Cluster(A, B)
+    cluster.restart(CoordinatorSettings(recovers=False))
+    for worker in (A, B):
+        cluster.gcs.strain(Q, worker, True)
+    cluster.kill(B)
+    cluster.round()
+    assert isinstance(cluster.query.error, WorkerLostError)
+    assert cluster.query.error.fields["strained"] == (B,)
 
 
 def test_without_fault_tolerance_a_worker_that_asks_to_leave_stays_until_the_end() -> None:
@@ -86,6 +98,28 @@ def test_how_a_query_ends_is_decided_once_whatever_happens_to_its_removal(how: s
     assert cluster.query.ended
     assert isinstance(cluster.query.error, QueryCancelledError)
     assert cluster.gcs.queries() == ()
+
+
+def test_a_store_that_stays_silent_for_too_long_is_lost() -> None:
+    cluster = Cluster(A)
+    for _ in range(3):
+        assert cluster.round(unsent=is_a(Watch)) == [Watch()]
+        assert not cluster.query.ended
+        cluster.now_ms += SETTINGS.silent_ms // 2
+    cluster.round(unsent=is_a(Watch))
+    assert isinstance(cluster.query.error, GcsLostError)
+    assert "has not answered for" in cluster.query.error.what
+    assert cluster.query.ended
+    assert cluster.coordinator.lost is cluster.query.error
+
+
+def test_a_store_that_answers_now_and_then_is_not_lost() -> None:
+    cluster = Cluster(A)
+    for _ in range(4):
+        cluster.round(unsent=is_a(Watch))
+        cluster.now_ms += SETTINGS.silent_ms // 2 + 1
+        cluster.round()
+    assert not cluster.query.ended
 
 
 def test_a_store_that_restarted_ends_every_query() -> None:

@@ -121,7 +121,7 @@ def test_a_script_is_python_and_holds_rows_and_query() -> None:
     ]
     assert "select 'it''s \\\\ \"\"\"' from t" in texts
     assert "(1, Decimal('2.50'))," in made
-    assert "threads=1, split=1)" in made
+    assert "threads=1, spark_errors=False, split=1)" in made
     assert "a int, b decimal(5,2)" in texts
 
 

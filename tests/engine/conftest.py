@@ -19,9 +19,10 @@ from wallaby import tpch
 from wallaby.engine import Engine
 
 SCALE = 0.02
-#: `tiny` has ten thousand row groups, and as many splits if splits are to be small; `short` has a thousand.
-TINY_FILES = 100
+#: `tiny` has three thousand row groups, and as many splits if these are to be small; `short` a thousand, `few` 200.
+TINY_FILES = 30
 SHORT_FILES = 10
+FEW_FILES = 2
 GROUPS_PER_FILE = 100
 ROWS_PER_GROUP = 5
 
@@ -50,7 +51,7 @@ def data() -> Path:
 
 @pytest.fixture(scope="session")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A table of ten thousand row groups of five rows each."""
+    """A table of three thousand row groups of five rows each."""
     directory = tmp_path_factory.mktemp("tiny")
     rows = GROUPS_PER_FILE * ROWS_PER_GROUP
     for number in range(TINY_FILES):
@@ -87,6 +88,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory, data: Path, tiny: Path) -> I
     files = sorted(str(path) for path in tiny.iterdir())
     session.read.parquet(*files).createOrReplaceTempView("tiny")
     session.read.parquet(*files[:SHORT_FILES]).createOrReplaceTempView("short")
+    session.read.parquet(*files[:FEW_FILES]).createOrReplaceTempView("few")
     yield session
     session.stop()
 
@@ -100,10 +102,12 @@ class Engines:
         self._engine: Engine | None = None
 
     def get(self, **settings: object) -> Engine:
-        """An engine with these settings and all its TaskManagers."""
+        """An engine with these settings and all its TaskManagers. Errors are its own, so that tests see them."""
         if self._engine is None or not self._engine.is_open or settings != self._settings:
             self.close()
-            self._engine = wallaby.attach(self._spark, attach_timeout=120, lease=3, **settings)
+            self._engine = wallaby.attach(
+                self._spark, **{"attach_timeout": 120, "lease": 3, "spark_errors": False, **settings}
+            )
             self._settings = settings
         return self._engine
 

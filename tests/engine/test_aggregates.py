@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from fractions import Fraction
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -112,6 +114,22 @@ def same_as_spark(engine: Engine, spark: SparkSession, sql: str) -> None:
 @pytest.mark.parametrize("functions", [STATISTICS, ORDERED, OTHERS, DISTINCT], ids=["a", "b", "c", "d"])
 def test_aggregates_are_sparks(engine: Engine, spark: SparkSession, functions: str, shape: str) -> None:
     same_as_spark(engine, spark, shape.format(functions))
+
+
+def test_a_mean_far_from_zero_leaves_as_many_digits_as_on_spark(
+    engine: Engine, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Milliseconds since 1970: neither order of additions is exact, and each is off by its own last digits."""
+    chance = random.Random(1)
+    values = [1.7e12 + chance.random() * 1000 for _ in range(5000)]
+    pq.write_table(pa.table({"x": values}), tmp_path / "x.parquet", row_group_size=500)
+    df = spark.read.parquet(str(tmp_path / "x.parquet")).selectExpr("variance(x) v", "stddev_pop(x) s")
+    exact = [Fraction(value) for value in values]
+    mean = sum(exact) / len(exact)
+    squares = sum((value - mean) ** 2 for value in exact)
+    for found in (engine.collect(df)[0], df.collect()[0]):
+        assert found.v == pytest.approx(float(squares / (len(exact) - 1)), rel=1e-6)
+        assert found.s == pytest.approx(float(squares / len(exact)) ** 0.5, rel=1e-6)
 
 
 def test_aggregates_take_filters_and_distinct_values(engine: Engine, spark: SparkSession) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
@@ -44,7 +46,10 @@ def test_a_file_that_is_gone_is_an_error(engine: Engine, spark: SparkSession, tm
     gone.unlink()
     with pytest.raises(PySparkException) as error:
         engine.collect(df)
-    assert error.value.getCondition() in ("WALLABY_SOURCE_CHANGED", "FAILED_READ_FILE.FILE_NOT_EXIST")
+    assert isinstance(error.value, SourceChangedError)
+    assert error.value.getCondition() == "FAILED_READ_FILE.FILE_NOT_EXIST"
+    assert error.value.getSqlState() == "KD001"
+    assert error.value.getMessageParameters() == {"path": f"file://{gone}"}
 
 
 def footer_of_garbage(path: Path) -> None:
@@ -74,6 +79,50 @@ def test_a_damaged_file_is_an_error(
     df = table(spark, tmp_path)
     assert outcome(df.collect) == "FAILED_READ_FILE.NO_HINT"
     assert outcome(lambda: engine.collect(df)) == "FAILED_READ_FILE.NO_HINT"
+
+
+def test_spark_says_what_is_wrong_with_a_damaged_file(
+    engine: Engine, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages_of_garbage(write(tmp_path / "b.parquet", ROWS))
+    df = table(spark, tmp_path)
+    with pytest.raises(CorruptFileError) as own:
+        engine.collect(df)
+    assert own.value.getMessageParameters() == {"path": f"file://{tmp_path}/b.parquet"}
+    assert isinstance(own.value, Py4JJavaError), "as Spark's is"
+    monkeypatch.setattr(engine, "settings", replace(engine.settings, spark_errors=True))
+    with pytest.raises(Py4JJavaError, match=r"SparkException: \[FAILED_READ_FILE\.NO_HINT") as sparks:
+        engine.collect(df)
+    assert not isinstance(sparks.value, CorruptFileError)
+
+
+def not_utf_8(directory: Path, rows: int) -> Path:
+    """Text columns, plain and in lists, of which the last value is no text."""
+    values = [*(b"row %d" % n for n in range(rows - 1)), b"\xff\xfe is none"]
+    text = pa.Array.from_buffers(pa.string(), rows, pa.array(values).buffers())
+    lists = pa.ListArray.from_arrays(pa.array(range(rows + 1), pa.int32()), text)
+    directory.mkdir()
+    pq.write_table(pa.table({"k": list(range(rows)), "s": text, "l": lists}), directory / "a.parquet")
+    return directory
+
+
+@pytest.mark.parametrize("rows", [3, 100_000], ids=["read by Arrow", "read by Polars"])
+def test_text_that_is_not_utf_8_leaves_the_query_to_spark_and_breaks_no_other(
+    engine: Engine, spark: SparkSession, tmp_path: Path, rows: int
+) -> None:
+    source = spark.read.parquet(str(not_utf_8(tmp_path / "t", rows)))
+    last = f"k = {rows - 1}"
+    for df in (
+        source.where(last).select("s", "l"),
+        source.where(last).select(F.upper("s"), F.length("s")),
+        source.agg(F.max("s"), F.max(F.length(F.col("l")[0])), F.count_distinct("s")),
+    ):
+        assert engine.fallback_reasons(df) == []
+        assert engine.collect(df) == df.collect()
+    for _ in range(4):  # on all threads of all workers
+        result = engine.run(spark.sql("select n_regionkey, max(upper(n_name)) from nation group by 1"))
+        assert len(result.rows()) == 5
+        assert result.native
 
 
 def test_an_empty_file_is_passed_over_as_spark_passes_over_it(

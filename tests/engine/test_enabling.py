@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pandas as pd
 import pytest
+from pyspark.sql import DataFrame as AnyDataFrame
 from pyspark.sql import SparkSession
 from pyspark.sql.classic.dataframe import DataFrame
 from tests.engine.conftest import Engines
@@ -36,16 +38,16 @@ class Counted:
 
     def __init__(self, engine: Engine) -> None:
         self.queries = 0
-        self._submit = engine._head.submit
+        self._submit = engine._submit
         self._engine = engine
-        engine._head.submit = self._count  # type: ignore[method-assign, assignment]
+        engine._submit = self._count  # type: ignore[method-assign, assignment]
 
     def _count(self, *arguments: object, **named: object) -> object:
         self.queries += 1
         return self._submit(*arguments, **named)  # type: ignore[arg-type]
 
     def stop(self) -> None:
-        del self._engine._head.submit
+        del self._engine._submit
 
 
 @pytest.fixture
@@ -105,6 +107,33 @@ def test_streaming_stays_on_spark(counted: Counted, spark: SparkSession) -> None
     query.awaitTermination(60)
     assert spark.table("rates").count() >= 0
     assert counted.queries == 0
+
+
+def test_the_session_of_a_batch_of_a_stream_is_told_of_once_and_can_be_enabled(
+    counted: Counted, spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    nation = spark.table("nation")
+    seen: list[tuple[int, int]] = []
+
+    def each(batch: AnyDataFrame, _: int) -> None:
+        there = batch.sparkSession
+        assert there is not spark
+        seen.append((batch.count(), counted.queries))
+        seen.append((there.table("nation").count(), counted.queries))
+        wallaby.enable(there)
+        seen.append((there.table("nation").count(), counted.queries))
+        wallaby.disable(there)
+
+    files = str(tmp_path / "nation")
+    nation.write.parquet(files)
+    stream = spark.readStream.schema(nation.schema).parquet(files).writeStream.foreachBatch(each)
+    with caplog.at_level("WARNING", logger="wallaby"):
+        query = stream.option("checkpointLocation", str(tmp_path / "kept")).trigger(availableNow=True).start()
+        assert query.awaitTermination(100)
+    told = [record.getMessage() for record in caplog.records if "another session" in record.getMessage()]
+    assert len(told) == 1
+    assert "wallaby.enable(df.sparkSession)" in told[0]
+    assert seen == [(25, 0), (25, 0), (25, 1)]
 
 
 def test_what_the_engine_cannot_run_is_right_and_says_why(

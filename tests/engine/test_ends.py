@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import ArithmeticException, PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from tests.engine.conftest import Engines
 
 from wallaby import tpch
@@ -74,24 +74,32 @@ def test_ctrl_c_ends_the_query_and_nothing_else(engine: Engine, spark: SparkSess
     assert engine.count(spark.table("nation")) == 25
 
 
+def sleeping(spark: SparkSession) -> DataFrame:
+    """Spark does not interrupt tasks that it cancels: two, so that a slot stays free, and not for long."""
+    seconds = "java_method('java.lang.Thread', 'sleep', 10000L + id) as x"
+    return spark.range(0, 2, 1, 2).selectExpr(seconds)
+
+
 def test_ctrl_c_during_a_spark_job_cancels_it_and_spares_the_task_managers(
     engine: Engine, spark: SparkSession
 ) -> None:
     before = engine.workers()
     tracker = spark.sparkContext.statusTracker()
     hosting = set(tracker.getActiveJobsIds())
-    slow = spark.range(4).selectExpr("java_method('java.lang.Thread', 'sleep', 60000L + id) as x")
     threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+    spark.sparkContext.setJobGroup("interrupted", "a job that sleeps")
     with pytest.raises(KeyboardInterrupt):
-        slow.collect()
+        sleeping(spark).collect()
+    spark.sparkContext._jsc.clearJobGroup()
     until(lambda: set(tracker.getActiveJobsIds()) == hosting)
+    (job,) = tracker.getJobIdsForGroup("interrupted")
+    assert tracker.getJobInfo(job).status == "FAILED", "it did not come to its own end"  # type: ignore[union-attr]
     assert spark.range(10).count() == 10
     assert [worker["pid"] for worker in engine.workers()] == [worker["pid"] for worker in before]
 
 
 def test_spark_jobs_of_a_result_can_be_cancelled_too(engine: Engine, spark: SparkSession) -> None:
-    slow = spark.range(4).selectExpr("java_method('java.lang.Thread', 'sleep', 20000L + id) as x")
-    result = engine.run(slow)
+    result = engine.run(sleeping(spark))
     assert not result.native
     threading.Timer(1.0, result.cancel).start()
     with pytest.raises(QueryCancelledError):
@@ -221,8 +229,8 @@ def test_ten_queries_at_once_while_some_fail(
     until(lambda: nothing_is_left_of_queries(engine))
 
 
-def test_ten_thousand_tiny_tasks(engine: Engine, spark: SparkSession) -> None:
+def test_thousands_of_tiny_tasks(engine: Engine, spark: SparkSession) -> None:
     df = spark.sql(LONG.replace("short", "tiny"))
     result = engine.run(df)
     require_same(result.arrow(), df.toArrow())
-    assert result.stats["tasks"] > 10_000
+    assert result.stats["tasks"] > 3_000

@@ -17,6 +17,7 @@ from wallaby.engine import Engine
 from wallaby.errors import PoisonTaskError, WorkerLostError
 from wallaby.lineage.graph import LinkKind
 from wallaby.worker.orders import OrderBook, parse_all
+from wallaby.worker.reaching import COMPLAIN_AFTER_PUSHES
 
 #: One of each kind, at points of the attempt, the delivery, the retrace and the recovery.
 FAULTS = [
@@ -28,6 +29,9 @@ FAULTS = [
     "*:execute:1:kill; head:freeze:1:restart",
     "*:execute:1:kill; head:resume:1:restart:after",
     "*:execute:1:stop=8s",
+    "head:submit:1:fail:after:x2",
+    "head:submit:1:fail",
+    "head:remove:1:fail:after",
 ]
 QUERY = 5
 #: Its aggregation commits often, so that a lost channel has a past to retrace.
@@ -42,21 +46,21 @@ class Chaos:
     """Engines that can be broken on purpose, with the book in which orders stand."""
 
     def __init__(self, engines: Engines, directory: Path) -> None:
+        self.workers = 2
         self._engines = engines
         self._directory = directory
         self.book = OrderBook(directory)
 
     def engine(self, **settings: object) -> Engine:
         found = self._engines.get(
-            workers=2,
+            workers=self.workers,
             threads=1,
             split=1,
-            task_target=1000,
             chaos_enabled=True,
             chaos_directory=str(self._directory),
-            **settings,
+            **{"task_target": 1000, **settings},
         )
-        until(lambda: places(found) == {"w0", "w1"}, 90)
+        until(lambda: places(found) == {f"w{at}" for at in range(self.workers)}, 90)
         return found
 
     def order(self, text: str) -> str:
@@ -92,8 +96,8 @@ def test_a_fault_costs_time_and_nothing_else(
     name = chaos.order(fault)
     result = engine.run(spark.sql(tpch.query(QUERY)))
     require_same(result.arrow(), answers[QUERY], order=tpch.ORDERS[QUERY])
-    require_all_struck(chaos, name)
     until(lambda: nothing_is_left_of_queries(engine))
+    require_all_struck(chaos, name)
     if "kill" in fault or "stop" in fault or "back-up" in fault:
         assert result.stats["recoveries"] >= 1
 
@@ -110,6 +114,47 @@ def test_a_fault_during_a_recovery_is_one_more_recovery(
     require_all_struck(chaos, name)
     assert result.stats["recoveries"] >= 2
     until(lambda: nothing_is_left_of_queries(engine))
+
+
+def test_re_reads_that_do_not_arrive_cost_one_end_of_the_wire_and_not_the_query(
+    chaos: Chaos, spark: SparkSession
+) -> None:
+    """Deliveries pass, re-reads do not. Somebody must complain, or whoever lacks them waits for ever."""
+    chaos.workers = 3
+    engine = chaos.engine()
+    before = {worker["id"] for worker in engine.workers()}
+    # Whoever aggregates dies: its channel has a past, part of which only its own reader held.
+    kill = chaos.order("*:execute:12:kill; head:freeze:1:delay=3s")
+    df = spark.sql(LONG)
+    result = engine.run(df)
+    until(lambda: any("kill" in strike.order for strike in chaos.book.struck(kill)))
+    (lost,) = (strike.worker for strike in chaos.book.struck(kill) if "kill" in strike.order)
+    one, other = {"w0", "w1", "w2"} - {lost.partition("-")[0]}
+    wires = [f"{end}:reread-deliver@{to}:1:fail:x9999" for end, to in ((one, other), (other, one))]
+    cut = chaos.order("; ".join((*wires, "head:freeze:1:delay=3s")))
+    until(lambda: len(before - {worker["id"] for worker in engine.workers()}) >= 2, 120)
+    chaos.book.give(())
+    require_same(result.arrow(), df.toArrow())
+    pushes = [strike for strike in chaos.book.struck(cut) if "reread-deliver" in strike.order]
+    assert len(pushes) > COMPLAIN_AFTER_PUSHES, "re-reads were pushed again and again"
+    assert result.stats["recoveries"] >= 2, "of the loss, and of the wire"
+    assert len(result.stats["lost_workers"]) >= 2
+    until(lambda: nothing_is_left_of_queries(engine))
+
+
+@pytest.mark.parametrize(
+    "fault", ["head:drain:1:fail:after:x2", "head:drain:1:fail; head:expel:1:fail:after"]
+)
+def test_a_worker_leaves_although_the_store_does_not_answer(
+    chaos: Chaos, spark: SparkSession, answers: dict[int, pa.Table], fault: str
+) -> None:
+    engine = chaos.engine()
+    name = chaos.order(fault)
+    leaving = engine.workers()[0]["id"]
+    assert engine.drain(leaving)
+    require_all_struck(chaos, name)
+    until(lambda: leaving not in [worker["id"] for worker in engine.workers()])
+    require_same(engine.to_arrow(spark.sql(tpch.query(6))), answers[6])
 
 
 @pytest.mark.parametrize("fault", ["*:close-early:1:kill", "*:close-early:1:fail:after"])
@@ -164,13 +209,12 @@ FILTERED = """
 def test_a_read_that_was_filtered_is_repeated_with_the_same_filter(
     chaos: Chaos, spark: SparkSession, fault: str
 ) -> None:
-    engine = chaos.engine(broadcast=1 << 16)
+    engine = chaos.engine(broadcast=1 << 16, task_target=1 << 16)
     df = spark.sql(FILTERED)
     expected = df.toArrow()
-    before = engine.run(df)
-    require_same(before.arrow(), expected)
-    assert before.plan is not None
-    (link,) = (link for link in before.plan.graph.links if link.kind is LinkKind.SIDE)
+    physical = engine._plan(df).physical
+    assert physical is not None
+    (link,) = (link for link in physical.graph.links if link.kind is LinkKind.SIDE)
     fault = fault.format(scan=f"s{link.consumer}.c0.t0", keys=f"s{link.producer}.c0.t0")
     name = chaos.order(f"*:{fault}")
     result = engine.run(df)

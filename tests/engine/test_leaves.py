@@ -15,7 +15,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from pyspark.errors import ArithmeticException, PythonException
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.functions import pandas_udf
@@ -185,6 +185,27 @@ def test_spark_runs_the_leaf_and_the_engine_the_rest(
         spark.catalog.clearCache()
 
 
+def test_what_is_asked_of_a_cached_table_is_answered_where_it_is(engine: Engine, spark: SparkSession) -> None:
+    kept = spark.table("orders").cache()
+    by_date = Window.partitionBy("o_orderdate").orderBy("o_orderkey")
+    try:
+        for df in (
+            kept.groupBy().count(),
+            kept.where("o_orderkey > 5").groupBy("o_orderpriority").count().orderBy("count"),
+            kept.select("o_custkey").distinct(),
+            kept.orderBy("o_comment"),
+            kept.orderBy("o_comment").limit(1000).groupBy("o_orderpriority").count(),
+            kept.withColumn("n", F.row_number().over(by_date)),
+            kept.select(backwards("o_comment").alias("b")).orderBy("b"),
+            kept.join(spark.table("nation"), F.col("o_custkey") == F.col("n_nationkey")),
+        ):
+            assert "in memory" in engine.fallback_reasons(df)[-1]
+        larger = kept.join(spark.table("lineitem"), F.col("o_orderkey") == F.col("l_orderkey"))
+        assert "in memory" not in engine.fallback_reasons(larger)[-1]
+    finally:
+        spark.catalog.clearCache()
+
+
 def test_a_leaf_asks_spark_for_what_the_query_needs_only(engine: Engine, spark: SparkSession) -> None:
     df = spark.table("lineitem").select("*", backwards("l_comment").alias("b")).groupBy("b").count()
     planned = engine._plan(df)
@@ -311,7 +332,7 @@ def test_a_part_that_spark_does_not_plan_by_itself_leaves_the_query_to_spark(
     df = plain_function(spark, tmp_path)
     planned = engine._plan(df)
     lost = tuple(replace(leaf, path=(0, 0, 0, 0, 0, 7)) for leaf in planned.leaves)
-    monkeypatch.setattr(engine, "_plan", lambda _df: replace(planned, leaves=lost))
+    monkeypatch.setattr(engine, "_plan", lambda *_: replace(planned, leaves=lost))
     result = engine.run(df)
     require_same(result.arrow(), df.toArrow())
     assert not result.native

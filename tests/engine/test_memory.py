@@ -111,6 +111,46 @@ def test_data_of_several_times_the_budget_spills(
     assert max(samples) <= BUDGET + BESIDE, f"{max(samples) / MIB:.0f} MiB at the peak"
 
 
+def test_a_row_group_whose_texts_are_a_dictionary_is_read_in_windows(
+    small: Engine, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Some hundred kilobytes in the file are four times the budget as Arrow data."""
+    path, rows = tmp_path / "words.parquet", 280_000
+    words = [f"{number:03d}" + "wombat" * 250 for number in range(100)]
+    texts = pa.DictionaryArray.from_arrays(pa.array(np.arange(rows, dtype=np.int32) % 100), words)
+    pq.write_table(
+        pa.table({"n": np.arange(rows), "t": texts}), path, row_group_size=rows, store_schema=False
+    )
+    assert path.stat().st_size < 4 * MIB < BUDGET < rows * 1500 // 4
+    grouped = spark.read.parquet(str(path)).selectExpr("n % 7 k", "t").groupBy("k")
+    df = grouped.agg({"t": "max", "*": "count"}).toDF("k", "t", "c")
+    with peak_of(small) as samples:
+        result = small.run(df)
+        assert result.native, small.fallback_reasons(df)
+        found = {row["k"]: (row["t"], row["c"]) for row in result.rows()}
+    assert found == {k: (words[99], len(range(k, rows, 7))) for k in range(7)}
+    assert max(samples) <= BUDGET + BESIDE, f"{max(samples) / MIB:.0f} MiB at the peak"
+
+
+def test_a_page_that_cannot_be_decompressed_ends_the_query_before(
+    small: Engine, spark: SparkSession, tmp_path: Path
+) -> None:
+    path = tmp_path / "page.parquet"
+    pq.write_table(pa.table({"t": ["x" * MIB] * 200}), path, use_dictionary=False, compression="zstd")
+    with peak_of(small) as samples, pytest.raises(MemoryLimitError, match="must be decompressed at once"):
+        small.run(spark.read.parquet(str(path)).selectExpr("max(t)")).rows()
+    assert max(samples) <= BUDGET + BESIDE, f"{max(samples) / MIB:.0f} MiB at the peak"
+
+
+def test_a_row_that_makes_too_much_ends_the_query_before(small: Engine, spark: SparkSession) -> None:
+    df = spark.sql(
+        "select sum(e) s from (select explode(sequence(1, v * 0 + 60000000)) e from facts where v = 1)"
+    )
+    with peak_of(small) as samples, pytest.raises(MemoryLimitError, match="A single row makes"):
+        small.run(df).rows()
+    assert max(samples) <= BUDGET + BESIDE, f"{max(samples) / MIB:.0f} MiB at the peak"
+
+
 def test_a_slow_client_holds_a_sorted_result_back(small: Engine, spark: SparkSession) -> None:
     """What has come to the driver without being taken is bounded; then all of it comes, in order."""
     result = small.run(spark.sql("select * from facts order by t"))
@@ -148,7 +188,8 @@ def test_what_cannot_spill_ends_with_operator_stage_and_setting(
         small.run(spark.read.parquet(str(path)).groupBy("t").count()).rows()
     fields = caught.value.fields
     assert fields["operator"] in ("scan", "reduce")
-    assert f"The {fields['operator']} of stage {fields['stage']}" in str(caught.value)
+    # The kernel says it if the value is too large for it, the TaskManager if it grew too fast for that.
+    assert f"the {fields['operator']} of stage {fields['stage']}" in str(caught.value).replace("The ", "the ")
     assert "spark.wallaby.memory" in str(caught.value)
     assert small.count(spark.table("nation")) == 25
 

@@ -21,12 +21,12 @@ from tests.stores import s3, s3_service
 from wallaby import tpch
 from wallaby.compare import require_same
 from wallaby.config import read_settings
-from wallaby.engine import _tolerance
 from wallaby.errors import ConfigurationError, DurableStoreError, WorkerLostError
 from wallaby.exchange.durable import DurableStore, new_folder
 from wallaby.lineage.tolerance import Tolerance, tolerance_of
 from wallaby.observe.event import How, Kind
 from wallaby.observe.history import read_log
+from wallaby.spark.policy import chosen_tolerance
 from wallaby.spark.store_stay import ALIVE
 from wallaby.worker.orders import OrderBook, parse_all
 from wallaby.worker.process import this_process
@@ -177,7 +177,7 @@ def test_settings_that_contradict_each_other_are_refused(engines: Engines) -> No
     ],
 )
 def test_settings_that_agree_are_followed(settings: dict[str, object], expected: Tolerance) -> None:
-    assert _tolerance(read_settings({}, settings)) == expected
+    assert chosen_tolerance(read_settings({}, settings)) == expected
 
 
 def test_a_policy_that_needs_a_store_is_refused_without_one_that_works(

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from tests.exchange.parts import BODIES, QUERY, assert_same_body, large, numbers
 
+import wallaby.exchange.backup as backup_module
 from wallaby.errors import EncodingError, InternalError
 from wallaby.exchange.allocator import keep_freed_memory
 from wallaby.exchange.backup import DIRECTORY_PREFIX, Backup
@@ -116,6 +117,26 @@ def test_an_output_larger_than_memory_goes_to_disk_and_leaves_the_others_where_t
     assert backup.keep(QUERY, task(1), {E0: (large(2 << 20),)}, final=False)
     assert backup.bytes_in_memory == 80
     assert backup.bytes_on_disk >= 2 << 20
+
+
+def test_when_memory_is_short_all_goes_to_disk_and_says_the_same(make: Make) -> None:
+    backup = make(1 << 20)
+    bodies = {seq: (numbers(500, seq),) for seq in range(3)}
+    for seq in (0, 1):
+        assert backup.keep_in_memory(QUERY, task(seq), {E0: bodies[seq]}, final=False)
+    held = backup.bytes_in_memory
+    assert backup.memory_bytes_of(QUERY) == held > 0
+    backup.press(pressed=True)
+    assert backup.spill() == held
+    assert (backup.bytes_in_memory, backup.memory_bytes_of(QUERY)) == (0, 0)
+    assert not backup.keep_in_memory(QUERY, task(2), {E0: bodies[2]}, final=False)
+    assert backup.keep(QUERY, task(2), {E0: bodies[2]}, final=False)
+    assert backup.bytes_in_memory == 0
+    for seq, body in bodies.items():
+        assert_same_body(backup.slice_of(QUERY, task(seq), E0)[0], body)
+    backup.press(pressed=False)
+    assert backup.keep_in_memory(QUERY, task(3), {E0: bodies[2]}, final=False)
+    assert backup.bytes_in_memory > 0
 
 
 def test_keeping_in_memory_never_writes(make: Make, tmp_path: Path) -> None:
@@ -366,3 +387,72 @@ def test_a_budget_counts_and_refuses_to_get_back_more_than_it_gave() -> None:
 def test_the_allocator_of_glibc_can_be_told_to_keep_memory() -> None:
     for memory_bytes in (1 << 40, 4 << 30, 100 << 20, 0):
         assert keep_freed_memory(memory_bytes) == (platform.libc_ver()[0] == "glibc")
+
+
+# --- attempts that were never committed --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("memory_bytes", [GIB, 0], ids=["in memory", "on disk"])
+@pytest.mark.parametrize("late", [False, True], ids=["kept in order", "kept late"])
+def test_what_a_later_tenure_made_is_sent_whichever_was_kept_last(
+    make: Make, memory_bytes: int, late: bool
+) -> None:
+    """A channel was rewound where it is. Its first attempt was never committed, its second is, under the same name."""
+    backup = make(memory_bytes)
+    attempts = [((numbers(2),), 3), ((numbers(5),), 7)]
+    for body, since in reversed(attempts) if late else attempts:
+        assert backup.keep(QUERY, task(18), {E0: body}, final=since == 7, since_epoch=since)
+    found, final, size_bytes = backup.slice_of(QUERY, task(18), E0)
+    assert_same_body(found, (numbers(5),))
+    assert (final, size_bytes) == (True, size_of((numbers(5),)))
+    assert backup.bytes_in_memory == (size_of((numbers(5),)) if memory_bytes else 0)
+
+
+def test_an_output_that_is_replaced_while_it_is_spilled_leaves_the_new_one_in_memory(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backup = make(memory_bytes=size_of((numbers(5),)) + 8)
+    assert backup.keep_in_memory(QUERY, task(0), {E0: (numbers(2),)}, final=False, since_epoch=3)
+    write = backup._write
+
+    def replaced_meanwhile(query: QueryId, entry: Any) -> Any:
+        places = write(query, entry)
+        if entry.since_epoch == 3:
+            assert backup.keep_in_memory(QUERY, task(0), {E0: (numbers(3),)}, final=False, since_epoch=7)
+        return places
+
+    monkeypatch.setattr(backup, "_write", replaced_meanwhile)
+    assert backup.keep(QUERY, task(1), {E0: (numbers(5),)}, final=False, since_epoch=7)
+    for seq, body in ((0, (numbers(3),)), (1, (numbers(5),))):
+        assert_same_body(backup.slice_of(QUERY, task(seq), E0)[0], body)
+
+
+def test_what_is_kept_stays_until_that_which_replaces_it_has_a_place(make: Make) -> None:
+    backup = make(memory_bytes=size_of((numbers(5),)))
+    assert backup.keep_in_memory(QUERY, task(0), {E0: (numbers(5),)}, final=False)
+    assert not backup.keep_in_memory(QUERY, task(0), {E0: (numbers(5),)}, final=False), (
+        "there is room for one"
+    )
+    assert_same_body(backup.slice_of(QUERY, task(0), E0)[0], (numbers(5),))
+    assert backup.keep(QUERY, task(0), {E0: (numbers(5),)}, final=False)
+    assert_same_body(backup.slice_of(QUERY, task(0), E0)[0], (numbers(5),))
+    assert backup.bytes_in_memory == size_of((numbers(5),))
+
+
+def test_a_spilled_body_has_its_place_before_it_is_freed(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Readers take no lock: one that comes between the two must find the body in one of them."""
+    freed = []
+
+    class Watched(backup_module._Stored):
+        def __setattr__(self, name: str, value: object) -> None:
+            if name == "batches" and value is None:
+                freed.append(self.place)
+            super().__setattr__(name, value)
+
+    monkeypatch.setattr(backup_module, "_Stored", Watched)
+    backup = make(memory_bytes=size_of((numbers(5),)))
+    for seq in range(2):
+        assert backup.keep(QUERY, task(seq), {E0: (numbers(5),)}, final=False)
+    assert backup.keep(QUERY, task(2), {E0: (numbers(50),)}, final=False), "larger than memory"
+    assert len(freed) == 2
+    assert None not in freed

@@ -24,6 +24,7 @@ from wallaby.errors import (
 from wallaby.gcs.address import GcsAddress, parse_address
 from wallaby.gcs.connection import Connection, Limits, Script, connect
 from wallaby.gcs.embedded import EmbeddedRedis
+from wallaby.gcs.incarnation import Incarnation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,6 +78,7 @@ def bulk(text: str) -> bytes:
 
 def info(**fields: str) -> bytes:
     usual = {"redis_version": "6.2.0", "run_id": "a" * 40, "role": "master", "maxmemory_policy": "noeviction"}
+    usual["master_replid"] = "c" * 40
     return bulk("# Server\r\n" + "".join(f"{key}:{value}\r\n" for key, value in {**usual, **fields}.items()))
 
 
@@ -186,9 +188,17 @@ def test_a_replica_is_refused(fake: FakeRedis) -> None:
         connect(url_of(fake), limits=QUICK)
 
 
-def test_a_server_without_run_id_is_refused(fake: FakeRedis) -> None:
-    fake.answers["INFO"] = info(run_id="")
-    with pytest.raises(GcsError, match="does not tell its run id"):
+@pytest.mark.parametrize("name", ["run_id", "master_replid"])
+def test_a_server_that_does_not_tell_who_it_is_is_refused(fake: FakeRedis, name: str) -> None:
+    fake.answers["INFO"] = info(**{name: ""})
+    with pytest.raises(GcsError, match=f"does not tell its {name}"):
+        connect(url_of(fake), limits=QUICK)
+
+
+@pytest.mark.parametrize("mode", ["cluster", "sentinel"])
+def test_a_cluster_or_a_sentinel_is_refused(fake: FakeRedis, mode: str) -> None:
+    fake.answers["INFO"] = info(redis_mode=mode)
+    with pytest.raises(GcsError, match=f"runs as a {mode}.*to the primary itself"):
         connect(url_of(fake), limits=QUICK)
 
 
@@ -200,7 +210,7 @@ def test_a_server_that_still_loads_may_be_asked_again(fake: FakeRedis) -> None:
 
 def test_another_run_than_the_expected_one_is_lost(redis_server: EmbeddedRedis) -> None:
     with pytest.raises(GcsLostError, match="restarted or replaced"):
-        connect(redis_server.url, password=redis_server.password, run_id="b" * 40)
+        connect(redis_server.url, password=redis_server.password, incarnation=Incarnation("b" * 40, "c" * 40))
 
 
 def test_a_restart_between_two_calls_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -319,6 +329,8 @@ def test_an_address_is_read_from_its_url(url: str, address: GcsAddress) -> None:
         "redis://host?socket_timeout=9",
         "unix://",
         "unix:///path?timeout=3",
+        "redis+sentinel://:secret@host:26379/mymaster",
+        "redis://:secret@one:6379,two:6379",
     ],
 )
 def test_an_address_that_cannot_be_read_is_refused_without_showing_it(url: str) -> None:

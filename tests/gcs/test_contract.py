@@ -12,6 +12,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -60,7 +61,7 @@ class Drawn:
 
     def action(self) -> tuple[str, tuple[Any, ...]]:
         about_workers = ["register", "renew", "expel", "ask_to_drain", "complain"]
-        rare = ["submit", "join", "remove", "fail", "freeze", "close_early", *about_workers]
+        rare = ["submit", "join", "remove", "fail", "freeze", "close_early", "strain", *about_workers]
         common = ["commit"] * 8 + ["acknowledge", "claim", "claim", "claim", "records", "resume", "resume"]
         name = self.random.choice(rare if self.chance(0.25) else common)
         if not self.memory.queries() and self.chance(0.7):
@@ -69,6 +70,8 @@ class Drawn:
             name = "look"
         elif name not in rare and self.chance(0.4) and self.frozen():
             name = "resume"
+        elif self.frozen() and self.chance(0.03):
+            name = "fail"  # a closed gate does not last
         return name, getattr(self, f"_{name}")()
 
     def frozen(self) -> bool:
@@ -126,7 +129,8 @@ class Drawn:
         return (self.worker(),)
 
     def _complain(self) -> tuple[Any, ...]:
-        return self.worker(), self.worker(), self.chance(0.3)
+        lasts_ms = HOUR_MS if self.chance(0.8) else -HOUR_MS
+        return self.worker(), self.worker(), self.chance(0.3), self.query(), lasts_ms
 
     def _submit(self) -> tuple[Any, ...]:
         graph = self.random.choice(GRAPHS)
@@ -143,7 +147,11 @@ class Drawn:
 
     def _freeze(self) -> tuple[Any, ...]:
         lost = self.random.sample(WORKERS, self.random.choice((0, 0, 1, 1, 2)))
-        return self.query(), tuple(lost), tuple(self.random.sample(WORKERS, self.random.choice((0, 0, 1))))
+        query = self.query()
+        held = self.memory.snapshot(query)
+        if held is not None and held.strained and self.chance(0.5):
+            lost = list(held.strained)
+        return query, tuple(lost), tuple(self.random.sample(WORKERS, self.random.choice((0, 0, 1))))
 
     def _resume(self) -> tuple[Any, ...]:
         query = self.query()
@@ -197,7 +205,9 @@ class Drawn:
         if self.chance(0.2):
             first = commits[0]
             commits.append(
-                Commit(TaskName(*channel, first.task.seq + self.random.randint(0, 1)), b"next", False)
+                replace(
+                    first, task=TaskName(*channel, first.task.seq + self.random.randint(0, 1)), record=b"next"
+                )
             )
         return query, worker, self.epoch(query), tuple(commits)
 
@@ -208,8 +218,9 @@ class Drawn:
         record = bytes(self.random.randrange(256) for _ in range(self.random.randint(0, 12)))
         if 0 <= seq < len(records) and self.chance(0.7):
             record = records[seq]
+        since = state.channels[channel].since_epoch if state is not None and self.chance(0.9) else 1
         return Commit(
-            TaskName(*channel, max(0, seq)), record, self.chance(0.07), self.delivered(query, channel)
+            TaskName(*channel, max(0, seq)), record, self.chance(0.07), self.delivered(query, channel), since
         )
 
     def _acknowledge(self) -> tuple[Any, ...]:
@@ -243,6 +254,12 @@ class Drawn:
     def _fail(self) -> tuple[Any, ...]:
         query = self.query()
         return query, self.worker(), self.epoch(query), self.random.choice(("", "wrong\n\udc80", "worse"))
+
+    def _strain(self) -> tuple[Any, ...]:
+        query = self.query()
+        members = self.memory.status(query).members
+        worker = self.random.choice(members) if members and self.chance(0.8) else self.worker()
+        return query, worker, self.chance(0.8)
 
 
 def comparable(answer: object) -> object:
@@ -307,7 +324,7 @@ def verdicts(answer: object) -> list[str]:
 
 def test_the_random_scripts_reach_every_answer_of_every_action() -> None:
     seen: Counter[tuple[str, str]] = Counter()
-    claimed = splits = 0
+    claimed = splits = lost_strained = 0
     for seed in range(SEEDS):
         drawn = Drawn(seed)
         for _ in range(ACTIONS):
@@ -316,6 +333,8 @@ def test_the_random_scripts_reach_every_answer_of_every_action() -> None:
             answer = action(*arguments)
             seen.update((name, verdict) for verdict in verdicts(answer))
             claimed += name == "claim" and getattr(answer, "task", None) is not None
+            snapshots = [drawn.memory.snapshot(query) for query in QUERIES]
+            lost_strained += sum(len(held.lost_strained) for held in snapshots if held is not None)
             splits += name == "commit" and any(reply.split is not None for reply in answer)  # type: ignore[attr-defined]
     fences = ("done", "gone", "expelled", "frozen", "stale")
     expected = {
@@ -324,6 +343,7 @@ def test_the_random_scripts_reach_every_answer_of_every_action() -> None:
         "submit": ("done", "already"),
         "join": ("done", "already", "gone", "expelled"),
         "freeze": ("done", "gone"),
+        "strain": ("done", "gone", "expelled"),
         "resume": ("done", "gone", "conflict"),
         "look": ("done", "gone", "expelled", "not host", "frozen"),
         "records": (*fences, "not host"),
@@ -339,3 +359,4 @@ def test_the_random_scripts_reach_every_answer_of_every_action() -> None:
     assert not missing
     assert claimed > SEEDS
     assert splits > SEEDS
+    assert lost_strained > SEEDS

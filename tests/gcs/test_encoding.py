@@ -58,8 +58,10 @@ GRAPH = StageGraph(
 
 
 def test_a_channel_state_has_these_bytes() -> None:
-    state = ChannelState(WorkerId("worker é 1"), 1, 23, final=True, closed=False, split=None, losses=2)
-    assert encode_state(state) == b"1 23 1 0 - 2 worker \xc3\xa9 1"
+    state = ChannelState(
+        WorkerId("worker é 1"), 1, 23, final=True, closed=False, split=None, losses=2, since_epoch=5
+    )
+    assert encode_state(state) == b"1 23 1 0 - 2 5 worker \xc3\xa9 1"
 
 
 def test_a_re_read_has_these_bytes() -> None:

@@ -34,7 +34,7 @@ class Counting:
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
-        self.server = connection.server
+        self.incarnation = connection.incarnation
         self.address = connection.address
         self.runs: list[tuple[str, Sequence[bytes]]] = []
 

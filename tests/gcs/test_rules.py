@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -133,6 +134,50 @@ def test_complaints_stay_until_withdrawn_and_go_with_their_workers(gcs: Gcs) -> 
     assert complaints() == [[], []]
 
 
+def test_a_complaint_stands_for_its_query_until_it_is_renewed_no_more(gcs: Gcs) -> None:
+    for worker in (A, B):
+        gcs.register(worker, "host", HOUR_MS)
+
+    def lasted() -> list[tuple[WorkerId, int]]:
+        return list(gcs.workers()[0].complaints)
+
+    assert gcs.complain(B, A, False, QueryId("one"))
+    assert lasted() == [(B, 0)], "said once, it has lasted no time"
+    assert gcs.complain(B, A, False, QueryId("two"))
+    assert gcs.complain(B, A, True, QueryId("one"))
+    assert [who for who, _ in lasted()] == [B], "the other query's stands"
+    assert gcs.complain(B, A, False, QueryId("two"), lasts_ms=-1)
+    assert lasted() == [], "it has expired"
+    assert gcs.complain(B, A, False, QueryId("two"))
+    assert lasted() == [(B, 0)], "and begins anew"
+    assert not gcs.complain(B, WorkerId("nobody"), False)
+
+
+def test_a_commit_of_an_earlier_tenure_is_refused_although_the_worker_hosts_the_channel(
+    gcs: Gcs, query: QueryId
+) -> None:
+    """It was rewound where it is: what its former attempt made is not what its records will say."""
+    gcs.freeze(query, (), ())
+    assert gcs.resume(query, Plan(hosts={R0: A}), version_of(gcs)) is Verdict.DONE
+    assert gcs.look(query, A).assignments[0].since_epoch == 3
+    old, new = record(R0, 0), replace(record(R0, 0), since_epoch=3)
+    before = gcs.dump(query)
+    assert [reply.verdict for reply in gcs.commit(query, A, 3, (old,))] == [Verdict.NOT_HOST]
+    assert gcs.dump(query) == before
+    assert [reply.verdict for reply in gcs.commit(query, A, 3, (new,))] == [Verdict.DONE]
+
+
+def test_a_submission_that_comes_after_its_query_was_barred_creates_nothing(gcs: Gcs) -> None:
+    hosts = {**dict.fromkeys(GRAPH.channels, A), GRAPH.collector: HEAD}
+    late, other = QueryId("late"), QueryId("other")
+    gcs.remove(late, barred=True)
+    assert gcs.submit(late, GRAPH, hosts) is Verdict.GONE
+    assert (gcs.queries(), gcs.dump(late)) == ((), None)
+    assert gcs.submit(other, GRAPH, hosts) is Verdict.DONE
+    gcs.remove(other)
+    assert gcs.submit(other, GRAPH, hosts) is Verdict.DONE, "only what was in doubt is barred"
+
+
 # --- a query, by the coordinator ---------------------------------------------------------------------------
 
 
@@ -244,7 +289,7 @@ def test_a_plan_is_applied_whole_and_once(gcs: Gcs, query: QueryId) -> None:
         rereads=(ReRead(R0, 0, 2, edges),),
     )
     assert gcs.resume(query, plan, version) is Verdict.DONE
-    assert channel_of(gcs, R0) == ChannelState(B, base=2, length=2, split=3, losses=1)
+    assert channel_of(gcs, R0) == ChannelState(B, base=2, length=2, split=3, losses=1, since_epoch=3)
     assert channel_of(gcs, X0).host == B
     assert channel_of(gcs, X1).closed
     snapshot = gcs.snapshot(query)
@@ -294,6 +339,16 @@ def test_readers_share_the_splits_until_there_are_none(gcs: Gcs, query: QueryId)
         CommitReply(Verdict.DONE, 3),
     )
     assert commit(gcs, B, record(R1, 0)) == (CommitReply(Verdict.DONE, None),)
+
+
+def test_what_is_left_of_a_split_is_what_its_reader_reads_next(gcs: Gcs, query: QueryId) -> None:
+    """The number may be large. Nobody else gets it, and no other split is given out for it."""
+    left = (1 << 62) + 3
+    first = replace(record(R0, 0), next_split=left)
+    assert commit(gcs, A, first) == (CommitReply(Verdict.DONE, left),)
+    assert commit(gcs, A, first) == (CommitReply(Verdict.ALREADY, left),)
+    assert channel_of(gcs, R0).split == left
+    assert commit(gcs, A, record(R0, 1)) == (CommitReply(Verdict.DONE, 2),)
 
 
 def test_the_last_record_of_a_reader_claims_no_split(gcs: Gcs, query: QueryId) -> None:

@@ -8,7 +8,7 @@ from tests.gcs.test_redis import GRAPH, HOSTS, A, Q, do_everything, keys_in
 from wallaby.gcs.connection import Connection
 from wallaby.gcs.keys import alive_key
 from wallaby.gcs.redis import RedisGcs
-from wallaby.gcs.tenancy import Tenancy, sweep_keys
+from wallaby.gcs.tenancy import LOOK_SECONDS, Tenancy, sweep_keys
 
 pytestmark = [pytest.mark.redis, pytest.mark.timeout(60)]
 
@@ -54,8 +54,34 @@ def test_what_a_killed_engine_left_is_swept_once_it_is_known_to_be_gone(connecti
 
 
 def test_a_living_engine_stays_alive(connection: Connection) -> None:
-    tenancy = Tenancy(connection, "one", alive_seconds=1)
-    tenancy._over.wait(1.5)
+    stay = Tenancy(connection, "one", alive_seconds=1)
+    stay._over.wait(1.5)
     assert connection.command("EXISTS", alive_key("one")) == 1
-    tenancy.end()
+    stay.end()
+    assert keys_in(connection) == []
+
+
+@pytest.mark.parametrize("renews", [True, False])
+def test_an_engine_whose_workers_renew_their_leases_is_not_swept_whatever_has_expired(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch, renews: bool
+) -> None:
+    """As after a jump of the server's clock, which lets keys expire that were renewed in time."""
+    gcs = RedisGcs(connection, "one")
+    gcs.register(A, "here", 60_000)
+    gcs.submit(Q, GRAPH, HOSTS)
+
+    def meanwhile(seconds: float) -> None:
+        assert seconds == LOOK_SECONDS
+        if renews:
+            gcs.renew(A, 90_000)
+
+    monkeypatch.setattr("wallaby.gcs.tenancy.time.sleep", meanwhile)
+    assert (sweep_keys(connection) == 0) is renews
+    assert (gcs.snapshot(Q) is not None) is renews
+
+
+def test_what_an_engine_was_called_before_is_removed_at_once(connection: Connection) -> None:
+    connection.command("SET", alive_key("formerly"), "1", "EX", 60)
+    do_everything(RedisGcs(connection, "formerly"), Q)
+    Tenancy(connection, "now", ("formerly",)).end()
     assert keys_in(connection) == []

@@ -64,6 +64,19 @@ def test_a_local_cluster_survives_a_lost_executor_and_tells_no_secrets(data: Pat
         assert until(lambda: program.leftovers() == []), program.leftovers()
 
 
+def test_attach_brings_the_first_executor_of_dynamic_allocation(data: Path, tmp_path: Path) -> None:
+    """Spark's default is none at rest."""
+    conf = {
+        "spark.executor.memory": "512m",
+        "spark.dynamicAllocation.enabled": "true",
+        "spark.dynamicAllocation.shuffleTracking.enabled": "true",
+    }
+    with driver("local-cluster[2,2,512]", data, tmp_path / "driver", conf=conf) as program:
+        attached = program.ask("attach")
+        assert attached["workers"]
+        assert program.ask("run", 6)["equal"]
+
+
 def in_small_row_groups(data: Path, directory: Path) -> Path:
     """The same tables in so many row groups that every TaskManager has something to read."""
     directory.mkdir()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any, cast
 
 import pytest
@@ -145,6 +147,28 @@ def test_one_taskmanager_per_executor_with_all_its_cores() -> None:
     assert (size.count, size.threads, size.seats, size.memory_bytes) == (3, 4, 1, 2 << 30)
     size = large.size(read_settings({}, {"workers": 4}), profiles=True)
     assert (size.count, size.threads, size.seats, size.memory_bytes) == (4, 2, 2, 1 << 30)
+
+
+def test_dynamic_allocation_without_an_executor_is_given_a_reason_to_start_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = KnownCluster("spark://host:7077", 4, spark_dynamicAllocation_enabled="true")
+    comes, found._there = found._there, ()
+
+    @contextmanager
+    def asking(_: SparkContext) -> Iterator[None]:
+        found._there = comes
+        yield
+
+    monkeypatch.setattr("wallaby.spark.cluster._asking_for_an_executor", asking)
+    assert found.await_executors(10.0, wanted=1) == comes
+
+
+def test_no_executor_names_what_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wallaby.spark.cluster._asking_for_an_executor", lambda _: nullcontext())
+    none = KnownCluster("spark://host:7077", spark_dynamicAllocation_enabled="true")
+    with pytest.raises(AttachError, match="dynamic allocation had a task waiting for one"):
+        none.await_executors(0.01)
 
 
 def test_a_password_in_the_address_of_redis_is_refused_and_not_repeated() -> None:

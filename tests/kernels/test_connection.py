@@ -62,6 +62,20 @@ def test_tables_are_gone_after_a_statement(session: Session) -> None:
         session.query("SELECT a FROM t", {})
 
 
+def test_a_thread_gets_another_session_after_an_error_that_breaks_one() -> None:
+    """DuckDB answers nothing any more then: neither this query, nor any later one."""
+    settings = KernelSettings(memory_bytes=64 << 20)
+    bytes_ = pa.array([b"text", b"\xff\xfe"])
+    no_text = pa.table({"s": pa.Array.from_buffers(pa.string(), 2, bytes_.buffers())})
+    with pytest.raises(KernelError) as broken:
+        thread_session(settings).query("SELECT upper(s) FROM t", {"t": no_text})
+    detail = str(broken.value.fields["detail"])
+    assert "invalidated" not in detail, "the first error, not what follows from it"
+    assert detail not in str(broken.value)
+    assert thread_session(settings).query("SELECT 1 FROM t", {"t": no_text}).num_rows == 2
+    close_thread_session()
+
+
 def test_a_thread_has_one_session() -> None:
     settings = KernelSettings(memory_bytes=64 << 20)
     mine = thread_session(settings)

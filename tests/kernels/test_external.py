@@ -60,7 +60,10 @@ class Fed:
         kernel: Kernel,
         steps: list[dict[int, list[pa.RecordBatch]]],
         states: States | None = None,
+        *,
+        short: bool = False,
     ) -> None:
+        """`short`: memory is short after every step, so caches and the state in memory go."""
         self.batches: list[pa.RecordBatch] = []
         self.outputs: list[list[pa.RecordBatch]] = []
         state = EMPTY
@@ -69,6 +72,9 @@ class Fed:
             while rest:
                 state, result = kernel.step(state, inputs=inputs, last=not given)
                 state = states.settle("channel", state) if states is not None else state
+                if short and states is not None:
+                    kernel.forget()
+                    states.spill("channel")
                 self.outputs.append(result.batches)
                 self.batches += result.batches
                 rest, inputs = result.rest, {}
@@ -237,6 +243,21 @@ def test_where_the_state_is_makes_no_difference_to_the_bytes(
         states = States(tmp_path, limit_bytes)
         fed = Fed(make_kernel(fragment, settings, keys), steps, states)
         assert (states.spilled_bytes > 0) == (limit_bytes < 1 << 40)
+        found.add((checksum(fed.outputs), tuple(map(len, fed.outputs))))
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_shortage_of_memory_makes_no_difference_to_the_bytes(
+    settings: KernelSettings, name: str, tmp_path: Path
+) -> None:
+    fragment, steps = CASES[name]
+    keys = {0: (0,), 1: (0,)}
+    found = set()
+    for short in (False, True):
+        states = States(tmp_path, 1 << 40)
+        fed = Fed(make_kernel(fragment, settings, keys), steps, states, short=short)
+        assert (states.spilled_bytes > 0) == short
         found.add((checksum(fed.outputs), tuple(map(len, fed.outputs))))
     assert len(found) == 1
 

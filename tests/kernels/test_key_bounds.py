@@ -46,8 +46,10 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many rows each read gave."""
     found: list[int] = []
 
-    def counting(scan: Scan, split: Split, conditions: Sequence[Expression], wanted: Reading) -> pa.Table:
-        rows = read_split(scan, split, conditions, wanted)
+    def counting(
+        scan: Scan, split: Split, conditions: Sequence[Expression], wanted: Reading, limit_bytes: int
+    ) -> pa.Table:
+        rows = read_split(scan, split, conditions, wanted, limit_bytes)
         found.append(rows.num_rows)
         return rows
 

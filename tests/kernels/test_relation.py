@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
 from itertools import product
@@ -26,7 +26,7 @@ from tests.kernels.support import (
 )
 
 from wallaby.errors import ArithmeticOverflowError, TooManyRowsError
-from wallaby.kernels.connection import Session
+from wallaby.kernels.connection import Rows, Session
 from wallaby.kernels.program import Program
 from wallaby.plan.expression import Column, Expression, SortKey
 from wallaby.plan.relation import (
@@ -166,9 +166,9 @@ class CountingSession(Session):
 
     count = 0
 
-    def query(self, sql: str, tables: Mapping[str, pa.Table]) -> pa.Table:
+    def stream(self, sql: str, tables: Mapping[str, Rows], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         self.count += 1
-        return super().query(sql, tables)
+        return super().stream(sql, tables, schema)
 
 
 def test_what_stays_the_same_is_computed_and_indexed_once() -> None:

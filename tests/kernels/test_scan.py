@@ -250,7 +250,7 @@ def test_a_file_whose_footer_is_damaged_is_left_to_spark(tmp_path: Path) -> None
     reason = scan_reason(scan_of(file_of(path), ("n", LONG)))
     assert reason is not None
     assert reason.file == file_of(path)
-    assert "cannot be read as Parquet" in reason.why
+    assert "cannot be read: it is damaged" in reason.why
 
 
 def test_files_that_spark_would_read_otherwise_are_refused(table: pa.Table, tmp_path: Path) -> None:

@@ -157,6 +157,30 @@ def test_an_edge_that_was_refused_lets_the_others_go_first() -> None:
     assert due(box, W[1], 1) == [(TO_X0, 0)]
 
 
+def test_an_edge_whose_output_was_not_sent_goes_before_those_that_were_refused() -> None:
+    """What has no room may wait for just that: a push that is cut after it must not begin with it again."""
+    box = outbox(R0)
+    publish(box, R0, range(2))
+    items = box.due(W[1], 99)
+    assert not box.confirm(items, (False,)), "only the first of four was sent"
+    assert due(box, W[1]) == [(TO_X1, 0), (TO_X0, 0), (TO_X1, 1)]
+    assert [edge for edge, _ in box.due(W[1], 99, probing=False)] == [TO_X1, TO_X1], "it was not refused"
+
+
+def test_every_edge_that_is_refused_gets_to_be_the_first_of_a_push() -> None:
+    box = outbox(R0, R1)
+    publish(box, R0, [0])
+    publish(box, R1, [0])
+    edges = [edge for edge, _ in box.due(W[1], 99)]
+    firsts = []
+    for _ in edges:
+        items = box.due(W[1], 99)
+        firsts.append(items[0][0])
+        assert not box.confirm(items, (False,) * len(items))
+    assert sorted(firsts) == sorted(edges)
+    assert len(edges) == 4
+
+
 # --- epochs ------------------------------------------------------------------------------------------------
 
 

@@ -25,7 +25,9 @@ from wallaby.plan.physical import CollectFragment, PhysicalPlan
 
 QUERY = QueryId("q-1")
 GRAPH = pipeline(readers=2, executors=1, splits=5)
-PLAN = PhysicalPlan(GRAPH, (CollectFragment(()),) * 3, ((), ()), (), ("scan t", "aggregate", "collect"))
+PLAN = PhysicalPlan(
+    GRAPH, (CollectFragment(()),) * 3, ((), ()), (), ("scan t", "aggregate", "collect"), (None,) * 3
+)
 HOSTS = {
     ChannelName(0, 0): W[1],
     ChannelName(0, 1): W[2],

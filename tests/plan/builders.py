@@ -171,7 +171,7 @@ def tpch(scale: float = 1.0) -> dict[str, Table]:
             n(6_000_000),
             splits(6_000_000),
             [
-                ("l_orderkey", LONG, 1, n(6_000_000), 64.0),
+                ("l_orderkey", LONG, 1, n(5_990_000), 64.0),
                 ("l_partkey", LONG, 1, n(200_000), 64.0),
                 ("l_suppkey", LONG, 1, n(10_000), 14.0),
                 ("l_quantity", MONEY, Decimal(1), Decimal(50), 6.0),
@@ -191,7 +191,7 @@ def tpch(scale: float = 1.0) -> dict[str, Table]:
             n(1_500_000),
             splits(1_500_000),
             [
-                ("o_orderkey", LONG, 1, n(6_000_000), 64.0),
+                ("o_orderkey", LONG, 1, n(5_990_000), 64.0),
                 ("o_custkey", LONG, 1, n(150_000), 64.0),
                 ("o_orderdate", DATE, _FIRST, _LAST, 12.0),
                 ("o_orderpriority", STRING, "1-URGENT", "5-LOW", 3.0),

@@ -11,6 +11,7 @@ from tests.plan.builders import (
     aggregation,
     all_of,
     call,
+    column,
     holds,
     join,
     literal,
@@ -22,7 +23,7 @@ from tests.plan.builders import (
 
 from wallaby.plan.estimate import Estimator
 from wallaby.plan.expression import Column, Expression
-from wallaby.plan.relation import Filter, JoinKind, Limit, ParquetFile, Project, Relation, Scan
+from wallaby.plan.relation import Filter, JoinKind, Limit, ParquetFile, Project, Relation, Scan, Union
 from wallaby.plan.selectivity import number
 from wallaby.plan.statistics import Statistics
 
@@ -148,3 +149,45 @@ def test_a_computed_column_has_no_more_values_than_what_it_is_computed_from() ->
     assert rows(aggregate(projected, same(projected.columns[1]))) == 6_000_000
     counted = aggregate(LINE.scan, same(LINE.l_suppkey), named(904, "lines", aggregation("count")))
     assert rows(aggregate(counted, same(counted.columns[1]))) < 1000
+
+
+# --- keys --------------------------------------------------------------------------------------------------
+
+
+def test_to_a_key_a_row_has_one_partner_at_most() -> None:
+    pair = (ORDERS.o_custkey, CUSTOMER.c_custkey)
+    assert rows(join(ORDERS.scan, CUSTOMER.scan, pair)) == pytest.approx(1_500_000)
+    twice = join(
+        join(ORDERS.scan, CUSTOMER.scan, pair), Project(CUSTOMER.scan, same(CUSTOMER.c_custkey)), pair
+    )
+    assert rows(twice) == pytest.approx(1_500_000)
+
+
+def test_a_group_is_there_once_in_an_aggregation() -> None:
+    total = named(901, "total", aggregation("sum", LINE.l_quantity))
+    groups = aggregate(LINE.scan, same(LINE.l_suppkey), total)
+    assert rows(join(ORDERS.scan, groups, (ORDERS.o_custkey, LINE.l_suppkey))) <= 1_500_000
+
+
+def test_of_a_column_that_a_condition_fixes_there_is_one_value() -> None:
+    one = Filter(LINE.scan, holds("eq", LINE.l_shipmode, literal("MAIL")))
+    count = named(901, "n", aggregation("count"))
+    keys = same(LINE.l_shipmode, LINE.l_returnflag)
+    assert rows(aggregate(one, keys, count)) == pytest.approx(rows(aggregate(LINE.scan, keys, count)) / 8)
+
+
+def test_rows_that_a_semi_join_left_are_not_filtered_by_its_keys_again() -> None:
+    pair = (LINE.l_orderkey, ORDERS.o_orderkey)
+    few = Filter(ORDERS.scan, holds("lt", ORDERS.o_custkey, literal(1_500)))
+    alone = rows(join(LINE.scan, few, pair))
+    filtered = join(LINE.scan, Project(few, same(ORDERS.o_orderkey)), pair, kind=JoinKind.SEMI)
+    assert rows(filtered) < 6_000_000 / 50
+    assert rows(join(filtered, few, pair)) == pytest.approx(alone, rel=0.1)
+
+
+def test_columns_of_a_union_have_the_values_of_all() -> None:
+    keys = (Project(LINE.scan, same(LINE.l_suppkey)), Project(ORDERS.scan, same(ORDERS.o_custkey)))
+    both = Union(keys, (column(901, "key"),))
+    count = named(902, "n", aggregation("count"))
+    assert rows(both) == 7_500_000
+    assert rows(aggregate(both, same(column(901, "key")), count)) <= 150_000

@@ -69,6 +69,9 @@ CASES: dict[str, Relation] = {
     "filter_scans_not_if_most_rows_stay": join(LINES, MOST, PAIR[::-1]),
     "filter_scans_not_below_a_limit": join(Limit(LINES, 5_000_000), QUARTER, PAIR[::-1], kind=JoinKind.SEMI),
     "filter_scans_not_where_the_join_comes_to_the_rows": join(LINES, SOME_PARTS, (LINE.l_partkey, PART.p_partkey)),
+    "filter_scans_not_by_a_larger_table_that_is_read_again": join(
+        CUSTOMER.scan, LINE.scan_of("l_suppkey"), (CUSTOMER.c_custkey, LINE.l_suppkey)
+    ),
 }  # fmt: skip
 
 

@@ -64,6 +64,21 @@ CASES: dict[str, tuple[Rule, Relation]] = {
         push_filters,
         Filter(join(SOME, LINES, PAIR, kind=JoinKind.LEFT), all_of(MANY, FEW)),
     ),
+    "push_filters_makes_keys_of_equalities": (
+        push_filters,
+        Filter(
+            join(SOME, LINES, kind=JoinKind.CROSS),
+            all_of(
+                holds("eq", LINE.l_orderkey, ORDERS.o_orderkey),
+                holds("lt", ORDERS.o_custkey, LINE.l_suppkey),
+                FEW,
+            ),
+        ),
+    ),
+    "push_filters_relates_no_sides_of_a_left_join": (
+        push_filters,
+        Filter(join(SOME, LINES, PAIR, kind=JoinKind.LEFT), holds("lt", ORDERS.o_custkey, LINE.l_suppkey)),
+    ),
     "push_filters_below_renames": (
         push_filters,
         Filter(
@@ -110,6 +125,53 @@ CASES: dict[str, tuple[Rule, Relation]] = {
             join(LINES, SOME, PAIR[::-1], residual=holds("lt", LINE.l_suppkey, ORDERS.o_custkey)),
             Filter(CUSTOMERS, holds("eq", CUSTOMER.c_mktsegment, literal("BUILDING"))),
             (ORDERS.o_custkey, CUSTOMER.c_custkey),
+        ),
+    ),
+    "order_joins_by_what_is_equal_to_the_same": (
+        order_joins,
+        join(
+            join(LINES, CUSTOMERS, (LINE.l_suppkey, CUSTOMER.c_custkey)),
+            Filter(NATIONS, holds("eq", NATION.n_regionkey, literal(3))),
+            (CUSTOMER.c_custkey, NATION.n_nationkey),
+        ),
+    ),
+    "order_joins_as_written_by_keys_that_follow": (
+        order_joins,
+        join(
+            join(
+                Filter(LINES, holds("lt", LINE.l_suppkey, literal(3))),
+                SOME,
+                PAIR[::-1],
+            ),
+            CUSTOMERS,
+            (ORDERS.o_custkey, CUSTOMER.c_custkey),
+            (LINE.l_suppkey, CUSTOMER.c_custkey),
+        ),
+    ),
+    "order_joins_that_multiply_rows_last": (
+        order_joins,
+        join(
+            join(
+                LINES,
+                SOME,
+                (LINE.l_suppkey, ORDERS.o_custkey),
+                residual=holds("lt", LINE.l_quantity, literal(9)),
+            ),
+            Filter(NATIONS, holds("eq", NATION.n_regionkey, literal(3))),
+            (LINE.l_orderkey, NATION.n_nationkey),
+        ),
+    ),
+    "order_joins_below_one_that_can_fail": (
+        order_joins,
+        join(
+            join(
+                join(LINES, SOME, PAIR[::-1]),
+                Filter(CUSTOMERS, holds("eq", CUSTOMER.c_mktsegment, literal("BUILDING"))),
+                (ORDERS.o_custkey, CUSTOMER.c_custkey),
+            ),
+            NATIONS,
+            (LINE.l_suppkey, NATION.n_nationkey),
+            residual=FAILING,
         ),
     ),
     "order_joins_not_if_a_condition_can_fail": (

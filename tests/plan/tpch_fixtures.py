@@ -27,7 +27,7 @@ from wallaby.tpch import TABLES
 
 FOLDER = Path(__file__).parent / "fixtures" / "tpch"
 STATISTICS = FOLDER / "statistics.json"
-_SHARED = (DataType, Column, ParquetFile)
+SHARED = (DataType, Column, ParquetFile)
 _SPLIT_BYTES = 64 << 20
 
 
@@ -49,23 +49,28 @@ def load_statistics() -> Statistics:
 
 def write(value: object, annotation: object) -> str:
     """A relation or statistics as text, the same wherever it was made."""
-    codec = Codec(_SHARED)
+    codec = Codec(SHARED)
     written = codec.write(value, annotation)
     return json.dumps({"table": codec.table, "value": written}, indent=None, separators=(",", ":")) + "\n"
 
 
 def _load(path: Path, annotation: object) -> object:
     data = json.loads(path.read_text(encoding="utf-8"))
-    codec = Codec(_SHARED)
+    codec = Codec(SHARED)
     codec.read_table(data["table"])
     return codec.read(data["value"], annotation)
 
 
 def without_session(relation: Relation) -> Relation:
     """The relation as any session would have read it: columns numbered from 1, files without size and time."""
+    return numbered(relation, files=True)
+
+
+def numbered(relation: Relation, *, files: bool = False) -> Relation:
+    """The relation with columns numbered from 1; files named for their stems, if asked."""
     numbers: dict[int, int] = {}
     _number(relation, numbers)
-    return _replaced(relation, numbers)  # type: ignore[return-value]  # what goes in as a relation comes out as one
+    return _replaced(relation, numbers, files=files)  # type: ignore[return-value]  # a relation comes out as one
 
 
 def _number(relation: Relation, numbers: dict[int, int]) -> None:
@@ -85,15 +90,17 @@ def _number_columns(value: object, numbers: dict[int, int]) -> None:
             _number_columns(getattr(value, field.name), numbers)
 
 
-def _replaced(value: object, numbers: Mapping[int, int]) -> object:
+def _replaced(value: object, numbers: Mapping[int, int], *, files: bool) -> object:
     if isinstance(value, Column):
         return replace(value, id=numbers[value.id])
-    if isinstance(value, ParquetFile):
+    if isinstance(value, ParquetFile) and files:
         return _file(Path(value.path).stem)
     if isinstance(value, tuple):
-        return tuple(_replaced(each, numbers) for each in value)
+        return tuple(_replaced(each, numbers, files=files) for each in value)
     if is_dataclass(value) and not isinstance(value, type):
-        changed = {f.name: _replaced(getattr(value, f.name), numbers) for f in fields(value) if f.init}
+        changed = {
+            f.name: _replaced(getattr(value, f.name), numbers, files=files) for f in fields(value) if f.init
+        }
         return type(value)(**changed)
     return value
 

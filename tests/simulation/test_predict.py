@@ -307,6 +307,6 @@ def test_snapshots_take_time_and_spare_what_was_done_before_them() -> None:
     never = replace(usual, snapshot_seconds=1e3)
     calm = predict(history, never, kept).seconds
     assert calm == pytest.approx(predict(history, usual).seconds, rel=0.05)
-    lost, spared = (predict(history, each, kept, kill_at_seconds=calm / 2) for each in (never, often))
+    lost, spared = (predict(history, each, kept, kill_at_seconds=0.6 * calm) for each in (never, often))
     assert lost.rewound == spared.rewound
     assert spared.retraced < lost.retraced

@@ -31,8 +31,9 @@ def assigned(
     final: bool = False,
     closed: bool = False,
     split: int | None = None,
+    since: int = 1,
 ) -> Assignment:
-    return Assignment(channel, base, length, final, closed, split)
+    return Assignment(channel, base, length, final, closed, split, since)
 
 
 def view(
@@ -58,9 +59,12 @@ class Hand:
         *,
         worker: WorkerId = ME,
         slots: int = 1,
+        sides_bytes: int | None = None,
     ) -> None:
         self.collected: list[str] = []
-        settings = SessionSettings(policy or Static(1), 100, outputs_per_push=4, reread_slots=slots)
+        settings = SessionSettings(
+            policy or Static(1), 100, outputs_per_push=4, reread_slots=slots, sides_bytes=sides_bytes
+        )
         self.session = Session(worker, graph, settings, lambda: self.collected.append("all"))
         self.spawned: dict[str, Driven] = {}
         self.stopped: list[str] = []

@@ -31,6 +31,10 @@ STRIKE = Strike("w2:commit:3:kill", "w2-abc", 4711, 12.5, "CommitTask()")
         "*:execute@s1.c0.t4:1:kill:x9",
         "w1:deliver@w0:1:fail:x99",
         "w1:commit:2:deafen",
+        "*:execute@s5:1:hoard=1200m:x9",
+        "*:read:2:hoard-sql=64m",
+        "*:retrace:1:hoard-native=1024m",
+        "w0:deliver:3:forget",
         "head:freeze:1:restart",
         "head:resume:2:delay=250ms:after:x3",
     ],
@@ -61,6 +65,13 @@ def test_every_fail_point_has_a_name_that_orders_understand() -> None:
         "w2:commit@c1:3:kill",
         "head:commit:3:deafen",
         "w2:commit:3:kill:soon",
+        "w2:commit:3:hoard=1g",
+        "w2:execute:3:hoard",
+        "w2:execute:3:hoard=3s",
+        "w2:execute:3:hoard=1g:after",
+        "w2:execute:3:kill=1g",
+        "head:execute:3:hoard=1g",
+        "w2:commit:3:forget:after",
     ],
 )
 def test_what_is_no_order_is_refused_with_a_reason(text: str) -> None:
@@ -192,6 +203,15 @@ def test_an_answer_that_is_lost_after_the_effect(tmp_path: Path, monkeypatch: py
     scene.perform(ACKNOWLEDGE, actor)
     assert scene.performer.performed == [ACKNOWLEDGE]
     assert actor.effects.send("done") is None
+
+
+def test_what_is_forgotten_is_neither_done_nor_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene = _Scene(tmp_path, "w1:acknowledge:1:forget", monkeypatch)
+    scene.perform(ACKNOWLEDGE)
+    assert (scene.performer.performed, scene.answers) == ([], [])
+    assert len(scene.book.struck()) == 1
 
 
 def test_what_cannot_fail_is_not_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

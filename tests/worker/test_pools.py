@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import threading
 
 import pytest
 
@@ -28,6 +29,30 @@ def test_a_call_that_raises_is_told_and_the_thread_goes_on(told: queue.SimpleQue
     assert isinstance(told.get(timeout=LIMIT_SECONDS), OSError)
     assert done.get(timeout=LIMIT_SECONDS) == "next"
     pool.stop(LIMIT_SECONDS)
+
+
+def test_each_kernel_thread_does_a_chore_once_idle_or_after_its_job(
+    told: queue.SimpleQueue[BaseException],
+) -> None:
+    pool = KernelPool("test", 2, told.put)
+    begun: queue.SimpleQueue[int] = queue.SimpleQueue()
+    go_on: queue.SimpleQueue[None] = queue.SimpleQueue()
+    done: queue.SimpleQueue[int] = queue.SimpleQueue()
+
+    def job() -> None:
+        begun.put(threading.get_ident())
+        go_on.get(timeout=LIMIT_SECONDS)
+
+    pool.submit((0,), job)
+    busy = begun.get(timeout=LIMIT_SECONDS)
+    pool.on_each(lambda: done.put(threading.get_ident()))
+    assert done.get(timeout=LIMIT_SECONDS) != busy
+    assert done.empty()
+    go_on.put(None)
+    assert done.get(timeout=LIMIT_SECONDS) == busy
+    pool.stop(LIMIT_SECONDS)
+    assert done.empty()
+    assert told.empty()
 
 
 def test_a_kernel_that_raises_is_told_and_counts_as_idle_again(

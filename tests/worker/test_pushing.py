@@ -41,18 +41,25 @@ class FakeNode:
         self.answers.append(value)
 
 
-def pushed(node: FakeNode, read: Callable[[int], Any]) -> None:
-    """Push three outputs that are all on disk to consumers of this node."""
+def pushed(
+    node: FakeNode,
+    read: Callable[[int], Any],
+    *,
+    fit: int = len(EDGES),
+    reads: dict[object, float] | None = None,
+) -> None:
+    """Push three outputs that are all on disk to consumers of this node; so many of the first fit in one push."""
+    reads = {} if reads is None else reads
 
     def slices_of(_query: object, items: tuple[tuple[Edge, TaskName], ...], _limit: int) -> tuple[Slice, ...]:
         return tuple(
             Slice(task, edge, False, 8, Shelved(lambda at=edge.consumer: read(at)))  # type: ignore[misc]
-            for edge, task in items
+            for edge, task in items[:fit]
         )
 
     backups: Any = SimpleNamespace(slices_of=slices_of)
     pool: Any = SimpleNamespace(submit=lambda job: job())
-    serving: Any = SimpleNamespace(query=QueryId("q"), recorder=None, keeping=None)
+    serving: Any = SimpleNamespace(query=QueryId("q"), recorder=None, keeping=None, reads=reads)
     pushing = Pushing(node, backups, None, lambda _: None, pool, 1 << 20)  # type: ignore[arg-type]
     items = tuple((edge, TASK) for edge in EDGES)
     pushing.push(Actor("deliver", iter(()), serving), Push(FailPoint.DELIVER, 1, ME, ME, items))  # type: ignore[arg-type]
@@ -78,6 +85,24 @@ def test_where_there_is_no_room_nothing_is_read() -> None:
     node = FakeNode(set())
     pushed(node, lambda at: pytest.fail(f"{at} was read"))
     assert node.answers == [PushReply(True, (False, False, False))]
+
+
+def test_the_answer_to_a_push_that_is_cut_is_of_what_was_sent() -> None:
+    node = FakeNode({1})
+    pushed(node, lambda at: (f"body {at}",), fit=2)
+    assert node.answers == [PushReply(True, (False, True))], "the third was not refused"
+
+
+def test_whoever_asks_sees_that_outputs_are_being_read() -> None:
+    reads: dict[object, float] = {}
+    seen = []
+
+    def read(at: int) -> tuple[str]:
+        seen.append(len(reads))
+        return (f"body {at}",)
+
+    pushed(FakeNode({0, 2}), read, reads=reads)
+    assert (seen, reads) == ([1, 1], {})
 
 
 @pytest.mark.parametrize(

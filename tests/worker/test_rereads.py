@@ -25,7 +25,8 @@ from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.lineage import Record, encode
 from wallaby.lineage.names import ChannelName, Edge, TaskName
 from wallaby.lineage.verdict import Claim, Verdict
-from wallaby.worker.effects import Spawn
+from wallaby.worker.effects import Complain, Spawn
+from wallaby.worker.reaching import COMPLAIN_AFTER_PUSHES
 
 READ = encode(Record(7, split=2))
 LOST = TaskName(*S0, 2)
@@ -56,7 +57,7 @@ def test_a_slot_claims_reads_again_backs_up_delivers_and_completes() -> None:
     assert run.seen[1:] == [
         ClaimReRead(0, None, 3),
         Execute(FailPoint.REREAD, LOST, None, 2, None, (), {}, False),
-        BackUp(FailPoint.REREAD_BACK_UP, LOST, made, False),
+        BackUp(FailPoint.REREAD_BACK_UP, LOST, made, False, 3),
         reread_push(TO_X0, TO_X1),
         ClaimReRead(0, LOST, 3),
     ]
@@ -131,6 +132,14 @@ def test_a_re_read_is_offered_again_to_the_edges_that_had_no_room() -> None:
     assert hand.spawned["re-read 1"].now == ClaimReRead(1, None, 3)
 
 
+def test_a_re_read_is_offered_to_every_edge_though_a_push_is_cut_after_one_that_has_no_room() -> None:
+    _, run = rereading()
+    run.answer_all(claimed(), (None, output()), True, held(False))
+    assert run.now == reread_push(TO_X1), "it was not sent before"
+    run.answer_all(held(True), None, False)
+    assert run.now == reread_push(TO_X0)
+
+
 @pytest.mark.parametrize("reply", [None, PushReply(accepted=False)], ids=["no answer", "refused"])
 def test_a_re_read_is_not_completed_before_every_edge_holds_it(reply: PushReply | None) -> None:
     _, run = rereading()
@@ -163,3 +172,29 @@ def test_a_worker_without_room_for_a_re_read_leaves() -> None:
     _, run = rereading()
     run.answer_all(claimed(), (None, output()), False)
     assert isinstance(run.now, Leave)
+
+
+def test_a_re_read_that_is_not_answered_is_complained_about_until_it_is() -> None:
+    """Whoever lacks it waits for this worker alone, and for ever if nobody learns that the wire is cut."""
+    _, run = rereading()
+    run.answer_all(claimed(), (None, output()), True)
+    for _ in range(COMPLAIN_AFTER_PUSHES - 1):
+        assert run.now == reread_push(TO_X0, TO_X1)
+        if isinstance(run.answer(None), Spawn):  # of a slot for what else waits
+            run.answer(None)
+        assert run.now == Await()
+        run.answer(False)
+    for _ in range(2):
+        assert run.answer(None) == Complain(OTHER, reachable=False)
+        assert run.answer_all(True, False) == reread_push(TO_X0, TO_X1)
+    assert run.answer(held(True, True)) == Complain(OTHER, reachable=True)
+    assert run.answer(True) == ClaimReRead(0, LOST, 3)
+
+
+def test_a_re_read_of_an_earlier_epoch_says_nothing_of_a_wire() -> None:
+    hand, run = rereading()
+    run.answer_all(claimed(), (None, output()), True)
+    hand.look(view(assigned(S0, 4, base=4, split=5), epoch=5))
+    run.answer(None)
+    assert not hand.session.reaching.is_out_of_reach(OTHER)
+    assert "Complain" not in kinds(run.seen)

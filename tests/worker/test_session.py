@@ -10,6 +10,7 @@ from tests.worker.hand import (
     OTHER,
     ROUTES,
     S0,
+    SINK,
     THIRD,
     TO_X0,
     TO_X1,
@@ -37,7 +38,8 @@ from wallaby.lineage.effects import (
 from wallaby.lineage.names import HEAD, ChannelName, Edge, TaskName, Upstream, WorkerId
 from wallaby.lineage.verdict import CommitReply, Verdict
 from wallaby.worker.effects import Complain
-from wallaby.worker.session import COMPLAIN_AFTER_PUSHES, PROBE_EVERY_PUSHES
+from wallaby.worker.reaching import COMPLAIN_AFTER_PUSHES, Reaching
+from wallaby.worker.session import PROBE_EVERY_PUSHES
 
 
 def publish(hand: Hand, channel: ChannelName, *seqs: int, ended: bool = False) -> None:
@@ -300,29 +302,105 @@ def test_an_answer_that_comes_in_another_epoch_counts_for_nothing() -> None:
     hand.look(view(assigned(S0, split=0), epoch=5, routes={**ROUTES, X0: THIRD}))
     run.answer(held(True, True))
     assert hand.session.host.outbox.delivered() == {TO_X0: 0, TO_X1: 0}
-    run.answer(False)
     assert run.now == push((TO_X1, 0), epoch=5)
+
+
+def test_what_is_published_while_a_push_is_refused_is_pushed_at_once() -> None:
+    """Its delivery was not waiting when it was published, so nobody woke it."""
+    hand, run = delivering(0)
+    publish(hand, S0, 1)
+    assert isinstance(run.answer(held(False, False)), Push)
+    assert run.answer(held(False, False)) == Await(), "nothing was published meanwhile"
+
+
+def test_what_is_published_while_an_acknowledgement_is_written_is_pushed_at_once() -> None:
+    hand = Hand()
+    hand.look(view(assigned(S0, split=0), assigned(X0), routes={**ROUTES, SINK: OTHER}))
+    publish(hand, S0, 0, ended=True)
+    hand.session.host.outbox.confirm(((TO_X0, TaskName(*S0, 0)),), (True,))
+    run = hand.spawned["deliver to w1"]
+    assert run.answer(False) == push((TO_X1, 0))
+    assert run.answer(held(True)) == Acknowledge(((TO_X0, 1), (TO_X1, 1)), 3)
+    assert run.answer(None) == Acknowledge(((TO_X0, 1), (TO_X1, 1)), 3), (
+        "no answer came, and nothing is left to push"
+    )
+    publish(hand, X0, 0)
+    assert isinstance(run.answer(Verdict.DONE), Push)
+
+
+def test_an_answer_to_a_push_that_was_cut_says_nothing_of_what_was_not_sent() -> None:
+    hand, run = delivering(0)
+    unanswered(run)
+    run.answer_all(True, False)
+    run.answer(held(True))
+    assert hand.session.reaching.is_out_of_reach(OTHER), "the other output has had no answer yet"
+
+
+def unanswered(run: Driven, *, pushes: int = COMPLAIN_AFTER_PUSHES) -> None:
+    """So many pushes without an answer; at the end the answer to the last one is out."""
+    for at in range(pushes):
+        assert kinds([run.now]) == ["Push"]
+        run.answer(None)
+        if at < pushes - 1:
+            assert run.now == Await()
+            run.answer(False)
 
 
 def test_a_worker_that_does_not_answer_is_complained_about_and_taken_back_when_it_does() -> None:
     _, run = delivering(0)
-    for _ in range(COMPLAIN_AFTER_PUSHES - 1):
-        assert run.answer(None) == Await()
-        assert isinstance(run.answer(False), Push)
-    assert run.answer(None) == Complain(OTHER, reachable=False)
-    run.answer_all(None, False)
+    unanswered(run)
+    assert run.now == Complain(OTHER, reachable=False)
+    run.answer_all(True, False)
     assert isinstance(run.now, Push)
     assert run.answer(held(True, True)) == Complain(OTHER, reachable=True)
-    run.answer(None)
+    run.answer(True)
     assert "Complain" not in kinds([run.now])
+
+
+def test_a_complaint_is_renewed_with_every_push_that_is_not_answered() -> None:
+    _, run = delivering(0)
+    unanswered(run)
+    for _ in range(3):
+        assert run.now == Complain(OTHER, reachable=False)
+        run.answer_all(True, False)
+        assert isinstance(run.now, Push)
+        run.answer(None)
+
+
+def test_a_complaint_is_taken_back_when_nothing_is_due_to_that_worker_any_more() -> None:
+    """Its channels went elsewhere in a recovery: whether it answers is of no interest now, and must harm it no more."""
+    hand, run = delivering(0)
+    unanswered(run)
+    assert run.now == Complain(OTHER, reachable=False)
+    assert run.answer(True) == Await()
+    hand.look(view(assigned(S0, split=0), epoch=5, routes=dict.fromkeys(GRAPH.channels, ME)))
+    assert run.answer(False) == Complain(OTHER, reachable=True)
+    assert run.answer(None) == Await(), "no answer: it may still stand"
+    assert run.answer(False) == Complain(OTHER, reachable=True)
+    assert run.answer(True) == Await()
+    assert run.answer(False) == Await(), "the store has answered"
+
+
+def test_an_answer_to_one_output_does_not_excuse_another_that_never_passes() -> None:
+    """A wire that carries what is small and loses what is large is of no use to whoever waits for the large one."""
+    reaching = Reaching()
+    large, small = (TO_X0, TaskName(*S0, 0)), (TO_X1, TaskName(*S0, 0))
+    for _ in range(COMPLAIN_AFTER_PUSHES):
+        assert not reaching.is_out_of_reach(OTHER)
+        reaching.note(OTHER, (large, small), answered=False)
+        reaching.note(OTHER, (small,), answered=True)
+    assert reaching.is_out_of_reach(OTHER)
+    reaching.note(OTHER, (large,), answered=True)
+    assert not reaching.is_out_of_reach(OTHER)
 
 
 def test_a_worker_that_cannot_reach_the_head_accuses_itself() -> None:
     hand = Hand()
-    run = Driven(hand.session._judge(HEAD, None, COMPLAIN_AFTER_PUSHES - 1))
-    assert run.now == Complain(ME, reachable=False)
-    run = Driven(hand.session._judge(HEAD, held(True), COMPLAIN_AFTER_PUSHES))
-    assert run.now == Complain(ME, reachable=True)
+    items = ((TO_X0, TaskName(*S0, 0)),)
+    for _ in range(COMPLAIN_AFTER_PUSHES - 1):
+        assert list(hand.session._judge(HEAD, items, None)) == []
+    assert Driven(hand.session._judge(HEAD, items, None)).now == Complain(ME, reachable=False)
+    assert Driven(hand.session._judge(HEAD, items, held(True))).now == Complain(ME, reachable=True)
 
 
 def test_the_last_deliveries_of_an_ended_channel_are_written_by_themselves() -> None:

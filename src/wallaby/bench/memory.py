@@ -37,12 +37,17 @@ class Peak:
     """Samples until it is left; `bytes` is the largest sample of all, `worker_bytes` that of the workers alone."""
 
     def __init__(
-        self, root: int, workers: Collection[int] = (), sample_seconds: float = SAMPLE_SECONDS
+        self,
+        root: int,
+        workers: Collection[int] = (),
+        sample_seconds: float = SAMPLE_SECONDS,
+        pause_factor: float = PAUSE_FACTOR,
     ) -> None:
         self.bytes = 0
         self.worker_bytes = 0
         self._workers = frozenset(workers)
         self._sample_seconds = sample_seconds
+        self._pause_factor = pause_factor
         self._root = root
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._sample, daemon=True)
@@ -62,5 +67,5 @@ class Peak:
             self.bytes = max(self.bytes, held)
             self.worker_bytes = max(self.worker_bytes, of_workers)
             took = time.monotonic() - began
-            if self._over.wait(max(self._sample_seconds, PAUSE_FACTOR * took)):
+            if self._over.wait(max(self._sample_seconds, self._pause_factor * took)):
                 return

@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import resources
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -17,6 +16,7 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
+from wallaby.catalyst.java import load_class
 from wallaby.catalyst.node import PlanPart, PlanText, UnreadablePlanError, decode, decode_part
 
 #: The writer, and the JVM in which it was compiled; a new JVM (after `spark.stop()` and a new gateway) needs a new one.
@@ -30,21 +30,21 @@ def plan_of(query: Any) -> PlanText:
     """The optimized plan of a DataFrame or of a `QueryExecution` in the JVM."""
     with _errors_as_ours():
         execution = _execution(query)
-        return decode(_joined(_writer(execution).write(execution)))
+        return decode(_joined(_writer().write(execution)))
 
 
 def part_of(query: Any, path: tuple[int, ...]) -> PlanPart:
     """What a part of the optimized plan gives; `path` leads to it from the root, child by child."""
     with _errors_as_ours():
         execution = _execution(query)
-        return decode_part(_joined(_writer(execution).describe(execution, _dotted(path))))
+        return decode_part(_joined(_writer().describe(execution, _dotted(path))))
 
 
 def query_of(query: DataFrame, path: tuple[int, ...]) -> DataFrame:
     """A part of the optimized plan as a DataFrame of its own."""
     with _errors_as_ours():
         execution = _execution(query)
-        return DataFrame(_writer(execution).query(execution, _dotted(path)), query.sparkSession)
+        return DataFrame(_writer().query(execution, _dotted(path)), query.sparkSession)
 
 
 def plan_physically(query: DataFrame) -> None:
@@ -96,20 +96,14 @@ def _dotted(path: tuple[int, ...]) -> str:
     return ".".join(map(str, path))
 
 
-def _writer(execution: Any) -> Any:
+def _writer() -> Any:
     global _compiled  # noqa: PLW0603 - one compilation per JVM, whoever asks
     jvm = SparkContext._jvm
     if jvm is None:
         raise UnreadablePlanError("There is no Spark driver in this process.")
     with _compiling:
         if _compiled is None or _compiled[0] is not jvm:
-            source = (
-                resources.files("wallaby.catalyst").joinpath("PlanWriter.java").read_text(encoding="utf-8")
-            )
-            compiler = jvm.org.codehaus.janino.SimpleCompiler()
-            compiler.setParentClassLoader(execution.getClass().getClassLoader())
-            compiler.cook(source)
-            _compiled = (jvm, compiler.getClassLoader().loadClass("wallaby.PlanWriter").newInstance())
+            _compiled = (jvm, load_class(jvm, "wallaby.catalyst", "PlanWriter").newInstance())
         return _compiled[1]
 
 

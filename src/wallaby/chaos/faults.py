@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Final
 
+from wallaby.chaos.wires import CUT_WIRE, SILENCE_WIRE
 from wallaby.errors import GcsLostError, InvalidArgumentError, KernelError
 from wallaby.lineage.effects import FailPoint
 from wallaby.lineage.graph import StageGraph, StageKind
@@ -23,6 +24,8 @@ class Fault:
     outside: str = ""
     #: After which share of the commits of an undisturbed run that is done.
     at: float = 0.3
+    #: Rather than that: as soon as an order at this point has struck.
+    during: FailPoint | None = None
     #: The condition of the error with which the query must end; empty: it must be answered.
     expects: str = ""
     #: Does it cost a worker, so that it fails the query where there is no recovery?
@@ -67,6 +70,7 @@ NEXT_TO_THE_HEAD: Final = "w9999"
 _LOSE_STATE: Final = f"*:execute@{STATEFUL}:2:kill"
 #: Points of Algorithm 2, on the head.
 _RECOVERY: Final = (
+    FailPoint.SUBMIT,
     FailPoint.WATCH,
     FailPoint.PING,
     FailPoint.EXPEL,
@@ -76,6 +80,14 @@ _RECOVERY: Final = (
     FailPoint.RESUME,
     FailPoint.COLLECT,
     FailPoint.REMOVE,
+)
+#: Those that the head comes to only when a worker was lost.
+_AFTER_A_LOSS: Final = (
+    FailPoint.PING,
+    FailPoint.EXPEL,
+    FailPoint.FREEZE,
+    FailPoint.SNAPSHOT,
+    FailPoint.RESUME,
 )
 #: Points that a query comes to only when a worker comes. It cannot end before one does if all of them are lost.
 _ALL_LOST: Final = "kill all"
@@ -145,8 +157,8 @@ def other_faults() -> tuple[Fault, ...]:
         _ordered("the network is cut from w0 to w1", "w0:deliver@w1:1:fail:x300"),
         _ordered("the network is cut from w1 to w2", "w1:deliver@w2:1:fail:x300"),
         _ordered("the network is cut to the head", f"{NEXT_TO_THE_HEAD}:deliver@head:1:fail:x500"),
-        Fault("the wire between two workers is cut", parse_all(_A_MOMENT), outside="cut wire"),
-        Fault("the wire between two workers is silent", parse_all(_A_MOMENT), outside="silence wire"),
+        Fault("the wire between two workers is cut", parse_all(_A_MOMENT), outside=CUT_WIRE),
+        Fault("the wire between two workers is silent", parse_all(_A_MOMENT), outside=SILENCE_WIRE),
         _ordered(
             "a slow worker",
             "w1:execute:1:slow=100ms; w1:read:1:slow=100ms; w1:commit:1:slow=50ms",
@@ -155,6 +167,11 @@ def other_faults() -> tuple[Fault, ...]:
         _ordered("a commit's answer is lost", "*:commit:1:fail:after:x3", costs_a_worker=False),
         _ordered("commits do not reach the store", "*:commit:1:fail:x3", costs_a_worker=False),
         _ordered("pushes are not answered", "*:deliver:1:fail:after:x2", costs_a_worker=False),
+        _ordered("a submission's answer is lost", "head:submit:1:fail:after:x3", costs_a_worker=False),
+        _ordered("a late submission", "head:submit:1:delay=800ms", costs_a_worker=False),
+        _ordered(
+            "the network is cut to w1 for re-reads", "*:advance:1:kill; w0:reread-deliver@w1:1:fail:x300"
+        ),
         _ordered("a late freeze", "*:commit:2:kill; head:freeze:1:delay=800ms"),
         _ordered("a late resume", "*:commit:2:kill; head:resume:1:delay=800ms"),
         _ordered("a resume's answer is lost", "*:commit:2:kill; head:resume:1:fail:after"),
@@ -173,6 +190,28 @@ def other_faults() -> tuple[Fault, ...]:
             costs_a_worker=False,
         ),
         _ordered("three deep", "*:commit:2:kill; *:look:3:kill:x2; head:resume:1:restart"),
+    )
+
+
+#: Somebody stands here for a moment, so that the wire is cut meanwhile.
+_STAND: Final = "delay=500ms"
+
+
+def wire_faults() -> tuple[Fault, ...]:
+    """The wire between two workers, cut in every phase of a query, of a retrace, of re-reads and of a recovery."""
+    orders = {point: f"*:{point_name(point)}:{nth}:{_STAND}" for point, nth in _ATTEMPT.items()}
+    del orders[FailPoint.REGISTER]  # nobody knows the address of one that has not registered
+    for point in _RETRACE:
+        orders[point] = f"{_LOSE_STATE}; *:{point_name(point)}:1:{_STAND}"
+    for point in _REREAD:
+        orders[point] = f"*:advance:1:kill; *:{point_name(point)}:1:{_STAND}"
+    for point in _RECOVERY:
+        loss = "*:commit:2:kill; " if point in _AFTER_A_LOSS else ""
+        orders[point] = f"{loss}head:{point_name(point)}:1:{_STAND}"
+    del orders[FailPoint.REMOVE]  # the query is over: nobody sends anything
+    return tuple(
+        Fault(f"the wire is cut in {point_name(point)}", parse_all(text), outside=CUT_WIRE, during=point)
+        for point, text in orders.items()
     )
 
 
@@ -230,7 +269,7 @@ def _seconds(act: Act) -> float:
 
 def all_faults() -> dict[str, Fault]:
     """Every fault by its name."""
-    return {fault.name: fault for fault in (*point_faults(), *other_faults())}
+    return {fault.name: fault for fault in (*point_faults(), *other_faults(), *wire_faults())}
 
 
 def chosen(names: list[str]) -> tuple[Fault, ...]:

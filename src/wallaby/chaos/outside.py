@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import psutil
 import redis
 
-from wallaby.chaos.wires import Wires
+from wallaby.chaos.wires import CUT_WIRE, SILENCE_WIRE, Wires
 from wallaby.engine import Engine
 from wallaby.gcs.embedded import EmbeddedRedis, redis_server_binary
 
@@ -26,9 +26,6 @@ SEEN_SECONDS: Final = 20.0
 #: A worker that is stopped stays so for this many leases, so that it wakes as a zombie.
 STOPPED_LEASES: Final = 3.0
 _POLL_SECONDS: Final = 0.01
-#: What needs proxies between the workers; see `wires`.
-CUT_WIRE: Final = "cut wire"
-SILENCE_WIRE: Final = "silence wire"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +125,10 @@ class Outside:
     def _cut_wire(self, *, silent: bool) -> list[Proof]:
         """Cut the network between two workers, both of which still reach the store and everybody else."""
         assert self._wires is not None, "the network is cut where proxies carry it"
-        one, other = (worker["id"] for worker in self._engine.workers()[:2])
+        carried = [worker["id"] for worker in self._live() if self._wires.carries(worker["id"])]
+        if len(carried) < 2:
+            return []
+        one, other = carried[:2]
         wires, at = self._wires, time.time()
         count = wires.cut(one, other, silent=silent)
         seen = _seen(lambda: wires.held_back > 0)

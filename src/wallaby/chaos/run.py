@@ -20,9 +20,9 @@ from pyspark.sql import SparkSession
 
 from wallaby import tpch
 from wallaby.chaos.faults import Fault
-from wallaby.chaos.outside import CUT_WIRE, SILENCE_WIRE, Outside, Proof
+from wallaby.chaos.outside import Outside, Proof
 from wallaby.chaos.repairs import Repairs
-from wallaby.chaos.wires import Wires
+from wallaby.chaos.wires import CUT_WIRE, SILENCE_WIRE, Wires
 from wallaby.compare import DifferentError, require_same
 from wallaby.engine import Engine, attach
 from wallaby.errors import GcsError, QueryCancelledError, WallabyError, WorkerLostError
@@ -30,7 +30,7 @@ from wallaby.lineage.graph import StageGraph
 from wallaby.observe.event import Kind
 from wallaby.result import Result
 from wallaby.spark.bypass import on_spark
-from wallaby.worker.orders import Act, OrderBook
+from wallaby.worker.orders import Act, OrderBook, parse
 
 #: A query that takes longer, after a fault, hangs.
 HANG_SECONDS: Final = 180.0
@@ -112,6 +112,7 @@ class Arena:
                 chaos_directory=str(self.book.directory),
                 attach_timeout=180,
                 progress_enabled=False,
+                spark_errors=False,
                 **self._settings,
             )
             self._engine._head.observer.witness = self._repairs.noticed
@@ -122,6 +123,14 @@ class Arena:
         if self._engine is not None:
             self._engine.close()
             self._engine = None
+
+    def change(self, **settings: object) -> None:
+        """Go on with other settings, and so with another engine; plans may be others, and take other times."""
+        changed = {**self._settings, **settings}
+        if changed != self._settings:
+            self.close()
+            self._settings = changed
+            self._undisturbed.clear()
 
     def settle(self) -> float | None:
         """Wait until the engine is as good as new; how long that took, None if it did not come to it."""
@@ -196,7 +205,10 @@ class Arena:
         try:
             began = time.monotonic()
             result = self.engine.run(self.spark.sql(tpch.query(number)))
-            with self._struck_outside(outside, fault, result, usual) as proofs, _hanging(result) as hung:
+            with (
+                self._struck_outside(outside, fault, result, usual, name) as proofs,
+                _hanging(result) as hung,
+            ):
                 verdict, outcome.detail = _judge(result, usual.answer, number, expects)
             outcome.seconds = round(time.monotonic() - began, 3)
             result._collected.removed.wait(SETTLE_SECONDS)  # a fault may strike until the query is gone
@@ -212,7 +224,7 @@ class Arena:
         missed = wanted - {s.order for s in strikes} or (fault.outside and not proofs)
         if hung.is_set():
             verdict = Verdict.HUNG
-        elif missed and verdict in (Verdict.EQUAL, Verdict.FAILED):
+        elif missed and verdict in (Verdict.EQUAL, Verdict.FAILED_AS_IT_MUST, Verdict.FAILED):
             lost_but_unplanned = verdict is Verdict.FAILED and not expects
             verdict = verdict if lost_but_unplanned else Verdict.NOT_REACHED
         self._look_back(outcome, result, fault)
@@ -244,7 +256,7 @@ class Arena:
 
     @contextmanager
     def _struck_outside(
-        self, outside: Outside, fault: Fault, result: Result, usual: Undisturbed
+        self, outside: Outside, fault: Fault, result: Result, usual: Undisturbed, orders: str
     ) -> Iterator[list[Proof]]:
         """While the query runs, do to it from outside what is to be done."""
         proofs: list[Proof] = []
@@ -256,7 +268,9 @@ class Arena:
             collected, wanted = result._collected, max(int(usual.commits * fault.at), 1)
             began = time.monotonic()
             while not collected.is_over:
-                if self.engine.tolerance.recorded:
+                if fault.during is not None:
+                    due = any(parse(each.order).point is fault.during for each in self.book.struck(orders))
+                elif self.engine.tolerance.recorded:
                     due = self.engine._gcs.status(collected.query).commits >= wanted
                 else:  # there are no commits
                     due = time.monotonic() - began >= usual.seconds * fault.at

@@ -21,6 +21,9 @@ from wallaby.engine import Engine
 from wallaby.lineage.names import WorkerId
 from wallaby.worker.place import Place
 
+#: What is done to the network from outside; see `outside`.
+CUT_WIRE: Final = "cut wire"
+SILENCE_WIRE: Final = "silence wire"
 _LOOPBACK: Final = "127.0.0.1"
 _CHUNK_BYTES: Final = 1 << 16
 _CONNECT_SECONDS: Final = 5.0
@@ -58,6 +61,10 @@ class Wires:
         #: How often something between the two was not let through.
         self.held_back = 0
         self._install(engine)
+
+    def carries(self, worker: str) -> bool:
+        """Does the network of this worker go through proxies? Not that of one that came later."""
+        return worker in self._pids and psutil.pid_exists(self._pids[worker])
 
     def cut(self, one: str, other: str, *, silent: bool) -> int:
         """Let nothing through between two workers from now on; the answer is how many connections there were.

@@ -7,7 +7,6 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Annotated, Any
@@ -31,13 +30,15 @@ Examples:
 
   wallaby chaos --query 9 --kinds               TPC-H 9 under every kind of fault that is no death at a fail point
 
+  wallaby chaos --query 9 --wires               the wire between two workers cut in every phase of TPC-H 9
+
   wallaby chaos --query 5 --fault "commit: kill after" --fault "w1:deliver:3:stop=4s"
 
   wallaby chaos --query 9 --seeds 20            twenty schedules drawn at random
 
   wallaby chaos --policy spool --policy none    eight queries and five faults under each of these policies, or "all"
 
-  wallaby chaos --soak 30 --kill-every 4        half an hour of queries, a worker killed every few seconds
+  wallaby chaos --soak 30 --workers 4            half an hour of queries and faults of all kinds; resumable
 
   wallaby chaos --calm --workers 8 --data sf10  no faults: no worker may be lost on a busy machine
 
@@ -54,6 +55,9 @@ def chaos(
     ] = None,
     kinds: Annotated[
         bool, typer.Option("--kinds", help="All faults that are no death at a fail point.")
+    ] = False,
+    wires: Annotated[
+        bool, typer.Option("--wires", help="The wire between two workers, cut in every phase.")
     ] = False,
     seeds: Annotated[int, typer.Option(help="So many schedules drawn at random.", min=0)] = 0,
     first: Annotated[int, typer.Option(help="The first of their seeds.", min=0)] = 0,
@@ -82,7 +86,16 @@ def chaos(
     frozen: Annotated[
         int, typer.Option(help="Instead: so many kills after 10,000 commits; how long it stood still.", min=0)
     ] = 0,
-    kill_every: Annotated[float, typer.Option(help="With --soak: seconds between kills.", min=0.1)] = 4,
+    memory: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="With --soak: the budget of each TaskManager; default: 128m, 256m and 1g in turn. Repeatable."
+        ),
+    ] = None,
+    report: Annotated[Path | None, typer.Option(help="With --soak: the report; default: in --out.")] = None,
+    page: Annotated[
+        Path | None, typer.Option(help="With --soak: write a page about it, after every round.")
+    ] = None,
     listed: Annotated[bool, typer.Option("--list", help="Print the names of all faults.")] = False,
 ) -> None:
     """Run TPC-H queries under faults, prove that each fault struck, and compare every answer with Spark's."""
@@ -94,6 +107,7 @@ def chaos(
         drawn_fault,
         other_faults,
         point_faults,
+        wire_faults,
     )
     from wallaby.chaos.grid import Grid, circumstances, summary_of
     from wallaby.lineage.tolerance import POLICIES
@@ -114,17 +128,19 @@ def chaos(
         _soak(
             query or [3, 9, 18],
             soak,
-            kill_every,
             first,
+            memory or ["128m", "256m", "1g"],
             data or _tables(results, scale),
             workers,
             master,
-            results,
+            report or results / "soak.json",
+            page,
         )
         return
     faults = (
         *(chosen(fault) if fault else ()),
         *(other_faults() if kinds else ()),
+        *(wire_faults() if wires else ()),
         *(drawn_fault(first + at) for at in range(seeds)),
     )
     if policy:
@@ -267,35 +283,44 @@ def _run_policies(
 def _soak(
     queries: list[int],
     minutes: float,
-    kill_every: float,
     seed: int,
+    budgets: list[str],
     data: Path,
     workers: int,
     master: str,
-    results: Path,
+    report: Path,
+    page_path: Path | None,
 ) -> None:
     from wallaby.chaos.grid import circumstances
-    from wallaby.chaos.soak import soak
+    from wallaby.chaos.soak import Soaked, load, save, soak
+    from wallaby.chaos.soak_page import page, problems
     from wallaby.provenance import commit
 
-    settings = {"queries": queries, "kill_every_seconds": kill_every, "seed": seed}
-    of = {"commit": commit(), "of": circumstances(_required(data), workers, master, **settings)}
-    with _arena(data, workers, master) as arena, progress() as bar:
+    of = circumstances(_required(data), workers, master, queries=queries, budgets=budgets, seed=seed)
+    found = load(report, of)
+    if found.rounds:
+        note(f"going on after {len(found.rounds)} rounds in {found.seconds:.0f} s")
+    with (
+        tempfile.TemporaryDirectory(prefix="wallaby-soak-") as scratch,
+        _arena(data, workers, master, local_directory=scratch) as arena,
+        progress() as bar,
+    ):
         task = bar.add_task("soaking", total=None)
-        found = soak(
-            arena, queries, minutes * 60, kill_every, seed, lambda line: bar.update(task, description=line)
-        )
-    results.mkdir(parents=True, exist_ok=True)
-    (results / "soak.json").write_text(json.dumps({**of, **asdict(found)}, indent=1) + "\n", encoding="utf-8")
-    say(
-        f"{found.runs} runs in {found.seconds:.0f} s, {found.kills} kills, {found.runs_with_a_loss} runs with a loss; "
-        f"{len(found.wrong)} wrong, {len(found.failed)} failed"
-    )
-    for name, before in found.before.items():
-        say(f"{name}: {before:,} before, {found.after[name]:,} after")
-    for line in (*found.wrong, *found.failed):
+
+        def told(now: Soaked) -> None:
+            save(report, commit(), of, now)
+            if page_path is not None:
+                page_path.write_text(page(now, commit(), dict(of)), encoding="utf-8")
+            last = now.rounds[-1]
+            bar.update(task, description=f"{len(now.rounds)} rounds, {len(now.bad)} bad")
+            note(f"q{last.query} {last.fault}: {last.verdict}, {last.seconds:.1f} s {last.detail}")
+
+        soak(arena, queries, budgets, minutes * 60, seed, found, told)
+    wrong = problems(found)
+    say(f"{len(found.rounds)} rounds in {found.seconds:.0f} s, {len(found.bad)} bad")
+    for line in wrong:
         say(line)
-    if found.wrong or found.failed:
+    if wrong:
         raise typer.Exit(1)
 
 

@@ -17,6 +17,7 @@ from wallaby.lineage.tolerance import POLICIES
 from wallaby.simulation import report
 from wallaby.simulation.campaign import Summary, check_range, run_campaign
 from wallaby.simulation.demo import run_demo
+from wallaby.simulation.grid import as_markdown, run_grid
 from wallaby.simulation.shrink import shrink
 from wallaby.simulation.sweep import run_sweep
 
@@ -31,7 +32,13 @@ Examples:
 
   wallaby simulate --sweep               one small query, one fault, at every single step
 
+  wallaby simulate --grid                every kind of fault at every fail point
+
+  wallaby simulate --interleavings       real threads of real nodes, switched at any line
+
   wallaby simulate --mutants             break the protocol on purpose; every break must be found
+
+  wallaby simulate --generated           break it anywhere, by small edits; tells the share that is found
 """
 #: Without records there is nothing to simulate.
 SIMULATED = tuple(name for name, parts in POLICIES.items() if parts.recorded)
@@ -50,13 +57,31 @@ def simulate(
     sweep: Annotated[
         bool, typer.Option("--sweep", help="Try one fault at every step of one small query.")
     ] = False,
+    grid: Annotated[
+        bool,
+        typer.Option(
+            "--grid", help="Let every kind of fault strike at every fail point; tells it as a table."
+        ),
+    ] = False,
     mutants: Annotated[
         bool, typer.Option("--mutants", help="Run mutants of the protocol: each must be caught.")
     ] = False,
     mutant: Annotated[
         list[str] | None, typer.Option(help="With --mutants: only this one. Repeatable.")
     ] = None,
-    seeds_max: Annotated[int, typer.Option(help="With --mutants: seeds that each may take.")] = 2_000,
+    seeds_max: Annotated[
+        int, typer.Option(help="With --mutants and --generated: seeds that each may take.")
+    ] = 2_000,
+    generated: Annotated[
+        bool, typer.Option("--generated", help="Run generated mutants, and tell which share is caught.")
+    ] = False,
+    module: Annotated[
+        list[str] | None, typer.Option(help="With --generated: mutants of this module only. Repeatable.")
+    ] = None,
+    share: Annotated[float, typer.Option(help="With --generated: about this share of them.")] = 0.02,
+    interleavings: Annotated[
+        bool, typer.Option("--interleavings", help="Run --seeds interleavings of the threads of real nodes.")
+    ] = False,
     demo: Annotated[bool, typer.Option("--demo", help="A short guided tour.")] = False,
     processes: Annotated[int, typer.Option(help="Processes to use; 0 for one per core.")] = 0,
     log: Annotated[Path | None, typer.Option(help="Write a line of JSON per seed to this file.")] = None,
@@ -68,12 +93,15 @@ def simulate(
         raise InvalidArgumentError(
             "--processes, --seeds-max and --lines cannot be negative.", fix="See --help."
         )
-    if sum((seed is not None, sweep, mutants, demo)) > 1:
+    if sum((seed is not None, sweep, grid, mutants, generated, interleavings, demo)) > 1:
         raise InvalidArgumentError(
-            "--seed, --sweep, --mutants and --demo exclude each other.", fix="Choose one."
+            "--seed, --sweep, --grid, --mutants, --generated, --interleavings and --demo exclude each other.",
+            fix="Choose one.",
         )
     if mutant and not mutants:
         raise InvalidArgumentError("--mutant goes with --mutants.", fix="Add --mutants.")
+    if module and not generated:
+        raise InvalidArgumentError("--module goes with --generated.", fix="Add --generated.")
     cores = processes or os.cpu_count() or 1
     if demo:
         run_demo(say, cores)
@@ -81,8 +109,14 @@ def simulate(
         _tell_seed(seed, workers, policy, lines)
     elif sweep:
         _sweep(cores)
+    elif grid:
+        _grid()
     elif mutants:
         _hunt(tuple(mutant or ()), seeds_max, cores, save)
+    elif generated:
+        _survey(tuple(module or ()), share, seeds_max, cores, save)
+    elif interleavings:
+        _interleave(first, seeds)
     else:
         _campaigns(first, seeds, cores, workers, policy, log, save)
 
@@ -102,6 +136,17 @@ def _sweep(cores: int) -> None:
         result = run_sweep(cores, lambda done, of: bar.update(task, completed=done, total=of))
     say(report.format_sweep(result))
     if result.failures:
+        raise typer.Exit(1)
+
+
+def _grid() -> None:
+    with progress() as bar:
+        task = bar.add_task("pairs", total=None)
+        found = run_grid(lambda done, of: bar.update(task, completed=done, total=of))
+    say(as_markdown(found))
+    for seed, (point, kind), what in found.failures:
+        say(f"seed {seed} with {kind.value} at {point.value}: {what}")
+    if found.failures or found.empty:
         raise typer.Exit(1)
 
 
@@ -173,6 +218,46 @@ def _hunt(names: tuple[str, ...], seeds_max: int, cores: int, save: Path | None)
         {"machine": _machine(), "seeds_max": seeds_max, "mutants": [asdict(catch) for catch in catches]},
     )
     if any(not catch.caught for catch in catches):
+        raise typer.Exit(1)
+
+
+def _survey(modules: tuple[str, ...], share: float, seeds_max: int, cores: int, save: Path | None) -> None:
+    """No survivor is a failure here: some edits change nothing that anybody could notice."""
+    from wallaby.simulation.mutants.hunt import format_catches
+    from wallaby.simulation.mutants.survey import SECONDS_MAX, SURVEYED, selected, survey
+
+    chosen = selected(modules or SURVEYED, share)
+    with progress() as bar:
+        task = bar.add_task("mutants", total=len(chosen))
+        catches = survey(chosen, seeds_max, cores, SECONDS_MAX, lambda _: bar.advance(task))
+    say(format_catches(catches))
+    _save(
+        save,
+        {
+            "machine": _machine(),
+            "seeds_max": seeds_max,
+            "share": share,
+            "mutants": [asdict(catch) for catch in catches],
+        },
+    )
+
+
+def _interleave(first: int, seeds: int) -> None:
+    from wallaby.simulation.interleavings.run import run_interleaving
+
+    check_range(first, seeds)
+    switches, failed = 0, False
+    with progress() as bar:
+        task = bar.add_task("interleavings", total=seeds)
+        for seed in range(first, first + seeds):
+            found = run_interleaving(seed)
+            switches += found.switches
+            if found.failure:
+                failed = True
+                say(f"seed {seed}: {found.failure}")
+            bar.advance(task)
+    say(f"{seeds:,} seeds, in which threads were switched {switches:,} times.")
+    if failed:
         raise typer.Exit(1)
 
 

@@ -101,7 +101,7 @@ def verify(
         sparks = {number: _timed(spark, texts[number]) for number in numbers}
         note(f"Spark's own answers took {sum(seconds for _, seconds in sparks.values()):.1f} s")
         for count in counts:
-            with attach(spark, workers=count) as engine:
+            with attach(spark, workers=count, spark_errors=False) as engine:
                 for number in numbers:
                     wanted = Wanted(number, texts[number], *sparks[number], files.get(number))
                     one = _verify(spark, engine, wanted, where, count)

@@ -25,15 +25,16 @@ from wallaby.coordinator.effects import (
     TakeSnapshot,
     Watch,
 )
+from wallaby.error_text import read_error
 from wallaby.errors import (
     GcsLostError,
+    MemoryLimitError,
     NoWorkersError,
     PoisonTaskError,
     QueryCancelledError,
     RecoveryTimeoutError,
     WallabyError,
     WorkerLostError,
-    read_error,
 )
 from wallaby.gcs.interface import QueryStatus, WorkerLease
 from wallaby.lineage.effects import FailPoint, Pause
@@ -57,9 +58,17 @@ class CoordinatorSettings:
     unreachable_ms: int = 5000
     no_workers_ms: int = 60_000
     frozen_ms: int = 60_000
+    #: How long a submission may be without an answer.
+    submit_ms: int = 10_000
     task_worker_losses_max: int = 4
+    #: Workers lost while they were short of memory because of one query, before it ends.
+    strained_losses_max: int = 2
     #: False: a query that loses a member fails.
     recovers: bool = True
+    #: A store that has been silent for longer is lost.
+    silent_ms: int = 60_000
+    #: How long a query may stand still although nobody is busy; 0: for ever. See `stalls`.
+    stall_ms: int = 60_000
 
 
 @dataclass(slots=True)
@@ -75,6 +84,10 @@ class Query:
     frozen_since_ms: int | None = None
     #: Set once the end is decided, so that a lost reply or a restart cannot change it.
     ending: bool = False
+    #: Its submission has not been answered yet: nobody knows whether the store holds it.
+    entering: bool = False
+    #: A submission was not answered, and may still come to the store after the query has ended.
+    doubtful: bool = False
     #: What its user is told if it was not the user who cancelled it.
     cancelled_because: WallabyError | None = None
     #: What is written down of it, and where.
@@ -91,6 +104,9 @@ class Coordinator:
         self._queries = queries
         self._now_ms = now_ms
         self.detector = Detector(settings.lease_ms, settings.unreachable_ms)
+        #: Why the store is lost, if it is: then this coordinator has ended.
+        self.lost: GcsLostError | None = None
+        self._silent_since_ms: int | None = None
 
     def run(self) -> Effects:
         """Watch and tend for ever; if the store is lost, so are the queries."""
@@ -98,13 +114,14 @@ class Coordinator:
             while True:
                 leases = yield from self._watch()
                 if leases is not None:
-                    for query in [q for q in self._queries.values() if not q.ended]:
+                    for query in [q for q in self._queries.values() if not (q.ended or q.entering)]:
                         yield from self._tend(query, leases)
                 began_ms = self._now_ms()
                 yield Pause(self._settings.poll_ms, FailPoint.WATCH)
                 now_ms = self._now_ms()
                 self.detector.woke(now_ms, now_ms - began_ms - self._settings.poll_ms)
         except GcsLostError as lost:
+            self.lost = lost
             for query in self._queries.values():
                 if not query.ended:
                     query.error, query.ended = lost, True
@@ -114,27 +131,40 @@ class Coordinator:
         leases: tuple[WorkerLease, ...] | None = yield Watch()
         if leases is None:
             self.detector.store_silent()
+            self._require_answer()
             return None
+        self._silent_since_ms = None
         gone: set[WorkerId] = set()
         for worker in self.detector.suspects(self._now_ms(), leases):
             answered = yield Ping(worker)
             if self.detector.must_go(worker, bool(answered), self._now_ms()):
                 gone.add(worker)
-        silent = {lease.worker for lease in leases if lease.worker in gone and lease.remaining_ms <= 0}
+        current = self.detector.is_current
+        silent = {lease.worker for lease in leases if lease.worker in gone and not current(lease)}
         if silent:
             # One that was too busy to answer may have come to renew its lease meanwhile.
             younger = yield Watch()
             if younger is None:
                 self.detector.store_silent()
                 return None
-            gone -= {lease.worker for lease in younger if lease.worker in silent and lease.remaining_ms > 0}
+            gone -= {lease.worker for lease in younger if lease.worker in silent and current(lease)}
         unreachable = self.detector.unreachable(tuple(lease for lease in leases if lease.worker not in gone))
         if unreachable is not None:
             gone.add(unreachable)
         for worker in sorted(gone):
-            if (yield Expel(worker)) is None:
+            if (yield Expel(worker, unreachable=worker == unreachable)) is None:
                 return None
         return tuple(lease for lease in leases if lease.worker not in gone)
+
+    def _require_answer(self) -> None:
+        """A store that has not answered for long is as good as lost: a query must not wait for it for ever."""
+        now_ms = self._now_ms()
+        since_ms = self._silent_since_ms = now_ms if self._silent_since_ms is None else self._silent_since_ms
+        if now_ms - since_ms > self._settings.silent_ms:
+            raise GcsLostError(
+                f"Redis has not answered for {(now_ms - since_ms) / 1000:.1f} s.",
+                fix="Look whether it runs, or raise spark.wallaby.gcs.timeout.",
+            )
 
     def _tend(self, query: Query, leases: tuple[WorkerLease, ...]) -> Effects:
         """One round for one query: is it over, has it lost or won a worker, is it frozen?"""
@@ -174,7 +204,10 @@ class Coordinator:
                 return
             lost = tuple(worker for worker in lost if worker not in {lease.worker for lease in younger})
         if lost and not self._settings.recovers:
-            yield from self._end(query, _lost(query, lost))
+            answer = yield TakeSnapshot(query.id)
+            if answer is not None:
+                strained = answer[0].strained if answer[0] is not None else ()
+                yield from self._end(query, _lost(query, lost, tuple(sorted({*lost} & {*strained}))))
             return
         leaving = tuple(worker for worker in status.members if worker in live and live[worker].draining)
         if set(status.members) == {*lost, *leaving}:
@@ -205,6 +238,9 @@ class Coordinator:
                 yield from self._end(query, problem)
                 return
             if not snapshot.members:
+                return
+            if len(snapshot.lost_strained) >= self._settings.strained_losses_max:
+                yield from self._end(query, too_large(query.id, len(snapshot.lost_strained)))
                 return
             plan = reconcile(query.graph, snapshot, kept(query.tolerance, answer[1]))
             # Among equals the first: what comes after it may only have waited for it.
@@ -246,16 +282,32 @@ class Coordinator:
     def _end(self, query: Query, error: WallabyError | None) -> Effects:
         """The query is over: its keys go, then its user is told."""
         query.error, query.ending = error, True
-        if (yield Remove(query.id)) is not None:
+        if (yield Remove(query.id, barred=query.doubtful)) is not None:
             query.ended = True
 
 
-def _lost(query: Query, workers: tuple[WorkerId, ...]) -> WorkerLostError:
+def _lost(
+    query: Query, workers: tuple[WorkerId, ...], strained: tuple[WorkerId, ...] = ()
+) -> WorkerLostError:
     return WorkerLostError(
         f"Query {query.id} lost {', '.join(workers)}.",
         fix="Run it again, or set spark.wallaby.faultTolerance.enabled=true.",
         query=query.id,
         workers=workers,
+        strained=strained,
+    )
+
+
+def too_large(query: QueryId, losses: int) -> MemoryLimitError:
+    """What a query ends with that has cost TaskManagers which were short of memory."""
+    return MemoryLimitError(
+        f"{losses} TaskManagers were lost, one after the other, while they were short of memory, most of which query "
+        f"{query} took. It would probably cost the next one too.",
+        fix="Raise spark.wallaby.memory, lower spark.wallaby.threads, or give executors more memory beside the JVM's "
+        "heap.",
+        query=query,
+        losses=losses,
+        setting="spark.wallaby.memory",
     )
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from wallaby.lineage.effects import FailPoint
-from wallaby.lineage.names import QueryId, WorkerId
+from wallaby.lineage.graph import StageGraph
+from wallaby.lineage.names import ChannelName, QueryId, WorkerId
 from wallaby.lineage.snapshot import Plan
 
 
@@ -25,10 +27,21 @@ class Ping:
 
 
 @dataclass(frozen=True, slots=True)
+class Inquire:
+    """Ask processes, not over the store, how they stand with a query: the answer has the `Standing` of each."""
+
+    query: QueryId
+    workers: tuple[WorkerId, ...]
+    point = FailPoint.PING
+
+
+@dataclass(frozen=True, slots=True)
 class Expel:
     """Remove a worker for good: the answer is True."""
 
     worker: WorkerId
+    #: Only because a wire to it or from it is cut: it renews its lease and would answer.
+    unreachable: bool = False
     point = FailPoint.EXPEL
 
 
@@ -80,7 +93,35 @@ class Resume:
 
 @dataclass(frozen=True, slots=True)
 class Remove:
-    """Delete a query's keys: the answer is True."""
+    """Delete a query's keys: the answer is True. With `barred`, a submit that is still under way is refused later."""
 
     query: QueryId
+    barred: bool = False
     point = FailPoint.REMOVE
+
+
+@dataclass(frozen=True, slots=True)
+class Submit:
+    """Create a query in the store: the answer is a verdict."""
+
+    query: QueryId
+    graph: StageGraph
+    hosts: Mapping[ChannelName, WorkerId]
+    payload: bytes
+    point = FailPoint.SUBMIT
+
+
+@dataclass(frozen=True, slots=True)
+class AskToDrain:
+    """Note in the store that a worker is about to leave: the answer is True."""
+
+    worker: WorkerId
+    point = FailPoint.DRAIN
+
+
+@dataclass(frozen=True, slots=True)
+class ReadNeed:
+    """Is a worker a member of some query in the store? The answer is True or False."""
+
+    worker: WorkerId
+    point = FailPoint.DRAIN

@@ -25,7 +25,7 @@ directory = tempfile.mkdtemp()
 '''
 _TAIL = '''
 query = """{query}"""
-with wallaby.attach(spark, workers=2, threads=1{planning}) as engine:
+with wallaby.attach(spark, workers=2, threads=1, spark_errors=False{planning}) as engine:
     df = spark.sql(query)
     print("fallback:", engine.fallback_reasons(df))
     for run in (df.collect, lambda: engine.collect(df)):

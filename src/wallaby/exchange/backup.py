@@ -5,8 +5,10 @@ were probably delivered long ago and are read again only after a failure; the ne
 them. An output that no memory can hold goes to its file directly. If the disk is full as well, `keep` says
 False, and the worker leaves as if it had crashed.
 
-A name has one content (invariant 2), so keeping an output again changes nothing. Batch boundaries are kept on
-both routes. A body that goes over several edges, a broadcast, is kept once.
+A committed name has one content (invariant 2), so keeping an output again changes nothing. An attempt that was never
+committed has none: an output is kept with the epoch of the tenure that made it, and what a later tenure made takes its
+place (`lineage.effects.replaces`). Batch boundaries are kept on both routes. A body that goes over several edges, a
+broadcast, is kept once.
 
 Which thread calls what: `keep_in_memory`, `release`, `has` and the byte counts never touch a disk and are for any
 thread, kernel threads included, and so is `slices_of`: what is in files it leaves to be read. `keep`, `slice_of`,
@@ -31,7 +33,7 @@ from wallaby.exchange.body import Body, size_of
 from wallaby.exchange.memory import ByteBudget
 from wallaby.exchange.segment import FULL, SEGMENT_BYTES, Place, Segments
 from wallaby.exchange.shelf import GoneError, Shelved, fetched
-from wallaby.lineage.effects import Slice
+from wallaby.lineage.effects import Slice, replaces
 from wallaby.lineage.names import Edge, QueryId, TaskName
 
 #: Directories of backups begin like this, so that leftovers of killed processes can be found and swept.
@@ -54,12 +56,13 @@ class _Stored:
 class _Output:
     """One output: its bodies, each once, and which of them goes over which edge."""
 
-    __slots__ = ("bodies", "by_edge", "final", "size_bytes")
+    __slots__ = ("bodies", "by_edge", "final", "since_epoch", "size_bytes")
 
-    def __init__(self, output: Mapping[Edge, Body], final: bool) -> None:
+    def __init__(self, output: Mapping[Edge, Body], final: bool, since_epoch: int) -> None:
         self.bodies: dict[tuple[int, ...], _Stored] = {}
         self.by_edge: dict[Edge, _Stored | None] = {}
         self.final = final
+        self.since_epoch = since_epoch
         for edge, body in output.items():
             stored = None
             if body:
@@ -98,6 +101,7 @@ class Backup:
         self._memory_bytes = 0
         self._dropped: dict[QueryId, None] = {}
         self._queries = 0
+        self._pressed = False
 
     @property
     def bytes_in_memory(self) -> int:
@@ -114,21 +118,58 @@ class Backup:
         with self._lock:
             return self._disk_bytes.get(query, 0)
 
+    def memory_bytes_of(self, query: QueryId) -> int:
+        """What a query has in memory."""
+        with self._lock:
+            return sum(entry.size_bytes for (of, _), entry in self._in_memory.items() if of == query)
+
+    def press(self, *, pressed: bool) -> None:
+        """Memory is short, or is no longer: until then nothing new stays in it."""
+        self._pressed = pressed
+
+    def spill(self) -> int:
+        """Move everything that is in memory to files; the bytes that went. It may wait for the disk."""
+        moved = 0
+        with self._spilling:
+            while (oldest := self._oldest()) is not None:
+                if not self._spill(*oldest):
+                    break
+                moved += oldest[2].size_bytes
+        return moved
+
     # --- keeping -------------------------------------------------------------------------------------
 
     def keep_in_memory(
-        self, query: QueryId, task: TaskName, output: Mapping[Edge, Body], *, final: bool
+        self,
+        query: QueryId,
+        task: TaskName,
+        output: Mapping[Edge, Body],
+        *,
+        final: bool,
+        since_epoch: int = 1,
     ) -> bool:
         """Keep an output if memory has room for it now. If False, call `keep` from a thread that may wait."""
-        return self._enter(query, task, _Output(output, final))
+        return self._enter(query, task, _Output(output, final, since_epoch))
 
-    def keep(self, query: QueryId, task: TaskName, output: Mapping[Edge, Body], *, final: bool) -> bool:
+    def keep(
+        self,
+        query: QueryId,
+        task: TaskName,
+        output: Mapping[Edge, Body],
+        *,
+        final: bool,
+        since_epoch: int = 1,
+    ) -> bool:
         """Keep an output, in memory or on disk, making room if need be. False: there is none left."""
-        entry = _Output(output, final)
+        entry = _Output(output, final, since_epoch)
         if self._enter(query, task, entry):
             return True
         with self._spilling:
-            while entry.size_bytes <= self._budget.limit_bytes and (oldest := self._oldest()) is not None:
+            while (
+                entry.size_bytes <= self._budget.limit_bytes
+                and not self._pressed
+                and (oldest := self._oldest()) is not None
+            ):
                 if not self._spill(*oldest):
                     break
                 if self._enter(query, task, entry):
@@ -138,15 +179,29 @@ class Backup:
     def _enter(self, query: QueryId, task: TaskName, entry: _Output) -> bool:
         """Put an output into memory. One that is kept already, or that comes after the end, needs no room."""
         with self._lock:
-            if query in self._dropped or task in self._outputs.get(query, ()):
+            if query in self._dropped or self._stays(query, task, entry):
                 return True
-            if not self._budget.take(entry.size_bytes):
-                return False
+            if (self._pressed and entry.size_bytes) or not self._budget.take(entry.size_bytes):
+                return False  # what is there already stays until the new one has a place
+            self._let_go(query, task)
             self._memory_bytes += entry.size_bytes
             self._outputs.setdefault(query, {})[task] = entry
             if entry.bodies:
                 self._in_memory[query, task] = entry
             return True
+
+    def _stays(self, query: QueryId, task: TaskName, entry: _Output) -> bool:
+        """Is something kept under this name that an output does not replace? Under the lock."""
+        kept = self._outputs.get(query, {}).get(task)
+        return kept is not None and not replaces(entry.since_epoch, kept.since_epoch)
+
+    def _let_go(self, query: QueryId, task: TaskName) -> None:
+        """Forget an output, if it is kept. What is in files stays there until the query is dropped. Under the lock."""
+        self._outputs.get(query, {}).pop(task, None)
+        entry = self._in_memory.pop((query, task), None)
+        if entry is not None:
+            self._memory_bytes -= entry.size_bytes
+            self._budget.give(entry.size_bytes)
 
     def _oldest(self) -> tuple[QueryId, TaskName, _Output] | None:
         with self._lock:
@@ -160,9 +215,10 @@ class Backup:
         if places is None and query not in self._dropped:
             return False
         with self._lock:
-            if self._in_memory.pop((query, task), None) is None:
-                return True  # dropped meanwhile, and so accounted for
+            if self._in_memory.get((query, task)) is not entry:
+                return True  # dropped or replaced meanwhile, and so accounted for
             assert places is not None
+            del self._in_memory[query, task]
             for stored, place in zip(entry.bodies.values(), places, strict=True):
                 stored.place = place
                 stored.batches = None
@@ -181,7 +237,9 @@ class Backup:
             for stored, place in zip(entry.bodies.values(), places, strict=True):
                 stored.place = place
                 stored.batches = None
-            self._outputs.setdefault(query, {}).setdefault(task, entry)
+            if not self._stays(query, task, entry):
+                self._let_go(query, task)
+                self._outputs.setdefault(query, {})[task] = entry
             return True
 
     def _write(self, query: QueryId, entry: _Output) -> list[Place] | None:
@@ -282,13 +340,8 @@ class Backup:
     def release(self, query: QueryId, tasks: Iterable[TaskName]) -> None:
         """Forget some outputs of a query that goes on. What is in files stays there until the query is dropped."""
         with self._lock:
-            outputs = self._outputs.get(query, {})
             for task in tasks:
-                outputs.pop(task, None)
-                entry = self._in_memory.pop((query, task), None)
-                if entry is not None:
-                    self._memory_bytes -= entry.size_bytes
-                    self._budget.give(entry.size_bytes)
+                self._let_go(query, task)
 
     def drop(self, query: QueryId) -> None:
         """Forget a query and remove its files. What comes for it later is not kept."""
@@ -296,11 +349,9 @@ class Backup:
             self._dropped[query] = None
             while len(self._dropped) > DROPPED_MAX:
                 del self._dropped[next(iter(self._dropped))]
-            for task in self._outputs.pop(query, {}):
-                entry = self._in_memory.pop((query, task), None)
-                if entry is not None:
-                    self._memory_bytes -= entry.size_bytes
-                    self._budget.give(entry.size_bytes)
+            for task in list(self._outputs.get(query, ())):
+                self._let_go(query, task)
+            self._outputs.pop(query, None)
             segments = self._segments.pop(query, None)
             self._disk.give(self._disk_bytes.pop(query, 0))
         if segments is not None:

@@ -97,8 +97,8 @@ class PeerClient:
     ) -> PushReply | None:
         """Send slices: which of them are held, or None if no answer came.
 
-        If only the first part of a large push was answered, the rest counts as not held. `GoneError` if a body that
-        was to be read is gone, because its query is.
+        If only the first part of a large push was answered, the reply is of that part. `GoneError` if a body that was
+        to be read is gone, because its query is.
         """
         held: list[bool] = []
         parcel_of = partial(_Parcel, query, epoch, sender, target)
@@ -111,7 +111,7 @@ class PeerClient:
             if not reply.accepted:
                 return reply
             held += reply.held
-        return PushReply(True, tuple(held) + (False,) * (len(slices) - len(held)))
+        return PushReply(True, tuple(held))
 
     def _push_wanted(
         self, address: str, parcel_of: Callable[[tuple[Slice, ...]], _Parcel], slices: tuple[Slice, ...]
@@ -156,6 +156,17 @@ class PeerClient:
             logger.debug("no answer to %s from %s: %s", action, address, type(error).__name__)
             return False
         return True
+
+    def ask(self, address: str, action: str, body: bytes, timeout_seconds: float = 2.0) -> bytes | None:
+        """Have an action done that answers once; None if no answer came in time."""
+        try:
+            results = list(
+                self._client(address).do_action(fl.Action(action, body), self._options(timeout_seconds))
+            )
+        except (fl.FlightError, pa.ArrowException, OSError) as error:
+            logger.debug("no answer to %s from %s: %s", action, address, type(error).__name__)
+            return None
+        return results[0].body.to_pybytes() if results else None
 
     def forget(self, address: str) -> None:
         """Close the connection to an address, whose worker is gone."""

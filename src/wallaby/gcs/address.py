@@ -40,7 +40,7 @@ def parse_address(url: str, *, username: str | None = None, password: str | None
     """The address that a URL names. Credentials are given in the URL or beside it, not in both."""
     try:
         parts = urlsplit(url)
-        port = parts.port
+        port = None if "," in parts.netloc else parts.port
     except ValueError as error:
         raise _refused(f"The address of the GCS cannot be read: {error}.") from None
     if (parts.password is not None and password is not None) or (parts.username and username is not None):
@@ -60,6 +60,10 @@ def parse_address(url: str, *, username: str | None = None, password: str | None
                 password=password,
             )
         case "redis" | "rediss":
+            if "," in parts.netloc:
+                raise _refused(
+                    "The address of the GCS names several hosts.", fix=f"Name one primary. {_FORMS}"
+                )
             if not parts.hostname or parts.query:
                 raise _refused(
                     "The address of the GCS names no host, or has parameters, which Wallaby does not take."
@@ -71,6 +75,11 @@ def parse_address(url: str, *, username: str | None = None, password: str | None
                 tls=parts.scheme == "rediss",
                 username=username,
                 password=password,
+            )
+        case "redis+sentinel" | "sentinel" | "redis+cluster" | "cluster":
+            raise _refused(
+                f"The address of the GCS begins with {parts.scheme!r}; Wallaby follows no failover.",
+                fix=f"Give the address of one primary. {_FORMS}",
             )
         case _:
             raise _refused(f"The address of the GCS begins with {parts.scheme or 'no scheme'!r}.")

@@ -23,6 +23,9 @@ from wallaby.gcs.interface import WorkerLease
 from wallaby.lineage.names import ChannelName, Edge, WorkerId
 from wallaby.lineage.snapshot import ChannelState, ReRead
 
+#: Fields of a query's hash that begin like this name a worker that is short of memory because of it.
+STRAINED = b"strained "
+
 
 @dataclass(frozen=True, slots=True)
 class Held:
@@ -36,6 +39,8 @@ class Held:
     #: In the order of joining, with whether they are draining.
     members: dict[WorkerId, bool]
     departed: dict[WorkerId, bool]
+    strained: tuple[WorkerId, ...]
+    lost_strained: tuple[WorkerId, ...]
     channels: dict[ChannelName, ChannelState]
     delivered: dict[Edge, int]
     rereads: tuple[ReRead, ...]
@@ -59,6 +64,14 @@ class Held:
             error=to_text(fields[b"error"]),
             members=members_of(members),
             departed={WorkerId(to_text(worker)): flag == b"1" for worker, flag in pairs(departed)},
+            strained=tuple(
+                sorted(
+                    WorkerId(to_text(name[len(STRAINED) :])) for name in fields if name.startswith(STRAINED)
+                )
+            ),
+            lost_strained=tuple(
+                sorted(WorkerId(to_text(worker)) for worker, flag in pairs(departed) if flag == b"2")
+            ),
             channels=channels_of(channels),
             delivered={
                 edge: counts.get(edge, 0) for name in graph.channels for edge in graph.edges_from(name)
@@ -106,19 +119,23 @@ def leases_of(answer: Sequence[Any]) -> tuple[WorkerLease, ...]:
             to_text(address),
             ends_ms[worker] - now_ms,
             draining == b"1",
-            tuple(sorted(against.get(worker, ()))),
+            tuple(sorted(against.get(worker, {}).items())),
         )
         found.append((int(order), lease))
     return tuple(lease for _, lease in sorted(found, key=lambda each: each[0]))
 
 
-def _complaints_of(flat: Sequence[bytes], now_ms: int) -> dict[bytes, list[tuple[WorkerId, int]]]:
-    """Per accused worker who complains and for how long; see `complain.lua` for the names."""
-    against: dict[bytes, list[tuple[WorkerId, int]]] = {}
-    for complaint, since_ms in pairs(flat):
-        size, both = complaint.split(b" ", 1)
-        accused, reporter = both[: int(size)], both[int(size) :]
-        against.setdefault(accused, []).append((WorkerId(to_text(reporter)), now_ms - int(since_ms)))
+def _complaints_of(flat: Sequence[bytes], now_ms: int) -> dict[bytes, dict[WorkerId, int]]:
+    """Per accused worker who complains and for how long, for whichever query; see `complain.lua` for the names."""
+    against: dict[bytes, dict[WorkerId, int]] = {}
+    for complaint, text in pairs(flat):
+        first, second, names = complaint.split(b" ", 2)
+        accused, reporter = names[: int(first)], names[int(first) : int(first) + int(second)]
+        since_ms, latest_ms, ends_ms = map(int, text.split(b" "))
+        if ends_ms >= now_ms:
+            found = against.setdefault(accused, {})
+            who = WorkerId(to_text(reporter))
+            found[who] = max(latest_ms - since_ms, found.get(who, 0))
     return against
 
 

@@ -5,9 +5,10 @@ redis-py is untyped in the parts used here, hence the `Any` of its objects.
 - redis-py never sends anything twice by itself: its retries are off. A lost reply is a
   `GcsUnavailableError`, and whoever asked repeats the action, which is idempotent.
 - Every new connection is checked before it carries a command: password, version, eviction policy, role,
-  and the server's run id. A restart of Redis breaks every connection, so the first one made afterwards
-  finds another run id and raises `GcsLostError`: a query never goes on against a store that may have
-  forgotten something.
+  and the server's incarnation (`incarnation.py`). A restart of Redis breaks every connection, so the first one
+  made afterwards finds another incarnation and raises `GcsLostError`: a query never goes on against a store that
+  may have forgotten something.
+- A connection may also outlive what was checked, so every script is told the incarnation and compares it itself.
 - Scripts go by their digest; a server that does not know one yet is sent the text.
 """
 
@@ -33,9 +34,10 @@ from wallaby.errors import (
     GcsVersionError,
 )
 from wallaby.gcs.address import GcsAddress, parse_address
+from wallaby.gcs.incarnation import LOST_WORD, Incarnation
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from types import TracebackType
 
 #: The oldest Redis that the scripts are tested with; the embedded one.
@@ -75,9 +77,14 @@ def tls_files(ca: str) -> TlsFiles | None:
 class Server:
     """The server at the other end, as it describes itself."""
 
-    run_id: str
+    incarnation: Incarnation
     version: str
     process_id: int
+
+    @property
+    def run_id(self) -> str:
+        """The name of its present run."""
+        return self.incarnation.run_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +106,10 @@ def connect(
     *,
     username: str | None = None,
     password: str | None = None,
-    run_id: str | None = None,
+    incarnation: Incarnation | None = None,
     limits: Limits | None = None,
     tls: TlsFiles | None = None,
+    is_gone: Callable[[], bool] | None = None,
 ) -> Connection:
     """Connect and check the server; raise a typed error that says what to do if it will not do.
 
@@ -109,21 +117,29 @@ def connect(
         url: `redis://`, `rediss://` or `unix://`; see `address.py`.
         username: An ACL user, if not the default one and not in the URL.
         password: The password, if not in the URL.
-        run_id: The run that the caller's query began in; another one raises `GcsLostError`.
+        incarnation: The one that the engine began in; another one raises `GcsLostError`.
         limits: Time limits and the number of connections.
         tls: Certificates for `rediss://`.
+        is_gone: For a server of our own: is it known to have ended? Then one that does not answer is lost.
     """
-    return Connection(
-        parse_address(url, username=username, password=password), run_id, limits or Limits(), tls
-    )
+    address = parse_address(url, username=username, password=password)
+    return Connection(address, incarnation, limits or Limits(), tls, is_gone)
 
 
 class Connection:
-    """A pool of connections to one run of one Redis server. Threads may share it."""
+    """A pool of connections to one incarnation of one Redis server. Threads may share it."""
 
-    def __init__(self, address: GcsAddress, run_id: str | None, limits: Limits, tls: TlsFiles | None) -> None:
+    def __init__(
+        self,
+        address: GcsAddress,
+        incarnation: Incarnation | None,
+        limits: Limits,
+        tls: TlsFiles | None,
+        is_gone: Callable[[], bool] | None,
+    ) -> None:
         self.address = address
-        self._expected_run_id = run_id
+        self._expected = incarnation
+        self._is_gone = is_gone
         self._server: Server | None = None
         client: Any = redis.Redis
         self._client = client(connection_pool=_pool(address, limits, tls, self._check))
@@ -142,12 +158,17 @@ class Connection:
         assert self._server is not None
         return self._server
 
+    @property
+    def incarnation(self) -> Incarnation:
+        """The one that this connection is bound to."""
+        return self._expected or self.server.incarnation
+
     def run(self, script: Script, keys: Sequence[bytes], arguments: Sequence[bytes | str | int]) -> Any:
         """Run a script: one round trip, two when the server does not know it yet.
 
         Raises:
             GcsUnavailableError: No answer; the script may or may not have run.
-            GcsLostError: The server is another run than the one first connected to.
+            GcsLostError: The server is another incarnation than the one first connected to, or is known to be gone.
             GcsError: The server refused, and says why.
         """
         try:
@@ -156,14 +177,14 @@ class Connection:
             except redis.exceptions.NoScriptError:
                 return self._client.execute_command("EVAL", script.text, len(keys), *keys, *arguments)
         except redis.exceptions.RedisError as error:
-            raise _call_failed(error, self.address, script.name) from error
+            raise self._failed(error, script.name) from error
 
     def command(self, *parts: bytes | str | int) -> Any:
         """Send one plain command. For tests and repair; the protocol's actions are scripts."""
         try:
             return self._client.execute_command(*parts)
         except redis.exceptions.RedisError as error:
-            raise _call_failed(error, self.address, str(parts[0])) from error
+            raise self._failed(error, str(parts[0])) from error
 
     def find_keys(self, pattern: str) -> list[bytes]:
         """The keys that match a pattern. One that comes or goes meanwhile may be missed."""
@@ -194,25 +215,51 @@ class Connection:
         """What every new connection goes through before it carries a command."""
         connection.on_connect()
         connection.send_command("INFO", check_health=False)
+        reply = connection.read_response()
         try:
-            server = _checked_server(connection.read_response(), self.address)
-            self._compare_run(server)
+            server = self._checked(reply)
+            self._compare(server)
         except GcsError:
             connection.disconnect()  # redis-py does so only for errors of its own
             raise
         self._server = self._server or server
 
-    def _compare_run(self, server: Server) -> None:
-        expected = self._server.run_id if self._server is not None else self._expected_run_id
-        if expected is not None and server.run_id != expected:
-            raise GcsLostError(
-                f"Redis at {self.address} was restarted or replaced: its run is {server.run_id}, the one "
-                f"expected was {expected}. What it held about them can no longer be trusted.",
-                fix="Run the query again.",
-                address=str(self.address),
-                expected_run_id=expected,
-                found_run_id=server.run_id,
-            )
+    def _checked(self, reply: object) -> Server:
+        try:
+            return _checked_server(reply, self.address)
+        except GcsError as error:
+            if self._expected is None and self._server is None:
+                raise
+            # It would do when the engine came, and was demoted or set otherwise since.
+            raise _lost(self.address, f"is not the store it was: {error.what.rstrip('.')}") from error
+
+    def _compare(self, server: Server) -> None:
+        expected = self._expected or (self._server.incarnation if self._server is not None else None)
+        why = expected.difference(server.incarnation) if expected is not None else ""
+        if why:
+            raise _lost(self.address, f"was restarted or replaced: {why}")
+
+    def _failed(self, error: redis.exceptions.RedisError, action: str) -> GcsError:
+        failure = _call_failed(error, self.address, action)
+        if self._is_gone is None or not isinstance(failure, GcsUnavailableError):
+            return failure
+        # Our own server never closes its port while it lives, and whoever watches it hears of its end a little later.
+        return _lost(self.address, "has ended") if _was_refused(error) or self._is_gone() else failure
+
+
+def _was_refused(error: BaseException | None) -> bool:
+    """Did nobody listen at the address?"""
+    while error is not None and not isinstance(error, ConnectionRefusedError):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
+def _lost(address: GcsAddress, what: str) -> GcsLostError:
+    return GcsLostError(
+        f"Redis at {address} {what}. What it held about running queries can no longer be trusted.",
+        fix="Run the query again, or set spark.wallaby.retryOnGcsLoss to have that done.",
+        address=str(address),
+    )
 
 
 def _pool(address: GcsAddress, limits: Limits, tls: TlsFiles | None, check: Any) -> Any:
@@ -269,6 +316,14 @@ def _checked_server(reply: object, address: GcsAddress) -> Server:
             found=version,
             needed="6.2",
         )
+    mode = info.get("redis_mode", "standalone")
+    if mode != "standalone":
+        raise GcsError(
+            f"Redis at {address} runs as a {mode}; Wallaby's queries need one primary that holds all keys.",
+            fix="Set spark.wallaby.gcs.url to the primary itself, or unset it to use the embedded one.",
+            address=str(address),
+            mode=mode,
+        )
     if info.get("role", "master") != "master":
         raise GcsError(
             f"Redis at {address} is a replica and takes no writes.",
@@ -283,13 +338,14 @@ def _checked_server(reply: object, address: GcsAddress) -> Server:
             address=str(address),
             policy=policy,
         )
-    if not info.get("run_id"):
-        raise GcsError(
-            f"Redis at {address} does not tell its run id, so a restart could not be noticed.",
-            fix="Use one whose INFO tells run_id, or unset spark.wallaby.gcs.url to use the embedded one.",
-            address=str(address),
-        )
-    return Server(info["run_id"], version, int(info.get("process_id", "0")))
+    for name, what in (("run_id", "a restart"), ("master_replid", "a promotion")):
+        if not info.get(name, "").isalnum():
+            raise GcsError(
+                f"Redis at {address} does not tell its {name}, so {what} could not be noticed.",
+                fix=f"Use one whose INFO tells {name}, or unset spark.wallaby.gcs.url to use the embedded one.",
+                address=str(address),
+            )
+    return Server(Incarnation.of(info), version, int(info.get("process_id", "0")))
 
 
 def _as_numbers(version: str) -> tuple[int, ...]:
@@ -337,6 +393,10 @@ def _call_failed(error: redis.exceptions.RedisError, address: GcsAddress, action
             return GcsUnavailableError(
                 f"Redis at {address} did not answer {action}: {error}", address=str(address), action=action
             )
+        case _ if str(error).startswith(LOST_WORD):
+            return _lost(address, f"is not the store it was: {str(error).removeprefix(LOST_WORD).strip()}")
+        case _ if isinstance(error, redis.exceptions.ReadOnlyError) or str(error).startswith("MASTERDOWN"):
+            return _lost(address, "is a replica now")
         case _ if isinstance(error, redis.exceptions.OutOfMemoryError) or "-OOM " in str(
             error
         ):  # in a script

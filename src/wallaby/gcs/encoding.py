@@ -64,16 +64,16 @@ def decode_split(data: bytes) -> int | None:
 
 
 def encode_state(state: ChannelState) -> bytes:
-    """`base length final closed split losses host`."""
+    """`base length final closed split losses since host`."""
     split = NONE if state.split is None else str(state.split)
     numbers = f"{state.base} {state.length} {state.final:d} {state.closed:d} {split} {state.losses} "
-    return numbers.encode() + to_bytes(state.host)
+    return f"{numbers}{state.since_epoch} ".encode() + to_bytes(state.host)
 
 
 def decode_state(data: bytes) -> ChannelState:
     """What `encode_state`, or a script, wrote."""
     try:
-        base, length, final, closed, split, losses, host = data.split(b" ", 6)
+        base, length, final, closed, split, losses, since_epoch, host = data.split(b" ", 7)
         return ChannelState(
             WorkerId(to_text(host)),
             int(base),
@@ -82,6 +82,7 @@ def decode_state(data: bytes) -> ChannelState:
             closed == b"1",
             decode_split(split),
             int(losses),
+            int(since_epoch),
         )
     except ValueError as error:
         raise EncodingError(f"Not the state of a channel: {data[:80]!r}.") from error

@@ -25,6 +25,8 @@ from wallaby.lineage.snapshot import Plan, Snapshot
 from wallaby.lineage.verdict import Claim, CommitReply, Verdict
 
 __all__ = [
+    "ANY_QUERY",
+    "COMPLAINT_MS",
     "Assignment",
     "Claim",
     "Commit",
@@ -35,6 +37,11 @@ __all__ = [
     "View",
     "WorkerLease",
 ]
+
+#: How long a complaint stands that is not renewed: longer than a push of much data takes to fail.
+COMPLAINT_MS = 60_000
+#: For complaints that concern no query in particular.
+ANY_QUERY = QueryId("")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +55,8 @@ class Assignment:
     closed: bool
     #: The split of the next task, for a reader that has one.
     split: int | None
+    #: The epoch of its present tenure: in which it came to the worker, or was rewound there.
+    since_epoch: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +84,10 @@ class Commit:
     #: Does the record end the channel? The store reads no records.
     final: bool
     delivered: tuple[tuple[Edge, int], ...] = ()
+    #: The epoch of the tenure in which it was attempted; a channel that was rewound since has a later one.
+    since_epoch: int = 1
+    #: What a reader has left of its split: its next task reads that, and no other split is claimed.
+    next_split: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +114,8 @@ class WorkerLease:
     remaining_ms: int
     #: It has asked to leave.
     draining: bool = False
-    #: Workers that say they cannot reach it, and for how long they have said so.
+    #: Workers that say they cannot reach it, each with the time from the first such word to the latest. What was said
+    #: once and never again has lasted no time at all.
     complaints: tuple[tuple[WorkerId, int], ...] = ()
 
 
@@ -126,8 +140,18 @@ class Gcs(Protocol):
         """Note that a worker is about to leave."""
         ...
 
-    def complain(self, reporter: WorkerId, accused: WorkerId, reachable: bool) -> None:
-        """Note that one worker cannot reach another, or that it can again."""
+    def complain(
+        self,
+        reporter: WorkerId,
+        accused: WorkerId,
+        reachable: bool,
+        query: QueryId = ANY_QUERY,
+        lasts_ms: int = COMPLAINT_MS,
+    ) -> bool:
+        """Note that one worker cannot reach another for a query, or has no reason any more to say so.
+
+        A complaint stands for `lasts_ms`, unless it is renewed or withdrawn before. False: one of the two is gone.
+        """
         ...
 
     def workers(self) -> tuple[WorkerLease, ...]:
@@ -139,7 +163,7 @@ class Gcs(Protocol):
     def submit(
         self, query: QueryId, graph: StageGraph, hosts: Mapping[ChannelName, WorkerId], payload: bytes = b""
     ) -> Verdict:
-        """Create a query: its members are the hosts, its epoch 1, its gate open.
+        """Create a query: its members are the hosts, its epoch 1, its gate open. GONE if it has been barred.
 
         Each reader channel is given its first split, in the order of stages and channels. The payload is
         what workers need to know of the query and the store does not.
@@ -177,8 +201,11 @@ class Gcs(Protocol):
         """Apply a plan made from this version, raise the epoch and open the gate; or CONFLICT."""
         ...
 
-    def remove(self, query: QueryId) -> None:
-        """End a query: all its keys go."""
+    def remove(self, query: QueryId, *, barred: bool = False) -> None:
+        """End a query: all its keys go. With `barred`, a submit that comes later creates nothing, for an hour.
+
+        Otherwise one whose sender has given it up might come when nobody knows of the query any more.
+        """
         ...
 
     # --- a query, by a worker ------------------------------------------------------------------------
@@ -201,10 +228,12 @@ class Gcs(Protocol):
     ) -> tuple[CommitReply, ...]:
         """Append records, each on its own merits: one refused does not refuse the others.
 
-        Order of checks for each: GONE, EXPELLED, FROZEN, STALE, NOT_HOST; then a `seq` below the committed
+        Order of checks for each: GONE, EXPELLED, FROZEN, STALE; NOT_HOST if the channel is another worker's, or
+        was rewound in place since the attempt began; then a `seq` below the committed
         length is ALREADY or DIVERGED; a closed channel is CLOSED; a final one, or a `seq` beyond the length,
         OUT_OF_ORDER. A commit that is DONE or ALREADY also raises `delivered` (it never falls within an
-        epoch). A reader's record that is not final claims the stage's next split.
+        epoch). A reader's record that is not final claims the stage's next split, unless something is left
+        of its own.
         """
         ...
 
@@ -235,6 +264,13 @@ class Gcs(Protocol):
 
     def fail(self, query: QueryId, worker: WorkerId, epoch: int, error: str) -> Verdict:
         """Report a task's own error, which ends the query. The first one stays."""
+        ...
+
+    def strain(self, query: QueryId, worker: WorkerId, strained: bool) -> Verdict:
+        """Note that a worker is short of memory, most of which this query takes; or that this is over.
+
+        If such a worker is lost, unannounced, the query's snapshot says so from then on.
+        """
         ...
 
     # --- for tests and repair ------------------------------------------------------------------------

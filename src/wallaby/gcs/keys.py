@@ -47,13 +47,13 @@ def engine_of(key: bytes) -> str:
 class QueryKeys:
     """The keys of one query."""
 
-    #: Hash: epoch, gate, run, graph, version, commits, error, order. Without it the query is gone.
+    #: Hash: epoch, gate, run, graph, version, commits, error, order, `strained` and a worker. Without it it is gone.
     query: bytes
     #: String: what was submitted with the query for its workers.
     payload: bytes
     #: Hash: worker → order of joining, draining.
     members: bytes
-    #: Hash: worker → was its leaving announced?
+    #: Hash: worker → was its leaving announced (1)? If not (0), was it short of memory because of the query (2)?
     departed: bytes
     #: Hash: channel → its state.
     channels: bytes
@@ -69,6 +69,8 @@ class QueryKeys:
     claims: bytes
     #: The beginning of the keys of the channels' records.
     records: bytes
+    #: String that expires: the query has ended, and a submit that comes late is refused.
+    barred: bytes
 
     @staticmethod
     @lru_cache(maxsize=256)
@@ -92,7 +94,7 @@ class WorkerKeys:
     leases: bytes
     #: Set: workers that never come back.
     expelled: bytes
-    #: Hash: accused and reporter → since when, in milliseconds of the store's clock.
+    #: Hash: accused, reporter and query → first and latest word and the end, in milliseconds of the store's clock.
     complaints: bytes
     #: Counts registrations.
     order: bytes

@@ -7,11 +7,13 @@ and refuses to go on once the server is not the one that it first spoke to.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import replace
 
 from wallaby.errors import GcsLostError
 from wallaby.gcs.interface import (
+    ANY_QUERY,
+    COMPLAINT_MS,
     Assignment,
     Claim,
     Commit,
@@ -21,61 +23,36 @@ from wallaby.gcs.interface import (
     View,
     WorkerLease,
 )
+from wallaby.gcs.stored import MemoryStore, StoredQuery, StoredWorker
 from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.names import HEAD, ChannelName, Edge, QueryId, TaskName, WorkerId
 from wallaby.lineage.snapshot import ChannelState, Plan, ReRead, Snapshot
 
-
-@dataclass(slots=True)
-class _Worker:
-    address: str
-    expires_at_ms: int
-    draining: bool = False
-    complaints_since_ms: dict[WorkerId, int] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class StoredQuery:
-    """What the server holds of one query."""
-
-    graph: StageGraph
-    channels: dict[ChannelName, ChannelState]
-    records: dict[ChannelName, list[bytes]]
-    delivered: dict[Edge, int]
-    members: dict[WorkerId, bool]
-    next_split: dict[int, int]
-    payload: bytes = b""
-    epoch: int = 1
-    gate_open: bool = True
-    version: int = 1
-    commits: int = 0
-    error: str = ""
-    departed: dict[WorkerId, bool] = field(default_factory=dict)
-    rereads: list[ReRead] = field(default_factory=list)
-    claims: dict[tuple[WorkerId, int], ReRead] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class MemoryStore:
-    """The server's side: what a Redis would hold. `run_id` names one life of it."""
-
-    now_ms: Callable[[], int]
-    run_id: str = "1"
-    workers: dict[WorkerId, _Worker] = field(default_factory=dict)
-    expelled: set[WorkerId] = field(default_factory=set)
-    queries: dict[QueryId, StoredQuery] = field(default_factory=dict)
+__all__ = ["MemoryGcs", "MemoryStore", "StoredQuery"]
 
 
 class MemoryGcs:
-    """A client of a `MemoryStore`; see `interface.Gcs` for what each action does."""
+    """A client of a `MemoryStore`; see `interface.Gcs` for what each action does.
 
-    def __init__(self, store: MemoryStore) -> None:
+    It may be told which incarnation the store has to be of; else it is the one of the store at the beginning.
+    """
+
+    def __init__(self, store: MemoryStore, incarnation: tuple[str, str] | None = None) -> None:
         self._server = store
-        self._run_id = store.run_id
+        self._run_id, self._replication_id = incarnation or store.incarnation
+
+    def lead_to(self, store: MemoryStore) -> None:
+        """Its address leads to another store from now on."""
+        self._server = store
+
+    @property
+    def server(self) -> MemoryStore:
+        """For checks: where its address leads, whatever it is."""
+        return self._server
 
     @property
     def _store(self) -> MemoryStore:
-        if self._server.run_id != self._run_id:
+        if self._server.run_id != self._run_id or self._server.replication_id != self._replication_id:
             raise GcsLostError(
                 "The control store was restarted and may have lost data.",
                 fix="Attach again; running queries are lost.",
@@ -92,7 +69,7 @@ class MemoryGcs:
             return False
         expires_at_ms = store.now_ms() + lease_ms
         if known is None:
-            store.workers[worker] = _Worker(address, expires_at_ms)
+            store.workers[worker] = StoredWorker(address, expires_at_ms)
         else:
             known.expires_at_ms = expires_at_ms
         return True
@@ -110,22 +87,27 @@ class MemoryGcs:
         store.expelled.add(worker)
         store.workers.pop(worker, None)
         for other in store.workers.values():
-            other.complaints_since_ms.pop(worker, None)
+            other.complaints.forget(worker)
 
     def ask_to_drain(self, worker: WorkerId) -> None:
         known = self._store.workers.get(worker)
         if known is not None:
             known.draining = True
 
-    def complain(self, reporter: WorkerId, accused: WorkerId, reachable: bool) -> None:
+    def complain(
+        self,
+        reporter: WorkerId,
+        accused: WorkerId,
+        reachable: bool,
+        query: QueryId = ANY_QUERY,
+        lasts_ms: int = COMPLAINT_MS,
+    ) -> bool:
         store = self._store
         known = store.workers.get(accused)
         if known is None or reporter not in store.workers:
-            return
-        if reachable:
-            known.complaints_since_ms.pop(reporter, None)
-        else:
-            known.complaints_since_ms.setdefault(reporter, store.now_ms())
+            return False
+        known.complaints.say(reporter, query, reachable, store.now_ms(), lasts_ms)
+        return True
 
     def workers(self) -> tuple[WorkerLease, ...]:
         store = self._store
@@ -136,9 +118,7 @@ class MemoryGcs:
                 known.address,
                 known.expires_at_ms - now,
                 known.draining,
-                tuple(
-                    (reporter, now - since) for reporter, since in sorted(known.complaints_since_ms.items())
-                ),
+                known.complaints.lasted_ms(now),
             )
             for worker, known in store.workers.items()
         )
@@ -149,6 +129,8 @@ class MemoryGcs:
         self, query: QueryId, graph: StageGraph, hosts: Mapping[ChannelName, WorkerId], payload: bytes = b""
     ) -> Verdict:
         store = self._store
+        if query in store.barred:
+            return Verdict.GONE
         if query in store.queries:
             return Verdict.ALREADY
         next_split = {s: 0 for s, stage in enumerate(graph.stages) if graph.is_reader(s)}
@@ -199,6 +181,9 @@ class MemoryGcs:
         for worker in lost:
             if worker in state.members:
                 state.departed[worker] = state.members.pop(worker)
+                if worker in state.strained and not state.departed[worker]:
+                    state.lost_strained.add(worker)
+                state.strained.discard(worker)
         for worker in draining:
             if worker in state.members:
                 state.members[worker] = True
@@ -223,6 +208,8 @@ class MemoryGcs:
             channels=dict(state.channels),
             delivered=dict(state.delivered),
             rereads=claimed + tuple(state.rereads),
+            strained=tuple(sorted(state.strained)),
+            lost_strained=tuple(sorted(state.lost_strained)),
         )
 
     def history(self, query: QueryId) -> Mapping[ChannelName, tuple[bytes, ...]]:
@@ -236,7 +223,7 @@ class MemoryGcs:
         if state.version != version or state.gate_open:
             return Verdict.CONFLICT
         for name, host in plan.hosts.items():
-            state.channels[name] = replace(state.channels[name], host=host)
+            state.channels[name] = replace(state.channels[name], host=host, since_epoch=state.epoch + 1)
         for name, base in plan.bases.items():
             state.channels[name] = replace(state.channels[name], base=base)
         for name, losses in plan.losses.items():
@@ -251,8 +238,11 @@ class MemoryGcs:
         state.version += 1
         return Verdict.DONE
 
-    def remove(self, query: QueryId) -> None:
-        self._store.queries.pop(query, None)
+    def remove(self, query: QueryId, *, barred: bool = False) -> None:
+        store = self._store
+        store.queries.pop(query, None)
+        if barred:
+            store.barred.add(query)
 
     # --- a query, by a worker ------------------------------------------------------------------------
 
@@ -268,7 +258,9 @@ class MemoryGcs:
         return View(
             verdict=Verdict.DONE,
             epoch=state.epoch,
-            assignments=tuple(Assignment(n, c.base, c.length, c.final, c.closed, c.split) for n, c in mine),
+            assignments=tuple(
+                Assignment(n, c.base, c.length, c.final, c.closed, c.split, c.since_epoch) for n, c in mine
+            ),
             routes={name: c.host for name, c in state.channels.items() if _is_member(state, c.host)},
             delivered={
                 edge: state.delivered[edge] for name, _ in mine for edge in state.graph.edges_from(name)
@@ -364,6 +356,18 @@ class MemoryGcs:
         state.version += 1
         return Verdict.DONE
 
+    def strain(self, query: QueryId, worker: WorkerId, strained: bool) -> Verdict:
+        state = self._store.queries.get(query)
+        if state is None:
+            return Verdict.GONE
+        if worker not in state.members:
+            return Verdict.EXPELLED
+        if strained:
+            state.strained.add(worker)
+        else:
+            state.strained.discard(worker)
+        return Verdict.DONE
+
     # --- for tests and repair ------------------------------------------------------------------------
 
     def dump(self, query: QueryId) -> Mapping[str, object] | None:
@@ -378,6 +382,8 @@ class MemoryGcs:
             "error": state.error,
             "members": dict(state.members),
             "departed": dict(state.departed),
+            "strained": tuple(sorted(state.strained)),
+            "lost_strained": tuple(sorted(state.lost_strained)),
             "next_split": dict(state.next_split),
             "channels": dict(state.channels),
             "records": {name: tuple(records) for name, records in state.records.items()},
@@ -417,7 +423,7 @@ def _fence(state: StoredQuery | None, worker: WorkerId, epoch: int) -> Verdict |
 def _commit_one(state: StoredQuery, worker: WorkerId, commit: Commit) -> CommitReply:
     name = commit.task.of
     channel = state.channels[name]
-    if channel.host != worker:
+    if channel.host != worker or channel.since_epoch != commit.since_epoch:
         return CommitReply(Verdict.NOT_HOST)
     if commit.task.seq < channel.length:
         if state.records[name][commit.task.seq] != commit.record:
@@ -431,7 +437,7 @@ def _commit_one(state: StoredQuery, worker: WorkerId, commit: Commit) -> CommitR
         return CommitReply(Verdict.OUT_OF_ORDER)
     split = None
     if name.stage in state.next_split and not commit.final:
-        split = _take_split(state, name.stage)
+        split = commit.next_split if commit.next_split is not None else _take_split(state, name.stage)
     state.records[name].append(commit.record)
     state.channels[name] = replace(
         channel, length=channel.length + 1, final=commit.final, split=split, losses=0

@@ -1,9 +1,9 @@
 """The GCS in Redis: each action is one script, so one transaction and one round trip.
 
 Redis runs one script at a time, which is all the locking there is. What each action does is written in
-`scripts/`, what it must do in `interface.py`; here are only its arguments and answers. Every query carries
-the run id of the server that it was submitted to: a client of another run is told `lost`, and a connection
-never outlives its run (`connection.py`), so a restarted Redis raises `GcsLostError` wherever it is noticed.
+`scripts/`, what it must do in `interface.py`; here are only its arguments and answers. Every script is told which
+incarnation of the store the engine began in, and every query carries the one that it was submitted to: a store that
+was restarted, replaced, demoted or promoted since raises `GcsLostError` wherever it is noticed.
 
 Nothing here retries: an action whose reply was lost raises `GcsUnavailableError`, and its caller repeats it.
 """
@@ -27,6 +27,7 @@ from wallaby.gcs.arguments import (
 )
 from wallaby.gcs.connection import Connection
 from wallaby.gcs.encoding import (
+    NONE,
     decode_edge,
     decode_reread,
     decode_split,
@@ -39,6 +40,8 @@ from wallaby.gcs.encoding import (
     to_text,
 )
 from wallaby.gcs.interface import (
+    ANY_QUERY,
+    COMPLAINT_MS,
     Assignment,
     Claim,
     Commit,
@@ -53,6 +56,9 @@ from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.names import HEAD, ChannelName, Edge, QueryId, TaskName, WorkerId
 from wallaby.lineage.snapshot import Plan, Snapshot
 
+#: How long a submit that is still on its way is refused: longer than any request can be.
+BARRED_MS = 3_600_000
+
 
 class RedisGcs:
     """A client of one engine's keys in a Redis server; threads may share it.
@@ -63,7 +69,8 @@ class RedisGcs:
     def __init__(self, connection: Connection, engine: str) -> None:
         self._connection = connection
         self._engine = engine
-        self._run = connection.server.run_id
+        #: The incarnation, by which scripts know their store and queries theirs.
+        self._run = connection.incarnation.encode()
         self._workers = WorkerKeys.of(engine)
 
     # --- workers -------------------------------------------------------------------------------------
@@ -88,11 +95,19 @@ class RedisGcs:
         """Note that a worker is about to leave."""
         self._call("ask_to_drain", (self._workers.workers,), to_bytes(worker))
 
-    def complain(self, reporter: WorkerId, accused: WorkerId, reachable: bool) -> None:
-        """Note that one worker cannot reach another, or that it can again."""
+    def complain(
+        self,
+        reporter: WorkerId,
+        accused: WorkerId,
+        reachable: bool,
+        query: QueryId = ANY_QUERY,
+        lasts_ms: int = COMPLAINT_MS,
+    ) -> bool:
+        """Note that one worker cannot reach another, or has no reason any more to say so."""
         keys = self._workers
         names = (keys.workers, keys.complaints)
-        self._call("complain", names, to_bytes(reporter), to_bytes(accused), int(reachable))
+        who = (to_bytes(reporter), to_bytes(accused), to_bytes(query))
+        return bool(self._call("complain", names, *who, int(reachable), lasts_ms))
 
     def workers(self) -> tuple[WorkerLease, ...]:
         """Every registered worker, in the order of registration."""
@@ -114,7 +129,10 @@ class RedisGcs:
             *sized(flat(link_values(graph))),
             *sized(flat(splits)),
         ]
-        names = (keys.query, keys.members, keys.channels, keys.links, keys.splits, keys.payload)
+        names = (
+            *(keys.query, keys.members, keys.channels, keys.links),
+            *(keys.splits, keys.payload, keys.barred),
+        )
         return self._verdict(self._call("submit", names, self._run, encode_graph(graph), payload, *arguments))
 
     def payload(self, query: QueryId) -> bytes | None:
@@ -163,6 +181,8 @@ class RedisGcs:
             channels=held.channels,
             delivered=held.delivered,
             rereads=tuple(held.claims[key] for key in sorted(held.claims)) + held.rereads,
+            strained=held.strained,
+            lost_strained=held.lost_strained,
         )
 
     def history(self, query: QueryId) -> Mapping[ChannelName, tuple[bytes, ...]]:
@@ -183,7 +203,7 @@ class RedisGcs:
         )
         return self._verdict(self._call("resume", names, *arguments))
 
-    def remove(self, query: QueryId) -> None:
+    def remove(self, query: QueryId, *, barred: bool = False) -> None:
         """End a query: all its keys go, even those of another run."""
         keys = QueryKeys.of(self._engine, query)
         others = (
@@ -196,7 +216,8 @@ class RedisGcs:
             keys.rereads,
             keys.claims,
         )
-        self._call("remove", (keys.query, keys.channels, keys.records, *others))
+        names = (keys.query, keys.barred, keys.channels, keys.records, *others)
+        self._call("remove", names, BARRED_MS if barred else 0)
 
     # --- a query, by a worker ------------------------------------------------------------------------
 
@@ -218,7 +239,7 @@ class RedisGcs:
             verdict=verdict,
             epoch=int(epoch),
             assignments=tuple(
-                Assignment(name, c.base, c.length, c.final, c.closed, c.split)
+                Assignment(name, c.base, c.length, c.final, c.closed, c.split, c.since_epoch)
                 for name, c in channels.items()
                 if c.host == worker
             ),
@@ -250,8 +271,9 @@ class RedisGcs:
         for commit in commits:
             channel = commit.task.of
             names.append(keys.records_of(channel))
-            arguments += (encode_channel(channel), commit.task.seq, int(commit.final), commit.record)
-            arguments.append(len(commit.delivered))
+            arguments += (encode_channel(channel), commit.since_epoch, commit.task.seq, int(commit.final))
+            left = NONE if commit.next_split is None else str(commit.next_split)
+            arguments += (commit.record, left, len(commit.delivered))
             for edge, count in commit.delivered:
                 arguments += (encode_edge(edge), count)
         answer = self._call("commit", names, *arguments)
@@ -302,6 +324,12 @@ class RedisGcs:
         arguments = (self._run, to_bytes(worker), epoch, to_bytes(error))
         return self._verdict(self._call("fail", (keys.query, keys.members), *arguments))
 
+    def strain(self, query: QueryId, worker: WorkerId, strained: bool) -> Verdict:
+        """Note that a worker is short of memory because of a query, or no longer is."""
+        keys = QueryKeys.of(self._engine, query)
+        arguments = (self._run, to_bytes(worker), int(strained))
+        return self._verdict(self._call("strain", (keys.query, keys.members), *arguments))
+
     # --- for tests and repair ------------------------------------------------------------------------
 
     def dump(self, query: QueryId) -> Mapping[str, object] | None:
@@ -317,6 +345,8 @@ class RedisGcs:
             "error": held.error,
             "members": held.members,
             "departed": held.departed,
+            "strained": held.strained,
+            "lost_strained": held.lost_strained,
             "next_split": held.next_split,
             "channels": held.channels,
             "records": held.records,
@@ -332,15 +362,15 @@ class RedisGcs:
     # -------------------------------------------------------------------------------------------------
 
     def _call(self, action: str, keys: tuple[bytes, ...] | list[bytes], *arguments: Argument) -> Any:
-        return self._connection.run(scripts.load(action), keys, arguments)
+        return self._connection.run(scripts.load(action), keys, (self._run, *arguments))
 
     def _verdict(self, word: bytes) -> Verdict:
         if word == b"lost":
             raise GcsLostError(
-                f"Redis at {self._connection.address} was restarted since the query was submitted.",
+                f"Redis at {self._connection.address} was restarted or replaced since the query was submitted.",
                 fix="Run the query again.",
                 address=str(self._connection.address),
-                run_id=self._run,
+                incarnation=self._run,
             )
         return Verdict(word.decode())
 

@@ -1,17 +1,19 @@
 """An engine's stay in a Redis that it shares with others, and that outlives it.
 
 While its driver lives, an engine keeps a key there that expires by itself. At its end it removes all its keys; if its
-driver was killed, the next engine that comes does so, once that key has expired.
+driver was killed, the next engine that comes does so, once that key has expired. Keys also expire when the server's
+clock jumps; so an engine whose TaskManagers still renew their leases is left alone, whatever has expired.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
+import time
 from typing import TYPE_CHECKING
 
 from wallaby.errors import GcsError
-from wallaby.gcs.keys import EVERY_KEY, alive_key, engine_of, engine_prefix
+from wallaby.gcs.keys import EVERY_KEY, WorkerKeys, alive_key, engine_of, engine_prefix
 
 if TYPE_CHECKING:
     from wallaby.gcs.connection import Connection
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 #: An engine whose driver was silent for so long is gone, and its keys may be removed.
 ALIVE_SECONDS = 60
+#: For so long an engine that seems to be gone is looked at: workers renew their leases several times in it, by default.
+LOOK_SECONDS = 1.0
 #: How many keys are removed with one command.
 REMOVE_COUNT = 500
 
@@ -26,12 +30,21 @@ REMOVE_COUNT = 500
 class Tenancy:
     """See the module. Begins when it is made."""
 
-    def __init__(self, connection: Connection, engine: str, alive_seconds: int = ALIVE_SECONDS) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        engine: str,
+        formerly: tuple[str, ...] = (),
+        alive_seconds: int = ALIVE_SECONDS,
+    ) -> None:
+        """`formerly` are names that the engine itself has given up, so that nobody need wait until they expire."""
         self._connection = connection
         self._engine = engine
         self._alive_seconds = alive_seconds
         self._over = threading.Event()
         self._renew()
+        for name in formerly:
+            _remove(connection, connection.find_keys(f"{engine_prefix(name)}*"))
         sweep_keys(connection)
         self._thread = threading.Thread(target=self._stay, name="wallaby-tenancy", daemon=True)
         self._thread.start()
@@ -61,11 +74,18 @@ def sweep_keys(connection: Connection) -> int:
     by_engine: dict[str, list[bytes]] = {}
     for key in connection.find_keys(EVERY_KEY):
         by_engine.setdefault(engine_of(key), []).append(key)
-    removed = 0
-    for engine, keys in by_engine.items():
-        if not connection.command("EXISTS", alive_key(engine)):
-            removed += _remove(connection, keys)
-    return removed
+    silent = [engine for engine in by_engine if not connection.command("EXISTS", alive_key(engine))]
+    if not silent:
+        return 0
+    before = {engine: _leases(connection, engine) for engine in silent}
+    if any(before.values()):
+        time.sleep(LOOK_SECONDS)
+    gone = [engine for engine in silent if _leases(connection, engine) == before[engine]]
+    return sum(_remove(connection, by_engine[engine]) for engine in gone)
+
+
+def _leases(connection: Connection, engine: str) -> object:
+    return connection.command("HGETALL", WorkerKeys.of(engine).leases)
 
 
 def _remove(connection: Connection, keys: list[bytes]) -> int:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from wallaby.errors import QueryError, WallabyError
+from wallaby.errors import QueryError, ResultSizeError, WallabyError
 from wallaby.lineage.effects import Slice
 from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.names import QueryId
@@ -43,17 +43,28 @@ class Collected:
     """Filled by the head's control loop, drained by the client's thread."""
 
     def __init__(
-        self, query: QueryId, graph: StageGraph, cancel: Callable[[], None], *, held_back: bool = False
+        self,
+        query: QueryId,
+        graph: StageGraph,
+        cancel: Callable[[WallabyError | None], None],
+        *,
+        held_back: bool = False,
+        whole_bytes_max: int = 0,
     ) -> None:
         self.query = query
         self._held_back: list[Any] | None = [] if held_back else None
+        self._held_back_bytes = 0
+        #: Why rows were dropped, if they were. All of them may have come before the query could be cancelled.
+        self._refused: WallabyError | None = None
         self.graph = graph
-        self.cancel = cancel
+        self._cancel = cancel
         self.figures = Figures(len(graph.stages))
         #: What is seen of the query as it runs: set when it is submitted.
         self.observation: Observation | None = None
         #: Called when a client begins to wait; the answer is called when it need wait no longer.
         self.on_wait: Callable[[], Callable[[], None]] | None = None
+        #: How many bytes of the result the driver may hold at once, 0 for any number. A stream has no limit.
+        self.whole_bytes_max = whole_bytes_max
         #: Set when nothing is left of the query in the store: the figures are complete.
         self.removed = threading.Event()
         self._batches: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -61,13 +72,45 @@ class Collected:
         self._untaken_bytes = 0
         self._waiting: list[Callable[[], None]] = []
         self._ended = threading.Event()
+        self._when_over: list[Callable[[BaseException | None], None]] = []
         self._error: BaseException | None = None
         self._lock = threading.Lock()
+
+    def cancel(self, because: WallabyError | None = None) -> None:
+        """End the query, unless all of its result is there. The error is what its client gets, if it is not its own."""
+        self._cancel(because)
+
+    def is_too_large(self, whole_bytes: int) -> bool:
+        """Are these more bytes than the driver may hold of one result?"""
+        return 0 < self.whole_bytes_max < whole_bytes
+
+    def too_large(self) -> ResultSizeError:
+        """The error of a result that is."""
+        return ResultSizeError(
+            f"The result of query {self.query} is bigger than spark.driver.maxResultSize "
+            f"({self.whole_bytes_max / (1 << 20):.1f} MiB).",
+            fix="Raise spark.driver.maxResultSize, set it to 0 for no limit, or take the rows as a stream.",
+            setting="spark.driver.maxResultSize",
+            max_bytes=self.whole_bytes_max,
+        )
+
+    def when_over(self, call: Callable[[BaseException | None], None]) -> None:
+        """Have something called with the query's error, or None, when it has ended. It must not wait."""
+        with self._lock:
+            if not self._ended.is_set():
+                self._when_over.append(call)
+                return
+        call(self._error)
 
     def add(self, slices: tuple[Slice, ...], go_on: Callable[[], None]) -> None:
         """More of the result: it is never taken back. `go_on` is called once the client has room for more."""
         if self._held_back is not None:
             self._held_back += [batch for piece in slices for batch in piece.body or ()]  # type: ignore[attr-defined]
+            self._held_back_bytes += sum(batch.nbytes for piece in slices for batch in piece.body or ())  # type: ignore[attr-defined]
+            if self.is_too_large(self._held_back_bytes):
+                self._held_back.clear()
+                self._refused = self._refused or self.too_large()
+                self.cancel(self._refused)
             go_on()
             return
         for piece in slices:
@@ -104,6 +147,7 @@ class Collected:
         assert self._held_back is not None, "rows that the client may have are not taken back"
         self.query = query
         self._held_back.clear()
+        self._held_back_bytes, self._refused = 0, None
         self.figures.restarts += 1
 
     def end(self, error: BaseException | None) -> None:
@@ -111,6 +155,7 @@ class Collected:
         with self._lock:
             if self._ended.is_set():
                 return
+            error = error or self._refused
             self._error = error
             self._ended.set()
             held = self._held_back or () if error is None else ()
@@ -121,6 +166,8 @@ class Collected:
             self._batches.put(batch)
         self._batches.put(None)
         self._let_go_on()
+        for call in self._when_over:
+            call(error)
 
     @property
     def is_over(self) -> bool:

@@ -8,10 +8,9 @@ performer here.
 from __future__ import annotations
 
 import logging
+import threading
 import time
-import uuid
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator
 from functools import partial
 from typing import Any
 
@@ -19,7 +18,11 @@ from rich.console import Console
 
 from wallaby.coordinator import effects as coordinating
 from wallaby.coordinator.coordinator import Coordinator, CoordinatorSettings, Query
+from wallaby.coordinator.requests import draining, submitting
+from wallaby.coordinator.stalls import StallWatch
 from wallaby.errors import (
+    GcsError,
+    GcsLostError,
     NoWorkersError,
     QueryCancelledError,
     QueryError,
@@ -28,8 +31,12 @@ from wallaby.errors import (
     WorkerLostError,
 )
 from wallaby.gcs.interface import Gcs, WorkerLease
+from wallaby.head.actions import ACTIONS, COORDINATORS_FAILURES
+from wallaby.head.beginning import new_query, place
 from wallaby.head.collected import Collected
+from wallaby.head.inquiry import Inquiry
 from wallaby.head.observer import Observer
+from wallaby.head.submission import Submission
 from wallaby.lineage.effects import Slice
 from wallaby.lineage.names import HEAD, ChannelName, QueryId, WorkerId
 from wallaby.lineage.verdict import Verdict
@@ -42,38 +49,13 @@ from wallaby.worker.payload import QueryPayload
 from wallaby.worker.perform import Backups, NodeSettings, Performer
 from wallaby.worker.pushing import Peers
 from wallaby.worker.session import Session
-from wallaby.worker.striking import WORKERS_FAILURES, Failures, StrikingPerformer, no_answer, refusal
+from wallaby.worker.striking import WORKERS_FAILURES, StrikingPerformer
 
 _log = logging.getLogger(__name__)
 #: How long a worker that is asked whether it lives has to answer. With the lease and the coordinator's poll, it is how
 #: soon a silent one is found: 1.75 s at most by default, and two seconds are promised.
 PING_SECONDS = 0.4
 WAIT_FOR_WORKER_SECONDS = 0.02
-#: How the coordinator's effects fail, where faults are ordered.
-COORDINATORS_FAILURES: Failures = {
-    coordinating.Watch: no_answer,
-    coordinating.Expel: no_answer,
-    coordinating.ReadStatus: no_answer,
-    coordinating.Join: no_answer,
-    coordinating.Freeze: no_answer,
-    coordinating.TakeSnapshot: no_answer,
-    coordinating.Resume: no_answer,
-    coordinating.Remove: no_answer,
-    coordinating.Ping: refusal,
-}
-
-
-@dataclass(slots=True)
-class Submission:
-    """What a client has asked for, and the query that runs for it now."""
-
-    plan: PhysicalPlan
-    payload: QueryPayload
-    timeout_seconds: float
-    query: Query
-    #: Is it run again if it ends with the loss of a worker?
-    begins_again: bool = False
-    began_seconds: float = field(default_factory=time.monotonic)
 
 
 class Head:
@@ -90,16 +72,20 @@ class Head:
         shows_progress: bool = False,
         orders: OrderBook | None = None,
         forget: Callable[[QueryId], None] = lambda _query: None,
+        run_elsewhere: Callable[[Submission, Collected], None] | None = None,
     ) -> None:
         self._gcs = gcs
         self._settings = settings
         self._orders = orders
         #: Called once for every query that has ended, on a thread that may wait.
         self._forget = forget
+        #: Takes over a query that is to be run again, on another store and so by another head. It does not wait.
+        self._run_elsewhere = run_elsewhere
         self.observer = observer or Observer()
         console = Console(stderr=True)
         self._board = ProgressBoard(gcs, console) if shows_progress and is_wanted(console) else None
         self._ping_address = ping
+        self._peers = peers
         self._directory = Directory(gcs)
         #: The workers whose leases were good when the coordinator looked last.
         self._present: set[WorkerId] = set()
@@ -112,6 +98,7 @@ class Head:
         self._coordinator = self._new_coordinator()
         self.node = Node(HEAD, self._node_ended)
         self.node.take_events = self.observer.take
+        self.node.take_loss = self._worker_lost_store
         self._performer = Performer(
             self.node,
             gcs,
@@ -126,10 +113,14 @@ class Head:
 
     def start(self) -> None:
         """Begin to coordinate."""
-        self.node.start(self._armed(), {"coordinator": self._coordinator.run()})
+        actors = {"coordinator": self._coordinator.run()}
+        if self._settings.stall_ms:
+            watch = StallWatch(self._settings.stall_ms, self._queries, _now_ms)
+            actors["stall watch"] = watch.run()
+        self.node.start(self._armed(), actors)
 
     def _new_coordinator(self) -> Coordinator:
-        return Coordinator(self._settings, self._queries, lambda: int(time.monotonic() * 1000))
+        return Coordinator(self._settings, self._queries, _now_ms)
 
     def restart_coordinator(self) -> None:
         """Forget the coordinator, wherever it is, and begin with a new one. On the loop's thread.
@@ -163,55 +154,112 @@ class Head:
         *,
         held_back: bool = False,
         begins_again: bool = False,
+        store_losses_max: int = 0,
+        whole_bytes_max: int = 0,
     ) -> Collected:
-        """Start a query on the workers that are there now; 0 is no time limit.
+        """Start a query on the workers that are there now; 0 is no limit, of time or of what the driver may hold.
 
         If its rows are held back, none of them is given away before all are there. So it is with a query that begins
-        again if it ends with the loss of a worker.
+        again if it ends with the loss of a worker, or of the store.
 
         Raises:
+            GcsError: the store was lost, and this head with it.
             QueryError: the head has failed, and can run no more queries.
         """
         self._require_alive()
         hosts = place(plan, self._members())
-        submission = Submission(plan, payload, timeout_seconds, _new_query(plan, payload), begins_again)
+        query = new_query(plan, payload)
+        submission = Submission(plan, payload, timeout_seconds, query, begins_again, store_losses_max)
         collected = Collected(
             submission.query.id,
             plan.graph,
-            lambda: self._cancel(submission),
-            held_back=held_back or begins_again,
+            partial(self._cancel, submission),
+            held_back=held_back or begins_again or store_losses_max > 0,
+            whole_bytes_max=whole_bytes_max,
         )
-        self._run(submission, collected, hosts)
+        try:
+            entered = self._run(submission, collected, hosts)
+            while not entered.wait(WAIT_FOR_WORKER_SECONDS):
+                if self.node.loop.is_stopped:
+                    if submission.query.id not in self._collected:
+                        return collected  # it has been ended, or taken over, and `collected` is told
+                    self._require_alive()
+                    raise QueryCancelledError(
+                        "The engine was closed while the query began.", fix="Attach again."
+                    )
+        except BaseException:
+            self._cancel(submission)  # whoever would have waited for it is gone
+            raise
+        if submission.query.ending or submission.query.ended:
+            assert submission.query.error is not None, "a query that has not begun ends for a reason"
+            raise submission.query.error
         return collected
 
-    def _run(self, submission: Submission, collected: Collected, hosts: dict[ChannelName, WorkerId]) -> None:
+    def take_over(self, submission: Submission, collected: Collected) -> None:
+        """Run a query again that was lost with another head's store; how it ends, `collected` is told."""
+        self._run_again(submission, collected)
+
+    def _run(
+        self, submission: Submission, collected: Collected, hosts: dict[ChannelName, WorkerId]
+    ) -> threading.Event:
+        """Have a query put into the store, and begun; the event says that this has succeeded, or has not."""
         query, plan, payload = submission.query, submission.plan, submission.payload
-        self._gcs.submit(query.id, plan.graph, hosts, payload.encode())
+        query.entering = True
         if self._board is not None:
             collected.on_wait = partial(self._board.follow, query.id, plan.graph)
         collected.observation = self.observer.begin(query.id, plan, hosts, detailed=payload.observed)
         self._collected[query.id] = collected
         self._submissions[query.id] = submission
-        self._require_alive()  # or it has ended all queries just before this one came
-        self.node.loop.post(self._begin, submission)
-        self._nudge(set(hosts.values()))
+        entered = threading.Event()
+        if self._failure is not None:  # it has ended all queries, this one too or just before it came
+            if self._collected.pop(query.id, None) is not None:
+                self._require_alive()
+            entered.set()
+            return entered
+        self.node.loop.post(self._enter, submission, hosts, entered)
+        return entered
+
+    def _enter(
+        self, submission: Submission, hosts: dict[ChannelName, WorkerId], entered: threading.Event
+    ) -> None:
+        query = submission.query
+        self._queries[query.id] = query
+        if submission.timeout_seconds:
+            left_seconds = submission.began_seconds + submission.timeout_seconds - time.monotonic()
+            self.node.loop.after(max(left_seconds, 0), self._expire, query, submission.timeout_seconds)
+
+        def entering() -> Generator[Any, Any, None]:
+            payload = submission.payload.encode()
+            yield from submitting(query, hosts, payload, self._settings, _now_ms)
+            if not (query.ending or query.ended):
+                self._begin(submission)
+                self._nudge(set(hosts.values()))
+            self.node.wake_named("coordinator")
+            entered.set()
+
+        self.node.run_errand(f"submit {query.id}", entering())
 
     def _run_again(self, submission: Submission, collected: Collected) -> None:
-        """A query of which nothing was written down has lost a worker: from the start, under another name."""
+        """What was written down of a query, if anything was, is lost: from the start, under another name."""
         try:
+            self._require_alive()
             hosts = place(submission.plan, self._members())
-            cancelled = submission.query.cancelled
-            submission.query = _new_query(submission.plan, submission.payload)
-            submission.query.cancelled |= cancelled
+            before = submission.query
+            submission.query = new_query(submission.plan, submission.payload)
+            submission.query.cancelled |= before.cancelled
+            submission.query.cancelled_because = before.cancelled_because
             collected.begin_again(submission.query.id)
             self._run(submission, collected, hosts)
             if self.node.loop.is_stopped:  # nobody is there any more who would end it
                 raise QueryCancelledError("The engine was closed while the query ran.", fix="Attach again.")
         except WallabyError as error:
-            collected.end(error)
-            collected.removed.set()
+            if not self._goes_elsewhere(submission, collected, error):
+                collected.end(error)
+                collected.removed.set()
 
     def _require_alive(self) -> None:
+        if self.lost_store is not None:
+            raise self.lost_store
         if self._failure is not None:
             raise QueryError(
                 f"The engine has failed: {self._failure}.", fix="Close it and attach again."
@@ -234,17 +282,14 @@ class Head:
             time.sleep(WAIT_FOR_WORKER_SECONDS)
 
     def _begin(self, submission: Submission) -> None:
-        query, timeout_seconds = submission.query, submission.timeout_seconds
-        self._queries[query.id] = query
-        if timeout_seconds:
-            left_seconds = max(submission.began_seconds + timeout_seconds - time.monotonic(), 0)
-            self.node.loop.after(left_seconds, self._expire, query, timeout_seconds)
+        query = submission.query
         settings = submission.payload.session_settings()
         session = Session(HEAD, query.graph, settings, lambda: self._whole_result_is_there(query))
         self.node.begin_serving(Serving(query.id, session))
 
-    def _cancel(self, submission: Submission) -> None:
+    def _cancel(self, submission: Submission, because: WallabyError | None = None) -> None:
         query = submission.query
+        query.cancelled_because = query.cancelled_because or because
         query.cancelled = not query.collected  # what is there as a whole is done, whoever has had enough
         self.node.loop.post(self.node.wake_named, "coordinator")
 
@@ -266,20 +311,20 @@ class Head:
 
     def drain(self, worker: WorkerId, timeout_seconds: float) -> bool:
         """Let a worker leave: ask for it, wait until no query needs anything of it, and dismiss it."""
-        self._gcs.ask_to_drain(worker)
-        self.node.loop.post(self.node.wake_named, "coordinator")
         deadline = time.monotonic() + timeout_seconds
-        while self._is_needed(worker):
-            if time.monotonic() > deadline or self.node.loop.is_stopped:
-                return False
-            time.sleep(WAIT_FOR_WORKER_SECONDS)
-        self._gcs.expel(worker)
-        self._nudge({worker})
-        return True
+        over, left = threading.Event(), []
 
-    def _is_needed(self, worker: WorkerId) -> bool:
-        found = [self._gcs.status(query) for query in self._gcs.queries()]
-        return any(worker in (*status.members, *status.draining) for status in found)
+        def leaving() -> Generator[Any, Any, None]:
+            left.append((yield from draining(worker, lambda: time.monotonic() > deadline)))
+            over.set()
+
+        self.node.loop.post(self.node.run_errand, f"drain {worker}", leaving())
+        while not over.wait(WAIT_FOR_WORKER_SECONDS):
+            if self.node.loop.is_stopped:
+                return False
+        if left[0]:
+            self._nudge({worker})
+        return left[0]
 
     def hint(self, worker: WorkerId) -> None:
         """Spark says that a worker is gone."""
@@ -308,29 +353,55 @@ class Head:
         """Tell the clients of queries that have ended; forget them here."""
         for query in [query for query in self._queries.values() if query.ended]:
             del self._queries[query.id]
-            submission = self._submissions.pop(query.id)
-            collected = self._collected.pop(query.id)
+            submission = self._submissions.pop(query.id, None)
+            collected = self._collected.pop(query.id, None)
+            if submission is None or collected is None:
+                continue  # its client was told when this head failed
             self.observer.ended(query.id, query.error)
             self._performer.calls.submit(partial(self._forget, query.id))
             self._nudge(self._present)
-            if self._begins_again(submission, query.error, collected):
+            error = submission.ends_with(query.error, self._settings.strained_losses_max)
+            if self._begins_again(submission, error, collected):
                 self._performer.calls.submit(partial(self._run_again, submission, collected))
                 continue
-            collected.end(query.error)
+            collected.end(error)
             collected.removed.set()
 
     def _begins_again(self, submission: Submission, error: WallabyError | None, collected: Collected) -> bool:
         """Is a query that has ended to be run again? Not for ever: it may be the query that kills its workers."""
+        if isinstance(error, GcsLostError):  # the store has forgotten it, and is well otherwise
+            return self._may_be_repeated(submission, error)
         if not (submission.begins_again and isinstance(error, WorkerLostError)):
             return False
         again = collected.figures.restarts + 1 < self._settings.task_worker_losses_max
         return again and not submission.query.cancelled
 
+    @property
+    def lost_store(self) -> GcsError | None:
+        """What the store did that ended this head, if it was the store: on another store another head can go on."""
+        return self._failure if isinstance(self._failure, GcsError) else None
+
+    def lose_store(self, error: GcsLostError) -> None:
+        """A client has found out that the store is lost, before the coordinator has. From any thread."""
+        self._failure = self._failure or error
+        self.node.loop.post(self._node_ended, error)
+
+    def _worker_lost_store(self, why: str) -> None:
+        """A worker has found another store than the one that they share. From any thread.
+
+        Each side may be well connected to a store of its own, and both would go on: so neither does.
+        """
+        lost = GcsLostError(f"A TaskManager has lost the store. {why}", fix="Run the query again.")
+        self.node.loop.post(self._node_ended, lost)
+
     def _node_ended(self, error: BaseException | None) -> None:
-        if error is not None:
+        error = error or self._coordinator.lost
+        if error is not None and self._failure is None:
             self._failure = error
             _log.error("the coordinator failed: %s", error)
         self._end_all(error)
+        if error is not None:  # what it would do now, it would do for nobody
+            self.node.loop.post(self.node.stop_actor, None, "coordinator")
 
     def _end_all(self, error: BaseException | None) -> None:
         """Whatever is still open ends with an error: half a result must never look like a whole one."""
@@ -339,10 +410,31 @@ class Head:
             known = query.error if query is not None else None
             why = error or known or QueryError("The engine ended while the query ran.")
             whole = query is not None and query.collected
-            collected = self._collected.pop(query_id)
-            collected.end(None if whole else why)
+            collected = self._collected.pop(query_id, None)
+            if collected is None:
+                continue  # another thread has found out too
+            submission = self._submissions[query_id]
             self.observer.ended(query_id, None if whole else why)
+            self._performer.calls.submit(partial(self._forget, query_id))
+            if not whole and self._goes_elsewhere(submission, collected, why):
+                continue
+            collected.end(None if whole else why)
             collected.removed.set()
+
+    def _goes_elsewhere(self, submission: Submission, collected: Collected, why: BaseException) -> bool:
+        """Is a query that was lost with the store run again, on another store? Then it is handed over."""
+        if self._run_elsewhere is None or not self._may_be_repeated(submission, why):
+            return False
+        self._run_elsewhere(submission, collected)
+        return True
+
+    def _may_be_repeated(self, submission: Submission, why: BaseException | None) -> bool:
+        """Was it lost with the store, and may be run again? That is one time less from now on."""
+        lost = isinstance(why, GcsLostError) and not submission.query.cancelled
+        if not lost or submission.store_losses_left == 0:
+            return False
+        submission.store_losses_left -= 1
+        return True
 
     def _nudge(self, workers: set[WorkerId]) -> None:
         """Let workers look at the store now. Only a hint: they would look by themselves a little later."""
@@ -365,13 +457,9 @@ class Head:
 
             return carry_out
 
-        def expel(gcs: Gcs, effect: coordinating.Expel) -> bool:
-            gcs.expel(effect.worker)
-            return True
-
         def remove(gcs: Gcs, effect: coordinating.Remove) -> bool:
             self._measure(gcs, effect.query)
-            gcs.remove(effect.query)
+            gcs.remove(effect.query, barred=effect.barred)
             return True
 
         def resume(gcs: Gcs, effect: coordinating.Resume) -> Any:
@@ -383,28 +471,19 @@ class Head:
             self.node.loop.post(self.node.wake_sessions)
             return verdict
 
-        def snapshot(gcs: Gcs, effect: coordinating.TakeSnapshot) -> Any:
-            # The gate is closed: no record is committed between the two.
-            found = gcs.snapshot(effect.query)
-            return found, gcs.history(effect.query) if effect.with_records else {}
-
         def watch(gcs: Gcs, _: coordinating.Watch) -> tuple[WorkerLease, ...]:
             leases = gcs.workers()
             self._present = {lease.worker for lease in leases if lease.remaining_ms > 0}
             return leases
 
         teach(coordinating.Watch, asks(watch))
-        teach(coordinating.Expel, asks(expel))
-        teach(coordinating.ReadStatus, asks(lambda gcs, effect: gcs.status(effect.query)))
-        teach(coordinating.Join, asks(lambda gcs, effect: gcs.join(effect.query, effect.worker)))
-        teach(
-            coordinating.Freeze,
-            asks(lambda gcs, effect: gcs.freeze(effect.query, effect.lost, effect.draining)),
-        )
-        teach(coordinating.TakeSnapshot, asks(snapshot))
         teach(coordinating.Resume, asks(resume))
         teach(coordinating.Remove, asks(remove))
+        for effect, action in ACTIONS.items():
+            teach(effect, asks(action))
         teach(coordinating.Ping, self._ask)
+        inquiry = Inquiry(self.node, self._peers, self._directory, self._performer.calls)
+        teach(coordinating.Inquire, inquiry.answer)
 
     def _measure(self, gcs: Gcs, query: QueryId) -> None:
         """Note what the store knows of a query that is about to be removed from it."""
@@ -417,11 +496,5 @@ class Head:
         self._performer.calls.submit(lambda: self.node.answer(actor, self._ping(effect.worker)))
 
 
-def _new_query(plan: PhysicalPlan, payload: QueryPayload) -> Query:
-    return Query(QueryId(f"q-{uuid.uuid4().hex[:12]}"), plan.graph, tolerance=payload.tolerance)
-
-
-def place(plan: PhysicalPlan, members: list[WorkerId]) -> dict[ChannelName, WorkerId]:
-    """The channels of each stage in turn over the workers; the collector on the head."""
-    hosts = {name: members[name.channel % len(members)] for name in plan.graph.channels}
-    return {**hosts, plan.graph.collector: HEAD}
+def _now_ms() -> int:
+    return int(time.monotonic() * 1000)

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from wallaby.kernels.mapped import MappedBatches
 from wallaby.kernels.sizes import value_bytes
+from wallaby.kernels.stopping import check
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,7 @@ def spooled(batches: Iterable[pa.RecordBatch], limit_bytes: int, directory: Path
     def measured() -> Iterator[pa.RecordBatch]:
         nonlocal size
         for batch in batches:
+            check()
             size += value_bytes((batch,))
             yield batch
 

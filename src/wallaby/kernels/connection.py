@@ -21,6 +21,8 @@ import duckdb
 import pyarrow as pa
 
 from wallaby.errors import (
+    REPORT_IT,
+    STEP_FAILED,
     ArithmeticOverflowError,
     ArrayIndexError,
     BinaryArithmeticOverflowError,
@@ -49,8 +51,8 @@ from wallaby.errors import (
     TooManyRowsError,
     query_errors,
 )
-from wallaby.kernels import exact
-from wallaby.kernels.sizes import BATCH_ROWS_MAX, rows_within
+from wallaby.kernels import exact, stopping
+from wallaby.kernels.sizes import BATCH_ROWS_MAX, rows_within, varying_bytes
 from wallaby.kernels.sql_text import identifier, text
 
 MIB: Final = 1 << 20
@@ -80,6 +82,8 @@ class KernelSettings:
     combine_rows: int = 1 << 18
     #: What one output holds, about, and what is worked on at once where rows are on disk.
     portion_bytes: int = 32 * MIB
+    #: What a split may take, decoded, to be read at once; 0: a few portions.
+    read_bytes: int = 0
     #: The files that DuckDB may read.
     readable: tuple[str, ...] = ()
 
@@ -94,6 +98,11 @@ class KernelSettings:
     def part_bytes(self) -> int:
         """Rows up to this size are computed with at once; DuckDB needs a few times as much for them."""
         return self.memory_bytes // 4
+
+    @property
+    def flow_bytes(self) -> int:
+        """What one step hands to the next at a time: a task's steps have a portion each."""
+        return min(self.portion_bytes, self.part_bytes)
 
     @property
     def indexed_bytes(self) -> int:
@@ -112,8 +121,13 @@ class Session:
     def __init__(self, settings: KernelSettings) -> None:
         self.settings = settings
         self._connection = duckdb.connect(":memory:", config=_config(settings))
+        #: A connection gives one answer at a time. These have none to give now.
+        self._idle = [self._connection]
+        self._all = [self._connection]
         self._functions: set[str] = set()
-        self._connection.execute("SET TimeZone = 'UTC'")
+        #: Has DuckDB met an error after which an instance answers nothing any more?
+        self.is_broken = False
+        self._connection.execute("SET GLOBAL TimeZone = 'UTC'")
         if settings.readable:
             paths = ", ".join(text(path) for path in settings.readable)
             self._connection.execute(f"SET allowed_paths = [{paths}]")
@@ -124,54 +138,92 @@ class Session:
     def query(self, sql: str, tables: Mapping[str, Rows]) -> pa.Table:
         """Run one SELECT on the given tables. DuckDB's errors become ours, with Spark's condition names."""
         exact.register(self._connection, sql, self._functions)
-        with _our_errors(self.settings), self._registered(tables):
-            return self._connection.sql(sql).to_arrow_table(BATCH_ROWS_MAX)
+        with self._asked(tables) as connection:
+            return connection.sql(sql).to_arrow_table(BATCH_ROWS_MAX)
 
     def stream(self, sql: str, tables: Mapping[str, Rows], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """The same, batch by batch as it is computed, in the types of a schema.
-
-        Whoever begins must come to the end before the session is asked for anything else.
-        """
+        """The same, batch by batch as it is computed, in the types of a schema. Other statements may run meanwhile."""
         exact.register(self._connection, sql, self._functions)
-        with _our_errors(self.settings), self._registered(tables):
-            rows = rows_within(schema, self.settings.portion_bytes)
-            for batch in self._connection.sql(sql).to_arrow_reader(rows):
-                if batch.num_rows:
-                    yield batch if batch.schema.equals(schema) else batch.cast(schema)
+        with self._asked(tables) as connection:
+            unknown_bytes = max(
+                (varying_bytes(t) for t in tables.values() if isinstance(t, pa.Table)), default=0
+            )
+            rows = rows_within(schema, self.settings.flow_bytes, unknown_bytes)
+            with contextlib.closing(connection.sql(sql).to_arrow_reader(rows)) as reader:
+                for batch in reader:
+                    stopping.check()
+                    if batch.num_rows:
+                        yield batch if batch.schema.equals(schema) else batch.cast(schema)
 
     @contextlib.contextmanager
-    def _registered(self, tables: Mapping[str, Rows]) -> Iterator[None]:
+    def _asked(self, tables: Mapping[str, Rows]) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A connection that knows these tables, for one statement, which can be stopped from other threads."""
+        with (
+            self._free() as connection,
+            _our_errors(self.settings),
+            self._watched(),
+            self._registered(connection, tables),
+            stopping.statement(self.interrupt),
+        ):
+            yield connection
+
+    @contextlib.contextmanager
+    def _watched(self) -> Iterator[None]:
+        try:
+            yield
+        except (duckdb.Error, OSError) as error:
+            self.is_broken |= bool(_FATAL.match(_first_line(error)))
+            raise
+
+    @contextlib.contextmanager
+    def _free(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A connection to this instance that is not giving an answer."""
+        if not self._idle:
+            self._idle.append(self._connection.cursor())
+            self._all.append(self._idle[-1])
+        connection = self._idle.pop()
+        try:
+            yield connection
+        finally:
+            self._idle.append(connection)
+
+    @contextlib.contextmanager
+    def _registered(
+        self, connection: duckdb.DuckDBPyConnection, tables: Mapping[str, Rows]
+    ) -> Iterator[None]:
         for name, table in tables.items():
             if isinstance(table, View):
                 exact.register(self._connection, table.sql, self._functions)
-                self._connection.execute(f"CREATE OR REPLACE TEMP VIEW {identifier(name)} AS {table.sql}")
+                connection.execute(f"CREATE OR REPLACE TEMP VIEW {identifier(name)} AS {table.sql}")
             else:
-                self._connection.register(name, table)
+                connection.register(name, table)
         try:
             yield
         finally:
             for name, table in tables.items():
                 if isinstance(table, View):
-                    self._connection.execute(f"DROP VIEW {identifier(name)}")
+                    connection.execute(f"DROP VIEW {identifier(name)}")
                 else:
-                    self._connection.unregister(name)
+                    connection.unregister(name)
 
     def interrupt(self) -> None:
-        """Stop the running statement; may be called from any thread."""
-        self._connection.interrupt()
+        """Stop the running statements; may be called from any thread."""
+        for connection in tuple(self._all):
+            connection.interrupt()
 
     def close(self) -> None:
         """Free everything it holds."""
-        self._connection.close()
+        for connection in reversed(self._all):
+            connection.close()
 
 
 _threads = threading.local()
 
 
 def thread_session(settings: KernelSettings) -> Session:
-    """This thread's session. It is made once for each settings and closed when others are asked for."""
+    """This thread's session. It is made once for each settings and closed when others are asked for, or if it broke."""
     session: Session | None = getattr(_threads, "session", None)
-    if session is None or session.settings != settings:
+    if session is None or session.is_broken or session.settings != settings:
         close_thread_session()
         session = _threads.session = Session(settings)
     return session
@@ -219,16 +271,21 @@ def _our_errors(settings: KernelSettings) -> Iterator[None]:
         raise _our_error(error, settings) from error
 
 
+#: One query's error must not be that of all that come later.
+_FATAL: Final = re.compile(r"FATAL Error|INTERNAL Error")
 _FROM_A_READER: Final = re.compile(r"[A-Za-z ]+ Error: ")
 
 
 def _our_error(error: duckdb.Error | OSError, settings: KernelSettings) -> QueryError:
+    while _FATAL.match(_first_line(error)) and isinstance(error.__context__, duckdb.Error):
+        error = error.__context__  # the first of them: after it, even to forget a table fails
     message = _first_line(error)
     if isinstance(error, duckdb.InterruptException) or message.startswith("INTERRUPT Error"):
         return QueryCancelledError("The running step was interrupted.")
     if isinstance(error, duckdb.OutOfMemoryException) or message.startswith("Out of Memory Error"):
         return MemoryLimitError(
-            f"A step needs more than its {settings.memory_bytes // MIB} MiB and cannot spill the rest: {message}",
+            f"A step needs more than its {settings.memory_bytes // MIB} MiB and cannot spill the rest.",
+            detail=message,
             fix="Raise spark.wallaby.memory, or use fewer threads per worker.",
             memory_bytes=settings.memory_bytes,
         )
@@ -276,6 +333,16 @@ _FIXES: Final[dict[type[QueryError], str]] = {
 }
 
 
+#: What to say instead of DuckDB's text, which names its own types and our columns.
+_WORDS: Final[dict[type[QueryError], str]] = {
+    DivideByZeroError: "A number was divided by zero.",
+    NumericOutOfRangeError: "A number has more digits than its decimal type.",
+    DateTimeFieldError: "A date or a time was to be made of parts that cannot be.",
+    ArithmeticOverflowError: "A number left the range of its type.",
+    BinaryArithmeticOverflowError: "A number left the range of its type.",
+    CastOverflowError: "A number does not fit the type that it is cast to.",
+}
+
 #: What our own SQL and functions raise says its condition itself.
 _NAMED: Final = re.compile(r"\[([A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]")
 
@@ -285,8 +352,8 @@ def _translated(message: str) -> QueryError:
         return known[named[1]](message[named.end() :].strip(), fix=_FIXES.get(known[named[1]], ""))
     for pattern, condition in _CONDITIONS:
         if pattern.search(message):
-            return condition(message, fix=_FIXES[condition])
-    return KernelError(f"DuckDB did not run the step: {message}", fix="Please report it with the query.")
+            return condition(_WORDS[condition], fix=_FIXES[condition])
+    return KernelError(STEP_FAILED, fix=REPORT_IT, detail=message)
 
 
 def _first_line(error: Exception) -> str:

@@ -15,15 +15,23 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from wallaby.errors import CorruptFileError, SourceChangedError
+from wallaby.errors import CorruptFileError, SourceChangedError, SourceGoneError
+from wallaby.kernels import stopping
 from wallaby.kernels.file_systems import is_local, local_path, open_remote, remote_info
 from wallaby.plan.relation import ParquetFile
 
 
 def check_unchanged(file: ParquetFile) -> None:
-    """Is it still the file that the query was planned with?"""
+    """Is it still the file that the query was planned with? Whoever plans or reads may be stopped here."""
+    stopping.check()
     try:
         unchanged = _is_as_listed(file) if is_local(file) else _is_as_listed_remotely(file)
+    except FileNotFoundError as error:
+        raise SourceGoneError(
+            f"{file.path} is not there any more.",
+            fix="Run the query again; in Spark, REFRESH TABLE first.",
+            path=file.path,
+        ) from error
     except OSError as error:
         raise SourceChangedError(
             f"{file.path} cannot be opened any more: {error.strerror or error}.",
@@ -58,13 +66,14 @@ def reading(file: ParquetFile) -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         check_unchanged(file)
-        raise CorruptFileError(f"{file.path} cannot be opened.", path=file.path) from error
+        raise SourceGoneError(f"{file.path} is not there.", path=file.path) from error
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, pa.ArrowException, OSError) as error:
         check_unchanged(file)
         raise CorruptFileError(
-            f"{file.path} cannot be read as Parquet: {str(error).partition(chr(10))[0]}",
+            f"{file.path} cannot be read: it is damaged, or not of the kind that it should be.",
             fix="Check the file with another reader; write it again if it is damaged.",
             path=file.path,
+            detail=str(error).partition("\n")[0],
         ) from error
 
 

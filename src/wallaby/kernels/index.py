@@ -9,8 +9,8 @@ of the probe side, then of the build side. Keys that are NULL equal nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -19,6 +19,7 @@ import polars as pl
 import pyarrow as pa
 
 from wallaby.kernels.key_set import KeySet, make_key_set
+from wallaby.kernels.sizes import sizes_of_values
 from wallaby.plan.relation import JoinKind
 from wallaby.plan.types import Kind
 
@@ -97,6 +98,25 @@ class JoinIndex:
     begins: _Places | None
     #: Which of the join's keys is indexed.
     key: int = 0
+    #: The sizes of the values of columns of the build side, and the largest, once somebody has asked.
+    known_sizes: dict[str, _Places] = field(default_factory=dict)
+    known_longest: dict[str, int] = field(default_factory=dict)
+
+    def sizes(self, name: str) -> _Places:
+        """The sizes of the texts or lists of a column of the build side."""
+        if name not in self.known_sizes:
+            self.known_sizes[name] = self._sizes(name).astype(np.int32)
+        return self.known_sizes[name]
+
+    def longest(self, name: str) -> int:
+        """The largest of them."""
+        if name not in self.known_longest:
+            self.known_longest[name] = int(self._sizes(name).max(initial=0))
+        return self.known_longest[name]
+
+    def _sizes(self, name: str) -> npt.NDArray[np.int64]:
+        chunks = self.build.column(name).chunks
+        return sizes_of_values(chunks[0]) if chunks else np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +126,20 @@ class Found:
     begin: _Places
     #: None: one where `begin` is not negative, otherwise none.
     counts: _Places | None
+    #: Which rows of the batch they are: those that have partners, where few do; None: all.
+    rows: _Rows | None = None
 
     def piece(self, begin: int, end: int) -> Found:
         """The same for some of the rows."""
-        return Found(self.begin[begin:end], None if self.counts is None else self.counts[begin:end])
+        return Found(
+            self.begin[begin:end],
+            None if self.counts is None else self.counts[begin:end],
+            None if self.rows is None else self.rows[begin:end],
+        )
+
+    def in_batch(self, chosen: _Rows | None) -> _Rows | None:
+        """Rows of the batch, from which of these were chosen; None: all."""
+        return chosen if self.rows is None else self.rows if chosen is None else self.rows[chosen]
 
 
 def make_index(
@@ -198,14 +228,25 @@ def _slots(keys: KeySet, used: _Ints, places: _Places, limit_bytes: int) -> Slot
     return Slots(keys.low, keys.high, slots)
 
 
-def find(index: JoinIndex, column: pa.Array) -> Found:
-    """The partners of each row of a column."""
-    places = index.where.places(*_whole_numbers(column))
+def find(index: JoinIndex, column: pa.Array, kind: JoinKind) -> Found:
+    """The partners of each row of a column; in an inner join a row without any may be left out."""
+    keys, present = _whole_numbers(column)
+    places, rows = None, None
+    if kind is JoinKind.INNER and isinstance(index.where, Ranks):
+        rows = index.where.keys.rows_with(keys, present, inside=True)
+        places = index.where.places_of_present(keys[rows])
+    else:
+        places = index.where.places(keys, present)
+        if kind is JoinKind.INNER:
+            rows = np.flatnonzero(places >= 0)
+            places = places[rows] if len(rows) < len(places) else places
+    if rows is not None and len(rows) == len(keys):
+        rows = None
     if index.begins is None:
-        return Found(places, None)
+        return Found(places, None, rows)
     begin = index.begins[places]
     # For -1 this is the last begin and the first one: less than nothing, so none.
-    return Found(begin, np.maximum(index.begins[places + 1] - begin, 0))
+    return Found(begin, np.maximum(index.begins[places + 1] - begin, 0), rows)
 
 
 def pairs(index: JoinIndex, found: Found, kind: JoinKind) -> tuple[_Rows | None, pa.Array]:
@@ -214,8 +255,23 @@ def pairs(index: JoinIndex, found: Found, kind: JoinKind) -> tuple[_Rows | None,
     The first is None where all rows of the batch come, in order. A NULL in the second is a row without partner.
     """
     if found.counts is None:
-        return _pairs_of_one(index, found.begin, kind)
-    return _pairs_of_many(index, found.begin, found.counts, kind)
+        chosen, partners = _pairs_of_one(index, found.begin, kind)
+    else:
+        chosen, partners = _pairs_of_many(index, found.begin, found.counts, kind)
+    return found.in_batch(chosen), partners
+
+
+def pairs_by_pieces(
+    index: JoinIndex, found: Found, kind: JoinKind, rows_max: int
+) -> Iterator[tuple[_Rows | None, pa.Array]]:
+    """The same, where a single row has more partners than so many: some of its partners at a time."""
+    if found.counts is None or len(found.begin) != 1 or int(found.counts[0]) <= rows_max:
+        yield pairs(index, found, kind)
+        return
+    first, count = int(found.begin[0]), int(found.counts[0])
+    for begin in range(first, first + count, rows_max):
+        partners = index.rows[begin : min(begin + rows_max, first + count)]
+        yield found.in_batch(np.zeros(len(partners), np.int64)), pa.array(partners)
 
 
 def rows_in(keys: KeySet, column: pa.Array, kind: JoinKind) -> _Rows | None:

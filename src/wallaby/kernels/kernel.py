@@ -10,22 +10,24 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import pyarrow as pa
 
 from wallaby.errors import InternalError
-from wallaby.kernels.chunks import Chunks
+from wallaby.kernels.chunks import Chunks, spooled
 from wallaby.kernels.connection import KernelSettings, thread_session
 from wallaby.kernels.external import External
-from wallaby.kernels.mapped import whole
+from wallaby.kernels.growth import Growth
+from wallaby.kernels.mapped import MappedBatches, whole
 from wallaby.kernels.parts import cut_into_parts, parts_for
 from wallaby.kernels.program import NOTHING, Batches
 from wallaby.kernels.scan_kernel import ScanKernel
 from wallaby.kernels.shared import Shared
 from wallaby.kernels.sizes import grouped
-from wallaby.kernels.state import EMPTY, KernelState, StepResult, handed_on, next_portion
+from wallaby.kernels.state import EMPTY, KernelState, StepResult, handed_on, made_of, next_portion
+from wallaby.kernels.taking import first_pace
 from wallaby.kernels.tree import is_inner
 from wallaby.kernels.trees import Trees
 from wallaby.plan.physical import (
@@ -57,16 +59,18 @@ class Kernel(Protocol):
         state: KernelState,
         *,
         split: Split | RowSplit | None = None,
+        begin: int = 0,
         inputs: Mapping[int, Batches] = NOTHING,
         sides: Mapping[int, Batches] = NOTHING,
         last: bool = False,
     ) -> tuple[KernelState, StepResult]:
         """Run one step.
 
-        `split` is for scans. `inputs` are the batches of this step by input number: in a join 0 is the build side
-        and 1 the probe side, elsewhere there is only 0. `sides` are all batches of the side links, by input number;
-        one that is not there (a run-time filter that came too late) is not applied. `last` says that nothing comes
-        after: there may be no input in such a step. If the step before left a rest, there is none: it goes on.
+        `split` is for scans; `begin` says where in it, as the step before did. `inputs` are the batches of this step by
+        input number: in a join 0 is the build side and 1 the probe side, elsewhere there is only 0. `sides` are all
+        batches of the side links, by input number; one that is not there (a run-time filter that came too late) is not
+        applied. `last` says that nothing comes after: there may be no input in such a step. If the step before left a
+        rest, there is none: it goes on.
         """
         ...
 
@@ -76,13 +80,20 @@ class Kernel(Protocol):
 
 
 def make_kernel(
-    fragment: Fragment, settings: KernelSettings, keys: Keys = _NO_KEYS, shared: Shared | None = None
+    fragment: Fragment,
+    settings: KernelSettings,
+    keys: Keys = _NO_KEYS,
+    shared: Shared | None = None,
+    optional: frozenset[int] = frozenset(),
 ) -> Kernel:
-    """The kernel of one channel. `shared` is what the kernels of the same stage make together."""
+    """The kernel of one channel. `shared` is what the kernels of the same stage make together.
+
+    `optional` are the numbers of the sides that need not be there.
+    """
     shared = shared if shared is not None else Shared()
     match fragment:
         case ScanFragment():
-            return ScanKernel(fragment, settings, shared)
+            return ScanKernel(fragment, settings, shared, optional)
         case JoinFragment():
             return JoinKernel(fragment, settings, shared, keys)
         case ReduceFragment():
@@ -100,73 +111,109 @@ class MapKernel:
 
     def __init__(self, fragment: MapFragment, settings: KernelSettings, shared: Shared) -> None:
         self._trees = Trees(fragment.tree, 0, settings, shared)
+        self._growth = Growth(fragment.tree, 0, settings)
         self._settings = settings
+        self._pace = first_pace(fragment.tree)
 
     def step(
         self,
         state: KernelState,
         *,
         split: Split | RowSplit | None = None,
+        begin: int = 0,
         inputs: Mapping[int, Batches] = NOTHING,
         sides: Mapping[int, Batches] = NOTHING,
         last: bool = False,  # noqa: ARG002 - the last step is like any other
     ) -> tuple[KernelState, StepResult]:
         """Some batches, perhaps none."""
         assert split is None, "only scans read splits"
+        assert not begin, "only scans read splits"
         if state.outgoing:
             return next_portion(state, self._settings)
-        batches = inputs.get(0, ())
+        batches = state.pending or inputs.get(0, ())
         if not batches:
             return state, StepResult()
-        return handed_on(state, self._trees.run({**sides, 0: batches}), self._settings)
+
+        def run(rows: Batches) -> Iterator[pa.RecordBatch]:
+            return self._trees.run({**sides, 0: rows})
+
+        return made_of(state, batches, self._pace, run, self._settings, self._growth.weigh)
 
     def forget(self) -> None:
         """Drop the indexes of side inputs."""
         self._trees.forget()
 
 
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """A piece of each side of a join, both on disk."""
+
+    build: Batches
+    probe: Batches
+    files: tuple[MappedBatches, ...]
+
+    def release(self) -> None:
+        """Let go of pages that were read."""
+        for file in self.files:
+            file.release()
+
+
 class JoinKernel:
     """Collects the build side, then joins each step's probe batches with all of it.
 
     A build side that is too large for that is divided, and with it the probe side, by the hash of the keys: then the
-    probe side is collected too, and the last step joins part with part. A part that one key makes too large is
-    joined block by block, where the kind of the join allows it.
+    probe side is collected too, and at the end part is joined with part. A part that one key makes too large is
+    joined block by block, where the kind of the join allows it. Each step joins some rows of one pair of pieces, as
+    many as give an output; the state says which pair is next.
     """
 
     def __init__(
         self, fragment: JoinFragment, settings: KernelSettings, shared: Shared, keys: Keys = _NO_KEYS
     ) -> None:
         self._trees = Trees(fragment.tree, 1, settings, shared)
+        self._growth = Growth(fragment.tree, 1, settings)
         self._settings = settings
+        self._pace = first_pace(fragment.tree)
         self._keys = keys
         self._in_blocks = is_inner(fragment.tree, 0)
         indexed = self._trees.is_indexed(0)
         self._whole_bytes = settings.indexed_bytes if indexed else settings.part_bytes
+        #: Both sides in pieces, made of a state whose first probe rows are these; and the piece that is looked up in.
+        self._pairs: list[_Pair] | None = None
+        self._pairs_of: pa.RecordBatch | None = None
+        self._build: Batches | None = None
 
     def step(
         self,
         state: KernelState,
         *,
         split: Split | RowSplit | None = None,
+        begin: int = 0,
         inputs: Mapping[int, Batches] = NOTHING,
         sides: Mapping[int, Batches] = NOTHING,
         last: bool = False,
     ) -> tuple[KernelState, StepResult]:
         """Build batches (0) go into the state; probe batches (1) give rows, or wait for the last step."""
         assert split is None, "only scans read splits"
+        assert not begin, "only scans read splits"
         if state.outgoing:
             return next_portion(state, self._settings)
         build = inputs.get(0, ())
         if build:
             state = state.with_combined(build)
-        rows = inputs.get(1, ())
+        if state.joined is not None:
+            return self._join_pieces(state, sides)
+        rows = state.pending or inputs.get(1, ())
         if rows and self._is_divided(state):
             return state.with_waiting(rows), StepResult()
         if rows:
-            made = self._trees.run({**sides, 0: state.combined, 1: rows})
-            return handed_on(state, made, self._settings)
+
+            def run(some: Batches) -> Iterator[pa.RecordBatch]:
+                return self._trees.run({**sides, 0: state.combined, 1: some})
+
+            return made_of(state, rows, self._pace, run, self._settings, self._growth.weigh)
         if last and state.waiting:
-            return handed_on(EMPTY, self._by_parts(state, sides), self._settings)
+            return self._join_pieces(replace(state, joined=0), sides)
         return state, StepResult()
 
     def _is_divided(self, state: KernelState) -> bool:
@@ -174,20 +221,49 @@ class JoinKernel:
         divisible = self._keys.get(0) and self._keys.get(1) and self._settings.temp_directory is not None
         return bool(divisible) and state.combined_bytes > self._whole_bytes
 
-    def _by_parts(self, state: KernelState, sides: Mapping[int, Batches]) -> Iterator[pa.RecordBatch]:
+    def _join_pieces(
+        self, state: KernelState, sides: Mapping[int, Batches]
+    ) -> tuple[KernelState, StepResult]:
+        """Join what is next of both sides: some rows of a piece of the probe side with one of the build side."""
+        if self._pairs is None or self._pairs_of is not state.waiting[0]:
+            self._pairs, self._pairs_of = self._cut(state), state.waiting[0]
+        at = state.joined or 0
+        if at < len(self._pairs):
+            pair = self._pairs[at]
+            if pair.build is not self._build:
+                self._trees.forget()
+                self._build = pair.build
+
+            def run(some: Batches) -> Iterator[pa.RecordBatch]:
+                return self._trees.run({**sides, 0: pair.build, 1: some})
+
+            rows = state.pending or (whole(pair.probe),)
+            state, result = made_of(state, rows, self._pace, run, self._settings, self._growth.weigh)
+            pair.release()
+            if not state.pending:
+                state = replace(state, joined=at + 1)
+        else:
+            result = StepResult()
+        if state.joined == len(self._pairs):
+            self._pairs = self._pairs_of = self._build = None
+            self._trees.forget()
+            state = replace(EMPTY, outgoing=state.outgoing, files=state.files)
+        return state, replace(result, rest=state.has_rest)
+
+    def _cut(self, state: KernelState) -> list[_Pair]:
+        """Both sides in pieces: all pairs that have to be joined, in order."""
         session = thread_session(self._settings)
         build = Chunks(state.combined, state.files, state.combined_bytes)
         probe = Chunks(state.waiting, state.files, state.waiting_bytes)
         count = parts_for(build.value_bytes, self._whole_bytes)
         builds = cut_into_parts(build, self._keys[0], count, session, self._settings)
         probes = cut_into_parts(probe, self._keys[1], count, session, self._settings)
-        for build_part, probe_part in zip(builds, probes, strict=True):
-            for block in self._blocks(build_part):
-                for group in grouped(probe_part.batches, self._settings.portion_bytes):
-                    yield from self._trees.run({**sides, 0: block, 1: (whole(group),)})
-                    probe_part.release()
-                self.forget()
-                build_part.release()
+        return [
+            _Pair(block, group, (*build_part.files, *probe_part.files))
+            for build_part, probe_part in zip(builds, probes, strict=True)
+            for block in self._blocks(build_part)
+            for group in grouped(probe_part.batches, self._settings.portion_bytes)
+        ]
 
     def _blocks(self, build: Chunks) -> Iterator[Batches]:
         if self._in_blocks:
@@ -219,12 +295,14 @@ class ReduceKernel:
         state: KernelState,
         *,
         split: Split | RowSplit | None = None,
+        begin: int = 0,
         inputs: Mapping[int, Batches] = NOTHING,
         sides: Mapping[int, Batches] = NOTHING,
         last: bool = False,
     ) -> tuple[KernelState, StepResult]:
         """Collect; finish if it is the last step."""
         assert split is None, "only scans read splits"
+        assert not begin, "only scans read splits"
         assert not sides, "a reduction has no side inputs"
         if state.outgoing:
             return next_portion(state, self._settings)
@@ -244,6 +322,8 @@ class ReduceKernel:
         rows, half_bytes = _rows(state.waiting), self._settings.part_bytes // 2
         if rows < self._settings.combine_rows:
             return state
+        if state.waiting_bytes > self._settings.part_bytes and self._settings.temp_directory is not None:
+            return self._shrunk_by_groups(state)
         many = state.waiting_bytes > half_bytes
         if many and state.combined_bytes > half_bytes:
             alone = tuple(self._combine.run({0: state.waiting}))
@@ -253,6 +333,29 @@ class ReduceKernel:
         together = tuple(self._combine.run({0: (*state.combined, *state.waiting)}))
         shrinks = _rows(together) <= _SHRUNK_MAX * (_rows(state.combined) + rows)
         return replace(EMPTY, shrinks=shrinks).with_combined(together)
+
+    def _shrunk_by_groups(self, state: KernelState) -> KernelState:
+        """What waits is more than can be worked on at once: each group of it is combined for itself."""
+        assert self._combine is not None, "only what combines is shrunk"
+        combine = self._combine
+
+        def made() -> Iterator[pa.RecordBatch]:
+            for group in grouped(state.waiting, self._settings.part_bytes):
+                yield from combine.run({0: group})
+                for file in state.files:
+                    file.release()
+
+        shrunk = spooled(made(), self._settings.aside_bytes, self._settings.temp_directory)
+        shrinks = _rows(shrunk.batches) <= _SHRUNK_MAX * _rows(state.waiting)
+        return replace(
+            state,
+            combined=(*state.combined, *shrunk.batches),
+            combined_bytes=state.combined_bytes + shrunk.value_bytes,
+            waiting=(),
+            waiting_bytes=0,
+            files=(*state.files, *shrunk.files),
+            shrinks=shrinks,
+        )
 
     def forget(self) -> None:
         """There are no caches between steps."""
@@ -270,12 +373,14 @@ class LimitKernel:
         state: KernelState,
         *,
         split: Split | RowSplit | None = None,
+        begin: int = 0,
         inputs: Mapping[int, Batches] = NOTHING,
         sides: Mapping[int, Batches] = NOTHING,  # noqa: ARG002 - the signature of a kernel
         last: bool = False,  # noqa: ARG002 - the last step is like any other
     ) -> tuple[KernelState, StepResult]:
         """Pass on, cut at both ends."""
         assert split is None, "only scans read splits"
+        assert not begin, "only scans read splits"
         passed = state.rows_passed
         taken: list[pa.RecordBatch] = []
         for batch in inputs.get(0, ()):

@@ -1,88 +1,59 @@
-"""A tree as a short program: SQL statements, and probes of indexed build sides between them.
+"""A tree that is run: rows flow through its steps in portions, so that no step ever holds all that another makes.
 
-A join between the rows of this step (the *streaming* input) and rows that stay the same from step to step (*fixed*
-inputs: the collected build side, the side links) is done by an index that is kept. Below and above it the tree is
-SQL. What cannot be indexed is part of the SQL.
+A join may give hundreds of times what went into it, and the next join again. So a step is asked for its next portion
+only when the one before it has been used up: probes cut their rows by the number of partners and the size of what
+comes out, statements give their rows as DuckDB computes them. Between two steps there is never more than one portion,
+whatever the steps multiply. Portions are cut by values and settings alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TypeVar, assert_never, cast
 
 import pyarrow as pa
 
+from wallaby.kernels.chunks import spooled
 from wallaby.kernels.connection import Rows, Session, View
-from wallaby.kernels.index import COMPARED_KINDS, INDEXED_KINDS, JoinIndex, make_index
+from wallaby.kernels.index import JoinIndex, make_index
 from wallaby.kernels.key_set import KeySet
 from wallaby.kernels.mapped import MappedBatches, combined_on_disk
 from wallaby.kernels.probing import joined_batches
 from wallaby.kernels.shared import Made, Shared
-from wallaby.kernels.sizes import value_bytes
-from wallaby.kernels.sql import input_name, inputs_of, relation_sql, result_columns
-from wallaby.kernels.tree import with_children
+from wallaby.kernels.sizes import gathered, value_bytes
+from wallaby.kernels.sql import input_name, result_columns
+from wallaby.kernels.steps import Choice, Lowered, Probe, Statement, Step
 from wallaby.kernels.types import arrow_schema, column_name
-from wallaby.plan.expression import Column, columns_in
-from wallaby.plan.relation import (
-    Filter,
-    Input,
-    Join,
-    JoinKind,
-    Project,
-    Relation,
-    children_of,
-)
-from wallaby.plan.tree import is_choice
+from wallaby.plan.relation import Input, Relation
 
 T = TypeVar("T")
 _NO_VIEWS: Mapping[int, View] = {}
-#: Inputs with such numbers are made by the program itself.
-_MADE = 1000
 #: Batches that are smaller than this on average are put together before they are used.
 _SMALL_ROWS = 1 << 14
 #: What is kept is on disk if it is larger than this part of a kernel's memory.
 _KEPT_PARTS = 4
+#: Rows of which too much is made are tried again in so many pieces.
+_PIECES = 8
 
-
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """Run SQL on inputs; the result is input `number`."""
-
-    number: int
-    relation: Relation
-    sql: str
-    inputs: tuple[Input, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Probe:
-    """Join the streaming rows of input `probe` with the fixed rows of input `build`."""
-
-    number: int
-    kind: JoinKind
-    probe: Input
-    build: Input
-    #: The names of the key columns on both sides.
-    keys: tuple[tuple[str, str], ...]
-    columns: tuple[Column, ...]
-    #: The same as SQL, for keys that no index can hold.
-    otherwise: Statement
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """Some columns of an input, in order; the result is input `number`."""
-
-    number: int
-    source: Input
-    columns: tuple[Column, ...]
-
-
-Step = Statement | Probe | Choice
 Batches = Sequence[pa.RecordBatch]
 #: No inputs.
 NOTHING: Mapping[int, Batches] = {}
+
+
+class _TooMuchError(Exception):
+    """What is made of some rows at once is more than there is room for; fewer rows may do."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """What one run of a program works with."""
+
+    session: Session
+    inputs: Mapping[int, Batches]
+    views: Mapping[int, View]
+    #: What was made of fixed inputs; where steps branch, of the others too.
+    tables: dict[int, pa.Table] = field(default_factory=dict)
 
 
 class Program:
@@ -95,12 +66,8 @@ class Program:
         self.columns = tree.columns
         self._shared = shared if shared is not None else Shared()
         self._name = name
-        self._fixed = fixed
-        self._steps: list[Step] = []
-        self._made = _MADE
-        top = self._lower(tree)
-        self._views = _NO_VIEWS
-        self._result = top if isinstance(top, Input) else self._statement(top)
+        self._lowered = Lowered(tree, fixed)
+        self._fixed = self._lowered.fixed
         #: What was made of fixed inputs, by number, and the indexes.
         self._kept: dict[Hashable, Made[object]] = {}
         #: The files of kept tables that are too large for memory.
@@ -113,218 +80,180 @@ class Program:
     def stream(
         self, session: Session, inputs: Mapping[int, Batches], views: Mapping[int, View] = _NO_VIEWS
     ) -> Iterator[pa.RecordBatch]:
-        """The same, batch by batch as they are made; none is empty. Only statements may use inputs that are views.
-
-        From its last probe on the tree works on as many joined rows at a time as memory has room for: a join may
-        give many times what went into it.
-        """
-        self._views = views
-        tables: dict[int, pa.Table] = {}
-        probes = [at for at, step in enumerate(self._steps) if isinstance(step, Probe)]
-        begun = probes[-1] if probes else len(self._steps) - 1
-        for step in self._steps[: max(begun, 0)]:
-            tables[step.number] = self._step(step, session, inputs, tables)
-        for result in self._last_steps(self._steps[max(begun, 0) :], session, inputs, tables):
-            if result.num_rows:
-                yield result if result.num_columns == max(len(self.columns), 1) else self._selected(result)
+        """The same, batch by batch as they are made; none is empty. Only statements may use inputs that are views."""
+        run = _Run(session, inputs, views)
+        for step in self._lowered.steps:
+            if step.number in self._fixed:
+                run.tables[step.number] = self._made_once(step, run)
+        steps = self._lowered.streaming
+        if not steps:
+            flow: Iterator[pa.RecordBatch] = iter(self._table(self._lowered.result, run).to_batches())
+        elif self._lowered.is_chain:
+            flow = self._flow(steps, run)
+        else:
+            flow = self._branching(steps, run)
+        for batch in flow:
+            if batch.num_rows:
+                yield batch if batch.num_columns == max(len(self.columns), 1) else self._selected(batch)
         for file in (file for files in self._files.values() for file in files):
             file.release()
 
-    def _selected(self, result: pa.RecordBatch) -> pa.RecordBatch:
-        """With a column twice that stands twice."""
-        return result.select([column_name(column.id) for column in self.columns])
-
-    def _last_steps(
-        self,
-        steps: Sequence[Step],
-        session: Session,
-        inputs: Mapping[int, Batches],
-        tables: dict[int, pa.Table],
-    ) -> Iterator[pa.RecordBatch]:
-        if not steps:
-            yield from self._table(self._result, session, inputs, tables).to_batches()
-            return
-        first, rest = steps[0], steps[1:]
-        if isinstance(first, Probe) and (index := self._index(first, session, inputs, tables)) is not None:
-            rows = self._table(first.probe, session, inputs, tables)
-            schema = arrow_schema(first.columns)
-            joined = joined_batches(index, rows, first.keys, first.kind, schema, session.settings.part_bytes)
-            if not rest:
-                yield from joined
-                return
-            pieces = _gathered(joined, session.settings.part_bytes)
-            for piece in pieces if rows.num_rows else iter(((),)):
-                tables[first.number] = pa.Table.from_batches(piece, schema)
-                yield from self._last_statements(rest, session, inputs, tables)
-            return
-        others = [step.otherwise if isinstance(step, Probe) else step for step in steps]
-        yield from self._last_statements(others, session, inputs, tables)
-
-    def _last_statements(
-        self,
-        steps: Sequence[Step],
-        session: Session,
-        inputs: Mapping[int, Batches],
-        tables: dict[int, pa.Table],
-    ) -> Iterator[pa.RecordBatch]:
-        """All but the last give tables; the last one's rows go on as they are made."""
-        for step in steps[:-1]:
-            tables[step.number] = self._step(step, session, inputs, tables)
-        last = steps[-1]
-        if isinstance(last, Choice):
-            yield from self._step(last, session, inputs, tables).to_batches()
-            return
-        assert isinstance(last, Statement), "there is no probe behind the last one"
-        given = {
-            input_name(source.number): self._views.get(source.number)
-            or self._table(source, session, inputs, tables)
-            for source in last.inputs
-        }
-        yield from session.stream(last.sql, given, arrow_schema(result_columns(last.relation)))
-
     def is_indexed(self, number: int) -> bool:
         """Are the rows of an input, as they come, the build side of a probe?"""
-        return any(isinstance(step, Probe) and step.build.number == number for step in self._steps)
+        return any(isinstance(step, Probe) and step.build.number == number for step in self._lowered.steps)
 
     def forget(self) -> None:
         """Give the memory of kept tables and indexes back; they are made again when needed."""
         self._kept.clear()
         self._files.clear()
 
-    def _keep(self, key: Hashable, inputs: tuple[object, ...], make: Callable[[], T]) -> T:
-        """What is made of these inputs: kept from before, made by another channel, or made now."""
-        kept = self._kept.get(key)
-        if kept is None or not kept.is_of(inputs):
-            kept = self._kept[key] = self._shared.of((self._name, key), inputs)
-        return cast("Made[T]", kept).get(make)
+    def _selected(self, result: pa.RecordBatch) -> pa.RecordBatch:
+        """With a column twice that stands twice."""
+        return result.select([column_name(column.id) for column in self.columns])
 
-    # ------------------------------------------------------------------------------------------------- compile
-    def _lower(self, relation: Relation) -> Relation:
-        """The tree with indexed joins taken out, each replaced by the input that it makes."""
-        if isinstance(relation, Join):
-            sides = _indexed_sides(relation, self._fixed)
-            if sides is not None:
-                return self._probe(relation, relation.columns, *sides)
-        if isinstance(relation, Project) and is_choice(relation) and isinstance(relation.child, Join):
-            sides = _indexed_sides(relation.child, self._fixed)
-            if sides is not None:
-                return replace(relation, child=self._probe(relation.child, relation.columns, *sides))
-        return with_children(relation, [self._lower(child) for child in children_of(relation)])
+    # ------------------------------------------------------------------------------------------------ streaming
+    def _flow(self, steps: Sequence[Step], run: _Run) -> Iterator[pa.RecordBatch]:
+        """Each step takes what the one before it gives. The first takes all its rows: those of a task are few."""
+        flow = self._first(steps[0], run)
+        for step in steps[1:]:
+            flow = self._through(step, flow, run)
+        return flow
 
-    def _probe(
-        self, join: Join, wanted: tuple[Column, ...], streaming: Relation, fixed: Relation, kind: JoinKind
-    ) -> Relation:
-        """A probe that gives the wanted columns of a join."""
-        probe_keys, build_keys = join.left_keys, join.right_keys
-        if streaming is join.right:
-            probe_keys, build_keys = build_keys, probe_keys
-        pairs = zip(probe_keys, build_keys, strict=True)
-        keys = tuple((column_name(ours.id), column_name(theirs.id)) for ours, theirs in pairs)  # type: ignore[union-attr]  # _indexed_sides: they are columns
-        left = self._as_input(self._lower(streaming))
-        right = self._as_input(fixed)
-        if right.number >= _MADE:
-            self._fixed |= {right.number}
-        needed = dict.fromkeys(column.id for column in wanted)
-        if join.residual is not None:
-            needed |= dict.fromkeys(sorted(columns_in(join.residual)))
-        known = {column.id: column for column in (*left.columns, *right.columns)}
-        columns = tuple(known[column_id] for column_id in needed)
-        plain = Join(left, right, kind, probe_keys, build_keys, None, columns)
-        otherwise = self._compiled(plain)
-        self._steps.append(Probe(otherwise.number, kind, left, right, keys, columns, otherwise=otherwise))
-        rows: Relation = Input(otherwise.number, columns)
-        return rows if join.residual is None else Filter(rows, join.residual)
-
-    def _as_input(self, relation: Relation) -> Input:
-        return relation if isinstance(relation, Input) else self._statement(relation)
-
-    def _statement(self, relation: Relation) -> Input:
-        columns = result_columns(relation)
-        if (
-            isinstance(relation, Project)
-            and is_choice(relation)
-            and isinstance(relation.child, Input)
-            and columns
-        ):
-            self._made += 1
-            self._steps.append(Choice(self._made, relation.child, columns))
-            return Input(self._made, columns)
-        statement = self._compiled(relation)
-        self._steps.append(statement)
-        return Input(statement.number, result_columns(relation))
-
-    def _compiled(self, relation: Relation) -> Statement:
-        self._made += 1
-        unique = {source.number: source for source in inputs_of(relation)}
-        return Statement(self._made, relation, relation_sql(relation), tuple(unique.values()))
-
-    # ----------------------------------------------------------------------------------------------------- run
-    def _step(
-        self, step: Step, session: Session, inputs: Mapping[int, Batches], tables: dict[int, pa.Table]
-    ) -> pa.Table:
+    def _first(self, step: Step, run: _Run) -> Iterator[pa.RecordBatch]:
         match step:
             case Statement():
-                return self._run_statement(step, session, inputs, tables)
+                return self._answered(step, run)
             case Choice():
-                names = [column_name(column.id) for column in step.columns]
-                return self._table(step.source, session, inputs, tables).select(names)
+                return self._through(step, iter(self._table(step.source, run).to_batches()), run)
             case Probe():
-                index = self._index(step, session, inputs, tables)
-                if index is None:
-                    return self._run_statement(step.otherwise, session, inputs, tables)
-                rows = self._table(step.probe, session, inputs, tables)
-                schema = arrow_schema(step.columns)
-                joined = joined_batches(
-                    index, rows, step.keys, step.kind, schema, session.settings.part_bytes
-                )
-                return pa.Table.from_batches(joined, schema)
+                if self._index(step, run) is None:
+                    return self._answered(step.otherwise, run)
+                return self._through(step, iter(self._table(step.probe, run).to_batches()), run)
             case _ as unreachable:
                 assert_never(unreachable)
 
-    def _run_statement(
-        self, step: Statement, session: Session, inputs: Mapping[int, Batches], tables: dict[int, pa.Table]
-    ) -> pa.Table:
-        given: dict[int, Rows] = {
-            source.number: self._views.get(source.number) or self._table(source, session, inputs, tables)
-            for source in step.inputs
+    def _through(self, step: Step, flow: Iterator[pa.RecordBatch], run: _Run) -> Iterator[pa.RecordBatch]:
+        match step:
+            case Choice():
+                names = [column_name(column.id) for column in step.columns]
+                return (batch.select(names) for batch in flow)
+            case Probe():
+                index = self._index(step, run)
+                if index is None:
+                    return self._by_statement(step.otherwise, step.probe, flow, run)
+                schema, limit = arrow_schema(step.columns), run.session.settings.flow_bytes
+                return joined_batches(index, flow, step.keys, step.kind, schema, limit)
+            case Statement():
+                (source,) = (source for source in step.inputs if source.number not in self._fixed)
+                return self._by_statement(step, source, flow, run)
+            case _ as unreachable:
+                assert_never(unreachable)
+
+    def _by_statement(
+        self, step: Statement, source: Input, flow: Iterator[pa.RecordBatch], run: _Run
+    ) -> Iterator[pa.RecordBatch]:
+        """A statement on as many rows at a time as there is room for, and at least once: it may count none."""
+        # What a statement joins rows with it reads anew each time.
+        joins = len(step.inputs) > 1
+        settings = run.session.settings
+        for group in gathered(flow, settings.part_bytes if joins else settings.flow_bytes):
+            run.tables[source.number] = _one_table(group, arrow_schema(source.columns))
+            yield from self._answered(step, run)
+            del run.tables[source.number], group
+
+    def _answered(self, step: Statement, run: _Run) -> Iterator[pa.RecordBatch]:
+        given = {input_name(number): rows for number, rows in self._given(step, run).items()}
+        return run.session.stream(step.sql, given, arrow_schema(result_columns(step.relation)))
+
+    def _given(self, step: Statement, run: _Run) -> dict[int, Rows]:
+        return {
+            source.number: run.views.get(source.number) or self._table(source, run) for source in step.inputs
         }
 
-        def run() -> pa.Table:
-            made = session.query(step.sql, {input_name(number): table for number, table in given.items()})
-            schema = arrow_schema(result_columns(step.relation))
-            return made if made.schema.equals(schema) else made.cast(schema)
+    # ------------------------------------------------------------------------------------------------ branching
+    def _branching(self, steps: Sequence[Step], run: _Run) -> Iterator[pa.RecordBatch]:
+        """Where rows go more than one way they are made step by step, of as many rows as there is room for."""
+        streaming = sorted(run.inputs.keys() - self._fixed)
+        if len(streaming) != 1 or run.views:
+            yield from self._made_of(steps, run, None)
+            return
+        (number,) = streaming
+        waiting: list[Batches] = [tuple(run.inputs[number])]
+        while waiting:
+            rows = waiting.pop()
+            part = _Run(run.session, {**run.inputs, number: rows}, run.views, dict(run.tables))
+            many = sum(batch.num_rows for batch in rows) > 1
+            limit = run.session.settings.part_bytes if many else None
+            try:
+                made = list(self._made_of(steps, part, limit))
+            except _TooMuchError:
+                waiting.extend(reversed(list(_cut(rows))))
+                continue
+            yield from made
 
-        return self._keep(step.number, tuple(given.values()), run) if step.number in self._fixed else run()
+    def _made_of(self, steps: Sequence[Step], run: _Run, limit: int | None) -> Iterator[pa.RecordBatch]:
+        for step in steps:
+            schema = arrow_schema(
+                step.columns if not isinstance(step, Statement) else result_columns(step.relation)
+            )
+            made = _limited(self._first(step, run), limit)
+            run.tables[step.number] = _one_table(tuple(made), schema)
+        return iter(run.tables[self._lowered.result.number].to_batches())
 
-    def _table(
-        self, source: Input, session: Session, inputs: Mapping[int, Batches], tables: dict[int, pa.Table]
-    ) -> pa.Table:
-        if source.number in tables:
-            return tables[source.number]
-        batches = tuple(inputs.get(source.number, ()))
+    # ----------------------------------------------------------------------------------------------------- kept
+    def _made_once(self, step: Step, run: _Run) -> pa.Table:
+        """What a step makes of fixed inputs. It is read again and again, so it is in one chunk."""
+        match step:
+            case Statement():
+                given = tuple(self._given(step, run).values())
+                columns = result_columns(step.relation)
+                return self._keep(
+                    step.number,
+                    given,
+                    lambda: self._combined(
+                        step.number, self._answered(step, run), arrow_schema(columns), run
+                    ),
+                )
+            case Choice():
+                return self._table(step.source, run).select(
+                    [column_name(column.id) for column in step.columns]
+                )
+            case Probe():
+                raise AssertionError("a probe has streaming rows")
+            case _ as unreachable:
+                assert_never(unreachable)
+
+    def _table(self, source: Input, run: _Run) -> pa.Table:
+        if source.number in run.tables:
+            return run.tables[source.number]
+        batches = tuple(run.inputs.get(source.number, ()))
+        schema = arrow_schema(source.columns)
         if source.number in self._fixed:
-            return self._keep(source.number, batches, lambda: self._combined(source, batches, session))
-        table = pa.Table.from_batches(batches, arrow_schema(source.columns))
-        # Many small batches become one: DuckDB is slow with them.
-        return table.combine_chunks() if table.num_rows < _SMALL_ROWS * len(batches) else table
+            return self._keep(
+                source.number, batches, lambda: self._combined(source.number, batches, schema, run)
+            )
+        return _one_table(batches, schema)
 
-    def _combined(self, source: Input, batches: Batches, session: Session) -> pa.Table:
+    def _combined(
+        self, number: int, batches: Iterable[pa.RecordBatch], schema: pa.Schema, run: _Run
+    ) -> pa.Table:
         """In one chunk, since it is read again and again: in memory, or on disk if it is large."""
-        table = pa.Table.from_batches(batches, arrow_schema(source.columns))
-        directory = session.settings.temp_directory
-        if directory is None or table.nbytes <= session.settings.memory_bytes // _KEPT_PARTS:
+        settings = run.session.settings
+        limit_bytes = settings.memory_bytes // _KEPT_PARTS
+        if not isinstance(batches, tuple):
+            batches = spooled(batches, limit_bytes, settings.temp_directory).batches
+        table = pa.Table.from_batches(batches, schema)
+        if settings.temp_directory is None or table.nbytes <= limit_bytes:
             return table.combine_chunks()
         try:
-            table, self._files[source.number] = combined_on_disk(table, directory)
+            table, self._files[number] = combined_on_disk(table, settings.temp_directory)
         except pa.ArrowInvalid:  # a column has more text than one chunk can hold
             return table.combine_chunks()
         return table
 
-    def _index(
-        self, step: Probe, session: Session, inputs: Mapping[int, Batches], tables: dict[int, pa.Table]
-    ) -> JoinIndex | KeySet | None:
-        build = self._table(step.build, session, inputs, tables)
-        limit_bytes = session.settings.memory_bytes
+    def _index(self, step: Probe, run: _Run) -> JoinIndex | KeySet | None:
+        build = self._table(step.build, run)
+        limit_bytes = run.session.settings.memory_bytes
         keys = [theirs for _, theirs in step.keys]
         shown = any(column_name(column.id) in build.column_names for column in step.columns)
         # DuckDB has nothing to do while an index is used, so the index may be as large.
@@ -334,50 +263,33 @@ class Program:
             lambda: make_index(build, keys, limit_bytes, step.kind, shown=shown),
         )
 
+    def _keep(self, key: Hashable, inputs: tuple[object, ...], make: Callable[[], T]) -> T:
+        """What is made of these inputs: kept from before, made by another channel, or made now."""
+        kept = self._kept.get(key)
+        if kept is None or not kept.is_of(inputs):
+            kept = self._kept[key] = self._shared.of((self._name, key), inputs)
+        return cast("Made[T]", kept).get(make)
 
-def _gathered(batches: Iterator[pa.RecordBatch], size_bytes: int) -> Iterator[tuple[pa.RecordBatch, ...]]:
-    """Batches that come, together up to about this size. At least one tuple, if only an empty one."""
-    group: list[pa.RecordBatch] = []
+
+def _one_table(batches: Batches, schema: pa.Schema) -> pa.Table:
+    """Many small batches become one: DuckDB is slow with them."""
+    table = pa.Table.from_batches(batches, schema)
+    return table.combine_chunks() if table.num_rows < _SMALL_ROWS * len(batches) else table
+
+
+def _limited(batches: Iterator[pa.RecordBatch], limit_bytes: int | None) -> Iterator[pa.RecordBatch]:
+    """Batches as they come, as long as they are not too many together."""
     size = 0
     for batch in batches:
-        own = value_bytes((batch,))
-        if group and size + own > size_bytes:
-            yield tuple(group)
-            group, size = [], 0
-        group.append(batch)
-        size += own
-    yield tuple(group)
+        size += value_bytes((batch,))
+        if limit_bytes is not None and size > limit_bytes:
+            raise _TooMuchError
+        yield batch
 
 
-def _indexed_sides(join: Join, fixed: frozenset[int]) -> tuple[Relation, Relation, JoinKind] | None:
-    """The streaming side, the fixed side and the kind as seen from the streaming side; None: no index here."""
-    if not _can_index(join):
-        return None
-    left_fixed, right_fixed = (
-        all(i.number in fixed for i in inputs_of(side)) for side in (join.left, join.right)
-    )
-    if left_fixed == right_fixed or {c.id for c in join.left.columns} & {c.id for c in join.right.columns}:
-        return None
-    inner = join.kind is JoinKind.INNER
-    if right_fixed and (inner or (join.residual is None and join.kind in _FROM_THE_LEFT)):
-        return join.left, join.right, join.kind
-    if left_fixed and (inner or (join.residual is None and join.kind is JoinKind.RIGHT)):
-        return join.right, join.left, JoinKind.INNER if inner else JoinKind.LEFT
-    return None
-
-
-def _can_index(join: Join) -> bool:
-    """Is there a whole-number key, and can the others, in an inner join, be compared afterwards?"""
-    pairs = list(zip(join.left_keys, join.right_keys, strict=True))
-    if not all(
-        isinstance(left, Column) and isinstance(right, Column) and left.type.kind in COMPARED_KINDS
-        for left, right in pairs
-    ):
-        return False
-    indexed = [left.type.kind in INDEXED_KINDS and right.type.kind in INDEXED_KINDS for left, right in pairs]
-    if len(pairs) == 1:
-        return indexed[0]
-    return join.kind is JoinKind.INNER and any(indexed) and all(a.type == b.type for a, b in pairs)
-
-
-_FROM_THE_LEFT = (JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI)
+def _cut(batches: Batches) -> Iterator[Batches]:
+    """The rows of some batches in a few pieces, in order; none is empty."""
+    table = pa.Table.from_batches(batches)
+    length = -(-table.num_rows // _PIECES)
+    for begin in range(0, table.num_rows, length):
+        yield table.slice(begin, length).to_batches()

@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from wallaby.errors import CorruptFileError
+from wallaby.kernels.decoded import decoded_bytes_max
 from wallaby.kernels.file_columns import file_column, is_as_in_the_table, read_names, read_paths, read_places
 from wallaby.kernels.file_schema import INT96_UNIT, has_int96
 from wallaby.kernels.file_systems import is_local, local_path, open_remote
@@ -32,6 +33,8 @@ from wallaby.kernels.formats import read_pieces
 from wallaby.kernels.nested_columns import conformed
 from wallaby.kernels.pruning import constants_match, may_match, simple_conditions
 from wallaby.kernels.reading import Reading
+from wallaby.kernels.sizes import value_bytes
+from wallaby.kernels.text_checks import no_text, require_text
 from wallaby.kernels.types import arrow_schema
 from wallaby.plan.expression import Expression, Literal
 from wallaby.plan.formats import Parquet
@@ -43,12 +46,23 @@ _FEW_ROWS: Final = 1 << 12
 _NO_COLUMNS: Final = pa.table({})
 
 
+class LargeSplitError(Exception):
+    """The rows of a split are larger than they may be, decoded, to be read at once."""
+
+
 def read_split(
-    scan: Scan, split: Split, conditions: Sequence[Expression] = (), wanted: Reading | None = None
+    scan: Scan,
+    split: Split,
+    conditions: Sequence[Expression] = (),
+    wanted: Reading | None = None,
+    limit_bytes: int | None = None,
 ) -> pa.Table:
     """The rows of a split that may meet the conditions, and perhaps others; never fewer.
 
     If it is said what is wanted, of these come the columns of that, and exactly the rows for which its filter is true.
+
+    Raises:
+        LargeSplitError: The texts of all these rows are more than the limit, decoded; by their values alone.
     """
     check_unchanged(split.file)
     if wanted is None:
@@ -64,7 +78,13 @@ def read_split(
         rows = sum(metadata.row_group(number).num_rows for number in groups)
         return pa.table([pa.nulls(rows, pa.int8())], schema=schema)
     read = _read if _filters_in_the_file(scan, split.file, wanted) else _read_then_filter
-    parts = [part for run in _runs(groups) for part in read(scan, wanted, split, metadata, run)]
+    parts: list[pa.Table] = []
+    left_bytes = limit_bytes
+    for run in _runs(groups):
+        found = read(scan, wanted, split, metadata, run, left_bytes)
+        if left_bytes is not None:
+            left_bytes = max(left_bytes - sum(value_bytes(part.to_batches()) for part in found), 0)
+        parts += found
     # A file that was replaced while it was read must not be half old and half new.
     check_unchanged(split.file)
     return pa.concat_tables(parts) if parts else schema.empty_table()
@@ -79,13 +99,15 @@ def _read_pieces(scan: Scan, split: Split, conditions: Sequence[Expression], wan
     columns = dict(zip(scan.names, scan.columns, strict=True))
     narrow = replace(scan, columns=tuple(columns[name] for name in needed), names=tuple(needed))
     tables = read_pieces(narrow, split.file, split.row_groups)
+    with reading(split.file):
+        require_text(tables, split.file)
     # A file that was replaced while it was read must not be half old and half new.
     check_unchanged(split.file)
     if not needed:
         return pa.table([pa.nulls(sum(table.num_rows for table in tables), pa.int8())], schema=schema)
     tables = [table.rename_columns(list(needed)) for table in tables]
     if wanted.keep is not None:
-        tables = [table.filter(_kept(table, wanted)).combine_chunks() for table in tables]
+        tables = [table.filter(kept_rows(table, wanted)).combine_chunks() for table in tables]
     parts = [pa.table([table.column(name) for name in wanted.scan.names], schema=schema) for table in tables]
     return pa.concat_tables(parts) if parts else schema.empty_table()
 
@@ -128,20 +150,25 @@ def _runs(groups: Sequence[int]) -> list[list[int]]:
 
 
 def _read_then_filter(
-    whole: Scan, wanted: Reading, split: Split, metadata: pq.FileMetaData, run: Sequence[int]
+    whole: Scan,
+    wanted: Reading,
+    split: Split,
+    metadata: pq.FileMetaData,
+    run: Sequence[int],
+    limit_bytes: int | None,
 ) -> list[pa.Table]:
     """By the table's names and types, which are not those of the file."""
     needed = dict.fromkeys((*wanted.scan.names, *wanted.kept_by))
     columns = dict(zip(whole.names, whole.columns, strict=True))
     scan = replace(whole, columns=tuple(columns[name] for name in needed), names=tuple(needed))
-    table = pa.concat_tables(_read(whole, _everything(scan), split, metadata, run))
+    table = pa.concat_tables(_read(whole, _everything(scan), split, metadata, run, limit_bytes))
     table = table.rename_columns(list(needed))
-    kept = table.filter(_kept(table, wanted)).combine_chunks()
+    kept = table.filter(kept_rows(table, wanted)).combine_chunks()
     schema = arrow_schema(wanted.scan.columns)
     return [pa.table([kept.column(name) for name in wanted.scan.names], names=schema.names).cast(schema)]
 
 
-def _kept(table: pa.Table, wanted: Reading) -> pa.Array:
+def kept_rows(table: pa.Table, wanted: Reading) -> pa.Array:
     """For each row whether the filter keeps it."""
     assert wanted.keep is not None
     frame = cast("pl.DataFrame", pl.from_arrow(table.select(list(wanted.kept_by))))
@@ -149,16 +176,20 @@ def _kept(table: pa.Table, wanted: Reading) -> pa.Array:
 
 
 def _read(
-    _whole: Scan, wanted: Reading, split: Split, metadata: pq.FileMetaData, run: Sequence[int]
+    _whole: Scan,
+    wanted: Reading,
+    split: Split,
+    metadata: pq.FileMetaData,
+    run: Sequence[int],
+    limit_bytes: int | None,
 ) -> list[pa.Table]:
     scan, file = wanted.scan, split.file
     lengths = [metadata.row_group(number).num_rows for number in run]
     names = read_names(scan, file) or list(wanted.kept_by[:1])
     if not names:
-        return [_named(_NO_COLUMNS, length, scan, file) for length in lengths]
-    nested = any(column.type.is_nested for column in scan.columns)
-    only_arrow = nested or not is_local(file) or has_int96(file, read_places(scan, file))
-    if sum(lengths) <= _FEW_ROWS or only_arrow:
+        return [named_columns(_NO_COLUMNS, length, scan, file) for length in lengths]
+    if sum(lengths) <= _FEW_ROWS or only_arrow(scan, file):
+        _check_footer(wanted, file, run, limit_bytes)
         return _read_by_arrow(wanted, split, metadata, run)
     offset = sum(metadata.row_group(number).num_rows for number in range(run[0]))
     source = pl.scan_parquet(local_path(file), glob=False, hive_partitioning=False)
@@ -166,19 +197,50 @@ def _read(
     if wanted.keep is not None:
         # Before the choice of columns: a filter may need others.
         frame = _collected(source.filter(wanted.keep).select(_chosen(names)), split)
-        return [_named(frame.rechunk().to_arrow(), frame.height, scan, file)]
+        _check_size(frame, limit_bytes)
+        return [named_columns(frame.rechunk().to_arrow(), frame.height, scan, file)]
     frame = _collected(source.select(_chosen(names)), split)
     if frame.height != sum(lengths):
         raise CorruptFileError(f"{file.path} has fewer rows than its footer says.", path=file.path)
+    _check_size(frame, limit_bytes)
     table = frame.to_arrow()
     if all([len(chunk) for chunk in column.chunks] == lengths for column in table.columns):
         batches = table.to_batches()
-        return [_named(pa.Table.from_batches([batch]), batch.num_rows, scan, file) for batch in batches]
+        return [
+            named_columns(pa.Table.from_batches([batch]), batch.num_rows, scan, file) for batch in batches
+        ]
     ends = list(itertools.accumulate(lengths))
     return [
-        _named(frame.slice(end - length, length).rechunk().to_arrow(), length, scan, file)
+        named_columns(frame.slice(end - length, length).rechunk().to_arrow(), length, scan, file)
         for end, length in zip(ends, lengths, strict=True)
     ]
+
+
+def only_arrow(scan: Scan, file: ParquetFile) -> bool:
+    """Does Polars not read what a scan wants of a file?"""
+    nested = any(column.type.is_nested for column in scan.columns)
+    return nested or not is_local(file) or has_int96(file, read_places(scan, file))
+
+
+def _check_footer(wanted: Reading, file: ParquetFile, run: Sequence[int], limit_bytes: int | None) -> None:
+    """Arrow gives each text its own place, so it has to be known before."""
+    if limit_bytes is None:
+        return
+    schema = footer(file).schema
+    beside = [place for place in range(len(schema)) if schema.column(place).path in wanted.kept_by]
+    places = tuple(dict.fromkeys((*read_places(wanted.scan, file), *beside)))
+    if decoded_bytes_max(file, tuple(run), places, limit_bytes) > limit_bytes:
+        raise LargeSplitError
+
+
+def _check_size(frame: pl.DataFrame, limit_bytes: int | None) -> None:
+    """Texts that were a dictionary in the file still share it here; as Arrow data each of them has its own place."""
+    texts = [column for column in frame if column.dtype == pl.String]
+    binary = [column for column in frame if column.dtype == pl.Binary]
+    size = sum(int(column.str.len_bytes().sum()) for column in texts)
+    size += sum(int(column.bin.size().sum()) for column in binary)
+    if limit_bytes is not None and size > limit_bytes:
+        raise LargeSplitError
 
 
 def _chosen(names: Sequence[str]) -> pl.Expr:
@@ -187,7 +249,12 @@ def _chosen(names: Sequence[str]) -> pl.Expr:
 
 def _collected(frame: pl.LazyFrame, split: Split) -> pl.DataFrame:
     with reading(split.file):
-        return frame.collect()
+        try:
+            return frame.collect()
+        except pl.exceptions.ComputeError as error:
+            if "UTF-8" not in str(error):
+                raise
+            raise no_text(split.file) from error
 
 
 def _read_by_arrow(
@@ -202,12 +269,13 @@ def _read_by_arrow(
         else:
             with closing(open_remote(file)) as opened:
                 tables = _read_groups(opened, metadata, run, names, ahead=True)
+        require_text(tables, file)
     if wanted.keep is not None:
         # Filtered with the scan's types: Arrow filters no views, which is what a file's text may be read as.
         table = pa.concat_tables(tables).combine_chunks()
-        kept = _named(table, table.num_rows, scan, file).filter(_kept(table, wanted))
+        kept = named_columns(table, table.num_rows, scan, file).filter(kept_rows(table, wanted))
         return [kept.combine_chunks()]
-    return [_named(table.combine_chunks(), table.num_rows, scan, file) for table in tables]
+    return [named_columns(table.combine_chunks(), table.num_rows, scan, file) for table in tables]
 
 
 def _read_groups(
@@ -226,7 +294,7 @@ def _read_groups(
         source.close()
 
 
-def _named(table: pa.Table, rows: int, scan: Scan, file: ParquetFile) -> pa.Table:
+def named_columns(table: pa.Table, rows: int, scan: Scan, file: ParquetFile) -> pa.Table:
     """In the order and with the types and names of the scan, and with what is the same in all rows of the file."""
     schema = arrow_schema(scan.columns)
     columns: list[pa.ChunkedArray | pa.Array] = []

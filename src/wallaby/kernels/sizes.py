@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 #: What a value of unknown length is taken for, before there are any.
@@ -48,10 +49,32 @@ def _text_bytes(array: pa.Array, width: np.dtype[np.int32] | np.dtype[np.int64])
     return int(offsets[array.offset + len(array)]) - int(offsets[array.offset])
 
 
-def rows_within(schema: pa.Schema, size_bytes: int) -> int:
-    """How many rows of a schema are about so large: whole vectors of DuckDB's, at least one."""
-    width = sum(_width_bytes(field.type) for field in schema)
+def rows_within(schema: pa.Schema, size_bytes: int, unknown_bytes: int = 0) -> int:
+    """How many rows of a schema are about so large: whole vectors of DuckDB's, at least one.
+
+    Values of unknown size are taken for as large as is said, if it is more than they are usually taken for.
+    """
+    width: int = sum(max(_width_bytes(f.type), unknown_bytes if is_varying(f.type) else 0) for f in schema)
     return min(max(size_bytes // max(width, 1) // _VECTOR_ROWS, 1) * _VECTOR_ROWS, BATCH_ROWS_MAX)
+
+
+def is_varying(kind: pa.DataType) -> bool:
+    """Do values of a type differ in size?"""
+    return bool(
+        pa.types.is_nested(kind)
+        or pa.types.is_string(kind)
+        or pa.types.is_binary(kind)
+        or pa.types.is_large_string(kind)
+        or pa.types.is_large_binary(kind)
+    )
+
+
+def varying_bytes(table: pa.Table) -> int:
+    """The size of a value, on average, in that column of varying values where it is largest."""
+    columns = (column for column in table.columns if is_varying(column.type))
+    sizes = [sum(_column_bytes(chunk) for chunk in column.chunks) for column in columns]
+    rows = max(int(table.num_rows), 1)
+    return -(-max(sizes, default=0) // rows)
 
 
 def _width_bytes(kind: pa.DataType) -> int:
@@ -65,7 +88,24 @@ def _width_bytes(kind: pa.DataType) -> int:
         return _TEXT_BYTES
 
 
-def grouped(batches: Sequence[pa.RecordBatch], size_bytes: int) -> Iterator[tuple[pa.RecordBatch, ...]]:
+def sizes_of_values(array: pa.Array) -> npt.NDArray[np.int64]:
+    """The size of every value of an array of varying values, the number that says where it ends included."""
+    kind = array.type
+    if pa.types.is_struct(kind):
+        return sum((sizes_of_values(part) for part in array.flatten()), np.zeros(len(array), np.int64))
+    if not is_varying(kind):
+        return np.full(len(array), 0 if pa.types.is_null(kind) else -(-int(kind.bit_width) // 8), np.int64)
+    wide = pa.types.is_large_string(kind) or pa.types.is_large_binary(kind) or pa.types.is_large_list(kind)
+    width = np.dtype(np.int64) if wide else np.dtype(np.int32)
+    ends = np.frombuffer(array.buffers()[1], width)[array.offset : array.offset + len(array) + 1]
+    ends = ends.astype(np.int64, copy=False)
+    if not pa.types.is_nested(kind):
+        return np.diff(ends) + width.itemsize
+    inside = np.concatenate(([0], np.cumsum(sizes_of_values(array.values))))
+    return np.asarray(np.diff(inside[ends])) + width.itemsize
+
+
+def grouped(batches: Iterable[pa.RecordBatch], size_bytes: int) -> Iterator[tuple[pa.RecordBatch, ...]]:
     """Neighbouring batches together, up to about this size; each at least one."""
     group: list[pa.RecordBatch] = []
     size = 0
@@ -78,6 +118,16 @@ def grouped(batches: Sequence[pa.RecordBatch], size_bytes: int) -> Iterator[tupl
         size += own
     if group:
         yield tuple(group)
+
+
+def gathered(batches: Iterable[pa.RecordBatch], size_bytes: int) -> Iterator[tuple[pa.RecordBatch, ...]]:
+    """The same for batches as they come; and at least one tuple, if only an empty one."""
+    some = False
+    for group in grouped(batches, size_bytes):
+        some = True
+        yield group
+    if not some:
+        yield ()
 
 
 def merged(batches: Sequence[pa.RecordBatch]) -> tuple[pa.RecordBatch, ...]:

@@ -30,6 +30,8 @@ _KEY = "sort key"
 _RANGE = "range"
 #: So many samples of each run fall into a range, on average: ranges are about a quarter larger than wanted.
 _SAMPLES_PER_RANGE = 4
+#: What is left of a sample at least. A beginning of a key divides rows as well as the key, unless they share it.
+_SAMPLE_BYTES_MIN = 64
 
 
 class _Run:
@@ -75,12 +77,17 @@ class ExternalSort:
         runs_expected = parts_for(size, self.settings.part_bytes)
         range_rows = max(count * self.settings.portion_bytes // max(size, 1), 1)
         every = max(range_rows // (_SAMPLES_PER_RANGE * runs_expected), 1)
-        runs, file, samples = self._make_runs(session, rows, every)
+        # Samples of long keys are fewer, and then cut short: all of them together are not more than a run.
+        row_bytes, ranges = max(size // count, 1), max(count // range_rows, 1)
+        samples_max = max(self.settings.part_bytes // row_bytes, _SAMPLES_PER_RANGE * ranges)
+        every = max(every, count // samples_max)
+        length = max(self.settings.part_bytes // max(count // every, 1), _SAMPLE_BYTES_MIN)
+        runs, file, samples = self._make_runs(session, rows, every, length)
         cuts = sorted(samples)[:: max(range_rows // every, 1)]
         yield from self._merged(session, runs, file, sorted(set(cuts)), range_rows)
 
     def _make_runs(
-        self, session: Session, rows: Chunks, every: int
+        self, session: Session, rows: Chunks, every: int, length: int
     ) -> tuple[list[_Run], MappedBatches, list[bytes]]:
         if self.settings.temp_directory is None:
             raise InternalError("Runs of a sort are on disk, but there is no directory for them.")
@@ -93,7 +100,8 @@ class ExternalSort:
                 batches = 0
                 table = pa.Table.from_batches(group)
                 for batch in session.stream(self._run_sql(), {input_name(0): table}, schema):
-                    samples.extend(batch.column(_KEY)[at].as_py() for at in range(0, batch.num_rows, every))
+                    keys = batch.column(_KEY)
+                    samples.extend(keys[at].as_py()[:length] for at in range(0, batch.num_rows, every))
                     batches += 1
                     yield batch
                 lengths.append(batches)

@@ -165,10 +165,14 @@ def _average(aggregation: Aggregation, arguments: Sequence[str], over: str) -> s
 
 
 def _plain(aggregation: Aggregation, arguments: Sequence[str], over: str) -> str:
-    """DuckDB's own, which does not mind repeated values."""
+    """DuckDB's own, which does not mind repeated values. Of both zeros, as on Spark, the one that is met first."""
     if aggregation.type.is_nested:
         key = ordered(arguments[0], aggregation.type)
         return f"arg_{aggregation.function}({arguments[0]}, {key}){over}"
+    if aggregation.type.is_floating:
+        # As doubles: of equal floats, DuckDB's arg_min and arg_max do not keep the first.
+        value = cast(arguments[0], DOUBLE)
+        return cast(f"arg_{aggregation.function}({value}, {value}){over}", aggregation.type)
     return cast(f"{aggregation.function}({arguments[0]}){over}", aggregation.type)
 
 

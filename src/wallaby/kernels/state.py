@@ -6,8 +6,9 @@ which makes no difference to what is computed from them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 import pyarrow as pa
 
@@ -15,9 +16,14 @@ from wallaby.kernels.chunks import Chunks, spooled
 from wallaby.kernels.connection import KernelSettings
 from wallaby.kernels.mapped import MappedBatches
 from wallaby.kernels.sizes import grouped, value_bytes
+from wallaby.kernels.taking import ALL, Batches, Weigh, rest_of, take
+
+#: What a step makes of the rows that it takes may be so many portions. Fewer, and steps that give a little more than
+#: they take would make some of it twice.
+OVER_PORTIONS: Final = 4
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class KernelState:
     """What a channel has collected, what it has still to hand on, and how many rows it has let through."""
 
@@ -27,6 +33,12 @@ class KernelState:
     waiting: tuple[pa.RecordBatch, ...] = ()
     #: Rows of the last step that did not fit into its output.
     outgoing: tuple[pa.RecordBatch, ...] = ()
+    #: Rows of the last step's input that it did not take, because those that it took gave enough.
+    pending: tuple[pa.RecordBatch, ...] = ()
+    #: How many rows of an input are tried at a time; see `taking`.
+    pace: int = ALL
+    #: In a join whose two sides are divided: how many pairs of pieces are joined; None: it has not begun.
+    joined: int | None = None
     rows_passed: int = 0
     #: Is it worthwhile to combine what waits?
     shrinks: bool = True
@@ -42,6 +54,12 @@ class KernelState:
         yield from self.combined
         yield from self.waiting
         yield from self.outgoing
+        yield from self.pending
+
+    @property
+    def has_rest(self) -> bool:
+        """Will a step without input give more rows?"""
+        return bool(self.outgoing or self.pending or self.joined is not None)
 
     @property
     def size_bytes(self) -> int:
@@ -79,12 +97,33 @@ def by_schema(batches: Iterable[pa.RecordBatch]) -> dict[pa.Schema, list[pa.Reco
 class StepResult:
     """The rows of a step, in batches none of which is empty.
 
-    `satisfied` if no more input can change anything; `rest` if a step without input will give more rows.
+    `satisfied` if no more input can change anything; `rest` if a step without input will give more rows. `begin` if
+    there is more to read of the split: where the step that goes on with it has to begin.
     """
 
     batches: list[pa.RecordBatch] = field(default_factory=list)
     satisfied: bool = False
     rest: bool = False
+    begin: int | None = None
+
+
+def made_of(
+    state: KernelState,
+    rows: Sequence[pa.RecordBatch],
+    pace: int,
+    run: Callable[[Batches], Iterator[pa.RecordBatch]],
+    settings: KernelSettings,
+    weigh: Weigh | None = None,
+) -> tuple[KernelState, StepResult]:
+    """Give out what is made of some rows: of as many of them as give a portion or a few. The others are pending.
+
+    `pace` is the one to begin with if there is none yet.
+    """
+    taken = take(rows, state.pace or pace, run, settings, OVER_PORTIONS * settings.portion_bytes, weigh=weigh)
+    files = (*state.files, *taken.made.files)
+    pending = rest_of(rows, taken.rows)
+    state = replace(state, outgoing=taken.made.batches, pending=pending, pace=taken.pace, files=files)
+    return next_portion(state, settings)
 
 
 def handed_on(
@@ -99,5 +138,5 @@ def handed_on(
 def next_portion(state: KernelState, settings: KernelSettings) -> tuple[KernelState, StepResult]:
     """Give the next rows out that were put aside."""
     portion = next(grouped(state.outgoing, settings.portion_bytes), ())
-    rest = state.outgoing[len(portion) :]
-    return replace(state, outgoing=rest), StepResult(list(portion), rest=bool(rest))
+    state = replace(state, outgoing=state.outgoing[len(portion) :])
+    return state, StepResult(list(portion), rest=state.has_rest)

@@ -6,7 +6,8 @@ output must have the committed checksum before it may leave (invariant 4). Then 
 
 What a task has consumed may give more rows than one output should hold. Then its output says that there is a
 rest, and the next task of the channel consumes nothing and goes on with it: a record without split or draw that
-does not end the channel. Only the kernel knows, from its state, so a retrace comes to the same.
+does not end the channel. Only the kernel knows, from its state, so a retrace comes to the same. A reader has no
+state: what it has left of a split is the next split of its channel, which its commit says and its next record names.
 
 After `Execute` the attempt is frozen: its inputs are part of the state, and it is never executed again. A
 refused or unanswered commit is answered by a look and *the same* commit again, in the epoch of the look. An
@@ -81,6 +82,8 @@ class Tenure:
     split: int | None = None
     #: Closed by an early end: only retrace, then stop.
     closed: bool = False
+    #: The epoch in which it came here, or was rewound here. Attempts, and what they keep, belong to it.
+    since_epoch: int = 1
     #: The next task to be committed, or retraced.
     seq: int = 0
     #: What the attempt in flight has taken from the inbox and not yet committed.
@@ -156,9 +159,9 @@ def _attempt(
     if tenure.host.tolerance.snapshots and _can_be_saved(tenure, output, final):
         saved = yield SaveState(task, key_of(record), state, tenure.inbox.totals())
         record = replace(record, saved=bool(saved))
-    if not (yield BackUp(FailPoint.BACK_UP, task, output, final)):
+    if not (yield BackUp(FailPoint.BACK_UP, task, output, final, tenure.since_epoch)):
         yield Leave(f"no room to back {task} up")
-    reply = yield from _commit(tenure, task, record)
+    reply = yield from _commit(tenure, task, record, output.next_split)
     tenure.drawing = None
     if reply is None:
         return state, True, False
@@ -193,7 +196,7 @@ def _retrace(
     inputs = tenure.inbox.take(record.draw) if record.draw else ()
     state, output = yield _execute(tenure, FailPoint.RETRACE, task, state, chosen, inputs)
     verify(task, record, output)
-    if not (yield BackUp(FailPoint.RETRACE_BACK_UP, task, output, record.final)):
+    if not (yield BackUp(FailPoint.RETRACE_BACK_UP, task, output, record.final, tenure.since_epoch)):
         yield Leave(f"no room to back {task} up")
     tenure.host.outbox.publish(task, ended=record.final)
     return state, output.rest
@@ -247,13 +250,17 @@ def used_sides(graph: StageGraph, stage: int, inbox: Inbox, bits: int) -> Mappin
     return {link: inbox.whole(link) for bit, link in enumerate(graph.sides(stage)) if bits >> bit & 1}
 
 
-def _commit(tenure: Tenure, task: TaskName, record: Record) -> Generator[Any, Any, CommitReply | None]:
+def _commit(
+    tenure: Tenure, task: TaskName, record: Record, next_split: int | None
+) -> Generator[Any, Any, CommitReply | None]:
     """Commit until it is done; None if the channel, or this worker's part in it, is over."""
     host, data = tenure.host, encode(record)
     while True:
         news = host.outbox.report(task.of)
         epoch = host.epoch
-        reply: CommitReply | None = yield CommitTask(task, data, record.final, news, epoch)
+        reply: CommitReply | None = yield CommitTask(
+            task, data, record.final, news, epoch, tenure.since_epoch, next_split
+        )
         match reply and reply.verdict:
             case Verdict.DONE | Verdict.ALREADY:
                 if host.epoch == epoch:

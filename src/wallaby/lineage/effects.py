@@ -21,6 +21,8 @@ from wallaby.lineage.names import ChannelName, Edge, TaskName, Upstream, WorkerI
 class FailPoint(Enum):
     """Every step at which something can go wrong: the places where simulation and tests strike."""
 
+    __hash__ = object.__hash__  # an enum's own is slow, and the simulation counts every visit
+
     # a TaskManager as a whole
     REGISTER = "register"
     RENEW = "renew"
@@ -50,6 +52,9 @@ class FailPoint(Enum):
     REREAD_DELIVER = "re-read: deliver"
     # the collector on the head
     COLLECT = "collect"
+    # what clients ask of the head
+    SUBMIT = "submit"
+    DRAIN = "drain"
     # Algorithm 2
     WATCH = "watch"
     PING = "ping"
@@ -78,13 +83,15 @@ class Output:
     """What one step made: slices for every outgoing edge, and whether the channel needs no more input.
 
     With a `rest`, what was consumed gives more than one output should hold: the channel's next task consumes
-    nothing and goes on with it. Readers leave no rest, since their outputs are made again one by one.
+    nothing and goes on with it. A reader's outputs are made again one by one, so its next task has to say itself where
+    it goes on: what it reads is `next_split`, a number that stands for what is left of its split.
     """
 
     checksum: int
     slices: Mapping[Edge, tuple[int, object]]
     satisfied: bool = False
     rest: bool = False
+    next_split: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +137,17 @@ class BackUp:
     task: TaskName
     output: Output
     final: bool
+    #: The epoch of the tenure whose attempt it is, or in which it was re-read.
+    since_epoch: int = 1
+
+
+def replaces(since_epoch: int, kept_since_epoch: int) -> bool:
+    """Does an output take the place of another that its worker has kept under the same name?
+
+    A name has one content once it is committed. An attempt of an earlier tenure may never have been: what a later
+    tenure has made stays instead, whichever of the two is kept last.
+    """
+    return since_epoch >= kept_since_epoch
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +192,10 @@ class CommitTask:
     final: bool
     delivered: tuple[tuple[Edge, int], ...]
     epoch: int
+    #: The epoch of the tenure in which it was attempted.
+    since_epoch: int = 1
+    #: What is left of the split that was read, for the next task.
+    next_split: int | None = None
     point = FailPoint.COMMIT
 
 
@@ -209,6 +231,8 @@ class Push:
 class PushReply:
     """Which of the pushed slices the receiver now holds; False where it had no room.
 
+    A push that would be too large is cut: `held` then speaks of the first slices, which were sent, and says nothing of
+    the others. Not to be sent is no refusal: see `Outbox.confirm`.
     `accepted` is False if it took none because of another epoch, or because it does not host the consumer.
     """
 

@@ -74,6 +74,8 @@ class StageGraph:
     stages: tuple[Stage, ...]
     links: tuple[Link, ...]
     channels: tuple[ChannelName, ...] = field(init=False, compare=False, repr=False)
+    #: The one channel on the head that receives the result.
+    collector: ChannelName = field(init=False, compare=False, repr=False)
     _ends: dict[Edge, tuple[ChannelName, ChannelName]] = field(init=False, compare=False, repr=False)
     _edges_from: dict[ChannelName, tuple[Edge, ...]] = field(init=False, compare=False, repr=False)
     _edges_into: dict[ChannelName, tuple[Edge, ...]] = field(init=False, compare=False, repr=False)
@@ -97,6 +99,7 @@ class StageGraph:
         set_ = object.__setattr__
         set_(self, "_ends", ends)
         set_(self, "channels", names)
+        set_(self, "collector", ChannelName(len(self.stages) - 1, 0))
         set_(self, "_edges_from", {name: tuple(edges) for name, edges in outgoing.items()})
         set_(self, "_edges_into", {name: tuple(edges) for name, edges in incoming.items()})
         set_(self, "_mains", {s: _phases(s, self.links) for s in range(len(self.stages))})
@@ -104,11 +107,6 @@ class StageGraph:
         found = tuple(tuple(Upstream(n, p) for p in channels) for n, channels in enumerate(producers))
         set_(self, "_producers", found)
         set_(self, "_sides", {s: _side_links(s, self.links) for s in range(len(self.stages))})
-
-    @property
-    def collector(self) -> ChannelName:
-        """The one channel on the head that receives the result."""
-        return ChannelName(len(self.stages) - 1, 0)
 
     def edges_from(self, channel: ChannelName) -> tuple[Edge, ...]:
         """The edges over which a channel's outputs go out."""

@@ -6,17 +6,33 @@ re-reads come from several workers; what was consumed or is held already is answ
 
 Flow control is per edge and only per edge: a slice that is the next to be consumed, or that a draw of fixed
 size is waiting for, is accepted whatever the window says, so a full inbox can always be emptied and no edge
-can hold up another (nothing to deadlock on). Side inputs are used whole, so they have no window.
+can hold up another (nothing to deadlock on). Side inputs are used whole, so they have no window; one that nobody
+needs and that is too large for that is given up.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from wallaby.lineage.effects import Slice
 from wallaby.lineage.graph import LinkKind, StageGraph
 from wallaby.lineage.lineage import Draw
 from wallaby.lineage.names import ChannelName, Upstream
+
+
+@dataclass(frozen=True, slots=True)
+class LaneView:
+    """What can be seen of one upstream channel: for whoever asks what is waited for."""
+
+    consumed: int
+    held: int
+    held_bytes: int
+    total: int | None
+    #: None: it has no window.
+    window_bytes: int | None
+    #: The output that had no room when it came last, and its size, if it is not here by now.
+    refused: tuple[int, int] | None
 
 
 class _Sum:
@@ -33,7 +49,7 @@ class _Sum:
 class _Lane:
     """One upstream channel: slices held by sequence, how many were consumed, how many there will be."""
 
-    __slots__ = ("consumed", "held", "held_bytes", "sum", "total", "wanted", "windowed")
+    __slots__ = ("consumed", "held", "held_bytes", "refused", "sum", "total", "wanted", "windowed")
 
     def __init__(self, windowed: bool, wanted: int, sum_of_link: _Sum) -> None:
         self.sum = sum_of_link
@@ -45,6 +61,8 @@ class _Lane:
         self.windowed = windowed
         #: Outputs below this are accepted whatever the window: a draw waits for them.
         self.wanted = wanted
+        #: The output that was refused last, and its size.
+        self.refused: tuple[int, int] | None = None
 
 
 class Inbox:
@@ -57,6 +75,7 @@ class Inbox:
         self._window_bytes = window_bytes
         self._reserve = reserve
         self._discarding = False
+        self._given_up: set[int] = set()
         #: Counts the slices that were taken and not dropped.
         self.arrived = 0
         into = graph.edges_into(channel)
@@ -77,7 +96,7 @@ class Inbox:
             return False
         lane = self._lanes[Upstream(piece.edge.link, piece.edge.producer)]
         seq = piece.task.seq
-        if self._is_known(lane, seq):
+        if piece.edge.link in self._given_up or self._is_known(lane, seq):
             return True
         self.arrived += 1
         lane.held[seq] = piece
@@ -89,12 +108,23 @@ class Inbox:
             lane.total = seq + 1
         return True
 
+    @property
+    def held_bytes(self) -> int:
+        """What has arrived and is not consumed."""
+        return sum(found.held_bytes for found in list(self._sums.values()))
+
     def would_hold(self, piece: Slice, promised_bytes: int = 0) -> bool:
         """Is there room for a slice, if so much more comes on its edge before it? Its body is not looked at."""
         lane = self._lanes[Upstream(piece.edge.link, piece.edge.producer)]
-        seq = piece.task.seq
-        if self._is_known(lane, seq):
+        if piece.edge.link in self._given_up or self._is_known(lane, piece.task.seq):
             return True
+        if not self._has_room(lane, piece, promised_bytes):
+            lane.refused = piece.task.seq, piece.size_bytes
+            return False
+        return True
+
+    def _has_room(self, lane: _Lane, piece: Slice, promised_bytes: int) -> bool:
+        seq = piece.task.seq
         over = lane.windowed and lane.held_bytes + promised_bytes + piece.size_bytes > self._window_bytes
         return not over or seq < lane.wanted
 
@@ -141,6 +171,19 @@ class Inbox:
     def whole(self, link: int) -> tuple[Slice, ...]:
         """All slices of a side link, by channel and sequence. They stay."""
         return tuple(lane.held[seq] for lane in self._by_link[link] for seq in sorted(lane.held))
+
+    def link_bytes(self, link: int) -> int:
+        """What is held of a link."""
+        return self._sums[link].held_bytes
+
+    def give_up(self, link: int) -> None:
+        """Keep nothing of a side input that no task needs: it will never be whole, so none will use it."""
+        self._given_up.add(link)
+        self._sums[link].held = self._sums[link].held_bytes = 0
+        for lane in self._by_link[link]:
+            lane.held.clear()
+            lane.held_bytes = 0
+            lane.total = None
 
     def want(self, draw: Draw) -> bool:
         """Ask for a draw of fixed size: True once it can be taken. Until then its slices pass the window."""
@@ -191,6 +234,19 @@ class Inbox:
             lane.held.clear()
             lane.held_bytes = 0
 
+    def lanes(self) -> Mapping[Upstream, _Lane]:
+        """For checks: all that there is of each upstream channel, as it is."""
+        return self._lanes
+
+    def lane(self, upstream: Upstream) -> LaneView:
+        """What there is of one upstream channel."""
+        lane = self._lanes[upstream]
+        refused = lane.refused
+        if refused is not None and self._is_known(lane, refused[0]):
+            refused = None
+        window_bytes = self._window_bytes if lane.windowed else None
+        return LaneView(lane.consumed, len(lane.held), lane.held_bytes, lane.total, window_bytes, refused)
+
     def holds(self, upstream: Upstream) -> tuple[int, int, int | None]:
         """For checks: how many were consumed, how many are held beyond, and the total if it is known."""
         lane = self._lanes[upstream]
@@ -199,4 +255,6 @@ class Inbox:
     def lacks(self, upstream: Upstream, end: int) -> tuple[int, ...]:
         """For checks: which outputs below `end` are neither consumed nor held."""
         lane = self._lanes[upstream]
-        return tuple(seq for seq in range(lane.consumed, end) if seq not in lane.held)
+        if end <= lane.consumed:
+            return ()
+        return tuple([seq for seq in range(lane.consumed, end) if seq not in lane.held])

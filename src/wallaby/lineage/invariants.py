@@ -9,11 +9,12 @@ forces to be rewound.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 from wallaby.errors import InternalError
 from wallaby.lineage.attempt import Tenure
-from wallaby.lineage.effects import Slice
+from wallaby.lineage.effects import Output, Slice
 from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.kept import INITIAL, NOTHING_KEPT, Checkpoint, Kept
 from wallaby.lineage.lineage import Record, Watermark, advance, decode
@@ -41,6 +42,25 @@ class Audit:
         self._records: dict[ChannelName, list[bytes]] = {name: [] for name in graph.channels}
         self._decoded: dict[ChannelName, list[Record]] = {name: [] for name in graph.channels}
         self._watermarks: dict[ChannelName, Watermark] = {name: {} for name in graph.channels}
+        #: What had been consumed before each task; the last is the watermark of now.
+        self._consumed: dict[ChannelName, list[Watermark]] = {name: [{}] for name in graph.channels}
+        #: The inputs of every channel: the edge, who sends over it, and how its consumer calls that.
+        self._inputs = {
+            name: tuple((e, graph.producer(e), Upstream(e.link, e.producer)) for e in graph.edges_into(name))
+            for name in graph.channels
+        }
+        #: The channels, producers first, each with its edges and where they lead.
+        self._outputs = tuple(
+            (name, tuple((edge, graph.consumer(edge)) for edge in graph.edges_from(name)))
+            for name in graph.channels
+        )
+        #: The state of each channel that was looked at last: it is never changed in place.
+        self._seen: dict[ChannelName, ChannelState] = {}
+        self._names = [
+            tuple(ChannelName(s, c) for c in range(stage.channels)) for s, stage in enumerate(graph.stages)
+        ]
+        #: Per reader stage, what was last found to be in order.
+        self._splits: dict[int, object] = {}
         self._contents: dict[tuple[TaskName, Edge], int] = {}
         self._checksums: dict[TaskName, int] = {}
         #: The host of each channel, since which epoch, and its base there.
@@ -68,10 +88,15 @@ class Audit:
 
     def _drawn_before(self, task: TaskName, upstream: Upstream) -> int:
         """How many outputs the records before a task have drawn from an upstream channel."""
-        earlier = self._decoded[task.of][: task.seq]
-        if len(earlier) < task.seq:
-            raise InvariantViolation(2, f"{task} runs before {len(earlier)} is committed")
-        return sum(n for r in earlier if r.draw for u, n in r.draw.upstreams if u == upstream)
+        consumed = self._consumed[task.of]
+        if len(consumed) <= task.seq:
+            raise InvariantViolation(2, f"{task} runs before {len(consumed) - 1} is committed")
+        return consumed[task.seq].get(upstream, 0)
+
+    def committing(self, task: TaskName, output: Output, *, final: bool) -> None:
+        """An output is committed: this is what its name stands for from now on (invariant 2)."""
+        for edge, (_, body) in output.slices.items():
+            self._contents[task, edge] = hash((body, final))
 
     def leaving(self, pieces: Iterable[Slice]) -> None:
         """Slices leave their worker (invariant 1): committed, and always the same bytes (invariant 2)."""
@@ -119,10 +144,14 @@ class Audit:
     def check_store(self, state: StoreState) -> None:
         """What the store holds is well formed, and follows from what it held before."""
         self._check_epoch(state)
-        for name, channel in state.channels.items():
-            self._check_records(name, channel, state.records[name])
-            if self._assigned.get(name, ("", 0, 0))[0::2] != (channel.host, channel.base):
-                self._assigned[name] = (channel.host, state.epoch, channel.base)
+        delivered = state.delivered
+        for name, edges in self._outputs:
+            channel = state.channels[name]
+            if self._seen.get(name) is not channel or state.records[name] != self._records[name]:
+                self._check_records(name, channel, state.records[name])
+                self._seen[name] = channel
+                if self._assigned.get(name, ("", 0, 0))[0::2] != (channel.host, channel.base):
+                    self._assigned[name] = (channel.host, state.epoch, channel.base)
             if (
                 state.gate_open
                 and not channel.ended
@@ -130,11 +159,9 @@ class Audit:
                 and channel.host != HEAD
             ):
                 raise InvariantViolation(5, f"{name} is assigned to {channel.host}, which is no member")
-            for edge in self._graph.edges_from(name):
-                if not 0 <= state.delivered[edge] <= channel.length:
-                    raise InvariantViolation(
-                        3, f"{edge}: {state.delivered[edge]} delivered of {channel.length}"
-                    )
+            for edge, _ in edges:
+                if not 0 <= delivered[edge] <= channel.length:
+                    raise InvariantViolation(3, f"{edge}: {delivered[edge]} delivered of {channel.length}")
         self._check_splits(state)
 
     def _check_epoch(self, state: StoreState) -> None:
@@ -152,15 +179,16 @@ class Audit:
             raise InvariantViolation(2, f"{name} has a record after it was closed")
         if channel.closed:
             self._closed.setdefault(name, len(records))
-        if channel.length != len(records) or list(records[: len(known)]) != known:
+        if channel.length != len(records) or (records != known and list(records[: len(known)]) != known):
             raise InvariantViolation(2, f"the records of {name} were changed or have a gap")
         for data in records[len(known) :]:
-            if self._final & {name}:
+            if name in self._final:
                 raise InvariantViolation(2, f"{name} has a record after its final one")
             record = decode(data)
             known.append(data)
             self._decoded[name].append(record)
             advance(self._watermarks[name], record.draw)
+            self._consumed[name].append(dict(self._watermarks[name]))
             self._check_draw(name, record)
             if record.final:
                 self._final.add(name)
@@ -190,16 +218,33 @@ class Audit:
                 )
 
     def _check_splits(self, state: StoreState) -> None:
-        """Every split that was given out is in exactly one record or is the next task of one channel."""
+        """Every split that was given out is in exactly one record or is the next task of one channel.
+
+        So is what was left of one; it is read by the channel that left it, right after.
+        """
         for stage, given in state.next_split.items():
-            names = [ChannelName(stage, c) for c in range(self._graph.stages[stage].channels)]
+            names = self._names[stage]
+            seen = (given, [(len(self._decoded[name]), state.channels[name].split) for name in names])
+            if self._splits.get(stage) == seen:
+                continue
+            self._splits[stage] = seen
             taken = [r.split for name in names for r in self._decoded[name] if r.split is not None]
             claimed = [state.channels[name].split for name in names]
             taken += [split for split in claimed if split is not None]
-            if sorted(taken) != list(range(given)):
+            splits = self._graph.stages[stage].splits
+            begun = sorted(split for split in taken if split < splits)
+            if begun != list(range(given)) or len(set(taken)) < len(taken):
                 raise InvariantViolation(
                     2, f"splits {sorted(taken)} of stage {stage} are read, but {given} given out"
                 )
+            for name, next_ in zip(names, claimed, strict=True):
+                read = [r.split for r in self._decoded[name] if r.split is not None]
+                read += [next_] if next_ is not None else []
+                for before, split in itertools.pairwise(read):
+                    if split >= splits and split % splits != before % splits:
+                        raise InvariantViolation(
+                            2, f"{name} reads {split} after {before}, of which it is not left"
+                        )
 
     # --- the workers ---------------------------------------------------------------------------------
 
@@ -218,11 +263,11 @@ class Audit:
                 self._check_watermark(name, tenure)
 
     def _check_watermark(self, name: ChannelName, tenure: Tenure) -> None:
-        expected = dict(self._watermarks[name])
-        if tenure.seq >= len(self._records[name]):
+        expected = self._watermarks[name]
+        if tenure.drawing is not None and tenure.seq >= len(self._records[name]):
+            expected = dict(expected)
             advance(expected, tenure.drawing)
-        for edge in self._graph.edges_into(name):
-            upstream = Upstream(edge.link, edge.producer)
+        for _, _, upstream in self._inputs[name]:
             consumed = tenure.inbox.consumed(upstream)
             if consumed != expected.get(upstream, 0):
                 raise InvariantViolation(
@@ -230,8 +275,16 @@ class Audit:
                     f"{name} has consumed {consumed} of {upstream}, its records say {expected.get(upstream, 0)}",
                 )
 
-    def check_reachable(self, state: StoreState, workers: Mapping[WorkerId, WorkerState]) -> None:
-        """Nothing waits for what nobody will send (invariant 5); only while the gate is open."""
+    def check_reachable(
+        self,
+        state: StoreState,
+        workers: Mapping[WorkerId, WorkerState],
+        only: Container[WorkerId] | None = None,
+    ) -> None:
+        """Nothing waits for what nobody will send (invariant 5); only while the gate is open.
+
+        `only`: nothing has changed since the last time but what has arrived at these workers.
+        """
         if not state.gate_open:
             return
         coming = {
@@ -243,21 +296,25 @@ class Audit:
         rereading = {r.channel.stage for r in (*state.rereads, *state.claims.values())}
         needing = self._needing(state, workers)
         for name, channel in state.channels.items():
+            if only is not None and channel.host not in only:
+                continue
             if name in needing or name.stage in rereading:
                 self._check_inputs(state, workers, name, channel, coming, name in needing)
 
     def _needing(self, state: StoreState, workers: Mapping[WorkerId, WorkerState]) -> set[ChannelName]:
         """The channels at work: not ended, or retracing what somebody at work still lacks."""
         needing: set[ChannelName] = set()
-        for name in reversed(self._graph.channels):
+        delivered = state.delivered
+        for name, edges in reversed(self._outputs):
             channel = state.channels[name]
+            if not channel.ended:
+                needing.add(name)
+                continue
             seen = workers.get(channel.host)
             tenure = seen.tenures.get(name) if seen is not None else None
-            lacked = any(
-                self._graph.consumer(edge) in needing and state.delivered[edge] < channel.length
-                for edge in self._graph.edges_from(name)
-            )
-            if not channel.ended or (tenure is not None and tenure.retracing and lacked):
+            if tenure is None or not tenure.retracing:
+                continue
+            if any(consumer in needing and delivered[edge] < channel.length for edge, consumer in edges):
                 needing.add(name)
         return needing
 
@@ -278,14 +335,14 @@ class Audit:
             raise InvariantViolation(5, f"{channel.host} knows epoch {state.epoch} but does not run {name}")
         if tenure is not None and tenure.ended and not self._graph.is_reader(name.stage):
             return
-        for edge in self._graph.edges_into(name):
-            producer = self._graph.producer(edge)
+        for edge, producer, upstream in self._inputs[name]:
             length = state.channels[producer].length
-            upstream = Upstream(edge.link, edge.producer)
-            first = self._needed_from(name, channel, upstream)
-            for seq in range(length) if tenure is None else tenure.inbox.lacks(upstream, length):
-                if seq >= first and (edge, seq) not in coming:
-                    self._check_sender(state, workers, edge, TaskName(*producer, seq), name)
+            lacks = range(length) if tenure is None else tenure.inbox.lacks(upstream, length)
+            if lacks:
+                first = self._needed_from(name, channel, upstream)
+                lacking = [seq for seq in lacks if seq >= first and (edge, seq) not in coming]
+                if lacking:
+                    self._check_sender(state, workers, edge, producer, lacking, name)
 
     def _needed_from(self, name: ChannelName, channel: ChannelState, upstream: Upstream) -> int:
         """What a channel had consumed in the saved state from which it went on is not needed any more."""
@@ -298,29 +355,36 @@ class Audit:
         state: StoreState,
         workers: Mapping[WorkerId, WorkerState],
         edge: Edge,
-        task: TaskName,
+        producer: ChannelName,
+        lacking: Sequence[int],
         name: ChannelName,
     ) -> None:
-        """Somebody will send this output over this edge: its producer's host has it, or will make it again."""
-        lacking = f"{name} lacks {task}"
-        if task.seq < state.delivered[edge]:
-            raise InvariantViolation(5, f"{lacking}, which counts as delivered")
-        host = state.channels[task.of].host
+        """Somebody will send these outputs over this edge: its producer's host has them, or will make them again."""
+        first = lacking[0]
+
+        def broken(number: int, seq: int, why: str) -> InvariantViolation:
+            return InvariantViolation(number, f"{name} lacks {TaskName(*producer, seq)}{why}")
+
+        if first < state.delivered[edge]:
+            raise broken(5, first, ", which counts as delivered")
+        host = state.channels[producer].host
         if host not in state.members:
-            raise InvariantViolation(5, f"{lacking}, and its host {host} is no member")
+            raise broken(5, first, f", and its host {host} is no member")
         seen = workers.get(host)
         if seen is None or seen.epoch != state.epoch:
             return
-        if task.seq < seen.outbox.delivered().get(edge, 0):
-            raise InvariantViolation(3, f"{lacking}, but {host} takes it as delivered")
-        tenure = seen.tenures.get(task.of)
+        if first < seen.outbox.delivered().get(edge, 0):
+            raise broken(3, first, f", but {host} takes it as delivered")
+        tenure = seen.tenures.get(producer)
         if tenure is None:
-            raise InvariantViolation(5, f"{lacking}, and its host {host} does not run {task.of}")
-        if task.seq < seen.outbox.published(task.of):
-            if task not in seen.backups:
-                raise InvariantViolation(5, f"{lacking}, and {host} has it published but not backed up")
-        elif not tenure.retracing and task.seq < tenure.seq:
-            raise InvariantViolation(5, f"{lacking}, and {host} has passed it without publishing it")
+            raise broken(5, first, f", and its host {host} does not run {producer}")
+        published = seen.outbox.published(producer)
+        for seq in lacking:
+            if seq < published:
+                if TaskName(*producer, seq) not in seen.backups:
+                    raise broken(5, seq, f", and {host} has it published but not backed up")
+            elif not tenure.retracing and seq < tenure.seq:
+                raise broken(5, seq, f", and {host} has passed it without publishing it")
 
 
 def check_smallest(graph: StageGraph, snapshot: Snapshot, plan: Plan, kept: Kept = NOTHING_KEPT) -> None:

@@ -26,7 +26,8 @@ VERSION = 1
 #: How many outputs one task may draw from one upstream channel.
 COUNT_MAX = (1 << 14) - 1
 LINKS_MAX = 1 << 14
-SPLITS_MAX = 1 << 35
+#: A number stands for a split, or for what is left of it: for how many rows of it are done.
+SPLITS_MAX = 1 << 63
 _FINAL, _SPLIT, _SIDES, _DRAW, _SAVED = 1, 2, 4, 8, 16
 
 

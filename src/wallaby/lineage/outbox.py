@@ -11,7 +11,7 @@ channel knows that its inputs are complete.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 
 from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.names import ChannelName, Edge, TaskName, WorkerId
@@ -125,20 +125,28 @@ class Outbox:
     def confirm(self, items: tuple[tuple[Edge, TaskName], ...], held: tuple[bool, ...]) -> bool:
         """Note what the receiver holds, up to the first gap on each edge. True if anything moved on.
 
-        An edge that was refused lets the others go first from now on: a full window closes no other edge.
+        `held` may be shorter than `items`: the rest was not sent. An edge that was refused lets the others go first
+        from now on, those that were not sent above all: what it waits for may come over one of them. Of several that
+        were refused another goes first each time, so every edge gets to be the first of a push, which is always sent.
         """
         moved = False
         refused: dict[Edge, None] = {}
-        for (edge, task), is_held in zip(items, held, strict=True):
+        sent = items[: len(held)]
+        for (edge, task), is_held in zip(sent, held, strict=True):
             if not is_held:
                 refused[edge] = None
             elif self._delivered[edge] == task.seq:
                 self._delivered[edge] = task.seq + 1
                 moved = True
-        self._refused = (self._refused - {edge for edge, _ in items}) | set(refused)
-        for edges in self._edges_to.values() if refused else ():
-            edges.sort(key=lambda edge: edge in refused)
+        self._refused = (self._refused - {edge for edge, _ in sent}) | set(refused)
+        if refused:
+            self._let_others_go_first(next(iter(refused)))
         return moved
+
+    def _let_others_go_first(self, first: Edge) -> None:
+        """Put the edges behind that were refused, and last of all the one that was the first of them."""
+        for edges in self._edges_to.values():
+            edges.sort(key=lambda edge: (edge in self._refused) + (edge == first))
 
     def report(self, channel: ChannelName) -> tuple[tuple[Edge, int], ...]:
         """What the GCS does not know yet about a channel's deliveries, to go with its next commit."""
@@ -178,9 +186,32 @@ class Outbox:
             if edge in self._reported:
                 self._reported[edge] = max(self._reported[edge], count)
 
+    def waiting(self) -> tuple[tuple[Edge, WorkerId, int, int, bool], ...]:
+        """The edges with something due: to whom, from which output up to which, and whether it was refused last."""
+        return tuple(
+            (
+                edge,
+                target,
+                self._delivered[edge],
+                self._published[self._graph.producer(edge)],
+                edge in self._refused,
+            )
+            for target, edges in self._edges_to.items()
+            for edge in edges
+            if self._is_due(edge)
+        )
+
     def delivered(self) -> Mapping[Edge, int]:
         """For checks: what this worker takes as delivered in this epoch."""
         return self._delivered
+
+    def known_to_gcs(self) -> Mapping[Edge, int]:
+        """For checks: what this worker takes as known to the GCS."""
+        return self._reported
+
+    def refused(self) -> Set[Edge]:
+        """For checks: the edges whose window was full when they were tried last."""
+        return self._refused
 
     def published(self, channel: ChannelName) -> int:
         """For checks: outputs below this may leave."""

@@ -249,6 +249,7 @@ def apply(snapshot: Snapshot, plan: Plan) -> Snapshot:
             base=plan.bases.get(name, old.base),
             losses=plan.losses.get(name, old.losses),
             closed=old.closed or name in plan.closed,
+            since_epoch=snapshot.epoch + 1 if name in plan.hosts else old.since_epoch,
         )
     return replace(
         snapshot,

@@ -30,6 +30,8 @@ class ChannelState:
     split: int | None = None
     #: Workers lost, unannounced, while its outstanding task ran.
     losses: int = 0
+    #: The epoch of its present tenure: in which it came to its host, or was rewound where it was.
+    since_epoch: int = 1
 
     @property
     def ended(self) -> bool:
@@ -69,6 +71,9 @@ class Snapshot:
     delivered: Mapping[Edge, int]
     #: Re-reads not yet completed, whether claimed or not.
     rereads: tuple[ReRead, ...]
+    #: Members that are short of memory because of this query, and workers that were lost, unannounced, while they were.
+    strained: tuple[WorkerId, ...] = ()
+    lost_strained: tuple[WorkerId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

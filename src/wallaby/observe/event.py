@@ -16,6 +16,8 @@ commit    | worker | seconds, tasks, refused: how many the store did not take, b
 push      | worker | seconds, target, outputs, bytes, held (how many found room), route (flight, memory)
 spill     | worker | seconds, task, bytes: a backup that went to disk
 stored    | worker | seconds, task, bytes: an output, or the state after a task, that went to the durable store
+memory    | worker | step (shed, spill, end, leave, relax), used, limit, held (by this query), freed, all in bytes:
+          |        | the worker is short of memory, or no longer is; see docs/memory.md
 joined    | head   | worker, host, pid: it may host channels from the next recovery on
 froze     | head   | lost (id, host), draining: the gate closes
 resumed   | head   | seconds frozen, rewound, moved, delivered_again, read_again, hosts: the gate opens
@@ -51,6 +53,7 @@ class Kind(Enum):
     PUSH = "push"
     SPILL = "spill"
     STORED = "stored"
+    MEMORY = "memory"
     JOINED = "joined"
     FROZE = "froze"
     RESUMED = "resumed"

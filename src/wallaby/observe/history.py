@@ -113,6 +113,8 @@ class History:
     pushed_bytes: int = 0
     push_seconds: float = 0.0
     spilled: dict[int, int] = field(default_factory=dict)
+    #: How often a worker was short of memory, by what it did about it.
+    short_of_memory: dict[str, int] = field(default_factory=dict)
     dropped: int = 0
     cut: bool = False
 
@@ -240,7 +242,7 @@ class _Reading:
             case Kind.TASK:
                 history.tasks.append(_task(at, event))
                 history.workers.setdefault(str(event["worker"]), ("", 0))
-            case Kind.COMMIT | Kind.PUSH | Kind.SPILL:
+            case Kind.COMMIT | Kind.PUSH | Kind.SPILL | Kind.MEMORY:
                 self._count(kind, event)
             case Kind.FROZE | Kind.RESUMED:
                 self._gate.append((at, event))
@@ -264,6 +266,9 @@ class _Reading:
             history.commit_seconds += float(event["seconds"])
             for verdict, count in event.get("refused", {}).items():
                 history.refused[verdict] = history.refused.get(verdict, 0) + int(count)
+        elif kind is Kind.MEMORY:
+            step = str(event["step"])
+            history.short_of_memory[step] = history.short_of_memory.get(step, 0) + 1
         elif kind is Kind.SPILL:
             stage = _named(event["task"])[0]
             history.spilled[stage] = history.spilled.get(stage, 0) + int(event["bytes"])

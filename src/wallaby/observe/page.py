@@ -98,6 +98,8 @@ def _summary(history: History) -> str:
     spilled = sum(each.spilled_bytes for each in totals)
     if spilled:
         facts.append((size(spilled), "spilled"))
+    if short := sum(history.short_of_memory.get(step, 0) for step in ("shed", "spill", "end", "leave")):
+        facts.append((str(short), "steps against a shortage of memory"))
     outcome = escape(_OUTCOMES.get(history.outcome, history.outcome))
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(history.started))
     body = "".join(f"<div><b>{escape(value)}</b><span>{escape(name)}</span></div>" for value, name in facts)

@@ -201,6 +201,13 @@ class Recorder:
             self._carried.durable_bytes += size_bytes
             self._carried.durable_seconds += event["seconds"]
 
+    def short_of_memory(
+        self, step: str, used_bytes: int, limit_bytes: int, held_bytes: int, freed_bytes: int
+    ) -> None:
+        """The worker is short of memory, and did something about it."""
+        fields = {"step": step, "used": used_bytes, "limit": limit_bytes, "held": held_bytes}
+        self._add(make(Kind.MEMORY, self._clock(), worker=self._worker, **fields, freed=freed_bytes))
+
     def _timed(self, kind: Kind, started: float, **fields: object) -> Event:
         seconds = round(self._clock() - started, 6)
         return make(kind, started, worker=self._worker, seconds=seconds, **fields)

@@ -6,7 +6,7 @@ whether a partial aggregation pays. They are deterministic and need nothing but 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod, sqrt
 
@@ -32,9 +32,18 @@ from wallaby.plan.relation import (
     Unnest,
     Window,
 )
-from wallaby.plan.selectivity import UNKNOWN, ColumnEstimate, Columns, number, selectivity
+from wallaby.plan.selectivity import (
+    UNKNOWN,
+    ColumnEstimate,
+    Columns,
+    after,
+    number,
+    selectivity,
+    selectivity_between,
+)
 from wallaby.plan.statistics import ColumnStatistics, Statistics, TableStatistics
 from wallaby.plan.tree import LIST_VALUES, width_bytes
+from wallaby.plan.types import Kind
 
 #: For a table without statistics: large enough never to be broadcast by mistake.
 _ROWS_UNKNOWN = 1e9
@@ -42,8 +51,12 @@ _ROWS_UNKNOWN = 1e9
 _DICTIONARY_BITS_MAX = 20.0
 #: From so many bits per row on, each row group is taken to have values of its own.
 _SHARED_BITS_MAX = 10.0
+#: So near to the number of rows, a number of values is taken to be the same.
+_KEY_SLACK = 1.02
 #: Some rows are always taken to have no partner.
 _ANTI_LEAST = 0.05
+#: True and false.
+_TRUTHS = 2.0
 #: Hardly any count of a group's rows is further above the mean.
 _DEVIATIONS_MOST = 6
 
@@ -63,14 +76,34 @@ class Estimate:
 
     def distinct(self, expression: Expression) -> float:
         """How many different values an expression has; if nothing is known, as many as there are rows."""
-        known = self.known_distinct(expression)
+        known = self.known_distinct(expression, left=True)
         return max(1.0, min(self.rows, self.rows if known is None else known))
 
-    def known_distinct(self, expression: Expression) -> float | None:
-        """At most so many as its columns have combinations; None if nothing is known of one of them."""
-        distincts = [self.columns.get(id_, UNKNOWN).distinct for id_ in sorted(columns_in(expression))]
-        known = [each for each in distincts if each is not None]
-        return prod(known) if len(known) == len(distincts) else None
+    def known_distinct(self, expression: Expression, *, left: bool = False) -> float | None:
+        """At most so many as its columns have combinations; None if nothing is known of one of them.
+
+        With `left`, of the values that conditions have left of a column.
+        """
+        columns = [self.columns.get(id_, UNKNOWN) for id_ in sorted(columns_in(expression))]
+        known = [min(c.distinct, c.left if left else c.distinct) for c in columns if c.distinct is not None]
+        values = prod(known) if len(known) == len(columns) else None
+        if expression.type.kind is Kind.BOOLEAN and not isinstance(expression, Column):
+            return _TRUTHS if values is None else min(values, _TRUTHS)
+        return values
+
+    def known(self, expression: Expression) -> ColumnEstimate:
+        """What is thought of an expression; if it is no column, how many values it can have at most."""
+        if isinstance(expression, Column):
+            known = self.columns.get(expression.id, UNKNOWN)
+            return known if known.distinct is not None else replace(known, distinct=max(1.0, self.rows))
+        values = self.known_distinct(expression)
+        columns = [self.columns.get(id_, UNKNOWN) for id_ in sorted(columns_in(expression))]
+        first = columns[0] if columns and len({column.source for column in columns}) == 1 else UNKNOWN
+        return ColumnEstimate(
+            max(1.0, self.rows if values is None else values),
+            source=first.source,
+            source_rows=first.source_rows,
+        )
 
     def is_counted(self, expression: Expression) -> bool:
         """Does `distinct` come from what is known of the values?"""
@@ -107,7 +140,8 @@ class Estimator:
                 return _of_source(relation, self.statistics, row_bytes)
             case Filter(child=child, condition=condition):
                 below = self.of(child)
-                return Estimate(below.rows * selectivity(condition, below.columns), below.columns, row_bytes)
+                rows = below.rows * selectivity(condition, below.columns)
+                return Estimate(rows, after(condition, below.columns), row_bytes)
             case Project(child=child, outputs=outputs):
                 below = self.of(child)
                 return Estimate(below.rows, _of_outputs(outputs, below), row_bytes)
@@ -126,7 +160,7 @@ class Estimator:
                 times = len(relation.projections) if isinstance(relation, Expand) else LIST_VALUES
                 return Estimate(self.of(child).rows * times, {}, row_bytes)
             case Union(children=children):
-                return Estimate(sum(self.of(child).rows for child in children), {}, row_bytes)
+                return _of_union(relation, tuple(map(self.of, children)), row_bytes)
 
 
 def _of_source(source: Source | Input, statistics: Statistics, row_bytes: int) -> Estimate:
@@ -137,7 +171,9 @@ def _of_source(source: Source | Input, statistics: Statistics, row_bytes: int) -
             return Estimate(float(len(rows)), {}, row_bytes)
         case Range(start=start, step=step, count=count, column=column):
             low, high = sorted((float(start), float(start + step * count)))
-            known = ColumnEstimate(float(count), counted=True, low=low, high=high)
+            known = ColumnEstimate(
+                float(count), counted=True, low=low, high=high, is_key=True, unique=True, whole=True
+            )
             return Estimate(float(count), {column.id: known}, row_bytes)
         case Input():
             return Estimate(_ROWS_UNKNOWN, {}, row_bytes)
@@ -147,26 +183,48 @@ def _of_scan(scan: Scan, table: TableStatistics | None, row_bytes: int) -> Estim
     if table is None:
         return Estimate(_ROWS_UNKNOWN, {}, row_bytes)
     columns = {
-        column.id: _of_column(column, table.column(name), table)
+        column.id: _of_column(column, table.column(name), table, scan.columns[0].id)
         for column, name in zip(scan.columns, scan.names, strict=True)
     }
     return Estimate(float(table.rows), columns, row_bytes)
 
 
-def _of_column(column: Column, known: ColumnStatistics, table: TableStatistics) -> ColumnEstimate:
+def _of_column(
+    column: Column, known: ColumnStatistics, table: TableStatistics, source: int
+) -> ColumnEstimate:
     low, high = number(known.minimum), number(known.maximum)
     rows = max(1, table.rows)
     bounds = [float(rows)]
-    counted = column.type.is_integral or column.type.kind.value in ("date", "boolean")
-    if counted and low is not None and high is not None:
-        bounds.append(high - low + 1)
+    whole = column.type.is_integral or column.type.kind in (Kind.DATE, Kind.BOOLEAN)
+    if low is not None and high is not None and (whole or column.type.kind is Kind.DECIMAL):
+        bounds.append((high - low) * 10**column.type.scale + 1)
     if known.distinct is not None:
         bounds.append(float(known.distinct))
     elif known.encoded_bytes is not None:
         bits = 8 * known.encoded_bytes / rows
         if bits <= _DICTIONARY_BITS_MAX:
             bounds.append(2**bits * (1 if bits < _SHARED_BITS_MAX else max(1, len(table.splits))))
-    return ColumnEstimate(min(bounds), len(bounds) > 1, low, high, (known.nulls or 0) / rows)
+    nulls = known.nulls or 0
+    # Dictionaries alone are not enough: those of row groups that have the same values add up to too many.
+    counted = known.distinct is not None and min(bounds) * _KEY_SLACK >= rows
+    is_key = not nulls and ((whole and _width(low, high) == rows) or counted)
+    return ColumnEstimate(
+        min(bounds),
+        len(bounds) > 1,
+        low,
+        high,
+        nulls / rows,
+        whole=whole,
+        is_key=is_key,
+        unique=is_key,
+        source=source,
+        source_rows=float(rows),
+    )
+
+
+def _width(low: float | None, high: float | None) -> float | None:
+    """How many whole numbers there are between two. As many as rows: then each is there once, one may think."""
+    return None if low is None or high is None else high - low + 1
 
 
 def _of_outputs(outputs: tuple[Named, ...], below: Estimate) -> dict[int, ColumnEstimate]:
@@ -184,9 +242,35 @@ def _of_outputs(outputs: tuple[Named, ...], below: Estimate) -> dict[int, Column
     return found
 
 
+def _of_union(union: Union, children: tuple[Estimate, ...], row_bytes: int) -> Estimate:
+    """Columns that correspond have at most the values of all; keys of all children are often the same ones."""
+    columns: dict[int, ColumnEstimate] = {}
+    for at, column in enumerate(union.columns):
+        known = [
+            c.columns.get(r.columns[at].id, UNKNOWN) for c, r in zip(children, union.children, strict=True)
+        ]
+        distincts = [each.distinct for each in known if each.distinct is not None]
+        lows, highs = (
+            [v for v in vs if v is not None] for vs in zip(*((k.low, k.high) for k in known), strict=True)
+        )
+        if len(distincts) == len(known) == len(lows) == len(highs):
+            whole = all(each.whole for each in known)
+            low, high = min(lows), max(highs)
+            bounds = [sum(distincts), *([high - low + 1] if whole else [])]
+            counted = all(each.counted for each in known)
+            columns[column.id] = ColumnEstimate(min(bounds), counted, low, high, whole=whole)
+    return Estimate(sum(child.rows for child in children), columns, row_bytes)
+
+
 def _of_aggregate(aggregate: Aggregate, below: Estimate, row_bytes: int) -> Estimate:
     rows = below.groups(tuple(named.expression for named in aggregate.keys))
-    columns = _of_outputs(aggregate.keys, below)
+    # Beside a key of which one value is left, the others make the group.
+    several = [named.column.id for named in aggregate.keys if below.distinct(named.expression) > 1]
+    source = aggregate.columns[0].id if aggregate.columns else None
+    columns = {
+        id_: replace(known, unique=several in ([], [id_]), source=source, source_rows=rows)
+        for id_, known in _of_outputs(aggregate.keys, below).items()
+    }
     # Of a single count, nothing is known that a condition on it could be judged by.
     for named in aggregate.aggregations if aggregate.keys else ():
         columns[named.column.id] = _of_aggregation(named.expression, below, rows)
@@ -212,16 +296,120 @@ def _of_aggregation(expression: Expression, below: Estimate, groups: float) -> C
 
 
 def _of_join(join: Join, left: Estimate, right: Estimate, row_bytes: int) -> Estimate:
-    rights = right.groups(join.right_keys)
-    share = 1.0 if join.residual is None else selectivity(join.residual, {**left.columns, **right.columns})
-    # What is known of distinct keys are upper bounds; a foreign key's is often too high (sparse keys), never
-    # that of the key it refers to. So the lower of both is nearer, and errs towards more rows.
-    domain = max(1.0, min(_domain(join.left_keys, left), _domain(join.right_keys, right)))
-    matched = left.rows * right.rows / domain * share
-    found = min(1.0, rights / domain) * share
-    rows = _rows_of_kind(join.kind, matched, left.rows, right.rows, found)
-    only_left = join.kind in (JoinKind.SEMI, JoinKind.ANTI, JoinKind.EXISTENCE)
-    return Estimate(rows, left.columns if only_left else {**left.columns, **right.columns}, row_bytes)
+    columns = {**left.columns, **right.columns}
+    pairs = [(left.known(a), right.known(b)) for a, b in zip(join.left_keys, join.right_keys, strict=True)]
+    sides = (frozenset(left.columns), frozenset(right.columns))
+    share = 1.0 if join.residual is None else selectivity_between(join.residual, columns, sides)
+    domain = key_domain(pairs)
+    matched = left.rows * right.rows / (domain * _met(join, left, right, pairs))
+    # To a key that is there once, a row has one partner at most.
+    to_one = any(b.unique for _, b in pairs), any(a.unique for a, _ in pairs)
+    if to_one[0]:
+        matched = min(matched, left.rows)
+    if to_one[1]:
+        matched = min(matched, right.rows)
+    found = min(1.0, right.groups(join.right_keys) / domain) * share
+    rows = _rows_of_kind(join.kind, matched * share, left.rows, right.rows, found)
+    if join.kind is JoinKind.SEMI:
+        keys = {key.id for key in join.left_keys if isinstance(key, Column)}
+        met = {
+            id_: replace(known, met=known.met * found) for id_, known in left.columns.items() if id_ in keys
+        }
+        return Estimate(rows, {**left.columns, **met}, row_bytes)
+    if join.kind in (JoinKind.ANTI, JoinKind.EXISTENCE):
+        return Estimate(rows, left.columns, row_bytes)
+    return Estimate(rows, _after_join(join, left.columns, right.columns, to_one), row_bytes)
+
+
+def _met(
+    join: Join,
+    left: Estimate,
+    right: Estimate,
+    pairs: Sequence[tuple[ColumnEstimate, ColumnEstimate]],
+) -> float:
+    """The share of the keys that can be met at all, where a semi join has left those of the other side only."""
+    share = 1.0
+    for (a, b), left_key, right_key in zip(pairs, join.left_keys, join.right_keys, strict=True):
+        domain = domain_of((a, b))
+        of_left = [max(a.met, right.distinct(right_key) / domain)] if a.met < 1.0 else []
+        of_right = [max(b.met, left.distinct(left_key) / domain)] if b.met < 1.0 else []
+        share *= min(1.0, max((*of_left, *of_right), default=1.0))
+    return share
+
+
+def _after_join(join: Join, left: Columns, right: Columns, to_one: tuple[bool, bool]) -> Columns:
+    """What is thought of the columns of both sides: keys are equal now, and unique is what met one partner at most."""
+    sides = [
+        columns
+        if once
+        else {id_: replace(known, unique=False) if known.unique else known for id_, known in columns.items()}
+        for columns, once in zip((left, right), to_one, strict=True)
+    ]
+    columns = {**sides[0], **sides[1]}
+    if join.kind is not JoinKind.INNER:
+        return columns
+    for a, b in zip(join.left_keys, join.right_keys, strict=True):
+        if isinstance(a, Column) and isinstance(b, Column) and a.id in columns and b.id in columns:
+            mine, other = columns[a.id], columns[b.id]
+            if mine.is_key != other.is_key:
+                # A foreign key's values are some of the key's.
+                foreign, key = (b, mine) if mine.is_key else (a, other)
+                columns[foreign.id] = replace(
+                    columns[foreign.id], distinct=domain_of((mine, other)), is_key=key.is_key
+                )
+    return columns
+
+
+def domain_of(columns: Iterable[ColumnEstimate]) -> float:
+    """How many values columns that are compared with each other draw from.
+
+    The values of a key are known, and those of others refer to it. Else what is known are bounds, and the lowest is
+    nearest, since a foreign key's is often too high (sparse keys). Numbers that one column has and another has not
+    find no partner, so they do not count.
+    """
+    known = tuple(columns)
+    keys = [column.distinct for column in known if column.is_key and column.distinct is not None]
+    bounds = [column.distinct for column in known if column.distinct is not None]
+    domain = min(keys or bounds, default=_ROWS_UNKNOWN)
+    ranges = [(c.low, c.high) for c in known if c.whole and c.low is not None and c.high is not None]
+    if len(ranges) == len(known) and ranges:
+        common = min(high for _, high in ranges) - max(low for low, _ in ranges) + 1
+        domain = min(domain, max(1.0, common))
+    return max(1.0, domain)
+
+
+def key_domain(pairs: Sequence[tuple[ColumnEstimate, ColumnEstimate]]) -> float:
+    """How many different keys two sides draw from: for a join, 1 / its selectivity."""
+    return key_combinations(pairs, [domain_of(pair) for pair in pairs]) if pairs else 1.0
+
+
+def key_combinations(
+    pairs: Sequence[tuple[ColumnEstimate, ColumnEstimate]], domains: Sequence[float]
+) -> float:
+    """How many combinations there are of the values of several keys, each with its own domain.
+
+    A table has no more of them than rows. Either table may be the one that the other refers to, as lines of an order
+    do to its parts' suppliers, and returns to sales; so between the bounds of both, the guess is the middle by ratio.
+    """
+    bounds = [
+        _combinations([(pair[side], domain) for pair, domain in zip(pairs, domains, strict=True)])
+        for side in (0, 1)
+    ]
+    return max(1.0, min(prod(domains), sqrt(prod(bounds))))
+
+
+def _combinations(columns: Sequence[tuple[ColumnEstimate, float]]) -> float:
+    """At most so many combinations of values the columns of a side have: of each table no more than its rows."""
+    values: dict[int, float] = {}
+    rows: dict[int, float] = {}
+    free = 1.0
+    for column, domain in columns:
+        if column.source is None:
+            free *= domain
+        else:
+            values[column.source] = values.get(column.source, 1.0) * domain
+            rows[column.source] = column.source_rows
+    return free * prod(min(values[source], rows[source]) for source in values)
 
 
 def _rows_of_kind(kind: JoinKind, matched: float, left: float, right: float, found: float) -> float:
@@ -241,17 +429,3 @@ def _rows_of_kind(kind: JoinKind, matched: float, left: float, right: float, fou
             return left * found
         case JoinKind.ANTI:
             return left * max(1 - found, _ANTI_LEAST)
-
-
-def _domain(keys: tuple[Expression, ...], side: Estimate) -> float:
-    """How many different keys there could be on a side, filtered or not: for a join, 1 / its selectivity.
-
-    Keys of several columns are taken to be at most as many as the larger of rows and the largest column.
-    """
-    distincts = [_distinct_before_filters(key, side) for key in keys]
-    return min(prod(distincts), max(side.rows, *distincts)) if distincts else 1.0
-
-
-def _distinct_before_filters(key: Expression, side: Estimate) -> float:
-    known = side.columns.get(key.id, UNKNOWN).distinct if isinstance(key, Column) else None
-    return side.rows if known is None else known

@@ -8,6 +8,8 @@ Stages come in their order; a stage's tree is indented below it, outermost step 
             input 0: l_quantity#4, l_returnflag#8, l_shipdate#10
       prunes row groups by le(l_shipdate#10, 1998-09-02)
       to s1 by hash(l_returnflag#8)
+
+A stage also says how many rows it is thought to give, if that was guessed.
 """
 
 from __future__ import annotations
@@ -79,6 +81,8 @@ def _stage(plan: PhysicalPlan, number: int, leaves: tuple[SparkLeaf, ...]) -> It
     size = _counted(stage.channels, "channel")
     if stage.kind is StageKind.READ:
         size += f", {_counted(stage.splits, 'split')}"
+    if plan.rows[number] is not None:
+        size += f", about {_counted(_rounded(plan.rows[number] or 0), 'row')}"
     yield f"s{number} {plan.labels[number]}: {size}"
     fragment = plan.fragments[number]
     if isinstance(fragment, ScanFragment) and isinstance(fragment.scan, Scan):
@@ -212,7 +216,12 @@ def _listed(parts: Iterable[object]) -> str:
 
 
 def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _rounded(rows: int) -> int:
+    """As many digits as a guess deserves."""
+    return int(float(f"{rows:.1e}"))
 
 
 def _all(count: int | None) -> str:

@@ -21,6 +21,7 @@ AND: Final = "and"
 OR: Final = "or"
 NOT: Final = "not"
 EQUAL: Final = "eq"
+NOT_EQUAL: Final = "ne"
 LESS: Final = "lt"
 LESS_OR_EQUAL: Final = "le"
 GREATER: Final = "gt"
@@ -30,6 +31,13 @@ IN: Final = "in"
 IS_NULL: Final = "is_null"
 IS_NOT_NULL: Final = "is_not_null"
 NORMALIZE: Final = "normalize"
+ADD: Final = "add"
+SUBTRACT: Final = "subtract"
+MULTIPLY: Final = "multiply"
+DATE_ADD: Final = "date_add"
+DATE_SUB: Final = "date_sub"
+#: Texts, and what is looked for in them.
+TEXT: Final = ("substring", "upper", "lower", "contains", "starts_with", "ends_with")
 
 #: A comparison and the one that says the same with its sides exchanged.
 MIRRORED: Final = {
@@ -57,5 +65,8 @@ BITWISE: Final = ("bit_and", "bit_or", "bit_xor")
 
 #: Functions that raise no error, whatever values they are applied to.
 INFALLIBLE: Final = frozenset(
-    (*MIRRORED, EQUAL_NULL_SAFE, AND, OR, NOT, IN, IS_NULL, IS_NOT_NULL, COALESCE, NORMALIZE, FIELD, SIZE)
+    (
+        *(*MIRRORED, NOT_EQUAL, EQUAL_NULL_SAFE, AND, OR, NOT, IN, IS_NULL, IS_NOT_NULL),
+        *(COALESCE, NORMALIZE, FIELD, SIZE, *TEXT),
+    )
 )

@@ -14,7 +14,16 @@ from typing import Final
 from wallaby.plan.expression import Column
 from wallaby.plan.physical import Split
 from wallaby.plan.reason import Reason
-from wallaby.plan.relation import Filter, Limit, ParquetFile, Project, Relation, Scan, Union, children_of
+from wallaby.plan.relation import (
+    Filter,
+    Limit,
+    ParquetFile,
+    Project,
+    Relation,
+    Scan,
+    Union,
+    children_of,
+)
 from wallaby.plan.statistics import TableStatistics
 from wallaby.plan.tree import rewrite_up
 
@@ -23,6 +32,10 @@ _PENDING: Final = "spark-leaf:"
 #: How many bytes and rows a leaf is taken to have, if Spark does not know, for as long as it has not run.
 _UNKNOWN_BYTES: Final = 64 << 20
 _COLUMN_BYTES: Final = 8
+#: What Spark broadcasts by default (`spark.sql.autoBroadcastJoinThreshold`).
+_BROADCAST_BYTES: Final = 10 << 20
+#: Catalyst's operator of a cached table.
+_CACHED: Final = "InMemoryRelation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +79,12 @@ def scans_in(relation: Relation) -> tuple[Scan, ...]:
     return tuple(scan for child in children_of(relation) for scan in scans_in(child))
 
 
+def tables_in(relation: Relation | None) -> list[Scan]:
+    """The scans of a tree whose files are there already."""
+    scans = () if relation is None else scans_in(relation)
+    return [scan for scan in scans if leaf_number(scan) is None]
+
+
 def whole_scan(relation: Relation, leaf: SparkLeaf) -> Scan:
     """A scan of a leaf with every column that any of its scans in a tree needs."""
     scans = [scan for scan in scans_in(relation) if leaf_number(scan) == leaf.number]
@@ -95,6 +114,11 @@ def not_worthwhile(relation: Relation, leaves: Sequence[SparkLeaf], minimum_byte
     """Why Spark had better run a query with leaves as a whole; None if it is worth the hand-over."""
     if not _has_work(relation):
         return Reason("Spark leaf", "above it there is neither a join nor an aggregation nor a sort")
+    if _mostly_cached(relation, leaves):
+        return Reason(
+            "Spark leaf",
+            "Spark has the rows in memory, and all others are few: to hand the rows over costs more than it saves",
+        )
     files = {file for scan in scans_in(relation) if leaf_number(scan) is None for file in scan.files}
     known = sum(file.size_bytes for file in files) + sum(leaf.size_bytes or 0 for leaf in leaves)
     if known < minimum_bytes:
@@ -104,6 +128,29 @@ def not_worthwhile(relation: Relation, leaves: Sequence[SparkLeaf], minimum_byte
             "lower spark.wallaby.leaf.minimum",
         )
     return None
+
+
+def _mostly_cached(relation: Relation, leaves: Sequence[SparkLeaf]) -> bool:
+    """Is one table by far the largest, and cached?
+
+    Spark then sums it up, sorts it, or joins small tables to it where it is, with a shuffle at most. The hand-over is a
+    shuffle of the whole table by itself: it pays only if there are others of which Spark could broadcast none.
+    """
+    by_number = {leaf.number: leaf for leaf in leaves}
+    cached: list[int] = []
+    others: list[int] = []
+    for scan in scans_in(relation):
+        number = leaf_number(scan)
+        if number is None:
+            others.append(sum(file.size_bytes for file in scan.files))
+            continue
+        leaf = by_number[number]
+        size = _UNKNOWN_BYTES if leaf.size_bytes is None else leaf.size_bytes
+        (cached if leaf.operators[-1] == _CACHED else others).append(size)
+    if not cached:
+        return False
+    largest = max(cached)
+    return sum(cached) - largest + sum(others) <= min(largest, _BROADCAST_BYTES)
 
 
 def _has_work(relation: Relation) -> bool:

@@ -110,6 +110,8 @@ class PhysicalPlan:
     columns: tuple[Column, ...]
     #: One line a stage, for people.
     labels: tuple[str, ...]
+    #: About so many rows each stage is thought to give, all its channels together; None: nobody guessed. For people.
+    rows: tuple[int | None, ...] = ()
 
 
 def trees_of(fragment: Fragment) -> tuple[Relation, ...]:

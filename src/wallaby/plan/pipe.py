@@ -97,6 +97,8 @@ class Pipe:
     feeds: tuple[Feed, ...] = ()
     sides: tuple[int, ...] = ()
     partitioning: Partitioning = None
+    #: About so many it gives so far; None: it does more than was guessed about.
+    rows: float | None = None
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -136,6 +138,7 @@ class Assembly:
         self._stages: list[Stage] = []
         self._fragments: list[Fragment] = []
         self._labels: list[str] = []
+        self._rows: list[int | None] = []
         self._links: list[Link] = []
         self._keys: list[tuple[int, ...]] = []
 
@@ -150,7 +153,8 @@ class Assembly:
             return pipe.body.stage
         kind = StageKind.READ if isinstance(pipe.body, ScanBody) else StageKind.EXECUTE
         splits = len(pipe.body.splits) if isinstance(pipe.body, ScanBody) else 0
-        self._add(Stage(kind, pipe.channels, splits), _fragment(pipe), pipe.label, pipe.feeds)
+        rows = None if pipe.rows is None else round(pipe.rows)
+        self._add(Stage(kind, pipe.channels, splits), _fragment(pipe), pipe.label, pipe.feeds, rows)
         number = len(self._stages) - 1
         for side in pipe.sides:
             self._links.append(Link(side, number, LinkKind.SIDE, routing=Routing.BROADCAST))
@@ -168,13 +172,22 @@ class Assembly:
             tuple(self._keys),
             wanted,
             tuple(self._labels),
+            tuple(self._rows),
         )
 
-    def _add(self, stage: Stage, fragment: Fragment, label: str, feeds: tuple[Feed, ...]) -> None:
+    def _add(
+        self,
+        stage: Stage,
+        fragment: Fragment,
+        label: str,
+        feeds: tuple[Feed, ...],
+        rows: int | None = None,
+    ) -> None:
         number = len(self._stages)
         self._stages.append(stage)
         self._fragments.append(fragment)
         self._labels.append(label)
+        self._rows.append(rows)
         for feed in feeds:
             self._links.append(Link(feed.producer, number, phase=feed.phase, routing=feed.routing))
             self._keys.append(feed.keys)
@@ -188,20 +201,22 @@ def on_top(assembly: Assembly, pipe: Pipe, step: Rewrite, label: str = "") -> Pi
     if isinstance(pipe.body, LimitBody | TapBody):
         pipe = passed_on(assembly, pipe)
         tree = step(pipe.tree)
-    return replace(pipe, tree=tree, label=f"{pipe.label}, {label}" if label else pipe.label)
+    if not label:
+        return replace(pipe, tree=tree)
+    return replace(pipe, tree=tree, label=f"{pipe.label}, {label}", rows=None)
 
 
 def tapped(assembly: Assembly, pipe: Pipe) -> Pipe:
     """A pipe that gives what another gives, as often as one likes."""
     tap = TapBody(assembly.close(pipe))
-    return Pipe(tap, Input(0, pipe.columns), pipe.channels, pipe.label, (), (), pipe.partitioning)
+    return Pipe(tap, Input(0, pipe.columns), pipe.channels, pipe.label, (), (), pipe.partitioning, pipe.rows)
 
 
 def passed_on(assembly: Assembly, pipe: Pipe) -> Pipe:
     """A new pipe that goes on where one ends, channel by channel."""
     feed = Feed(assembly.close(pipe), Routing.PASS_THROUGH)
     tree = Input(0, pipe.columns)
-    return Pipe(MapBody(), tree, pipe.channels, "map", (feed,), (), pipe.partitioning)
+    return Pipe(MapBody(), tree, pipe.channels, "map", (feed,), (), pipe.partitioning, pipe.rows)
 
 
 def aligned(assembly: Assembly, flow: Flow, columns: tuple[Column, ...]) -> Flow:

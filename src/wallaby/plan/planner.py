@@ -123,6 +123,13 @@ class _Planner:
         return self._assembly.collect(self._gathered(flow), given, columns)
 
     def _plan(self, relation: Relation) -> Flow:
+        flow = self._flow(relation)
+        if isinstance(relation, Union):
+            return flow
+        rows = self._estimator.of(relation).rows if len(flow) == 1 else None
+        return tuple(replace(pipe, rows=rows) for pipe in flow)
+
+    def _flow(self, relation: Relation) -> Flow:
         match relation:
             case Scan():
                 return (self._plan_scan(relation),)

@@ -7,15 +7,16 @@ that `date >= a and date < b` is one window and not two halves.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
 from statistics import NormalDist
 
 from wallaby.plan import functions
-from wallaby.plan.expression import Call, Column, Expression, Literal
-from wallaby.plan.tree import conjuncts
+from wallaby.plan.expression import Call, Column, Expression, Literal, columns_in
+from wallaby.plan.tree import conjunction, conjuncts
+from wallaby.plan.types import BOOLEAN
 
 #: Where nothing is known.
 EQUALITY = 0.1
@@ -28,7 +29,7 @@ _ANY = (float("-inf"), float("inf"))
 
 @dataclass(frozen=True, slots=True)
 class ColumnEstimate:
-    """What is thought of a column: at most so many different values, between which numbers, how many nulls."""
+    """What is thought of a column: about so many different values, between which numbers, how many nulls."""
 
     distinct: float | None = None
     #: Does the bound come from the values, not just from the number of rows?
@@ -39,6 +40,19 @@ class ColumnEstimate:
     #: Of a sum or a count: how its values lie around their mean.
     mean: float | None = None
     deviation: float = 0.0
+    #: So many of the values at most are left by conditions on the column itself.
+    left: float = float("inf")
+    #: The share of its values that a semi join has left: those that the join after it looks for, most often.
+    met: float = 1.0
+    #: Are its values whole numbers or days, of which a range has only so many?
+    whole: bool = False
+    #: In the table that it comes from, no value was there twice: others refer to it, and `distinct` is no guess.
+    is_key: bool = False
+    #: No value is there twice in these rows either.
+    unique: bool = False
+    #: The table that it comes from, by a number of its own, and the rows of that.
+    source: int | None = None
+    source_rows: float = float("inf")
 
 
 UNKNOWN = ColumnEstimate()
@@ -75,6 +89,63 @@ def selectivity(condition: Expression, columns: Columns) -> float:
     for column, (low, high) in windows.items():
         share *= _of_window(columns.get(column, UNKNOWN), low, high)
     return share
+
+
+def selectivity_between(condition: Expression, columns: Columns, sides: Sequence[frozenset[int]]) -> float:
+    """The share of pairs for which a condition over several sides is true, whose parts on each side alone hold already.
+
+    Of `(a = 1 and b = 2) or (a = 3 and b = 4)` Catalyst makes conditions on each side, `a = 1 or a = 3`: rows without
+    are gone, and must not be counted again.
+    """
+    share = 1.0
+    for part in conjuncts(condition):
+        before = 1.0
+        for side in sides:
+            implied = _implied(part, side)
+            before *= 1.0 if implied is None else selectivity(implied, columns)
+        share *= min(1.0, selectivity(part, columns) / before) if before > 0 else 1.0
+    return share
+
+
+def _implied(condition: Expression, side: frozenset[int]) -> Expression | None:
+    """What a choice between conditions says of one side alone; None if it says nothing."""
+    if not isinstance(condition, Call) or condition.function != functions.OR:
+        return None
+    found: list[Expression] = []
+    for branch in _branches(condition):
+        own = [part for part in conjuncts(branch) if columns_in(part) <= side]
+        whole = conjunction(own)
+        if whole is None:
+            return None
+        found.append(whole)
+    return Call(functions.OR, tuple(found), BOOLEAN, nullable=True)
+
+
+def _branches(condition: Expression) -> tuple[Expression, ...]:
+    if isinstance(condition, Call) and condition.function == functions.OR:
+        return tuple(branch for argument in condition.arguments for branch in _branches(argument))
+    return (condition,)
+
+
+def after(condition: Expression, columns: Columns) -> Columns:
+    """What is thought of columns in the rows for which a condition is true: few values are left of some."""
+    left: dict[int, float] = {}
+    for part in conjuncts(condition):
+        match part:
+            case Call(function=functions.EQUAL, arguments=(Column(id=id_), Literal())):
+                left[id_] = 1.0
+            case Call(function=functions.EQUAL, arguments=(Literal(), Column(id=id_))):
+                left[id_] = 1.0
+            case Call(function=functions.IN, arguments=(Column(id=id_), *values)):
+                left[id_] = min(left.get(id_, float("inf")), float(len(values)))
+            case _:
+                pass
+    if not left:
+        return columns
+    return {
+        id_: replace(known, left=min(known.left, left[id_])) if id_ in left else known
+        for id_, known in columns.items()
+    }
 
 
 def _of_one(condition: Expression, columns: Columns) -> float:

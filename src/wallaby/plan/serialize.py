@@ -1,6 +1,6 @@
 """Physical plans as bytes, for the way to the workers: versioned JSON, never pickle.
 
-The form is `{"format": "wallaby-plan", "version": 5, "table": […], "plan": {…}}`; `codec` says how records
+The form is `{"format": "wallaby-plan", "version": 6, "table": […], "plan": {…}}`; `codec` says how records
 are written. Any change of the plan's classes changes what is written: raise `VERSION` then, and the golden
 file under `tests/plan/fixtures` with it. All workers of a query run the driver's version, so no older version
 is ever read.
@@ -20,7 +20,7 @@ from wallaby.plan.relation import ParquetFile
 from wallaby.plan.types import DataType
 
 FORMAT: Final = "wallaby-plan"
-VERSION: Final = 5
+VERSION: Final = 6
 _SHARED: Final = (DataType, Column, ParquetFile)
 
 
@@ -55,8 +55,8 @@ def _read(whole: object) -> PhysicalPlan:
     codec.read_table(whole.get("table"))
     plan = codec.read(whole.get("plan"), PhysicalPlan)
     assert isinstance(plan, PhysicalPlan)
-    if not len(plan.graph.stages) == len(plan.fragments) == len(plan.labels):
-        raise EncodingError("The plan does not have one fragment and one label for each stage.")
+    if not len(plan.graph.stages) == len(plan.fragments) == len(plan.labels) == len(plan.rows):
+        raise EncodingError("The plan does not have one fragment, one label and one estimate for each stage.")
     if len(plan.graph.links) != len(plan.partition_keys):
         raise EncodingError("The plan does not have partition keys for each link.")
     return plan

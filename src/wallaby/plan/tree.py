@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from wallaby.plan.expression import Aggregation, Call, Column, Expression, Literal, Named, walk
-from wallaby.plan.functions import AND, INFALLIBLE
+from wallaby.plan.functions import AND
 from wallaby.plan.relation import (
     Aggregate,
     Expand,
@@ -169,14 +169,6 @@ def by_ids(columns: Mapping[int, Expression]) -> Callable[[Expression], Expressi
 def is_choice(project: Project) -> bool:
     """Does a projection only choose among columns, and compute and rename nothing?"""
     return all(named.expression == named.column for named in project.outputs)
-
-
-def cannot_fail(expression: Expression) -> bool:
-    """Can an expression be evaluated on any rows without raising an error?"""
-    return all(
-        isinstance(part, Column | Literal) or (isinstance(part, Call) and part.function in INFALLIBLE)
-        for part in walk(expression)
-    )
 
 
 def conjuncts(condition: Expression) -> tuple[Expression, ...]:

@@ -22,7 +22,8 @@ class Agenda:
     def after(self, delay_us: int, do: Callable[..., None], *arguments: Any) -> None:
         """Do something later; things for the same moment are done in the order in which they were planned."""
         self._count += 1
-        heapq.heappush(self._entries, (self.now_us + max(0, delay_us), self._count, do, arguments))
+        at_us = self.now_us + delay_us if delay_us > 0 else self.now_us
+        heapq.heappush(self._entries, (at_us, self._count, do, arguments))
 
     def next(self) -> bool:
         """Do the next thing; False if there is none."""

@@ -30,18 +30,39 @@ class FaultKind(Enum):
     REORDER = "delay, reorder"
     CUT = "cut in mid-stream"
     PARTITION = "partition"
+    CUT_FOR_GOOD = "wire cut for good"
+    ONE_WAY = "wire cut one way"
+    FLAPPING = "wire flapping"
+    SLOW_WIRE = "wire slow"
+    PICKY_WIRE = "wire picky"
     STORE_PARTITION = "cut from store"
     REPLY_LOST = "reply lost"
     REFUSED = "refused"
     STORE_PAUSE = "store paused"
     STORE_EMPTY = "store restarted empty"
     STORE_TRUNCATED = "store truncated"
+    STORE_BACK = "store went back"
+    STORE_SPLIT = "store split in two"
     COORDINATOR_RESTART = "coordinator restarted"
     CANCEL = "cancel"
+    OUT_OF_MEMORY = "out of memory"
 
 
 #: Kinds that end the query, rightly: they are drawn seldom, or there would be little left to see.
-ENDING = (FaultKind.STORE_EMPTY, FaultKind.STORE_TRUNCATED, FaultKind.CANCEL)
+ENDING = (
+    FaultKind.STORE_EMPTY,
+    FaultKind.STORE_TRUNCATED,
+    FaultKind.STORE_BACK,
+    FaultKind.STORE_SPLIT,
+    FaultKind.CANCEL,
+)
+#: Those of them after which the store is not to be trusted.
+STORE_LOST = (
+    FaultKind.STORE_EMPTY,
+    FaultKind.STORE_TRUNCATED,
+    FaultKind.STORE_BACK,
+    FaultKind.STORE_SPLIT,
+)
 #: Kinds that cost a worker.
 LOSING = (
     FaultKind.CRASH,
@@ -49,6 +70,25 @@ LOSING = (
     FaultKind.PAUSE,
     FaultKind.DISK_FULL,
     FaultKind.STORE_PARTITION,
+)
+#: Kinds after which a call of the store may come late, or not at all.
+DISTURBS_CALLS = {
+    FaultKind.PAUSE,
+    FaultKind.STALL,
+    FaultKind.REORDER,
+    FaultKind.STORE_PARTITION,
+    FaultKind.REPLY_LOST,
+    FaultKind.REFUSED,
+    FaultKind.STORE_PAUSE,
+}
+#: Kinds of trouble with the wire between two processes.
+OF_WIRES = (
+    FaultKind.PARTITION,
+    FaultKind.CUT_FOR_GOOD,
+    FaultKind.ONE_WAY,
+    FaultKind.FLAPPING,
+    FaultKind.SLOW_WIRE,
+    FaultKind.PICKY_WIRE,
 )
 #: Points that are reached only while a recovery is under way.
 RECOVERY_POINTS = (
@@ -74,6 +114,8 @@ RARE_POINTS = (
     FailPoint.JOIN,
     FailPoint.REMOVE,
     FailPoint.READ,
+    FailPoint.SUBMIT,
+    FailPoint.DRAIN,
 )
 
 
@@ -116,8 +158,12 @@ def draw_faults(random: Random, *, with_errors: bool = False) -> tuple[Fault, ..
         faults.append(_draw_fault(random, random.choice(LOSING[:3]), early))
         kind = random.choice(LOSING) if random.random() < 0.6 else random.choice(kinds)
         faults += [_draw_fault(random, kind, RECOVERY_POINTS) for _ in range(random.choice((1, 1, 2)))]
-    if random.random() < 0.06:
-        faults.append(_draw_fault(random, random.choice(ENDING), tuple(FailPoint)))
+    if random.random() < 0.08:
+        ending = (*ENDING, FaultKind.STORE_BACK, FaultKind.STORE_SPLIT)
+        faults.append(_draw_fault(random, random.choice(ending), tuple(FailPoint)))
+    if random.random() < 0.05:
+        unsure = (FaultKind.REPLY_LOST, FaultKind.REFUSED, FaultKind.STORE_PARTITION, FaultKind.STORE_PAUSE)
+        faults.append(Fault(random.choice(unsure), FailPoint.REMOVE, 1, after=False))
     if random.random() < 0.06:
         # A step of a recovery that comes late, into the recovery from a further loss.
         late = random.choice((FailPoint.FREEZE, FailPoint.RESUME, FailPoint.RESUME))
@@ -127,6 +173,32 @@ def draw_faults(random: Random, *, with_errors: bool = False) -> tuple[Fault, ..
     if random.random() < 0.06:
         kind = random.choice((FaultKind.REPLY_LOST, FaultKind.REPLY_LOST, FaultKind.PAUSE))
         faults.append(Fault(kind, FailPoint.CLAIM, random.choice((1, 1, 2)), after=False))
+    if random.random() < 0.05:
+        unsure = (FaultKind.REPLY_LOST, FaultKind.REFUSED, FaultKind.REORDER, FaultKind.STORE_PAUSE)
+        faults.append(Fault(random.choice(unsure), FailPoint.SUBMIT, 1, after=False))
+    if random.random() < 0.05:
+        # A worker is asked to leave, and the store does not answer.
+        faults.append(_draw_fault(random, FaultKind.DRAIN, (FailPoint.COMMIT, FailPoint.DELIVER)))
+        kind = random.choice((FaultKind.REPLY_LOST, FaultKind.REFUSED, FaultKind.REORDER))
+        faults.append(Fault(kind, FailPoint.DRAIN, random.choice((1, 1, 2)), after=False))
+    if random.random() < 0.12:
+        # A loss, and wires in trouble while it is repaired: mostly those over which something is just sent again.
+        faults.append(_draw_fault(random, random.choice(LOSING[:2]), (FailPoint.COMMIT, FailPoint.DELIVER)))
+        points = (
+            FailPoint.RESUME,
+            *3 * (FailPoint.REREAD_DELIVER,),
+            FailPoint.RETRACE_BACK_UP,
+            FailPoint.DELIVER,
+        )
+        faults += [
+            Fault(
+                random.choice((*OF_WIRES, FaultKind.PICKY_WIRE)),
+                random.choice(points),
+                random.choice((1, 1, 2)),
+                after=False,
+            )
+            for _ in range(random.choice((1, 1, 2)))
+        ]
     if with_errors and random.random() < 0.8:
         often = (*LOSING, FaultKind.REPLY_LOST, FaultKind.REFUSED, FaultKind.REFUSED)
         kind = random.choice(often if random.random() < 0.5 else tuple(FaultKind))

@@ -6,9 +6,9 @@ from wallaby.lineage.effects import FailPoint
 from wallaby.simulation.campaign import Summary
 from wallaby.simulation.faults import FaultKind
 from wallaby.simulation.process import Tally
+from wallaby.simulation.scenario import Scenario
 from wallaby.simulation.shrink import Shrunk
 from wallaby.simulation.sweep import SweepResult
-from wallaby.simulation.world import Scenario
 
 #: Lines of a story that only say that somebody polled.
 _POLLING = ("Look()", "Watch()", "Renew()", "Discover()", "ReadStatus(")

@@ -7,19 +7,25 @@ nothing may be left behind.
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from random import Random
 
 from wallaby.coordinator.coordinator import CoordinatorSettings
 from wallaby.errors import (
     GcsLostError,
+    GcsUnavailableError,
     InternalError,
     InvalidArgumentError,
+    MemoryLimitError,
     NoWorkersError,
     PoisonTaskError,
     QueryCancelledError,
     QueryError,
+    QueryStalledError,
     WallabyError,
 )
 from wallaby.lineage.choose import Dynamic, Policy, Static
@@ -27,12 +33,16 @@ from wallaby.lineage.effects import FailPoint
 from wallaby.lineage.invariants import InvariantViolation
 from wallaby.lineage.names import TaskName
 from wallaby.lineage.tolerance import Tolerance, tolerance_of
-from wallaby.simulation.faults import Fault, FaultKind, draw_faults
+from wallaby.simulation.faults import STORE_LOST, Fault, FaultKind, draw_faults
 from wallaby.simulation.perform import Performer
+from wallaby.simulation.pressure import pressed, with_aimed_faults
 from wallaby.simulation.process import Tally
+from wallaby.simulation.running import Running
+from wallaby.simulation.scenario import PLENTY_BYTES, Scenario
+from wallaby.simulation.schedules import draw_schedule
 from wallaby.simulation.strike import Striker
 from wallaby.simulation.workload import Workload, draw_workload
-from wallaby.simulation.world import PLENTY_BYTES, Running, Scenario, World
+from wallaby.simulation.world import World
 from wallaby.worker.session import SessionSettings
 
 #: Faults strike for so long at most; then the world is healed.
@@ -43,6 +53,9 @@ HEALED_MS = 120_000
 STEPS_MAX = 600_000
 NEVER_MS = 10_000_000
 WORKERS_MAX = 64
+#: Not a policy, but all of them: every seed runs under the one that it has here.
+MIXED = "mixed"
+MIXTURE = ("lineage", "checkpoint+lineage", "lineage", "spool+checkpoint", "stagewise", "checkpoint+lineage")
 
 
 @dataclass(frozen=True)
@@ -75,7 +88,7 @@ def draw_scenario(random: Random) -> Scenario:
         workloads=tuple(_spoiled(random, draw_workload(random), poisoned) for _ in range(queries)),
         session=SessionSettings(
             policy=_draw_policy(random),
-            window_bytes=random.choice((8, 16, 40, 120, 1000)),
+            window_bytes=random.choice((1, 8, 16, 40, 120, 1000)),
             outputs_per_push=random.choice((1, 2, 4, 32)),
             reread_slots=random.choice((1, 1, 2)),
             look_every_ms=random.choice((100, 250)),
@@ -86,6 +99,7 @@ def draw_scenario(random: Random) -> Scenario:
             unreachable_ms=2 * lease_ms,
             no_workers_ms=random.choice((400, 1_500)) if random.random() < 0.1 else NEVER_MS,
             frozen_ms=NEVER_MS,
+            submit_ms=random.choice((300, 1_500, NEVER_MS)),
             task_worker_losses_max=4 if poisoned else 1_000,
         ),
         workers=random.choice((1, 2, 2, 3, 3, 4, 5)),
@@ -94,6 +108,7 @@ def draw_scenario(random: Random) -> Scenario:
         slow_worker=random.random() < 0.15,
         restarts=random.random() < 0.7,
         random_seed=random.getrandbits(48),
+        schedule=draw_schedule(random),
     )
 
 
@@ -121,18 +136,26 @@ def draw(
 ) -> tuple[Scenario, tuple[Fault, ...]]:
     """What a seed draws; `workers` overrides how many workers it starts with. The policy changes nothing of it."""
     check_workers(workers)
-    tolerance = simulated(policy)
+    tolerance = simulated(policy_of(seed, policy))
     random = Random(seed)
     scenario = draw_scenario(random)
     scenario = replace(scenario, session=replace(scenario.session, tolerance=tolerance))
+    scenario = pressed(seed, scenario)
+    faults = draw_faults(random, with_errors=any(w.error for w in scenario.workloads))
+    scenario, faults = with_aimed_faults(seed, scenario, faults)
     if workers is not None:
         scenario = replace(scenario, workers=workers)
-    return scenario, draw_faults(random, with_errors=any(w.error for w in scenario.workloads))
+    return scenario, faults
+
+
+def policy_of(seed: int, policy: str) -> str:
+    """The policy under which a seed runs: the one that is asked for, or, if they are mixed, its own."""
+    return MIXTURE[seed % len(MIXTURE)] if policy == MIXED else policy
 
 
 def simulated(policy: str) -> Tolerance:
     """The parts of a policy. Without records there is nothing to simulate: a loss is the end of the query."""
-    tolerance = tolerance_of(policy)
+    tolerance = tolerance_of(MIXTURE[0] if policy == MIXED else policy)
     if not tolerance.recorded:
         raise InvalidArgumentError(
             f"Under the policy {policy} a loss ends the query: there is nothing to simulate.",
@@ -168,7 +191,8 @@ def run(
     world = World(scenario, faults, Performer, Striker, story)
     failure: Failure | None = None
     try:
-        _run(world)
+        with _without_collecting():
+            _run(world)
     except InvariantViolation as violation:
         failure = Failure(violation.number, violation.what)
     except InternalError as error:
@@ -183,15 +207,32 @@ def run(
     return RunResult(seed, faults, world.tally, failure)
 
 
+@contextmanager
+def _without_collecting() -> Iterator[None]:
+    """A run makes many small objects and hardly any cycle: looking for cycles all the time takes a quarter of it."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
 def _run(world: World) -> None:
     for number in range(len(world.scenario.workloads)):
         world.agenda.after(20_000 + number * world.soon_us(0, 200_000), world.submit, number)
-    wanted = len(world.scenario.workloads)
+    wanted, queries = len(world.scenario.workloads), world.queries
 
     def over() -> bool:
-        return len(world.queries) == wanted and all(query.ended for query in world.queries.values())
+        if len(queries) < wanted:
+            return False
+        for query in queries.values():  # noqa: SIM110 - asked after every event, and a generator is slow
+            if not query.ended:
+                return False
+        return True
 
-    world.run_until(lambda: over() or not world.pending_faults, FAULTY_MS, STEPS_MAX)
+    world.run_until(lambda: not world.pending_faults or over(), FAULTY_MS, STEPS_MAX)
     world.run_until(over, FAULTY_MS // 6, STEPS_MAX)
     world.striker.heal()
     if not world.run_until(over, HEALED_MS, STEPS_MAX):
@@ -216,9 +257,15 @@ def _judge(world: World, running: Running) -> None:
         case QueryCancelledError():
             justified = FaultKind.CANCEL in fired
         case GcsLostError():
-            justified = bool(fired & {FaultKind.STORE_EMPTY, FaultKind.STORE_TRUNCATED})
+            justified = bool(fired & set(STORE_LOST))
+        case GcsUnavailableError():
+            justified = running.query.doubtful
         case NoWorkersError():
             justified = world.scenario.coordinator.no_workers_ms != NEVER_MS and world.tally.expelled > 0
+        case MemoryLimitError():
+            justified = len(running.strained) >= world.scenario.coordinator.strained_losses_max
+        case QueryStalledError():
+            justified = world.lapses.forgot
         case PoisonTaskError():
             justified = running.workload.poison is not None
         case QueryError():
@@ -238,7 +285,7 @@ def _require_clean(world: World) -> None:
     if not world.run_until(clean, 5_000, STEPS_MAX):
         left = [f"{p.id}: {' '.join(p.servings)}" for p in world.processes.values() if p.servings]
         raise InvariantViolation(10, f"queries have ended but live on at {'; '.join(left)}")
-    if world.store.run_id == world.head_run_id and world.store.queries:
+    if not world.store_is_lost and world.store.queries:
         raise InvariantViolation(10, f"the store still holds {' '.join(world.store.queries)}")
     for process in world.live_workers():
         if process.room_bytes != process.capacity_bytes:

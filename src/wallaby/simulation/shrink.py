@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from wallaby.simulation.faults import Fault
 from wallaby.simulation.run import Failure, RunResult, draw, run
-from wallaby.simulation.world import Scenario
+from wallaby.simulation.scenario import Scenario
 
 #: Runs that one shrinking may take.
 RUNS_MAX = 200

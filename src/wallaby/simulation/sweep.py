@@ -19,8 +19,8 @@ from wallaby.lineage.effects import FailPoint
 from wallaby.lineage.graph import Link, LinkKind, Routing, Stage, StageGraph, StageKind
 from wallaby.simulation.faults import Fault, FaultKind
 from wallaby.simulation.run import NEVER_MS, RunResult, run
+from wallaby.simulation.scenario import PLENTY_BYTES, Scenario
 from wallaby.simulation.workload import Operator, Rows, Workload
-from wallaby.simulation.world import PLENTY_BYTES, Scenario
 from wallaby.worker.session import SessionSettings
 
 KINDS = (

@@ -11,9 +11,10 @@ answer is computed from the tables alone, without channels, tasks or order.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
+from math import prod
 from random import Random
 from typing import Any
 
@@ -93,7 +94,7 @@ class Workload:
                 state[_WAITING], rows = rows[PORTION:], rows[:PORTION]
                 rest = bool(state[_WAITING])
             case Operator.LOOKUP:
-                rows = _matches(_rows(effect.inputs), _side(effect))
+                rows = _matched(_rows(effect.inputs), map(_rows, effect.sides.values()))
             case Operator.AT_LEAST | Operator.LIMIT:
                 state = state if state is not None else [0]
                 rows = _rows(effect.inputs)[: self.limit - state[0]]
@@ -103,18 +104,49 @@ class Workload:
                     rows = [(0, state[0])] if satisfied or effect.last else []
             case Operator.COLLECT:
                 raise AssertionError("the collector executes nothing")
-        return state, self._output(effect.task, tuple(rows), satisfied, rest)
+        output = self._output(effect.task, tuple(rows), satisfied, rest)
+        return state, replace(output, next_split=self._next_split(effect))
+
+    def _split(self, effect: Execute) -> tuple[Rows, int]:
+        """The rows of a split, or of what is left of one, and with which of them it begins."""
+        assert effect.split is not None
+        splits = self.tables[effect.task.stage]
+        part, number = divmod(effect.split, len(splits))
+        return splits[number], part * READ_ROWS
+
+    def _next_split(self, effect: Execute) -> int | None:
+        if effect.split is None:
+            return None
+        rows, begin = self._split(effect)
+        left = begin + READ_ROWS < len(rows)
+        return effect.split + len(self.tables[effect.task.stage]) if left else None
 
     def _scan(self, operator: Operator, effect: Execute) -> list[Row]:
-        rows = self.tables[effect.task.stage][effect.split] if effect.split is not None else ()
+        rows: Sequence[Row] = ()
+        if effect.split is not None:
+            all_rows, begin = self._split(effect)
+            rows = all_rows[begin : begin + READ_ROWS]
         match operator:
             case Operator.SCAN_JOIN:
-                return _matches(rows, _side(effect))
+                return _matched(list(rows), map(_rows, effect.sides.values()))
             case Operator.SCAN_FILTERED if effect.sides:
-                keys = {k for k, _ in _side(effect)}
-                return [(k, v) for k, v in rows if k in keys]
+                return self._filtered(list(rows), effect)
             case _:
                 return list(rows)
+
+    def _filtered(self, rows: list[Row], effect: Execute) -> list[Row]:
+        """The first side input filters. Others change the order of rows, each otherwise: it matters which came when."""
+        first = self.graph.sides(effect.task.stage)[0]
+        for link, side in effect.sides.items():
+            values = _rows(side)
+            if link == first:
+                keys = {k for k, _ in values}
+                rows = [(k, v) for k, v in rows if k in keys]
+            elif link % 2:
+                rows = rows[::-1]
+            else:
+                rows = rows[1:] + rows[:1]
+        return rows
 
     def _join(self, effect: Execute, state: dict[int, Any]) -> list[Row]:
         build = self.graph.phases(effect.task.stage)[0]
@@ -158,9 +190,9 @@ class Workload:
                 case Operator.SCAN | Operator.SCAN_FILTERED:
                     rows = scanned
                 case Operator.SCAN_JOIN:
-                    rows = _matches(scanned, sides[0])
+                    rows = _matched(scanned, sides)
                 case Operator.LOOKUP:
-                    rows = _matches(flat, sides[0])
+                    rows = _matched(flat, sides)
                 case Operator.AT_LEAST:
                     rows = [(0, min(self.limit, len(flat)))]
                 case Operator.MAP:
@@ -208,10 +240,11 @@ def _rows(pieces: tuple[Slice, ...]) -> list[Row]:
     return [row for piece in pieces for row in (piece.body or ())]  # type: ignore[attr-defined]
 
 
-def _side(effect: Execute) -> list[Row]:
-    """The rows of the one side input that an operator may have."""
-    (side,) = list(effect.sides.values()) or [()]
-    return _rows(side)
+def _matched(rows: list[Row], sides: Iterable[list[Row]]) -> list[Row]:
+    """Rows joined with one side input after the other; in another order they would be others."""
+    for side in sides:
+        rows = _matches(rows, side)
+    return rows
 
 
 def _matches(rows: Iterable[Row], others: list[Row]) -> list[Row]:
@@ -222,6 +255,8 @@ def _pair(key: int, one: int, other: int) -> Row:
     return key, (one * 31 + other) % _MODULUS
 
 
+#: A read gives so many rows at most; a reader comes back for what is left of a split.
+READ_ROWS = 4
 #: Joins of joins grow fast: a query that handles more rows than this is drawn again.
 ROWS_MAX = 250
 
@@ -241,11 +276,11 @@ def _rows_at_most(workload: Workload) -> int:
         fed = [counts[link.producer] for link in workload.graph.links if link.consumer == stage]
         count = Counter(k for split in workload.tables.get(stage, ()) for k, _ in split)
         if operator is Operator.SCAN_JOIN:
-            count = Counter({k: n * fed[0][k] for k, n in count.items()})
+            count = Counter({k: n * prod(side[k] for side in fed) for k, n in count.items()})
         elif operator is Operator.AT_LEAST:
             count = Counter({0: 1})
         elif operator in (Operator.JOIN, Operator.LOOKUP):
-            count = Counter({k: n * fed[1][k] for k, n in fed[0].items()})
+            count = Counter({k: n * prod(side[k] for side in fed[1:]) for k, n in fed[0].items()})
         elif operator is not Operator.SCAN_FILTERED:
             count = sum(fed, count)
         counts.append(count)
@@ -264,7 +299,7 @@ class _Draft:
         self._open: list[int] = []
         for _ in range(random.choice((1, 1, 2, 2, 3))):
             self._add_reader()
-        for _ in range(random.choice((1, 1, 2, 2, 3))):
+        for _ in range(random.choice((1, 1, 1, 2, 2, 2, 3, 4))):
             self._add_operator()
 
     def _add(self, operator: Operator, kind: StageKind, channels: int, splits: int = 0) -> int:
@@ -302,10 +337,18 @@ class _Draft:
         if before is None or operator is Operator.SCAN:
             return
         broadcast = {"kind": LinkKind.SIDE, "routing": Routing.BROADCAST}
+        others = [s for s in self._open if s not in (before, stage)]
+        more = random.sample(others, min(len(others), random.choice((0, 1, 2))))
         if operator is Operator.SCAN_JOIN:
             self._link(before, stage, **broadcast)
+            for other in more[:1]:
+                self._link(other, stage, **broadcast)
         else:
             self._link(before, stage, required=False, **broadcast)
+            self._open.insert(0, before)
+            for other in more:
+                self._link(other, stage, required=False, **broadcast)
+                self._open.insert(0, other)
             self._add_join(before, stage)
 
     def _add_join(self, build: int, probe: int) -> None:
@@ -332,10 +375,11 @@ class _Draft:
             self._add_join(source, random.choice([source, *self._open]))
             return
         if kind is Operator.LOOKUP:
-            side = random.choice(self._open)
+            sides = random.sample(self._open, min(len(self._open), random.choice((1, 1, 2, 3))))
             stage = self._add(kind, StageKind.EXECUTE, self._channels())
             self._link(source, stage)
-            self._link(side, stage, kind=LinkKind.SIDE, routing=Routing.BROADCAST)
+            for side in sides:
+                self._link(side, stage, kind=LinkKind.SIDE, routing=Routing.BROADCAST)
             return
         channels = self._channels()
         passes = kind is Operator.MAP and random.random() < 0.5

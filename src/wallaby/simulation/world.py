@@ -9,80 +9,35 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Container
-from dataclasses import dataclass, field
 from random import Random
-from typing import Any, Protocol
+from typing import Any
 
-from wallaby.coordinator.coordinator import Coordinator, CoordinatorSettings, Query
+from wallaby.coordinator.coordinator import Coordinator, Query
+from wallaby.coordinator.requests import draining, submitting
+from wallaby.coordinator.stalls import StallWatch
 from wallaby.errors import GcsLostError
-from wallaby.gcs.memory import MemoryGcs, MemoryStore
+from wallaby.gcs.memory import MemoryGcs, MemoryStore, StoredQuery
 from wallaby.lineage.attempt import Effects
-from wallaby.lineage.effects import FailPoint, Output
+from wallaby.lineage.effects import Await, FailPoint, Push
 from wallaby.lineage.invariants import Audit
-from wallaby.lineage.names import HEAD, ChannelName, QueryId, TaskName, Upstream, WorkerId
+from wallaby.lineage.names import HEAD, ChannelName, QueryId, TaskName, WorkerId
 from wallaby.lineage.sighting import WorkerState
 from wallaby.simulation.agenda import Agenda
-from wallaby.simulation.faults import Fault
+from wallaby.simulation.aim import aimed_at
+from wallaby.simulation.complaining import Complaining
+from wallaby.simulation.faults import OF_WIRES, Fault
+from wallaby.simulation.flow import Lapses
+from wallaby.simulation.insisting import Insisting, require_tenure
+from wallaby.simulation.ports import Performs, Strikes
 from wallaby.simulation.process import Actor, Process, Serving, Tally
-from wallaby.simulation.workload import Row, Workload
-from wallaby.worker.session import Session, SessionSettings
+from wallaby.simulation.reach import Reach
+from wallaby.simulation.running import BackedUp, Running
+from wallaby.simulation.scenario import COMPLAINT_MS, PLENTY_BYTES, Scenario
+from wallaby.simulation.schedules import LAGS
+from wallaby.simulation.scrutiny import JUDGED, Scrutiny
+from wallaby.simulation.wires import Wires
+from wallaby.worker.session import Session
 from wallaby.worker.taskmanager import TaskManager
-
-#: More than any query of the simulation could back up.
-PLENTY_BYTES = 1 << 40
-
-
-@dataclass(frozen=True)
-class Scenario:
-    """All that a seed draws but its faults."""
-
-    workloads: tuple[Workload, ...]
-    session: SessionSettings
-    coordinator: CoordinatorSettings
-    workers: int
-    renew_every_ms: int
-    room_bytes: int
-    slow_worker: bool
-    #: Do crashed workers come back, each as a new incarnation?
-    restarts: bool
-    random_seed: int
-
-
-@dataclass(slots=True)
-class Running:
-    """One query in the world: what was drawn for it, and what is known of it from outside."""
-
-    query: Query
-    workload: Workload
-    audit: Audit
-    collected: Counter[Row] = field(default_factory=Counter)
-    #: What is in the durable store of it: outputs by task, checksum and whether it is the last; saved states.
-    spooled: dict[tuple[TaskName, int, bool], Output] = field(default_factory=dict)
-    saved: dict[tuple[TaskName, str], tuple[Any, dict[Upstream, int]]] = field(default_factory=dict)
-    checked_version: int = 0
-    changed: bool = False
-    #: How often its fickle task was executed.
-    fickle_runs: int = 0
-    without_worker_since_ms: int | None = None
-    #: How often a coordinator has seen that it is past its limit without workers.
-    looks_too_late: int = 0
-
-
-class Performs(Protocol):
-    """Whoever performs effects; see `perform`."""
-
-    def perform(self, actor: Actor, effect: Any) -> None:
-        """Perform an effect; its answer comes in later."""
-
-
-class Strikes(Protocol):
-    """Whoever applies faults; see `strike`."""
-
-    def strike(self, fault: Fault, actor: Actor) -> bool:
-        """Apply one fault where an actor stands; False if there was nothing it could befall."""
-
-    def heal(self) -> None:
-        """End all faults."""
 
 
 class World:
@@ -100,14 +55,24 @@ class World:
         self.random = Random(scenario.random_seed)
         self.agenda = Agenda()
         self.store = MemoryStore(self.agenda.now_ms)
-        self.head_run_id = self.store.run_id
+        #: The life of the store that the engine began in, and whether somebody has told the head that it is over.
+        self.incarnation = self.store.incarnation
+        self.loss_told = False
+        #: Where the address of the store leads for whoever connects now; elsewhere than the head, if it was split.
+        self.address = self.store
         self.store_paused_until_us = 0
         self.tally = Tally()
         self.story = story
+        self.lapses = Lapses(scenario.flow, self.tell)
         self.healed = False
         self.pending_faults = list(faults)
+        self.pending_holds = list(scenario.schedule.holds)
         self.processes: dict[WorkerId, Process] = {}
         self.cuts_until_us: dict[frozenset[WorkerId], int] = {}
+        self.wires = Wires(lambda: self.agenda.now_us)
+        self.reach = Reach(self)
+        self.complaining = Complaining(COMPLAINT_MS)
+        self.insisting = Insisting()
         self.running: dict[QueryId, Running] = {}
         self.queries: dict[QueryId, Query] = {}
         self.visits: Counter[tuple[FailPoint, bool]] = Counter()
@@ -118,6 +83,9 @@ class World:
         self.processes[HEAD] = self.head
         self.coordinator = self._new_coordinator()
         self._coordinator_actor = self.spawn(self.head, None, "coordinator", self.coordinator.run())
+        if scenario.coordinator.stall_ms:
+            watch = StallWatch(scenario.coordinator.stall_ms, self.queries, self.agenda.now_ms)
+            self.spawn(self.head, None, "stall watch", watch.run())
         for _ in range(scenario.workers):
             self.start_worker()
 
@@ -126,7 +94,14 @@ class World:
     def soon_us(self, low_us: int, high_us: int, process: Process | None = None) -> int:
         """A random delay, longer on a slow process."""
         delay_us = low_us + int((high_us - low_us) * self.random.random())
-        return int(delay_us * process.slowness) if process is not None else delay_us
+        if process is None or process.slowness == 1.0:
+            return delay_us
+        return int(delay_us * process.slowness)
+
+    def delay_us(self, actor: Actor, low_us: int, high_us: int) -> int:
+        """A random delay of one actor, longer on a slow process and for one that lags."""
+        delay_us = self.soon_us(low_us, high_us, actor.process)
+        return delay_us if self.healed or actor.lag == 1.0 else int(delay_us * actor.lag)
 
     def tell(self, what: str) -> None:
         """A line of the story, if somebody listens."""
@@ -142,7 +117,8 @@ class World:
         slow = self.scenario.slow_worker and self._workers_started == 1
         capacity_bytes = PLENTY_BYTES if self.healed else self.scenario.room_bytes
         slowness = 10.0 if slow else 1.0
-        process = Process(worker, MemoryGcs(self.store), slowness, capacity_bytes, capacity_bytes)
+        gcs = MemoryGcs(self.address, self.incarnation)
+        process = Process(worker, gcs, slowness, capacity_bytes, capacity_bytes)
         self.processes[worker] = process
         self.tell(f"{worker} starts")
         manager = TaskManager(self.scenario.renew_every_ms)
@@ -196,16 +172,17 @@ class World:
 
     def submit(self, number: int) -> None:
         """Submit a query to the workers that are registered; later, if there are none."""
-        lost = self.store.run_id != self.head_run_id
+        lost = self.store_is_lost
         members = [worker for worker in self.store.workers if self.processes[worker].alive]
         if not members and not lost:
             self.agenda.after(50_000, self.submit, number)
             return
         workload = self.scenario.workloads[number]
         tolerance = self.scenario.session.tolerance
-        query = Query(QueryId(f"q{number + 1}"), workload.graph, tolerance=tolerance)
+        query = Query(QueryId(f"q{number + 1}"), workload.graph, tolerance=tolerance, entering=True)
         self.queries[query.id] = query
-        self.running[query.id] = Running(query, workload, Audit(workload.graph))
+        scrutiny = Scrutiny(workload.graph, self.scenario.session)
+        self.running[query.id] = Running(query, workload, Audit(workload.graph), scrutiny)
         if lost:
             query.error, query.ended = (
                 GcsLostError("The store was lost before the query was submitted."),
@@ -216,9 +193,21 @@ class World:
         hosts: dict[ChannelName, WorkerId] = {}
         for at, name in enumerate(workload.graph.channels):
             hosts[name] = HEAD if name == workload.graph.collector else members[(at + offset) % len(members)]
-        self.head.gcs.submit(query.id, workload.graph, hosts)
         self.tell(f"{query.id} is submitted to {' '.join(members)}")
-        self.open_session(self.head, query.id)
+        self.spawn(self.head, None, f"submit {query.id}", self._entering(query, hosts))
+
+    def _entering(self, query: Query, hosts: dict[ChannelName, WorkerId]) -> Effects:
+        yield from submitting(query, hosts, b"", self.scenario.coordinator, self.agenda.now_ms)
+        if not (query.ending or query.ended):
+            self.open_session(self.head, query.id)
+
+    def drain(self, process: Process) -> None:
+        """The head is asked to let a worker leave."""
+
+        def leaving() -> Effects:
+            yield from draining(process.id, lambda: not process.alive)
+
+        self.spawn(self.head, None, f"drain {process.id}", leaving())
 
     def open_session(self, process: Process, query_id: QueryId) -> None:
         """A process begins to serve a query."""
@@ -233,6 +222,30 @@ class World:
     def _collected(self, running: Running) -> None:
         self.tell(f"{running.query.id}: the whole result is at the client")
         running.query.collected = True
+
+    @property
+    def store_is_lost(self) -> bool:
+        """Is the store that the head began with another one by now, or known to be?"""
+        store = self.store
+        run_id, replication_id = self.incarnation
+        return self.loss_told or store.run_id != run_id or store.replication_id != replication_id
+
+    def tell_loss(self, process: Process) -> None:
+        """A worker that has lost the store tells the head, which may be connected to one of its own."""
+        if not process.is_head:
+            self.agenda.after(self.soon_us(500, 20_000, process), self._lose_store)
+
+    def _lose_store(self) -> None:
+        self.tell("the head is told that the store is lost")
+        self.loss_told = True
+        self._coordinator_actor.alive = False
+        for query in self.queries.values():
+            if not query.ended:
+                query.error, query.ended = GcsLostError("A worker has lost the store."), True
+        for serving in list(self.head.servings.values()):
+            self.close_session(self.head, serving)
+        for worker in self.live_workers():  # their lifelines are cut
+            self.crash(worker, "dismissed")
 
     def close_session(self, process: Process, serving: Serving) -> None:
         """A query is over for a process: everything that it held for it goes."""
@@ -253,8 +266,11 @@ class World:
         if serving is not None:
             self.stop(serving, name)
             serving.actors[name] = actor
+            actor.tenure = next((t for c, t in serving.session.tenures.items() if str(c) == name), None)
         process.actors.append(actor)
-        self.agenda.after(self.soon_us(0, 500, process), self.resume, actor, None)
+        if self.scenario.schedule.uneven:
+            actor.lag = self.random.choice(LAGS)
+        self.agenda.after(self.delay_us(actor, 0, 500), self.resume, actor, None)
         return actor
 
     def stop(self, serving: Serving, name: str) -> None:
@@ -279,7 +295,7 @@ class World:
             actor.parked = False
             if arrival:
                 actor.idle = 0
-            self.agenda.after(self.soon_us(0, 200, actor.process), self.resume, actor, not arrival)
+            self.agenda.after(self.delay_us(actor, 0, 200), self.resume, actor, not arrival)
 
     def wake_others(self, serving: Serving, but: Actor) -> None:
         """Wake everything else that waits in a session."""
@@ -290,6 +306,8 @@ class World:
     def answer(self, actor: Actor, effect: Any, value: Any) -> None:
         """The answer to an effect comes in; a fault may strike first."""
         if actor.alive:
+            if isinstance(effect, Push):
+                actor.answered = effect, value
             self._visit(actor, effect, after=True)
             self.resume(actor, value)
 
@@ -298,15 +316,27 @@ class World:
         process = actor.process
         if not actor.alive:
             return
-        if process.paused_until_us > self.agenda.now_us:
+        now_us = self.agenda.now_us
+        if process.paused_until_us > now_us or actor.held_until_us > now_us:
+            until_us = max(process.paused_until_us, actor.held_until_us)
             actor.parked = False
-            self.agenda.after(process.paused_until_us - self.agenda.now_us, self.resume, actor, value)
+            self.agenda.after(until_us - now_us, self.resume, actor, value)
             return
         actor.wait += 1
         actor.parked = False
+        actor.eager = value is True and isinstance(actor.last, Await)
         self.tally.steps += 1
-        effect = self._send(actor, value)
+        if actor.serving is not None and not isinstance(value, Exception):
+            self.insisting.answers(actor, value)
+        effect = actor.effect = self._send(actor, value)
+        if actor.serving is not None:
+            self.insisting.yields(actor, effect)
         if effect is not None:
+            if actor.serving is not None:
+                require_tenure(actor, effect)
+                self.complaining.yields(actor, effect)
+            self._scrutinize(actor, effect)
+            actor.last = effect
             self._visit(actor, effect, after=False)
             self._perform(actor, effect)
         if actor.serving is not None:
@@ -315,11 +345,19 @@ class World:
 
     def _perform(self, actor: Actor, effect: Any) -> None:
         """Perform an effect, or, if the process was paused just before it, when that wakes as a zombie."""
-        wait_us = actor.process.paused_until_us - self.agenda.now_us
-        if actor.alive and wait_us > 0:
-            self.agenda.after(wait_us, self._perform, actor, effect)
-        elif actor.alive:
+        now_us = self.agenda.now_us
+        if not actor.alive:
+            return
+        if actor.process.paused_until_us > now_us or actor.held_until_us > now_us:
+            until_us = max(actor.process.paused_until_us, actor.held_until_us)
+            self.agenda.after(until_us - now_us, self._perform, actor, effect)
+        elif not (actor.serving is not None and self.lapses.forgets(effect.point)):
             self.performer.perform(actor, effect)
+
+    def _scrutinize(self, actor: Actor, effect: Any) -> None:
+        if actor.serving is not None and type(effect) in JUDGED and not self.store_is_lost:
+            query = actor.serving.query.id
+            self.running[query].scrutiny.yields(actor, effect, self.store.queries.get(query))
 
     def _send(self, actor: Actor, value: Any) -> Any:
         try:
@@ -335,6 +373,7 @@ class World:
             if actor.process.is_head and actor.serving is not None:
                 self.close_session(actor.process, actor.serving)
             else:
+                self.tell_loss(actor.process)
                 self.crash(actor.process, "its store was lost")
         return None
 
@@ -358,18 +397,39 @@ class World:
         if self.healed:
             return
         point: FailPoint = effect.point
-        self.visits[point, after] += 1
+        count = self.visits.get((point, after), 0) + 1
+        self.visits[point, after] = count
+        if self.pending_holds:
+            self._hold(actor, point, after)
         if not self.pending_faults:
             return
-        due = [
-            f
-            for f in self.pending_faults
-            if f.point is point and f.after is after and f.nth <= self.visits[point, after]
-        ]
-        for fault in due:
+        for fault in self.pending_faults.copy():
+            if fault.point is not point or fault.after is not after or fault.nth > count:
+                continue
+            if fault.kind in OF_WIRES and isinstance(effect, Push) and effect.target == actor.process.id:
+                continue  # it waits for a push that passes a wire
             self.pending_faults.remove(fault)
             if self.striker.strike(fault, actor):
                 self.tally.fired.append((fault.point, fault.kind))
+
+    def _hold(self, actor: Actor, point: FailPoint, after: bool) -> None:
+        for hold in [h for h in self.pending_holds if h.point is point and h.after is after]:
+            if hold.nth > self.visits[point, after]:
+                continue
+            others = [p for p in self.live_workers() if p is not actor.process]
+            if hold.aimed is not None:
+                others = aimed_at(self, actor, hold.aimed)
+                if not others:
+                    continue
+            self.pending_holds.remove(hold)
+            self.tally.held += 1
+            self.tell(f"*** {actor.process.id} {actor.name} is {hold}")
+            if hold.keeps_late:
+                actor.keeps_late_us = hold.hold_ms * 1000
+            else:
+                actor.held_until_us = self.agenda.now_us + hold.hold_ms * 1000
+            if hold.crash and others:
+                self.crash(self.random.choice(others), "crashed")
 
     # --- checks --------------------------------------------------------------------------------------
 
@@ -378,22 +438,38 @@ class World:
         for running in self.running.values():
             running.changed = True
 
+    def mark_arrival(self, query: QueryId, worker: WorkerId) -> None:
+        """Something has arrived at a worker, and nothing else has changed."""
+        self.running[query].arrived_at.add(worker)
+
     def check(self) -> None:
         """Check all invariants of all queries; what has not changed since the last time still holds."""
+        queries = self.store.queries
         for query_id, running in self.running.items():
-            state = self.store.queries.get(query_id)
-            if state is None or self.store.run_id != self.head_run_id:
+            state = queries.get(query_id)
+            if state is None:
+                continue
+            is_same = state.version == running.checked_version
+            if (is_same and not running.changed and not running.arrived_at) or self.store_is_lost:
                 continue
             if state.version != running.checked_version:
                 running.checked_version = state.version
                 running.changed = True
                 running.audit.check_store(state)
-            if running.changed:
-                running.changed = False
-                workers = self._worker_states(query_id)
-                for worker, seen in workers.items():
-                    running.audit.check_worker(state, worker, seen)
-                running.audit.check_reachable(state, workers)
+            if running.changed or running.arrived_at:
+                self._check_workers(query_id, running, state)
+
+    def _check_workers(self, query_id: QueryId, running: Running, state: StoredQuery) -> None:
+        """Check what workers hold: all of it, or what concerns those at which something has arrived."""
+        only = None if running.changed else frozenset(running.arrived_at)
+        running.changed = False
+        running.arrived_at.clear()
+        workers = self._worker_states(query_id)
+        for worker, seen in workers.items():
+            if only is None or worker in only:
+                running.audit.check_worker(state, worker, seen)
+                running.scrutiny.check_worker(state, self.processes[worker].servings[query_id].session)
+        running.audit.check_reachable(state, workers, only)
 
     def _worker_states(self, query_id: QueryId) -> dict[WorkerId, WorkerState]:
         states = {}
@@ -404,7 +480,7 @@ class World:
                     session = serving.session
                     backups: Container[TaskName] = serving.backups
                     if serving.query.tolerance.durable:
-                        backups = {*serving.backups, *(task for task, _, _ in self.running[query_id].spooled)}
+                        backups = BackedUp(serving.backups, self.running[query_id].spooled_tasks)
                     states[worker] = WorkerState(
                         session.host.epoch, session.tenures, session.host.outbox, backups
                     )
@@ -412,9 +488,10 @@ class World:
 
     def run_until(self, done: Callable[[], bool], limit_ms: int, steps_max: int) -> bool:
         """Let things happen until something holds; False if it does not in time."""
-        deadline_us = self.agenda.now_us + limit_ms * 1000
-        last_step = self.tally.steps + steps_max
+        agenda, tally = self.agenda, self.tally
+        deadline_us = agenda.now_us + limit_ms * 1000
+        last_step = tally.steps + steps_max
         while not done():
-            if self.agenda.now_us > deadline_us or self.tally.steps > last_step or not self.agenda.next():
+            if agenda.now_us > deadline_us or tally.steps > last_step or not agenda.next():
                 return False
         return True

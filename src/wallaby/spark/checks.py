@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import re
 
+from pyspark.sql import SparkSession
+
 from wallaby.config import Settings
 from wallaby.errors import AttachError, ConfigurationError
 from wallaby.gcs.address import parse_address
@@ -39,6 +41,16 @@ def check(cluster: Cluster, settings: Settings) -> None:
     _check_reaper(cluster)
     _check_encryption(cluster, settings)
     _check_address(settings)
+
+
+def check_session(spark: object) -> None:
+    """Refuse what is no session, or none that an engine can be attached to."""
+    if not isinstance(spark, SparkSession):
+        connect_session = type(spark).__module__.startswith("pyspark.sql.connect")
+        what = "a Spark Connect session, which hides its plans" if connect_session else type(spark).__name__
+        raise AttachError(f"Cannot attach to {what}.", fix="Use a classic SparkSession, without remote().")
+    if spark.sparkContext._jsc is None:
+        raise AttachError("Cannot attach to a stopped session.", fix="Start a new SparkSession.")
 
 
 def needs_encryption(cluster: Cluster) -> str:

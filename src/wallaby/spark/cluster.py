@@ -7,15 +7,23 @@ interface.
 from __future__ import annotations
 
 import ipaddress
+import logging
 import os
 import re
 import socket
 import sys
 import tempfile
+import threading
 import time
+import uuid
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 
 from wallaby.config import Settings
 from wallaby.errors import AttachError
@@ -24,6 +32,7 @@ from wallaby.spark.host_memory import left_bytes
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
+_log = logging.getLogger(__name__)
 LOOPBACK = "127.0.0.1"
 _LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:,\s*\d+)?\])?")
 _LOCAL_CLUSTER = re.compile(r"local-cluster\[\s*(\d+)\s*,.*\]")
@@ -34,6 +43,8 @@ MEMORY_SHARE = 0.5
 #: If the number of executors to come is unknown: how long none has come before it is taken to be complete.
 STEADY_SECONDS = 1.0
 _POLL_SECONDS = 0.05
+#: How long the job that asked for an executor may take to end.
+ASK_END_SECONDS = 5.0
 #: The share of a CPU that a TaskManager asks for where Spark knows shares.
 PROFILE_CPUS = 0.01
 #: The setting without which Spark decommissions nothing.
@@ -117,7 +128,16 @@ class Cluster:
         return bool(jsc.sc().taskScheduler().isExecutorDecommissioned(executor))
 
     def await_executors(self, limit_seconds: float, wanted: int = 0) -> tuple[Executor, ...]:
-        """The executors, once as many as are expected are there, or no more have come for a moment."""
+        """The executors, once as many as are expected are there, or no more have come for a moment.
+
+        With dynamic allocation there may be none at rest: then Spark is given a reason to start one.
+        """
+        if self.is_dynamic and not self.executors():
+            with _asking_for_an_executor(self._context):
+                return self._await_executors(limit_seconds, wanted)
+        return self._await_executors(limit_seconds, wanted)
+
+    def _await_executors(self, limit_seconds: float, wanted: int) -> tuple[Executor, ...]:
         expected = self._expected_executors() or wanted
         deadline = time.monotonic() + limit_seconds
         found: tuple[Executor, ...] = ()
@@ -131,8 +151,9 @@ class Cluster:
                 steady_until = time.monotonic() + (3 * STEADY_SECONDS if expected else STEADY_SECONDS)
             time.sleep(_POLL_SECONDS)
         if not found:
+            asked = ", although dynamic allocation had a task waiting for one" if self.is_dynamic else ""
             raise AttachError(
-                f"No executor of {self.master} came up in {limit_seconds:g} s.",
+                f"No executor of {self.master} came up in {limit_seconds:g} s{asked}.",
                 fix="Look at the master's page for free cores and memory, or raise spark.wallaby.attachTimeout.",
             )
         return found
@@ -189,6 +210,13 @@ class Cluster:
         on_one_host = -(-count // len(hosts))
         return int(left_bytes(jvms) * MEMORY_SHARE / on_one_host)
 
+    def result_bytes_max(self) -> int:
+        """How much of one result the driver may hold, as Spark has it; 0 for any number of bytes."""
+        text = self._conf.get("spark.driver.maxResultSize") or "1g"
+        match = _BYTES.fullmatch(text.strip())
+        # Unlike sizes of memory, this one is in bytes if it has no unit.
+        return (int(match[1]) if not match[2] else _bytes(text)) if match else 0
+
     def _jvm_bytes(self, of: str) -> int:
         """The heap that a JVM may grow to, the driver's or an executor's."""
         return _bytes(self._conf.get(f"spark.{of}.memory") or "1g")
@@ -236,6 +264,28 @@ class Cluster:
         asked_for = self._conf.get("spark.pyspark.python")
         if asked_for or self.is_one_host:
             self._context.pythonExec = asked_for or sys.executable
+
+
+@contextmanager
+def _asking_for_an_executor(context: SparkContext) -> Iterator[None]:
+    """A small job waits for an executor, as any job of a user would, so that dynamic allocation starts one."""
+    tag = f"wallaby-executor-{uuid.uuid4().hex[:12]}"
+
+    def ask() -> None:
+        try:
+            context.addJobTag(tag)
+            context.setLocalProperty("spark.job.description", "Wallaby waits for an executor")
+            context.parallelize([0], 1).count()
+        except (Py4JError, PySparkException, OSError, AttributeError) as error:
+            _log.debug("no executor came for the job that asked for one: %s", type(error).__name__)
+
+    asking = threading.Thread(target=ask, name="wallaby-executor", daemon=True)
+    asking.start()
+    try:
+        yield
+    finally:
+        context.cancelJobsWithTag(tag)
+        asking.join(ASK_END_SECONDS)
 
 
 def _bytes(text: str) -> int:

@@ -32,9 +32,10 @@ from wallaby.spark.checks import check, needs_encryption
 from wallaby.spark.cluster import DECOMMISSION, LOOPBACK, Cluster
 from wallaby.spark.console import without_progress_bar
 from wallaby.spark.decommission import Decommissions
-from wallaby.spark.hosting import Hosting, fractional_profile
+from wallaby.spark.hosting import TASK_MANAGER_TAG, Hosting, fractional_profile
 from wallaby.spark.interrupt import spare_on_interrupt
 from wallaby.spark.sockets import Listening, engine_sockets
+from wallaby.spark.stopping import close_before_stop
 from wallaby.version import __version__
 from wallaby.worker.bootstrap import Bootstrap
 from wallaby.worker.lifeline import Lifelines
@@ -64,16 +65,21 @@ class Deployment:
         make_head: Callable[[RedisGcs, PeerClient], Head],
         spark_gone: Callable[[], None],
         store_folder: str = "",
+        formerly: tuple[str, ...] = (),
     ) -> None:
         """Start the driver's side; `start` starts the TaskManagers.
 
-        `store_folder` is the engine's folder in the durable store, if it has one.
+        `store_folder` is the engine's folder in the durable store, if it has one; `formerly` is what the engine was
+        called before it lost its store.
 
         Raises:
             AttachError: Spark's settings or the cluster's size do not allow it.
         """
         self._settings = settings
         self._store_folder = store_folder
+        #: The name of all its keys.
+        self.engine = f"e-{uuid.uuid4().hex[:8]}"
+        self._formerly = formerly
         cluster = Cluster(context)
         check(cluster, settings)
         profile = fractional_profile(cluster)
@@ -85,11 +91,12 @@ class Deployment:
         self._closing = threading.Lock()
         with ExitStack() as stack:
             bootstrap = self._start_driver_side(stack, context, cluster, make_head)
+            tag = f"wallaby-{bootstrap.engine}"
             self._hosting = Hosting(
                 context,
                 bootstrap,
                 self.size.count,
-                tag=f"wallaby-{bootstrap.engine}",
+                tag=tag,
                 profile=profile,
                 grows=not settings.workers,
                 lost=self._lost_at,
@@ -101,8 +108,9 @@ class Deployment:
                 watch.start()
                 stack.callback(watch.stop)
             stack.callback(self._dismiss)
-            stack.callback(spare_on_interrupt(context, f"wallaby-{bootstrap.engine}"))
+            stack.callback(spare_on_interrupt(context, TASK_MANAGER_TAG))
             stack.callback(without_progress_bar(context))
+            stack.callback(close_before_stop(context, spark_gone))
             atexit.register(self.close)
             self._stack = stack.pop_all()
 
@@ -115,17 +123,22 @@ class Deployment:
     ) -> Bootstrap:
         settings, address, token = self._settings, cluster.driver_address(), new_token()
         tls = make_certificate(context) if needs_encryption(cluster) else None
-        engine = f"e-{uuid.uuid4().hex[:8]}"
         url, password = settings.gcs_url, settings.gcs_password
         self._redis = None if url else EmbeddedRedis(bind=address)
         if self._redis is not None:
             stack.callback(self._redis.stop)
             url, password = self._redis.url, self._redis.password
-        connection = connect(url, password=password or None, tls=tls_files(settings.gcs_tls_ca))
+        embedded = self._redis
+        connection = connect(
+            url,
+            password=password or None,
+            tls=tls_files(settings.gcs_tls_ca),
+            is_gone=None if embedded is None else lambda: not embedded.running,
+        )
         stack.callback(connection.close)
         if self._redis is None:
-            stack.callback(Tenancy(connection, engine).end)
-        self.gcs = RedisGcs(connection, engine)
+            stack.callback(Tenancy(connection, self.engine, self._formerly).end)
+        self.gcs = RedisGcs(connection, self.engine)
         self._peers = peer_client(token, tls)
         stack.callback(self._peers.close)
         self.head = make_head(self.gcs, self._peers)
@@ -138,16 +151,18 @@ class Deployment:
         self._lifelines.start()
         stack.callback(self._lifelines.close)
         return Bootstrap(
-            engine=engine,
+            engine=self.engine,
             gcs_url=url,
             gcs_password=password,
             gcs_tls_ca=settings.gcs_tls_ca,
+            gcs_incarnation=connection.incarnation.encode(),
             token=token,
             head_address=server.address,
             lifeline_address=self._lifelines.address,
             bind=LOOPBACK if cluster.is_one_host else "",
             threads=self.size.threads,
             memory_bytes=self.size.memory_bytes,
+            memory_allowance_bytes=self._settings.memory_allowance,
             lease_ms=int(settings.lease * 1000),
             local_directory=settings.local_directory,
             seats=self.size.seats,
@@ -175,6 +190,10 @@ class Deployment:
         began = time.monotonic()
         while (there := len(self.gcs.workers())) < self.size.count:
             waited = time.monotonic() - began
+            if self._closing.locked():
+                raise AttachError(
+                    "The engine was closed while it waited for TaskManagers.", fix="Attach again."
+                )
             hopeless = waited > TROUBLE_SECONDS and there == 0 and self._hosting.trouble
             if hopeless or waited > self._settings.attach_timeout:
                 trouble = self._hosting.trouble

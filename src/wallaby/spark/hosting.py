@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
 _log = logging.getLogger(__name__)
+#: The tag of every TaskManager's job, beside that of its own engine: these are not cancelled with all others.
+TASK_MANAGER_TAG = "wallaby-taskmanager"
 #: The pause before a lost TaskManager is started again, doubled each time it lives only briefly.
 RESTART_SECONDS = 0.05
 RESTART_SECONDS_MAX = 5.0
@@ -171,6 +173,7 @@ class Hosting:
     def _run_one(self, at: int, *, again: bool) -> None:
         context, bootstrap = self._context, self._bootstrap
         context.addJobTag(self._tag)
+        context.addJobTag(TASK_MANAGER_TAG)
         context.setLocalProperty("spark.job.description", f"Wallaby TaskManager {at}")
         context.setLocalProperty("spark.scheduler.pool", None)  # type: ignore[arg-type] # unsets it
         rdd = self._one_element(at).mapPartitions(_serving(bootstrap, at, again))

@@ -77,12 +77,24 @@ class LeafRun:
         if self.outcome.done():
             collected = None if self.outcome.exception() else self.outcome.result()
             if isinstance(collected, Collected):
-                collected.cancel()
+                collected.cancel(because)
             return
         try:
             cancel(self._query.sparkSession.sparkContext, self._group)
         except (Py4JError, OSError) as error:
             _log.debug("cancelling a leaf failed: %s", type(error).__name__)
+
+    def when_over(self, call: Callable[[BaseException | None], None]) -> None:
+        """Have something called when the query has ended, or is left to Spark as a whole. It must not wait."""
+
+        def decided(outcome: Future[Collected | HandOverError]) -> None:
+            error = outcome.exception()
+            if error is None and isinstance(collected := outcome.result(), Collected):
+                collected.when_over(call)
+            else:
+                call(error)
+
+        self.outcome.add_done_callback(decided)
 
     def join(self, seconds: float) -> None:
         """Wait for its end, and for its files to be gone."""

@@ -16,6 +16,8 @@ class Bootstrap:
     gcs_url: str = field(repr=False)
     gcs_password: str = field(repr=False)
     token: str = field(repr=False)
+    #: The life of the store that the engine began in; a TaskManager that finds another one ends, and tells the head.
+    gcs_incarnation: str = ""
     #: A file with the certificates that an external Redis is checked against; empty for the system's.
     gcs_tls_ca: str = ""
     head_address: str = ""
@@ -25,6 +27,8 @@ class Bootstrap:
     bind: str = "127.0.0.1"
     threads: int = 0
     memory_bytes: int = 0
+    #: What it may take beside that, for code and allocators.
+    memory_allowance_bytes: int = 300 << 20
     lease_ms: int = 1250
     local_directory: str = ""
     #: How many TaskManagers of this engine one executor may host; 0 for any number.

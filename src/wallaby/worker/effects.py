@@ -64,7 +64,10 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Complain:
-    """Say in the store that another worker cannot be reached, or can be again."""
+    """Say in the store that another worker cannot be reached, or that there is no reason any more to say so.
+
+    The answer is None if none came. A complaint that is not renewed ends by itself.
+    """
 
     accused: WorkerId
     reachable: bool

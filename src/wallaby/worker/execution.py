@@ -10,13 +10,15 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from wallaby.errors import MemoryLimitError
+from wallaby.errors import MemoryLimitError, QueryError
 from wallaby.exchange.allocator import give_freed_memory_back
+from wallaby.kernels import stopping
 from wallaby.kernels.checksum import checksum
 from wallaby.kernels.connection import KernelSettings, thread_session
 from wallaby.kernels.file_systems import make_known
@@ -24,6 +26,7 @@ from wallaby.kernels.in_place import readable_files
 from wallaby.kernels.kernel import EMPTY, Kernel, make_kernel
 from wallaby.kernels.laps import Lap, lap
 from wallaby.kernels.partition import partition
+from wallaby.kernels.scan_kernel import ScanKernel
 from wallaby.kernels.shared import Shared
 from wallaby.kernels.sizes import merged
 from wallaby.lineage.effects import Execute, FailPoint, Output, Slice
@@ -31,7 +34,9 @@ from wallaby.lineage.graph import Routing
 from wallaby.lineage.names import Edge, TaskName
 from wallaby.plan.physical import JoinFragment, MapFragment, PhysicalPlan, ReduceFragment, ScanFragment
 from wallaby.worker.payload import QueryPayload
+from wallaby.worker.shares import KERNEL_SHARE, TASK_SHARE
 from wallaby.worker.states import States
+from wallaby.worker.usage import resident_bytes
 
 Batches = tuple[pa.RecordBatch, ...]
 #: What channels may collect in memory if nothing else is said.
@@ -43,7 +48,7 @@ class Execution:
 
     def __init__(self, local_directory: str, state_bytes: int = STATE_BYTES) -> None:
         self._directory = Path(tempfile.mkdtemp(prefix="wallaby-kernels-", dir=local_directory))
-        self._states = States(self._directory, state_bytes)
+        self.states = States(self._directory, state_bytes)
 
     def of(self, payload: QueryPayload) -> QueryWork:
         """The work of one query."""
@@ -52,9 +57,11 @@ class Execution:
             memory_bytes=payload.kernel_memory_bytes,
             temp_directory=self._directory,
             portion_bytes=payload.task_target_bytes,
+            # What is read is for the task's share, which follows from the kernel's: both are parts of one budget.
+            read_bytes=int(payload.kernel_memory_bytes / KERNEL_SHARE * TASK_SHARE),
             readable=readable_files(payload.plan.fragments),
         )
-        return QueryWork(payload.plan, settings, self._states, tolerant=payload.tolerance.recorded)
+        return QueryWork(payload.plan, settings, self.states, tolerant=payload.tolerance.recorded)
 
     def close(self) -> None:
         """Remove what was spilled."""
@@ -71,23 +78,49 @@ class QueryWork:
         self._plan = plan
         self._settings = settings
         self._states = states
-        self._kernels: dict[object, tuple[Kernel, threading.Lock]] = {}
+        self._kernels: dict[tuple[int, int], tuple[Kernel, threading.Lock]] = {}
         self._shared: dict[int, Shared] = {}
         self._lock = threading.Lock()
+        #: Set when no more is to be computed: what its tasks end with.
+        self._stopped: QueryError | None = None
 
     def execute(self, effect: Execute) -> tuple[Any, Output]:
         """One step of one channel, as an output with a slice for every edge."""
+        with self.running(effect.task):
+            return self._execute(effect)
+
+    def running(self, task: TaskName) -> AbstractContextManager[object]:
+        """What this thread does in here is done for this task, and can be stopped."""
+        if self._stopped is not None:
+            raise self._stopped
+        return stopping.stoppable(self, task, resident_bytes())
+
+    def tasks(self) -> tuple[stopping.Task, ...]:
+        """What runs now."""
+        return stopping.running(self)
+
+    def stop(self, error: QueryError) -> int:
+        """Compute no more: its tasks end with this error, those that run as soon as they can. How many run now.
+
+        To be called again while some do: a step may be between two statements.
+        """
+        self._stopped = error
+        return stopping.stop(self, error)
+
+    def _execute(self, effect: Execute) -> tuple[Any, Output]:
         stage = effect.task.stage
         fragment = self._plan.fragments[stage]
-        split = None
+        split, begin, splits = None, 0, 1
         if effect.split is not None and isinstance(fragment, ScanFragment):
-            split = fragment.splits[effect.split]
+            splits = len(fragment.splits)
+            split, begin = fragment.splits[effect.split % splits], effect.split // splits
         try:
             kernel, turn = self._kernel(effect)
             with turn:  # a channel that was rewound may begin here before its last task has come to its end
                 state, result = kernel.step(
                     effect.state if effect.state is not None else EMPTY,
                     split=split,
+                    begin=begin,
                     inputs=self._inputs(effect),
                     sides=self._sides(effect),
                     last=effect.last,
@@ -95,13 +128,58 @@ class QueryWork:
             with lap(Lap.PARTITION):
                 slices = self._cut(effect.task, merged(result.batches))
         except MemoryLimitError as error:
+            if error is self._stopped:
+                raise
             raise _told_where(error, self._plan, effect.task) from error
-        if isinstance(fragment, JoinFragment | ReduceFragment | MapFragment):
-            state = self._states.settle((self, effect.task.of), state)
+        with turn:  # nobody may spill it meanwhile
+            if isinstance(fragment, JoinFragment | ReduceFragment | MapFragment):
+                state = self._states.settle((self, effect.task.of), state)
+            self._settle_kept(self._key(effect), kernel)
         with lap(Lap.CHECKSUM):
             total = checksum(slices[edge] for edge in sorted(slices)) if self._tolerant else 0
         bodies = {edge: (sum(b.nbytes for b in part), part or None) for edge, part in slices.items()}
-        return state, Output(total, bodies, result.satisfied, result.rest)
+        next_split = None
+        if result.begin is not None and effect.split is not None:
+            next_split = result.begin * splits + effect.split % splits
+        return state, Output(total, bodies, result.satisfied, result.rest, next_split)
+
+    def forget(self) -> None:
+        """Drop the caches of kernels that do not run now: they are made again when they are needed."""
+        with self._lock:
+            kernels = list(self._kernels.items())
+        for key, (kernel, turn) in kernels:
+            if turn.acquire(blocking=False):
+                try:
+                    kernel.forget()
+                    self._settle_kept(key, kernel)
+                finally:
+                    turn.release()
+
+    def _settle_kept(self, key: tuple[int, int], kernel: Kernel) -> None:
+        """What a reader keeps for its next task is counted like what others have collected."""
+        if isinstance(kernel, ScanKernel):
+            kernel.kept = self._states.settle((self, _Reader(*key)), kernel.kept)
+
+    def spill(self) -> int:
+        """Have states go to files, of channels that do not run now; the bytes that went."""
+        with self._lock:
+            turns = {key: turn for key, (_, turn) in self._kernels.items()}
+        moved = 0
+        for channel, turn in turns.items():
+            if turn.acquire(blocking=False):
+                try:
+                    moved += self._states.spill((self, channel))
+                finally:
+                    turn.release()
+        return moved
+
+    def held_bytes(self) -> dict[int, int]:
+        """What channels have collected in memory, by stage."""
+        return self._states.held_bytes(self)
+
+    def operator_of(self, stage: int) -> str:
+        """What a stage does, in a word."""
+        return _operator(self._plan, stage)
 
     def close(self) -> None:
         """The query is over: what its channels had collected goes."""
@@ -110,16 +188,23 @@ class QueryWork:
             self._kernels.clear()
         give_freed_memory_back()
 
+    def _key(self, effect: Execute) -> tuple[int, int]:
+        """Whose kernel it is: a channel's, or that of a thread for all re-reads of a stage."""
+        return (
+            effect.task.of
+            if effect.point is not FailPoint.REREAD
+            else (effect.task.stage, threading.get_ident())
+        )
+
     def _kernel(self, effect: Execute) -> tuple[Kernel, threading.Lock]:
-        key: object = effect.task.of
-        if effect.point is FailPoint.REREAD:
-            key = (effect.task.stage, threading.get_ident())
+        key = self._key(effect)
         with self._lock:
             if key not in self._kernels:
                 stage = effect.task.stage
                 shared = self._shared.setdefault(stage, Shared())
                 fragment, keys = self._plan.fragments[stage], self._hashed_by(stage)
-                self._kernels[key] = make_kernel(fragment, self._settings, keys, shared), threading.Lock()
+                kernel = make_kernel(fragment, self._settings, keys, shared, self._optional(stage))
+                self._kernels[key] = kernel, threading.Lock()
             return self._kernels[key]
 
     def _hashed_by(self, stage: int) -> dict[int, tuple[int, ...]]:
@@ -140,8 +225,17 @@ class QueryWork:
             number = next(at for at, links in enumerate(phases) if effect.draw.link in links)
         return {number: _batches(effect.inputs)}
 
+    def _optional(self, stage: int) -> frozenset[int]:
+        """The numbers of the side inputs that are applied if they come in time."""
+        graph, first = self._plan.graph, self._first_side(stage)
+        links = graph.sides(stage)
+        return frozenset(first + at for at, link in enumerate(links) if not graph.links[link].required)
+
+    def _first_side(self, stage: int) -> int:
+        return 2 if isinstance(self._plan.fragments[stage], JoinFragment) else 1
+
     def _sides(self, effect: Execute) -> Mapping[int, list[pa.RecordBatch]]:
-        first = 2 if isinstance(self._plan.fragments[effect.task.stage], JoinFragment) else 1
+        first = self._first_side(effect.task.stage)
         links = self._plan.graph.sides(effect.task.stage)
         return {
             first + at: _batches(effect.sides[link]) for at, link in enumerate(links) if link in effect.sides
@@ -164,13 +258,24 @@ class QueryWork:
         return slices
 
 
+class _Reader(NamedTuple):
+    """Who keeps rows of a split that is not used up; see `QueryWork._key`."""
+
+    stage: int
+    of: int
+
+
 def _told_where(error: MemoryLimitError, plan: PhysicalPlan, task: TaskName) -> MemoryLimitError:
     """The same, with the operator and the stage."""
-    operator = type(plan.fragments[task.stage]).__name__.removesuffix("Fragment").lower()
+    operator = _operator(plan, task.stage)
     what = f"The {operator} of stage {task.stage} ({task}): {error.what}"
     return MemoryLimitError(
         what, fix=error.fix, **{**error.fields, "operator": operator, "stage": task.stage}
     )
+
+
+def _operator(plan: PhysicalPlan, stage: int) -> str:
+    return type(plan.fragments[stage]).__name__.removesuffix("Fragment").lower()
 
 
 def _batches(slices: tuple[Slice, ...]) -> list[pa.RecordBatch]:

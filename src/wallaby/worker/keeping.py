@@ -28,7 +28,7 @@ class LocalBackup(Protocol):
     """The worker's own backup; see `exchange.backup`."""
 
     def keep_in_memory(
-        self, query: QueryId, task: TaskName, output: Mapping[Edge, Any], *, final: bool
+        self, query: QueryId, task: TaskName, output: Mapping[Edge, Any], *, final: bool, since_epoch: int
     ) -> bool:
         """Keep an output if memory has room for it now."""
 
@@ -69,7 +69,8 @@ class Keeping:
         if effect.point is FailPoint.BACK_UP:
             checksum = effect.output.checksum
             written = self._spool.keep(effect.task, checksum, bodies, final=effect.final)  # type: ignore[arg-type]
-        local.keep_in_memory(self._query, effect.task, bodies, final=effect.final)
+        since = effect.since_epoch
+        local.keep_in_memory(self._query, effect.task, bodies, final=effect.final, since_epoch=since)
         return written
 
     def slices_of(

@@ -22,15 +22,18 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.flight as fl
 
-from wallaby.errors import AttachError, GcsError, GcsUnavailableError
+from wallaby.errors import AttachError, GcsError, GcsLostError, GcsUnavailableError
 from wallaby.exchange.allocator import keep_freed_memory
 from wallaby.exchange.backup import Backup
 from wallaby.exchange.client import PeerClient
 from wallaby.exchange.durable import DurableStore
 from wallaby.exchange.memory import ByteBudget
 from wallaby.exchange.server import ASK, FlightDataServer, ServerLimits, ServerTls
-from wallaby.gcs.connection import connect, tls_files
+from wallaby.exchange.wire import decode_name
+from wallaby.gcs.connection import Connection, connect, tls_files
+from wallaby.gcs.incarnation import incarnation_of
 from wallaby.gcs.redis import RedisGcs
 from wallaby.lineage.effects import PushReply, Slice
 from wallaby.lineage.names import QueryId, WorkerId
@@ -40,6 +43,7 @@ from wallaby.version import __version__
 from wallaby.worker.bootstrap import TLS_NAME, Bootstrap
 from wallaby.worker.directory import Directory
 from wallaby.worker.execution import Execution
+from wallaby.worker.floor import Limits
 from wallaby.worker.keeping import Keeping
 from wallaby.worker.lifeline import Lifeline
 from wallaby.worker.node import Node, Performs, Serving
@@ -52,9 +56,11 @@ from wallaby.worker.scratch import make_scratch, remove_scratch, sweep
 from wallaby.worker.seat import spark_id_of_executor
 from wallaby.worker.session import Session
 from wallaby.worker.shares import Shares
+from wallaby.worker.standing import STANDING, encode_standing
 from wallaby.worker.striking import StrikingPerformer
 from wallaby.worker.taskmanager import TaskManager
 from wallaby.worker.untracked import Untracked
+from wallaby.worker.watch import MemoryWatch
 
 _log = logging.getLogger(__name__)
 #: How long a push may wait for the control loop.
@@ -67,6 +73,8 @@ PARENT_SECONDS = 1.0
 #: So often is a lease renewed while it lasts; all but one of them may come late.
 RENEWALS_PER_LEASE = 4
 DISK_BYTES_MAX = 1 << 44
+#: The action by which a TaskManager tells the head that the store is not the one they began with.
+STORE_LOST = "store lost"
 
 
 class DataServer(FlightDataServer):
@@ -110,12 +118,23 @@ class DataServer(FlightDataServer):
             return PushReply(accepted=False)
 
     def do_action(self, context: Any, action: Any) -> Iterator[Any]:
-        """A question before a push. A ping: whoever asks may also have news. Or events, which only the head takes."""
+        """A question, before a push or how a query stands; events, which only the head takes; or a ping.
+
+        Whoever pings may also have news.
+        """
         if action.type == EVENTS and self._node.take_events is not None:
             self._node.take_events(action.body.to_pybytes())
             return iter(())
+        if action.type == STORE_LOST and self._node.take_loss is not None:
+            self._node.take_loss(action.body.to_pybytes().decode(errors="replace"))
+            return iter(())
         if action.type == ASK:
             return super().do_action(context, action)
+        if action.type == STANDING:
+            standing = self._node.ask_standing(
+                QueryId(decode_name(action.body.to_pybytes())), RECEIVE_SECONDS
+            )
+            return iter((fl.Result(encode_standing(standing)),) if standing is not None else ())
         self._node.loop.post(self._node.wake_named, "task manager")
         self._node.loop.post(self._node.wake_named, "discovery")
         self._node.loop.post(self._node.wake_sessions)
@@ -153,18 +172,16 @@ class _Process:
         worker = WorkerId(f"w{at}-{uuid.uuid4().hex[:8]}")
         self._lifeline = Lifeline(bootstrap.lifeline_address, bootstrap.token, worker)
         self._pulse = Pulse(bootstrap, worker)
-        connection = connect(
-            bootstrap.gcs_url, password=bootstrap.gcs_password or None, tls=tls_files(bootstrap.gcs_tls_ca)
-        )
-        self._connection = connection
-        self._gcs = RedisGcs(connection, bootstrap.engine)
-        self._node = Node(worker, self._ended)
         tls = ServerTls(bootstrap.tls_certificate, bootstrap.tls_key) if bootstrap.tls_key else None
+        self._client = peer_client(bootstrap.token, tls)
+        self._lost: GcsLostError | None = None
+        self._connection = self._connect()
+        self._gcs = RedisGcs(self._connection, bootstrap.engine)
+        self._node = Node(worker, self._ended)
         host = bootstrap.bind or _spark_address() or self._lifeline.local_host
         shares = Shares(bootstrap.memory_bytes, threads)
         limits = ServerLimits(incoming_bytes=shares.incoming_bytes)
         self._server = DataServer(host, bootstrap.token, self._node, tls, limits)
-        self._client = peer_client(bootstrap.token, tls)
         local = _local_directory(bootstrap)
         sweep(local)
         directory = self._scratch = make_scratch(local)
@@ -183,6 +200,36 @@ class _Process:
             NodeSettings(kernel_threads=threads, push_bytes=shares.push_bytes, lease_ms=bootstrap.lease_ms),
             Place(self._server.address, socket.gethostname(), os.getpid(), spark_id_of_executor()).encode(),
         )
+        self._watch = MemoryWatch(
+            self._node,
+            self._performer.kernels,
+            self._backup,
+            self._execution.states,
+            self._gcs,
+            Limits(bootstrap.memory_bytes, bootstrap.memory_allowance_bytes),
+            self._give_up,
+        )
+
+    def _connect(self) -> Connection:
+        """To the store that the engine began with, and to no other that may be there now."""
+        told = self._bootstrap
+        try:
+            return connect(
+                told.gcs_url,
+                password=told.gcs_password or None,
+                incarnation=incarnation_of(told.gcs_incarnation),
+                tls=tls_files(told.gcs_tls_ca),
+            )
+        except GcsLostError as lost:
+            self._tell_loss(lost)
+            self._lifeline.close()
+            self._pulse.close()
+            self._client.close()
+            raise
+
+    def _tell_loss(self, lost: GcsLostError) -> None:
+        """The head may still be connected to a store that others have lost, and would wait for workers for long."""
+        self._client.send(self._bootstrap.head_address, STORE_LOST, lost.what.encode())
 
     def run(self) -> None:
         """Serve until it is over, then leave nothing behind."""
@@ -193,6 +240,7 @@ class _Process:
         self._pulse.start()
         try:
             self._node.start(self._armed(), {"task manager": manager.run(), "discovery": manager.discover()})
+            self._watch.start()
             while not (self._over.wait(PARENT_SECONDS) or self._asked_to_end):
                 if os.getppid() != parent:
                     _log.warning("the parent of %s is gone", self._node.worker)
@@ -218,7 +266,10 @@ class _Process:
 
     def _stop(self) -> None:
         self._pulse.close()
+        self._watch.close(STOP_SECONDS)
         self._node.stop()
+        if self._lost is not None:
+            self._tell_loss(self._lost)
         self._say_goodbye()
         self._server.close(STOP_SECONDS)
         self._performer.stop(STOP_SECONDS)
@@ -249,6 +300,8 @@ class _Process:
     def _ended(self, error: BaseException | None) -> None:
         if error is not None:
             _log.warning("%s ends: %s", self._node.worker, error)
+        if isinstance(error, GcsLostError):
+            self._lost = error
         self._over.set()
 
     def _open(self, query: QueryId) -> Serving | None:

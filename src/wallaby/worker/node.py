@@ -9,21 +9,29 @@ wait also has a time limit, so that a lost wake costs milliseconds and not the q
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from wallaby.errors import GcsLostError
+from wallaby.errors import GcsLostError, QueryError
 from wallaby.lineage.attempt import Effects
 from wallaby.lineage.effects import PushReply, Slice
 from wallaby.lineage.names import QueryId, WorkerId
+from wallaby.lineage.standing import Standing
 from wallaby.observe.recorder import Recorder
+from wallaby.worker.effects import OpenSession
 from wallaby.worker.keeping import Keeping
 from wallaby.worker.loop import Loop
 from wallaby.worker.session import Session
+from wallaby.worker.standing import standing_of
 from wallaby.worker.untracked import Untracked
 
 _log = logging.getLogger(__name__)
+#: Reading outputs for a push that takes longer is something to wait for.
+READS_SECONDS = 1.0
 
 
 @dataclass(slots=True, eq=False)
@@ -40,6 +48,10 @@ class Actor:
     patient: bool = False
     #: How often it has waited since something last came for it.
     idle: int = 0
+    #: One of the node's own that comes to an end, without ending the node.
+    errand: bool = False
+    #: What it has asked for and has no answer to yet.
+    effect: Any = None
 
 
 @dataclass(slots=True, eq=False)
@@ -59,6 +71,8 @@ class Serving:
     actors: dict[str, Actor] = field(default_factory=dict)
     news: tuple[int, ...] = ()
     sent_news: int = 0
+    #: When each read of bodies for a push that is under way began, by the clock of `time.monotonic`.
+    reads: dict[object, float] = field(default_factory=dict)
 
 
 def serving_of(actor: Actor) -> Serving:
@@ -90,6 +104,9 @@ class Node:
         self.performer: Performs | None = None
         #: Takes the events that workers send; only the head does. Called on any thread.
         self.take_events: Callable[[bytes], None] | None = None
+        #: Told by a worker that finds another store than the one they began with, and why it is another; only the
+        #: head is. Called on any thread.
+        self.take_loss: Callable[[str], None] | None = None
         self._actors: dict[str, Actor] = {}
         self._ended = ended
 
@@ -117,6 +134,11 @@ class Node:
         self.stop_actor(serving, name)
         actors[name] = actor
         self.loop.post(self._resume, actor, None)
+
+    def run_errand(self, name: str, effects: Effects) -> None:
+        """Drive a generator of the node's own that comes to an end."""
+        self.spawn(None, name, effects)
+        self._actors[name].errand = True
 
     def stop_actor(self, serving: Serving | None, name: str) -> None:
         """Stop driving a generator."""
@@ -167,6 +189,7 @@ class Node:
             failed = isinstance(value, BaseException)
             effect = actor.effects.throw(value) if failed else actor.effects.send(value)
         except StopIteration:
+            actor.effect = None
             self._actor_ended(actor)
             return
         except GcsLostError as lost:
@@ -174,13 +197,16 @@ class Node:
             self._ended(lost)
             return
         assert self.performer is not None
+        actor.effect = effect
         self.performer.perform(actor, effect)
         if actor.serving is not None:
             self._after_step(actor, actor.serving)
 
     def _actor_ended(self, actor: Actor) -> None:
         actor.alive = False
-        if actor.serving is None:
+        if actor.errand:
+            self._actors.pop(actor.name, None)
+        elif actor.serving is None:
             self._ended(None)
         elif actor.name == "session":
             self.close_session(actor.serving)
@@ -221,6 +247,11 @@ class Node:
         assert self.performer is not None
         self.performer.close(serving)
 
+    def fail(self, serving: Serving, error: QueryError) -> None:
+        """End a query with an error, as if one of its tasks here had raised it."""
+        if not serving.session.over:
+            self.spawn(serving, "failure", serving.session.fail(error))
+
     def receive(self, query: QueryId, epoch: int, target: WorkerId, slices: tuple[Slice, ...]) -> PushReply:
         """Slices arrive from another worker, or from this one by reference."""
         serving = self.servings.get(query)
@@ -229,6 +260,8 @@ class Node:
         session = serving.session
         before = {name: tenure.inbox.arrived for name, tenure in session.tenures.items()}
         reply = session.receive(epoch, target, slices)
+        if (error := session.too_much_beside()) is not None:
+            self.fail(serving, error)
         for name, tenure in session.tenures.items():
             if tenure.inbox.arrived > before[name]:
                 self.wake(serving.actors.get(str(name)), arrival=True)
@@ -242,3 +275,32 @@ class Node:
         if serving is None:
             return PushReply(accepted=False)
         return serving.session.preview(epoch, target, slices)
+
+    def standing(self, query: QueryId) -> Standing:
+        """How this process stands with a query: asked by the head when nothing seems to move."""
+        serving = self.servings.get(query)
+        if serving is None:
+            opening = any(
+                isinstance(actor.effect, OpenSession) and actor.effect.query == query
+                for actor in self._actors.values()
+            )
+            return Standing(
+                (), "the query is being opened" if opening else "", ("the query is not open here",)
+            )
+        actors = [(actor.name, actor.effect) for actor in serving.actors.values() if actor.alive]
+        return standing_of(serving.session, actors, self._reading(serving))
+
+    def _reading(self, serving: Serving) -> str:
+        """A disk or a durable store may be slow: outputs that are being read for long are not waited for in vain."""
+        now = time.monotonic()
+        is_slow = any(now - since > READS_SECONDS for since in tuple(serving.reads.values()))
+        return "outputs are being read" if is_slow else ""
+
+    def ask_standing(self, query: QueryId, limit_seconds: float) -> Standing | None:
+        """The same from any other thread; None if the loop has no time to answer."""
+        answer: Future[Standing] = Future()
+        self.loop.post(lambda: answer.set_result(self.standing(query)))
+        try:
+            return answer.result(timeout=limit_seconds)
+        except FutureTimeoutError:
+            return None

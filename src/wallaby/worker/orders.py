@@ -10,6 +10,10 @@ An order is a line of text, `who:point:nth:act` and what may follow, for example
     *:execute@s1.c0.t4:1:kill:x9  whoever executes that task dies of it, up to nine times
     w1:deliver@w0:1:fail:x99      what place 1 sends to place 0 is not answered, 99 times
     w1:commit:2:deafen            its data server closes, and the process lives on
+    *:execute:2:hoard=1g          the second step takes so much memory, Arrow data, that nobody counts
+    *:execute:2:hoard-sql=1g      the same, as the result of a statement of DuckDB's
+    *:execute:2:hoard-native=1g   the same, in a way that cannot be interrupted
+    w0:deliver:3:forget           the third delivery is not made, and is never answered: whoever waits for it waits
     head:freeze:1:restart         the coordinator is forgotten, and a new one begins
 
 Visits are counted in each process, from when the order is given. An order strikes once, in whichever process comes
@@ -37,6 +41,7 @@ from wallaby.lineage.names import HEAD
 ANYBODY: Final = "*"
 _WHO: Final = re.compile(r"\*|head|w\d+")
 _ONLY: Final = re.compile(r"s\d+(\.c\d+\.t\d+)?|w\d+|head")
+_SIZE: Final = re.compile(r"(\d+)([mg])")
 _SECONDS: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s)")
 _ARMED: Final = "armed"
 _FORM: Final = "who:point:nth:act, for example w2:commit:3:kill"
@@ -51,12 +56,19 @@ class Act(Enum):
     DELAY = "delay"
     SLOW = "slow"
     DEAFEN = "deafen"
+    FORGET = "forget"
     RESTART = "restart"
+    HOARD = "hoard"
+    HOARD_SQL = "hoard-sql"
+    HOARD_NATIVE = "hoard-native"
 
 
 _TIMED: Final = (Act.STOP, Act.DELAY, Act.SLOW)
+#: What takes memory: only a step can.
+SIZED: Final = (Act.HOARD, Act.HOARD_SQL, Act.HOARD_NATIVE)
+_STEPS: Final = (FailPoint.READ, FailPoint.EXECUTE, FailPoint.RETRACE, FailPoint.REREAD)
 #: What the driver may suffer: it is assumed not to fail as a whole.
-_OF_HEAD: Final = (Act.FAIL, Act.DELAY, Act.SLOW, Act.RESTART)
+_OF_HEAD: Final = (Act.FAIL, Act.DELAY, Act.SLOW, Act.RESTART, Act.FORGET)
 
 
 def point_name(point: FailPoint) -> str:
@@ -80,10 +92,12 @@ class Order:
     times: int = 1
     #: Only visits for this task or stage, or towards the worker of this place, count; empty for any.
     only: str = ""
+    size_bytes: int = 0
 
     def __str__(self) -> str:
         at = f"@{self.only}" if self.only else ""
         act = self.act.value + (f"={self.seconds * 1000:g}ms" if self.act in _TIMED else "")
+        act += f"={self.size_bytes >> 20}m" if self.act in SIZED else ""
         more = (":after" if self.after else "") + (f":x{self.times}" if self.times > 1 else "")
         return f"{self.who}:{point_name(self.point)}{at}:{self.nth}:{act}{more}"
 
@@ -121,9 +135,14 @@ def parse(text: str) -> Order:
     _require(nth.isdigit() and int(nth) > 0, text, f"{nth!r} is not a number from 1 on")
     _require(act in {a.value for a in Act}, text, f"{act!r} is none of {', '.join(a.value for a in Act)}")
     found = Act(act)
-    seconds = _SECONDS.fullmatch(time)
+    _require(not time or found in (*_TIMED, *SIZED), text, f"{act} takes neither a time nor a size")
+    seconds, size = _SECONDS.fullmatch(time), _SIZE.fullmatch(time) if found in SIZED else None
+    _require((size is not None) == (found in SIZED), text, f"{act} takes a size, such as 512m")
     _require(
-        (seconds is not None) == (found in _TIMED),
+        found not in SIZED or _POINTS[point] in _STEPS, text, f"only a step takes memory, {point} does not"
+    )
+    _require(
+        (seconds is not None) == (found in _TIMED) or size is not None,
         text,
         f"{act} takes {'a' if found in _TIMED else 'no'} time",
     )
@@ -133,7 +152,11 @@ def parse(text: str) -> Order:
         f"{act} cannot befall {who}",
     )
     times = [int(part[1:]) for part in more if re.fullmatch(r"x[1-9]\d*", part)]
+    _require(found not in SIZED or "after" not in more, text, "memory is taken before a step")
     _require(len(times) + more.count("after") == len(more), text, f"{':'.join(more)!r} is not understood")
+    _require(
+        found is not Act.FORGET or "after" not in more, text, "what is forgotten has no answer to come after"
+    )
     return Order(
         who,
         _POINTS[point],
@@ -143,6 +166,7 @@ def parse(text: str) -> Order:
         "after" in more,
         times[0] if times else 1,
         only,
+        int(size[1]) << (20 if size[2] == "m" else 30) if size else 0,
     )
 
 

@@ -20,6 +20,8 @@ from wallaby.plan.storage import HdfsStorage, S3Storage, Storage
 from wallaby.worker.session import SessionSettings
 
 VERSION = 3
+#: Side inputs may take so many times what a kernel may: they are estimated to take a small part of it.
+SIDES_PARTS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,8 @@ class QueryPayload:
         policy: Policy = Dynamic(self.task_target_bytes, self.several)
         if self.static_outputs is not None:
             policy = Static(self.static_outputs, self.several)
-        return SessionSettings(policy, self.window_bytes, self.tolerance)
+        sides_bytes = SIDES_PARTS * self.kernel_memory_bytes
+        return SessionSettings(policy, self.window_bytes, self.tolerance, sides_bytes=sides_bytes)
 
     def encode(self) -> bytes:
         """The bytes that go into the store: a line of JSON, then the plan."""

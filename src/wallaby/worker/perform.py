@@ -7,13 +7,16 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from wallaby.error_text import write_error
 from wallaby.errors import (
+    REPORT_IT,
+    STEP_FAILED,
     GcsLostError,
     GcsUnavailableError,
     KernelError,
+    MemoryLimitError,
     QueryError,
     WorkerLeavesError,
-    write_error,
 )
 from wallaby.gcs.interface import Commit, Gcs
 from wallaby.lineage import effects as protocol
@@ -39,11 +42,13 @@ class Backups(Protocol):
     """Where outputs are kept until their query ends; see `exchange.backup`."""
 
     def keep_in_memory(
-        self, query: QueryId, task: TaskName, output: Mapping[Edge, Any], *, final: bool
+        self, query: QueryId, task: TaskName, output: Mapping[Edge, Any], *, final: bool, since_epoch: int
     ) -> bool:
         """Keep an output if memory has room for it now."""
 
-    def keep(self, query: QueryId, task: TaskName, output: Mapping[Edge, Any], *, final: bool) -> bool:
+    def keep(
+        self, query: QueryId, task: TaskName, output: Mapping[Edge, Any], *, final: bool, since_epoch: int
+    ) -> bool:
         """Keep an output; False if there is no room left. May wait for the disk."""
 
     def has(self, query: QueryId, task: TaskName) -> bool:
@@ -208,14 +213,19 @@ class Performer:
                 answer: Any = execute(effect)
             except QueryError as error:
                 error.fields.setdefault("task", effect.task)
-                answer = error
+                answer = _without_rows(error)
+            except MemoryError as error:
+                # An allocation that failed: Spark limits the address space of Python (spark.executor.pyspark.memory).
+                answer = MemoryLimitError(
+                    f"{effect.task} asked for more memory than there is: {error}",
+                    fix="Raise spark.wallaby.memory, or spark.executor.pyspark.memory if it is set.",
+                    task=effect.task,
+                )
             except Exception as error:  # noqa: BLE001 - see the next line
                 # Whatever a library raised: it would come again on any worker, so the query ends and says so.
                 _log.exception("%s failed", effect.task)
                 answer = KernelError(
-                    f"{effect.task} failed: {type(error).__name__}: {error}",
-                    fix="Please report it with the query.",
-                    task=effect.task,
+                    STEP_FAILED, fix=REPORT_IT, task=effect.task, detail=f"{type(error).__name__}: {error}"
                 )
             self._node.answer(actor, answer)
 
@@ -231,14 +241,15 @@ class Performer:
         if untracked is not None:
             self._backups.release(query, untracked.released.of(effect.task.of))
         bodies = {edge: body for edge, (_, body) in effect.output.slices.items()}
-        if self._backups.keep_in_memory(query, effect.task, bodies, final=effect.final):
+        since = effect.since_epoch
+        if self._backups.keep_in_memory(query, effect.task, bodies, final=effect.final, since_epoch=since):
             self._node.answer(actor, True)
             return
 
         def job() -> None:
             started = recorder.now() if recorder is not None else 0.0
             before = self._backups.disk_bytes_of(query)
-            kept = self._backups.keep(query, effect.task, bodies, final=effect.final)
+            kept = self._backups.keep(query, effect.task, bodies, final=effect.final, since_epoch=since)
             if recorder is not None:
                 written = max(self._backups.disk_bytes_of(query) - before, 0)  # it may be dropped meanwhile
                 recorder.spilled(started, effect.task, written)
@@ -346,7 +357,9 @@ class Performer:
         self, group: tuple[QueryId, int], requests: list[tuple[Actor, protocol.CommitTask]]
     ) -> None:
         query, epoch = group
-        commits = tuple(Commit(e.task, e.record, e.final, e.delivered) for _, e in requests)
+        commits = tuple(
+            Commit(e.task, e.record, e.final, e.delivered, e.since_epoch, e.next_split) for _, e in requests
+        )
         recorder = serving_of(requests[0][0]).recorder
         started = recorder.now() if recorder is not None else 0.0
         replies = _answered(lambda: self._gcs.commit(query, self._node.worker, epoch, commits))
@@ -402,8 +415,14 @@ class Performer:
         self.call(actor, lambda gcs: gcs.look(query, worker))
 
     def _complain(self, actor: Actor, effect: working.Complain) -> None:
-        worker = self._node.worker
-        self.call(actor, lambda gcs: gcs.complain(worker, effect.accused, effect.reachable))
+        query, worker = serving_of(actor).query, self._node.worker
+        self.call(actor, lambda gcs: gcs.complain(worker, effect.accused, effect.reachable, query))
+
+
+def _without_rows(error: QueryError) -> QueryError:
+    """The same error, without the frames that it came through: they hold the rows that the step worked on."""
+    error.__cause__ = error.__context__ = None
+    return error.with_traceback(None)
 
 
 def _answered(action: Callable[[], Any]) -> Any:

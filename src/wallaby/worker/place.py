@@ -6,7 +6,10 @@ It stands as one text in the store: `grpc://10.0.0.7:43121?host=node7&pid=4711&e
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import parse_qs, urlencode
+
+from wallaby.gcs.interface import WorkerLease
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,3 +42,16 @@ class Place:
             int(fields.get("pid", ["0"])[0]),
             fields.get("executor", [""])[0],
         )
+
+
+def described(lease: WorkerLease) -> dict[str, Any]:
+    """A TaskManager as users are told of it: id, host, pid, address and state."""
+    place = Place.decode(lease.address)
+    state = "draining" if lease.draining else "live" if lease.remaining_ms > 0 else "silent"
+    return {
+        "id": lease.worker,
+        "host": place.host,
+        "pid": place.pid,
+        "address": place.endpoint,
+        "state": state,
+    }

@@ -42,6 +42,9 @@ class KernelPool:
         self._count = 0
         self._busy = 0
         self._stopping = False
+        self._at_once = threads
+        #: What each thread is to do before its next job.
+        self._chores: dict[threading.Thread, Callable[[], None]] = {}
         self._threads = [
             threading.Thread(target=self._run, name=f"{name}-kernel-{at}", daemon=True)
             for at in range(threads)
@@ -60,6 +63,18 @@ class KernelPool:
         """Is a thread free and nothing waiting for one? A guess: it may change at once."""
         return self._busy + len(self._jobs) < len(self._threads)
 
+    def narrow(self, at_once: int | None) -> None:
+        """Begin jobs only while fewer than so many run, at least one; None: as many as there are threads."""
+        with self._ready:
+            self._at_once = len(self._threads) if at_once is None else max(at_once, 1)
+            self._ready.notify_all()
+
+    def on_each(self, chore: Callable[[], None]) -> None:
+        """Have each thread do something once: at once if it is idle, else after what it runs."""
+        with self._ready:
+            self._chores = dict.fromkeys(self._threads, chore)
+            self._ready.notify_all()
+
     def stop(self, wait_seconds: float) -> None:
         """Drop what waits; let what runs come to its end."""
         with self._ready:
@@ -71,17 +86,29 @@ class KernelPool:
 
     def _run(self) -> None:
         while True:
+            job = chore = None
             with self._ready:
-                while not self._jobs and not self._stopping:
+                while not self._stopping:
+                    chore = self._chores.pop(threading.current_thread(), None)
+                    if chore is not None:
+                        break
+                    if self._jobs and self._busy < self._at_once:
+                        _, _, job = heapq.heappop(self._jobs)
+                        self._busy += 1
+                        break
                     self._ready.wait(timeout=1.0)
                 if self._stopping:
                     return
-                _, _, job = heapq.heappop(self._jobs)
-                self._busy += 1
+            if chore is not None:
+                _do(chore, self._failed)
+                continue
+            assert job is not None
             _do(job, self._failed)
             del job  # or an idle thread holds on to the rows of its last task
             with self._ready:
                 self._busy -= 1
+                if self._jobs:
+                    self._ready.notify()  # one that had to wait while others ran
 
 
 class CallPool:

@@ -31,6 +31,7 @@ from typing import Any, Final
 
 from wallaby.errors import GcsError, GcsUnavailableError
 from wallaby.gcs.connection import connect, tls_files
+from wallaby.gcs.incarnation import incarnation_of
 from wallaby.gcs.redis import RedisGcs
 from wallaby.lineage.names import WorkerId
 from wallaby.worker.bootstrap import Bootstrap
@@ -101,6 +102,7 @@ def _told(bootstrap: Bootstrap, worker: WorkerId, process_id: int) -> dict[str, 
         "url": bootstrap.gcs_url,
         "password": bootstrap.gcs_password,
         "ca": bootstrap.gcs_tls_ca,
+        "incarnation": bootstrap.gcs_incarnation,
         "engine": bootstrap.engine,
         "worker": worker,
         "lease_ms": bootstrap.lease_ms,
@@ -196,7 +198,12 @@ def main() -> None:
     """The process: it is told what to do on its standard input, in one line, and beats follow."""
     told = json.loads(_line(0))
     lease_ms = int(told["lease_ms"])
-    connection = connect(told["url"], password=told["password"] or None, tls=tls_files(told["ca"]))
+    connection = connect(
+        told["url"],
+        password=told["password"] or None,
+        incarnation=incarnation_of(told["incarnation"]),
+        tls=tls_files(told["ca"]),
+    )
     gcs = RedisGcs(connection, told["engine"])
 
     def renew() -> None:

@@ -6,16 +6,22 @@ when it will be taken.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from itertools import compress
 from typing import Protocol
 
+import pyarrow as pa
+
 from wallaby.errors import QueryError
-from wallaby.exchange.shelf import GoneError, fetched, is_shelved
+from wallaby.exchange.shelf import GoneError, Shelved, fetched, is_shelved
 from wallaby.lineage.effects import Push, PushReply, Slice
 from wallaby.lineage.names import QueryId, WorkerId
 from wallaby.worker.keeping import LocalBackup
-from wallaby.worker.node import Actor, Node, serving_of
+from wallaby.worker.node import Actor, Node, Serving, serving_of
 from wallaby.worker.pools import CallPool
 
 
@@ -32,6 +38,9 @@ class Peers(Protocol):
         slices: tuple[Slice, ...],
     ) -> PushReply | None:
         """Send slices; None if there was no answer in time."""
+
+    def ask(self, address: str, action: str, body: bytes, timeout_seconds: float) -> bytes | None:
+        """Have an action done that answers once; None if no answer came in time."""
 
 
 class Pushing:
@@ -54,16 +63,18 @@ class Pushing:
         self._limit_bytes = limit_bytes
 
     def push(self, actor: Actor, effect: Push) -> None:
-        """Send outputs that are due, as many as may be in memory at once."""
+        """Send outputs that are due, as many of the first as may be in memory at once; the answer is of those."""
         serving = serving_of(actor)
         query, recorder, keeping = serving.query, serving.recorder, serving.keeping
 
         def job() -> None:
             started = recorder.now() if recorder is not None else 0.0
             if keeping is not None and keeping.spools:
-                slices = keeping.slices_of(self._backups, effect.items, effect.epoch, self._limit_bytes)
+                with _reading(serving):
+                    slices = keeping.slices_of(self._backups, effect.items, effect.epoch, self._limit_bytes)
             else:
                 slices = self._backups.slices_of(query, effect.items, self._limit_bytes)
+            slices = _noted(serving, slices)
             if effect.target == self._node.worker:
                 self._node.loop.post(self._receive_here, actor, effect, slices)
                 return
@@ -73,7 +84,7 @@ class Pushing:
                 reply = self._peers.push(address, query, effect.epoch, effect.sender, effect.target, slices)
             if recorder is not None:
                 recorder.pushed(started, effect, slices, reply, "flight")
-            self._node.answer(actor, _of_all(reply, effect))
+            self._node.answer(actor, reply)
 
         self._submit(actor, job)
 
@@ -113,11 +124,34 @@ class Pushing:
         recorder = serving_of(actor).recorder
         if recorder is not None:
             recorder.pushed(recorder.now(), effect, slices, reply, "memory")
-        self._node.answer(actor, _of_all(reply, effect))
+        self._node.answer(actor, reply)
 
 
-def _of_all(reply: PushReply | None, effect: Push) -> PushReply | None:
-    """The reply to a push of which only the first slices were sent: the others are not held."""
-    return (
-        reply.of_all(at < len(reply.held) for at in range(len(effect.items))) if reply is not None else None
-    )
+@contextmanager
+def _reading(serving: Serving) -> Iterator[None]:
+    """Outputs are being read for a query: note since when."""
+    token = object()
+    serving.reads[token] = time.monotonic()
+    try:
+        yield
+    finally:
+        del serving.reads[token]
+
+
+def _noted(serving: Serving, slices: tuple[Slice, ...]) -> tuple[Slice, ...]:
+    """The same slices; whoever reads their bodies is seen to. What several have stays one."""
+    noted: dict[int, Shelved] = {}
+
+    def read(handle: Shelved) -> tuple[pa.RecordBatch, ...]:
+        with _reading(serving):
+            return handle.read()
+
+    found = []
+    for piece in slices:
+        handle = piece.body
+        if isinstance(handle, Shelved):
+            body = noted.setdefault(id(handle), Shelved(partial(read, handle)))
+            found.append(replace(piece, body=body))
+        else:
+            found.append(piece)
+    return tuple(found)

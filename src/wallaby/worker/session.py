@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any
 
-from wallaby.errors import QueryError
+from wallaby.errors import MemoryLimitError, QueryError, WallabyError
 from wallaby.gcs.interface import Assignment, View
 from wallaby.lineage.attempt import (
     RETRY_MS,
@@ -47,9 +47,8 @@ from wallaby.lineage.outbox import Outbox
 from wallaby.lineage.tolerance import LINEAGE, Tolerance
 from wallaby.lineage.verdict import Claim, Verdict
 from wallaby.worker.effects import Complain, Look, Spawn, Stop
+from wallaby.worker.reaching import Reaching
 
-#: Unanswered pushes to one worker before this one complains about it.
-COMPLAIN_AFTER_PUSHES = 3
 #: An edge that was refused is tried again with one push of so many, and after every wait.
 PROBE_EVERY_PUSHES = 8
 
@@ -64,6 +63,8 @@ class SessionSettings:
     outputs_per_push: int = 32
     reread_slots: int = 1
     look_every_ms: int = 200
+    #: What the side inputs of a query may take at one worker; None: whatever they are.
+    sides_bytes: int | None = None
 
 
 class Session:
@@ -81,9 +82,12 @@ class Session:
         self._settings = settings
         self._collected = collected
         self._rereads_waiting = False
+        #: The query was told to end because of its side inputs.
+        self._refused = False
         self._slots = 0
         self._routes: dict[ChannelName, WorkerId] = {}
         self._delivering_to: set[WorkerId] = set()
+        self.reaching = Reaching()
         #: The epoch of the acknowledgement that is under way, if one is.
         self._acknowledging: int | None = None
 
@@ -118,19 +122,24 @@ class Session:
     def _begin_epoch(self, view: View) -> Effects:
         """All that an epoch changes is changed at once, before anybody else runs; then others are told."""
         mine = tuple(assignment.channel for assignment in view.assignments)
-        bases = {assignment.channel: assignment.base for assignment in view.assignments}
-        # Another base: it was rewound, to an earlier saved state, and happens to stay here.
-        gone = [name for name, tenure in self.tenures.items() if bases.get(name) != tenure.base]
+        present = {each.channel: (each.since_epoch, each.base) for each in view.assignments}
+        # Another tenure: it was rewound, and happens to stay here, or has been elsewhere meanwhile.
+        gone = [
+            name
+            for name, tenure in self.tenures.items()
+            if present.get(name) != (tenure.since_epoch, tenure.base)
+        ]
         for name in gone:
             del self.tenures[name]
         self._routes = dict(view.routes or {})
         self.host.epoch = view.epoch
         self.host.outbox.begin_epoch(view.delivered or {}, self._routes, mine)
+        self.reaching.begin_epoch()
         begun = [(a.channel, self._begin(a)) for a in view.assignments if a.channel not in self.tenures]
         for name in gone:
             yield Stop(str(name))
         for name, effects in begun:
-            yield Spawn(str(name), self._guarded(effects))
+            yield Spawn(str(name), self._during(self.tenures[name], self._guarded(effects)))
         for target in sorted(set(self._routes.values()) - self._delivering_to):
             self._delivering_to.add(target)
             yield Spawn(f"deliver to {target}", self._guarded(self._deliver(target)))
@@ -151,6 +160,7 @@ class Session:
             length=assignment.length,
             split=assignment.split,
             closed=assignment.closed,
+            since_epoch=assignment.since_epoch,
             retracing=assignment.length > 0 and not is_reader and not is_there,
         )
         tenure.ended = assignment.final and (is_there or assignment.base == assignment.length)
@@ -163,6 +173,8 @@ class Session:
             return run_collector(tenure, self._collected)
         if tenure.ended:
             self.host.outbox.end(assignment.channel)
+            if not is_reader:  # as where a channel ends: what still comes is taken and dropped
+                tenure.inbox.discard()
             return _nothing()
         return run_channel(tenure)
 
@@ -171,9 +183,34 @@ class Session:
         try:
             yield from effects
         except QueryError as error:
-            while (yield Fail(error, self.host.epoch)) in (Verdict.FROZEN, Verdict.STALE, None):
-                self.host.look_wanted = True
-                yield Pause(RETRY_MS, FailPoint.FAIL)
+            yield from self.fail(error)
+
+    def fail(self, error: QueryError) -> Effects:
+        """End the query with an error, through the store."""
+        while (yield Fail(error, self.host.epoch)) in (Verdict.FROZEN, Verdict.STALE, None):
+            self.host.look_wanted = True
+            yield Pause(RETRY_MS, FailPoint.FAIL)
+
+    def _during(self, tenure: Tenure, effects: Effects) -> Effects:
+        """Drive a channel's generator while its tenure lasts; what answers it later, answers nobody.
+
+        A generator is stopped some steps after its tenure has ended, and may be woken before. It must not commit,
+        publish or end anything in the name of the tenure that follows.
+        """
+        try:
+            effect = next(effects)
+            while True:
+                answer, error = None, None
+                try:
+                    answer = yield effect
+                except WallabyError as thrown:
+                    error = thrown
+                if self.tenures.get(tenure.channel) is not tenure:
+                    effects.close()
+                    return
+                effect = effects.throw(error) if error is not None else effects.send(answer)
+        except StopIteration:
+            return
 
     def news(self) -> tuple[int, ...]:
         """What a look may change; where it differs from before, whoever waits in this session is woken."""
@@ -187,41 +224,56 @@ class Session:
 
         While other edges move on, one that was refused is tried with every few pushes only.
         """
-        unanswered = pushes = 0
+        pushes = 0
         while not self.over:
-            epoch = self.host.epoch
+            epoch, news = self.host.epoch, self.host.outbox.news
             probing = pushes % PROBE_EVERY_PUSHES == 0
             items = self.host.outbox.due(target, self._settings.outputs_per_push, probing=probing)
             pushes += 1
             if not items:
+                yield from self._speak_of(target)
                 yield from self._acknowledge()
-                yield Await()
+                if news == self.host.outbox.news:  # else something was published meanwhile: nobody was woken
+                    yield Await()
                 pushes = 0
                 continue
             reply = yield Push(FailPoint.DELIVER, epoch, self.worker, target, items)
-            unanswered = yield from self._judge(target, reply, unanswered)
+            yield from self._judge(target, items, reply)
             moved = False
             if reply is not None and reply.accepted and self.host.epoch == epoch:
                 moved = self.host.outbox.confirm(items, reply.held)
             if moved:
                 yield from self._acknowledge()
             else:
-                yield Await()
+                if news == self.host.outbox.news:
+                    yield Await()
                 pushes = 0
 
-    def _judge(self, target: WorkerId, reply: PushReply | None, unanswered: int) -> Generator[Any, Any, int]:
-        """Complain about a worker that does not answer; take it back when it does.
+    def _judge(
+        self, target: WorkerId, items: tuple[tuple[Edge, TaskName], ...], reply: PushReply | None
+    ) -> Effects:
+        """Complain about a worker that does not answer, and renew that; take it back when it does.
+
+        An answer to a push that was cut says nothing of what was not sent.
+        """
+        spoken_of = items if reply is None or not reply.accepted else items[: len(reply.held)]
+        self.reaching.note(target, spoken_of, answered=reply is not None)
+        yield from self._speak_of(target, unanswered=reply is None)
+
+    def _speak_of(self, target: WorkerId, *, unanswered: bool = False) -> Effects:
+        """Say what has changed about a worker: that it is out of reach, or that there is no reason any more to say so.
 
         The head is never given up. Who cannot reach it is of no use to its queries, and accuses itself.
         """
         accused = self.worker if target == HEAD else target
-        if reply is None:
-            if unanswered + 1 >= COMPLAIN_AFTER_PUSHES:
+        if self.reaching.is_out_of_reach(target):
+            if unanswered:
+                self.reaching.accused.add(target)
                 yield Complain(accused, reachable=False)
-            return unanswered + 1
-        if unanswered >= COMPLAIN_AFTER_PUSHES:
-            yield Complain(accused, reachable=True)
-        return 0
+        elif target in self.reaching.accused:
+            taken_back = yield Complain(accused, reachable=True)
+            if taken_back is not None and not self.reaching.is_out_of_reach(target):
+                self.reaching.accused.discard(target)
 
     def _acknowledge(self) -> Effects:
         """Write down deliveries of ended channels; those of others go with their next commit.
@@ -253,6 +305,38 @@ class Session:
             return PushReply(accepted=False)
         held = tuple(inbox.offer(piece) for inbox, piece in zip(inboxes, slices, strict=True))
         return PushReply(accepted=True, held=held)
+
+    def too_much_beside(self) -> MemoryLimitError | None:
+        """What the query ends with if its side inputs, which have to be here whole, are more than there is room for.
+
+        One that no task needs is given up instead. That depends on its size alone, so all channels do the same.
+        """
+        limit = self._settings.sides_bytes
+        if limit is None or self._refused:
+            return None
+        sizes: dict[int, int] = {}
+        for name, tenure in self.tenures.items():
+            for link in self.graph.sides(name.stage):
+                size = tenure.inbox.link_bytes(link)
+                if self.graph.links[link].required:
+                    sizes[link] = max(sizes.get(link, 0), size)  # channels share what they hold
+                elif size > limit:
+                    tenure.inbox.give_up(link)
+        size = sum(sizes.values())
+        if size <= limit:
+            return None
+        self._refused = True
+        largest = max(sizes, key=lambda link: sizes[link])
+        return MemoryLimitError(
+            f"The build sides that go to every channel have {size >> 20} MiB or more, of which {sizes[largest] >> 20} "
+            f"come from stage {self.graph.links[largest].producer}: more than was estimated, and more than the "
+            f"{limit >> 20} MiB that there are for them.",
+            fix="Raise spark.wallaby.memory, or lower spark.wallaby.broadcast, so that such sides are divided.",
+            stage=self.graph.links[largest].consumer,
+            operator="broadcast",
+            memory_bytes=limit,
+            setting="spark.wallaby.broadcast",
+        )
 
     def preview(self, epoch: int, target: WorkerId, slices: tuple[Slice, ...]) -> PushReply:
         """What `receive` would answer now to slices whose bodies have not been sent."""
@@ -321,7 +405,7 @@ class Session:
         last = record.split is None
         _, output = yield Execute(FailPoint.REREAD, task, None, record.split, None, (), sides, last)
         verify(task, record, output)
-        if not (yield BackUp(FailPoint.REREAD_BACK_UP, task, output, record.final)):
+        if not (yield BackUp(FailPoint.REREAD_BACK_UP, task, output, record.final, epoch)):
             yield Leave(f"no room to back {task} up")
         missing = set(claim.edges)
         yield from self._push_reread(task, missing, epoch)
@@ -333,16 +417,24 @@ class Session:
         return not missing and epoch == self.host.epoch
 
     def _push_reread(self, task: TaskName, missing: set[Edge], epoch: int) -> Effects:
-        """Offer a re-read output once to every edge that lacks it."""
+        """Offer a re-read output once to every edge that lacks it; a push that was cut is followed by another."""
         by_target: dict[WorkerId, list[tuple[Edge, TaskName]]] = {}
         for edge in sorted(missing):
             target = self._routes.get(self.graph.consumer(edge))
             if target is not None:
                 by_target.setdefault(target, []).append((edge, task))
         for target, items in by_target.items():
-            reply = yield Push(FailPoint.REREAD_DELIVER, epoch, self.worker, target, tuple(items))
-            if epoch == self.host.epoch and reply is not None and reply.accepted:
-                missing -= {edge for (edge, _), held in zip(items, reply.held, strict=True) if held}
+            at = 0
+            while at < len(items) and epoch == self.host.epoch:
+                left = tuple(items[at:])
+                reply = yield Push(FailPoint.REREAD_DELIVER, epoch, self.worker, target, left)
+                if epoch == self.host.epoch:
+                    yield from self._judge(target, left, reply)
+                if epoch != self.host.epoch or reply is None or not reply.held:
+                    break
+                sent = left[: len(reply.held)]
+                at += len(sent)
+                missing -= {edge for (edge, _), held in zip(sent, reply.held, strict=True) if held}
 
     def _inbox_of(self, stage: int) -> Inbox | None:
         """An inbox of this worker that gets the side inputs of a stage."""

@@ -20,7 +20,8 @@ from typing import Any, Final
 from wallaby.errors import KernelError
 from wallaby.lineage import effects as protocol
 from wallaby.worker import effects as working
-from wallaby.worker.node import Actor, Node, Performs, Serving
+from wallaby.worker.hoarding import Hoarding
+from wallaby.worker.node import Actor, Node, Performs, Serving, serving_of
 from wallaby.worker.orders import Act, Order, OrderBook, Strike
 
 _log = logging.getLogger(__name__)
@@ -133,6 +134,12 @@ class StrikingPerformer:
             case Act.DEAFEN:
                 threading.Thread(target=self._deafen, name="wallaby-deafen", daemon=True).start()
                 self._performer.perform(actor, effect)
+            case Act.HOARD | Act.HOARD_SQL | Act.HOARD_NATIVE:
+                serving = serving_of(actor)
+                serving.work = Hoarding(serving.work, effect, order.act, order.size_bytes)
+                self._performer.perform(actor, effect)
+            case Act.FORGET:
+                pass  # a mistake that loses an effect, or a wake: nobody will ever answer
             case Act.RESTART:
                 self._restart()
                 if actor.alive:  # what the old coordinator was about to do is not done
@@ -154,6 +161,10 @@ class StrikingPerformer:
                 threading.Thread(target=self._deafen, name="wallaby-deafen", daemon=True).start()
             case Act.RESTART:
                 self._restart()
+            case Act.HOARD | Act.HOARD_SQL | Act.HOARD_NATIVE:
+                raise AssertionError("memory is taken before a step")
+            case Act.FORGET:
+                raise AssertionError("what is forgotten has no answer")
         return value
 
 

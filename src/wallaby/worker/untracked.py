@@ -30,6 +30,8 @@ class Untracked:
         stage = effect.task.stage
         if effect.final or not self._session.graph.is_reader(stage):
             return CommitReply(Verdict.DONE)
+        if effect.next_split is not None:
+            return CommitReply(Verdict.DONE, effect.next_split)
         if stage not in self._splits:
             hosted = frozenset(name.channel for name in self._session.tenures if name.stage == stage)
             self._splits[stage] = deque(dealt(self._session.graph, stage, hosted))

@@ -3,8 +3,32 @@
 -- Values are plain text: numbers in decimal, several in one value separated by spaces, a free text last.
 -- A channel is `stage.channel`, an edge `link.producer.consumer`. `encoding.py` writes and reads the same.
 
+-- INFO and TIME are not the same twice; so what is written is replicated, not the script.
+redis.replicate_commands()
 local call = redis.call
 local HEAD = 'head'
+
+-- Is this the store that the caller knows? The first argument says which one that is: `run_id replication_id
+-- evicted_keys`, and is taken away here. It is compared before anything is read or written, because a connection that was checked
+-- when it was made may outlive what was checked: a primary that was demoted and promoted again keeps it.
+-- `incarnation.py` says the same.
+local function difference(expected)
+  local run_id, replication_id, evicted = string.match(expected, '^(%w+) (%w+) (%d+)$')
+  local function field(section, name)
+    return string.match(call('INFO', section), '\n' .. name .. ':(%w*)') or ''
+  end
+  local replication = call('INFO', 'replication')
+  if string.match(replication, '\nrole:(%w+)') ~= 'master' then return 'it is a replica now' end
+  if field('server', 'run_id') ~= run_id then return 'it was restarted or replaced' end
+  if string.match(replication, '\nmaster_replid:(%w+)') ~= replication_id then
+    return 'it was promoted, or its replication began anew'
+  end
+  if (tonumber(field('stats', 'evicted_keys')) or 0) > tonumber(evicted) then return 'it has evicted keys' end
+  return nil
+end
+
+local why = difference(table.remove(ARGV, 1))
+if why then return redis.error_reply('WALLABYLOST ' .. why) end
 
 -- Lua writes large numbers as 1e+15 unless told otherwise.
 local function int(number)
@@ -30,24 +54,24 @@ local function fence(query, members, run, worker, epoch)
   return nil
 end
 
--- `base length final closed split losses host`, the split `-` if there is none.
-local CHANNEL = '^(%d+) (%d+) ([01]) ([01]) (%S+) (%d+) (.*)$'
+-- `base length final closed split losses since host`, the split `-` if there is none, since in epochs.
+local CHANNEL = '^(%d+) (%d+) ([01]) ([01]) (%S+) (%d+) (%d+) (.*)$'
 
 local function read_channel(text, name)
   if not text then error('the query has no channel ' .. name) end
-  local base, length, final, closed, split, losses, host = string.match(text, CHANNEL)
+  local base, length, final, closed, split, losses, since, host = string.match(text, CHANNEL)
   return {
     base = base, length = tonumber(length), final = final, closed = closed, split = split, losses = losses,
-    host = host,
+    since = since, host = host,
   }
 end
 
 local function write_channel(c)
-  return table.concat({c.base, int(c.length), c.final, c.closed, c.split, c.losses, c.host}, ' ')
+  return table.concat({c.base, int(c.length), c.final, c.closed, c.split, c.losses, c.since, c.host}, ' ')
 end
 
 local function host_of(text)
-  return string.match(text, '^%S+ %S+ %S+ %S+ %S+ %S+ (.*)$')
+  return string.match(text, '^%S+ %S+ %S+ %S+ %S+ %S+ %S+ (.*)$')
 end
 
 -- Lua can pass only so many arguments in one call.

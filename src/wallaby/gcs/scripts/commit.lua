@@ -1,19 +1,20 @@
 -- Append records, each on its own merits; see `Gcs.commit` for the order of the checks. Whatever could be
 -- wrong with the call as a whole is found before the first write.
 -- KEYS: query, members, channels, delivered, splits, then for each commit the records of its channel
--- ARGV: run, worker, epoch, then for each commit: channel, seq, final, record, number of edges, then for each
---       edge: edge, count
+-- ARGV: run, worker, epoch, then for each commit: channel, since, seq, final, record, what is left of its split or
+--       `-`, number of edges, then for each edge: edge, count
 -- Answers for each commit its verdict and the next split, `-` if there is none.
 local worker = ARGV[2]
 local commits = {}
 local at = 4
 for which = 6, #KEYS do
-  local edges = tonumber(ARGV[at + 4])
+  local edges = tonumber(ARGV[at + 6])
   commits[#commits + 1] = {
-    name = ARGV[at], seq = tonumber(ARGV[at + 1]), final = ARGV[at + 2], record = ARGV[at + 3],
-    first_edge = at + 5, last_edge = at + 4 + 2 * edges, records = KEYS[which],
+    name = ARGV[at], since = ARGV[at + 1], seq = tonumber(ARGV[at + 2]), final = ARGV[at + 3],
+    record = ARGV[at + 4], left = ARGV[at + 5], first_edge = at + 7, last_edge = at + 6 + 2 * edges,
+    records = KEYS[which],
   }
-  at = at + 5 + 2 * edges
+  at = at + 7 + 2 * edges
 end
 local answers = {}
 local refusal = fence(KEYS[1], KEYS[2], ARGV[1], worker, ARGV[3])
@@ -25,8 +26,21 @@ if refusal then
   return answers
 end
 local channels = {}
+local lost = false
 for _, commit in ipairs(commits) do
-  channels[commit.name] = channels[commit.name] or read_channel(call('HGET', KEYS[3], commit.name), commit.name)
+  local channel = channels[commit.name] or read_channel(call('HGET', KEYS[3], commit.name), commit.name)
+  channels[commit.name] = channel
+  -- Keys that somebody has deleted: a reader whose splits are gone would end as if it had read them all.
+  local stage = string.match(commit.name, '^%d+')
+  lost = lost or call('LLEN', commit.records) ~= channel.length
+    or (channel.split ~= '-' and call('HEXISTS', KEYS[5], stage) == 0)
+end
+if lost then
+  for _ in ipairs(commits) do
+    answers[#answers + 1] = 'lost'
+    answers[#answers + 1] = '-'
+  end
+  return answers
 end
 
 -- The stage's next split, or `-`; only stages of readers have any.
@@ -41,7 +55,7 @@ local function take_split(name)
 end
 
 local function apply(commit, channel)
-  if channel.host ~= worker then return 'not host', '-' end
+  if channel.host ~= worker or channel.since ~= commit.since then return 'not host', '-' end
   if commit.seq < channel.length then
     if call('LINDEX', commit.records, commit.seq) ~= commit.record then return 'diverged', '-' end
     if raise_delivered(KEYS[4], ARGV, commit.first_edge, commit.last_edge) then
@@ -54,7 +68,8 @@ local function apply(commit, channel)
   call('RPUSH', commit.records, commit.record)
   channel.length = channel.length + 1
   channel.final = commit.final
-  channel.split = commit.final == '1' and '-' or take_split(commit.name)
+  channel.split = commit.left
+  if commit.final ~= '1' and commit.left == '-' then channel.split = take_split(commit.name) end
   channel.losses = '0'
   call('HSET', KEYS[3], commit.name, write_channel(channel))
   raise_delivered(KEYS[4], ARGV, commit.first_edge, commit.last_edge)

@@ -1,14 +1,20 @@
--- Note since when one worker cannot reach another, or that it can again.
--- A complaint's name is `size accused reporter` without the second space; size is the accused's in bytes.
--- KEYS: workers, complaints    ARGV: reporter, accused, reachable
-redis.replicate_commands()
-local reporter, accused, reachable = ARGV[1], ARGV[2], ARGV[3]
+-- Note that one worker cannot reach another for a query, or has no reason any more to say so.
+-- A complaint's name is `size size accused reporter query` without the last two spaces; the sizes are those of accused
+-- and reporter in bytes. Its value is `first latest end`: when it was first and last said, and until when it stands.
+-- KEYS: workers, complaints    ARGV: reporter, accused, query, reachable, lasts_ms
+local reporter, accused, query, reachable = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 if call('HEXISTS', KEYS[1], accused) == 0 or call('HEXISTS', KEYS[1], reporter) == 0 then return 0 end
-local complaint = int(#accused) .. ' ' .. accused .. reporter
+local time = call('TIME')
+local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+local all = call('HGETALL', KEYS[2])
+for at = 1, #all, 2 do
+  if tonumber(string.match(all[at + 1], '%S+$')) < now then call('HDEL', KEYS[2], all[at]) end
+end
+local complaint = int(#accused) .. ' ' .. int(#reporter) .. ' ' .. accused .. reporter .. query
 if reachable == '1' then
   call('HDEL', KEYS[2], complaint)
 else
-  local now = call('TIME')
-  call('HSETNX', KEYS[2], complaint, int(tonumber(now[1]) * 1000 + math.floor(tonumber(now[2]) / 1000)))
+  local first = string.match(call('HGET', KEYS[2], complaint) or int(now), '^%S+')
+  call('HSET', KEYS[2], complaint, first .. ' ' .. int(now) .. ' ' .. int(now + tonumber(ARGV[5])))
 end
 return 1

@@ -5,8 +5,10 @@ call('SADD', KEYS[3], worker)
 call('HDEL', KEYS[1], worker)
 call('HDEL', KEYS[2], worker)
 for _, complaint in ipairs(call('HKEYS', KEYS[4])) do
-  local size, both = string.match(complaint, '^(%d+) (.*)$')
-  if string.sub(both, 1, tonumber(size)) == worker or string.sub(both, tonumber(size) + 1) == worker then
+  local first, second, names = string.match(complaint, '^(%d+) (%d+) (.*)$')
+  local accused = string.sub(names, 1, tonumber(first))
+  local reporter = string.sub(names, tonumber(first) + 1, tonumber(first) + tonumber(second))
+  if accused == worker or reporter == worker then
     call('HDEL', KEYS[4], complaint)
   end
 end

@@ -6,7 +6,9 @@ local lost = tonumber(ARGV[2])
 for at = 3, 2 + lost do
   local member = call('HGET', KEYS[2], ARGV[at])
   if member then
-    call('HSET', KEYS[3], ARGV[at], string.match(member, '([01])$'))
+    local announced = string.match(member, '([01])$')
+    local strained = call('HDEL', KEYS[1], 'strained ' .. ARGV[at]) == 1
+    call('HSET', KEYS[3], ARGV[at], strained and announced == '0' and '2' or announced)
     call('HDEL', KEYS[2], ARGV[at])
   end
 end

@@ -1,6 +1,5 @@
 -- Announce a worker. 0 if its id belongs to another address or has been expelled.
 -- KEYS: workers, leases, expelled, order    ARGV: worker, address, lease_ms
-redis.replicate_commands()
 local worker, address, lease_ms = ARGV[1], ARGV[2], tonumber(ARGV[3])
 if call('SISMEMBER', KEYS[3], worker) == 1 then return 0 end
 local known = call('HGET', KEYS[1], worker)

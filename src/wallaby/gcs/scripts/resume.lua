@@ -2,7 +2,7 @@
 -- KEYS: query, channels, delivered, rereads, claims
 -- ARGV: run, version, number of channels, then for each: name, host, base, losses (each empty: unchanged),
 --       closed (0: unchanged); number of edges, then for each: edge, count; the re-reads.
-local refusal, _, gate = absent(KEYS[1], ARGV[1])
+local refusal, epoch, gate = absent(KEYS[1], ARGV[1])
 if refusal then return refusal end
 if gate == '1' or call('HGET', KEYS[1], 'version') ~= ARGV[2] then return 'conflict' end
 local at = 4
@@ -10,7 +10,10 @@ local changed = {}
 for _ = 1, tonumber(ARGV[3]) do
   local name, host, base, losses, closed = unpack(ARGV, at, at + 4)
   local channel = read_channel(call('HGET', KEYS[2], name), name)
-  if host ~= '' then channel.host = host end
+  if host ~= '' then
+    channel.host = host
+    channel.since = int(tonumber(epoch) + 1)
+  end
   if base ~= '' then channel.base = base end
   if losses ~= '' then channel.losses = losses end
   if closed == '1' then channel.closed = closed end

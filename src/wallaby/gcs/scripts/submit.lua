@@ -1,10 +1,11 @@
--- Create a query. The caller has worked out every value; only whether it exists already is asked here.
--- KEYS: query, members, channels, links, splits, payload
+-- Create a query. The caller has worked out every value; only whether it exists already, or was barred, is asked here.
+-- KEYS: query, members, channels, links, splits, payload, barred
 -- ARGV: run, graph, payload, then four lists, each as its size and its values:
 --       members, channels (name, value), links (number, value), splits (stage, value)
 if call('EXISTS', KEYS[1]) == 1 then
   return absent(KEYS[1], ARGV[1]) or 'already'
 end
+if call('EXISTS', KEYS[7]) == 1 then return 'gone' end
 local at = 4
 local function take()
   local size = tonumber(ARGV[at])

@@ -375,6 +375,18 @@ def _flat_elements(call: Call) -> str | None:
     return None if element.kind in FLAT else f"{call.function} of {call.arguments[0].type} is not supported"
 
 
+def _extreme(function: str) -> Write:
+    """The least or greatest element; of both zeros, as on Spark, the one that stands first."""
+
+    def write(call: Call, sql: Sequence[str]) -> str:
+        found = f"{function}({sql[0]})"
+        if call.type.is_floating:
+            found = f"list_extract({sql[0]}, list_position({sql[0]}, {found}))"
+        return cast(found, call.type)
+
+    return write
+
+
 def _same_arrays(call: Call) -> str | None:
     """Catalyst casts arrays to one type."""
     odd = next((a.type for a in call.arguments if a.type != call.type), None)
@@ -402,8 +414,8 @@ FUNCTIONS: dict[str, Function] = {
     "array_except": _searching(_among("IS NULL")),
     "array_remove": _searching(_remove),
     "array_join": Function((2, 3), _join),
-    "array_min": Function((1, 1), template("list_min({0})", typed=True), _flat_elements),
-    "array_max": Function((1, 1), template("list_max({0})", typed=True), _flat_elements),
+    "array_min": Function((1, 1), _extreme("list_min"), _flat_elements),
+    "array_max": Function((1, 1), _extreme("list_max"), _flat_elements),
     "sort_up": Function((1, 1), _sorted(ascending=True, nulls_first=True), _comparable),
     "sort_down": Function((1, 1), _sorted(ascending=False, nulls_first=False), _comparable),
     "sort_nulls_last": Function((1, 1), _sorted(ascending=True, nulls_first=False), _comparable),

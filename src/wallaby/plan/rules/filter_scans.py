@@ -42,6 +42,8 @@ _KEPT_MAX = 0.5
 #: It must spare so many times the bytes that it costs, and at least so many bytes.
 _GAIN_LEAST = 2.0
 _GAIN_BYTES_LEAST = 1 << 20
+#: To build the other side of a join, it must spare so many bytes: the reads that wait are those of the larger table.
+_BUILD_BYTES_LEAST = 64 << 20
 #: Parts with up to so many times the fewest keys are as good.
 _NEAR = 1.3
 
@@ -116,12 +118,16 @@ class _Filtering:
         place = _place(target, target_key)
         if place is None:
             return
-        keys = self._estimator.of(self._best_keys(source, source_key))
+        part = self._best_keys(source, source_key)
+        keys = self._estimator.of(part)
         rows = self._estimator.of(place.rows)
+        if self._rows_read_again(part) > rows.rows:
+            return
         known = rows.columns.get(place.key.id, UNKNOWN).distinct
         there = min([rows.rows if known is None else known, *map(self._keys_of, place.partners)])
         kept_share = min(1.0, keys.rows / max(1.0, there))
         spared = (1 - kept_share) * self._moved_bytes(join, target, place)
+        spared = max(spared, self._spared_by_building(join, target, kept_share))
         cost = keys.size_bytes * self._settings.copies
         if (
             kept_share <= _KEPT_MAX
@@ -139,6 +145,16 @@ class _Filtering:
             return max(moved, size_bytes)
         return max(moved, size_bytes * self._settings.copies if target is build else 0.0)
 
+    def _spared_by_building(self, join: Join, target: Relation, kept_share: float) -> float:
+        """What is sent less if the target, once filtered, is smaller than the side that would be built else."""
+        build = smaller_side(join, self._estimator)
+        broadcast = broadcast_pays(join, self._estimator, self._settings)
+        if join.kind is not JoinKind.INNER or target is build or not broadcast:
+            return 0.0
+        filtered_bytes = kept_share * self._estimator.of(target).size_bytes
+        spared = (self._estimator.of(build).size_bytes - filtered_bytes) * self._settings.copies
+        return spared if spared >= _BUILD_BYTES_LEAST else 0.0
+
     def _best_keys(self, side: Relation, key: Column) -> Relation:
         """The fewest keys that a part of a side has; of parts with about as many, those that take least reading."""
         found = [
@@ -154,6 +170,17 @@ class _Filtering:
     def _keys_of(self, partner: tuple[Relation, Column]) -> float:
         relation, column = partner
         return self._estimator.of(relation).groups((column,))
+
+    def _rows_read_again(self, keys: Relation) -> float:
+        """What is read for the keys alone: a table of which most rows stay is read once more, not shared."""
+        relation = keys
+        while isinstance(relation, Project | Aggregate | Filter):
+            relation = relation.child
+        if not isinstance(relation, Scan):
+            return 0.0
+        read = self._estimator.of(relation).rows
+        below = keys.child if isinstance(keys, Aggregate) else keys
+        return read if self._estimator.of(below).rows > _KEPT_MAX * read else 0.0
 
     def _rows_read(self, relation: Relation) -> float:
         if isinstance(relation, Scan):

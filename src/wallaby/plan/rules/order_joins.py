@@ -1,26 +1,34 @@
 """Inner joins in a better order, where the estimates say that it is clearly better.
 
-Catalyst keeps the written order unless it has column statistics, which Parquet tables rarely have. Here the
-sides of neighbouring inner joins are taken as one set, and the two that together give the fewest rows are
-joined first, then the next two (bushy trees included). The new order must promise a good deal fewer rows
-between joins than the written one, for estimates are guesses. Conditions that can fail stay where they are.
+Catalyst keeps the written order unless it has column statistics, which Parquet tables rarely have. Here the sides of
+neighbouring inner joins are one graph. Of all orders, bushy ones included, the one with the least cost is taken: the
+rows of every result on the way, and those of every side that is built. So a join that multiplies rows comes late, or
+after joins that give it more keys. Of many sides, the two that together give the fewest rows are joined first, then
+the next two. The new order must promise a good deal less than the written one, for estimates are guesses; if it does
+not, the joins of the written order still get the keys that follow from others. Joins with conditions that can fail stay
+where they are: what is below one is ordered for itself.
 """
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from wallaby.plan.estimate import Estimator
-from wallaby.plan.expression import Expression, columns_in
-from wallaby.plan.relation import Join, JoinKind, Project, Relation, children_of
+from wallaby.plan.join_graph import JoinGraph, Parts, Sides, can_move, conditions_of
+from wallaby.plan.relation import Join, Project, Relation, children_of
 from wallaby.plan.statistics import Statistics
-from wallaby.plan.tree import arrange, cannot_fail, conjunction, conjuncts, ids_of, is_choice, with_children
+from wallaby.plan.tree import arrange, is_choice, with_children
 
-#: Of the rows between joins in the written order, a new order may make at most this share.
+#: Of the cost of the written order, a new order may have at most this share.
 _CLEARLY_BETTER = 0.7
-#: Beyond so many sides, choosing would take longer than it saves.
+#: Beyond so many sides, or so many pairs of parts to join, not every order is looked at.
 _SIDES_MAX = 12
+_PAIRS_MAX = 3000
+
+#: How some sides are joined: one of them alone, or two orders joined.
+Order = tuple["Order", "Order"] | int
 
 
 def order_joins(relation: Relation, statistics: Statistics) -> Relation:
@@ -28,103 +36,211 @@ def order_joins(relation: Relation, statistics: Statistics) -> Relation:
     return _ordered(relation, Estimator(statistics))
 
 
-@dataclass(slots=True)
-class _Joins:
-    """Neighbouring inner joins taken apart."""
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Neighbouring joins of more than two sides, as they are written and as they will be."""
 
-    sides: list[Relation]
-    #: Pairs of equal expressions, each over the columns of some sides.
-    pairs: list[tuple[Expression, Expression]]
-    conditions: list[Expression]
-    #: Rows that the written order gives, over all joins.
-    rows: float = 0.0
+    graph: JoinGraph
+    written: Order
+    chosen: Order
+
+
+def choices(relation: Relation, statistics: Statistics) -> Iterator[Choice]:
+    """All that there is to choose in a query, for those who want to know how good it is."""
+    yield from _choices(relation, Estimator(statistics))
+
+
+def _choices(relation: Relation, estimator: Estimator) -> Iterator[Choice]:
+    if not isinstance(relation, Join) or not can_move(relation):
+        for child in children_of(relation):
+            yield from _choices(child, estimator)
+        return
+    parts = Parts()
+    written = _take_apart(relation, parts)
+    for side in parts.sides:
+        yield from _choices(side, estimator)
+    parts.sides = [_ordered(side, estimator) for side in parts.sides]
+    if len(parts.sides) > 2:
+        yield _choice(parts, written, estimator)
+
+
+def _choice(parts: Parts, written: Order, estimator: Estimator) -> Choice:
+    graph = JoinGraph(parts, estimator)
+    best = _best(graph)
+    better = best is not None and _cost(graph, best) <= _CLEARLY_BETTER * _cost(graph, written)
+    return Choice(graph, written, best if best is not None and better else written)
 
 
 def _ordered(relation: Relation, estimator: Estimator) -> Relation:
-    if not isinstance(relation, Join) or relation.kind is not JoinKind.INNER:
-        return _with_ordered(children_of(relation), relation, estimator)
-    joins = _Joins([], [], [])
-    _take_apart(relation, joins, estimator)
-    sides = tuple(_ordered(side, estimator) for side in joins.sides)
-    if 3 <= len(sides) <= _SIDES_MAX and _can_move(joins):
-        found = _greedy(sides, joins, estimator)
-        if found is not None and found[1] <= _CLEARLY_BETTER * joins.rows:
-            return arrange(found[0], relation.columns)
-    return _with_ordered(children_of(relation), relation, estimator)
+    if not isinstance(relation, Join) or not can_move(relation):
+        children = children_of(relation)
+        return _with_children(relation, tuple(_ordered(child, estimator) for child in children))
+    parts = Parts()
+    written = _take_apart(relation, parts)
+    parts.sides = [_ordered(side, estimator) for side in parts.sides]
+    if len(parts.sides) > 2:
+        choice = _choice(parts, written, estimator)
+        if choice.chosen is not written or _relates_earlier(relation, written, choice.graph):
+            return arrange(_joined(choice.graph, choice.chosen)[0], relation.columns)
+    return _put_back(relation, iter(parts.sides))
 
 
-def _with_ordered(children: tuple[Relation, ...], relation: Relation, estimator: Estimator) -> Relation:
-    ordered = tuple(_ordered(child, estimator) for child in children)
-    unchanged = all(a is b for a, b in zip(children, ordered, strict=True))
-    return relation if unchanged else with_children(relation, ordered)
-
-
-def _take_apart(relation: Relation, joins: _Joins, estimator: Estimator) -> None:
-    """Sides, pairs and conditions of a tree of inner joins, looking through projections that only drop."""
+def _take_apart(relation: Relation, parts: Parts) -> Order:
+    """Sides, pairs and conditions of a tree of inner joins, looking through projections that only drop columns."""
     match relation:
-        case Join(kind=JoinKind.INNER):
-            joins.pairs += zip(relation.left_keys, relation.right_keys, strict=True)
-            joins.conditions += () if relation.residual is None else conjuncts(relation.residual)
-            joins.rows += estimator.of(relation).rows
-            _take_apart(relation.left, joins, estimator)
-            _take_apart(relation.right, joins, estimator)
-        case Project(child=Join(kind=JoinKind.INNER) as below) if is_choice(relation):
-            _take_apart(below, joins, estimator)
+        case Join() if can_move(relation):
+            parts.pairs += zip(relation.left_keys, relation.right_keys, strict=True)
+            parts.conditions += conditions_of(relation)
+            return _take_apart(relation.left, parts), _take_apart(relation.right, parts)
+        case Project(child=Join() as below) if is_choice(relation) and can_move(below):
+            return _take_apart(below, parts)
         case _:
-            joins.sides.append(relation)
+            parts.sides.append(relation)
+            return len(parts.sides) - 1
 
 
-def _can_move(joins: _Joins) -> bool:
-    sides = [frozenset(ids_of(side.columns)) for side in joins.sides]
-    keys = [key for pair in joins.pairs for key in pair]
-    of_one_side = all(any(columns_in(key) <= side for side in sides) for key in keys)
-    return of_one_side and all(map(cannot_fail, (*keys, *joins.conditions)))
+def _put_back(relation: Relation, sides: Iterator[Relation]) -> Relation:
+    """The tree as it was, over other sides, in their order."""
+    match relation:
+        case Join() if can_move(relation):
+            children = (_put_back(relation.left, sides), _put_back(relation.right, sides))
+            return _with_children(relation, children)
+        case Project(child=Join() as below) if is_choice(relation) and can_move(below):
+            return _with_children(relation, (_put_back(below, sides),))
+        case _:
+            return next(sides)
 
 
-def _greedy(
-    sides: tuple[Relation, ...], joins: _Joins, estimator: Estimator
-) -> tuple[Relation, float] | None:
-    """The joined sides and the rows of all joins; None if some sides share no pair of keys."""
-    parts, conditions, total = list(sides), list(joins.conditions), 0.0
-    while len(parts) > 1:
+def _relates_earlier(relation: Relation, order: Order, graph: JoinGraph) -> bool:
+    """Has some join of the written order keys or conditions that were not written there, but follow?"""
+    if isinstance(order, int):
+        return False
+    while isinstance(relation, Project):
+        relation = relation.child
+    assert isinstance(relation, Join), "the order was read from this tree"
+    made = graph.join(relation.left, relation.right, *(_joined(graph, part)[1] for part in order))
+    more_keys = len(made.left_keys) > len(relation.left_keys)
+    return (
+        more_keys
+        or len(conditions_of(made)) > len(conditions_of(relation))
+        or _relates_earlier(relation.left, order[0], graph)
+        or _relates_earlier(relation.right, order[1], graph)
+    )
+
+
+def _with_children(relation: Relation, children: tuple[Relation, ...]) -> Relation:
+    unchanged = all(a is b for a, b in zip(children_of(relation), children, strict=True))
+    return relation if unchanged else with_children(relation, children)
+
+
+def _joined(graph: JoinGraph, order: Order) -> tuple[Relation, Sides]:
+    if isinstance(order, int):
+        return graph.sides[order], 1 << order
+    (left, lefts), (right, rights) = (_joined(graph, part) for part in order)
+    return graph.join(left, right, lefts, rights), lefts | rights
+
+
+# --- cost --------------------------------------------------------------------------------------------------
+
+
+def _cost(graph: JoinGraph, order: Order) -> float:
+    return _cost_of(graph, order)[0]
+
+
+def _cost_of(graph: JoinGraph, order: Order) -> tuple[float, Sides]:
+    if isinstance(order, int):
+        return 0.0, 1 << order
+    (left, lefts), (right, rights) = (_cost_of(graph, part) for part in order)
+    return left + right + _cost_of_join(graph, lefts, rights), lefts | rights
+
+
+def _cost_of_join(graph: JoinGraph, left: Sides, right: Sides) -> float:
+    """The rows that are built, and those that come out; all orders have the last result in common."""
+    both = left | right
+    out = 0.0 if both == graph.all else graph.rows(both)
+    return min(graph.rows(left), graph.rows(right)) + out
+
+
+# --- search ------------------------------------------------------------------------------------------------
+
+
+def _best(graph: JoinGraph) -> Order | None:
+    """The best order that is found; None if some sides share no keys."""
+    if len(graph.sides) <= _SIDES_MAX:
+        pairs = list(itertools.islice(pairs_of(graph), _PAIRS_MAX + 1))
+        if len(pairs) <= _PAIRS_MAX:
+            return _least(graph, pairs)
+    return _greedy(graph)
+
+
+def _least(graph: JoinGraph, pairs: list[tuple[Sides, Sides]]) -> Order | None:
+    """Of all orders, the one with the least cost: every set of sides is made of two smaller ones in the best way."""
+    best: dict[Sides, tuple[float, Order]] = {1 << at: (0.0, at) for at in range(len(graph.sides))}
+    for left, right in sorted(pairs, key=lambda pair: (pair[0] | pair[1]).bit_count()):
+        (left_cost, lefts), (right_cost, rights) = best[left], best[right]
+        cost = left_cost + right_cost + _cost_of_join(graph, left, right)
+        known = best.get(left | right)
+        if known is None or cost < known[0]:
+            best[left | right] = (cost, (lefts, rights))
+    return best[graph.all][1] if graph.all in best else None
+
+
+def pairs_of(graph: JoinGraph) -> Iterator[tuple[Sides, Sides]]:
+    """All pairs of connected sets that share keys, each once (Moerkotte and Neumann, DPccp)."""
+    for at in reversed(range(len(graph.sides))):
+        yield from _pairs_from(graph, 1 << at)
+        for found in _grown(graph, 1 << at, (1 << at + 1) - 1):
+            yield from _pairs_from(graph, found)
+
+
+def _pairs_from(graph: JoinGraph, left: Sides) -> Iterator[tuple[Sides, Sides]]:
+    """A connected set with all others that come after its first side and touch it."""
+    excluded = left | (left & -left) - 1
+    touching = _neighbours(graph, left) & ~excluded
+    for at in reversed(range(touching.bit_length())):
+        if touching >> at & 1:
+            yield left, 1 << at
+            before = touching & (1 << at + 1) - 1
+            for right in _grown(graph, 1 << at, excluded | before):
+                yield left, right
+
+
+def _grown(graph: JoinGraph, sides: Sides, excluded: Sides) -> Iterator[Sides]:
+    """All connected sets that a set can grow to, without the excluded sides."""
+    around = _neighbours(graph, sides) & ~excluded
+    for more in _subsets(around):
+        yield sides | more
+    for more in _subsets(around):
+        yield from _grown(graph, sides | more, excluded | around)
+
+
+def _subsets(sides: Sides) -> Iterator[Sides]:
+    subset = sides & -sides
+    while subset:
+        yield subset
+        subset = subset - sides & sides
+
+
+def _neighbours(graph: JoinGraph, sides: Sides) -> Sides:
+    around, rest = 0, sides
+    while rest:
+        lowest = rest & -rest
+        around |= graph.neighbours[lowest.bit_length() - 1]
+        rest ^= lowest
+    return around & ~sides
+
+
+def _greedy(graph: JoinGraph) -> Order | None:
+    """The two parts that together give the fewest rows are joined first, then the next two."""
+    orders: dict[Sides, Order] = {1 << at: at for at in range(len(graph.sides))}
+    while len(orders) > 1:
         candidates = [
-            (estimator.of(joined).rows, i, j, joined)
-            for (i, left), (j, right) in itertools.combinations(enumerate(parts), 2)
-            if (joined := _joined(left, right, joins.pairs, conditions)) is not None
+            (graph.rows(left | right), left, right)
+            for left, right in itertools.combinations(orders, 2)
+            if graph.is_joined(left, right)
         ]
         if not candidates:
             return None
-        rows, i, j, joined = min(candidates, key=lambda candidate: candidate[:3])
-        total += rows
-        used = () if joined.residual is None else conjuncts(joined.residual)
-        conditions = [condition for condition in conditions if condition not in used]
-        parts = [*(part for n, part in enumerate(parts) if n not in (i, j)), joined]
-    return (parts[0], total) if not conditions else None
-
-
-def _joined(
-    left: Relation,
-    right: Relation,
-    pairs: list[tuple[Expression, Expression]],
-    conditions: list[Expression],
-) -> Join | None:
-    """Two parts joined by all their pairs and by the conditions that then have all their columns."""
-    lefts, rights = frozenset(ids_of(left.columns)), frozenset(ids_of(right.columns))
-    keys = [
-        (a, b)
-        for pair in pairs
-        for a, b in (pair, pair[::-1])
-        if columns_in(a) <= lefts and columns_in(b) <= rights
-    ]
-    if not keys:
-        return None
-    residual = conjunction(c for c in conditions if columns_in(c) <= lefts | rights)
-    return Join(
-        left,
-        right,
-        JoinKind.INNER,
-        tuple(a for a, _ in keys),
-        tuple(b for _, b in keys),
-        residual,
-        (*left.columns, *right.columns),
-    )
+        _, left, right = min(candidates)
+        orders[left | right] = (orders.pop(left), orders.pop(right))
+    return orders[graph.all]

@@ -1,5 +1,8 @@
 """Conditions as close to the scan as they can go: there they prune row groups and spare the most work.
 
+What relates the two sides of an inner join becomes part of it: an equality one of its keys, anything else a condition
+on the pairs. Above the join it would drop rows that were made for nothing; a join without keys makes all pairs.
+
 Catalyst has done most of it; what is left comes from its last rules and from our own. Only what cannot raise
 an error it would not have raised is moved: conditions go below projections that rename and below joins that
 would have dropped the row anyway, which evaluates them on more rows than before only for joins, and there
@@ -8,10 +11,14 @@ only comparisons of columns with constants or columns are moved.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from wallaby.plan.expression import Column, Expression, columns_in
+from wallaby.plan.infallible import cannot_fail
+from wallaby.plan.join_graph import equality
 from wallaby.plan.relation import Filter, Join, JoinKind, Project, Relation
 from wallaby.plan.statistics import Statistics
-from wallaby.plan.tree import by_ids, cannot_fail, conjuncts, filtered, ids_of, rewrite_up, with_children
+from wallaby.plan.tree import by_ids, conjunction, conjuncts, filtered, ids_of, rewrite_up, with_children
 
 _INNER = (JoinKind.INNER, JoinKind.CROSS)
 _LEFT_MAY = frozenset((*_INNER, JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI, JoinKind.EXISTENCE))
@@ -41,19 +48,46 @@ def _into_join(join: Join, conditions: tuple[Expression, ...]) -> Relation:
     lefts, rights = frozenset(ids_of(join.left.columns)), frozenset(ids_of(join.right.columns))
     left: list[Expression] = []
     right: list[Expression] = []
+    between: list[Expression] = []
     above: list[Expression] = []
     for condition in conditions:
         used = columns_in(condition)
-        if cannot_fail(condition) and used <= lefts and join.kind in _LEFT_MAY:
+        if not cannot_fail(condition):
+            above.append(condition)
+        elif used <= lefts and join.kind in _LEFT_MAY:
             left.append(condition)
-        elif cannot_fail(condition) and used <= rights and join.kind in _INNER:
+        elif used <= rights and join.kind in _INNER:
             right.append(condition)
+        elif join.kind in _INNER:
+            between.append(condition)
         else:
             above.append(condition)
-    if not left and not right:
-        return filtered(join, above)
-    sides = (_pushed(join.left, left), _pushed(join.right, right))
-    return filtered(with_children(join, sides), above)
+    joined: Relation = _related(join, lefts, rights, between) if between else join
+    if left or right:
+        joined = with_children(joined, (_pushed(join.left, left), _pushed(join.right, right)))
+    return filtered(joined, above)
+
+
+def _related(join: Join, lefts: frozenset[int], rights: frozenset[int], conditions: list[Expression]) -> Join:
+    """An inner join with more conditions on its pairs."""
+    keys = list(zip(join.left_keys, join.right_keys, strict=True))
+    rest = [] if join.residual is None else [join.residual]
+    for condition in conditions:
+        pair = equality(condition)
+        sides = None if pair is None else (columns_in(pair[0]), columns_in(pair[1]))
+        if pair is not None and sides is not None and sides[0] <= lefts and sides[1] <= rights:
+            keys.append(pair)
+        elif pair is not None and sides is not None and sides[0] <= rights and sides[1] <= lefts:
+            keys.append(pair[::-1])
+        else:
+            rest.append(condition)
+    return replace(
+        join,
+        kind=JoinKind.INNER,
+        left_keys=tuple(a for a, _ in keys),
+        right_keys=tuple(b for _, b in keys),
+        residual=conjunction(rest),
+    )
 
 
 def _pushed(side: Relation, conditions: list[Expression]) -> Relation:

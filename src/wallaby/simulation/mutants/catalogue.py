@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from wallaby.simulation.mutants.catalogue_attempt import ATTEMPT
+from wallaby.simulation.mutants.catalogue_conduct import CONDUCT
 from wallaby.simulation.mutants.catalogue_coordinator import COORDINATOR
 from wallaby.simulation.mutants.catalogue_delivery import DELIVERY
+from wallaby.simulation.mutants.catalogue_flow import FLOW
+from wallaby.simulation.mutants.catalogue_holes import HOLES
 from wallaby.simulation.mutants.catalogue_input import INPUT
+from wallaby.simulation.mutants.catalogue_interleaved import INTERLEAVED
 from wallaby.simulation.mutants.catalogue_kept import KEPT
 from wallaby.simulation.mutants.catalogue_reconcile import RECONCILE
 from wallaby.simulation.mutants.catalogue_session import SESSION
@@ -16,11 +20,15 @@ CATALOGUE: tuple[Mutant, ...] = (
     *ATTEMPT,
     *INPUT,
     *DELIVERY,
+    *FLOW,
     *SESSION,
     *RECONCILE,
     *STORE,
     *COORDINATOR,
     *KEPT,
+    *HOLES,
+    *CONDUCT,
+    *INTERLEAVED,
 )
 
 #: What the catalogue must cover: the invariants, the holes of the printed algorithms, the mistakes of the

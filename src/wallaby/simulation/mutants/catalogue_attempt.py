@@ -9,7 +9,7 @@ CHOOSE = "wallaby.lineage.choose"
 INBOX = "wallaby.lineage.inbox"
 MEMORY = "wallaby.gcs.memory"
 
-_COMMITTING = "    reply = yield from _commit(tenure, task, record)\n"
+_COMMITTING = "    reply = yield from _commit(tenure, task, record, output.next_split)\n"
 _REFUSED = """                host.look_wanted = True
                 yield Pause(RETRY_MS, FailPoint.COMMIT)
             case unexpected:"""
@@ -51,7 +51,8 @@ ATTEMPT: tuple[Mutant, ...] = (
         breaks=("2", "H2", "6.1.2"),
         module=MODULE,
         before=_COMMITTING,
-        after="""    while (reply := (yield from _commit(tenure, task, record))) and reply.verdict is Verdict.STALE:
+        after="""    committing = (tenure, task, record, output.next_split)
+    while (reply := (yield from _commit(*committing))) and reply.verdict is Verdict.STALE:
         state, output = yield _execute(tenure, point, task, state, chosen, inputs)
         record = Record(output.checksum, chosen.split, chosen.draw, chosen.sides, final)
         yield BackUp(FailPoint.BACK_UP, task, output, final)
@@ -106,7 +107,8 @@ ATTEMPT: tuple[Mutant, ...] = (
             Edit(
                 MODULE,
                 _COMMITTING,
-                """    while (reply := (yield from _commit(tenure, task, record))) and reply.verdict is Verdict.STALE:
+                """    committing = (tenure, task, record, output.next_split)
+    while (reply := (yield from _commit(*committing))) and reply.verdict is Verdict.STALE:
         state, output = yield _execute(tenure, point, task, state, chosen, inputs)
         record = Record(output.checksum, chosen.split, chosen.draw, chosen.sides, final)
         yield BackUp(FailPoint.BACK_UP, task, output, final)
@@ -162,7 +164,7 @@ ATTEMPT: tuple[Mutant, ...] = (
         module=MODULE,
         before=_COMMITTING,
         after="    reply = CommitReply(Verdict.DONE) if chosen.last else (\n"
-        "        yield from _commit(tenure, task, record)\n    )\n",
+        "        yield from _commit(tenure, task, record, output.next_split)\n    )\n",
     ),
     Mutant(
         name="side-inputs-not-recorded",

@@ -61,8 +61,8 @@ KEPT: tuple[Mutant, ...] = (
         what="a worker goes on with a channel that was rewound to an earlier state and stays with it",
         breaks=("5",),
         module=SESSION_MODULE,
-        before="if bases.get(name) != tenure.base]\n",
-        after="if name not in bases]\n",
+        before="            if present.get(name) != (tenure.since_epoch, tenure.base)\n",
+        after="            if name not in present\n",
         policy=STATES,
     ),
     Mutant(

@@ -82,8 +82,8 @@ SESSION: tuple[Mutant, ...] = (
         what="a re-read counts as held although the receiver had no room for it",
         breaks=("3", "5"),
         module=MODULE,
-        before="                missing -= {edge for (edge, _), held in zip(items, reply.held, strict=True) if held}\n",
-        after="                missing -= {edge for edge, _ in items}\n",
+        before="                missing -= {edge for (edge, _), held in zip(sent, reply.held, strict=True) if held}\n",
+        after="                missing -= {edge for edge, _ in sent}\n",
     ),
     Mutant(
         name="re-read-waits-in-the-way",
@@ -122,8 +122,8 @@ SESSION: tuple[Mutant, ...] = (
         what="what a consumer's earlier host took of a re-read counts for its later host",
         breaks=("3", "5"),
         module=MODULE,
-        before="            if epoch == self.host.epoch and reply is not None and reply.accepted:\n",
-        after="            if reply is not None and reply.accepted:\n",
+        before="                if epoch != self.host.epoch or reply is None or not reply.held:\n",
+        after="                if reply is None or not reply.held:\n",
         more=(
             Edit(
                 MODULE,
@@ -153,8 +153,8 @@ SESSION: tuple[Mutant, ...] = (
         what="a task's own error is reported once, whether or not the store took it",
         breaks=("7", "H5"),
         module=MODULE,
-        before="            while (yield Fail(error, self.host.epoch)) in (Verdict.FROZEN, Verdict.STALE, None):\n",
-        after="            if (yield Fail(error, self.host.epoch)) in (Verdict.FROZEN, Verdict.STALE, None):\n",
+        before="        while (yield Fail(error, self.host.epoch)) in (Verdict.FROZEN, Verdict.STALE, None):\n",
+        after="        if (yield Fail(error, self.host.epoch)) in (Verdict.FROZEN, Verdict.STALE, None):\n",
     ),
     Mutant(
         name="closed-gate-not-looked-at-again",

@@ -20,6 +20,11 @@ _CLOSED = """        state.epoch += 1
         state.gate_open = False
 """
 
+#: What a client compares before everything that it does.
+IDENTITY = (
+    "        if self._server.run_id != self._run_id or self._server.replication_id != self._replication_id:\n"
+)
+
 STORE: tuple[Mutant, ...] = (
     Mutant(
         name="no-fence",
@@ -251,6 +256,14 @@ STORE: tuple[Mutant, ...] = (
         after="        if state.gate_open:\n",
     ),
     Mutant(
+        name="strain-forgotten-with-its-worker",
+        what="that a worker was short of memory because of a query is forgotten when it is lost",
+        breaks=("7",),
+        module=MODULE,
+        before="                    state.lost_strained.add(worker)\n",
+        after="                    state.strained.add(worker)\n",
+    ),
+    Mutant(
         name="freeze-keeps-the-lost",
         what="a freeze closes the gate but leaves the lost worker among the members",
         breaks=("5", "6.1.9"),
@@ -296,15 +309,32 @@ STORE: tuple[Mutant, ...] = (
         what="a store that comes back under another run id is used as if nothing had happened",
         breaks=("7", "H8"),
         module=MODULE,
-        before="        if self._server.run_id != self._run_id:\n",
+        before=IDENTITY,
         after="        if not self._server.run_id:\n",
+    ),
+    Mutant(
+        name="promoted-store-trusted",
+        what="a store that was demoted and promoted again under the same run id is used as if nothing had happened",
+        breaks=("7", "H8"),
+        module=MODULE,
+        before=IDENTITY,
+        after="        if self._server.run_id != self._run_id:\n",
+    ),
+    Mutant(
+        name="other-store-trusted",
+        what="a client whose address leads to another store by now takes that one for its own",
+        breaks=("7", "H8"),
+        module=MODULE,
+        before="        self._server = store\n\n    @property\n",
+        after="        self._server = store\n        self._run_id, self._replication_id = store.incarnation\n\n"
+        "    @property\n",
     ),
     Mutant(
         name="lost-query-taken-as-done",
         what="a query that a restarted store has forgotten ends as if its result were whole",
         breaks=("7", "H8"),
         module=MODULE,
-        before="        if self._server.run_id != self._run_id:\n",
+        before=IDENTITY,
         after="        if not self._server.run_id:\n",
         more=(
             Edit(
@@ -320,7 +350,7 @@ STORE: tuple[Mutant, ...] = (
         breaks=("5", "H13", "6.1.11"),
         module=MODULE,
         before="        known = store.workers.get(worker)\n        if known is None:\n            return False\n",
-        after='        known = store.workers.setdefault(worker, _Worker(f"sim:{worker}", 0))\n',
+        after='        known = store.workers.setdefault(worker, StoredWorker(f"sim:{worker}", 0))\n',
         more=(
             Edit(
                 MODULE,
@@ -334,8 +364,8 @@ STORE: tuple[Mutant, ...] = (
         what="a query that ends during a recovery leaves its keys",
         breaks=("10",),
         module=MODULE,
-        before="        self._store.queries.pop(query, None)\n",
-        after="        if query in self._store.queries and self._store.queries[query].gate_open:\n"
-        "            del self._store.queries[query]\n",
+        before="        store.queries.pop(query, None)\n",
+        after="        if query in store.queries and store.queries[query].gate_open:\n"
+        "            del store.queries[query]\n",
     ),
 )

@@ -23,13 +23,14 @@ from rich.table import Table
 
 from wallaby.errors import InternalError, InvalidArgumentError
 from wallaby.simulation.mutants.catalogue import CATALOGUE
-from wallaby.simulation.mutants.mutant import Mutant, apply_mutant
+from wallaby.simulation.mutants.mutant import AnyMutant, Mutant, apply_mutant
 
 SEEDS_MAX = 2_000
-#: A mutant that is not caught in this time counts as not caught.
+#: A mutant that is not caught in so much time of a processor counts as not caught.
 SECONDS_MAX = 600.0
-#: How long the interpreter may take beside the seeds.
+#: How long the interpreter may take beside the seeds, and how many times as long all may take on a busy machine.
 _START_SECONDS = 60.0
+_PATIENCE = 10.0
 _WIDTH = 150
 
 
@@ -95,14 +96,14 @@ def hunt_one(mutant: Mutant, seeds_max: int = SEEDS_MAX, seconds_max: float = SE
         str(seeds_max),
         str(seconds_max),
     ]
-    environment = {**os.environ, "PYTHONPATH": _import_path()}
+    environment = {**os.environ, "PYTHONPATH": import_path()}
     began = time.monotonic()
     try:
         done = subprocess.run(  # noqa: S603 - this interpreter, with arguments from the catalogue
             command,
             capture_output=True,
             text=True,
-            timeout=seconds_max + _START_SECONDS,
+            timeout=seconds_max * _PATIENCE + _START_SECONDS,
             env=environment,
             check=False,
         )
@@ -114,29 +115,46 @@ def hunt_one(mutant: Mutant, seeds_max: int = SEEDS_MAX, seconds_max: float = SE
     return Catch(**{**answer, "breaks": tuple(answer["breaks"])})
 
 
-def _import_path() -> str:
+def import_path() -> str:
     """Where the child finds the same modules: this package first, then all that this process sees."""
     here = str(Path(__file__).resolve().parents[3])
     return os.pathsep.join(dict.fromkeys([here, *filter(None, sys.path)]))
 
 
-def chase(mutant: Mutant, seeds_max: int, seconds_max: float) -> Catch:
+def chase(mutant: AnyMutant, seeds_max: int, seconds_max: float) -> Catch:
     """Mutate this process and run seeds until one fails. Only for a process made for it."""
     apply_mutant(mutant)
-    run_seed = importlib.import_module("wallaby.simulation.run").run_seed
-    began = time.monotonic()
+    began = time.process_time()
     caught_by = what = ""
     seed = -1
-    while not caught_by and seed + 1 < seeds_max and time.monotonic() - began < seconds_max:
-        seed += 1
-        try:
-            failure = run_seed(seed, policy=mutant.policy).failure
-        except Exception as error:  # noqa: BLE001 - whatever a mutant does wrong, it has been noticed
-            caught_by, what = "an error", f"{type(error).__name__}: {error}"
-        else:
-            if failure is not None:
-                caught_by, what = _caught_by(failure.number, failure.what), failure.what
-    return Catch(mutant.name, mutant.breaks, caught_by, what, seed + 1, time.monotonic() - began)
+    try:
+        run = _interleaving_of(mutant) if mutant.interleaved else _seed_of(mutant)
+        while not caught_by and seed + 1 < seeds_max and time.process_time() - began < seconds_max:
+            seed += 1
+            caught_by, what = run(seed)
+    except Exception as error:  # noqa: BLE001 - whatever a mutant does wrong, it has been noticed
+        caught_by, what = "an error", f"{type(error).__name__}: {error}"
+    return Catch(mutant.name, mutant.breaks, caught_by, what, seed + 1, time.process_time() - began)
+
+
+def _seed_of(mutant: AnyMutant) -> Callable[[int], tuple[str, str]]:
+    run_seed = importlib.import_module("wallaby.simulation.run").run_seed
+
+    def run(seed: int) -> tuple[str, str]:
+        failure = run_seed(seed, policy=mutant.policy).failure
+        return (_caught_by(failure.number, failure.what), failure.what) if failure is not None else ("", "")
+
+    return run
+
+
+def _interleaving_of(_mutant: AnyMutant) -> Callable[[int], tuple[str, str]]:
+    run_interleaving = importlib.import_module("wallaby.simulation.interleavings.run").run_interleaving
+
+    def run(seed: int) -> tuple[str, str]:
+        failure = run_interleaving(seed).failure
+        return ("interleavings" if failure else "", failure)
+
+    return run
 
 
 def _caught_by(number: int, what: str) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import CodeType, ModuleType
+from typing import Protocol
 
 from wallaby.errors import InternalError
 
@@ -50,6 +51,8 @@ class Mutant:
     more: tuple[Edit, ...] = field(default=())
     #: The fault-tolerance policy under which it is hunted.
     policy: str = "lineage"
+    #: Is it hunted by interleavings of real threads, and not by the seeds of the simulation?
+    interleaved: bool = False
 
     @property
     def edits(self) -> tuple[Edit, ...]:
@@ -86,7 +89,40 @@ def source_of(module: str) -> str:
     return source
 
 
-def apply_mutant(mutant: Mutant) -> None:
+class AnyMutant(Protocol):
+    """A mutant of the catalogue, or a generated one."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        ...
+
+    @property
+    def breaks(self) -> tuple[str, ...]:
+        """What it stands for; nothing if nobody chose it."""
+        ...
+
+    @property
+    def policy(self) -> str:
+        """The fault-tolerance policy under which it is hunted."""
+        ...
+
+    @property
+    def interleaved(self) -> bool:
+        """Is it hunted by interleavings of real threads?"""
+        ...
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """The modules that it changes."""
+        ...
+
+    def mutate(self, module: str, source: str) -> str:
+        """A module's source with its edits."""
+        ...
+
+
+def apply_mutant(mutant: AnyMutant) -> None:
     """Let this process, from now on, import the mutated modules; none may have been imported yet."""
     loaded = [module for module in mutant.modules if module in sys.modules]
     if loaded:
@@ -97,7 +133,7 @@ def apply_mutant(mutant: Mutant) -> None:
 class _Finder(MetaPathFinder):
     """Finds the modules that a mutant changes, before anybody else does."""
 
-    def __init__(self, mutant: Mutant) -> None:
+    def __init__(self, mutant: AnyMutant) -> None:
         self._mutant = mutant
 
     def find_spec(
@@ -115,7 +151,7 @@ class _Finder(MetaPathFinder):
 class _Loader(SourceFileLoader):
     """Compiles the mutated source; no byte code is read or written."""
 
-    def __init__(self, fullname: str, path: str, mutant: Mutant) -> None:
+    def __init__(self, fullname: str, path: str, mutant: AnyMutant) -> None:
         super().__init__(fullname, path)
         self._mutant = mutant
 

@@ -17,8 +17,10 @@ from wallaby.gcs.memory import MemoryGcs
 from wallaby.lineage import effects as protocol
 from wallaby.lineage.effects import PushReply, Slice
 from wallaby.lineage.names import ChannelName, QueryId, WorkerId
-from wallaby.simulation.perform import PING_TIMEOUT_US, Performer, Ticket
+from wallaby.simulation.committing import GroupTicket
+from wallaby.simulation.perform import PING_TIMEOUT_US, Performer
 from wallaby.simulation.process import Actor, Process
+from wallaby.simulation.ticket import Ticket
 from wallaby.simulation.world import World
 from wallaby.worker.perform import priority
 
@@ -138,6 +140,11 @@ class PacedPerformer(Performer):
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
+        self._methods |= {
+            protocol.BackUp: self._back_up,
+            protocol.SaveState: self._save_state,
+            protocol.RestoreState: self._restore_state,
+        }
         self._queues = Queues()
         self._kernels: dict[WorkerId | None, Kernels] = {}
         self._commits: dict[tuple[WorkerId, int], Commits] = {}
@@ -192,7 +199,7 @@ class PacedPerformer(Performer):
     def _back_up(self, actor: Actor, effect: protocol.BackUp) -> None:
         assert actor.serving is not None
         serving = actor.serving
-        serving.backups[effect.task] = (effect.output, effect.final)
+        serving.backups[effect.task] = (effect.output, effect.final, effect.since_epoch)
         delay_us = 100
         if serving.query.tolerance.durable and effect.point is protocol.FailPoint.BACK_UP:
             running = self._world.running[serving.query.id]
@@ -279,9 +286,15 @@ class PacedPerformer(Performer):
         self._queues.receiving[receiver] = int(enters_us + takes_us)
         return int(enters_us + takes_us) - now_us
 
-    def _call(self, actor: Actor, effect: Any, action: Callable[[MemoryGcs], Any]) -> None:
+    def _call(
+        self,
+        actor: Actor,
+        effect: Any,
+        action: Callable[[MemoryGcs], Any],
+        ticket: Ticket | GroupTicket | None = None,
+    ) -> None:
         """The control store answers one call after the other."""
-        ticket, reached_us = Ticket(self._world, actor, effect), self._gcs_reached_us(1)
+        ticket, reached_us = ticket or Ticket(self._world, actor, effect), self._gcs_reached_us(1)
         replies_us = reached_us + self._gcs_way_us
         self._world.agenda.after(
             reached_us - self._world.agenda.now_us, self._reach_store, ticket, action, replies_us
@@ -319,7 +332,10 @@ class PacedPerformer(Performer):
         actor, first = sent[0]
         if actor.serving is None or not actor.process.alive:
             return
-        requests = tuple(Commit(each.task, each.record, each.final, each.delivered) for _, each in sent)
+        requests = tuple(
+            Commit(each.task, each.record, each.final, each.delivered, each.since_epoch, each.next_split)
+            for _, each in sent
+        )
         query = actor.serving.query.id
         replies = actor.process.gcs.commit(query, actor.process.id, first.epoch, requests)
         for (one, effect), reply in zip(sent, replies, strict=True):

@@ -15,8 +15,8 @@ from wallaby.lineage.tolerance import LINEAGE, Tolerance
 from wallaby.observe.history import History
 from wallaby.simulation.predict.costs import learned
 from wallaby.simulation.predict.pace import Cluster, PacedPerformer, PacedWorld
+from wallaby.simulation.scenario import PLENTY_BYTES, Scenario
 from wallaby.simulation.strike import Striker
-from wallaby.simulation.world import PLENTY_BYTES, Scenario
 from wallaby.worker.session import SessionSettings
 
 NEVER_MS = 10_000_000
@@ -71,7 +71,9 @@ def predict(
     scenario = Scenario(
         workloads=(costed,),
         session=SessionSettings(policy or Dynamic(TARGET_BYTES), WINDOW_BYTES, tolerance),
-        coordinator=CoordinatorSettings(lease_ms=LEASE_MS, no_workers_ms=NEVER_MS, frozen_ms=NEVER_MS),
+        coordinator=CoordinatorSettings(
+            lease_ms=LEASE_MS, no_workers_ms=NEVER_MS, frozen_ms=NEVER_MS, stall_ms=0
+        ),
         workers=simulated,
         renew_every_ms=RENEW_MS,
         room_bytes=PLENTY_BYTES,
@@ -106,7 +108,7 @@ def _run(history: History, world: PacedWorld, cluster: Cluster, kill_at_seconds:
     began_us = world.agenda.now_us
     world.submit(0)
     (running,) = world.running.values()
-    running.audit = _NoAudit()  # type: ignore[assignment]
+    running.audit = running.scrutiny = _NoAudit()  # type: ignore[assignment]
     if kill_at_seconds is not None:
         victim = world.live_workers()[0]
         world.agenda.after(int(kill_at_seconds * 1e6), world.crash, victim, "killed")

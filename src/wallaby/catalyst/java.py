@@ -1,0 +1,31 @@
+"""Java classes of ours in Spark's driver, compiled by Janino, the compiler that Spark brings for its generated code.
+
+Each is compiled once per JVM: py4j remembers methods by the name of their class, so two classes of one name are one too
+many.
+"""
+
+from __future__ import annotations
+
+import threading
+from importlib import resources
+from typing import Any
+
+#: The JVM, and the classes that were compiled in it; a new JVM needs new ones.
+_loaded: tuple[Any, dict[str, Any]] = (None, {})
+_loading = threading.Lock()
+
+
+def load_class(jvm: Any, package: str, name: str) -> Any:
+    """The class `wallaby.<name>`, compiled from the file of that name in a package of ours."""
+    global _loaded  # noqa: PLW0603 - one compilation per JVM, whoever asks
+    with _loading:
+        if _loaded[0] is not jvm:
+            _loaded = (jvm, {})
+        classes = _loaded[1]
+        if name not in classes:
+            source = resources.files(package).joinpath(f"{name}.java").read_text(encoding="utf-8")
+            compiler = jvm.org.codehaus.janino.SimpleCompiler()
+            compiler.setParentClassLoader(jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader())
+            compiler.cook(source)
+            classes[name] = compiler.getClassLoader().loadClass(f"wallaby.{name}")
+        return classes[name]

@@ -1,0 +1,79 @@
+"""What clients ask of the head: begin a query, let a worker leave. Each is settled, whatever replies are lost.
+
+A request whose reply does not come may have been applied, may never be, or may be applied much later, when the store
+gets to it. So both are made in a way that does no harm twice, and repeated until the store has answered. A query that
+is given up before that is removed like any other, and barred: a submit of it that comes later still is refused. Else it
+would stay in the store with nobody who knows of it, and no worker that it names could ever leave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from typing import Any
+
+from wallaby.coordinator.coordinator import CoordinatorSettings, Query
+from wallaby.coordinator.effects import AskToDrain, Expel, ReadNeed, Submit
+from wallaby.errors import GcsLostError, GcsUnavailableError, QueryCancelledError, WallabyError
+from wallaby.lineage.attempt import RETRY_MS
+from wallaby.lineage.effects import FailPoint, Pause
+from wallaby.lineage.names import ChannelName, WorkerId
+from wallaby.lineage.verdict import Verdict
+
+Effects = Generator[Any, Any, None]
+#: How often it is asked whether a worker may leave.
+NEED_MS = 20
+
+
+def submitting(
+    query: Query,
+    hosts: Mapping[ChannelName, WorkerId],
+    payload: bytes,
+    settings: CoordinatorSettings,
+    now_ms: Callable[[], int],
+) -> Effects:
+    """Put a query into the store. Afterwards it is there, or is ending with an error, or has ended with the store.
+
+    Nobody may tend it while it is `entering`: it is not in the store, and may yet be.
+    """
+    began_ms = now_ms()
+    try:
+        while (yield Submit(query.id, query.graph, hosts, payload)) not in (Verdict.DONE, Verdict.ALREADY):
+            query.doubtful = True
+            waited_ms = now_ms() - began_ms
+            if query.cancelled or waited_ms > settings.submit_ms:
+                query.error, query.ending = _unanswered(query, waited_ms), True
+                break
+            yield Pause(RETRY_MS, FailPoint.SUBMIT)
+    except GcsLostError as lost:
+        query.error, query.ended = lost, True
+    except WallabyError as error:
+        query.error, query.ending = error, True
+    query.entering = False
+
+
+def draining(worker: WorkerId, is_over: Callable[[], bool]) -> Generator[Any, Any, bool]:
+    """Let a worker leave: ask for it, wait until no query needs anything of it, and dismiss it. False: not in time."""
+    while (yield AskToDrain(worker)) is None:
+        if is_over():
+            return False
+        yield Pause(RETRY_MS, FailPoint.DRAIN)
+    while (yield ReadNeed(worker)) is not False:
+        if is_over():
+            return False
+        yield Pause(NEED_MS, FailPoint.DRAIN)
+    while (yield Expel(worker)) is None:
+        if is_over():
+            return False
+        yield Pause(RETRY_MS, FailPoint.EXPEL)
+    return True
+
+
+def _unanswered(query: Query, waited_ms: int) -> WallabyError:
+    if query.cancelled:
+        why = query.cancelled_because
+        return why or QueryCancelledError(f"Query {query.id} was cancelled.", query=query.id)
+    return GcsUnavailableError(
+        f"The control store did not answer the submission of query {query.id} for {waited_ms / 1000:.1f} s.",
+        fix="Look at the driver's log and at Redis, then run the query again.",
+        query=query.id,
+    )

@@ -1,0 +1,131 @@
+"""The stall watch: a query in which nothing moves although nobody is busy ends, and says who waits for what.
+
+That is a mistake of ours, which no detector of lost workers sees: everybody is alive and waits. Whoever is only slow
+must never be taken for stalled, so a query is judged only after a whole period in which all of this held:
+
+- the store answered, the query's gate was open, and its epoch and its commits stayed what they were;
+- every member and the head answered when they were asked, on the thread that drives their generators: one that is
+  stopped, cut off or without a processor is the business of the detector of lost workers;
+- none of them was busy: computing, waiting for a thread to compute on, writing, reading, or waiting for the client;
+- nothing moved at any of them (`Standing.marks`).
+
+Time counts from round to round, so a head that stood still itself has seen one round and no more. While commits
+succeed nobody is asked: the watch then costs one look at the store every few seconds.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Generator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from wallaby.coordinator.coordinator import Query
+from wallaby.coordinator.effects import Inquire, ReadStatus
+from wallaby.errors import GcsLostError, QueryStalledError
+from wallaby.gcs.interface import QueryStatus
+from wallaby.lineage.effects import FailPoint, Pause
+from wallaby.lineage.names import HEAD, QueryId, WorkerId
+from wallaby.lineage.standing import Standing
+from wallaby.lineage.verdict import Verdict
+
+_log = logging.getLogger(__name__)
+#: How many times in the limit of a stall everybody is asked, at least.
+ROUNDS = 12
+#: One round counts as no more than so many of the pauses between two.
+PAUSES_PER_ROUND = 2
+#: How many of the waits that are known are put into the message of the error; all of them are logged.
+WAITS_SHOWN = 12
+
+Effects = Generator[Any, Any, None]
+Seen = tuple[QueryStatus, Mapping[WorkerId, tuple[int, ...]]]
+
+
+@dataclass(slots=True)
+class _Quiet:
+    """For how long nothing has moved in one query, as far as was seen, and what it looked like."""
+
+    seen: Seen | None = None
+    quiet_ms: int = 0
+    looked_ms: int = 0
+    status: QueryStatus | None = None
+    waits: list[str] = field(default_factory=list)
+
+
+class StallWatch:
+    """Watches the queries of one head; see the module. It ends one as a user would cancel it."""
+
+    def __init__(self, limit_ms: int, queries: Mapping[QueryId, Query], now_ms: Callable[[], int]) -> None:
+        self._limit_ms = limit_ms
+        self._pause_ms = max(limit_ms // ROUNDS, 1)
+        self._queries = queries
+        self._now_ms = now_ms
+        self._quiet: dict[QueryId, _Quiet] = {}
+
+    def run(self) -> Effects:
+        """Look at every query that runs, again and again. That the store is lost is for the coordinator to say."""
+        while True:
+            yield Pause(self._pause_ms, FailPoint.STATUS)
+            running = [query for query in self._queries.values() if _may_stall(query)]
+            self._quiet = {query.id: self._quiet.get(query.id) or _Quiet() for query in running}
+            for query in running:
+                with suppress(GcsLostError):
+                    yield from self._look(query, self._quiet[query.id])
+
+    def _look(self, query: Query, quiet: _Quiet) -> Effects:
+        """One round for one query."""
+        seen = yield from self._seen(query, quiet)
+        now_ms = self._now_ms()
+        if seen is None or seen != quiet.seen:
+            quiet.seen, quiet.quiet_ms = seen, 0
+        else:
+            quiet.quiet_ms += min(now_ms - quiet.looked_ms, PAUSES_PER_ROUND * self._pause_ms)
+        quiet.looked_ms = now_ms
+        if quiet.quiet_ms >= self._limit_ms and _may_stall(query):
+            query.cancelled_because = _stalled(query, quiet)
+            query.cancelled = True
+
+    def _seen(self, query: Query, quiet: _Quiet) -> Generator[Any, Any, Seen | None]:
+        """What does not change while nothing moves; None if something may move, or if not everything was seen."""
+        status: QueryStatus | None = yield ReadStatus(query.id)
+        before, quiet.status = quiet.status, status
+        if status is None or status.verdict is not Verdict.DONE or not status.gate_open or status.error:
+            return None
+        if status != before:
+            return None
+        asked = (*status.members, *status.draining, HEAD)
+        standings: Mapping[WorkerId, Standing] | None = yield Inquire(query.id, asked)
+        if standings is None or any(worker not in standings for worker in asked):
+            return None
+        if any(standing.busy for standing in standings.values()):
+            return None
+        quiet.waits = [f"{worker}: {line}" for worker in asked for line in standings[worker].waits]
+        return status, {worker: standing.marks for worker, standing in standings.items()}
+
+
+def _may_stall(query: Query) -> bool:
+    return not (query.entering or query.ended or query.ending or query.cancelled or query.collected)
+
+
+def _stalled(query: Query, quiet: _Quiet) -> QueryStalledError:
+    """The error of a query that stands still; the log has all of it."""
+    seconds = quiet.quiet_ms / 1000
+    _log.error(
+        "query %s has stood still for %.1f s although nobody is busy:\n  %s",
+        query.id,
+        seconds,
+        "\n  ".join(quiet.waits),
+    )
+    shown = quiet.waits[:WAITS_SHOWN]
+    more = f"; and {len(quiet.waits) - len(shown)} more, see the log" if len(quiet.waits) > len(shown) else ""
+    return QueryStalledError(
+        f"Query {query.id} has stood still for {seconds:.1f} s although nobody is busy. "
+        + "; ".join(shown)
+        + more
+        + ".",
+        fix="This is a mistake in Wallaby: please report it. The query may succeed with more spark.wallaby.memory; "
+        "spark.wallaby.stallTimeout says how long such a query is waited for.",
+        query=query.id,
+        waits=tuple(quiet.waits),
+    )

@@ -1,0 +1,21 @@
+"""How a query begins: its name, and which worker gets which channel."""
+
+from __future__ import annotations
+
+import uuid
+
+from wallaby.coordinator.coordinator import Query
+from wallaby.lineage.names import HEAD, ChannelName, QueryId, WorkerId
+from wallaby.plan.physical import PhysicalPlan
+from wallaby.worker.payload import QueryPayload
+
+
+def new_query(plan: PhysicalPlan, payload: QueryPayload) -> Query:
+    """A query with a name that no other has had."""
+    return Query(QueryId(f"q-{uuid.uuid4().hex[:12]}"), plan.graph, tolerance=payload.tolerance)
+
+
+def place(plan: PhysicalPlan, members: list[WorkerId]) -> dict[ChannelName, WorkerId]:
+    """The channels of each stage in turn over the workers; the collector on the head."""
+    hosts = {name: members[name.channel % len(members)] for name in plan.graph.channels}
+    return {**hosts, plan.graph.collector: HEAD}

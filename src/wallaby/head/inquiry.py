@@ -1,0 +1,38 @@
+"""The head asks all processes of a query, itself too, how they stand with it; see `coordinator.stalls`."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+from wallaby.coordinator.effects import Inquire
+from wallaby.lineage.names import HEAD, QueryId, WorkerId
+from wallaby.lineage.standing import Standing
+from wallaby.worker.directory import Directory
+from wallaby.worker.node import Actor, Node
+from wallaby.worker.pools import CallPool
+from wallaby.worker.standing import Asks, ask_standing, standings
+
+#: How long a process that is asked has to answer; one that cannot is not judged.
+INQUIRE_SECONDS: Final = 2.0
+
+
+class Inquiry:
+    """Carries the effect out, on a thread that may wait."""
+
+    def __init__(self, node: Node, peers: Asks, directory: Directory, calls: CallPool) -> None:
+        self._node = node
+        self._peers = peers
+        self._directory = directory
+        self._calls = calls
+
+    def answer(self, actor: Actor, effect: Inquire) -> None:
+        """Ask, and post what was answered to the node."""
+        ask = partial(self._ask, effect.query)
+        self._calls.submit(lambda: self._node.answer(actor, standings(effect.workers, ask)))
+
+    def _ask(self, query: QueryId, worker: WorkerId) -> Standing | None:
+        if worker == HEAD:
+            return self._node.ask_standing(query, INQUIRE_SECONDS)
+        address = self._directory.address_of(worker)
+        return ask_standing(self._peers, address, query, INQUIRE_SECONDS) if address else None

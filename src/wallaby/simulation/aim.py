@@ -1,0 +1,42 @@
+"""Whom a directed schedule is aimed at: see `schedules`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wallaby.simulation.process import Actor, Process
+from wallaby.simulation.schedules import Aim
+
+if TYPE_CHECKING:
+    from wallaby.simulation.world import World
+
+
+def aimed_at(world: World, actor: Actor, aim: Aim) -> list[Process]:
+    """The workers of which one is to be lost; none if the actor is not of the kind that is looked for."""
+    tenure = actor.tenure
+    if aim is Aim.CONSUMER or tenure is None:
+        return _consumers_of(world, actor)
+    has_states = actor.serving is not None and any(
+        task.of == tenure.channel for task, _ in world.running[actor.serving.query.id].saved
+    )
+    return [actor.process] if has_states and not tenure.base and tenure.seq > 2 else []
+
+
+def _consumers_of(world: World, actor: Actor) -> list[Process]:
+    """The workers whose loss rewinds the channel of an actor where it is.
+
+    The channel goes on from a saved state, so its host has nothing of what came before: who consumes it elsewhere and
+    has to begin anew needs that.
+    """
+    tenure, serving = actor.tenure, actor.serving
+    if tenure is None or serving is None or not tenure.base or tenure.retracing:
+        return []
+    graph, state = serving.query.graph, world.store.queries.get(serving.query.id)
+    if state is None or graph.is_reader(tenure.channel.stage):
+        return []
+    hosts = {
+        state.channels[consumer].host
+        for consumer in map(graph.consumer, graph.edges_from(tenure.channel))
+        if not state.channels[consumer].ended
+    }
+    return [p for p in world.live_workers() if p.id in hosts and p is not actor.process]

@@ -1,0 +1,46 @@
+"""Slices that reach a simulated process: what its session takes of them, and whom that wakes."""
+
+from __future__ import annotations
+
+from wallaby.lineage.effects import Push, PushReply, Slice
+from wallaby.lineage.names import WorkerId
+from wallaby.simulation.process import Serving
+from wallaby.simulation.scrutiny import Scrutiny, known_before
+from wallaby.simulation.world import World
+from wallaby.worker.session import Session
+
+
+class _Watched:
+    """A session whose answers are judged: see `Scrutiny.received`."""
+
+    def __init__(self, session: Session, scrutiny: Scrutiny) -> None:
+        self._session = session
+        self._scrutiny = scrutiny
+
+    def preview(self, epoch: int, target: WorkerId, slices: tuple[Slice, ...], /) -> PushReply:
+        return self._session.preview(epoch, target, slices)
+
+    def receive(self, epoch: int, target: WorkerId, slices: tuple[Slice, ...], /) -> PushReply:
+        known = known_before(self._session, slices)
+        asked = self._session.preview(epoch, target, slices)
+        reply = self._session.receive(epoch, target, slices)
+        self._scrutiny.received(self._session, slices, asked, known, reply)
+        return reply
+
+
+def taken_in(world: World, serving: Serving | None, push: Push, pieces: tuple[Slice, ...]) -> PushReply:
+    """The reply to a push, of which these slices have come; refused where the query is not served."""
+    if serving is None:
+        return PushReply(accepted=False)
+    session = serving.session
+    before = {name: tenure.inbox.arrived for name, tenure in session.tenures.items()}
+    local = push.sender == push.target
+    watched = _Watched(session, world.running[serving.query.id].scrutiny)
+    reply = world.scenario.flow.receive(watched, push.epoch, push.target, pieces, local=local)
+    for name, tenure in session.tenures.items():
+        if tenure.inbox.arrived > before[name]:
+            world.wake(serving.actors.get(str(name)), arrival=True)
+    if session.host.look_wanted:
+        world.wake(serving.actors.get("session"))
+    world.mark_arrival(serving.query.id, push.target)
+    return reply

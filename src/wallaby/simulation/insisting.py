@@ -1,0 +1,80 @@
+"""What was refused for now, or not answered, is asked for again: nobody gives up who has a reason to go on.
+
+Commits, errors, early ends and records to retrace must reach the store, in whichever epoch; a re-read that was cut is
+followed by what was not sent. Judged from the effects alone, while the tenure and the query last.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wallaby.lineage.effects import CloseEarly, CommitTask, Fail, FailPoint, Pause, Push, ReadRecords
+from wallaby.lineage.invariants import InvariantViolation
+from wallaby.lineage.verdict import CommitReply, Verdict
+from wallaby.simulation.brief import brief
+from wallaby.simulation.process import Actor
+from wallaby.worker.effects import Complain
+
+_INSISTED = (CommitTask, Fail, CloseEarly, ReadRecords)
+_FOR_NOW = (Verdict.FROZEN, Verdict.STALE, None)
+
+
+class Insisting:
+    """Remembers of every actor what it has to ask for again."""
+
+    def __init__(self) -> None:
+        self._refused: dict[Actor, Any] = {}
+
+    def answers(self, actor: Actor, value: Any) -> None:
+        """An actor is about to be told the answer to what it asked for last."""
+        asked = actor.last
+        if isinstance(asked, _INSISTED) and _verdict(value) in _FOR_NOW:
+            self._refused[actor] = asked
+        elif isinstance(asked, Push) and asked.point is FailPoint.REREAD_DELIVER:
+            held = value.held if value is not None else ()
+            if held and len(held) < len(asked.items):
+                self._refused[actor] = asked
+
+    def yields(self, actor: Actor, effect: Any) -> None:
+        """What it asks for then; None if it has ended."""
+        asked = self._refused.get(actor)
+        if asked is None:
+            return
+        if _is_over(actor, asked):
+            del self._refused[actor]
+            return
+        if isinstance(effect, Pause | Complain):
+            return
+        again = type(effect) is type(asked)
+        if again and isinstance(effect, Push):
+            again = effect.target == asked.target and effect.items == asked.items[-len(effect.items) :]
+        if not again:
+            then = brief(effect) if effect is not None else "nothing"
+            raise InvariantViolation(
+                7, f"{actor.name} at {actor.process.id} gives up: {brief(asked)}; and then: {then}"
+            )
+        del self._refused[actor]
+
+
+def _verdict(value: Any) -> Any:
+    if isinstance(value, CommitReply):
+        return value.verdict
+    return value[0] if isinstance(value, tuple) else value
+
+
+def _is_over(actor: Actor, asked: Any) -> bool:
+    """Is there nothing to insist on any more: the query, the tenure or, for a re-read, the epoch has ended?"""
+    assert actor.serving is not None
+    session, tenure = actor.serving.session, actor.tenure
+    if isinstance(asked, Push) and session.host.epoch != asked.epoch:
+        return True
+    return session.over or (tenure is not None and session.tenures.get(tenure.channel) is not tenure)
+
+
+def require_tenure(actor: Actor, effect: Any) -> None:
+    """Nothing is done in the name of a tenure that is over (invariant 6)."""
+    tenure, serving = actor.tenure, actor.serving
+    if tenure is None or serving is None or serving.session.over:
+        return
+    if serving.session.tenures.get(tenure.channel) is not tenure:
+        raise InvariantViolation(6, f"the old {actor.name} at {actor.process.id} asks for {brief(effect)}")

@@ -1,0 +1,204 @@
+"""Each query of an engine is also a Spark job: what cancels Spark's jobs cancels the query, and the UI shows it.
+
+The job has no task and takes no slot; `QueryJobs.java` keeps it among those that Spark's scheduler runs, with the
+group, tags, description, session and operation of the thread that asked. Two threads here talk to it: one waits for
+jobs that Spark has ended, the other ends those of queries that are over, so that nobody else ever waits for the JVM.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JError
+
+from wallaby.catalyst.java import load_class
+from wallaby.config import PREFIX
+from wallaby.errors import QueryError, SparkCancelledError, WallabyError
+from wallaby.kernels.stopping import stop, stoppable
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+_log = logging.getLogger(__name__)
+DESCRIPTION = "Wallaby query"
+#: How long one call waits for a job that Spark has ended.
+WAIT_MS = 30_000
+#: How long the end waits for the two threads.
+END_SECONDS = 2.0
+
+
+class QueryJob:
+    """One query as Spark sees it."""
+
+    def __init__(self, number: int, operation: str, finish: Callable[[QueryJob, str | None], None]) -> None:
+        #: The number of its Spark job.
+        self.number = number
+        #: What `SparkSession.interruptOperation` wants to hear.
+        self.operation = operation
+        self._finish = finish
+        self._lock = threading.Lock()
+        self._cancelled: WallabyError | None = None
+        self._cancel: Callable[[WallabyError], None] | None = None
+
+    def on_cancel(self, cancel: Callable[[WallabyError], None]) -> None:
+        """What ends the query if Spark cancels its job: called with the error to end with, at once if it has."""
+        with self._lock:
+            self._cancel = cancel
+            cancelled = self._cancelled
+        if cancelled is not None:
+            cancel(cancelled)
+
+    def cancelled(self, error: WallabyError) -> None:
+        """Spark has cancelled it."""
+        with self._lock:
+            self._cancelled = error
+            cancel = self._cancel
+        if cancel is not None:
+            cancel(error)
+
+    def finish(self, error: BaseException | None) -> None:
+        """The query is over. It need not wait for Spark to know."""
+        self._finish(self, None if error is None else str(error))
+
+
+class Planning:
+    """A query that is being planned. It is a job as soon as that may take time: queries that stay Spark's never are."""
+
+    def __init__(self, begin: Callable[[], QueryJob]) -> None:
+        self._begin = begin
+        self._job: QueryJob | None = None
+
+    def begin(self) -> QueryJob:
+        """Its job, begun if it was not. Whoever cancels it stops the planning at the next file."""
+        if self._job is None:
+            self._job = self._begin()
+            self._job.on_cancel(self._stop)
+        return self._job
+
+    def finish(self, error: BaseException | None = None) -> None:
+        """It is Spark's, or has failed."""
+        if self._job is not None:
+            self._job.finish(error)
+
+    def _stop(self, error: WallabyError) -> None:
+        assert isinstance(error, QueryError), "a cancellation is an error of the query"
+        stop(self, error)
+
+
+class QueryJobs:
+    """The jobs of one engine's queries."""
+
+    def __init__(self, context: SparkContext, spared: str) -> None:
+        """Jobs with the tag `spared` will not be cancelled with all others any more."""
+        self._context = context
+        self._spared = spared
+        self._java: Any = None
+        self._lock = threading.Lock()
+        self._running: dict[int, QueryJob] = {}
+        self._over: queue.SimpleQueue[tuple[int, str | None] | None] = queue.SimpleQueue()
+        self._closed = False
+        self._threads = [
+            threading.Thread(target=work, name=f"wallaby-jobs-{name}", daemon=True)
+            for name, work in (("watch", self._watch), ("finish", self._finish_all))
+        ]
+
+    def start(self) -> None:
+        """Begin to watch."""
+        gateway: Any = self._context._gateway
+        jsc: Any = self._context._jsc
+        arguments = gateway.new_array(gateway.jvm.java.lang.Object, 2)
+        arguments[0], arguments[1] = jsc.sc(), self._spared
+        made = load_class(gateway.jvm, "wallaby.spark", "QueryJobs").getConstructors()[0]
+        self._java = made.newInstance(arguments)
+        self._jvm: Any = gateway.jvm
+        for thread in self._threads:
+            thread.start()
+        atexit.register(self.close)
+
+    def begin(self, session: SparkSession) -> QueryJob:
+        """The job of a query that this thread begins."""
+        with self._lock:  # so that its end, if that comes at once, finds it here
+            number, operation = str(self._java.begin(session._jsparkSession, DESCRIPTION)).split()
+            job = QueryJob(int(number), operation, self._finish)
+            self._running[job.number] = job
+        return job
+
+    @contextmanager
+    def planning(self, session: SparkSession) -> Iterator[Planning]:
+        """While this thread plans a query in here, Spark can cancel it."""
+        planning = Planning(partial(self.begin, session))
+        try:
+            with stoppable(planning):
+                yield planning
+        except BaseException as error:
+            planning.finish(error)
+            raise
+
+    def settings(self, session: SparkSession) -> dict[str, str]:
+        """The session's `spark.wallaby.*` entries, in one call."""
+        words = str(self._java.settings(session._jsparkSession, PREFIX)).split("\0")[1:]
+        return dict(zip(words[::2], words[1::2], strict=True))
+
+    def close(self) -> None:
+        """Leave Spark as it was. Jobs of queries that still run end."""
+        with self._lock:
+            if self._closed or self._java is None:
+                return
+            self._closed = True
+            atexit.unregister(self.close)
+            for number in self._running:
+                self._over.put((number, "The engine was closed while the query ran."))
+            self._running.clear()
+        self._over.put(None)
+        self._threads[1].join(END_SECONDS)
+        try:
+            self._java.close()
+        except (Py4JError, OSError) as error:
+            _log.debug("Spark did not let go of the queries' jobs: %s", type(error).__name__)
+        self._threads[0].join(END_SECONDS)
+
+    def _finish(self, job: QueryJob, error: str | None) -> None:
+        with self._lock:
+            if self._running.pop(job.number, None) is not None:
+                self._over.put((job.number, error))
+
+    # --- the threads ---------------------------------------------------------------------------------
+
+    def _finish_all(self) -> None:
+        while (over := self._over.get()) is not None:
+            try:
+                self._java.finish(*over)
+            except (Py4JError, OSError) as error:
+                _log.debug("Spark does not take the ends of queries any more: %s", type(error).__name__)
+                return
+
+    def _watch(self) -> None:
+        while not self._closed:
+            try:
+                end = self._java.next(WAIT_MS)
+                if end is None:
+                    continue
+                number, error = int(end[0]), self._error(end[1])
+            except (Py4JError, OSError) as gone:
+                _log.debug("Spark does not tell what it cancels any more: %s", type(gone).__name__)
+                return
+            with self._lock:
+                job = self._running.get(number)
+            if job is not None:
+                job.cancelled(error)
+
+    def _error(self, exception: Any) -> SparkCancelledError:
+        parameters = dict(self._jvm.PythonErrorUtils.getMessageParameters(exception) or {})
+        if "jobId" in parameters:
+            what = f"Job {parameters['jobId']} cancelled {parameters.get('reason', '')}".rstrip() + "."
+        else:
+            what = str(exception.getMessage())
+        return SparkCancelledError(what, java_exception=exception, **parameters)

@@ -1,0 +1,56 @@
+"""The `spark.wallaby.*` entries of a session: those at attach, and those that were made later with `spark.conf.set`.
+
+A later entry takes effect from the next query on, or is told not to: nobody should wonder why a setting does nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from wallaby.config import PREFIX, Settings, changed_settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_log = logging.getLogger(__name__)
+
+
+def entries_of(spark: SparkSession) -> dict[str, str]:
+    """The entries of a session's application, and of the session itself, which come first."""
+    of_application = dict(spark.sparkContext.getConf().getAll())
+    return {
+        key: str(value)
+        for key, value in {**of_application, **spark.conf.getAll}.items()
+        if key.startswith(PREFIX)
+    }
+
+
+class SessionSettings:
+    """What changes after an engine was attached."""
+
+    def __init__(self, at_attach: Mapping[str, str]) -> None:
+        self._at_attach = at_attach
+        self._told: set[tuple[str, str]] = set()
+
+    def now(self, settings: Settings, entries: Mapping[str, str]) -> Settings:
+        """The engine's settings, with what a session says now.
+
+        Raises:
+            ConfigurationError: a key is unknown, or its value makes no sense.
+        """
+        later = {key: text for key, text in entries.items() if self._at_attach.get(key) != text}
+        if not later:
+            return settings
+        found, too_late = changed_settings(settings, later)
+        for key in too_late:
+            if (key, later[key]) not in self._told:
+                self._told.add((key, later[key]))
+                _log.warning(
+                    "%s = %s does not count: it was set after the engine was attached, which read it then. "
+                    "Close the engine (wallaby.disable) and attach again.",
+                    key,
+                    later[key],
+                )
+        return found

@@ -1,0 +1,111 @@
+"""One deployment after the other: an engine whose store was lost goes on with another head and other TaskManagers.
+
+Nothing of the old deployment is used again. Its workers may hold outputs that were committed to a store which has
+forgotten them, and they may be connected to another store than the head: so all of them go before the first new one
+comes. An embedded store is started anew; an external one is connected to where it is now, and has to pass all checks.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from wallaby.errors import AttachError, GcsError
+from wallaby.head.collected import Collected
+from wallaby.head.head import Head
+from wallaby.head.submission import Submission
+from wallaby.spark.deployment import Deployment
+
+_log = logging.getLogger(__name__)
+#: How long a query that is to be run again waits between two looks for a store that will do.
+_PAUSE_SECONDS = 0.5
+
+
+class Succession:
+    """The deployments of one engine, one at a time. Threads may share it."""
+
+    def __init__(
+        self,
+        make: Callable[[tuple[str, ...]], Deployment],
+        taken: Callable[[Deployment], None],
+        patience_seconds: float = 0.0,
+    ) -> None:
+        """Make the first deployment.
+
+        `make` is told what those before it were called; `taken` is told of each once it is the present one. A store
+        may be away, or be a replica, for a while after it was lost: a query that is to be run again waits so long.
+        """
+        self._make = make
+        self._taken = taken
+        self._patience_seconds = patience_seconds
+        self._ending = threading.Event()
+        self._lock = threading.Lock()
+        self._closed = False
+        self._names: tuple[str, ...] = ()
+        self.deployment = make(())
+        taken(self.deployment)
+
+    def head(self) -> Head:
+        """The head; if its store was lost, another one on the store that is there now.
+
+        Raises:
+            GcsError: there is no store that will do, and what is wrong with it.
+            AttachError: the engine is closed, or the TaskManagers do not come.
+        """
+        with self._lock:
+            self._require_open()
+            lost = self.deployment.head.lost_store
+            if lost is not None:
+                _log.warning("the engine begins anew, for its store was lost: %s", lost.what)
+                self._replace()
+            return self.deployment.head
+
+    def _replace(self) -> None:
+        self.deployment.close()
+        self._names = (*self._names, self.deployment.engine)
+        successor = self._make(self._names)
+        self.deployment = successor
+        try:
+            self._taken(successor)
+            successor.start()
+            successor.await_workers()
+        finally:
+            if self._closed:  # while this went on
+                successor.close()
+        self._require_open()
+
+    def run_elsewhere(self, submission: Submission, collected: Collected) -> None:
+        """Run a query again that was lost with its store. Does not wait; whatever happens, its client is told."""
+
+        def again() -> None:
+            try:
+                self._next_head().take_over(submission, collected)
+            except BaseException as error:  # noqa: BLE001 - nobody else would tell the client
+                collected.end(error)
+                collected.removed.set()
+
+        threading.Thread(target=again, name="wallaby-again", daemon=True).start()
+
+    def _next_head(self) -> Head:
+        """The head, with patience for a store that will not do yet."""
+        until = time.monotonic() + self._patience_seconds
+        while True:
+            try:
+                return self.head()
+            except GcsError as error:
+                if time.monotonic() >= until:
+                    raise
+                _log.info("waiting for a store that will do: %s", error)
+                self._ending.wait(_PAUSE_SECONDS)
+
+    def close(self) -> None:
+        """End the present deployment; there is no other after it."""
+        self._closed = True
+        self._ending.set()
+        self.deployment.close()
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise AttachError("This engine is closed.", fix="Attach again.")

@@ -1,0 +1,206 @@
+"""The stall watch: a query in which nothing moves while nobody is busy ends; whoever is only slow is left alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.builders import Driven, W, pipeline
+
+from wallaby.coordinator.coordinator import Query
+from wallaby.coordinator.effects import Inquire, ReadStatus
+from wallaby.coordinator.stalls import ROUNDS, WAITS_SHOWN, StallWatch
+from wallaby.errors import GcsLostError, QueryStalledError
+from wallaby.gcs.interface import QueryStatus
+from wallaby.lineage.effects import Pause
+from wallaby.lineage.names import HEAD, QueryId, WorkerId
+from wallaby.lineage.standing import Standing
+from wallaby.lineage.verdict import Verdict
+
+Q = QueryId("q")
+A, B = W[:2]
+LIMIT_MS = 60_000
+PAUSE_MS = LIMIT_MS // ROUNDS
+STATUS = QueryStatus(Verdict.DONE, 3, True, (A,), (B,), commits=7)
+STANDING = Standing((3, 1, 2), "", ("s1.c0 waits for s0.c0 over l0:0>0",))
+
+
+class Scene:
+    """A query with two members, of which nothing moves unless a test says so."""
+
+    def __init__(self) -> None:
+        self.now_ms = 1_000
+        self.query = Query(Q, pipeline())
+        self.status: QueryStatus | None = STATUS
+        self.standings: dict[WorkerId, Standing] | None = dict.fromkeys((A, B, HEAD), STANDING)
+        self.asked = 0
+        self.run = Driven(StallWatch(LIMIT_MS, {Q: self.query}, lambda: self.now_ms).run())
+
+    def round(self, pause_ms: int = PAUSE_MS) -> None:
+        """One pause, and what follows it."""
+        assert isinstance(self.run.now, Pause)
+        self.now_ms += pause_ms
+        effect: Any = self.run.answer(True)
+        while not isinstance(effect, Pause):
+            if isinstance(effect, ReadStatus):
+                effect = self.run.answer(self.status)
+            else:
+                assert effect == Inquire(Q, (A, B, HEAD))
+                self.asked += 1
+                effect = self.run.answer(self.standings)
+
+    @property
+    def ended(self) -> list[Any]:
+        """The error with which the query was ended, if it was."""
+        return [self.query.cancelled_because] if self.query.cancelled else []
+
+    def rounds(self, count: int) -> None:
+        for _ in range(count):
+            self.round()
+
+
+def test_a_query_in_which_nothing_moves_and_nobody_is_busy_ends_after_the_limit() -> None:
+    scene = Scene()
+    scene.rounds(ROUNDS + 1)
+    assert not scene.ended, "two looks at the status and an answer of everybody come first"
+    scene.round()
+    (error,) = scene.ended
+    assert isinstance(error, QueryStalledError)
+    assert "stood still for 60.0 s" in error.what
+    for worker in (A, B, HEAD):
+        assert f"{worker}: s1.c0 waits for s0.c0 over l0:0>0" in error.what
+    assert len(error.fields["waits"]) == 3  # type: ignore[arg-type]
+
+
+def test_a_query_that_is_being_put_into_the_store_is_not_watched_yet() -> None:
+    """How long the store may take for it has a limit of its own, and an error that says so."""
+    scene = Scene()
+    scene.query.entering = True
+    scene.rounds(2 * ROUNDS)
+    assert (scene.asked, scene.ended) == (0, [])
+
+
+def test_while_tasks_are_committed_nobody_is_asked() -> None:
+    scene = Scene()
+    for commits in range(5 * ROUNDS):
+        scene.status = replace(STATUS, commits=commits)
+        scene.round()
+    assert scene.asked == 0
+    assert not scene.query.cancelled
+
+
+Change = Callable[[Scene], None]
+
+
+def standing(worker: WorkerId, **change: Any) -> Change:
+    def apply(scene: Scene) -> None:
+        assert scene.standings is not None
+        scene.standings = {**scene.standings, worker: replace(STANDING, **change)}
+
+    return apply
+
+
+def status(**change: Any) -> Change:
+    def apply(scene: Scene) -> None:
+        scene.status = replace(STATUS, **change)
+
+    return apply
+
+
+def silence(scene: Scene) -> None:
+    scene.standings = {A: STANDING, B: STANDING}
+
+
+def no_answers(scene: Scene) -> None:
+    scene.standings = None
+
+
+def silent_store(scene: Scene) -> None:
+    scene.status = None
+
+
+@pytest.mark.parametrize(
+    "excuse",
+    [
+        standing(A, busy="s1.c0.t3 is being executed, or waits for a thread"),
+        standing(HEAD, busy="the client has not taken the rows that are there"),
+        standing(B, marks=(3, 1, 99)),
+        status(gate_open=False),
+        status(epoch=5),
+        status(error="something"),
+        status(verdict=Verdict.GONE),
+        silence,
+        no_answers,
+        silent_store,
+    ],
+    ids=[
+        "a task is executed",
+        "the client is waited for",
+        "something moves",
+        "the gate is closed",
+        "another epoch",
+        "an error of its own",
+        "the query is gone",
+        "the head does not answer",
+        "nobody answers",
+        "the store does not answer",
+    ],
+)
+def test_one_round_that_was_not_still_begins_the_time_anew(excuse: Change) -> None:
+    scene = Scene()
+    scene.rounds(ROUNDS)
+    before, asked = scene.status, scene.standings
+    excuse(scene)
+    scene.round()
+    scene.status, scene.standings = before, asked
+    scene.rounds(ROUNDS)
+    assert not scene.query.cancelled
+    scene.rounds(2)
+    assert scene.query.cancelled
+
+
+@pytest.mark.parametrize("busy", ["s1.c0.t3 is being executed", "the client has not taken its rows"])
+def test_whoever_is_busy_may_take_any_time(busy: str) -> None:
+    scene = Scene()
+    standing(HEAD, busy=busy)(scene)
+    scene.rounds(20 * ROUNDS)
+    assert not scene.query.cancelled
+
+
+def test_a_head_that_stood_still_itself_has_seen_one_round_and_no_more() -> None:
+    scene = Scene()
+    scene.rounds(2)
+    scene.round(pause_ms=100 * LIMIT_MS)
+    scene.round(pause_ms=100 * LIMIT_MS)
+    assert not scene.query.cancelled
+
+
+@pytest.mark.parametrize("over", ["collected", "cancelled", "ending", "ended"])
+def test_a_query_that_is_over_is_not_looked_at(over: str) -> None:
+    scene = Scene()
+    setattr(scene.query, over, True)
+    scene.rounds(3 * ROUNDS)
+    assert scene.asked == 0
+    assert scene.query.cancelled_because is None
+
+
+def test_a_lost_store_is_left_to_the_coordinator() -> None:
+    scene = Scene()
+    scene.run.answer(True)
+    assert isinstance(scene.run.throw(GcsLostError("The store is another.")), Pause)
+    scene.rounds(ROUNDS + 2)
+    assert scene.query.cancelled
+
+
+def test_a_message_stays_readable_and_the_log_has_all(caplog: pytest.LogCaptureFixture) -> None:
+    scene = Scene()
+    standing(A, waits=tuple(f"line {number}" for number in range(50)))(scene)
+    scene.rounds(ROUNDS + 2)
+    error = scene.query.cancelled_because
+    assert error is not None
+    assert f"{A}: line {WAITS_SHOWN - 1};" in error.what
+    assert f"{A}: line {WAITS_SHOWN}" not in error.what
+    assert "and 40 more, see the log" in error.what
+    assert f"{A}: line 49" in caplog.text

@@ -1,0 +1,273 @@
+"""The watch over a TaskManager's memory, with figures that a test sets: what it does with whose memory."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from wallaby.errors import GcsUnavailableError, MemoryLimitError, QueryError
+from wallaby.exchange.backup import Backup
+from wallaby.exchange.memory import ByteBudget
+from wallaby.kernels.stopping import Task
+from wallaby.lineage.names import Edge, QueryId, TaskName, WorkerId
+from wallaby.lineage.verdict import Verdict
+from wallaby.worker.floor import LET_GO_SECONDS, MIB, Limits
+from wallaby.worker.pools import KernelPool
+from wallaby.worker.states import States
+from wallaby.worker.watch import MemoryWatch
+
+LIMITS = Limits(1000 * MIB, 300 * MIB)
+WORKER = WorkerId("w0-1")
+LIMIT_SECONDS = 10.0
+
+
+@dataclass
+class Figures:
+    """What the process has; nobody else shares anything."""
+
+    used_bytes: int = 100 * MIB
+    room_bytes: int | None = None
+
+    def resident(self) -> int:
+        return self.used_bytes
+
+    def proportional(self) -> int:
+        return self.used_bytes
+
+    def room(self) -> int | None:
+        return self.room_bytes
+
+
+@dataclass
+class FakeWork:
+    """A query's work: how much its one running task has grown by since it began with nothing."""
+
+    states: dict[int, int] = field(default_factory=dict)
+    running: list[Task] = field(default_factory=list)
+    stopped: list[QueryError] = field(default_factory=list)
+    calls: list[str] = field(default_factory=list)
+
+    def held_bytes(self) -> dict[int, int]:
+        return self.states
+
+    def tasks(self) -> tuple[Task, ...]:
+        return tuple(self.running)
+
+    def operator_of(self, stage: int) -> str:
+        return "join"
+
+    def stop(self, error: QueryError) -> int:
+        self.stopped.append(error)
+        return len(self.running)
+
+    def forget(self) -> None:
+        self.calls.append("forget")
+
+    def spill(self) -> int:
+        self.calls.append("spill")
+        return 7
+
+
+class FakeGcs:
+    """Remembers what it was told; a number of times it does not answer."""
+
+    def __init__(self) -> None:
+        self.told: queue.SimpleQueue[tuple[object, ...]] = queue.SimpleQueue()
+        self.silent = 0
+        self.refusals: list[Verdict] = []
+
+    def strain(self, query: QueryId, worker: WorkerId, strained: bool) -> Verdict:
+        self.told.put(("strain", query, strained))
+        return Verdict.DONE
+
+    def fail(self, query: QueryId, worker: WorkerId, epoch: int, error: str) -> Verdict:
+        self.told.put(("fail", query, epoch))
+        if self.silent:
+            raise GcsUnavailableError("no answer")
+        return self.refusals.pop() if self.refusals else Verdict.DONE
+
+
+class FakeNode:
+    """Queries that are served, and errors that ended some."""
+
+    def __init__(self) -> None:
+        self.worker = WORKER
+        self.servings: dict[QueryId, Any] = {}
+        self.failed: list[tuple[QueryId, QueryError]] = []
+        self.loop = SimpleNamespace(post=lambda do, *arguments: do(*arguments))
+
+    def fail(self, serving: Any, error: QueryError) -> None:
+        self.failed.append((serving.query, error))
+
+    def end(self, error: BaseException) -> None:
+        raise error
+
+    def serve(self, name: str, work: FakeWork) -> Any:
+        session = SimpleNamespace(tenures={}, host=SimpleNamespace(epoch=3))
+        serving = SimpleNamespace(query=QueryId(name), work=work, session=session, recorder=None)
+        self.servings[serving.query] = serving
+        return serving
+
+
+class Watched:
+    """A watch and everything around it."""
+
+    def __init__(self, directory: Path) -> None:
+        self.node, self.gcs, self.figures = FakeNode(), FakeGcs(), Figures()
+        self.kernels = KernelPool("test", 2, self.node.end)
+        self.backup = Backup(ByteBudget(1 << 30), (directory,), 1 << 40)
+        self.states = States(directory, 1 << 30)
+        self.left: list[bool] = []
+        self.watch = MemoryWatch(
+            self.node,  # type: ignore[arg-type]
+            self.kernels,
+            self.backup,
+            self.states,
+            self.gcs,  # type: ignore[arg-type]
+            LIMITS,
+            lambda: self.left.append(True),
+            self.figures,
+        )
+
+    def look(self, now: float, part: float) -> None:
+        """Look when so much of the allowance is used, and let a step that began come to its end."""
+        self.figures.used_bytes = LIMITS.budget_bytes + int(LIMITS.allowance_bytes * part)
+        self.watch.look(now)
+        done: queue.SimpleQueue[bool] = queue.SimpleQueue()
+        self.watch._steps.submit(lambda: done.put(True))
+        assert done.get(timeout=LIMIT_SECONDS)
+
+    def close(self) -> None:
+        self.watch.close(LIMIT_SECONDS)
+        self.kernels.stop(LIMIT_SECONDS)
+        self.backup.close()
+
+
+@pytest.fixture
+def watched(tmp_path: Path) -> Iterator[Watched]:
+    found = Watched(tmp_path)
+    yield found
+    found.close()
+
+
+def running(grown_bytes: int, used_bytes: int) -> FakeWork:
+    task = Task(None, TaskName(4, 1, 7), used_bytes - grown_bytes)
+    return FakeWork(running=[task])
+
+
+def keep(watched: Watched, query: str, rows: int) -> None:
+    batch = pa.RecordBatch.from_pydict({"n": list(range(rows))})
+    task = TaskName(0, 0, 0)
+    assert watched.backup.keep_in_memory(QueryId(query), task, {Edge(0, 0, 0): (batch,)}, final=False)
+
+
+def test_a_shortage_is_shed_then_spilled_and_all_is_as_before_when_it_is_over(watched: Watched) -> None:
+    work = FakeWork(states={1: 600 * MIB})
+    watched.node.serve("q", work)
+    keep(watched, "q", 1000)
+    watched.look(1.0, 0.65)
+    assert work.calls == ["forget"]
+    assert watched.gcs.told.get(timeout=LIMIT_SECONDS) == ("strain", "q", True)
+    assert watched.backup.bytes_in_memory > 0
+    watched.look(2.0, 0.85)
+    assert work.calls == ["forget", "forget", "spill"]
+    assert watched.backup.bytes_in_memory == 0
+    batch = pa.RecordBatch.from_pydict({"n": [1]})
+    output = {Edge(0, 0, 0): (batch,)}
+    assert not watched.backup.keep_in_memory(QueryId("q"), TaskName(0, 0, 1), output, final=False)
+    watched.look(3.0, 0.2)
+    assert watched.gcs.told.get(timeout=LIMIT_SECONDS) == ("strain", "q", False)
+    assert watched.backup.keep_in_memory(QueryId("q"), TaskName(0, 0, 1), output, final=False)
+    assert not watched.node.failed
+
+
+def test_the_query_that_takes_most_ends_and_no_other(watched: Watched) -> None:
+    used = LIMITS.budget_bytes + LIMITS.allowance_bytes
+    watched.node.serve("small", running(50 * MIB, used))
+    greedy = watched.node.serve("greedy", running(700 * MIB, used))
+    watched.look(1.0, 1.0)
+    ((query, error),) = watched.node.failed
+    assert query == "greedy"
+    assert isinstance(error, MemoryLimitError)
+    assert greedy.work.stopped[0] is error
+    assert (error.fields["operator"], error.fields["stage"]) == ("join", 4)
+    assert error.fields["task"] == TaskName(4, 1, 7)
+    assert error.fields["held_bytes"] == 700 * MIB
+    watched.look(1.1, 1.0)
+    watched.look(1.2, 1.0)
+    assert len(watched.node.failed) == 1, "one query at a time"
+    assert len(greedy.work.stopped) > 2, "what still runs is interrupted again and again"
+    greedy.work.running.clear()
+    del watched.node.servings[QueryId("greedy")]
+    watched.look(1.3, 1.0)
+    assert not watched.left
+    watched.look(3.0, 0.1)
+    assert len(watched.node.failed) == 1
+
+
+def test_what_is_held_by_no_query_ends_none(watched: Watched) -> None:
+    watched.node.serve("small", FakeWork(states={1: 50 * MIB}))
+    watched.look(1.0, 1.0)
+    assert not watched.node.failed
+    watched.look(2.0, 1.3)
+    assert [query for query, _ in watched.node.failed] == ["small"], "the kernel would end all of them"
+
+
+@pytest.mark.parametrize("refusals", [[], [Verdict.STALE, Verdict.FROZEN]])
+def test_a_query_that_cannot_be_stopped_is_written_down_before_the_worker_leaves(
+    watched: Watched, refusals: list[Verdict], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wallaby.worker.watch.TELL_SECONDS", 0.0)
+    watched.gcs.refusals = refusals
+    calls = 1 + len(refusals)
+    watched.node.serve("greedy", running(700 * MIB, LIMITS.limit_bytes))
+    watched.look(1.0, 1.0)
+    assert watched.gcs.told.get(timeout=LIMIT_SECONDS) == ("strain", "greedy", True)
+    watched.look(2.0, 1.0)
+    assert not watched.left
+    watched.look(2.0 + LET_GO_SECONDS, 1.0)
+    told = [watched.gcs.told.get(timeout=LIMIT_SECONDS) for _ in range(calls)]
+    assert told == [("fail", "greedy", 3)] * calls
+    assert watched.left == [True]
+
+
+def test_a_worker_leaves_although_the_store_is_silent(watched: Watched) -> None:
+    watched.gcs.silent = 1
+    watched.node.serve("greedy", running(700 * MIB, LIMITS.limit_bytes))
+    watched.look(1.0, 1.0)
+    watched.look(1.1, 2.1)
+    assert watched.left == [True]
+
+
+def test_while_memory_is_short_one_task_runs_at_a_time_and_none_waits_for_ever(watched: Watched) -> None:
+    watched.node.serve("q", FakeWork())
+    watched.look(1.0, 0.65)
+    begun: queue.SimpleQueue[int] = queue.SimpleQueue()
+    go_on: queue.SimpleQueue[None] = queue.SimpleQueue()
+
+    def job(number: int) -> Callable[[], None]:
+        def run() -> None:
+            begun.put(number)
+            go_on.get(timeout=LIMIT_SECONDS)
+
+        return run
+
+    for number in range(3):
+        watched.kernels.submit((number,), job(number))
+    for number in range(2):
+        assert begun.get(timeout=LIMIT_SECONDS) == number
+        assert begun.empty()
+        go_on.put(None)
+    assert begun.get(timeout=LIMIT_SECONDS) == 2
+    watched.kernels.submit((3,), job(3))
+    watched.look(2.0, 0.2)
+    assert begun.get(timeout=LIMIT_SECONDS) == 3, "all is well: both threads work"
+    go_on.put(None)
+    go_on.put(None)

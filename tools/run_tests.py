@@ -1,0 +1,81 @@
+"""Run all tests in two processes beside each other: those of whole engines, and all others.
+
+Both mostly wait, for leases, processes and Spark, so together they take little longer than the longer one alone. Each
+has a Spark session and folders of its own. What the second one prints comes when the first has ended.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+TESTS = Path("tests")
+#: The folder whose tests take about as long as all others together.
+ENGINES = TESTS / "engine"
+END_SECONDS = 60.0
+
+
+def parts(tests: Path = TESTS, engines: Path = ENGINES) -> tuple[list[str], list[str]]:
+    """What each process runs: every folder and file of tests is in one of them."""
+    found = sorted(path for path in tests.iterdir() if _has_tests(path))
+    return [str(engines)], [str(path) for path in found if path != engines]
+
+
+def _has_tests(path: Path) -> bool:
+    if path.is_dir():
+        return any(path.rglob("test_*.py"))
+    return path.name.startswith("test_") and path.suffix == ".py"
+
+
+def run(commands: Sequence[Sequence[str]]) -> int:
+    """Run commands at the same time, and print what they print one after the other; 0 if all of them end with 0."""
+    processes: list[subprocess.Popen[bytes]] = []
+    with tempfile.TemporaryDirectory() as directory:
+        kept = [Path(directory) / f"{number}" for number in range(len(commands))]
+        try:
+            for number, command in enumerate(commands):
+                if number == 0:
+                    processes.append(subprocess.Popen(command))  # noqa: S603 - the two of this file
+                    continue
+                with kept[number].open("wb") as output:
+                    other = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)  # noqa: S603 - as above
+                    processes.append(other)
+            codes = []
+            for process, path in zip(processes, kept, strict=True):
+                codes.append(process.wait())
+                if path.exists():
+                    sys.stdout.write(path.read_text(encoding="utf-8", errors="replace"))
+                sys.stdout.flush()
+        except BaseException:
+            _end(processes)
+            raise
+    return next((code if code > 0 else 1 for code in codes if code), 0)
+
+
+def _end(processes: Sequence[subprocess.Popen[bytes]]) -> None:
+    """As Ctrl-C ends them, so that they leave nothing behind."""
+    for process in processes:
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT)
+    for process in processes:
+        try:
+            process.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+
+
+def main(arguments: Sequence[str]) -> int:
+    """With arguments, which may choose tests, it is one process; without, two."""
+    pytest = [sys.executable, "-m", "pytest"]
+    if arguments:
+        return run([[*pytest, *arguments]])
+    first, second = parts()
+    return run([[*pytest, *first], [*pytest, "-o", "cache_dir=.pytest_cache/second", *second]])
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
