@@ -61,7 +61,7 @@ def enable(spark: SparkSession, **settings: object) -> Engine:
         there = attached_to(spark)
         if there is not None and settings:
             raise AttachError(
-                "The session has an engine already: settings cannot be given any more.", fix="Close it first."
+                "The session already has an engine, so its settings are fixed.", fix="Close it first."
             )
         engine = there if there is not None else attach(spark, **settings)
         _enabled[id(spark)] = _Enabled(spark, engine, ours=there is None)
@@ -116,8 +116,8 @@ def _tell_of_other_session(df: DataFrame) -> None:
         return
     _told.add(session.sparkContext.applicationId)
     _log.warning(
-        "A DataFrame of another session than the one that was enabled (that of foreachBatch, newSession or "
-        "cloneSession) runs on Spark. wallaby.enable(df.sparkSession) lets the engine run that session's too."
+        "A DataFrame runs on Spark because its session is not enabled (foreachBatch, newSession and cloneSession "
+        "make sessions of their own). To use the engine there too, call wallaby.enable(df.sparkSession)."
     )
 
 

@@ -113,7 +113,7 @@ def attach(spark: SparkSession, **settings: object) -> Engine:
     application = spark.sparkContext.applicationId
     if application in _attached:
         raise AttachError(
-            "An engine is attached to this session already.", fix="Use it, or close() it first."
+            "An engine is already attached to this session.", fix="Use it, or close() it first."
         )
     entries = entries_of(spark)
     engine = Engine(spark, read_settings(entries, settings), entries)
@@ -411,7 +411,7 @@ class Engine:
         """
         if mode not in EXPLAIN_MODES:
             raise InvalidArgumentError(
-                f"There is no way {mode!r} to explain.", fix=f"Choose one of: {', '.join(EXPLAIN_MODES)}."
+                f"Unknown explain mode {mode!r}.", fix=f"Choose one of: {', '.join(EXPLAIN_MODES)}."
             )
         settings = self._settings(df)
         planned = self._plan(df, settings)

@@ -75,7 +75,7 @@ class Result:
         """The engine's rows, for one taker."""
         if self._taken:
             raise InvalidArgumentError(
-                "The rows of this result have been taken as a stream already.", fix="Run the query again."
+                "The rows of this result have already been read as a stream.", fix="Run the query again."
             )
         self._taken = True
         return (_as(batch, self._arrow_schema) for batch in self._collected.batches())
@@ -101,9 +101,9 @@ class Result:
     def _leave_to_spark(self, error: QueryError) -> None:
         """From here on it is Spark that answers, with rows or an error. No row may have been given away before."""
         if detail := error.fields.get("detail"):
-            _log.warning("on Spark after all: %s %s", error.what, detail)
+            _log.warning("left to Spark while running: %s %s", error.what, detail)
         else:
-            _log.info("on Spark after all: %s", error.what)
+            _log.info("left to Spark while running: %s", error.what)
         self.native = False
         self._left = error
         self._sparks = SparkResult(self._df)
@@ -385,7 +385,7 @@ class LeafResult(Result):
             if isinstance(outcome, Collected):
                 self._decided = result_of(self._df, outcome, spark_errors=self._spark_errors)
             else:
-                _log.info("on Spark after all: %s", outcome.what)
+                _log.info("left to Spark while running: %s", outcome.what)
                 self.native = False
                 self._decided = SparkResult(self._df)
         return self._decided

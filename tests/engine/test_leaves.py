@@ -146,7 +146,7 @@ CASES: dict[str, tuple[Callable[[SparkSession, Path], DataFrame], str]] = {
     "an RDD": (rdd, "RDD"),
     "local rows": (local_rows, "LogicalRDD"),
     "a cached table": (cached, "unpersist the table"),
-    "a generator": (generated, "no generator that is run here"),
+    "a generator": (generated, "this generator is not supported"),
     "a sample": (sampled, "partitions"),
     "a leaf without rows": (no_rows, "Python functions"),
     "nested columns inside the leaf": (nested_columns_below, "StringSplit"),

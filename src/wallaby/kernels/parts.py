@@ -22,7 +22,7 @@ PARTS_MAX = 4096
 
 
 def parts_for(size_bytes: int, limit_bytes: int) -> int:
-    """How many parts of about a limit there are in so much."""
+    """Number of parts of about `limit_bytes` each."""
     return min(max(-(-size_bytes // max(limit_bytes, 1)), 1), PARTS_MAX)
 
 

@@ -59,7 +59,7 @@ def read_split(
 ) -> pa.Table:
     """The rows of a split that may meet the conditions, and perhaps others; never fewer.
 
-    If it is said what is wanted, of these come the columns of that, and exactly the rows for which its filter is true.
+    With `wanted`, return its columns and exactly the rows that pass its filter.
 
     Raises:
         LargeSplitError: The texts of all these rows are more than the limit, decoded; by their values alone.

@@ -142,7 +142,7 @@ class ScanKernel:
         portions = list(grouped(self._aside[2].batches, self._settings.portion_bytes))
         if len(portions) > PORTIONS_MAX:
             raise MemoryLimitError(
-                f"A single row gives {self._aside[2].value_bytes >> 20} MiB, "
+                f"A single row produces {self._aside[2].value_bytes >> 20} MiB, "
                 f"more than {PORTIONS_MAX} outputs can hold.",
                 fix="Raise spark.wallaby.memory.",
                 memory_bytes=self._settings.memory_bytes,

@@ -139,7 +139,7 @@ def _light(weights: Weights, at: int, length: int, limit_bytes: int, settings: K
         raise KernelError(STEP_FAILED, fix=REPORT_IT, detail=f"a row would make {int(weights[at])} bytes")
     if weights[at] > grown_bytes_max(settings):
         raise MemoryLimitError(
-            f"A single row makes a text or an array of {int(weights[at]) >> 20} MiB.",
+            f"A single row produces text or an array of {int(weights[at]) >> 20} MiB.",
             fix="Raise spark.wallaby.memory.",
             memory_bytes=settings.memory_bytes,
         )

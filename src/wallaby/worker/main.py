@@ -70,7 +70,7 @@ STOP_SECONDS = 2.0
 END_SECONDS = 8.0
 #: A TaskManager looks this often whether its parent process is still there.
 PARENT_SECONDS = 1.0
-#: So often is a lease renewed while it lasts; all but one of them may come late.
+#: Renewals per lease; one arriving in time is enough.
 RENEWALS_PER_LEASE = 4
 DISK_BYTES_MAX = 1 << 44
 #: The action by which a TaskManager tells the head that the store is not the one they began with.
@@ -243,7 +243,7 @@ class _Process:
             self._watch.start()
             while not (self._over.wait(PARENT_SECONDS) or self._asked_to_end):
                 if os.getppid() != parent:
-                    _log.warning("the parent of %s is gone", self._node.worker)
+                    _log.warning("the parent process of %s has ended", self._node.worker)
                     break
         finally:
             limit = threading.Timer(END_SECONDS, self._give_up)
@@ -293,7 +293,7 @@ class _Process:
 
     def _head_gone(self) -> None:
         if not self._over.is_set():
-            _log.info("the driver of %s is gone, or has dismissed it", self._node.worker)
+            _log.info("the driver of %s has ended or dismissed it", self._node.worker)
             self._orphaned = True
         self._over.set()
 

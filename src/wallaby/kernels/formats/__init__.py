@@ -39,7 +39,7 @@ def file_reason(scan: Scan, file: ParquetFile) -> str | None:
     """Why a file cannot be read here exactly as Spark would; None if it can."""
     size = sum(each.size_bytes for each in scan.files)
     if not isinstance(scan.format, Orc) and size > TABLE_BYTES_MAX:
-        return f"its files have {size} bytes, too many to be looked at line by line"
+        return f"its files have {size} bytes, too many to check line by line"
     try:
         pieces_of(scan.format, _asked(scan, file), file)
     except DoubtError as doubt:
@@ -66,9 +66,7 @@ def pieces_of(format_: Format, asked: Asked, file: ParquetFile) -> Pieces:
         if isinstance(format_, Orc):
             return Pieces(*orc.stripes(file, asked))
         if file.size_bytes > TEXT_BYTES_MAX:
-            raise DoubtError(
-                f"it has more than {TEXT_BYTES_MAX >> 20} MiB, too many to be looked at line by line"
-            )
+            raise DoubtError(f"it has more than {TEXT_BYTES_MAX >> 20} MiB, too many to check line by line")
         return Pieces(1, _parsed(format_, asked, file).num_rows)
 
 
@@ -85,7 +83,9 @@ def read_pieces(scan: Scan, file: ParquetFile, numbers: tuple[int, ...]) -> list
         except DoubtError as doubt:
             if isinstance(scan.format, Orc):
                 raise DoubtfulValueError(f"{file.path}: {doubt}") from doubt
-            raise CorruptFileError(f"{file.path} is not what it was: {doubt}", path=file.path) from doubt
+            raise CorruptFileError(
+                f"{file.path} changed after the query was planned: {doubt}", path=file.path
+            ) from doubt
     return [_completed(table, scan, file) for table in tables]
 
 

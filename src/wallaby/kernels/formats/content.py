@@ -31,7 +31,7 @@ def lines_of(data: bytes) -> bytes:
     if data.startswith(_BYTE_ORDER_MARKS):
         raise DoubtError("it begins with a byte order mark")
     if b"\0" in data:
-        raise DoubtError("there is a zero in it")
+        raise DoubtError("it contains a NUL character")
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n")
         if b"\r" in data:

@@ -81,7 +81,7 @@ def _place(schema: pa.Schema, name: str, type_: DataType) -> str | None:
     if len(found) > 1 or "." in name:
         raise DoubtError(f"it may have more than one column {name}")
     if type_.kind not in _KINDS:
-        raise DoubtError(f"the column {name} of type {type_} is not read here yet")
+        raise DoubtError(f"the column {name} of type {type_} is not supported yet")
     if not found:
         return None
     if schema.field(found[0]).type != arrow_type(type_):
