@@ -1,9 +1,8 @@
-"""`enable`: the actions of PySpark's own DataFrames run through the engine, and back.
+"""`enable` and `disable`: let the actions of PySpark's own DataFrames use the engine.
 
-Four methods of PySpark's classic DataFrame are replaced, the ones through which all the others go: `take`, `head`
-and `first` collect a limit, `toArrow` and `toPandas` collect batches and convert them. What the engine does not run,
-the original method does. Only DataFrames of sessions that were enabled are concerned; when the last of them is
-disabled, the class is as it was.
+`enable` replaces four methods of PySpark's classic DataFrame, which all others use: `take`, `head` and `first` collect
+a limit, `toArrow` and `toPandas` collect batches and convert them. The original method does what the engine does not
+run. Only DataFrames of enabled sessions are affected; when the last of them is disabled, the class is restored.
 """
 
 from __future__ import annotations
@@ -46,13 +45,13 @@ _before: dict[str, Any] = {}
 
 
 def enable(spark: SparkSession, **settings: object) -> Engine:
-    """Run the actions of this session's DataFrames through an engine: the attached one, or a new one.
+    """Let the actions of this session's DataFrames use an engine: the attached one, or a new one.
 
-    Once it is enabled, calling it again changes nothing.
+    Calling it again changes nothing.
 
     Raises:
         AttachError: no engine can be attached; or one is attached and settings were given.
-        ConfigurationError: a setting is unknown or impossible.
+        ConfigurationError: a setting is unknown or invalid.
     """
     with _lock:
         known = _enabled.get(id(spark))
@@ -71,7 +70,7 @@ def enable(spark: SparkSession, **settings: object) -> Engine:
 
 
 def disable(spark: SparkSession) -> None:
-    """Let Spark run everything again. The engine is closed if `enable` has attached it."""
+    """Let Spark run everything again. Close the engine if `enable` attached it."""
     with _lock:
         known = _enabled.pop(id(spark), None)
         if not _enabled:
@@ -109,7 +108,7 @@ def _engine_for(df: DataFrame) -> Engine | None:
 
 
 def _tell_of_other_session(df: DataFrame) -> None:
-    """Sessions are enabled one by one. One that Spark has made itself, for `foreachBatch`, surprises: say so, once."""
+    """Warn once that a session is not enabled: Spark makes one itself for `foreachBatch`, which surprises users."""
     session = df._session
     engine = attached_to(session)
     if engine is None or is_on_spark() or session.sparkContext.applicationId in _told:

@@ -1,7 +1,7 @@
-"""What a user holds: an engine attached to a SparkSession. DataFrames in, rows out.
+"""The user's API: an engine attached to a SparkSession. DataFrames in, rows out.
 
 `attach` starts a control store and the head in this process and TaskManagers in Spark's executors; `close`
-leaves nothing of them. A query that cannot be run exactly as Spark would run it is run by Spark, and
+removes all of them. Spark runs a query that the engine cannot run exactly as Spark would, and
 `fallback_reasons` says why.
 """
 
@@ -103,11 +103,11 @@ LEAF_END_SECONDS = 5.0
 def attach(spark: SparkSession, **settings: object) -> Engine:
     """Attach an engine to a session.
 
-    Settings come from the session's `spark.wallaby.*` entries and from keywords (`workers=3`), which come first.
+    Settings come from the session's `spark.wallaby.*` entries and from keywords (`workers=3`), which override them.
 
     Raises:
-        AttachError: the session is a Spark Connect one, is stopped, has an engine already, or has no room.
-        ConfigurationError: a setting is unknown or impossible.
+        AttachError: the session is a Spark Connect session, is stopped, already has an engine, or has no free slot.
+        ConfigurationError: a setting is unknown or invalid.
     """
     check_session(spark)
     application = spark.sparkContext.applicationId
@@ -193,7 +193,7 @@ class Engine:
         self._succession.run_elsewhere(submission, collected)
 
     def _forget(self, query: QueryId) -> None:
-        """A query is over: what is in the durable store of it goes."""
+        """Remove what an ended query left in the durable store."""
         if self._stay is not None:
             self._stay.store.remove(query)
 
@@ -204,9 +204,9 @@ class Engine:
     # --- running -------------------------------------------------------------------------------------
 
     def run(self, df: DataFrame, *, observed: bool = False) -> Result:
-        """Run a query; the result streams in. What cannot be run here is run by Spark when rows are asked for.
+        """Run a query and return its result, which streams in. If Spark has to run it, it does so when rows are read.
 
-        If it is observed, the result's `stats` also say what was exchanged. With an event log every query is.
+        With `observed`, the result's `stats` also say what was exchanged. With an event log, every query is observed.
         """
         return self.run_here(df, observed=observed) or SparkResult(df)
 
@@ -223,7 +223,7 @@ class Engine:
         return self._start(df, planned, planned.physical, settings, planning.begin(), observed=observed)
 
     def _settings(self, df: DataFrame) -> Settings:
-        """The settings of a query: what the session has changed since counts, or is told not to."""
+        """Return the settings of a query: apply what the session changed since, or warn that it has no effect."""
         self._require_open()
         return self._session_settings.now(self.settings, self._jobs.settings(df.sparkSession))
 
@@ -237,7 +237,7 @@ class Engine:
         *,
         observed: bool,
     ) -> Result:
-        """Begin a query, which is a job for Spark too: whoever cancels that ends it."""
+        """Start a query. It is also a Spark job; cancelling that job ends the query."""
         try:
             if planned.relation is not None:
                 return self._start_leaves(df, planned, planned.relation, job, settings, observed=observed)
@@ -405,9 +405,9 @@ class Engine:
     # --- asking --------------------------------------------------------------------------------------
 
     def explain(self, df: DataFrame, mode: str = "simple") -> str:
-        """Stages, channels and exchanges; or what stays on Spark and why.
+        """Describe stages, channels and exchanges, or what stays on Spark and why.
 
-        In the mode analyze the query is run, its rows are dropped, and what each stage did is added.
+        The mode `analyze` runs the query, drops its rows, and adds what each stage did.
         """
         if mode not in EXPLAIN_MODES:
             raise InvalidArgumentError(
@@ -428,21 +428,21 @@ class Engine:
         return text + ("\n" + analyzed(stats) if stats is not None else "")
 
     def fallback_reasons(self, df: DataFrame) -> list[str]:
-        """Why Spark would run this query or a part of it; empty if the whole of it runs here."""
+        """List why Spark would run this query or a part of it; empty if all of it runs natively."""
         planned = self._plan(df)
         return [str(reason) for reason in (*planned.reasons, *planned.leaf_reasons)]
 
     def workers(self) -> list[dict[str, Any]]:
-        """Id, host, pid, address and state of every TaskManager."""
+        """List id, host, pid, address and state of every TaskManager."""
         self._require_open()
         return [described(lease) for lease in self._gcs.workers()]
 
     def drain(self, worker: str, timeout: float = 60.0) -> bool:
-        """Move a TaskManager's work to others while it still serves what it has made, then let it go.
+        """Move a TaskManager's work to others while it still serves its outputs, then end it.
 
-        Cheaper than a loss: nothing that it has made and others still need is made again. Spark starts another in its
-        place. False if it has not come to its end in time, for example because there is nobody to take its work over;
-        it still gets no new queries then, and leaves when it can.
+        This is cheaper than a loss: outputs that others still need are not computed again. Spark starts another
+        TaskManager in its place. False if it has not ended in time, for example because no other can take over its
+        work; it then gets no new queries, and leaves when it can.
 
         Raises:
             InvalidArgumentError: there is no such TaskManager.
@@ -456,7 +456,7 @@ class Engine:
     # --- ending --------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """End everything that attach has started. Running queries are cancelled."""
+        """End everything that `attach` started. Running queries are cancelled."""
         if self._closed:
             return
         self._closed = True
@@ -475,7 +475,7 @@ class Engine:
 
     @property
     def is_open(self) -> bool:
-        """Can it still run queries?"""
+        """Whether the engine can still run queries."""
         return not self._closed and self.spark.sparkContext._jsc is not None
 
     def _require_open(self) -> None:

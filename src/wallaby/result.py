@@ -1,7 +1,7 @@
-"""A result: rows as they come in from the last stage, in whatever form the caller wants them.
+"""The result of a query: rows from the last stage, in the form that the caller wants.
 
-Arrow tables, pandas frames and rows are made by PySpark's own conversions from our batches, so that types, names
-and time zones are exactly those of `toArrow`, `toPandas` and `collect`.
+PySpark's own conversions turn our batches into Arrow tables, pandas frames and rows, so that types, names and time
+zones are exactly those of `toArrow`, `toPandas` and `collect`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _BINARY_AS_BYTES = "spark.sql.execution.pyspark.binaryAsBytes"
 
 
 class Result:
-    """One run of one query by the engine. The rows can be taken once as a stream, or as often as wanted as a whole."""
+    """One run of one query by the engine. The rows can be read once as a stream, or any number of times as a whole."""
 
     #: Did the engine run it, or Spark?
     native = True
@@ -66,7 +66,7 @@ class Result:
         self._left: QueryError | None = None
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows as they come in, while the query runs. Afterwards there is nothing left to take."""
+        """Yield the rows as Arrow batches while the query runs. They can be read only once."""
         if self._whole is not None:
             return iter(self._whole)
         return self._stream(self._take())
@@ -149,25 +149,25 @@ class Result:
         return here(_Answered(self._df, self._whole))
 
     def cancel(self) -> None:
-        """End the query; whoever waits for its rows gets `QueryCancelledError`."""
+        """Cancel the query; anyone waiting for its rows gets `QueryCancelledError`."""
         self._collected.cancel()
         if self._sparks is not None:
             self._sparks.cancel()
 
     @property
     def plan(self) -> PhysicalPlan | None:
-        """The stages that it runs as; None if Spark runs it."""
+        """The stages of the query; None if Spark runs it."""
         observation = self._collected.observation
         return None if observation is None else observation.plan
 
     @property
     def is_over(self) -> bool:
-        """Has the query ended, one way or the other?"""
+        """Whether the query has ended, successfully or not."""
         return self._collected.is_over
 
     @property
     def stats(self) -> dict[str, Any]:
-        """Figures of the run: complete when the query is over, else what is known by now."""
+        """Figures of the run: complete when the query has ended, before that what is known so far."""
         if self._collected.is_over:
             self._collected.removed.wait(FIGURES_SECONDS)
         figures = self._collected.figures
@@ -322,7 +322,7 @@ class SparkResult(Result):
         return batches
 
     def cancel(self) -> None:
-        """Cancel Spark's jobs for it; whoever waits for its rows gets `QueryCancelledError`."""
+        """Cancel its Spark jobs; anyone waiting for its rows gets `QueryCancelledError`."""
         self._cancelled = True
         self._df.sparkSession.sparkContext.cancelJobsWithTag(self._tag)
 
@@ -362,7 +362,7 @@ class SparkResult(Result):
 
 
 class LeafResult(Result):
-    """A query of which Spark runs a part first. What comes of that is decided before there is a row of the result."""
+    """A query of which Spark runs a part first. How it continues is decided before the first row of the result."""
 
     is_wholly_native = False
 
@@ -411,14 +411,14 @@ class LeafResult(Result):
         return self.decided().collected_as_arrow(*arguments, **named)
 
     def cancel(self) -> None:
-        """End the query, Spark's jobs for it included; whoever waits for its rows gets `QueryCancelledError`."""
+        """Cancel the query and its Spark jobs; anyone waiting for its rows gets `QueryCancelledError`."""
         self._run.cancel()
         if self._decided is not None:
             self._decided.cancel()
 
     @property
     def plan(self) -> PhysicalPlan | None:
-        """The stages that it runs as, once Spark has run its part; None if Spark runs all of it."""
+        """The stages of the query, once Spark has run its part; None if Spark runs all of it."""
         return self.decided().plan
 
     @property
