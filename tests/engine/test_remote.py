@@ -128,7 +128,7 @@ def test_a_setting_that_is_not_known_leaves_the_table_to_spark(lake: Lake, engin
     try:
         query = lake.sales()
         reasons = engine.fallback_reasons(query)
-        assert any("fs.s3a.encryption.algorithm is not known" in reason for reason in reasons), reasons
+        assert any("fs.s3a.encryption.algorithm is not supported" in reason for reason in reasons), reasons
         assert not any("CSE" in reason or SECRET in reason for reason in reasons)
         assert sorted(engine.collect(query)) == sorted(query.collect())
     finally:
