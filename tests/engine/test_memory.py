@@ -153,21 +153,23 @@ def test_a_row_that_makes_too_much_ends_the_query_before(small: Engine, spark: S
 
 def test_a_slow_client_holds_a_sorted_result_back(small: Engine, spark: SparkSession) -> None:
     """What has come to the driver without being taken is bounded; then all of it comes, in order."""
-    result = small.run(spark.sql("select * from facts order by t"))
-    stream = result.batches()
-    first = next(stream)
-    figures, seen = result._collected.figures, -1
-    while figures.bytes != seen:  # whatever comes without being taken
-        seen = figures.bytes
-        time.sleep(1.0)
-    assert seen < 2 * UNTAKEN_BYTES_MAX < ROWS * 80
-    last, count = "", 0
-    for batch in chain((first,), stream):
-        texts = batch.column(2)
-        assert last <= texts[0].as_py()
-        assert pc.all(pc.less_equal(texts[:-1], texts[1:])).as_py() in (True, None)
-        last, count = texts[-1].as_py(), count + batch.num_rows
+    with peak_of(small) as samples:
+        result = small.run(spark.sql("select * from facts order by t"))
+        stream = result.batches()
+        first = next(stream)
+        figures, seen = result._collected.figures, -1
+        while figures.bytes != seen:  # whatever comes without being taken
+            seen = figures.bytes
+            time.sleep(1.0)
+        assert seen < 2 * UNTAKEN_BYTES_MAX < ROWS * 80
+        last, count = "", 0
+        for batch in chain((first,), stream):
+            texts = batch.column(2)
+            assert last <= texts[0].as_py()
+            assert pc.all(pc.less_equal(texts[:-1], texts[1:])).as_py() in (True, None)
+            last, count = texts[-1].as_py(), count + batch.num_rows
     assert count == ROWS
+    assert max(samples) <= BUDGET + BESIDE, f"{max(samples) / MIB:.0f} MiB at the peak"
 
 
 def test_a_result_that_nobody_holds_ends_its_query(small: Engine, spark: SparkSession) -> None:
