@@ -262,12 +262,12 @@ class JoinKernel:
             _Pair(block, group, (*build_part.files, *probe_part.files))
             for build_part, probe_part in zip(builds, probes, strict=True)
             for block in self._blocks(build_part)
-            for group in grouped(probe_part.batches, self._settings.portion_bytes)
+            for group in probe_part.groups(self._settings.portion_bytes)
         ]
 
     def _blocks(self, build: Chunks) -> Iterator[Batches]:
         if self._in_blocks:
-            return grouped(build.batches, self._whole_bytes * 3 // 2)
+            return build.groups(self._whole_bytes * 3 // 2)
         return iter((build.batches,))
 
     def forget(self) -> None:

@@ -16,7 +16,7 @@ from wallaby.kernels.chunks import Chunks
 from wallaby.kernels.connection import KernelSettings, Session
 from wallaby.kernels.mapped import MappedBatches, whole
 from wallaby.kernels.partition import cut_rows, part_of_rows
-from wallaby.kernels.sizes import grouped, value_bytes
+from wallaby.kernels.sizes import value_bytes
 
 PARTS_MAX = 4096
 
@@ -38,13 +38,12 @@ def cut_into_parts(
     sizes = [0] * parts
 
     def pieces() -> Iterator[pa.RecordBatch]:
-        for group in grouped(rows.batches, settings.portion_bytes):
+        for group in rows.groups(settings.portion_bytes):
             batch = whole(group)
             for number, piece in cut_rows(batch, part_of_rows(batch, keys, parts, session), parts):
                 numbers.append(number)
                 sizes[number] += value_bytes((piece,))
                 yield piece
-            rows.release()
 
     file = MappedBatches(pieces(), rows.batches[0].schema, settings.temp_directory)
     found: list[list[pa.RecordBatch]] = [[] for _ in range(parts)]

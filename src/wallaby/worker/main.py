@@ -45,6 +45,7 @@ from wallaby.worker.directory import Directory
 from wallaby.worker.execution import Execution
 from wallaby.worker.floor import Limits
 from wallaby.worker.keeping import Keeping
+from wallaby.worker.lean import leave_pandas_out
 from wallaby.worker.lifeline import Lifeline
 from wallaby.worker.node import Node, Performs, Serving
 from wallaby.worker.orders import OrderBook
@@ -154,6 +155,7 @@ def serve(bootstrap: Bootstrap, at: int = 0) -> None:
             fix="Install the same version on both, or ship the wheel, its name ending in .zip, with --py-files.",
         )
     keep_freed_memory(bootstrap.memory_bytes)
+    leave_pandas_out()
     threads = bootstrap.threads or os.cpu_count() or 1
     pa.set_cpu_count(
         threads
