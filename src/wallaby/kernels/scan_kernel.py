@@ -26,7 +26,7 @@ from wallaby.kernels.sizes import grouped
 from wallaby.kernels.state import OVER_PORTIONS, KernelState, StepResult
 from wallaby.kernels.taking import PORTIONS_MAX, Place, all_within, first_pace, first_rows, rest_of, take
 from wallaby.kernels.trees import Trees
-from wallaby.kernels.windows import Window, is_read_in_windows, whole_bytes_max, windows
+from wallaby.kernels.windows import Window, is_read_in_windows, piece_windows, whole_bytes_max, windows
 from wallaby.plan.formats import Parquet
 from wallaby.plan.physical import RowSplit, ScanFragment, Split
 from wallaby.plan.relation import Scan
@@ -182,8 +182,11 @@ class ScanKernel:
         assert isinstance(split, Split), "files are read by row groups"
         assert self._reading is not None, "how to read a file is planned"
         more = self._bounds.conditions(sides)
+        now = (*conditions, *more) if prune else conditions
+        if not isinstance(source.format, Parquet):
+            yield from piece_windows(source, split, now, self._reading, self._settings, row)
+            return
         if not is_read_in_windows(source, split, conditions, self._reading, self._settings):
-            now = (*conditions, *more) if prune else conditions
             with suppress(LargeSplitError):
                 limit = whole_bytes_max(self._settings)
                 yield Window(0, None, read_split(source, split, now, self._reading, limit).to_batches())
