@@ -26,6 +26,7 @@ from wallaby.kernels.sizes import grouped
 from wallaby.kernels.state import OVER_PORTIONS, KernelState, StepResult
 from wallaby.kernels.taking import PORTIONS_MAX, Place, all_within, first_pace, first_rows, rest_of, take
 from wallaby.kernels.trees import Trees
+from wallaby.kernels.widths import rows_at_once
 from wallaby.kernels.windows import Window, is_read_in_windows, piece_windows, whole_bytes_max, windows
 from wallaby.plan.formats import Parquet
 from wallaby.plan.physical import RowSplit, ScanFragment, Split
@@ -51,6 +52,7 @@ class ScanKernel:
         tree = self._reading.tree if self._reading else fragment.tree
         self._trees = Trees(tree, 0, settings, shared)
         self._growth = Growth(tree, 0, settings)
+        self._rows_max = rows_at_once(tree, settings)
         self._readable = frozenset(settings.readable)
         self._settings = settings
         self._pace = first_pace(fragment.tree)
@@ -110,7 +112,8 @@ class ScanKernel:
         def run(some: Batches) -> Iterator[pa.RecordBatch]:
             return self._run(sides, some)
 
-        taken = take(left, place.pace or self._pace, run, self._settings, limit, limit, self._growth.weigh)
+        pace, weigh = place.pace or self._pace, self._growth.weigh
+        taken = take(left, pace, run, self._settings, limit, limit, weigh, self._rows_max)
         if taken.made.value_bytes > limit:
             if not self._optional.intersection(sides):
                 self._aside = split, row, taken.made
