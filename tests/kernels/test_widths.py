@@ -22,7 +22,7 @@ from wallaby.plan.physical import MapFragment, ReduceFragment
 from wallaby.plan.relation import Aggregate, Input
 from wallaby.plan.types import DOUBLE, LONG, STRING
 
-WIDTH, ROWS = 500, 1500
+WIDTH, ROWS = 500, 900
 TYPES = (LONG, DOUBLE, STRING)
 COLUMNS = (column(1, LONG), *(column(2 + i, TYPES[i % 3]) for i in range(WIDTH)))
 SCHEMA = arrow_schema(COLUMNS)
@@ -31,7 +31,7 @@ SCHEMA = arrow_schema(COLUMNS)
 @pytest.fixture
 def settings(tmp_path: Path) -> Iterator[KernelSettings]:
     """Of a TaskManager with 128 MiB and one kernel thread."""
-    yield KernelSettings(memory_bytes=44 << 20, portion_bytes=4 << 20, temp_directory=tmp_path)
+    yield KernelSettings(memory_bytes=42 << 20, portion_bytes=4 << 20, temp_directory=tmp_path)
     close_thread_session()
 
 
@@ -42,9 +42,10 @@ def rows(begin: int, end: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
 
 
-def maxima(*, keys: bool) -> Aggregate:
+def totals(*, keys: bool) -> Aggregate:
     outputs = tuple(
-        named(1000 + i, aggregation("max", each.type, each)) for i, each in enumerate(COLUMNS[1:])
+        named(1000 + i, aggregation("sum" if keys and each.type == LONG else "max", each.type, each))
+        for i, each in enumerate(COLUMNS[1:])
     )
     return Aggregate(Input(0, COLUMNS), (named(999, COLUMNS[0]),) if keys else (), outputs)
 
@@ -54,7 +55,7 @@ def expected(number: int) -> tuple[object, ...]:
 
 
 def test_an_aggregation_of_hundreds_of_columns_takes_fewer_rows_at_once(settings: KernelSettings) -> None:
-    kernel = make_kernel(MapFragment(maxima(keys=True)), settings)
+    kernel = make_kernel(MapFragment(totals(keys=True)), settings)
     state, result = kernel.step(EMPTY, inputs={0: [rows(0, ROWS)]})
     found = tuples(result.batches)
     while result.rest:
@@ -64,11 +65,11 @@ def test_an_aggregation_of_hundreds_of_columns_takes_fewer_rows_at_once(settings
 
 
 def test_groups_of_hundreds_of_columns_are_finished_part_by_part(settings: KernelSettings) -> None:
-    tree = maxima(keys=True)
+    tree = totals(keys=True)
     kernel = make_kernel(ReduceFragment(combine=None, finish=tree), settings)
     state = EMPTY
-    for begin in range(0, ROWS, 500):
-        state, _ = kernel.step(state, inputs={0: [rows(begin, begin + 500)]})
+    for begin in range(0, ROWS, 300):
+        state, _ = kernel.step(state, inputs={0: [rows(begin, begin + 300)]})
     state, result = kernel.step(state, last=True)
     found = tuples(result.batches)
     while result.rest:
@@ -81,7 +82,7 @@ def test_groups_of_hundreds_of_columns_are_finished_part_by_part(settings: Kerne
 def test_hundreds_of_functions_without_keys_are_computed_some_at_a_time(
     settings: KernelSettings, *, on_disk: bool
 ) -> None:
-    tree, batch = maxima(keys=False), rows(0, 900)
+    tree, batch = totals(keys=False), rows(0, 900)
     assert len(divided(tree, settings)) > 1
     if on_disk:
         session, chunks = thread_session(settings), Chunks((batch,), (), value_bytes((batch,)))
@@ -94,11 +95,11 @@ def test_hundreds_of_functions_without_keys_are_computed_some_at_a_time(
 
 def test_ordinary_widths_are_as_before(settings: KernelSettings) -> None:
     narrow = replace(
-        maxima(keys=True), child=Input(0, COLUMNS[:20]), aggregations=maxima(keys=True).aggregations[:20]
+        totals(keys=True), child=Input(0, COLUMNS[:20]), aggregations=totals(keys=True).aggregations[:20]
     )
     assert rows_at_once(narrow, settings) is None
     assert divided(replace(narrow, keys=()), settings) == (replace(narrow, keys=()),)
-    assert rows_at_once(maxima(keys=True), replace(settings, memory_bytes=1 << 30)) is None
+    assert rows_at_once(totals(keys=True), replace(settings, memory_bytes=1 << 30)) is None
 
 
 def test_parts_of_many_columns_are_few_batches_with_the_same_rows(settings: KernelSettings) -> None:
