@@ -57,6 +57,7 @@ def expected(number: int) -> tuple[object, ...]:
 def test_an_aggregation_of_hundreds_of_columns_takes_fewer_rows_at_once(settings: KernelSettings) -> None:
     kernel = make_kernel(MapFragment(totals(keys=True)), settings)
     state, result = kernel.step(EMPTY, inputs={0: [rows(0, ROWS)]})
+    assert len(result.batches) == 1, "what several statements give is one batch"
     found = tuples(result.batches)
     while result.rest:
         state, result = kernel.step(state)

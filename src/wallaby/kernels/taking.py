@@ -134,6 +134,8 @@ def take(
         if length == 1:
             break
         pace = max(pace for pace in range(1, PACE_MAX + 1) if pace == 1 or rows_at(pace) * _FACTOR <= length)
+    if rows_max is not None and len(found) > 1:
+        found = [pa.concat_batches(found)]  # rows of many columns must not be in small batches
     return Taken(spooled(found, aside_bytes, settings.temp_directory), at, pace)
 
 
