@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import orc
 from pyspark.sql import SparkSession
 from tests.engine.conftest import Engines
 from tests.engine.test_ends import nothing_is_left_of_queries, until
@@ -183,6 +184,26 @@ def test_a_page_that_cannot_be_decompressed_ends_the_query_before(
         pytest.raises(MemoryLimitError, match="must be decompressed in one piece"),
     ):
         small.run(spark.read.parquet(str(path)).selectExpr("max(t)")).rows()
+    assert max(samples) <= BUDGET + BESIDE, f"{max(samples) / MIB:.0f} MiB at the peak"
+
+
+def test_a_stripe_that_is_tiny_in_its_file_is_read_in_windows(
+    small: Engine, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Some kilobytes in the file are more than three times the budget as Arrow data."""
+    path, rows = tmp_path / "words.orc", 4_000_000
+    texts = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), ["wombat" * 10])
+    table = pa.table({"n": np.full(rows, 7), "t": texts.cast(pa.string())})
+    orc.write_table(table, path, compression="zstd", stripe_size=1 << 30, dictionary_key_size_threshold=0.9)
+    assert orc.ORCFile(path).nstripes == 1
+    assert path.stat().st_size < MIB < 3 * BUDGET < table.nbytes + rows * 8
+    del table, texts
+    df = spark.read.orc(str(path)).selectExpr("sum(n) s", "max(t) t", "count(*) c")
+    with peak_of(small) as samples:
+        result = small.run(df)
+        assert result.native, small.fallback_reasons(df)
+        (row,) = result.rows()
+    assert tuple(row) == (7 * rows, "wombat" * 10, rows)
     assert max(samples) <= BUDGET + BESIDE, f"{max(samples) / MIB:.0f} MiB at the peak"
 
 

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
+
+import pyarrow as pa
 
 from wallaby.kernels.file_systems import is_local, local_path, open_remote
 from wallaby.plan.relation import ParquetFile
@@ -18,12 +23,41 @@ class DoubtError(Exception):
     """Spark may read something else here than we do, and says so: why."""
 
 
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What there is room for: rows to be read at once, rows to be handed on, what a kernel may hold, files on disk."""
+
+    whole_bytes: int
+    portion_bytes: int
+    memory_bytes: int
+    directory: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Rows of a piece of a file, and whether they are its last."""
+
+    rows: pa.Table
+    last: bool
+
+
 def content(file: ParquetFile) -> bytes:
     """All bytes of a file."""
     if is_local(file):
         return local_path(file).read_bytes()
     with closing(open_remote(file)) as opened:
         return bytes(opened.read())
+
+
+def blocks_of(data: bytes, size_bytes: int) -> Iterator[tuple[bytes, bool]]:
+    """Whole lines, about so many bytes of them at a time, and whether they are the last; at least one block."""
+    begin = 0
+    while True:
+        end = data.find(b"\n", begin + size_bytes - 1) + 1 or len(data)
+        yield data[begin:end], end == len(data)
+        if end == len(data):
+            return
+        begin = end
 
 
 def lines_of(data: bytes) -> bytes:

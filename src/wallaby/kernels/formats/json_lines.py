@@ -21,6 +21,8 @@ from wallaby.kernels.types import arrow_type
 from wallaby.plan.types import DataType, Kind
 
 _NUMBER_MAX: Final = 40
+#: The values of a line are objects of Python's, which take up to fifty times as much as the line.
+LINE_LENGTH_MAX: Final = 1 << 20
 _BITS: Final = {Kind.BYTE: 8, Kind.SHORT: 16, Kind.INTEGER: 32, Kind.LONG: 64}
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
@@ -48,6 +50,8 @@ def parse(data: bytes, asked: Asked) -> pa.Table:
 def _object(line: str) -> dict[str, Any]:
     if not line.startswith("{"):
         raise DoubtError("a line does not begin with a brace")
+    if len(line) > LINE_LENGTH_MAX:
+        raise DoubtError(f"a line has more than {LINE_LENGTH_MAX >> 10} KiB")
     try:
         found = _DECODER.decode(line)
     except (ValueError, RecursionError) as error:
