@@ -10,7 +10,8 @@ from __future__ import annotations
 import logging
 import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import SparkSession
 
 from wallaby.catalyst import warm_up
-from wallaby.catalyst.defect import DEFECTS, defect
 from wallaby.config import Settings, read_settings, static_outputs
 from wallaby.coordinator.coordinator import CoordinatorSettings
 from wallaby.errors import (
@@ -37,31 +37,20 @@ from wallaby.head.head import Head
 from wallaby.head.observer import Observer
 from wallaby.head.submission import Submission
 from wallaby.kernels.file_systems import storages_of
-from wallaby.kernels.sql import relation_reason
-from wallaby.kernels.tables import known_tables
 from wallaby.lineage.names import QueryId, WorkerId
 from wallaby.observe.analyze import analyzed
 from wallaby.observe.log import log_directory
 from wallaby.plan.doubt import may_doubt
 from wallaby.plan.explain import explain as explain_plan
 from wallaby.plan.leaf import (
-    SparkLeaf,
-    assumed_statistics,
     handed_over,
-    leaf_number,
-    not_worthwhile,
-    scans_in,
-    tables_in,
     whole_scan,
 )
-from wallaby.plan.physical import PhysicalPlan, trees_of
+from wallaby.plan.physical import PhysicalPlan
 from wallaby.plan.planned import Planned
-from wallaby.plan.planner import plan
-from wallaby.plan.reason import Reason
 from wallaby.plan.relation import ParquetFile, Relation
-from wallaby.plan.settings import PlanSettings
-from wallaby.plan.statistics import Statistics
-from wallaby.plan.unplannable import unplannable
+from wallaby.planning import Planning
+from wallaby.replanning import Replanning
 from wallaby.result import LeafResult, Result, SparkResult, result_of
 from wallaby.spark.bypass import on_spark
 from wallaby.spark.checks import check_session
@@ -72,7 +61,6 @@ from wallaby.spark.leaf_directory import LeafDirectory
 from wallaby.spark.leaf_run import LeafRun
 from wallaby.spark.policy import chosen_tolerance
 from wallaby.spark.query_jobs import QueryJob, QueryJobs
-from wallaby.spark.read_query import read_query
 from wallaby.spark.session_settings import SessionSettings, entries_of
 from wallaby.spark.store_stay import begin_stay
 from wallaby.spark.succession import Succession
@@ -166,6 +154,9 @@ class Engine:
         self._gcs, self._head = deployment.gcs, deployment.head
         self._count, self._threads = deployment.size.count, deployment.size.threads
         self._shares = Shares(deployment.size.memory_bytes, self._threads)
+        self._planning = Planning(
+            self._count, self._threads, self._shares, lambda: self._leaf_directory.reason
+        )
 
     def _make_head(self, gcs: Gcs, peers: PeerClient) -> Head:
         settings = self.settings
@@ -214,7 +205,7 @@ class Engine:
         """Run a query if the engine can; None, and a line in the log, if Spark has to."""
         settings = self._settings(df)
         with self._jobs.planning(df.sparkSession) as planning:
-            planned = self._plan(df, settings, planning.begin)
+            planned = self._planning.plan(df, settings, planning.begin)
         if planned.physical is None:
             _log.info("on Spark: %s", "; ".join(str(reason) for reason in planned.reasons))
             planning.finish()
@@ -241,13 +232,34 @@ class Engine:
         try:
             if planned.relation is not None:
                 return self._start_leaves(df, planned, planned.relation, job, settings, observed=observed)
-            collected = self._submit(physical, settings, settings.timeout, observed=observed)
-            collected.when_over(job.finish)
-            job.on_cancel(collected.cancel)
-            return result_of(df, collected, spark_errors=settings.spark_errors)
+            collected = self._begin(physical, settings, job, observed=observed)
+            replanning = Replanning(
+                self._planning.broadcast_bytes(settings), partial(self._begin_again, df, settings, observed)
+            )
+            return result_of(df, collected, spark_errors=settings.spark_errors, replanning=replanning)
         except BaseException as error:
             job.finish(error)
             raise
+
+    def _begin(
+        self, physical: PhysicalPlan, settings: Settings, job: QueryJob, *, observed: bool
+    ) -> Collected:
+        collected = self._submit(physical, settings, settings.timeout, observed=observed)
+        collected.when_over(job.finish)
+        job.on_cancel(collected.cancel)
+        return collected
+
+    def _begin_again(
+        self, df: DataFrame, settings: Settings, observed: bool, broadcast: int
+    ) -> Collected | None:
+        """Begin a query with a lower limit for build sides that go to every channel; None if it cannot be planned."""
+        settings = replace(settings, broadcast=broadcast)
+        with self._jobs.planning(df.sparkSession) as planning:
+            planned = self._planning.plan(df, settings, planning.begin)
+        if planned.physical is None or planned.relation is not None:
+            planning.finish()
+            return None
+        return self._begin(planned.physical, settings, planning.begin(), observed=observed)
 
     def _start_leaves(
         self,
@@ -262,7 +274,7 @@ class Engine:
         _log.info("partly on Spark: %s", "; ".join(map(str, planned.leaf_reasons)))
 
         def submit(files: Mapping[int, tuple[ParquetFile, ...]], timeout_seconds: float) -> Collected:
-            final, reasons = self._physical(handed_over(relation, files), settings)
+            final, reasons = self._planning.physical(handed_over(relation, files), settings)
             if final is None:
                 raise HandOverError("; ".join(map(str, reasons)))
             return self._submit(final, settings, timeout_seconds, observed=observed)
@@ -311,56 +323,8 @@ class Engine:
         edges = sum(len(physical.graph.edges_from(channel)) for channel in physical.graph.channels)
         return min(settings.window, self._shares.window_bytes(-(-edges // self._count)))
 
-    def _plan(
-        self, df: DataFrame, settings: Settings | None = None, begin: Callable[[], object] = lambda: None
-    ) -> Planned:
-        settings = settings or self._settings(df)
-        try:
-            read, relation = read_query(df, settings.leaf_minimum, begin)
-        except DEFECTS as error:
-            return Planned(None, (defect("planning", error),))
-        if relation is None:
-            return Planned(None, read.reasons)
-        if not read.leaves:
-            return Planned(*self._physical(relation, settings))
-        of_leaves = tuple(dict.fromkeys(reason for leaf in read.leaves for reason in leaf.reasons))
-        against = self._leaf_directory.reason or not_worthwhile(relation, read.leaves, settings.leaf_minimum)
-        if against is not None:
-            return Planned(None, (*of_leaves, against))
-        physical, reasons = self._physical(relation, settings, read.leaves)
-        if physical is None:
-            return Planned(None, (*of_leaves, *reasons))
-        return Planned(physical, (), read.leaves, relation)
-
-    def _physical(
-        self, relation: Relation, settings: Settings, leaves: tuple[SparkLeaf, ...] = ()
-    ) -> tuple[PhysicalPlan | None, tuple[Reason, ...]]:
-        """The stages of a relation, with what is assumed of leaves that have not run yet; or why there are none."""
-        pending = {leaf.number: leaf for leaf in leaves}
-        known = known_tables(tables_in(relation), min(settings.split, self._shares.task_bytes))
-        assumed = [
-            assumed_statistics(pending[number], scan)
-            for scan in scans_in(relation)
-            if (number := leaf_number(scan)) is not None
-        ]
-        statistics = Statistics((*known.tables, *assumed))
-        reasons = unplannable(relation, statistics)
-        if reasons:
-            return None, reasons
-        channels = settings.channels or self._count * self._threads
-        broadcast_bytes = min(settings.broadcast, self._shares.broadcast_bytes)
-        sizes = PlanSettings(channels=channels, workers=self._count, broadcast_bytes=broadcast_bytes)
-        try:
-            physical = plan(relation, statistics, sizes)
-        except DEFECTS as error:
-            return None, (defect("planning", error),)
-        reasons = tuple(
-            Reason("a stage", why)
-            for fragment in physical.fragments
-            for tree in trees_of(fragment)
-            if (why := relation_reason(tree))
-        )
-        return (None, reasons) if reasons else (physical, ())
+    def _plan(self, df: DataFrame) -> Planned:
+        return self._planning.plan(df, self._settings(df))
 
     def to_arrow(self, df: DataFrame) -> pa.Table:
         """Exactly `df.toArrow()`."""
@@ -414,7 +378,7 @@ class Engine:
                 f"Unknown explain mode {mode!r}.", fix=f"Choose one of: {', '.join(EXPLAIN_MODES)}."
             )
         settings = self._settings(df)
-        planned = self._plan(df, settings)
+        planned = self._planning.plan(df, settings)
         if planned.physical is None:
             return "runs on Spark:\n" + "\n".join(f"  {reason}" for reason in planned.reasons)
         text = explain_plan(planned.physical, planned.leaves)

@@ -7,29 +7,24 @@ zones are exactly those of `toArrow`, `toPandas` and `collect`.
 from __future__ import annotations
 
 import logging
-import signal
-import threading
 import time
 import uuid
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
-from pyspark.sql.conversion import ArrowTableToRowsConversion
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from wallaby.answered import Answered, as_spark_names, only_this_query_is_interrupted
 from wallaby.errors import DoubtfulValueError, InvalidArgumentError, QueryCancelledError, QueryError
 from wallaby.head.collected import Collected
-from wallaby.kernels.nested_columns import labelled
 from wallaby.observe.observation import QueryStats
 from wallaby.plan.physical import PhysicalPlan
+from wallaby.replanning import Replanning
 from wallaby.spark.bypass import on_spark
 from wallaby.spark.leaf_run import LeafRun
 
@@ -51,19 +46,37 @@ class Result:
     #: Or did Spark run a part of it?
     is_wholly_native = True
 
-    def __init__(self, df: DataFrame, collected: Collected, *, spark_errors: bool = False) -> None:
+    def __init__(
+        self,
+        df: DataFrame,
+        collected: Collected,
+        *,
+        spark_errors: bool = False,
+        replanning: Replanning | None = None,
+    ) -> None:
         self.schema = df.schema
         self._df = df
         self._spark_errors = spark_errors
-        self._collected = collected
-        # A result that nobody can take any more ends its query: its rows would wait at the workers for ever.
-        weakref.finalize(self, collected.cancel).atexit = False
+        self._replanning = replanning
+        self._begin(collected)
         self._arrow_schema = to_arrow_schema(df.schema, timezone="UTC")
-        self._taken = False
         self._whole: list[pa.RecordBatch] | None = None
         #: Spark's run of it, if it was left to Spark, and why it was.
         self._sparks: SparkResult | None = None
         self._left: QueryError | None = None
+
+    def _begin(self, collected: Collected) -> None:
+        self._collected = collected
+        self._taken = False
+        # A result that nobody can take any more ends its query: its rows would wait at the workers for ever.
+        weakref.finalize(self, collected.cancel).atexit = False
+
+    def _begins_again(self, error: QueryError) -> bool:
+        """Has the query begun again, with a plan that avoids this error? No row may have been given away."""
+        collected = None if self._replanning is None else self._replanning.after(error)
+        if collected is not None:
+            self._begin(collected)
+        return collected is not None
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows as Arrow batches while the query runs. They can be read only once."""
@@ -78,7 +91,7 @@ class Result:
                 "The rows of this result have already been read as a stream.", fix="Run the query again."
             )
         self._taken = True
-        return (_as(batch, self._arrow_schema) for batch in self._collected.batches())
+        return (as_spark_names(batch, self._arrow_schema) for batch in self._collected.batches())
 
     def _stream(self, taken: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         given = False
@@ -87,6 +100,9 @@ class Result:
                 given = True
                 yield batch
         except QueryError as error:
+            if not given and self._begins_again(error):
+                yield from self._stream(self._take())
+                return
             if given or not self._is_sparks(error):
                 self._raise_as_spark(error)
                 raise
@@ -140,13 +156,13 @@ class Result:
         frame: pd.DataFrame = self._whole_as(lambda known: known.toPandas(), SparkResult.pandas)
         return frame
 
-    def _whole_as(self, here: Callable[[_Answered], Any], there: Callable[[SparkResult], Any]) -> Any:
+    def _whole_as(self, here: Callable[[Answered], Any], there: Callable[[SparkResult], Any]) -> Any:
         """All rows, from the engine's or, if it has left the query to Spark, as Spark gives them itself."""
         if self._sparks is None:
             self._await_all()
         if self._whole is None:
             return self._from_spark(there)
-        return here(_Answered(self._df, self._whole))
+        return here(Answered(self._df, self._whole))
 
     def cancel(self) -> None:
         """Cancel the query; anyone waiting for its rows gets `QueryCancelledError`."""
@@ -234,9 +250,12 @@ class Result:
         if self._whole is not None:
             return
         try:
-            with _only_this_query_is_interrupted():
+            with only_this_query_is_interrupted():
                 self._whole = self._all_of_them()
         except QueryError as error:
+            if self._begins_again(error):
+                self._await_all()
+                return
             if not self._is_sparks(error):
                 self._raise_as_spark(error)
                 raise
@@ -266,10 +285,12 @@ class Result:
         return batches
 
 
-def result_of(df: DataFrame, collected: Collected, *, spark_errors: bool) -> Result:
+def result_of(
+    df: DataFrame, collected: Collected, *, spark_errors: bool, replanning: Replanning | None = None
+) -> Result:
     """The result of a query that has been submitted."""
     try:
-        return Result(df, collected, spark_errors=spark_errors)
+        return Result(df, collected, spark_errors=spark_errors, replanning=replanning)
     except BaseException:
         collected.cancel()  # nobody will ever take its rows
         raise
@@ -376,7 +397,7 @@ class LeafResult(Result):
     def decided(self) -> Result:
         """Wait for Spark's part: then the engine runs the rest, or, if the rows cannot be handed over, Spark does."""
         if self._decided is None:
-            with _only_this_query_is_interrupted():
+            with only_this_query_is_interrupted():
                 try:
                     outcome = self._run.outcome.result()
                 except KeyboardInterrupt:
@@ -435,59 +456,3 @@ class LeafResult(Result):
     def events(self) -> list[dict[str, Any]]:
         """The events in the query's log so far."""
         return [] if self._decided is None else self._decided.events
-
-
-class _Answered(ClassicDataFrame):
-    """A DataFrame whose rows are known: PySpark's own conversions make everything else of them."""
-
-    def __init__(self, df: DataFrame, batches: list[pa.RecordBatch]) -> None:
-        super().__init__(df._jdf, df.sparkSession)
-        self._known = batches
-
-    def collect(self) -> list[Row]:
-        table = pa.Table.from_batches(self._known, to_arrow_schema(self.schema, timezone="UTC"))
-        as_bytes = self.sparkSession.conf.get(_BINARY_AS_BYTES, "true") == "true"
-        rows: list[Any] = ArrowTableToRowsConversion.convert(table, self.schema, binary_as_bytes=as_bytes)
-        return rows
-
-    def _collect_as_arrow(
-        self,
-        split_batches: bool = False,
-        empty_list_if_zero_records: bool = True,
-        prefers_large_var_types: bool = False,
-    ) -> list[pa.RecordBatch]:
-        schema = to_arrow_schema(self.schema, timezone="UTC", prefers_large_types=prefers_large_var_types)
-        if not self._known and not empty_list_if_zero_records:
-            return [pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)]
-        found = [_as(batch, schema) for batch in self._known]
-        if not split_batches:
-            return found
-        return [
-            pa.RecordBatch.from_arrays([pa.concat_arrays([a]) for a in batch.columns], schema=batch.schema)
-            for batch in found
-        ]
-
-
-def _as(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """A batch under the names and types that Spark gives the result."""
-    pairs = zip(batch.columns, schema, strict=True)
-    return pa.RecordBatch.from_arrays(
-        [labelled(column, field.type) for column, field in pairs], schema=schema
-    )
-
-
-@contextmanager
-def _only_this_query_is_interrupted() -> Iterator[None]:
-    """PySpark's answer to Ctrl-C cancels all jobs, and with them the TaskManagers: here it only interrupts."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def interrupt(_number: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGINT, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
