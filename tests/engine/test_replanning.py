@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from tests.engine.conftest import Engines
+from tests.engine.test_ends import until
 
 from wallaby.engine import Engine
 from wallaby.errors import MemoryLimitError
@@ -81,3 +82,7 @@ def test_what_every_plan_must_send_everywhere_ends_the_query(small: Engine, spar
     )
     with pytest.raises(MemoryLimitError, match=r"spark\.wallaby\.memory"):
         small.run(df).rows()
+    # An error refers to the frames that it passed, and those to rows in files: nothing of them may stay mapped.
+    (worker,) = small.workers()
+    maps = Path(f"/proc/{worker['pid']}/maps")
+    until(lambda: ".segment" not in maps.read_text(encoding="utf-8"))

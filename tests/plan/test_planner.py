@@ -176,6 +176,15 @@ def shapes() -> dict[str, Relation]:
             named(326, "rows", aggregation("count")),
             named(327, "least", aggregation("min", LINE.l_suppkey)),
         ),
+        "cube_of_a_constant": aggregate(
+            Expand(
+                Filter(LINE.scan, literal(False)),
+                ((LINE.l_quantity, literal(7), literal(0)), (LINE.l_quantity, literal(8), literal(1))),
+                (LINE.l_quantity, column(331, "constant"), column(332, "set")),
+            ),
+            same(column(331, "constant"), column(332, "set")),
+            named(333, "rows", aggregation("count")),
+        ),
         "rollup_of_distinct": aggregate(
             rolled,
             same(*rolled.columns[2:]),

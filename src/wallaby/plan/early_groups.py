@@ -70,6 +70,8 @@ def early_groups(aggregate: Aggregate, parts: Parts) -> EarlyGroups | None:
         for each in expand.projections
         for id_ in sorted(columns_in(each[at]))
     }
+    if not grouped:  # all keys are constants: without keys, no rows would be one group
+        return None
     replacements: dict[Expression, Expression] = {
         column: unchanged[column.id] for column in expand.columns if column.id in unchanged
     }

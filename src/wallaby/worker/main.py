@@ -44,6 +44,7 @@ from wallaby.worker.bootstrap import TLS_NAME, Bootstrap
 from wallaby.worker.directory import Directory
 from wallaby.worker.execution import Execution
 from wallaby.worker.floor import Limits
+from wallaby.worker.garbage import leave_out_what_is_here
 from wallaby.worker.keeping import Keeping
 from wallaby.worker.lean import leave_pandas_out
 from wallaby.worker.lifeline import Lifeline
@@ -240,6 +241,7 @@ class _Process:
         restore = _on_signals(self._ask_to_end)
         self._lifeline.watch(self._head_gone)
         self._pulse.start()
+        leave_out_what_is_here()
         try:
             self._node.start(self._armed(), {"task manager": manager.run(), "discovery": manager.discover()})
             self._watch.start()

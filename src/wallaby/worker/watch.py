@@ -29,6 +29,7 @@ from wallaby.kernels.connection import close_thread_session
 from wallaby.lineage.names import QueryId
 from wallaby.lineage.verdict import Verdict
 from wallaby.worker.floor import AGAIN_SECONDS, MIB, RESERVE_BYTES, Act, Floor, Limits
+from wallaby.worker.garbage import collect_garbage
 from wallaby.worker.greed import Greed, greed_of, greediest
 from wallaby.worker.node import Node, Serving
 from wallaby.worker.pools import CallPool, KernelPool
@@ -217,6 +218,7 @@ class MemoryWatch:
         for serving in servings:
             serving.work.forget()
         self._kernels.on_each(_tidy)
+        collect_garbage()
         give_freed_memory_back()
         return max(before - self._looks.resident(), 0)
 
