@@ -1,14 +1,25 @@
 """What was refused for now, or not answered, is asked for again: nobody gives up who has a reason to go on.
 
-Commits, errors, early ends and records to retrace must reach the store, in whichever epoch; a re-read that was cut is
-followed by what was not sent. Judged from the effects alone, while the tenure and the query last.
+Commits, errors, early ends and records to retrace must reach the store, in whichever epoch; a channel that has enough
+says so; a re-read that was cut is followed by what was not sent. Judged from the effects alone, while the tenure and
+the query last.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from wallaby.lineage.effects import CloseEarly, CommitTask, Fail, FailPoint, Pause, Push, ReadRecords
+from wallaby.lineage.effects import (
+    Advance,
+    CloseEarly,
+    CommitTask,
+    Execute,
+    Fail,
+    FailPoint,
+    Pause,
+    Push,
+    ReadRecords,
+)
 from wallaby.lineage.invariants import InvariantViolation
 from wallaby.lineage.verdict import CommitReply, Verdict
 from wallaby.simulation.brief import brief
@@ -16,6 +27,7 @@ from wallaby.simulation.process import Actor
 from wallaby.worker.effects import Complain
 
 _INSISTED = (CommitTask, Fail, CloseEarly, ReadRecords)
+_REPEATED = (FailPoint.RETRACE, FailPoint.REREAD)
 _FOR_NOW = (Verdict.FROZEN, Verdict.STALE, None)
 
 
@@ -24,6 +36,8 @@ class Insisting:
 
     def __init__(self) -> None:
         self._refused: dict[Actor, Any] = {}
+        #: Those whose task has given out all that is wanted, and is not committed yet.
+        self._satisfied: set[Actor] = set()
 
     def answers(self, actor: Actor, value: Any) -> None:
         """An actor is about to be told the answer to what it asked for last."""
@@ -34,6 +48,11 @@ class Insisting:
             held = value.held if value is not None else ()
             if held and len(held) < len(asked.items):
                 self._refused[actor] = asked
+        elif isinstance(asked, Execute) and asked.point not in _REPEATED and value[1].satisfied:
+            self._satisfied.add(actor)
+        elif isinstance(asked, Advance) and actor in self._satisfied:
+            self._satisfied.discard(actor)
+            self._refused[actor] = CloseEarly(asked.task.of, 0)
 
     def yields(self, actor: Actor, effect: Any) -> None:
         """What it asks for then; None if it has ended."""

@@ -19,9 +19,11 @@ from wallaby.simulation.workload import Operator
 
 #: Beyond all that faults can hold up: they strike for six seconds in all.
 STALL_MS = 10_000
-CALM_LEASE_MS, CALM_POLL_MS, CALM_LOOK_MS = 900, 250, 450
+CALM_LEASE_MS, CALM_POLL_MS, CALM_LOOK_MS = 1_500, 450, 800
 #: The seeds whose wires are in trouble while lost outputs are sent again, where their worker is lost, and then.
 WIRES_SHARE = 0.12
+#: The seeds in which a worker and a query come while the coordinator looks at leases that are older.
+LATE_SHARE = 0.03
 _LOST_AT = (FailPoint.ADVANCE, FailPoint.ADVANCE, FailPoint.COMMIT, FailPoint.DELIVER)
 _WIRES = (*3 * (FaultKind.PICKY_WIRE,), FaultKind.CUT_FOR_GOOD, FaultKind.ONE_WAY, FaultKind.PARTITION)
 #: What ends early, and what may happen just then.
@@ -116,6 +118,10 @@ def with_aimed_faults(
         scenario = replace(scenario, coordinator=replace(scenario.coordinator, submit_ms=300))
     if any(hold.aimed for hold in scenario.schedule.holds):
         return scenario, faults[: random.choice((0, 0, 1))]
+    if random.random() < LATE_SHARE:
+        hold = Hold(FailPoint.WATCH, random.randint(2, 4), True, random.choice((30, 60)), False, submits=True)
+        schedule = replace(scenario.schedule, holds=(hold, *scenario.schedule.holds[:1]))
+        return replace(scenario, schedule=schedule), faults[: random.choice((0, 1, 1, 2))]
     if random.random() >= WIRES_SHARE:
         return scenario, faults
     lost = Fault(FaultKind.CRASH, random.choice(_LOST_AT), random.randint(1, 4), random.random() < 0.5)

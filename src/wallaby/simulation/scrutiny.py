@@ -27,7 +27,7 @@ from wallaby.lineage.effects import (
 from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.invariants import InvariantViolation
 from wallaby.lineage.lineage import Draw, Record, decode
-from wallaby.lineage.names import ChannelName, Edge, TaskName, Upstream, WorkerId
+from wallaby.lineage.names import HEAD, ChannelName, Edge, TaskName, Upstream, WorkerId
 from wallaby.lineage.sighting import StoreState
 from wallaby.simulation.waiting import Arrived
 from wallaby.worker.effects import Complain
@@ -69,7 +69,7 @@ class Scrutiny:
             case Acknowledge():
                 self._acknowledges(session, effect)
             case Push(point=FailPoint.DELIVER):
-                self._delivers(session, effect)
+                self._delivers(session, effect, state)
             case Await():
                 self._waits(actor, session, state)
             case _:
@@ -110,6 +110,8 @@ class Scrutiny:
         if effect.last != last or (self._rest.get(before) and not nothing):
             raise InvariantViolation(1, f"{task} runs as last={effect.last} where it is last={last}")
         tenure = session.tenures.get(task.of)
+        if tenure is not None and tenure.retracing:
+            raise InvariantViolation(4, f"{task} is new, and its channel counts as one that retraces")
         if effect.draw is not None and tenure is not None:
             self._check_size(effect, effect.draw, tenure, eager=eager)
 
@@ -194,8 +196,11 @@ class Scrutiny:
         if any(unsaid.get(edge) != count for edge, count in effect.delivered):
             raise InvariantViolation(3, f"deliveries {effect.delivered} are written down, not {unsaid}")
 
-    def _delivers(self, session: Session, effect: Push) -> None:
-        """A push continues every edge where it stands, with what may leave, and takes no more than it may."""
+    def _delivers(self, session: Session, effect: Push, state: StoreState | None) -> None:
+        """A push goes to a member, continues every edge where it stands, with what may leave, and is not too much."""
+        current = state is not None and state.gate_open and state.epoch == effect.epoch
+        if current and state is not None and effect.target not in (*state.members, HEAD):
+            raise InvariantViolation(5, f"{session.worker} sends to {effect.target}, which is no member")
         at: dict[Edge, int] = {}
         delivered, outbox = session.host.outbox.delivered(), session.host.outbox
         if len(effect.items) > self._settings.outputs_per_push:
