@@ -354,7 +354,7 @@ class World:
         self.insisting.yields(actor, effect)
         if effect is not None:
             require_tenure(actor, effect)
-            self.complaining.yields(actor, effect)
+            self.complaining.yields(actor, effect, self.agenda.now_ms())
             if type(effect) in JUDGED and not self.store_is_lost:
                 query = serving.query.id
                 self.running[query].scrutiny.yields(actor, effect, self.store.queries.get(query))
