@@ -22,10 +22,17 @@ STALL_MS = 10_000
 CALM_LEASE_MS, CALM_POLL_MS, CALM_LOOK_MS = 1_500, 450, 800
 #: The seeds whose wires are in trouble while lost outputs are sent again, where their worker is lost, and then.
 WIRES_SHARE = 0.12
-#: The seeds in which a worker and a query come while the coordinator looks at leases that are older.
+#: The seeds in which a worker and a query come while the coordinator looks at leases that are older; as many in which
+#: an acknowledgement is answered when its epoch is over, and whom it speaks of is lost.
 LATE_SHARE = 0.03
 _LOST_AT = (FailPoint.ADVANCE, FailPoint.ADVANCE, FailPoint.COMMIT, FailPoint.DELIVER)
-_WIRES = (*3 * (FaultKind.PICKY_WIRE,), FaultKind.CUT_FOR_GOOD, FaultKind.ONE_WAY, FaultKind.PARTITION)
+_WIRES = (
+    *3 * (FaultKind.PICKY_WIRE,),
+    FaultKind.CUT_FOR_GOOD,
+    FaultKind.ONE_WAY,
+    *2 * (FaultKind.PARTITION,),
+    FaultKind.FLAPPING,
+)
 #: What ends early, and what may happen just then.
 _EARLY = {Operator.LIMIT, Operator.AT_LEAST}
 _AT_AN_EARLY_END = (
@@ -122,6 +129,10 @@ def with_aimed_faults(
         hold = Hold(FailPoint.WATCH, random.randint(2, 4), True, random.choice((30, 60)), False, submits=True)
         schedule = replace(scenario.schedule, holds=(hold, *scenario.schedule.holds[:1]))
         return replace(scenario, schedule=schedule), faults[: random.choice((0, 1, 1, 2))]
+    if random.random() < LATE_SHARE:
+        hold = Hold(FailPoint.ACKNOWLEDGE, random.randint(1, 5), True, 1_500, crash=True)
+        schedule = replace(scenario.schedule, holds=(hold,))
+        return replace(scenario, schedule=schedule, workers=max(scenario.workers, 3)), faults[:1]
     if random.random() >= WIRES_SHARE:
         return scenario, faults
     lost = Fault(FaultKind.CRASH, random.choice(_LOST_AT), random.randint(1, 4), random.random() < 0.5)
@@ -129,6 +140,9 @@ def with_aimed_faults(
         Fault(random.choice(_WIRES), random.choice(_SENT_AGAIN), random.choice((1, 1, 2)), after=False)
         for _ in range(random.choice((1, 2)))
     )
+    if random.random() < 0.4:  # what is said of a wire, or taken back, is not heard
+        unheard = random.choice((FaultKind.REFUSED, FaultKind.REPLY_LOST))
+        wires += (Fault(unheard, FailPoint.COMPLAIN, random.randint(1, 5), after=False),)
     session = replace(
         scenario.session, window_bytes=random.choice((1, 8)), outputs_per_push=random.choice((1, 2))
     )
