@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from wallaby.lineage.effects import Push, PushReply, Slice
+from wallaby.lineage.invariants import InvariantViolation
 from wallaby.lineage.names import WorkerId
 from wallaby.simulation.process import Serving
 from wallaby.simulation.scrutiny import Scrutiny, arrivals, known_before
@@ -25,6 +26,8 @@ class _Watched:
         asked = self._session.preview(epoch, target, slices)
         arrived = arrivals(self._session)
         reply = self._session.receive(epoch, target, slices)
+        if reply.accepted and (epoch, target) != (self._session.host.epoch, self._session.worker):
+            raise InvariantViolation(6, f"{self._session.worker} takes a push of epoch {epoch} for {target}")
         self._scrutiny.received(self._session, slices, asked, known, reply, arrived)
         return reply
 

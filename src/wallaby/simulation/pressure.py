@@ -140,9 +140,6 @@ def with_aimed_faults(
         Fault(random.choice(_WIRES), random.choice(_SENT_AGAIN), random.choice((1, 1, 2)), after=False)
         for _ in range(random.choice((1, 2)))
     )
-    if random.random() < 0.4:  # what is said of a wire, or taken back, is not heard
-        unheard = random.choice((FaultKind.REFUSED, FaultKind.REPLY_LOST))
-        wires += (Fault(unheard, FailPoint.COMPLAIN, random.randint(1, 5), after=False),)
     session = replace(
         scenario.session, window_bytes=random.choice((1, 8)), outputs_per_push=random.choice((1, 2))
     )
