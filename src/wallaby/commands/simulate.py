@@ -42,7 +42,7 @@ Examples:
   wallaby simulate --generated           break it anywhere, by small edits; tells the share that is found
 """
 #: After so many seeds what they came to is saved.
-BLOCK_SEEDS = 2_000
+BLOCK_SEEDS = 500
 #: Without records there is nothing to simulate.
 SIMULATED = tuple(name for name, parts in POLICIES.items() if parts.recorded)
 
