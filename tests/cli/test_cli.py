@@ -175,6 +175,22 @@ def test_the_doctor_tells_good_from_bad_and_cleans(tmp_path: Path, monkeypatch: 
     assert run("doctor", "--no-spark", "--gcs-url", "redis://127.0.0.1:1").exit_code == 1
 
 
+def test_a_campaign_that_was_cut_short_is_resumed(tmp_path: Path) -> None:
+    def simulate(seeds: int, name: str, commit: str = "abc") -> dict[str, object]:
+        more = ("--processes", "1", "--save", str(tmp_path / name), "--commit", commit, "--resume")
+        run("simulate", "--seeds", str(seeds), *more)
+        said: dict[str, object] = json.loads((tmp_path / name).read_text(encoding="utf-8"))
+        return {key: value for key, value in said.items() if key != "seconds"}
+
+    simulate(2, "resumed.json")
+    assert simulate(5, "resumed.json") == simulate(5, "whole.json")
+    other = run(
+        "simulate", "--seeds", "6", "--save", str(tmp_path / "whole.json"), "--commit", "d", "--resume"
+    )
+    assert other.exit_code != 0
+    assert simulate(5, "whole.json")["seeds"] == 5, "it was not touched"
+
+
 def test_seeds_are_simulated_under_every_policy(tmp_path: Path) -> None:
     said = run(
         "simulate", "--policy", "all", "--seeds", "3", "--processes", "1", "--save", str(tmp_path / "s.json")

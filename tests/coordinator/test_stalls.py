@@ -131,9 +131,6 @@ def silent_store(scene: Scene) -> None:
         status(epoch=5),
         status(error="something"),
         status(verdict=Verdict.GONE),
-        silence,
-        no_answers,
-        silent_store,
     ],
     ids=[
         "a task is executed",
@@ -143,9 +140,6 @@ def silent_store(scene: Scene) -> None:
         "another epoch",
         "an error of its own",
         "the query is gone",
-        "the head does not answer",
-        "nobody answers",
-        "the store does not answer",
     ],
 )
 def test_one_round_that_was_not_still_begins_the_time_anew(excuse: Change) -> None:
@@ -157,6 +151,30 @@ def test_one_round_that_was_not_still_begins_the_time_anew(excuse: Change) -> No
     scene.status, scene.standings = before, asked
     scene.rounds(ROUNDS)
     assert not scene.query.cancelled
+    scene.rounds(2)
+    assert scene.query.cancelled
+
+
+@pytest.mark.parametrize(
+    "unanswered",
+    [silence, no_answers, silent_store],
+    ids=["the head does not answer", "nobody answers", "the store does not answer"],
+)
+def test_a_round_without_an_answer_does_not_count_and_hides_no_stall(unanswered: Change) -> None:
+    """A wire to the head that fails every other time would else hide a query that stands still, for ever."""
+    scene = Scene()
+    still = scene.status, scene.standings
+    scene.rounds(2)
+    for _ in range(ROUNDS - 1):
+        unanswered(scene)
+        scene.round()
+        scene.status, scene.standings = still
+        scene.round()
+    assert not scene.query.cancelled
+    unanswered(scene)
+    scene.rounds(5 * ROUNDS)
+    assert not scene.query.cancelled, "nobody has answered"
+    scene.status, scene.standings = still
     scene.rounds(2)
     assert scene.query.cancelled
 

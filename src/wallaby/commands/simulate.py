@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, TextIO
@@ -40,6 +41,8 @@ Examples:
 
   wallaby simulate --generated           break it anywhere by small edits; print the share that is caught
 """
+#: After so many seeds what they came to is saved.
+BLOCK_SEEDS = 500
 #: Without records there is nothing to simulate.
 SIMULATED = tuple(name for name, parts in POLICIES.items() if parts.recorded)
 
@@ -84,6 +87,10 @@ def simulate(
     processes: Annotated[int, typer.Option(help="Processes to use; 0 for one per core.")] = 0,
     log: Annotated[Path | None, typer.Option(help="Write a line of JSON per seed to this file.")] = None,
     save: Annotated[Path | None, typer.Option(help="Write the report, as JSON, to this file.")] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue after the seeds that the saved report has.")
+    ] = False,
+    commit: Annotated[str, typer.Option(help="The commit that is run, to be noted in the report.")] = "",
     lines: Annotated[int, typer.Option(help="With --seed: most lines to print.")] = 400,
 ) -> None:
     """Run the real protocol code in a simulated world full of faults, checking every invariant after every step."""
@@ -116,7 +123,8 @@ def simulate(
     elif interleavings:
         _interleave(first, seeds)
     else:
-        _campaigns(first, seeds, cores, workers, policy, log, save)
+        run = _Campaigns(first, seeds, cores, workers, log, save, commit)
+        run.go(policy, resume=resume)
 
 
 def _tell_seed(seed: int, workers: int | None, policy: str, lines: int) -> None:
@@ -148,48 +156,80 @@ def _grid() -> None:
         raise typer.Exit(1)
 
 
-def _campaigns(
-    first: int,
-    seeds: int,
-    cores: int,
-    workers: int | None,
-    policy: str,
-    log: Path | None,
-    save: Path | None,
-) -> None:
-    """One campaign, or one for each policy."""
-    check_range(first, seeds)
-    policies = SIMULATED if policy == "all" else (policy,)
-    lines = open_for_writing(log) if log is not None else None
-    if save is not None:
-        open_for_writing(save).close()
-    found: dict[str, Summary] = {}
-    try:
-        for name in policies:
-            if policy == "all":
-                say(f"{name}:")
-            found[name] = _campaign(first, seeds, cores, workers, name, lines)
-            said = {each: {"policy": each, **summary.as_json()} for each, summary in found.items()}
-            figures = {"policies": said} if policy == "all" else said[policy]
-            _save(save, {"first": first, "machine": _machine(), **figures})
-    finally:
-        if lines is not None:
-            lines.close()
-    for name, summary in found.items():
-        _report_failures(summary, workers, name)
-    say("no violation")
+class _Campaigns:
+    """One campaign, or one for each policy; what they came to is saved as they go on."""
 
+    def __init__(
+        self,
+        first: int,
+        seeds: int,
+        cores: int,
+        workers: int | None,
+        log: Path | None,
+        save: Path | None,
+        commit: str,
+    ) -> None:
+        check_range(first, seeds)
+        self._first, self._seeds, self._cores, self._workers = first, seeds, cores, workers
+        self._log, self._save = log, save
+        self._about = {"first": first, "machine": _machine(), **({"commit": commit} if commit else {})}
 
-def _campaign(
-    first: int, seeds: int, cores: int, workers: int | None, policy: str, log: TextIO | None
-) -> Summary:
-    with progress() as bar:
-        task = bar.add_task("seeds", total=seeds)
-        summary = run_campaign(
-            first, seeds, cores, workers, log, lambda s: bar.update(task, completed=s.seeds), policy
-        )
-    say(report.format_summary(summary))
-    return summary
+    def go(self, policy: str, *, resume: bool) -> None:
+        """Run what has not been run, and fail if anything was violated."""
+        policies = SIMULATED if policy == "all" else (policy,)
+        found = self._found(policy) if resume else {}
+        if self._save is not None and not resume:
+            open_for_writing(self._save).close()
+        lines = open_for_writing(self._log) if self._log is not None else None
+        try:
+            for name in policies:
+                if policy == "all":
+                    say(f"{name}:")
+                self._run(found.setdefault(name, Summary()), name, lines, lambda: self._keep(policy, found))
+        finally:
+            if lines is not None:
+                lines.close()
+        for name, summary in found.items():
+            _report_failures(summary, self._workers, name)
+        say("no violation")
+
+    def _run(self, summary: Summary, policy: str, log: TextIO | None, keep: Callable[[], None]) -> None:
+        with progress() as bar:
+            task = bar.add_task("seeds", total=self._seeds, completed=summary.seeds)
+            while summary.seeds < self._seeds and not summary.failures:
+                seeds = min(BLOCK_SEEDS, self._seeds - summary.seeds)
+                done = summary.seeds
+                block = run_campaign(
+                    self._first + done,
+                    seeds,
+                    self._cores,
+                    self._workers,
+                    log,
+                    lambda s, done=done: bar.update(task, completed=done + s.seeds),  # type: ignore[misc]
+                    policy,
+                )
+                summary.absorb(block)
+                keep()
+        say(report.format_summary(summary))
+
+    def _keep(self, policy: str, found: dict[str, Summary]) -> None:
+        said = {each: {"policy": each, **summary.as_json()} for each, summary in found.items()}
+        figures = {"policies": said} if policy == "all" else said[policy]
+        _save(self._save, {**self._about, **figures})
+
+    def _found(self, policy: str) -> dict[str, Summary]:
+        """What the saved report has of the same run."""
+        text = self._save.read_text(encoding="utf-8") if self._save and self._save.exists() else ""
+        if not text:
+            return {}
+        said = json.loads(text)
+        if any(said.get(key) != self._about.get(key) for key in ("first", "commit")):
+            raise InvalidArgumentError(
+                f"{self._save} is the report of another run.",
+                fix="Give its --first and --commit, or another file.",
+            )
+        kept = said["policies"] if policy == "all" else {said["policy"]: said}
+        return {name: Summary.of_json(each) for name, each in kept.items() if policy in ("all", name)}
 
 
 def _report_failures(summary: Summary, workers: int | None, policy: str) -> None:

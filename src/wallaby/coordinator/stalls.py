@@ -4,12 +4,14 @@ That is a mistake of ours, which no detector of lost workers sees: everybody is 
 must never be taken for stalled, so a query is judged only after a whole period in which all of this held:
 
 - the store answered, the query's gate was open, and its epoch and its commits stayed what they were;
-- every member and the head answered when they were asked, on the thread that drives their generators: one that is
+- every member and the head answered, in each round that counts, on the thread that drives their generators: one that is
   stopped, cut off or without a processor is the business of the detector of lost workers;
 - none of them was busy: computing, waiting for a thread to compute on, writing, reading, or waiting for the client;
 - nothing moved at any of them (`Standing.marks`).
 
-Time counts from round to round, so a head that stood still itself has seen one round and no more. While commits
+Time counts from round to round, so a head that stood still itself has seen one round and no more. A round in which
+somebody does not answer tells nothing: its time does not count, and what was seen before still does, for marks that are
+the same after it say that nothing moved. Else a wire that fails now and then would hide a stall for ever. While commits
 succeed nobody is asked: the watch then costs one look at the store every few seconds.
 """
 
@@ -75,33 +77,33 @@ class StallWatch:
 
     def _look(self, query: Query, quiet: _Quiet) -> Effects:
         """One round for one query."""
-        seen = yield from self._seen(query, quiet)
+        answered, seen = yield from self._seen(query, quiet)
         now_ms = self._now_ms()
-        if seen is None or seen != quiet.seen:
+        if answered and (seen is None or seen != quiet.seen):
             quiet.seen, quiet.quiet_ms = seen, 0
-        else:
+        elif answered:
             quiet.quiet_ms += min(now_ms - quiet.looked_ms, PAUSES_PER_ROUND * self._pause_ms)
         quiet.looked_ms = now_ms
         if quiet.quiet_ms >= self._limit_ms and _may_stall(query):
             query.cancelled_because = _stalled(query, quiet)
             query.cancelled = True
 
-    def _seen(self, query: Query, quiet: _Quiet) -> Generator[Any, Any, Seen | None]:
-        """What does not change while nothing moves; None if something may move, or if not everything was seen."""
+    def _seen(self, query: Query, quiet: _Quiet) -> Generator[Any, Any, tuple[bool, Seen | None]]:
+        """Has everybody answered; and what does not change while nothing moves, None if something may move."""
         status: QueryStatus | None = yield ReadStatus(query.id)
+        if status is None:
+            return False, None
         before, quiet.status = quiet.status, status
-        if status is None or status.verdict is not Verdict.DONE or not status.gate_open or status.error:
-            return None
-        if status != before:
-            return None
+        if status.verdict is not Verdict.DONE or not status.gate_open or status.error or status != before:
+            return True, None
         asked = (*status.members, *status.draining, HEAD)
-        standings: Mapping[WorkerId, Standing] | None = yield Inquire(query.id, asked)
-        if standings is None or any(worker not in standings for worker in asked):
-            return None
+        standings: Mapping[WorkerId, Standing] = (yield Inquire(query.id, asked)) or {}
         if any(standing.busy for standing in standings.values()):
-            return None
+            return True, None
+        if any(worker not in standings for worker in asked):
+            return False, None
         quiet.waits = [f"{worker}: {line}" for worker in asked for line in standings[worker].waits]
-        return status, {worker: standing.marks for worker, standing in standings.items()}
+        return True, (status, {worker: standing.marks for worker, standing in standings.items()})
 
 
 def _may_stall(query: Query) -> bool:

@@ -230,6 +230,8 @@ class Inbox:
     def discard(self) -> None:
         """The channel has ended: from now on take everything and keep nothing."""
         self._discarding = True
+        for found in self._sums.values():
+            found.held = found.held_bytes = 0
         for lane in self._lanes.values():
             lane.held.clear()
             lane.held_bytes = 0

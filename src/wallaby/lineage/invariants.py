@@ -138,6 +138,20 @@ class Audit:
         again = reconcile(self._graph, after, kept)
         if again.hosts or again.delivered or again.losses or again.closed or again.rereads != after.rereads:
             raise InvariantViolation(9, f"reconcile of its own result still changes something: {again}")
+        self._check_forgotten(snapshot, after)
+
+    def _check_forgotten(self, before: Snapshot, after: Snapshot) -> None:
+        """What was to be re-read, and is not any more, does not count as delivered (invariant 3)."""
+        coming = {(e, seq) for r in after.rereads for e in r.edges for seq in range(r.first, r.end)}
+        for reread, edge in ((r, edge) for r in before.rereads for edge in r.edges):
+            name = self._graph.consumer(edge)
+            upstream = Upstream(edge.link, edge.producer)
+            first = max(reread.first, self._needed_from(name, after.channels[name], upstream))
+            for seq in range(first, min(reread.end, after.delivered[edge])):
+                if (edge, seq) not in coming:
+                    raise InvariantViolation(
+                        3, f"{edge}: {seq} counts as delivered, and was only to be re-read"
+                    )
 
     # --- the store -----------------------------------------------------------------------------------
 
@@ -179,6 +193,8 @@ class Audit:
             raise InvariantViolation(2, f"{name} has a record after it was closed")
         if channel.closed:
             self._closed.setdefault(name, len(records))
+        if channel.losses and len(records) > len(known):
+            raise InvariantViolation(7, f"losses of an earlier task of {name} count for its next one")
         if channel.length != len(records) or (records != known and list(records[: len(known)]) != known):
             raise InvariantViolation(2, f"the records of {name} were changed or have a gap")
         for data in records[len(known) :]:

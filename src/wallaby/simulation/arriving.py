@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from wallaby.lineage.effects import Push, PushReply, Slice
+from wallaby.lineage.invariants import InvariantViolation
 from wallaby.lineage.names import WorkerId
 from wallaby.simulation.process import Serving
-from wallaby.simulation.scrutiny import Scrutiny, known_before
+from wallaby.simulation.scrutiny import Scrutiny, arrivals, known_before
 from wallaby.simulation.world import World
 from wallaby.worker.session import Session
 
@@ -23,8 +24,11 @@ class _Watched:
     def receive(self, epoch: int, target: WorkerId, slices: tuple[Slice, ...], /) -> PushReply:
         known = known_before(self._session, slices)
         asked = self._session.preview(epoch, target, slices)
+        arrived = arrivals(self._session)
         reply = self._session.receive(epoch, target, slices)
-        self._scrutiny.received(self._session, slices, asked, known, reply)
+        if reply.accepted and (epoch, target) != (self._session.host.epoch, self._session.worker):
+            raise InvariantViolation(6, f"{self._session.worker} takes a push of epoch {epoch} for {target}")
+        self._scrutiny.received(self._session, slices, asked, known, reply, arrived)
         return reply
 
 

@@ -80,11 +80,32 @@ class Summary:
         """The pairs of fail point and kind of fault that never met."""
         return [(point, kind) for point in FailPoint for kind in FaultKind if not self.struck[point, kind]]
 
+    def absorb(self, other: Summary) -> None:
+        """Count what other seeds came to."""
+        for name in self._numbers():
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.outcomes.update(other.outcomes)
+        self.struck.update(other.struck)
+        self.failures += other.failures
+
+    @classmethod
+    def of_json(cls, said: dict[str, Any]) -> Summary:
+        """A summary that was kept."""
+        summary = cls(**{name: said[name] for name in cls._numbers()})
+        summary.outcomes.update(said["outcomes"])
+        for point, kinds in said["struck"].items():
+            summary.struck.update({(FailPoint(point), FaultKind(kind)): n for kind, n in kinds.items()})
+        summary.failures = [(each["seed"], each["what"]) for each in said["failures"]]
+        return summary
+
+    @classmethod
+    def _numbers(cls) -> list[str]:
+        return [name for name in cls.__slots__ if name not in ("outcomes", "struck", "failures")]
+
     def as_json(self) -> dict[str, Any]:
         """The summary as plain values, for a report that is kept."""
-        names = [name for name in self.__slots__ if name not in ("outcomes", "struck", "failures")]
         return {
-            **{name: getattr(self, name) for name in names},
+            **{name: getattr(self, name) for name in self._numbers()},
             "outcomes": dict(sorted(self.outcomes.items())),
             "struck": {
                 point.value: {kind.value: self.struck[point, kind] for kind in FaultKind}

@@ -12,7 +12,7 @@ from typing import Any
 from wallaby.gcs.interface import WorkerLease
 from wallaby.lineage.effects import Await, Push, PushReply
 from wallaby.lineage.invariants import InvariantViolation
-from wallaby.lineage.names import Edge, QueryId, TaskName, WorkerId
+from wallaby.lineage.names import HEAD, Edge, QueryId, TaskName, WorkerId
 from wallaby.simulation.process import Actor
 from wallaby.worker.effects import Complain
 
@@ -31,23 +31,27 @@ class Complaining:
         self._unanswered: dict[tuple[WorkerId, QueryId], tuple[int, dict[_Item, int]]] = {}
         #: Deliveries that have spoken of their target since they last waited.
         self._spoke: set[Actor] = set()
+        #: When each of them last said that its target can be reached.
+        self._taken_back: dict[Actor, int] = {}
         #: By accused, reporter and query: the first word of a complaint and the latest.
         self._standing: dict[tuple[WorkerId, WorkerId, QueryId], tuple[int, int]] = {}
 
     # --- at workers ----------------------------------------------------------------------------------
 
-    def yields(self, actor: Actor, effect: Any) -> None:
+    def yields(self, actor: Actor, effect: Any, now_ms: int) -> None:
         """A generator asks for an effect: is it the complaint that must come now?"""
         answered, actor.answered = actor.answered, None
         if isinstance(effect, Complain):
             self._spoke.add(actor)
+            if effect.reachable:
+                self._taken_back[actor] = now_ms
         if answered is not None and self._must_complain(actor, *answered):
             if not isinstance(effect, Complain) or effect.reachable:
                 raise InvariantViolation(
                     7, f"{actor.process.id} does not complain of {answered[0].target}, which does not answer"
                 )
         elif isinstance(effect, Await) and actor.name.startswith("deliver to "):
-            self._waits(actor)
+            self._waits(actor, now_ms)
 
     def _must_complain(self, actor: Actor, push: Push, reply: PushReply | None) -> bool:
         assert actor.serving is not None
@@ -69,14 +73,21 @@ class Complaining:
             counts[item] = counts.get(item, 0) + 1
         return max(counts[push.target, edge, task] for edge, task in push.items) >= PUSHES
 
-    def _waits(self, actor: Actor) -> None:
+    def _waits(self, actor: Actor, now_ms: int) -> None:
         """A complaint without a reason is taken back before its author waits."""
         assert actor.serving is not None
         target = WorkerId(actor.name.removeprefix("deliver to "))
         reaching = actor.serving.session.reaching
         spoke = actor in self._spoke
         self._spoke.discard(actor)
-        if target in reaching.accused and not reaching.is_out_of_reach(target) and not spoke:
+        if spoke or reaching.is_out_of_reach(target):
+            return
+        accused = actor.process.id if target == HEAD else target
+        standing = self._standing.get((accused, actor.process.id, actor.serving.query.id))
+        stands = standing is not None and standing[1] <= self._taken_back.get(actor, -1)
+        if target in reaching.accused or (
+            stands and standing is not None and now_ms <= standing[1] + self._lasts_ms
+        ):
             raise InvariantViolation(8, f"{actor.process.id} still complains of {target}, without a reason")
 
     # --- in the store --------------------------------------------------------------------------------

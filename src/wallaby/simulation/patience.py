@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from wallaby.gcs.memory import StoredQuery
+from typing import Any
+
+from wallaby.coordinator.effects import Join
+from wallaby.gcs.memory import MemoryGcs, StoredQuery
 from wallaby.lineage.invariants import InvariantViolation
-from wallaby.lineage.names import ChannelName, QueryId
+from wallaby.lineage.names import ChannelName, QueryId, WorkerId
+from wallaby.lineage.verdict import Verdict
 from wallaby.simulation.world import World
 
 #: So often a coordinator may see, without the answer reaching it, that a query is past its limit.
 LOOKS_TOO_LATE_MAX = 10
+_REFUSALS = (Verdict.FROZEN, Verdict.STALE, Verdict.EXPELLED, Verdict.GONE)
 
 
 def is_recovering(world: World, query: QueryId) -> bool:
@@ -33,6 +38,30 @@ def check_patience(world: World, query: QueryId, *, without_worker: bool) -> Non
     running.looks_too_late += now_ms - running.without_worker_since_ms > limit_ms
     if running.looks_too_late > LOOKS_TOO_LATE_MAX:
         raise InvariantViolation(7, f"{query} waits for a worker beyond its limit of {limit_ms} ms")
+
+
+def require_lost(world: World, query: QueryId, lost: tuple[WorkerId, ...]) -> None:
+    """A query gives up only workers that have been expelled, or that want to leave (invariant 8)."""
+    state = world.store.queries.get(query)
+    for worker in lost if state is not None and not world.store_is_lost else ():
+        if worker in world.store.workers and state is not None and state.members.get(worker) is False:
+            raise InvariantViolation(8, f"{query} takes {worker} as lost, which nobody has expelled")
+
+
+def joined(world: World, gcs: MemoryGcs, effect: Join) -> Verdict:
+    """A worker is made a member, and not one that the query has lost (invariant 6)."""
+    verdict = gcs.join(effect.query, effect.worker)
+    state = world.store.queries.get(effect.query)
+    if verdict is Verdict.DONE and state is not None and effect.worker in state.departed:
+        raise InvariantViolation(6, f"{effect.worker} joins {effect.query}, which has lost it")
+    return verdict
+
+
+def is_refusal(answer: Any) -> bool:
+    """Does the store say that an action is against its fence, be it of one commit of a group?"""
+    if isinstance(answer, tuple):
+        return any(map(is_refusal, answer[:1] if isinstance(answer[0], Verdict) else answer))
+    return getattr(answer, "verdict", answer) in _REFUSALS
 
 
 def require_closed(state: StoredQuery, channel: ChannelName) -> None:

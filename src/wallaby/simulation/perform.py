@@ -23,7 +23,14 @@ from wallaby.simulation.brief import brief
 from wallaby.simulation.committing import GroupCommits, GroupTicket, note_commits
 from wallaby.simulation.inquiry import standings_in
 from wallaby.simulation.keeping import Keeping
-from wallaby.simulation.patience import check_patience, is_recovering, require_closed
+from wallaby.simulation.patience import (
+    check_patience,
+    is_recovering,
+    is_refusal,
+    joined,
+    require_closed,
+    require_lost,
+)
 from wallaby.simulation.process import Actor, Serving, serving_of
 from wallaby.simulation.scenario import COMPLAINT_MS
 from wallaby.simulation.ticket import Ticket
@@ -33,6 +40,8 @@ from wallaby.worker import effects as working
 CALL_TIMEOUT_US = 250_000
 PUSH_TIMEOUT_US = 300_000
 PING_TIMEOUT_US = 100_000
+#: How long an actor waits at most for what may come: the first time, the second time, and so on.
+_WAITS_US = (40_000, 160_000, 640_000, 1_280_000)
 
 
 class Performer:
@@ -99,8 +108,9 @@ class Performer:
 
     def _wait(self, actor: Actor, effect: protocol.Await) -> None:
         """The longer nothing comes, the longer the wait: it is only there in case a wake was lost."""
-        actor.idle = min(actor.idle + 1, 6)
-        self._world.park(actor, self._world.soon_us(10_000, 20_000) << actor.idle, patient=False)
+        actor.idle = min(actor.idle + 1, len(_WAITS_US))
+        longest_us = _WAITS_US[actor.idle - 1]
+        self._world.park(actor, self._world.soon_us(longest_us // 2, longest_us), patient=False)
 
     def _pause(self, actor: Actor, effect: protocol.Pause) -> None:
         limit_us = effect.limit_ms * 1000
@@ -302,6 +312,8 @@ class Performer:
             after = store.queries.get(query)
             if not allowed and (after.version if after is not None else None) != before:
                 raise InvariantViolation(6, f"{brief(effect)} of {worker} took effect, against the fence")
+            if allowed and is_refusal(answer):
+                raise InvariantViolation(7, f"{brief(effect)} of {worker} was refused without a reason")
             return answer
 
         self._call(actor, effect, act, ticket)
@@ -422,10 +434,11 @@ class Performer:
         self._call(actor, effect, lambda gcs: gcs.status(effect.query))
 
     def _join(self, actor: Actor, effect: coordinating.Join) -> None:
-        self._call(actor, effect, lambda gcs: gcs.join(effect.query, effect.worker))
+        self._call(actor, effect, lambda gcs: joined(self._world, gcs, effect))
 
     def _freeze(self, actor: Actor, effect: coordinating.Freeze) -> None:
         def freeze(gcs: MemoryGcs) -> Any:
+            require_lost(self._world, effect.query, effect.lost)
             nested = is_recovering(self._world, effect.query)
             verdict = gcs.freeze(effect.query, effect.lost, effect.draining)
             if verdict is Verdict.DONE:

@@ -19,11 +19,20 @@ from wallaby.simulation.workload import Operator
 
 #: Beyond all that faults can hold up: they strike for six seconds in all.
 STALL_MS = 10_000
-CALM_LEASE_MS, CALM_POLL_MS, CALM_LOOK_MS = 900, 250, 450
+CALM_LEASE_MS, CALM_POLL_MS, CALM_LOOK_MS = 1_500, 450, 800
 #: The seeds whose wires are in trouble while lost outputs are sent again, where their worker is lost, and then.
 WIRES_SHARE = 0.12
+#: The seeds in which a worker and a query come while the coordinator looks at leases that are older; twice as many in
+#: which a push or an acknowledgement is answered when its epoch is over, and whom it speaks of is lost.
+LATE_SHARE = 0.03
 _LOST_AT = (FailPoint.ADVANCE, FailPoint.ADVANCE, FailPoint.COMMIT, FailPoint.DELIVER)
-_WIRES = (*3 * (FaultKind.PICKY_WIRE,), FaultKind.CUT_FOR_GOOD, FaultKind.ONE_WAY, FaultKind.PARTITION)
+_WIRES = (
+    *3 * (FaultKind.PICKY_WIRE,),
+    FaultKind.CUT_FOR_GOOD,
+    FaultKind.ONE_WAY,
+    *2 * (FaultKind.PARTITION,),
+    FaultKind.FLAPPING,
+)
 #: What ends early, and what may happen just then.
 _EARLY = {Operator.LIMIT, Operator.AT_LEAST}
 _AT_AN_EARLY_END = (
@@ -111,11 +120,24 @@ def with_aimed_faults(
     if any(_EARLY & set(workload.operators) for workload in scenario.workloads) and random.random() < 0.4:
         kind, after = random.choice(_AT_AN_EARLY_END), random.random() < 0.3
         faults = (Fault(kind, FailPoint.CLOSE_EARLY, 1, after), *faults)
+    if scenario.flow.forgotten is not None and random.random() < 0.5:
+        # Some of the answers about a stall do not come.
+        flapping = Fault(FaultKind.FLAPPING, FailPoint.WATCH, random.randint(1, 4), after=True)
+        return scenario, (flapping, *faults[:1])
     if random.random() < 0.03:  # it is given up, and then it comes
         faults = (Fault(FaultKind.REORDER, FailPoint.SUBMIT, 1, after=False), *faults)
         scenario = replace(scenario, coordinator=replace(scenario.coordinator, submit_ms=300))
     if any(hold.aimed for hold in scenario.schedule.holds):
         return scenario, faults[: random.choice((0, 0, 1))]
+    if random.random() < LATE_SHARE:
+        hold = Hold(FailPoint.WATCH, random.randint(2, 4), True, random.choice((30, 60)), False, submits=True)
+        schedule = replace(scenario.schedule, holds=(hold, *scenario.schedule.holds[:1]))
+        return replace(scenario, schedule=schedule), faults[: random.choice((0, 1, 1, 2))]
+    if random.random() < 2 * LATE_SHARE:
+        point = random.choice((FailPoint.ACKNOWLEDGE, FailPoint.DELIVER, FailPoint.DELIVER))
+        hold = Hold(point, random.randint(1, 6), True, 1_500, crash=True)
+        schedule = replace(scenario.schedule, holds=(hold,))
+        return replace(scenario, schedule=schedule, workers=max(scenario.workers, 3)), faults[:1]
     if random.random() >= WIRES_SHARE:
         return scenario, faults
     lost = Fault(FaultKind.CRASH, random.choice(_LOST_AT), random.randint(1, 4), random.random() < 0.5)

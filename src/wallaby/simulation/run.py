@@ -51,7 +51,11 @@ FAULTY_MS = 6_000
 #: tasks multiply from stage to stage, and take tens of thousands of steps without anything being wrong.
 HEALED_MS = 120_000
 STEPS_MAX = 600_000
+#: And whoever was paused wakes within this time, and sees that its query is over.
+CLEAN_MS = 12_000
 NEVER_MS = 10_000_000
+#: A query that is to be submitted at a certain moment does not wait for it any longer.
+LATEST_US = 2_000_000
 WORKERS_MAX = 64
 #: Not a policy, but all of them: every seed runs under the one that it has here.
 MIXED = "mixed"
@@ -91,11 +95,11 @@ def draw_scenario(random: Random) -> Scenario:
             window_bytes=random.choice((1, 8, 16, 40, 120, 1000)),
             outputs_per_push=random.choice((1, 2, 4, 32)),
             reread_slots=random.choice((1, 1, 2)),
-            look_every_ms=random.choice((100, 250)),
+            look_every_ms=random.choice((120, 300)),
         ),
         coordinator=CoordinatorSettings(
             lease_ms=lease_ms,
-            poll_ms=random.choice((40, 100)),
+            poll_ms=random.choice((50, 150)),
             unreachable_ms=2 * lease_ms,
             no_workers_ms=random.choice((400, 1_500)) if random.random() < 0.1 else NEVER_MS,
             frozen_ms=NEVER_MS,
@@ -189,6 +193,7 @@ def run(
     `story` gets a line for everything that happens, `visits` counts how often each fail point is reached.
     """
     world = World(scenario, faults, Performer, Striker, story)
+    world.counts_visits = visits is not None
     failure: Failure | None = None
     try:
         with _without_collecting():
@@ -220,9 +225,11 @@ def _without_collecting() -> Iterator[None]:
 
 
 def _run(world: World) -> None:
-    for number in range(len(world.scenario.workloads)):
-        world.agenda.after(20_000 + number * world.soon_us(0, 200_000), world.submit, number)
     wanted, queries = len(world.scenario.workloads), world.queries
+    for number in range(wanted):
+        late = number == wanted - 1 and any(hold.submits for hold in world.scenario.schedule.holds)
+        delay_us = LATEST_US if late else 20_000 + number * world.soon_us(0, 200_000)
+        world.agenda.after(delay_us, world.submit_late, number)
 
     def over() -> bool:
         if len(queries) < wanted:
@@ -282,7 +289,7 @@ def _require_clean(world: World) -> None:
     def clean() -> bool:
         return not any(process.servings for process in world.processes.values())
 
-    if not world.run_until(clean, 5_000, STEPS_MAX):
+    if not world.run_until(clean, CLEAN_MS, STEPS_MAX):
         left = [f"{p.id}: {' '.join(p.servings)}" for p in world.processes.values() if p.servings]
         raise InvariantViolation(10, f"queries have ended but live on at {'; '.join(left)}")
     if not world.store_is_lost and world.store.queries:

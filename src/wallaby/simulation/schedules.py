@@ -63,8 +63,12 @@ class Hold:
     aimed: Aim | None = None
     #: It is not the actor that is held, but the output that it backs up takes so long to be kept.
     keeps_late: bool = False
+    #: Meanwhile another worker comes, and the last query is submitted.
+    submits: bool = False
 
     def __str__(self) -> str:
+        if self.submits:
+            return f"held for {self.hold_ms} ms, while a worker comes and a query is submitted"
         where = f"{'after' if self.after else 'before'} {self.point.value} #{self.nth}"
         if self.keeps_late:
             return f"late by {self.hold_ms} ms in keeping an output, and a consumer crashes"

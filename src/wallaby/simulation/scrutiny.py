@@ -27,7 +27,7 @@ from wallaby.lineage.effects import (
 from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.invariants import InvariantViolation
 from wallaby.lineage.lineage import Draw, Record, decode
-from wallaby.lineage.names import ChannelName, Edge, TaskName, Upstream, WorkerId
+from wallaby.lineage.names import HEAD, ChannelName, Edge, TaskName, Upstream, WorkerId
 from wallaby.lineage.sighting import StoreState
 from wallaby.simulation.waiting import Arrived
 from wallaby.worker.effects import Complain
@@ -69,7 +69,7 @@ class Scrutiny:
             case Acknowledge():
                 self._acknowledges(session, effect)
             case Push(point=FailPoint.DELIVER):
-                self._delivers(session, effect)
+                self._delivers(session, effect, state)
             case Await():
                 self._waits(actor, session, state)
             case _:
@@ -110,6 +110,8 @@ class Scrutiny:
         if effect.last != last or (self._rest.get(before) and not nothing):
             raise InvariantViolation(1, f"{task} runs as last={effect.last} where it is last={last}")
         tenure = session.tenures.get(task.of)
+        if tenure is not None and tenure.retracing:
+            raise InvariantViolation(4, f"{task} is new, and its channel counts as one that retraces")
         if effect.draw is not None and tenure is not None:
             self._check_size(effect, effect.draw, tenure, eager=eager)
 
@@ -194,8 +196,11 @@ class Scrutiny:
         if any(unsaid.get(edge) != count for edge, count in effect.delivered):
             raise InvariantViolation(3, f"deliveries {effect.delivered} are written down, not {unsaid}")
 
-    def _delivers(self, session: Session, effect: Push) -> None:
-        """A push continues every edge where it stands, with what may leave, and takes no more than it may."""
+    def _delivers(self, session: Session, effect: Push, state: StoreState | None) -> None:
+        """A push goes to a member, continues every edge where it stands, with what may leave, and is not too much."""
+        current = state is not None and state.gate_open and state.epoch == effect.epoch
+        if current and state is not None and effect.target not in (*state.members, HEAD):
+            raise InvariantViolation(5, f"{session.worker} sends to {effect.target}, which is no member")
         at: dict[Edge, int] = {}
         delivered, outbox = session.host.outbox.delivered(), session.host.outbox
         if len(effect.items) > self._settings.outputs_per_push:
@@ -265,6 +270,21 @@ class Scrutiny:
             if outbox.delivered()[edge] < state.delivered[edge]:
                 raise InvariantViolation(3, f"{session.worker} knows less of {edge} than the store")
 
+    def _check_counts(self, session: Session, known: list[bool], reply: PushReply, arrived: int) -> None:
+        """An inbox counts what it has taken, so that somebody is woken, and what it holds."""
+        new = sum(is_held and not was for is_held, was in zip(reply.held, known, strict=True))
+        now = arrivals(session)
+        if now - arrived != new:
+            raise InvariantViolation(
+                5, f"{new} slices are new at {session.worker}, and {now - arrived} count"
+            )
+        for name, tenure in session.tenures.items():
+            held = sum(p.size_bytes for lane in tenure.inbox.lanes().values() for p in lane.held.values())
+            if tenure.inbox.held_bytes != held:
+                raise InvariantViolation(
+                    10, f"{name} holds {held} bytes, and counts {tenure.inbox.held_bytes}"
+                )
+
     def received(
         self,
         session: Session,
@@ -272,12 +292,14 @@ class Scrutiny:
         asked: PushReply,
         known: list[bool],
         reply: PushReply,
+        arrived: int,
     ) -> None:
         """What is said to be held is, what is refused had no room, and a question was answered the same."""
         if asked.accepted != reply.accepted or len(reply.held) != (len(pieces) if reply.accepted else 0):
             raise InvariantViolation(3, f"{session.worker} answers otherwise than it said it would")
         if not reply.accepted:
             return
+        self._check_counts(session, known, reply, arrived)
         if not any(known) and asked != reply:
             raise InvariantViolation(3, f"{session.worker} holds {reply.held} and had said {asked.held}")
         for piece, is_held, was_asked in zip(pieces, reply.held, asked.held, strict=True):
@@ -305,6 +327,11 @@ class Scrutiny:
                 raise InvariantViolation(5, f"{sum(ahead)} bytes wait on {piece.edge}, beyond its window")
 
 
+def arrivals(session: Session) -> int:
+    """How many slices all channels of a session have taken, as they count."""
+    return sum(tenure.inbox.arrived for tenure in session.tenures.values())
+
+
 def known_before(session: Session, pieces: tuple[Slice, ...]) -> list[bool]:
     """Which of these slices had come before."""
     found = []
@@ -312,7 +339,8 @@ def known_before(session: Session, pieces: tuple[Slice, ...]) -> list[bool]:
         tenure = session.tenures.get(session.graph.consumer(piece.edge))
         lane = tenure.inbox.lanes()[Upstream(piece.edge.link, piece.edge.producer)] if tenure else None
         seq = piece.task.seq
-        found.append(lane is not None and (seq < lane.consumed or seq in lane.held))
+        dropped = tenure is not None and tenure.ended and not session.graph.is_reader(tenure.channel.stage)
+        found.append(lane is not None and (dropped or seq < lane.consumed or seq in lane.held))
     return found
 
 

@@ -258,7 +258,7 @@ def _pair(key: int, one: int, other: int) -> Row:
 #: A read gives so many rows at most; a reader comes back for what is left of a split.
 READ_ROWS = 4
 #: Joins of joins grow fast: a query that handles more rows than this is drawn again.
-ROWS_MAX = 250
+ROWS_MAX = 150
 
 
 def draw_workload(random: Random) -> Workload:

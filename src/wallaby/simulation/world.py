@@ -23,7 +23,7 @@ from wallaby.lineage.invariants import Audit
 from wallaby.lineage.names import HEAD, ChannelName, QueryId, TaskName, WorkerId
 from wallaby.lineage.sighting import WorkerState
 from wallaby.simulation.agenda import Agenda
-from wallaby.simulation.aim import aimed_at
+from wallaby.simulation.aim import strike_holds
 from wallaby.simulation.complaining import Complaining
 from wallaby.simulation.faults import OF_WIRES, Fault
 from wallaby.simulation.flow import Lapses
@@ -38,6 +38,9 @@ from wallaby.simulation.scrutiny import JUDGED, Scrutiny
 from wallaby.simulation.wires import Wires
 from wallaby.worker.session import Session
 from wallaby.worker.taskmanager import TaskManager
+
+#: Events between two looks at whether a run is over.
+EVENTS_AT_ONCE = 4
 
 
 class World:
@@ -76,6 +79,8 @@ class World:
         self.running: dict[QueryId, Running] = {}
         self.queries: dict[QueryId, Query] = {}
         self.visits: Counter[tuple[FailPoint, bool]] = Counter()
+        #: Are visits counted even if nothing waits for one?
+        self.counts_visits = False
         self._workers_started = 0
         self.performer = performer(self)
         self.striker = striker(self)
@@ -195,6 +200,11 @@ class World:
             hosts[name] = HEAD if name == workload.graph.collector else members[(at + offset) % len(members)]
         self.tell(f"{query.id} is submitted to {' '.join(members)}")
         self.spawn(self.head, None, f"submit {query.id}", self._entering(query, hosts))
+
+    def submit_late(self, number: int) -> None:
+        """Submit a query that waits for a certain moment, unless that has come."""
+        if QueryId(f"q{number + 1}") not in self.queries:
+            self.submit(number)
 
     def _entering(self, query: Query, hosts: dict[ChannelName, WorkerId]) -> Effects:
         yield from submitting(query, hosts, b"", self.scenario.coordinator, self.agenda.now_ms)
@@ -324,24 +334,34 @@ class World:
             return
         actor.wait += 1
         actor.parked = False
-        actor.eager = value is True and isinstance(actor.last, Await)
         self.tally.steps += 1
-        if actor.serving is not None and not isinstance(value, Exception):
+        if actor.serving is None:
+            effect = actor.effect = self._send(actor, value)
+            if effect is not None:
+                actor.last = effect
+                self._visit(actor, effect, after=False)
+                self._perform(actor, effect)
+            return  # what it changes is changed, and checked, where its calls reach the store
+        self._step(actor, actor.serving, value)
+        self.check()
+
+    def _step(self, actor: Actor, serving: Serving, value: Any) -> None:
+        """One step of a session, which is judged by what it asks for."""
+        actor.eager = value is True and isinstance(actor.last, Await)
+        if not isinstance(value, Exception):
             self.insisting.answers(actor, value)
         effect = actor.effect = self._send(actor, value)
-        if actor.serving is not None:
-            self.insisting.yields(actor, effect)
+        self.insisting.yields(actor, effect)
         if effect is not None:
-            if actor.serving is not None:
-                require_tenure(actor, effect)
-                self.complaining.yields(actor, effect)
-            self._scrutinize(actor, effect)
+            require_tenure(actor, effect)
+            self.complaining.yields(actor, effect, self.agenda.now_ms())
+            if type(effect) in JUDGED and not self.store_is_lost:
+                query = serving.query.id
+                self.running[query].scrutiny.yields(actor, effect, self.store.queries.get(query))
             actor.last = effect
             self._visit(actor, effect, after=False)
             self._perform(actor, effect)
-        if actor.serving is not None:
-            self._after_step(actor, actor.serving)
-        self.check()
+        self._after_step(actor, serving)
 
     def _perform(self, actor: Actor, effect: Any) -> None:
         """Perform an effect, or, if the process was paused just before it, when that wakes as a zombie."""
@@ -353,11 +373,6 @@ class World:
             self.agenda.after(until_us - now_us, self._perform, actor, effect)
         elif not (actor.serving is not None and self.lapses.forgets(effect.point)):
             self.performer.perform(actor, effect)
-
-    def _scrutinize(self, actor: Actor, effect: Any) -> None:
-        if actor.serving is not None and type(effect) in JUDGED and not self.store_is_lost:
-            query = actor.serving.query.id
-            self.running[query].scrutiny.yields(actor, effect, self.store.queries.get(query))
 
     def _send(self, actor: Actor, value: Any) -> Any:
         try:
@@ -394,13 +409,13 @@ class World:
 
     def _visit(self, actor: Actor, effect: Any, after: bool) -> None:
         """An actor is at a fail point: strike the faults that were waiting for it."""
-        if self.healed:
+        if self.healed or not (self.pending_faults or self.pending_holds or self.counts_visits):
             return
         point: FailPoint = effect.point
         count = self.visits.get((point, after), 0) + 1
         self.visits[point, after] = count
         if self.pending_holds:
-            self._hold(actor, point, after)
+            strike_holds(self, actor, point, after)
         if not self.pending_faults:
             return
         for fault in self.pending_faults.copy():
@@ -411,25 +426,6 @@ class World:
             self.pending_faults.remove(fault)
             if self.striker.strike(fault, actor):
                 self.tally.fired.append((fault.point, fault.kind))
-
-    def _hold(self, actor: Actor, point: FailPoint, after: bool) -> None:
-        for hold in [h for h in self.pending_holds if h.point is point and h.after is after]:
-            if hold.nth > self.visits[point, after]:
-                continue
-            others = [p for p in self.live_workers() if p is not actor.process]
-            if hold.aimed is not None:
-                others = aimed_at(self, actor, hold.aimed)
-                if not others:
-                    continue
-            self.pending_holds.remove(hold)
-            self.tally.held += 1
-            self.tell(f"*** {actor.process.id} {actor.name} is {hold}")
-            if hold.keeps_late:
-                actor.keeps_late_us = hold.hold_ms * 1000
-            else:
-                actor.held_until_us = self.agenda.now_us + hold.hold_ms * 1000
-            if hold.crash and others:
-                self.crash(self.random.choice(others), "crashed")
 
     # --- checks --------------------------------------------------------------------------------------
 
@@ -492,6 +488,7 @@ class World:
         deadline_us = agenda.now_us + limit_ms * 1000
         last_step = tally.steps + steps_max
         while not done():
-            if agenda.now_us > deadline_us or tally.steps > last_step or not agenda.next():
-                return False
+            for _ in range(EVENTS_AT_ONCE):
+                if agenda.now_us > deadline_us or tally.steps > last_step or not agenda.next():
+                    return done()
         return True

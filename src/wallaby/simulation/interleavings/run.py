@@ -6,15 +6,16 @@ import importlib
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from random import Random
 from types import ModuleType
 
 from wallaby.simulation.interleaved import INTERLEAVED
 from wallaby.simulation.interleavings.cluster import run_cluster
 from wallaby.simulation.interleavings.groups import run_groups
+from wallaby.simulation.interleavings.planning import Plan, Traces, plans_of
 from wallaby.simulation.interleavings.scheduler import Scheduler, StuckError, replace_threads
-from wallaby.simulation.interleavings.shelves import run_preempted, run_shelves
+from wallaby.simulation.interleavings.shelves import KEEP, WrongError, run_preempted, run_shelves
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,32 +30,61 @@ class Interleaving:
 Scene = Callable[[Scheduler, Random], None]
 
 #: A schedule with planned preemptions takes little time: so many are tried for one seed.
-PLANNED = 8
+PLANNED = 12
+#: What is done in them while outputs are kept, and how often.
+_TURNS = ("read", "let go", "read", "drop", "read", "keep again")
+_SHELVES = ("wallaby.exchange.backup", "wallaby.exchange.segment", "wallaby.exchange.memory")
 
 
 def run_interleaving(seed: int) -> Interleaving:
     """Run one seed. The same seed always gives the same run."""
-    modules = [importlib.import_module(name) for name in INTERLEAVED]
     turn = seed % 8
-    if turn >= 4:
-        first = (seed // 8 * 4 + turn - 4) * PLANNED
-        scenes: list[Scene] = [partial(_run_planned, number) for number in range(first, first + PLANNED)]
-        modules = [
-            importlib.import_module(f"wallaby.exchange.{name}") for name in ("backup", "segment", "memory")
-        ]
+    names: tuple[str, ...] = INTERLEAVED
+    if turn < len(_SCENES):
+        scenes = [_SCENES[turn]]
     else:
-        scenes = [(run_cluster, run_groups, run_shelves, run_shelves)[turn]]
+        first = (seed // 8 * (8 - len(_SCENES)) + turn - len(_SCENES)) * PLANNED
+        names, scenes = _SHELVES, [_planned(number) for number in range(first, first + PLANNED)]
     switches = 0
     for scene in scenes:
-        switched, failure = _run(scene, Random(seed), modules)
+        switched, failure = _run(scene, Random(seed), _modules(names))
         switches += switched
         if failure:
             return Interleaving(seed, switches, failure)
     return Interleaving(seed, switches, "")
 
 
-def _run_planned(number: int, scheduler: Scheduler, _random: Random) -> None:
-    run_preempted(scheduler, number)
+#: The scenes with random schedules; the other seeds have planned ones.
+_SCENES: tuple[Scene, ...] = (run_cluster, run_groups, run_cluster, run_shelves)
+
+
+def _planned(number: int) -> Scene:
+    """A scene under one of the plans for two threads at a backup."""
+    turn = number % len(_TURNS)
+    others = _TURNS[turn]
+    plans = _plans_for(others)
+    at = number // len(_TURNS) * _TURNS.count(others) + _TURNS[:turn].count(others)
+    return lambda scheduler, _random: run_preempted(scheduler, others, plans[at % len(plans)])
+
+
+@cache
+def _plans_for(others: str) -> tuple[Plan, ...]:
+    """All plans for a thread that keeps outputs and one that does something else."""
+    traces: dict[str, Traces] = {}
+
+    def run(first: str, scheduler: Scheduler, _random: Random) -> None:
+        run_preempted(scheduler, others, Plan(first))
+        traces[first] = scheduler.touches()
+
+    for first in (KEEP, others):
+        _, failure = _run(partial(run, first), Random(0), _modules(_SHELVES))
+        if failure:
+            raise WrongError(failure)
+    return plans_of(KEEP, traces[KEEP], others, traces[others])
+
+
+def _modules(names: tuple[str, ...]) -> list[ModuleType]:
+    return [importlib.import_module(name) for name in names]
 
 
 def _run(scene: Scene, random: Random, modules: list[ModuleType]) -> tuple[int, str]:

@@ -4,7 +4,7 @@ Locks, conditions, queues and threads of the modules under test are replaced by 
 function asks it before every line. Which thread goes on is drawn from a seed, in one of two ways: at random, or by
 priorities. Then the first thread goes on as long as it can, but at a few lines, drawn from all, the one that runs
 becomes the last of all: it is kept back as long as possible, just there. In some runs a thread may also sleep at any
-line.
+line. A scene may plan by itself before which lines threads become the last; see `planning`.
 
 Time stands still while any thread can go on, and jumps to the next timeout when none can. If there is none, the threads
 are deadlocked.
@@ -12,17 +12,16 @@ are deadlocked.
 
 from __future__ import annotations
 
-import ast
 import queue
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable
-from functools import cache
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from random import Random
 from types import FrameType, ModuleType, SimpleNamespace
 from typing import Any
+
+from wallaby.simulation.interleavings.touching import Touch, touch_of
 
 #: A run that takes more switches than this does not end.
 SWITCHES_MAX = 400_000
@@ -51,8 +50,9 @@ class Task:
         self.deadline: float | None = None
         self.timed_out = False
         self.priority = 0.0
-        #: How many lines of the code under test it has run, and how many of them that change something.
-        self.lines = self.writes = 0
+        #: How many lines of the code under test it has run, and, if that is recorded, what each of them touches.
+        self.lines = 0
+        self.touches: list[Touch] = []
         self.thread: threading.Thread | None = None
 
     def can_go(self) -> bool:
@@ -76,7 +76,8 @@ class Scheduler:
         self.error: BaseException | None = None
         self._lines = 0
         self._in_order = False
-        self._planned: set[tuple[str, bool, int]] = set()
+        self._records = False
+        self._planned: set[tuple[str, int]] = set()
         self._by_priority = self._random.random() < 0.6
         #: Of lines, those before which another thread may be chosen; and those at which the one that runs becomes last.
         self._share = self._random.choice((0.02, 0.1, 0.3))
@@ -95,21 +96,25 @@ class Scheduler:
         task.thread.start()
         return task
 
-    def preempt(self, task: str, line: int, *, writes: bool = False) -> None:
-        """Threads go on in the order in which they are started; but at this line of its, a thread becomes the last.
-
-        If `writes`, only those lines count that change what other threads may look at.
-        """
+    def keep_order(self, *, record: bool = False) -> None:
+        """Threads go on in the order in which they are started; perhaps what their lines touch is recorded."""
         self._by_priority = self._in_order = True
         self._sleepy, self._turns = 0.0, set()
-        self._planned.add((task, writes, line))
+        self._records = record
+
+    def preempt(self, task: str, line: int) -> None:
+        """In a run that keeps its order: before this line of its, a thread becomes the last."""
+        self._planned.add((task, line))
+
+    def touches(self) -> dict[str, Sequence[Touch]]:
+        """What the lines of each thread have touched, if that was recorded."""
+        return {task.name: task.touches for task in self._tasks}
 
     def _is_planned(self, task: Task, frame: FrameType) -> bool:
         task.lines += 1
-        is_write = frame.f_lineno in _writes_of(frame.f_code.co_filename)
-        task.writes += is_write
-        by_line = (task.name, False, task.lines) in self._planned
-        return by_line or (is_write and (task.name, True, task.writes) in self._planned)
+        if self._records:
+            task.touches.append(touch_of(frame.f_code, frame.f_lineno))
+        return (task.name, task.lines) in self._planned
 
     def owned_by(self, owner: str) -> None:
         """What is started from outside from now on belongs to this owner."""
@@ -193,7 +198,7 @@ class Scheduler:
             if self._sleepy and self._random.random() < self._sleepy:
                 self.wait(_never, self._random.choice((0.01, 0.1, 0.5)))
             elif self._by_priority:
-                if self._lines in self._turns or (self._planned and self._is_planned(self._current, frame)):
+                if self._lines in self._turns or (self._in_order and self._is_planned(self._current, frame)):
                     self._current.priority = -self._lines
                     self.pause()
             elif self._random.random() < self._share:
@@ -229,19 +234,6 @@ class Scheduler:
     def current(self) -> Task | None:
         """The thread that runs now."""
         return self._current
-
-
-@cache
-def _writes_of(file: str) -> frozenset[int]:
-    """The lines of a file that change an attribute or an entry."""
-    found = set()
-    for node in ast.walk(ast.parse(Path(file).read_text(encoding="utf-8"))):
-        targets = getattr(node, "targets", None) or [getattr(node, "target", None)]
-        if isinstance(node, ast.Assign | ast.AugAssign | ast.Delete) and any(
-            isinstance(target, ast.Attribute | ast.Subscript) for target in targets
-        ):
-            found.add(node.lineno)
-    return frozenset(found)
 
 
 def _never() -> bool:

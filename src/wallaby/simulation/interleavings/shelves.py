@@ -20,10 +20,13 @@ from wallaby.exchange.body import Body
 from wallaby.exchange.memory import ByteBudget
 from wallaby.exchange.shelf import GoneError, fetched
 from wallaby.lineage.names import Edge, QueryId, TaskName
+from wallaby.simulation.interleavings.planning import Plan
 from wallaby.simulation.interleavings.scheduler import Scheduler
 
 EDGES = tuple(Edge(0, 0, consumer) for consumer in range(3))
 PLENTY_BYTES = 1 << 30
+#: The thread that keeps outputs.
+KEEP = "keep"
 
 
 class WrongError(Exception):
@@ -98,7 +101,7 @@ class Shelves:
         self._scheduler.run(lambda: not self._busy)
         self._check_end(queries)
 
-    def run_preempted(self, other: str, *, other_first: bool) -> None:
+    def run_two(self, other: str, *, other_first: bool) -> None:
         """Two outputs fill the memory; one thread keeps two more, another does something else."""
         query = QueryId("q1")
         tasks = [TaskName(0, 0, seq) for seq in range(4)]
@@ -119,7 +122,7 @@ class Shelves:
             "keep again": lambda: self._keep(query, tasks),
         }
         jobs: list[tuple[str, Callable[[], object]]] = [
-            ("keep", lambda: self._keep(query, tasks[2:])),
+            (KEEP, lambda: self._keep(query, tasks[2:])),
             (other, others[other]),
         ]
         self._busy = 2
@@ -214,31 +217,19 @@ class Shelves:
         )
 
 
-#: What else is done at a backup while outputs are kept.
-OTHERS = ("read", "drop", "read", "let go", "read", "keep again")
-#: More lines than any of these threads runs, and than it runs of those that change something.
-LINES_MAX, WRITES_MAX = 150, 28
-
-
-def run_preempted(scheduler: Scheduler, number: int) -> None:
-    """Keep outputs while something else is done, with one preemption or two, at lines that the number says.
-
-    Either the keeping thread is kept back at one line of its, until the other is through; or the other at one of its
-    own lines, until the keeping thread has come to a line that changes something.
-    """
+def run_preempted(scheduler: Scheduler, others: str, plan: Plan) -> None:
+    """Keep outputs while something else is done, under a plan; one without a stop is recorded."""
     folder = Path(tempfile.mkdtemp(prefix="wallaby-shelves-"))
-    random = Random(number)
-    other = OTHERS[number // 2 % len(OTHERS)]
-    if number % 2:
-        scheduler.preempt("keep", random.randrange(LINES_MAX))
-    else:
-        scheduler.preempt(other, random.randrange(LINES_MAX // 4))
-        scheduler.preempt("keep", random.randrange(WRITES_MAX), writes=True)
+    scheduler.keep_order(record=plan.stop is None)
+    second = others if plan.first == KEEP else KEEP
+    for name, line in ((plan.first, plan.stop), (second, plan.other_stop)):
+        if line is not None:
+            scheduler.preempt(name, line)
     try:
         budget = ByteBudget(100)
         backup = Backup(budget, [folder], PLENTY_BYTES, owner="w", segment_bytes=1 << 20)
-        shelves = Shelves(scheduler, random, backup, disk_is_small=False)
-        shelves.run_preempted(other, other_first=not number % 2)
+        shelves = Shelves(scheduler, Random(0), backup, disk_is_small=False)
+        shelves.run_two(others, other_first=plan.first == others)
         require(budget.used_bytes == 0, "the budget was not given back")
         backup.close()
         require(not any(folder.iterdir()), "files are left")

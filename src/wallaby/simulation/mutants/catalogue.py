@@ -11,6 +11,7 @@ from wallaby.simulation.mutants.catalogue_holes import HOLES
 from wallaby.simulation.mutants.catalogue_input import INPUT
 from wallaby.simulation.mutants.catalogue_interleaved import INTERLEAVED
 from wallaby.simulation.mutants.catalogue_kept import KEPT
+from wallaby.simulation.mutants.catalogue_others import OTHERS
 from wallaby.simulation.mutants.catalogue_reconcile import RECONCILE
 from wallaby.simulation.mutants.catalogue_session import SESSION
 from wallaby.simulation.mutants.catalogue_store import STORE
@@ -29,6 +30,7 @@ CATALOGUE: tuple[Mutant, ...] = (
     *HOLES,
     *CONDUCT,
     *INTERLEAVED,
+    *OTHERS,
 )
 
 #: What the catalogue must cover: the invariants, the holes of the printed algorithms, the mistakes of the

@@ -88,8 +88,16 @@ FLOW: tuple[Mutant, ...] = (
         what="a query that stands still is never ended",
         breaks=("7",),
         module=STALLS,
-        before="            quiet.seen, quiet.quiet_ms = seen, 0\n        else:\n",
+        before="            quiet.seen, quiet.quiet_ms = seen, 0\n        elif answered:\n",
         after="            quiet.seen, quiet.quiet_ms = seen, 0\n        elif quiet.quiet_ms < 0:\n",
+    ),
+    Mutant(
+        name="an-answer-that-is-missing-hides-a-stall",
+        what="whenever somebody does not answer, the time in which nothing has moved begins anew",
+        breaks=("7",),
+        module=STALLS,
+        before="        if answered and (seen is None or seen != quiet.seen):\n",
+        after="        if not answered or seen is None or seen != quiet.seen:\n",
     ),
     Mutant(
         name="busy-for-ever-once-asked",

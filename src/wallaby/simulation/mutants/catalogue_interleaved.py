@@ -87,6 +87,21 @@ INTERLEAVED: tuple[Mutant, ...] = (
         interleaved=True,
     ),
     Mutant(
+        name="freed-before-its-place-is-set",
+        what="the batches of an output that goes to disk are let go before it is said where they are",
+        breaks=("10",),
+        module=BACKUP,
+        before=(
+            "                stored.place = place\n                stored.batches = None\n"
+            "            self._memory_bytes -= entry.size_bytes\n"
+        ),
+        after=(
+            "                stored.batches = None\n                stored.place = place\n"
+            "            self._memory_bytes -= entry.size_bytes\n"
+        ),
+        interleaved=True,
+    ),
+    Mutant(
         name="refused-slices-told-as-held",
         what="the reply to a push says of all slices that they are held, whatever its receiver said",
         breaks=("3", "5"),
