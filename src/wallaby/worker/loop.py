@@ -66,8 +66,8 @@ class Loop:
                 entry = None
             try:
                 if entry is not None and not self._stopping:
-                    do, arguments = entry
-                    do(*arguments)
+                    entry[0](*entry[1])
+                entry = None  # or an idle loop holds on to the query for which it did something last
                 self._run_due_timers()
             except Exception as error:  # noqa: BLE001 - whatever it is, the process must say so and end
                 _log.exception("the control loop failed")
@@ -81,5 +81,9 @@ class Loop:
 
     def _run_due_timers(self) -> None:
         while self._timers and self._timers[0][0] <= time.monotonic() and not self._stopping:
-            _, _, do, arguments = heapq.heappop(self._timers)
-            do(*arguments)
+            self._run_timer(*heapq.heappop(self._timers))
+
+    def _run_timer(
+        self, _at: float, _number: int, do: Callable[..., None], arguments: tuple[Any, ...]
+    ) -> None:
+        do(*arguments)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
+import weakref
 from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
@@ -34,7 +35,7 @@ _log = logging.getLogger(__name__)
 READS_SECONDS = 1.0
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class Actor:
     """One generator being driven."""
 
@@ -154,10 +155,12 @@ class Node:
         """Let an actor wait until it is woken, or for so long; a patient one is not woken by arrivals."""
         actor.parked = True
         actor.patient = patient
-        self.loop.after(limit_seconds, self._time_out, actor, actor.wait)
+        # A timer does not keep the actor of a query that is over by then.
+        self.loop.after(limit_seconds, self._time_out, weakref.ref(actor), actor.wait)
 
-    def _time_out(self, actor: Actor, wait: int) -> None:
-        if actor.parked and actor.wait == wait:
+    def _time_out(self, of: weakref.ref[Actor], wait: int) -> None:
+        actor = of()
+        if actor is not None and actor.parked and actor.wait == wait:
             self._resume(actor, True)
 
     def wake(self, actor: Actor | None, *, arrival: bool = False) -> None:

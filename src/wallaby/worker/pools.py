@@ -161,15 +161,21 @@ class GroupCommitter:
 
     def _run(self) -> None:
         while (first := self._waiting.get()) is not None:
-            groups: dict[Any, list[Any]] = {first[0]: [first[1]]}
-            for _ in range(COMMITS_PER_CALL):
-                try:
-                    entry = self._waiting.get_nowait()
-                except queue.Empty:
-                    break
-                if entry is None:
-                    self._waiting.put(None)
-                    break
-                groups.setdefault(entry[0], []).append(entry[1])
-            for group, requests in groups.items():
-                _do(partial(self._commit, group, requests), self._failed)
+            groups = self._gathered(first)
+            del first  # or an idle thread holds on to the query that committed last
+            while groups:
+                _do(partial(self._commit, *groups.popitem()), self._failed)
+
+    def _gathered(self, first: tuple[Any, Any]) -> dict[Any, list[Any]]:
+        """A request and those that came after it, by group; the group that came last is last."""
+        groups: dict[Any, list[Any]] = {first[0]: [first[1]]}
+        for _ in range(COMMITS_PER_CALL):
+            try:
+                entry = self._waiting.get_nowait()
+            except queue.Empty:
+                break
+            if entry is None:
+                self._waiting.put(None)
+                break
+            groups.setdefault(entry[0], []).append(entry[1])
+        return dict(reversed(groups.items()))

@@ -49,6 +49,8 @@ ROOM_SECONDS: Final = 0.25
 #: So often, and for so long in all, the store is told of a query that costs the worker.
 TELL_TIMES: Final = 5
 TELL_SECONDS: Final = 0.1
+#: So long after a query is over, nobody should refer to anything of it any more but what it held itself.
+GONE_SECONDS: Final = 1.0
 #: On Linux priorities belong to threads.
 NICENESS: Final = -10
 
@@ -119,6 +121,9 @@ class MemoryWatch:
         self._blamed: QueryId | None = None
         self._last_bytes = 0
         self._helpless = False
+        #: The queries that were served at the last look, and when what is left of ended ones is collected.
+        self._served: frozenset[QueryId] = frozenset()
+        self._collect_at: float | None = None
 
     def start(self) -> None:
         """Watch from now on."""
@@ -154,6 +159,7 @@ class MemoryWatch:
     def look(self, now: float) -> None:
         """Look once, and do what is to be done."""
         self._press_on(now)
+        self._collect_after_queries(now)
         used, room = self._used_bytes(now), self._room(now)
         grown, self._last_bytes = used - self._last_bytes, used
         act = self._floor.decide(now, used, room, at_work=self._at_work, grown_bytes=grown)
@@ -173,6 +179,16 @@ class MemoryWatch:
                 self._relax(now, used)
             case Act.NOTHING:
                 pass
+
+    def _collect_after_queries(self, now: float) -> None:
+        """Free what refers to itself in ended queries, once their last steps and calls have let go of it."""
+        served = frozenset(self._node.servings)
+        if self._served - served:
+            self._collect_at = now + GONE_SECONDS
+        self._served = served
+        if self._collect_at is not None and now >= self._collect_at:
+            self._collect_at = None
+            self._steps.submit(_collect)
 
     # --- figures -------------------------------------------------------------------------------------
 
@@ -330,6 +346,11 @@ class MemoryWatch:
             if serving.recorder is not None:
                 held = greed_of(serving, self._backup, resident).size_bytes
                 serving.recorder.short_of_memory(act.name.lower(), used_bytes, limit, held, freed_bytes)
+
+
+def _collect() -> None:
+    collect_garbage()
+    give_freed_memory_back()
 
 
 def _tidy() -> None:

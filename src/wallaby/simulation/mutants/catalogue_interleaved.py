@@ -42,8 +42,8 @@ INTERLEAVED: tuple[Mutant, ...] = (
         what="of a group that is collected while its thread was busy only the first commit is sent",
         breaks=("7",),
         module=POOLS,
-        before="                groups.setdefault(entry[0], []).append(entry[1])\n",
-        after="                groups.setdefault(entry[0], [entry[1]])\n",
+        before="            groups.setdefault(entry[0], []).append(entry[1])\n",
+        after="            groups.setdefault(entry[0], [entry[1]])\n",
         interleaved=True,
     ),
     Mutant(
