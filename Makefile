@@ -43,7 +43,7 @@ $(STAMP): requirements.txt requirements-dev.txt pyproject.toml tools/find_python
 demo: setup ## Run TPC-H on Spark and on Wallaby, and kill a worker on the way (needs a JDK 17 or newer)
 	$(BIN)/wallaby demo $(ARGS)
 
-test: setup ## Run the tests, in two processes; with ARGS in one
+test: setup ## Run the tests in two processes, or in one with ARGS
 	$(BIN)/python -m tools.run_tests $(ARGS)
 
 clusters: setup ## Run the tests that start whole Spark clusters and kill drivers (some minutes)
@@ -62,7 +62,7 @@ simulate: setup ## Try to break the protocol with random faults (SEEDS=100000)
 chaos: setup ## Break real engines at every fail point, under TPC-H, and compare answers (an hour or more; resumable)
 	$(BIN)/wallaby chaos $(ARGS)
 
-soak: setup ## Queries and faults of all kinds for long, 4 workers, small budgets; what is left (MINUTES=60; resumable)
+soak: setup ## Run queries under all kinds of faults with 4 workers and small budgets, and look for leaks (MINUTES=60; resumable)
 	$(BIN)/wallaby chaos --soak $(MINUTES) --workers 4 --report reports/soak.json --page docs/soak.md $(ARGS)
 
 differential: setup ## Compare every expression and random queries (QUERIES=1000, the next seeds) with Spark's answers
@@ -71,7 +71,7 @@ differential: setup ## Compare every expression and random queries (QUERIES=1000
 	$(BIN)/wallaby differential --queries $(LOSSES) --processes $(PROCESSES) --losses --save reports/differential.json --commit "$(COMMIT)"
 	$(BIN)/wallaby differential --page reports/differential.json docs/differential.md
 
-mutants: setup ## Break the protocol on purpose and show that the simulation notices
+mutants: setup ## Break the protocol on purpose; the simulation must catch each break
 	$(BIN)/wallaby simulate --mutants $(ARGS)
 
 bench: setup ## Measure TPC-H by Wallaby, SparkSQL and DuckDB side by side (SCALE=1; takes a while)
@@ -84,7 +84,7 @@ bench-paper: setup ## Measure what the paper measured and draw its figures (SCAL
 	$(BIN)/wallaby bench paper .bench/sf$(SCALE) --workers $(WORKERS) $(addprefix --figure ,$(FIGURES)) \
 		--out docs/paper-sf$(SCALE) $(addprefix --page ,$(shell grep -l 'paper-sf$(SCALE)/paper-' docs/evaluation.md)) $(ARGS)
 
-predict: setup ## Predict the paper's figures for up to 1,000 workers, from runs that it makes, into docs/evaluation.md (SCALE=10)
+predict: setup ## Predict the paper's figures for up to 1,000 workers from its own runs, into docs/evaluation.md (SCALE=10)
 	@test -d .bench/sf$(SCALE) || $(BIN)/wallaby tpch generate .bench/sf$(SCALE) --scale $(SCALE)
 	$(BIN)/wallaby predict --data .bench/sf$(SCALE) --runs .bench/predict --policies docs/paper-sf$(SCALE)/paper-policies.json \
 		--save docs/paper-sf$(SCALE)/predict.json --page docs/evaluation.md $(ARGS)
@@ -101,11 +101,11 @@ verify: setup ## Compare TPC-H answers with Spark's on local, local-cluster and 
 	@test -d .bench/sf$(SCALE) || $(BIN)/wallaby tpch generate .bench/sf$(SCALE) --scale $(SCALE)
 	PYTHONPATH=. $(BIN)/python tools/verify_masters.py .bench/sf$(SCALE)
 
-memory: setup ## Measure what a TaskManager takes under a small budget (SCALE=1)
+memory: setup ## Measure the memory of a TaskManager under a small budget (SCALE=1)
 	@test -d .bench/sf$(SCALE) || $(BIN)/wallaby tpch generate .bench/sf$(SCALE) --scale $(SCALE)
 	$(BIN)/python tools/measure_memory.py .bench/sf$(SCALE)
 
-memory-tpcds: tpcds ## Run TPC-DS under budgets of 1, 2 and 4 GiB, with answers compared (SCALE=1; hours at 10; resumable)
+memory-tpcds: tpcds ## Run TPC-DS under budgets of 1, 2 and 4 GiB and compare answers (SCALE=1; hours at 10; resumable)
 	@test -d .bench/ds$(SCALE) || $(BIN)/wallaby tpcds generate .bench/ds$(SCALE) --scale $(SCALE)
 	$(BIN)/wallaby bench memory tpcds .bench/ds$(SCALE) --memory 1g --memory 2g --memory 4g \
 		--conf spark.driver.memory=3g --save reports/memory-ds$(SCALE).json --page docs/memory-ds$(SCALE).md $(ARGS)
@@ -117,7 +117,7 @@ memory-exploding: setup ## Run 2,000 random queries with exploding joins under 2
 measure: setup ## Measure what enable costs queries that stay on Spark (on a quiet machine)
 	$(BIN)/python tools/measure_enable.py
 
-docs: setup ## Write the pages of docs/ that are made from code
+docs: setup ## Generate the pages of docs/ that are made from code
 	$(BIN)/python -m tools.write_docs
 
 format: setup ## Format the code and fix what the linter can fix

@@ -256,6 +256,6 @@ def test_a_worker_that_has_lost_the_store_ends_the_queries_of_a_head_whose_own_s
     handed.head._submissions[collected.query] = submission_of(collected, 0)
     assert handed.head.node.take_loss is not None
     handed.head.node.take_loss("Redis is not the store it was.")
-    with pytest.raises(GcsLostError, match="A TaskManager has lost the store"):
+    with pytest.raises(GcsLostError, match="A TaskManager has lost the control store"):
         list(collected.batches())
     assert handed.head.lost_store is not None

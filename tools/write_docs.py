@@ -1,4 +1,4 @@
-"""Writes the pages of the documentation that are made from code: `make docs`. A test holds them to it."""
+"""Generate the documentation pages that are made from code (`make docs`). A test checks that they are current."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from wallaby.plan.types import Kind
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 _INTRODUCTION = (
-    "Settings are keys of Spark's configuration, or keywords of `wallaby.attach` and `wallaby.enable`: "
-    "`spark.wallaby.eventLog.dir` is the keyword `event_log_dir`. Keywords come before keys. All are read and "
-    "checked at attach, from Spark's configuration and from what was set with `spark.conf.set`. Those marked * may "
-    "be set at any time, and count from the next query on; any other that is set later does not count, and a warning "
-    "says so. A key that does not exist and a value that makes no sense are errors, of attach or of the next query."
+    "Settings are keys of Spark's configuration or keywords of `wallaby.attach` and `wallaby.enable`: "
+    "`spark.wallaby.eventLog.dir` is the keyword `event_log_dir`. Keywords override keys. `attach` reads and checks "
+    "all settings, including those made with `spark.conf.set`. Settings marked * may be changed at any time and "
+    "apply from the next query on. Other settings that are changed later have no effect, and a warning says so. "
+    "Unknown keys and invalid values are errors, of `attach` or of the next query."
 )
 
 
@@ -46,11 +46,11 @@ def configuration() -> str:
     lines = [
         "# Configuration",
         "",
-        "<!-- Made from src/wallaby/config.py by `make docs`. -->",
+        "<!-- Generated from src/wallaby/config.py by `make docs`. -->",
         "",
         _INTRODUCTION,
         "",
-        "Sizes may carry a unit (`k`, `m`, `g`, `t`), times too (`ms`, `s`, `m`, `h`; without one: seconds).",
+        "Sizes may have a unit (`k`, `m`, `g`, `t`), and so may times (`ms`, `s`, `m`, `h`; without one: seconds).",
         "",
         "| key | type | default | meaning |",
         "|---|---|---|---|",
@@ -62,25 +62,31 @@ def configuration() -> str:
 def _row(setting: Setting) -> str:
     bounds = ""
     if setting.least or setting.most:
-        low = f"from {setting.least:g}" if setting.least else ""
-        high = f"to {setting.most:g}" if setting.most else ""
+        low = f"from {_bound(setting, setting.least)}" if setting.least else ""
+        high = f"to {_bound(setting, setting.most)}" if setting.most else ""
         bounds = f" ({' '.join(part for part in (low, high) if part)})"
     default = f"`{shown_default(setting)}`" if setting.default != "" else ""
     mark = " *" if setting.key in ANY_TIME else ""
     return f"| `{PREFIX}{setting.key}`{mark} | {setting.kind}{bounds} | {default} | {setting.doc} |"
 
 
+def _bound(setting: Setting, value: float) -> str:
+    """A bound in the unit in which users write it."""
+    whole_mebibytes = setting.kind == "bytes" and value >= 1 << 20
+    return f"{value / (1 << 20):g}m" if whole_mebibytes else f"{value:g}"
+
+
 _COMPATIBILITY = """# Which queries run natively
 
-<!-- Made from src/wallaby/catalyst by `make docs`. -->
+<!-- Generated from src/wallaby/catalyst by `make docs`. -->
 
-Spark plans every query; Wallaby runs the plan if it knows each operator, expression and type in it, and computes
-them exactly as Spark does. Anything else is refused by name before the query starts, and Spark runs the query, or the
-part of it that cannot be run here. `engine.explain(df)` tells what becomes of a query;
-[using.md](using.md#what-stays-on-spark) says more. Names here are those of Catalyst's classes, as reasons show them.
+Spark plans every query. Wallaby runs the plan if it supports each operator, expression and type in it and computes
+them exactly as Spark does. Otherwise Spark runs the query, or the part of it that Wallaby cannot run; a reason names
+what is not supported. `engine.explain(df)` shows what happens to a query; [using.md](using.md#what-stays-on-spark)
+says more. Names on this page are those of Catalyst's classes, as reasons show them.
 
-The one tolerance: sums and averages of floating-point numbers depend on the order of rows, in Spark too, and agree to a
-relative 1e-9.
+The one tolerance: sums and averages of floating-point numbers, and statistics computed from them, depend on the order
+of rows, in Spark too. [using.md](using.md#what-is-the-same) says how closely they agree.
 
 ## Types
 
@@ -90,29 +96,29 @@ relative 1e-9.
 
 Native: {operators}.
 
-Joins of the kinds {joins}.
+Join types: {joins}.
 
-Generators: `Explode`, `Inline` and `PosExplode`, also with OUTER, `Stack` of a constant number of rows, and
-`JsonTuple` of plain names, which leaves the query to Spark where `get_json_object` does.
+Generators: `Explode`, `Inline` and `PosExplode`, also with OUTER; `Stack` of a constant number of rows; `JsonTuple` of
+plain names, which leaves the query to Spark where `get_json_object` does.
 
-Window functions: {windows}, and all native aggregates, over frames of ROWS, or of RANGE, with
-an offset not of days over timestamps in a zone that changes its clocks.
+Window functions: {windows}, and all native aggregates, over ROWS and RANGE frames. Not
+native: RANGE frames with an offset of days over timestamps in a zone with daylight saving time.
 
-Left to Spark, like every operator that is not named here:
+Left to Spark, like every operator that is not listed here:
 
 | operator | why | what helps |
 |---|---|---|
 {refused}
 
-If only a source is not native, Spark runs just that, and Wallaby the rest; likewise if only these are not native, with
-nothing but sources and each other below: {narrow}. That is a
+If only a source is not native, Spark runs just that and Wallaby runs the rest. The same holds for these operators, if
+only sources and each other are below them: {narrow}. This is called a
 [Spark leaf](using.md#what-stays-on-spark).
 
 ## Expressions
 
-Columns, constants, aliases and scalar subqueries are native, and so is what has a "yes" here. What is not in these
-tables is left to Spark. Most EXISTS, IN (select …) and correlated subqueries are joins by the time Wallaby sees them.
-An argument of "any" type is of a native type other than void and nested ones.
+Columns, constants, aliases and scalar subqueries are native, and so is every expression with a "yes" here. Expressions
+that are not in these tables are left to Spark. Most EXISTS, IN (select …) and correlated subqueries are joins by the
+time Wallaby sees them. "Any" stands for all native types except void and nested ones.
 """
 _KIND_SETS = {
     ORDERED: "any",
@@ -133,7 +139,8 @@ def compatibility() -> str:
     """Every type, operator and expression that is known, native or not."""
     refused = (f"| `{name}` | {why} | {remedy} |" for name, (why, remedy) in sorted(REFUSED.items()))
     outside = (
-        "intervals, variants, strings with a collation, and nested types with such parts, or with void ones"
+        "`CalendarIntervalType`, variants, strings with a collation, and nested types that contain these, any "
+        "other interval, or void"
     )
     text = _COMPATIBILITY.format(
         types=f"Native: {_named(READABLE)}. Not: {outside}.",
@@ -148,7 +155,7 @@ def compatibility() -> str:
         lines += [
             f"### {title}",
             "",
-            "| expression | native | arguments | how, or why not |",
+            "| expression | native | arguments | notes, or why not |",
             "|---|---|---|---|",
         ]
         lines += [*map(_expression, entries), ""]
@@ -188,12 +195,12 @@ def _code(names: Iterable[str]) -> str:
 
 _FUNCTIONS = """# Functions of everyday work
 
-<!-- Made from tools/daily_functions.csv and src/wallaby/catalyst by `make docs`. -->
+<!-- Generated from tools/daily_functions.csv and src/wallaby/catalyst by `make docs`. -->
 
-{native} of {all} functions and operators that people use daily run natively. The list is in
-[tools/daily_functions.csv](../tools/daily_functions.csv), which also says what Catalyst makes of an example of each;
-[tools/daily_functions.py](../tools/daily_functions.py) says where it comes from. Which arguments and modes are covered
-is in [compatibility.md](compatibility.md).
+{native} of {all} everyday functions and operators run natively. The list is in
+[tools/daily_functions.csv](../tools/daily_functions.csv), with the Catalyst expression of an example of each;
+[tools/daily_functions.py](../tools/daily_functions.py) says where it comes from.
+[compatibility.md](compatibility.md) says which arguments and modes are covered.
 
 | group | native | of |
 |---|---|---|

@@ -1,6 +1,6 @@
 """The command line, `wallaby`: the list of its commands, and how they end.
 
-Exit codes: 0 it went well; 1 it went wrong (a query failed, a check found something); 2 the command, its arguments
+Exit codes: 0 success; 1 failure (a query failed, a check found something); 2 the command, its arguments
 or a file that it names were not understood; 130 it was interrupted (Ctrl-C).
 """
 
@@ -33,12 +33,12 @@ from wallaby.errors import InvalidArgumentError, WallabyError
 from wallaby.version import __version__
 
 _EXIT_CODES = """
-Exit codes: 0 it went well; 1 it went wrong; 2 the command was not understood; 130 interrupted.
+Exit codes: 0 success; 1 failure; 2 the command was not understood; 130 interrupted.
 """
 
 app = typer.Typer(
     name="wallaby",
-    help="Write-ahead lineage: a pipelined query engine on Spark that survives lost workers.",
+    help="A pipelined query engine on Spark that survives lost workers.",
     epilog=_EXIT_CODES,
     no_args_is_help=True,
     add_completion=False,

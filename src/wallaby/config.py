@@ -93,12 +93,12 @@ SETTINGS: tuple[Setting, ...] = (
         _truth,
         "true or false",
         True,
-        "After wallaby.enable: false leaves queries to Spark.",
+        "After wallaby.enable: set to false to leave queries to Spark.",
     ),
     Setting(
         "workers", _whole, "number", 0, "TaskManagers; 0: one per executor, one under local[n].", 0, 4096
     ),
-    Setting("threads", _whole, "number", 0, "Kernel threads of each TaskManager; 0: its cores.", 0, 1024),
+    Setting("threads", _whole, "number", 0, "Kernel threads per TaskManager; 0: one per core.", 0, 1024),
     Setting(
         "exclusive",
         _truth,
@@ -111,8 +111,8 @@ SETTINGS: tuple[Setting, ...] = (
         _size,
         "bytes",
         0,
-        "Budget of each TaskManager; 0: Spark's Python allotment, else half of what the host, or its control group, "
-        "leaves beside the JVMs, shared.",
+        "Memory budget of each TaskManager; 0: Spark's Python memory (spark.executor.pyspark.memory) if set, else "
+        "half of what the host or its control group leaves beside the JVMs, divided among its TaskManagers.",
         0,
     ),
     Setting(
@@ -120,17 +120,17 @@ SETTINGS: tuple[Setting, ...] = (
         _size,
         "bytes",
         300 << 20,
-        "What a TaskManager may take beside its budget, for code and what libraries keep. Before it takes more it ends "
-        "the query that takes most with MemoryLimitError; see docs/memory.md.",
+        "What a TaskManager may use on top of its budget, for code and memory that libraries keep. Before it uses "
+        "more, it ends the query that takes most with MemoryLimitError; see docs/memory.md.",
         256 << 20,
     ),
-    Setting("channels", _whole, "number", 0, "Channels of a stage; 0: one per kernel thread.", 0, 1024),
+    Setting("channels", _whole, "number", 0, "Channels per stage; 0: one per kernel thread.", 0, 1024),
     Setting(
         "broadcast",
         _size,
         "bytes",
         128 << 20,
-        "A build side up to this size, and 1/16 of memory per thread, is sent to every reader.",
+        "A build side up to this size, and up to 1/16 of memory per thread, is broadcast to every reader.",
         0,
     ),
     Setting(
@@ -138,7 +138,7 @@ SETTINGS: tuple[Setting, ...] = (
         _size,
         "bytes",
         64 << 20,
-        "A read takes row groups up to about this size, or less if memory is small.",
+        "A read takes row groups up to about this size; less if the memory budget is small.",
         1,
     ),
     Setting(
@@ -146,7 +146,7 @@ SETTINGS: tuple[Setting, ...] = (
         _size,
         "bytes",
         128 << 20,
-        "What may wait, unconsumed, at the end of each edge; less if memory is small.",
+        "How much unconsumed data may wait at the consumer, per edge; less if the memory budget is small.",
         1,
     ),
     Setting(
@@ -154,26 +154,26 @@ SETTINGS: tuple[Setting, ...] = (
         _size,
         "bytes",
         32 << 20,
-        "A task takes inputs up to about this size, or less if memory is small.",
+        "A task takes inputs up to about this size; less if the memory budget is small.",
         1,
     ),
-    Setting("lease", _time, "seconds", 1.25, "A worker that is silent for longer is suspected.", 0.2, 600),
+    Setting("lease", _time, "seconds", 1.25, "A worker silent for longer is suspected to be lost.", 0.2, 600),
     Setting("attachTimeout", _time, "seconds", 60.0, "How long attach waits for the TaskManagers.", 1, 3600),
-    Setting("noWorkersTimeout", _time, "seconds", 60.0, "How long a query waits without a worker.", 0, 86400),
+    Setting("noWorkersTimeout", _time, "seconds", 60.0, "How long a query without workers waits.", 0, 86400),
     Setting(
         "retryOnGcsLoss",
         _truth,
         "true or false",
         False,
-        "Run a query again from the start, up to three times, if the store was lost while it ran (GcsLostError): "
-        "restarted, failed over, or silent for too long. Its rows are then held back until all of them are there.",
+        "Run a query again from the start, up to three times, if the control store was lost while it ran "
+        "(GcsLostError). Rows are then held back until the result is complete.",
     ),
     Setting(
         "timeout",
         _time,
         "seconds",
         0.0,
-        "A query that takes longer is cancelled; 0: never. One that stands still ends without it, by stallTimeout.",
+        "A query that takes longer is cancelled; 0: no limit. A stalled query ends without it, by stallTimeout.",
         0,
     ),
     Setting(
@@ -181,8 +181,8 @@ SETTINGS: tuple[Setting, ...] = (
         _time,
         "seconds",
         60.0,
-        "A query in which nothing moves for so long, although nobody computes and no client is waited for, ends with "
-        "QueryStalledError, which says who waits for what; 0: never.",
+        "A query in which nothing moves for this long, although nothing computes and no slow client holds it up, "
+        "ends with QueryStalledError, which says who waits for what; 0: never.",
         0,
         86400,
     ),
@@ -191,27 +191,27 @@ SETTINGS: tuple[Setting, ...] = (
         _truth,
         "true or false",
         True,
-        "An error of the data's (a division by zero, a bad cast) is asked of Spark, which runs the query up to it: "
-        "then it has Spark's class, parameters and query context. False: the engine's own is raised at once, with "
-        "Spark's condition and SQLSTATE only.",
+        "After a data error (a division by zero, a bad cast), Spark runs the query up to the error, so that the "
+        "error has Spark's class, parameters and query context. False: the engine's own error is raised at once, "
+        "with only Spark's condition and SQLSTATE.",
     ),
     Setting(
-        "maxTaskWorkerLosses", _whole, "number", 4, "Workers lost under one task before it fails.", 1, 1000
+        "maxTaskWorkerLosses", _whole, "number", 4, "Workers lost in a row before a task fails.", 1, 1000
     ),
     Setting(
         "faultTolerance.enabled",
         _truth,
         "true or false",
         True,
-        "False: no lineage, no commits, no backups, and a query that loses a worker fails with WorkerLostError. As a "
-        "control, in tests of recovery and to measure what fault tolerance costs; no policy may be named with it.",
+        "False: no lineage, commits or backups; a query that loses a worker fails with WorkerLostError. Meant as a "
+        "control, to test recovery and to measure what fault tolerance costs. Cannot be combined with a policy.",
     ),
     Setting(
         "faultTolerance.policy",
         str,
         "text",
         "lineage",
-        "How a loss is survived: lineage, none (run the query again), spool, stagewise, checkpoint+lineage or "
+        "How queries survive a loss: lineage, none (run the query again), spool, stagewise, checkpoint+lineage or "
         "spool+checkpoint; see docs/protocol.md.",
     ),
     Setting(
@@ -219,15 +219,15 @@ SETTINGS: tuple[Setting, ...] = (
         str,
         "address",
         "",
-        "The durable store of policies that spool or take checkpoints: a directory that all hosts reach, as a path or "
-        "as an address of pyarrow's file systems (s3://bucket/path).",
+        "The durable store for policies that spool or take checkpoints: a directory that all hosts can reach, as a "
+        "path or as an address of one of pyarrow's file systems (s3://bucket/path).",
     ),
     Setting(
         "faultTolerance.checkpoint",
         _time,
         "seconds",
         2.0,
-        "With checkpoints: the least time between two snapshots of a channel's state; 0: one after every task.",
+        "With checkpoints: the minimum time between two snapshots of a channel's state; 0: one after every task.",
         0,
     ),
     Setting(
@@ -235,8 +235,8 @@ SETTINGS: tuple[Setting, ...] = (
         _time,
         "seconds",
         86400.0,
-        "If this driver is killed: when another engine that uses the same durable store may remove what is left there. "
-        "One of the same host and user does so as soon as it comes.",
+        "If this driver is killed: after this time, another engine that uses the same durable store may remove what "
+        "is left there. An engine of the same host and user does so as soon as it starts.",
         60,
     ),
     Setting(
@@ -244,37 +244,37 @@ SETTINGS: tuple[Setting, ...] = (
         _one_of("pipelined", "stagewise"),
         "pipelined or stagewise",
         "pipelined",
-        "Stagewise: a stage starts only when its inputs are complete. The policy stagewise allows no other mode.",
+        "Stagewise: a stage starts only when its inputs are complete. The policy stagewise allows only this mode.",
     ),
     Setting(
         "execution.dependencies",
         _dependencies,
         "dynamic or static(K)",
         "dynamic",
-        "How many outputs a task takes: dynamic, what has arrived, up to taskTarget; static(8), always 8, fewer only "
-        "at the end.",
+        "How many outputs a task takes. dynamic: whatever has arrived, up to taskTarget; static(8): always 8, fewer "
+        "only at the end.",
     ),
     Setting(
         "execution.draw",
         _one_of("several", "one"),
         "several or one",
         "several",
-        "From how many upstream channels one task takes outputs.",
+        "Whether one task takes outputs from several upstream channels or from one.",
     ),
     Setting(
         "gcs.url",
         str,
         "address",
         "",
-        "A Redis to use as control store, without its password; empty: an embedded one. Engines may share one.",
+        "Address of a Redis as control store, without its password; empty: an embedded one. Engines may share one.",
     ),
-    Setting("gcs.password", str, "text", "", "The password of that Redis. Spark hides it in its UI."),
+    Setting("gcs.password", str, "text", "", "The password of that Redis. Spark's UI hides it."),
     Setting(
         "gcs.timeout",
         _time,
         "seconds",
         60.0,
-        "A Redis that does not answer for longer is lost, and its queries end with GcsLostError.",
+        "A Redis that does not answer for longer counts as lost, and its queries end with GcsLostError.",
         1,
         86400,
     ),
@@ -283,52 +283,50 @@ SETTINGS: tuple[Setting, ...] = (
         str,
         "path",
         "",
-        "For a rediss:// address: a PEM file, on the driver and on executors, with the certificates that its own is "
-        "checked against; empty: the system's.",
+        "For a rediss:// address: a PEM file with the trusted certificates, on the driver and on executors; empty: "
+        "the system's.",
     ),
     Setting(
-        "eventLog.dir", str, "path", "", "A directory for an event log per query; empty: none is written."
+        "eventLog.dir", str, "path", "", "Directory for event logs, one per query; empty: no event logs."
     ),
     Setting(
         "progress.enabled",
         _truth,
         "true or false",
         True,
-        "Show a progress bar for queries that take a while, on a terminal or in a notebook; never in pipes or CI.",
+        "Show a progress bar for long queries on a terminal or in a notebook; never in pipes or CI.",
     ),
-    Setting(
-        "chaos.enabled", _truth, "true or false", False, "Allow faults to be ordered; only to test recovery."
-    ),
+    Setting("chaos.enabled", _truth, "true or false", False, "Allow injected faults; only to test recovery."),
     Setting(
         "chaos.directory",
         str,
         "path",
         "",
-        "With chaos: a directory of all hosts in which orders stand, and each fault that struck.",
+        "With chaos: a directory that all hosts share, for fault orders and for a record of each fault that struck.",
     ),
     Setting(
         "chaos.faults",
         str,
         "text",
         "",
-        "With chaos: faults to order from the beginning, such as w2:commit:3:kill; see docs/chaos.md.",
+        "With chaos: faults to inject from the start, such as w2:commit:3:kill; see docs/chaos.md.",
     ),
     Setting(
         "leaf.dir",
         str,
         "path",
         "",
-        "Where Spark hands rows over, on all hosts; empty: a local directory, if there is only one host.",
+        "Where Spark hands over rows of Spark leaves, shared by all hosts; empty: local, if there is only one host.",
     ),
     Setting(
         "leaf.minimum",
         _size,
         "bytes",
         1 << 20,
-        "A query of which Spark would have to run a part and that reads less is run by Spark as a whole.",
+        "If Spark has to run a part of a query that reads less than this, Spark runs the whole query.",
         0,
     ),
-    Setting("localDirectory", str, "path", "", "Where backups spill; empty: Spark's local directories."),
+    Setting("localDirectory", str, "path", "", "Where TaskManagers spill; empty: Spark's local directories."),
 )
 _BY_KEY = {setting.key: setting for setting in SETTINGS}
 #: These are a query's own, and may be changed while an engine is attached.
@@ -487,12 +485,12 @@ def _read(setting: Setting, key: str, text: str) -> Any:
         value = setting.read(text)
     except ValueError:
         raise ConfigurationError(
-            f"{key} = {text!r} is not a {setting.kind}.", fix=f"Set it to a {setting.kind}.", key=key
+            f"{key} = {text!r} is not valid.", fix=f"Expected: {setting.kind}.", key=key
         ) from None
     low, high = setting.least, setting.most
     if (low is not None and value < low) or (high is not None and value > high):
         bounds = f"at least {low:g}" if high is None else f"between {low or 0:g} and {high:g}"
-        raise ConfigurationError(f"{key} = {text} is impossible.", fix=f"Set it to {bounds}.", key=key)
+        raise ConfigurationError(f"{key} = {text} is out of range.", fix=f"Set it to {bounds}.", key=key)
     return value
 
 

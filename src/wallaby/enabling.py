@@ -1,9 +1,8 @@
-"""`enable`: the actions of PySpark's own DataFrames run through the engine, and back.
+"""`enable` and `disable`: let the actions of PySpark's own DataFrames use the engine.
 
-Four methods of PySpark's classic DataFrame are replaced, the ones through which all the others go: `take`, `head`
-and `first` collect a limit, `toArrow` and `toPandas` collect batches and convert them. What the engine does not run,
-the original method does. Only DataFrames of sessions that were enabled are concerned; when the last of them is
-disabled, the class is as it was.
+`enable` replaces four methods of PySpark's classic DataFrame, which all others use: `take`, `head` and `first` collect
+a limit, `toArrow` and `toPandas` collect batches and convert them. The original method does what the engine does not
+run. Only DataFrames of enabled sessions are affected; when the last of them is disabled, the class is restored.
 """
 
 from __future__ import annotations
@@ -46,13 +45,13 @@ _before: dict[str, Any] = {}
 
 
 def enable(spark: SparkSession, **settings: object) -> Engine:
-    """Run the actions of this session's DataFrames through an engine: the attached one, or a new one.
+    """Let the actions of this session's DataFrames use an engine: the attached one, or a new one.
 
-    Once it is enabled, calling it again changes nothing.
+    Calling it again changes nothing.
 
     Raises:
         AttachError: no engine can be attached; or one is attached and settings were given.
-        ConfigurationError: a setting is unknown or impossible.
+        ConfigurationError: a setting is unknown or invalid.
     """
     with _lock:
         known = _enabled.get(id(spark))
@@ -61,7 +60,7 @@ def enable(spark: SparkSession, **settings: object) -> Engine:
         there = attached_to(spark)
         if there is not None and settings:
             raise AttachError(
-                "The session has an engine already: settings cannot be given any more.", fix="Close it first."
+                "The session already has an engine, so its settings are fixed.", fix="Close it first."
             )
         engine = there if there is not None else attach(spark, **settings)
         _enabled[id(spark)] = _Enabled(spark, engine, ours=there is None)
@@ -71,7 +70,7 @@ def enable(spark: SparkSession, **settings: object) -> Engine:
 
 
 def disable(spark: SparkSession) -> None:
-    """Let Spark run everything again. The engine is closed if `enable` has attached it."""
+    """Let Spark run everything again. Close the engine if `enable` attached it."""
     with _lock:
         known = _enabled.pop(id(spark), None)
         if not _enabled:
@@ -109,15 +108,15 @@ def _engine_for(df: DataFrame) -> Engine | None:
 
 
 def _tell_of_other_session(df: DataFrame) -> None:
-    """Sessions are enabled one by one. One that Spark has made itself, for `foreachBatch`, surprises: say so, once."""
+    """Warn once that a session is not enabled: Spark makes one itself for `foreachBatch`, which surprises users."""
     session = df._session
     engine = attached_to(session)
     if engine is None or is_on_spark() or session.sparkContext.applicationId in _told:
         return
     _told.add(session.sparkContext.applicationId)
     _log.warning(
-        "A DataFrame of another session than the one that was enabled (that of foreachBatch, newSession or "
-        "cloneSession) runs on Spark. wallaby.enable(df.sparkSession) lets the engine run that session's too."
+        "A DataFrame runs on Spark because its session is not enabled (foreachBatch, newSession and cloneSession "
+        "make sessions of their own). To use the engine there too, call wallaby.enable(df.sparkSession)."
     )
 
 

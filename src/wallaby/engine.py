@@ -1,7 +1,7 @@
-"""What a user holds: an engine attached to a SparkSession. DataFrames in, rows out.
+"""The user's API: an engine attached to a SparkSession. DataFrames in, rows out.
 
 `attach` starts a control store and the head in this process and TaskManagers in Spark's executors; `close`
-leaves nothing of them. A query that cannot be run exactly as Spark would run it is run by Spark, and
+removes all of them. Spark runs a query that the engine cannot run exactly as Spark would, and
 `fallback_reasons` says why.
 """
 
@@ -10,7 +10,8 @@ from __future__ import annotations
 import logging
 import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import SparkSession
 
 from wallaby.catalyst import warm_up
-from wallaby.catalyst.defect import DEFECTS, defect
 from wallaby.config import Settings, read_settings, static_outputs
 from wallaby.coordinator.coordinator import CoordinatorSettings
 from wallaby.errors import (
@@ -37,31 +37,20 @@ from wallaby.head.head import Head
 from wallaby.head.observer import Observer
 from wallaby.head.submission import Submission
 from wallaby.kernels.file_systems import storages_of
-from wallaby.kernels.sql import relation_reason
-from wallaby.kernels.tables import known_tables
 from wallaby.lineage.names import QueryId, WorkerId
 from wallaby.observe.analyze import analyzed
 from wallaby.observe.log import log_directory
 from wallaby.plan.doubt import may_doubt
 from wallaby.plan.explain import explain as explain_plan
 from wallaby.plan.leaf import (
-    SparkLeaf,
-    assumed_statistics,
     handed_over,
-    leaf_number,
-    not_worthwhile,
-    scans_in,
-    tables_in,
     whole_scan,
 )
-from wallaby.plan.physical import PhysicalPlan, trees_of
+from wallaby.plan.physical import PhysicalPlan
 from wallaby.plan.planned import Planned
-from wallaby.plan.planner import plan
-from wallaby.plan.reason import Reason
 from wallaby.plan.relation import ParquetFile, Relation
-from wallaby.plan.settings import PlanSettings
-from wallaby.plan.statistics import Statistics
-from wallaby.plan.unplannable import unplannable
+from wallaby.planning import Planning
+from wallaby.replanning import Replanning
 from wallaby.result import LeafResult, Result, SparkResult, result_of
 from wallaby.spark.bypass import on_spark
 from wallaby.spark.checks import check_session
@@ -72,7 +61,6 @@ from wallaby.spark.leaf_directory import LeafDirectory
 from wallaby.spark.leaf_run import LeafRun
 from wallaby.spark.policy import chosen_tolerance
 from wallaby.spark.query_jobs import QueryJob, QueryJobs
-from wallaby.spark.read_query import read_query
 from wallaby.spark.session_settings import SessionSettings, entries_of
 from wallaby.spark.store_stay import begin_stay
 from wallaby.spark.succession import Succession
@@ -103,17 +91,17 @@ LEAF_END_SECONDS = 5.0
 def attach(spark: SparkSession, **settings: object) -> Engine:
     """Attach an engine to a session.
 
-    Settings come from the session's `spark.wallaby.*` entries and from keywords (`workers=3`), which come first.
+    Settings come from the session's `spark.wallaby.*` entries and from keywords (`workers=3`), which override them.
 
     Raises:
-        AttachError: the session is a Spark Connect one, is stopped, has an engine already, or has no room.
-        ConfigurationError: a setting is unknown or impossible.
+        AttachError: the session is a Spark Connect session, is stopped, already has an engine, or has no free slot.
+        ConfigurationError: a setting is unknown or invalid.
     """
     check_session(spark)
     application = spark.sparkContext.applicationId
     if application in _attached:
         raise AttachError(
-            "An engine is attached to this session already.", fix="Use it, or close() it first."
+            "An engine is already attached to this session.", fix="Use it, or close() it first."
         )
     entries = entries_of(spark)
     engine = Engine(spark, read_settings(entries, settings), entries)
@@ -166,6 +154,9 @@ class Engine:
         self._gcs, self._head = deployment.gcs, deployment.head
         self._count, self._threads = deployment.size.count, deployment.size.threads
         self._shares = Shares(deployment.size.memory_bytes, self._threads)
+        self._planning = Planning(
+            self._count, self._threads, self._shares, lambda: self._leaf_directory.reason
+        )
 
     def _make_head(self, gcs: Gcs, peers: PeerClient) -> Head:
         settings = self.settings
@@ -193,7 +184,7 @@ class Engine:
         self._succession.run_elsewhere(submission, collected)
 
     def _forget(self, query: QueryId) -> None:
-        """A query is over: what is in the durable store of it goes."""
+        """Remove what an ended query left in the durable store."""
         if self._stay is not None:
             self._stay.store.remove(query)
 
@@ -204,9 +195,9 @@ class Engine:
     # --- running -------------------------------------------------------------------------------------
 
     def run(self, df: DataFrame, *, observed: bool = False) -> Result:
-        """Run a query; the result streams in. What cannot be run here is run by Spark when rows are asked for.
+        """Run a query and return its result, which streams in. If Spark has to run it, it does so when rows are read.
 
-        If it is observed, the result's `stats` also say what was exchanged. With an event log every query is.
+        With `observed`, the result's `stats` also say what was exchanged. With an event log, every query is observed.
         """
         return self.run_here(df, observed=observed) or SparkResult(df)
 
@@ -214,7 +205,7 @@ class Engine:
         """Run a query if the engine can; None, and a line in the log, if Spark has to."""
         settings = self._settings(df)
         with self._jobs.planning(df.sparkSession) as planning:
-            planned = self._plan(df, settings, planning.begin)
+            planned = self._planning.plan(df, settings, planning.begin)
         if planned.physical is None:
             _log.info("on Spark: %s", "; ".join(str(reason) for reason in planned.reasons))
             planning.finish()
@@ -223,7 +214,7 @@ class Engine:
         return self._start(df, planned, planned.physical, settings, planning.begin(), observed=observed)
 
     def _settings(self, df: DataFrame) -> Settings:
-        """The settings of a query: what the session has changed since counts, or is told not to."""
+        """Return the settings of a query: apply what the session changed since, or warn that it has no effect."""
         self._require_open()
         return self._session_settings.now(self.settings, self._jobs.settings(df.sparkSession))
 
@@ -237,17 +228,38 @@ class Engine:
         *,
         observed: bool,
     ) -> Result:
-        """Begin a query, which is a job for Spark too: whoever cancels that ends it."""
+        """Start a query. It is also a Spark job; cancelling that job ends the query."""
         try:
             if planned.relation is not None:
                 return self._start_leaves(df, planned, planned.relation, job, settings, observed=observed)
-            collected = self._submit(physical, settings, settings.timeout, observed=observed)
-            collected.when_over(job.finish)
-            job.on_cancel(collected.cancel)
-            return result_of(df, collected, spark_errors=settings.spark_errors)
+            collected = self._begin(physical, settings, job, observed=observed)
+            replanning = Replanning(
+                self._planning.broadcast_bytes(settings), partial(self._begin_again, df, settings, observed)
+            )
+            return result_of(df, collected, spark_errors=settings.spark_errors, replanning=replanning)
         except BaseException as error:
             job.finish(error)
             raise
+
+    def _begin(
+        self, physical: PhysicalPlan, settings: Settings, job: QueryJob, *, observed: bool
+    ) -> Collected:
+        collected = self._submit(physical, settings, settings.timeout, observed=observed)
+        collected.when_over(job.finish)
+        job.on_cancel(collected.cancel)
+        return collected
+
+    def _begin_again(
+        self, df: DataFrame, settings: Settings, observed: bool, broadcast: int
+    ) -> Collected | None:
+        """Begin a query with a lower limit for build sides that go to every channel; None if it cannot be planned."""
+        settings = replace(settings, broadcast=broadcast)
+        with self._jobs.planning(df.sparkSession) as planning:
+            planned = self._planning.plan(df, settings, planning.begin)
+        if planned.physical is None or planned.relation is not None:
+            planning.finish()
+            return None
+        return self._begin(planned.physical, settings, planning.begin(), observed=observed)
 
     def _start_leaves(
         self,
@@ -262,7 +274,7 @@ class Engine:
         _log.info("partly on Spark: %s", "; ".join(map(str, planned.leaf_reasons)))
 
         def submit(files: Mapping[int, tuple[ParquetFile, ...]], timeout_seconds: float) -> Collected:
-            final, reasons = self._physical(handed_over(relation, files), settings)
+            final, reasons = self._planning.physical(handed_over(relation, files), settings)
             if final is None:
                 raise HandOverError("; ".join(map(str, reasons)))
             return self._submit(final, settings, timeout_seconds, observed=observed)
@@ -311,56 +323,8 @@ class Engine:
         edges = sum(len(physical.graph.edges_from(channel)) for channel in physical.graph.channels)
         return min(settings.window, self._shares.window_bytes(-(-edges // self._count)))
 
-    def _plan(
-        self, df: DataFrame, settings: Settings | None = None, begin: Callable[[], object] = lambda: None
-    ) -> Planned:
-        settings = settings or self._settings(df)
-        try:
-            read, relation = read_query(df, settings.leaf_minimum, begin)
-        except DEFECTS as error:
-            return Planned(None, (defect("planning", error),))
-        if relation is None:
-            return Planned(None, read.reasons)
-        if not read.leaves:
-            return Planned(*self._physical(relation, settings))
-        of_leaves = tuple(dict.fromkeys(reason for leaf in read.leaves for reason in leaf.reasons))
-        against = self._leaf_directory.reason or not_worthwhile(relation, read.leaves, settings.leaf_minimum)
-        if against is not None:
-            return Planned(None, (*of_leaves, against))
-        physical, reasons = self._physical(relation, settings, read.leaves)
-        if physical is None:
-            return Planned(None, (*of_leaves, *reasons))
-        return Planned(physical, (), read.leaves, relation)
-
-    def _physical(
-        self, relation: Relation, settings: Settings, leaves: tuple[SparkLeaf, ...] = ()
-    ) -> tuple[PhysicalPlan | None, tuple[Reason, ...]]:
-        """The stages of a relation, with what is assumed of leaves that have not run yet; or why there are none."""
-        pending = {leaf.number: leaf for leaf in leaves}
-        known = known_tables(tables_in(relation), min(settings.split, self._shares.task_bytes))
-        assumed = [
-            assumed_statistics(pending[number], scan)
-            for scan in scans_in(relation)
-            if (number := leaf_number(scan)) is not None
-        ]
-        statistics = Statistics((*known.tables, *assumed))
-        reasons = unplannable(relation, statistics)
-        if reasons:
-            return None, reasons
-        channels = settings.channels or self._count * self._threads
-        broadcast_bytes = min(settings.broadcast, self._shares.broadcast_bytes)
-        sizes = PlanSettings(channels=channels, workers=self._count, broadcast_bytes=broadcast_bytes)
-        try:
-            physical = plan(relation, statistics, sizes)
-        except DEFECTS as error:
-            return None, (defect("planning", error),)
-        reasons = tuple(
-            Reason("a stage", why)
-            for fragment in physical.fragments
-            for tree in trees_of(fragment)
-            if (why := relation_reason(tree))
-        )
-        return (None, reasons) if reasons else (physical, ())
+    def _plan(self, df: DataFrame) -> Planned:
+        return self._planning.plan(df, self._settings(df))
 
     def to_arrow(self, df: DataFrame) -> pa.Table:
         """Exactly `df.toArrow()`."""
@@ -405,16 +369,16 @@ class Engine:
     # --- asking --------------------------------------------------------------------------------------
 
     def explain(self, df: DataFrame, mode: str = "simple") -> str:
-        """Stages, channels and exchanges; or what stays on Spark and why.
+        """Describe stages, channels and exchanges, or what stays on Spark and why.
 
-        In the mode analyze the query is run, its rows are dropped, and what each stage did is added.
+        The mode `analyze` runs the query, drops its rows, and adds what each stage did.
         """
         if mode not in EXPLAIN_MODES:
             raise InvalidArgumentError(
-                f"There is no way {mode!r} to explain.", fix=f"Choose one of: {', '.join(EXPLAIN_MODES)}."
+                f"Unknown explain mode {mode!r}.", fix=f"Choose one of: {', '.join(EXPLAIN_MODES)}."
             )
         settings = self._settings(df)
-        planned = self._plan(df, settings)
+        planned = self._planning.plan(df, settings)
         if planned.physical is None:
             return "runs on Spark:\n" + "\n".join(f"  {reason}" for reason in planned.reasons)
         text = explain_plan(planned.physical, planned.leaves)
@@ -428,21 +392,21 @@ class Engine:
         return text + ("\n" + analyzed(stats) if stats is not None else "")
 
     def fallback_reasons(self, df: DataFrame) -> list[str]:
-        """Why Spark would run this query or a part of it; empty if the whole of it runs here."""
+        """List why Spark would run this query or a part of it; empty if all of it runs natively."""
         planned = self._plan(df)
         return [str(reason) for reason in (*planned.reasons, *planned.leaf_reasons)]
 
     def workers(self) -> list[dict[str, Any]]:
-        """Id, host, pid, address and state of every TaskManager."""
+        """List id, host, pid, address and state of every TaskManager."""
         self._require_open()
         return [described(lease) for lease in self._gcs.workers()]
 
     def drain(self, worker: str, timeout: float = 60.0) -> bool:
-        """Move a TaskManager's work to others while it still serves what it has made, then let it go.
+        """Move a TaskManager's work to others while it still serves its outputs, then end it.
 
-        Cheaper than a loss: nothing that it has made and others still need is made again. Spark starts another in its
-        place. False if it has not come to its end in time, for example because there is nobody to take its work over;
-        it still gets no new queries then, and leaves when it can.
+        This is cheaper than a loss: outputs that others still need are not computed again. Spark starts another
+        TaskManager in its place. False if it has not ended in time, for example because no other can take over its
+        work; it then gets no new queries, and leaves when it can.
 
         Raises:
             InvalidArgumentError: there is no such TaskManager.
@@ -456,7 +420,7 @@ class Engine:
     # --- ending --------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """End everything that attach has started. Running queries are cancelled."""
+        """End everything that `attach` started. Running queries are cancelled."""
         if self._closed:
             return
         self._closed = True
@@ -475,7 +439,7 @@ class Engine:
 
     @property
     def is_open(self) -> bool:
-        """Can it still run queries?"""
+        """Whether the engine can still run queries."""
         return not self._closed and self.spark.sparkContext._jsc is not None
 
     def _require_open(self) -> None:

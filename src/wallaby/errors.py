@@ -53,17 +53,17 @@ class WallabyError(PySparkException):
 
     @property
     def is_of_data(self) -> bool:
-        """Has Spark the same error, from the same rows?"""
+        """Does Spark raise the same error for the same rows?"""
         return self.condition in SQL_STATES or self.condition.startswith("_LEGACY")
 
     @property
     def is_of_spark_too(self) -> bool:
-        """Would Spark fail for the same reason, and say so in its own words?"""
+        """Would Spark fail for the same reason, with its own message?"""
         return self.is_of_data
 
 
 class InvalidArgumentError(WallabyError):
-    """The caller asked for something that cannot be: a bad seed range, an impossible stage graph."""
+    """The caller passed an invalid argument: a bad seed range, an impossible stage graph."""
 
     condition = "WALLABY_INVALID_ARGUMENT"
 
@@ -75,13 +75,13 @@ class ConfigurationError(InvalidArgumentError):
 
 
 class AttachError(WallabyError):
-    """An engine cannot be attached to this session, or its workers did not come."""
+    """An engine cannot be attached to this session, or its workers did not start."""
 
     condition = "WALLABY_ATTACH"
 
 
 class EncodingError(WallabyError):
-    """Bytes that should hold a record, a graph or a message do not, or are of an unknown version."""
+    """Bytes are not a valid record, graph or message, or are of an unknown version."""
 
     condition = "WALLABY_ENCODING"
 
@@ -124,7 +124,7 @@ class GcsLostError(GcsError):
 
 
 class WorkerLeavesError(WallabyError):
-    """A TaskManager cannot do its duty any more, and ends; its queries go on without it."""
+    """A TaskManager can no longer work, and ends; its queries continue without it."""
 
     condition = "WALLABY_WORKER_LEAVES"
 
@@ -136,7 +136,7 @@ class QueryError(WallabyError):
 
 
 class DurableStoreError(QueryError):
-    """The durable store of outputs or states is gone, full, or not what it was."""
+    """The durable store of outputs or states is gone, full, or damaged."""
 
     condition = "WALLABY_DURABLE_STORE"
 
@@ -181,14 +181,14 @@ class QueryStalledError(QueryError):
 
 
 class ResultSizeError(QueryError, Py4JJavaError):  # type: ignore[misc]  # py4j has no types
-    """A result is bigger than `spark.driver.maxResultSize`. PySpark raises Py4J's error for it, without a condition."""
+    """A result is larger than `spark.driver.maxResultSize`. PySpark raises Py4J's error for it, without a condition."""
 
     condition = "WALLABY_MAX_RESULT_SIZE"
     java_exception = None
 
 
 class DivergenceError(QueryError):
-    """The same task gave two different outputs or two different records: it must not go on."""
+    """The same task gave two different outputs or records, so the query must not continue."""
 
     condition = "WALLABY_DIVERGENCE"
 
@@ -237,13 +237,13 @@ class BinaryArithmeticOverflowError(QueryError, ArithmeticException):
 
 
 class IntervalOverflowError(QueryError, ArithmeticException):
-    """A sum of intervals is none."""
+    """A sum of intervals does not fit the type."""
 
     condition = "INTERVAL_ARITHMETIC_OVERFLOW.WITH_SUGGESTION"
 
 
 class IntervalTooLongError(QueryError, ArithmeticException):
-    """An interval was to be made of more months than one has."""
+    """An interval has more months than its type can hold."""
 
     condition = "INTERVAL_ARITHMETIC_OVERFLOW.WITHOUT_SUGGESTION"
 
@@ -267,13 +267,13 @@ class DecimalTooLongError(QueryError, ArithmeticException):
 
 
 class NumericOutOfSupportedRangeError(QueryError, ArithmeticException):
-    """A text means a number with more digits than any decimal has."""
+    """Text stands for a number with more digits than any decimal can hold."""
 
     condition = "NUMERIC_OUT_OF_SUPPORTED_RANGE"
 
 
 class CastInvalidInputError(QueryError, NumberFormatException, DateTimeException, SparkRuntimeException):
-    """A text does not mean a value of the type that it is cast to. Spark raises three types for it: this is all."""
+    """Text is not a value of the type it is cast to. Spark raises one of three types for it; this is all of them."""
 
     condition = "CAST_INVALID_INPUT"
 
@@ -291,7 +291,7 @@ class BitPositionError(QueryError, IllegalArgumentException):
 
 
 class MalformedCharacterCodingError(QueryError, SparkRuntimeException):
-    """Bytes are no text in their encoding."""
+    """Bytes are not valid text in their encoding."""
 
     condition = "MALFORMED_CHARACTER_CODING"
 
@@ -309,13 +309,13 @@ class EscapeAtTheEndError(QueryError, AnalysisException):
 
 
 class MismatchedFormatError(QueryError, IllegalArgumentException):
-    """A text is no number in the format that it is read in."""
+    """Text is not a number in the given format."""
 
     condition = "INVALID_FORMAT.MISMATCH_INPUT"
 
 
 class CannotDecodeUrlError(QueryError, IllegalArgumentException):
-    """A percent sign in an address begins no byte."""
+    """A percent sign in a URL does not begin a valid escape."""
 
     condition = "CANNOT_DECODE_URL"
 
@@ -327,7 +327,7 @@ class CastOverflowError(QueryError, ArithmeticException):
 
 
 class DateTimeFieldError(QueryError, DateTimeException):
-    """A date or a time is to be made of parts that cannot be: a thirteenth month, the hour 25."""
+    """A date or a time was built from impossible parts: a thirteenth month, the hour 25."""
 
     condition = "DATETIME_FIELD_OUT_OF_BOUNDS.WITHOUT_SUGGESTION"
 
@@ -339,25 +339,25 @@ class DateTimeOverflowError(QueryError, ArithmeticException):
 
 
 class ParseTimestampError(QueryError, DateTimeException):
-    """A text does not have the form of the pattern by which it is read as a date or a time."""
+    """Text does not match the pattern of a date or a time."""
 
     condition = "CANNOT_PARSE_TIMESTAMP"
 
 
 class FractionOfSecondError(QueryError, DateTimeException):
-    """A time is to be made with more than 60 seconds, but less than 61."""
+    """A time was built with more than 60 seconds, but less than 61."""
 
     condition = "INVALID_FRACTION_OF_SECOND"
 
 
 class TooManyRowsError(QueryError):
-    """A subquery that stands for a value gave more than one row. PySpark has only Py4J's error for it."""
+    """A scalar subquery returned more than one row. PySpark has only Py4J's error for it."""
 
     condition = "SCALAR_SUBQUERY_TOO_MANY_ROWS"
 
 
 class SourceChangedError(QueryError):
-    """A file is gone, or is not the one that the query was planned with."""
+    """A file is missing, or has changed since the query was planned."""
 
     condition = "WALLABY_SOURCE_CHANGED"
 
@@ -384,13 +384,13 @@ class _FileError(QueryError, Py4JJavaError):  # type: ignore[misc]  # py4j has n
 
 
 class SourceGoneError(_FileError, SourceChangedError):
-    """A file is not there any more."""
+    """A file no longer exists."""
 
     condition = "FAILED_READ_FILE.FILE_NOT_EXIST"
 
 
 class CorruptFileError(_FileError):
-    """A file cannot be read as what it should be."""
+    """A file cannot be read in its format."""
 
     condition = "FAILED_READ_FILE.NO_HINT"
 
@@ -444,7 +444,7 @@ class SequenceError(QueryError, IllegalArgumentException):
 
 
 class MapLengthsError(QueryError, SparkRuntimeException):
-    """A map of keys and values of which there are not as many."""
+    """A map was built from different numbers of keys and values."""
 
     condition = "_LEGACY_ERROR_TEMP_2128"
 

@@ -1,35 +1,30 @@
-"""A result: rows as they come in from the last stage, in whatever form the caller wants them.
+"""The result of a query: rows from the last stage, in the form that the caller wants.
 
-Arrow tables, pandas frames and rows are made by PySpark's own conversions from our batches, so that types, names
-and time zones are exactly those of `toArrow`, `toPandas` and `collect`.
+PySpark's own conversions turn our batches into Arrow tables, pandas frames and rows, so that types, names and time
+zones are exactly those of `toArrow`, `toPandas` and `collect`.
 """
 
 from __future__ import annotations
 
 import logging
-import signal
-import threading
 import time
 import uuid
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
-from pyspark.sql.conversion import ArrowTableToRowsConversion
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from wallaby.answered import Answered, as_spark_names, only_this_query_is_interrupted
 from wallaby.errors import DoubtfulValueError, InvalidArgumentError, QueryCancelledError, QueryError
 from wallaby.head.collected import Collected
-from wallaby.kernels.nested_columns import labelled
 from wallaby.observe.observation import QueryStats
 from wallaby.plan.physical import PhysicalPlan
+from wallaby.replanning import Replanning
 from wallaby.spark.bypass import on_spark
 from wallaby.spark.leaf_run import LeafRun
 
@@ -44,29 +39,47 @@ _BINARY_AS_BYTES = "spark.sql.execution.pyspark.binaryAsBytes"
 
 
 class Result:
-    """One run of one query by the engine. The rows can be taken once as a stream, or as often as wanted as a whole."""
+    """One run of one query by the engine. The rows can be read once as a stream, or any number of times as a whole."""
 
     #: Did the engine run it, or Spark?
     native = True
     #: Or did Spark run a part of it?
     is_wholly_native = True
 
-    def __init__(self, df: DataFrame, collected: Collected, *, spark_errors: bool = False) -> None:
+    def __init__(
+        self,
+        df: DataFrame,
+        collected: Collected,
+        *,
+        spark_errors: bool = False,
+        replanning: Replanning | None = None,
+    ) -> None:
         self.schema = df.schema
         self._df = df
         self._spark_errors = spark_errors
-        self._collected = collected
-        # A result that nobody can take any more ends its query: its rows would wait at the workers for ever.
-        weakref.finalize(self, collected.cancel).atexit = False
+        self._replanning = replanning
+        self._begin(collected)
         self._arrow_schema = to_arrow_schema(df.schema, timezone="UTC")
-        self._taken = False
         self._whole: list[pa.RecordBatch] | None = None
         #: Spark's run of it, if it was left to Spark, and why it was.
         self._sparks: SparkResult | None = None
         self._left: QueryError | None = None
 
+    def _begin(self, collected: Collected) -> None:
+        self._collected = collected
+        self._taken = False
+        # A result that nobody can take any more ends its query: its rows would wait at the workers for ever.
+        weakref.finalize(self, collected.cancel).atexit = False
+
+    def _begins_again(self, error: QueryError) -> bool:
+        """Has the query begun again, with a plan that avoids this error? No row may have been given away."""
+        collected = None if self._replanning is None else self._replanning.after(error)
+        if collected is not None:
+            self._begin(collected)
+        return collected is not None
+
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows as they come in, while the query runs. Afterwards there is nothing left to take."""
+        """Yield the rows as Arrow batches while the query runs. They can be read only once."""
         if self._whole is not None:
             return iter(self._whole)
         return self._stream(self._take())
@@ -75,10 +88,10 @@ class Result:
         """The engine's rows, for one taker."""
         if self._taken:
             raise InvalidArgumentError(
-                "The rows of this result have been taken as a stream already.", fix="Run the query again."
+                "The rows of this result have already been read as a stream.", fix="Run the query again."
             )
         self._taken = True
-        return (_as(batch, self._arrow_schema) for batch in self._collected.batches())
+        return (as_spark_names(batch, self._arrow_schema) for batch in self._collected.batches())
 
     def _stream(self, taken: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         given = False
@@ -87,6 +100,9 @@ class Result:
                 given = True
                 yield batch
         except QueryError as error:
+            if not given and self._begins_again(error):
+                yield from self._stream(self._take())
+                return
             if given or not self._is_sparks(error):
                 self._raise_as_spark(error)
                 raise
@@ -101,9 +117,9 @@ class Result:
     def _leave_to_spark(self, error: QueryError) -> None:
         """From here on it is Spark that answers, with rows or an error. No row may have been given away before."""
         if detail := error.fields.get("detail"):
-            _log.warning("on Spark after all: %s %s", error.what, detail)
+            _log.warning("left to Spark while running: %s %s", error.what, detail)
         else:
-            _log.info("on Spark after all: %s", error.what)
+            _log.info("left to Spark while running: %s", error.what)
         self.native = False
         self._left = error
         self._sparks = SparkResult(self._df)
@@ -140,34 +156,34 @@ class Result:
         frame: pd.DataFrame = self._whole_as(lambda known: known.toPandas(), SparkResult.pandas)
         return frame
 
-    def _whole_as(self, here: Callable[[_Answered], Any], there: Callable[[SparkResult], Any]) -> Any:
+    def _whole_as(self, here: Callable[[Answered], Any], there: Callable[[SparkResult], Any]) -> Any:
         """All rows, from the engine's or, if it has left the query to Spark, as Spark gives them itself."""
         if self._sparks is None:
             self._await_all()
         if self._whole is None:
             return self._from_spark(there)
-        return here(_Answered(self._df, self._whole))
+        return here(Answered(self._df, self._whole))
 
     def cancel(self) -> None:
-        """End the query; whoever waits for its rows gets `QueryCancelledError`."""
+        """Cancel the query; anyone waiting for its rows gets `QueryCancelledError`."""
         self._collected.cancel()
         if self._sparks is not None:
             self._sparks.cancel()
 
     @property
     def plan(self) -> PhysicalPlan | None:
-        """The stages that it runs as; None if Spark runs it."""
+        """The stages of the query; None if Spark runs it."""
         observation = self._collected.observation
         return None if observation is None else observation.plan
 
     @property
     def is_over(self) -> bool:
-        """Has the query ended, one way or the other?"""
+        """Whether the query has ended, successfully or not."""
         return self._collected.is_over
 
     @property
     def stats(self) -> dict[str, Any]:
-        """Figures of the run: complete when the query is over, else what is known by now."""
+        """Figures of the run: complete when the query has ended, before that what is known so far."""
         if self._collected.is_over:
             self._collected.removed.wait(FIGURES_SECONDS)
         figures = self._collected.figures
@@ -234,9 +250,12 @@ class Result:
         if self._whole is not None:
             return
         try:
-            with _only_this_query_is_interrupted():
+            with only_this_query_is_interrupted():
                 self._whole = self._all_of_them()
         except QueryError as error:
+            if self._begins_again(error):
+                self._await_all()
+                return
             if not self._is_sparks(error):
                 self._raise_as_spark(error)
                 raise
@@ -266,10 +285,12 @@ class Result:
         return batches
 
 
-def result_of(df: DataFrame, collected: Collected, *, spark_errors: bool) -> Result:
+def result_of(
+    df: DataFrame, collected: Collected, *, spark_errors: bool, replanning: Replanning | None = None
+) -> Result:
     """The result of a query that has been submitted."""
     try:
-        return Result(df, collected, spark_errors=spark_errors)
+        return Result(df, collected, spark_errors=spark_errors, replanning=replanning)
     except BaseException:
         collected.cancel()  # nobody will ever take its rows
         raise
@@ -322,7 +343,7 @@ class SparkResult(Result):
         return batches
 
     def cancel(self) -> None:
-        """Cancel Spark's jobs for it; whoever waits for its rows gets `QueryCancelledError`."""
+        """Cancel its Spark jobs; anyone waiting for its rows gets `QueryCancelledError`."""
         self._cancelled = True
         self._df.sparkSession.sparkContext.cancelJobsWithTag(self._tag)
 
@@ -362,7 +383,7 @@ class SparkResult(Result):
 
 
 class LeafResult(Result):
-    """A query of which Spark runs a part first. What comes of that is decided before there is a row of the result."""
+    """A query of which Spark runs a part first. How it continues is decided before the first row of the result."""
 
     is_wholly_native = False
 
@@ -376,7 +397,7 @@ class LeafResult(Result):
     def decided(self) -> Result:
         """Wait for Spark's part: then the engine runs the rest, or, if the rows cannot be handed over, Spark does."""
         if self._decided is None:
-            with _only_this_query_is_interrupted():
+            with only_this_query_is_interrupted():
                 try:
                     outcome = self._run.outcome.result()
                 except KeyboardInterrupt:
@@ -385,7 +406,7 @@ class LeafResult(Result):
             if isinstance(outcome, Collected):
                 self._decided = result_of(self._df, outcome, spark_errors=self._spark_errors)
             else:
-                _log.info("on Spark after all: %s", outcome.what)
+                _log.info("left to Spark while running: %s", outcome.what)
                 self.native = False
                 self._decided = SparkResult(self._df)
         return self._decided
@@ -411,14 +432,14 @@ class LeafResult(Result):
         return self.decided().collected_as_arrow(*arguments, **named)
 
     def cancel(self) -> None:
-        """End the query, Spark's jobs for it included; whoever waits for its rows gets `QueryCancelledError`."""
+        """Cancel the query and its Spark jobs; anyone waiting for its rows gets `QueryCancelledError`."""
         self._run.cancel()
         if self._decided is not None:
             self._decided.cancel()
 
     @property
     def plan(self) -> PhysicalPlan | None:
-        """The stages that it runs as, once Spark has run its part; None if Spark runs all of it."""
+        """The stages of the query, once Spark has run its part; None if Spark runs all of it."""
         return self.decided().plan
 
     @property
@@ -435,59 +456,3 @@ class LeafResult(Result):
     def events(self) -> list[dict[str, Any]]:
         """The events in the query's log so far."""
         return [] if self._decided is None else self._decided.events
-
-
-class _Answered(ClassicDataFrame):
-    """A DataFrame whose rows are known: PySpark's own conversions make everything else of them."""
-
-    def __init__(self, df: DataFrame, batches: list[pa.RecordBatch]) -> None:
-        super().__init__(df._jdf, df.sparkSession)
-        self._known = batches
-
-    def collect(self) -> list[Row]:
-        table = pa.Table.from_batches(self._known, to_arrow_schema(self.schema, timezone="UTC"))
-        as_bytes = self.sparkSession.conf.get(_BINARY_AS_BYTES, "true") == "true"
-        rows: list[Any] = ArrowTableToRowsConversion.convert(table, self.schema, binary_as_bytes=as_bytes)
-        return rows
-
-    def _collect_as_arrow(
-        self,
-        split_batches: bool = False,
-        empty_list_if_zero_records: bool = True,
-        prefers_large_var_types: bool = False,
-    ) -> list[pa.RecordBatch]:
-        schema = to_arrow_schema(self.schema, timezone="UTC", prefers_large_types=prefers_large_var_types)
-        if not self._known and not empty_list_if_zero_records:
-            return [pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)]
-        found = [_as(batch, schema) for batch in self._known]
-        if not split_batches:
-            return found
-        return [
-            pa.RecordBatch.from_arrays([pa.concat_arrays([a]) for a in batch.columns], schema=batch.schema)
-            for batch in found
-        ]
-
-
-def _as(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """A batch under the names and types that Spark gives the result."""
-    pairs = zip(batch.columns, schema, strict=True)
-    return pa.RecordBatch.from_arrays(
-        [labelled(column, field.type) for column, field in pairs], schema=schema
-    )
-
-
-@contextmanager
-def _only_this_query_is_interrupted() -> Iterator[None]:
-    """PySpark's answer to Ctrl-C cancels all jobs, and with them the TaskManagers: here it only interrupts."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def interrupt(_number: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGINT, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -124,14 +124,14 @@ def test_several_processes_predict_the_same_in_the_same_order(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["log.jsonl", "--runs", "runs"], "--runs is of runs over --data"),
-        (["log.jsonl", "--broadcast", "0"], "--broadcast is of runs over --data"),
-        (["log.jsonl", "--query", "3"], "--query is of runs over --data"),
-        (["log.jsonl", "--policies", "p.json"], "--policies is of runs over --data"),
+        (["log.jsonl", "--runs", "runs"], "--runs applies only to runs over --data"),
+        (["log.jsonl", "--broadcast", "0"], "--broadcast applies only to runs over --data"),
+        (["log.jsonl", "--query", "3"], "--query applies only to runs over --data"),
+        (["log.jsonl", "--policies", "p.json"], "--policies applies only to runs over --data"),
         (["one/log.jsonl", "other/log.jsonl"], "Two logs are named log"),
-        (["--data", "data", "--check", "log.jsonl"], "for logs of your own"),
-        (["--data", "data", "--policies", "no.json"], "no table of policies"),
-        (["log.jsonl", "--page", "page.md"], "made of what is saved"),
+        (["--data", "data", "--check", "log.jsonl"], "only for event logs"),
+        (["--data", "data", "--policies", "no.json"], "not a table of policies"),
+        (["log.jsonl", "--page", "page.md"], "written from the file of --save"),
         (["log.jsonl", "--page", "page.md", "--save", "other.json"], "named predict.json"),
     ],
 )
@@ -143,10 +143,10 @@ def test_what_cannot_be_kept_or_shown_is_refused(arguments: list[str], said: str
 @pytest.mark.parametrize(
     ("table", "said"),
     [
-        ({"data": "sf10"}, "no table of policies"),
+        ({"data": "sf10"}, "not a table of policies"),
         (
             {"data": "sf10", "workers": "4", "cores": 2, "runs": {"lineage": {"1": [1]}}},
-            "no table of policies",
+            "not a table of policies",
         ),
         ({"data": "sf1", "workers": "4", "cores": 2, "runs": {}}, "was measured on sf1"),
     ],

@@ -142,7 +142,7 @@ def test_a_literal_has_its_value_and_type(
 def test_an_expression_is_read_as(spark: SparkSession, sql: str, text: str) -> None:
     import re
 
-    # Column ids are another every time.
+    # Column ids are differs every time.
     assert re.sub(r"#\d+", "", str(selected(spark, sql))) == text
 
 
@@ -270,12 +270,12 @@ def test_nan_is_known_not_to_be_in_a_long_list_without_it(spark: SparkSession) -
         ("regexp_replace(t, 'a*', '')", "RegExpReplace(", "may match nothing"),
         ("t rlike t", "RLike(t, t)", "not a constant"),
         ("cast(cast(t as binary) as string)", "Cast(Cast(t))", "a cast from binary to string"),
-        ("rand()", "Rand(", "another every time"),
+        ("rand()", "Rand(", "differs every time"),
         ("sin(d)", "Sin(d)", "last bit"),
         ("split(t, 'a+')", "StringSplit(t, 'a+', -1)", "a regular expression, not just a text"),
         ("split(t, 'a', 2)", "StringSplit(t, 'a', 2)", "limited"),
         ("array_sort(list, (x, y) -> 1)", "ArraySort(", "a comparator of its own"),
-        ("percentile_approx(d, 0.5)", "ApproximatePercentile(d", "how rows are divided"),
+        ("percentile_approx(d, 0.5)", "ApproximatePercentile(d", "how rows are partitioned"),
         ("mode(i)", "Mode(i)", "takes any"),
         ("date_format(at, 'VV')", "DateFormatClass(at, 'VV')", "has no kernel"),
         ("first(i)", "First(i)", "order of rows"),

@@ -314,7 +314,7 @@ def test_a_query_execution_can_be_read_as_well(spark: SparkSession) -> None:
         ("select sum(id) from range(1000)", "local rows need no engine"),
         ("select * from values (1), (2) as t(x)", "local rows need no engine"),
         ("select t.* from nation, (select id from range(20000) order by 1 limit 9) t where false", "local rows"),
-        ("select json_tuple(t, t) from kinds", "JsonTuple(t, t): it is no generator"),
+        ("select json_tuple(t, t) from kinds", "JsonTuple(t, t): this generator is not supported"),
         ("select sum(i) over (order by d range between 'inf' preceding and current row) from kinds", "RANGE frame"),
         ("select collect_list(i) over (order by l) from kinds", "CollectList"),
         ("select explode(array()) from kinds", "a constant of type array<void>"),
@@ -326,7 +326,7 @@ def test_a_query_execution_can_be_read_as_well(spark: SparkSession) -> None:
         ),
         (
             "select session_window(at, '1 day').start s, count(*) from kinds group by session_window(at, '1 day')",
-            "Aggregate: windows of sessions grow",
+            "Aggregate: session windows grow",
         ),
         ("show tables", "CommandResult: commands"),
     ],

@@ -156,7 +156,7 @@ def test_a_report_of_no_log_names_the_file(
     (tmp_path / "letter.txt").write_text("Dear all,\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     assert exits(["report", "letter.txt"], monkeypatch) == 2
-    assert "letter.txt is no event log" in capsys.readouterr().err
+    assert "letter.txt is not an event log" in capsys.readouterr().err
 
 
 @pytest.mark.redis

@@ -68,7 +68,7 @@ def test_a_query_in_which_nothing_moves_and_nobody_is_busy_ends_after_the_limit(
     scene.round()
     (error,) = scene.ended
     assert isinstance(error, QueryStalledError)
-    assert "stood still for 60.0 s" in error.what
+    assert "no progress for 60.0 s" in error.what
     for worker in (A, B, HEAD):
         assert f"{worker}: s1.c0 waits for s0.c0 over l0:0>0" in error.what
     assert len(error.fields["waits"]) == 3  # type: ignore[arg-type]

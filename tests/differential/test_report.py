@@ -49,7 +49,7 @@ def test_a_seed_that_is_not_different_any_more_is_mended() -> None:
     mended = report.with_queries(known, report.QUERIES, part(7, 8))
     assert mended["queries"][0]["different"] == [9]
     assert mended["queries"][0]["queries"] == 50
-    assert "Different: 9; different once, and not any more: 7." in page(mended)
+    assert "Different: 9; different before, and fixed: 7." in page(mended)
 
 
 def test_entries_lack_until_they_were_equal() -> None:
@@ -62,7 +62,7 @@ def test_entries_lack_until_they_were_equal() -> None:
     for commit in ("def", "ghi"):
         known = report.with_entries(known, {"Upper": Tally(compared=3)}, commit)
         assert report.not_equal_yet(known, ["Lower", "Upper", "Trim"]) == ["Trim"]
-        assert "Different: none; different once, and not any more: Upper." in page(known)
+        assert "Different: none; different before, and fixed: Upper." in page(known)
 
 
 def test_a_file_holds_what_was_written(tmp_path: Path) -> None:

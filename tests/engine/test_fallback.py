@@ -42,11 +42,11 @@ def cached(spark: SparkSession, _: Path) -> DataFrame:
 
 
 CASES: dict[str, tuple[Callable[[SparkSession, Path], DataFrame], str]] = {
-    "an unknown aggregation": (estimated, "it depends on how rows are divided"),
+    "an unknown aggregation": (estimated, "it depends on how rows are partitioned"),
     "a Python function": (python_function, "Python"),
     "a JSON source": (json_source, "Parquet"),
     "local rows": (local_rows, "local rows"),
-    "a generator": (generated, "no generator that is run here"),
+    "a generator": (generated, "this generator is not supported"),
     "a cached table": (cached, "cached"),
 }
 

@@ -146,7 +146,7 @@ CASES: dict[str, tuple[Callable[[SparkSession, Path], DataFrame], str]] = {
     "an RDD": (rdd, "RDD"),
     "local rows": (local_rows, "LogicalRDD"),
     "a cached table": (cached, "unpersist the table"),
-    "a generator": (generated, "no generator that is run here"),
+    "a generator": (generated, "this generator is not supported"),
     "a sample": (sampled, "partitions"),
     "a leaf without rows": (no_rows, "Python functions"),
     "nested columns inside the leaf": (nested_columns_below, "StringSplit"),
@@ -332,7 +332,7 @@ def test_a_part_that_spark_does_not_plan_by_itself_leaves_the_query_to_spark(
     df = plain_function(spark, tmp_path)
     planned = engine._plan(df)
     lost = tuple(replace(leaf, path=(0, 0, 0, 0, 0, 7)) for leaf in planned.leaves)
-    monkeypatch.setattr(engine, "_plan", lambda *_: replace(planned, leaves=lost))
+    monkeypatch.setattr(engine._planning, "plan", lambda *_: replace(planned, leaves=lost))
     result = engine.run(df)
     require_same(result.arrow(), df.toArrow())
     assert not result.native

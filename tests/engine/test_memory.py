@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import orc
 from pyspark.sql import SparkSession
 from tests.engine.conftest import Engines
 from tests.engine.test_ends import nothing_is_left_of_queries, until
@@ -30,6 +31,8 @@ BUDGET = 96 * MIB
 BESIDE = 300 * MIB
 ROWS = 3_000_000
 GROUP_ROWS = 100_000
+LONG_ROWS = 180_000
+LONG_GROUP_ROWS = 20_000
 SAMPLE_SECONDS = 0.02
 
 
@@ -111,6 +114,45 @@ def test_data_of_several_times_the_budget_spills(
     assert max(samples) <= BUDGET + BESIDE, f"{max(samples) / MIB:.0f} MiB at the peak"
 
 
+@pytest.fixture(scope="module")
+def long_texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Texts of a kilobyte, about twice the budget, in no order; each row's number says which text it has."""
+    path = tmp_path_factory.mktemp("long") / "long.parquet"
+    schema = pa.schema([("n", pa.int64()), ("t", pa.string())])
+    numbers = np.random.default_rng(8).permutation(LONG_ROWS)
+    with pq.ParquetWriter(path, schema, compression="lz4", use_dictionary=False) as writer:
+        for begin in range(0, LONG_ROWS, LONG_GROUP_ROWS):
+            some = numbers[begin : begin + LONG_GROUP_ROWS]
+            texts = pc.binary_join_element_wise(
+                pc.utf8_lpad(pa.array(some).cast(pa.string()), 8, "0"), "wombat " * 145, "-"
+            )
+            writer.write_table(pa.table([pa.array(some), texts], schema=schema))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("clauses", "first", "count"),
+    [
+        ("order by t", 0, 180_000),
+        ("order by t limit 1000", 0, 1_000),
+        ("order by t limit 6000", 0, 6_000),
+        ("order by t limit 60000", 0, 60_000),
+        ("order by t limit 10 offset 40000", 40_000, 10),
+    ],
+)
+def test_a_sort_of_long_texts_and_the_first_rows_of_it_keep_the_promise(
+    small: Engine, spark: SparkSession, long_texts: Path, clauses: str, first: int, count: int
+) -> None:
+    spark.read.parquet(str(long_texts)).createOrReplaceTempView("long_texts")
+    df = spark.sql(f"select n, t from long_texts {clauses}")
+    with peak_of(small) as samples:
+        result = small.run(df)
+        assert result.native, small.fallback_reasons(df)
+        found = np.concatenate([batch.column(0).to_numpy() for batch in result.batches()])
+    assert (found == np.arange(first, first + count)).all()
+    assert max(samples) <= BUDGET + BESIDE, f"{max(samples) / MIB:.0f} MiB at the peak"
+
+
 def test_a_row_group_whose_texts_are_a_dictionary_is_read_in_windows(
     small: Engine, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -137,8 +179,31 @@ def test_a_page_that_cannot_be_decompressed_ends_the_query_before(
 ) -> None:
     path = tmp_path / "page.parquet"
     pq.write_table(pa.table({"t": ["x" * MIB] * 200}), path, use_dictionary=False, compression="zstd")
-    with peak_of(small) as samples, pytest.raises(MemoryLimitError, match="must be decompressed at once"):
+    with (
+        peak_of(small) as samples,
+        pytest.raises(MemoryLimitError, match="must be decompressed in one piece"),
+    ):
         small.run(spark.read.parquet(str(path)).selectExpr("max(t)")).rows()
+    assert max(samples) <= BUDGET + BESIDE, f"{max(samples) / MIB:.0f} MiB at the peak"
+
+
+def test_a_stripe_that_is_tiny_in_its_file_is_read_in_windows(
+    small: Engine, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Some kilobytes in the file are more than three times the budget as Arrow data."""
+    path, rows = tmp_path / "words.orc", 4_000_000
+    texts = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), ["wombat" * 10])
+    table = pa.table({"n": np.full(rows, 7), "t": texts.cast(pa.string())})
+    orc.write_table(table, path, compression="zstd", stripe_size=1 << 30, dictionary_key_size_threshold=0.9)
+    assert orc.ORCFile(path).nstripes == 1
+    assert path.stat().st_size < MIB < 3 * BUDGET < table.nbytes + rows * 8
+    del table, texts
+    df = spark.read.orc(str(path)).selectExpr("sum(n) s", "max(t) t", "count(*) c")
+    with peak_of(small) as samples:
+        result = small.run(df)
+        assert result.native, small.fallback_reasons(df)
+        (row,) = result.rows()
+    assert tuple(row) == (7 * rows, "wombat" * 10, rows)
     assert max(samples) <= BUDGET + BESIDE, f"{max(samples) / MIB:.0f} MiB at the peak"
 
 
@@ -146,28 +211,30 @@ def test_a_row_that_makes_too_much_ends_the_query_before(small: Engine, spark: S
     df = spark.sql(
         "select sum(e) s from (select explode(sequence(1, v * 0 + 60000000)) e from facts where v = 1)"
     )
-    with peak_of(small) as samples, pytest.raises(MemoryLimitError, match="A single row makes"):
+    with peak_of(small) as samples, pytest.raises(MemoryLimitError, match="A single row produces"):
         small.run(df).rows()
     assert max(samples) <= BUDGET + BESIDE, f"{max(samples) / MIB:.0f} MiB at the peak"
 
 
 def test_a_slow_client_holds_a_sorted_result_back(small: Engine, spark: SparkSession) -> None:
     """What has come to the driver without being taken is bounded; then all of it comes, in order."""
-    result = small.run(spark.sql("select * from facts order by t"))
-    stream = result.batches()
-    first = next(stream)
-    figures, seen = result._collected.figures, -1
-    while figures.bytes != seen:  # whatever comes without being taken
-        seen = figures.bytes
-        time.sleep(1.0)
-    assert seen < 2 * UNTAKEN_BYTES_MAX < ROWS * 80
-    last, count = "", 0
-    for batch in chain((first,), stream):
-        texts = batch.column(2)
-        assert last <= texts[0].as_py()
-        assert pc.all(pc.less_equal(texts[:-1], texts[1:])).as_py() in (True, None)
-        last, count = texts[-1].as_py(), count + batch.num_rows
+    with peak_of(small) as samples:
+        result = small.run(spark.sql("select * from facts order by t"))
+        stream = result.batches()
+        first = next(stream)
+        figures, seen = result._collected.figures, -1
+        while figures.bytes != seen:  # whatever comes without being taken
+            seen = figures.bytes
+            time.sleep(1.0)
+        assert seen < 2 * UNTAKEN_BYTES_MAX < ROWS * 80
+        last, count = "", 0
+        for batch in chain((first,), stream):
+            texts = batch.column(2)
+            assert last <= texts[0].as_py()
+            assert pc.all(pc.less_equal(texts[:-1], texts[1:])).as_py() in (True, None)
+            last, count = texts[-1].as_py(), count + batch.num_rows
     assert count == ROWS
+    assert max(samples) <= BUDGET + BESIDE, f"{max(samples) / MIB:.0f} MiB at the peak"
 
 
 def test_a_result_that_nobody_holds_ends_its_query(small: Engine, spark: SparkSession) -> None:

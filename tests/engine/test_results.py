@@ -89,7 +89,7 @@ def test_batches_come_while_the_query_runs(engine: Engine, spark: SparkSession) 
     assert not result._collected.is_over, "the first rows must be there before the last"
     rows += sum(batch.num_rows for batch in stream)
     assert rows == 5_000
-    with pytest.raises(InvalidArgumentError, match="taken as a stream"):
+    with pytest.raises(InvalidArgumentError, match="read as a stream"):
         result.batches()
     assert result.stats["rows"] == 5_000
     assert result.stats["tasks"] > 1_000

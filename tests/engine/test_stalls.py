@@ -83,7 +83,7 @@ def test_a_query_that_stands_still_ends_and_says_who_waits_for_what(
     said = "\n".join(caught.value.fields["waits"])  # type: ignore[arg-type]
     for wait in waits:
         assert wait in said, said
-    assert caught.value.what.startswith(f"Query {caught.value.fields['query']} has stood still")
+    assert caught.value.what.startswith(f"Query {caught.value.fields['query']} has made no progress")
     book.give(())
     until(lambda: nothing_is_left_of_queries(engine))
     assert engine.count(spark.table("nation")) == 25, "the engine goes on"

@@ -60,7 +60,7 @@ def test_nothing_unfinished_is_left_in_a_directory(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("address", ["relative/path", "nowhere://bucket/x", ""])
 def test_what_is_no_address_is_refused(address: str) -> None:
-    with pytest.raises(ConfigurationError, match="no address") as error:
+    with pytest.raises(ConfigurationError, match="not the address") as error:
         DurableStore(address, "e")
     assert error.value.fields["key"] == "spark.wallaby.faultTolerance.store"
 

@@ -191,7 +191,7 @@ def test_a_replica_is_refused(fake: FakeRedis) -> None:
 @pytest.mark.parametrize("name", ["run_id", "master_replid"])
 def test_a_server_that_does_not_tell_who_it_is_is_refused(fake: FakeRedis, name: str) -> None:
     fake.answers["INFO"] = info(**{name: ""})
-    with pytest.raises(GcsError, match=f"does not tell its {name}"):
+    with pytest.raises(GcsError, match=f"does not report its {name}"):
         connect(url_of(fake), limits=QUICK)
 
 

@@ -288,7 +288,7 @@ def test_a_missing_wheel_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_missing_binary_is_named(tmp_path: Path) -> None:
-    with pytest.raises(GcsError, match="no redis-server at"):
+    with pytest.raises(GcsError, match="no executable redis-server at"):
         EmbeddedRedis(binary=tmp_path / "redis-server")
 
 

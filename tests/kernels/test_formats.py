@@ -186,4 +186,4 @@ def test_a_table_of_much_text_is_left_to_spark(tmp_path: Path) -> None:
     )
     found = scan_reason(Scan(many, (), (), "t", Text()))
     assert found is not None
-    assert "too many to be looked at" in found.why
+    assert "too many to check" in found.why

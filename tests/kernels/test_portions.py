@@ -171,7 +171,7 @@ def test_rows_are_weighed_before_a_function_makes_much_of_them(settings: KernelS
 
 def test_one_row_that_makes_more_than_there_is_room_for_is_refused(settings: KernelSettings) -> None:
     kernel = make_kernel(MapFragment(exploded(Input(0, (A, B)), B)), settings)
-    with pytest.raises(MemoryLimitError, match="A single row makes a text or an array of 762 MiB"):
+    with pytest.raises(MemoryLimitError, match="A single row produces text or an array of 762 MiB"):
         kernel.step(EMPTY, inputs={0: rows_of((A, B), [(1, 100_000_000)])})
 
 

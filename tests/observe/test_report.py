@@ -177,7 +177,7 @@ def test_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
     for path, says in (
         (tmp_path / "none", "No such file"),
         (tmp_path, "directory"),
-        (tmp_path / "binary", "no text"),
+        (tmp_path / "binary", "not text"),
     ):
         with pytest.raises(EventLogError, match=says):
             read_log(path)

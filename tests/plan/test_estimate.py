@@ -22,10 +22,11 @@ from tests.plan.builders import (
 )
 
 from wallaby.plan.estimate import Estimator
-from wallaby.plan.expression import Column, Expression
-from wallaby.plan.relation import Filter, JoinKind, Limit, ParquetFile, Project, Relation, Scan, Union
+from wallaby.plan.expression import Column, Expression, Literal
+from wallaby.plan.relation import Expand, Filter, JoinKind, Limit, ParquetFile, Project, Relation, Scan, Union
 from wallaby.plan.selectivity import number
 from wallaby.plan.statistics import Statistics
+from wallaby.plan.types import STRING
 
 T = tpch(1)
 LINE, ORDERS, CUSTOMER = T["lineitem"], T["orders"], T["customer"]
@@ -56,6 +57,14 @@ def test_an_equality_keeps_one_of_the_different_values() -> None:
         "or", holds("eq", LINE.l_linestatus, literal("F")), holds("eq", LINE.l_linestatus, literal("O"))
     )
     assert share(either) == pytest.approx(3 / 4)
+
+
+def test_conditions_that_list_values_of_one_column_count_once() -> None:
+    mail = holds("eq", LINE.l_shipmode, literal("MAIL"))
+    either = holds("in", LINE.l_shipmode, literal("MAIL"), literal("SHIP"))
+    assert share(all_of(mail, either)) == share(all_of(either, mail)) == pytest.approx(1 / 8)
+    other = holds("eq", LINE.l_linestatus, literal("F"))
+    assert share(all_of(mail, other)) == pytest.approx(1 / 16)
 
 
 def test_few_texts_have_a_given_part() -> None:
@@ -161,6 +170,36 @@ def test_to_a_key_a_row_has_one_partner_at_most() -> None:
         join(ORDERS.scan, CUSTOMER.scan, pair), Project(CUSTOMER.scan, same(CUSTOMER.c_custkey)), pair
     )
     assert rows(twice) == pytest.approx(1_500_000)
+
+
+def test_rows_without_a_partner_in_an_outer_join_have_nulls() -> None:
+    pair = (CUSTOMER.c_custkey, ORDERS.o_custkey)
+    outer = join(CUSTOMER.scan, ORDERS.scan, pair, kind=JoinKind.LEFT)
+    unmatched = Filter(outer, holds("is_null", ORDERS.o_orderkey))
+    assert rows(unmatched) >= 0.05 * rows(outer)
+    assert rows(Filter(outer, holds("is_null", CUSTOMER.c_custkey))) == 0
+    few = Filter(ORDERS.scan, holds("lt", ORDERS.o_custkey, literal(1_500)))
+    mostly = join(CUSTOMER.scan, few, pair, kind=JoinKind.LEFT)
+    assert rows(Filter(mostly, holds("is_null", ORDERS.o_orderkey))) > 0.9 * rows(mostly)
+
+
+def test_keys_of_one_table_have_no_more_combinations_than_rows() -> None:
+    pair = (ORDERS.o_custkey, CUSTOMER.c_custkey)
+    joined = join(ORDERS.scan, CUSTOMER.scan, pair)
+    keys = same(CUSTOMER.c_custkey, CUSTOMER.c_name, CUSTOMER.c_mktsegment)
+    count = named(901, "n", aggregation("count"))
+    assert rows(aggregate(joined, keys, count)) == pytest.approx(150_000)
+
+
+def test_grouping_sets_have_the_values_of_before_and_null() -> None:
+    sets = Expand(
+        LINE.scan,
+        ((LINE.l_shipmode, literal(0)), (Literal(None, STRING), literal(1))),
+        (column(901, "mode", STRING), column(902, "set")),
+    )
+    count = named(903, "n", aggregation("count"))
+    assert rows(sets) == 12_000_000
+    assert rows(aggregate(sets, same(*sets.columns), count)) == pytest.approx((8 + 1) * 2)
 
 
 def test_a_group_is_there_once_in_an_aggregation() -> None:

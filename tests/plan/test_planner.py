@@ -111,6 +111,21 @@ def shapes() -> dict[str, Relation]:
         ((LINE.l_suppkey, LINE.l_shipmode, literal(0)), (LINE.l_suppkey, nothing, literal(1))),
         (column(303, "supplier"), column(304, "mode", STRING), column(305, "set")),
     )
+    rolled = Expand(
+        LINE.scan,
+        tuple(
+            (LINE.l_quantity, LINE.l_suppkey, *keys)
+            for keys in (
+                (LINE.l_shipmode, LINE.l_returnflag, literal(0)),
+                (LINE.l_shipmode, nothing, literal(1)),
+                (nothing, nothing, literal(3)),
+            )
+        ),
+        (
+            *(LINE.l_quantity, LINE.l_suppkey, column(321, "mode", STRING)),
+            *(column(322, "flag", STRING), column(323, "set")),
+        ),
+    )
     elements = Literal((1, None, 3), array(INTEGER))
     unnested = Unnest(LINE.scan, elements, (key, price), column(306, "at"), (column(307, "of"),), False, True)
     largest = aggregate(LINE.scan, (), named(216, "largest", aggregation("max", LINE.l_suppkey)))
@@ -152,6 +167,28 @@ def shapes() -> dict[str, Relation]:
             same(*expanded.columns[1:]),
             named(218, "total", aggregation("sum", expanded.columns[0])),
             named(219, "rows", aggregation("count")),
+        ),
+        "rollup": aggregate(
+            rolled,
+            same(*rolled.columns[2:]),
+            named(324, "total", aggregation("sum", LINE.l_quantity)),
+            named(325, "mean", aggregation("avg", LINE.l_suppkey)),
+            named(326, "rows", aggregation("count")),
+            named(327, "least", aggregation("min", LINE.l_suppkey)),
+        ),
+        "cube_of_a_constant": aggregate(
+            Expand(
+                Filter(LINE.scan, literal(False)),
+                ((LINE.l_quantity, literal(7), literal(0)), (LINE.l_quantity, literal(8), literal(1))),
+                (LINE.l_quantity, column(331, "constant"), column(332, "set")),
+            ),
+            same(column(331, "constant"), column(332, "set")),
+            named(333, "rows", aggregation("count")),
+        ),
+        "rollup_of_distinct": aggregate(
+            rolled,
+            same(*rolled.columns[2:]),
+            named(328, "n", replace(aggregation("count", LINE.l_suppkey), distinct=True)),
         ),
         "expanded_and_pruned": aggregate(
             expanded, same(expanded.columns[2]), named(220, "n", aggregation("count"))
@@ -363,6 +400,21 @@ def test_rows_that_lie_right_already_do_not_move() -> None:
         assert Routing.PASS_THROUGH in {link.routing for link in made.graph.links}, name
     made = made_for(SHAPES["aggregate_again_by_the_same_key"], single_channel_bytes=0)
     assert kinds(made) == ["Scan", "Reduce", "Collect"]
+
+
+def test_grouping_sets_multiply_groups_and_not_rows() -> None:
+    text = explain(made_for(SHAPES["rollup"]))
+    lines = [line.strip() for line in text.splitlines()]
+    scan = next(line for line in lines if line.startswith("s0 scan"))
+    assert scan.startswith("s0 scan lineitem, partial aggregate, expand:")
+    merge, expand, first = lines[1:4]
+    assert merge.startswith("aggregate by mode#321, flag#322, set#323:")
+    assert expand.startswith("expand to ")
+    assert first.startswith(f"aggregate by l_shipmode#{LINE.l_shipmode.id}, l_returnflag#")
+
+
+def test_grouping_sets_of_distinct_arguments_multiply_rows() -> None:
+    assert "partial aggregate, expand" not in explain(made_for(SHAPES["rollup_of_distinct"]))
 
 
 def test_a_top_k_is_cut_in_every_task_and_once_more_in_one_channel() -> None:

@@ -30,6 +30,8 @@ def test_the_libraries_understand_how_they_are_set(memory_bytes: int) -> None:
 
 def test_a_small_budget_keeps_nothing_and_a_large_one_does() -> None:
     small, large = allocator_variables(KEEPING_BYTES_MIN - 1), allocator_variables(KEEPING_BYTES_MIN)
+    assert small["ARROW_DEFAULT_MEMORY_POOL"] == "system"
+    assert "ARROW_DEFAULT_MEMORY_POOL" not in large
     assert small["MIMALLOC_PURGE_DELAY"] == "0"
     assert int(large["MIMALLOC_PURGE_DELAY"]) > 0
     assert "dirty_decay_ms:0" in small["_RJEM_MALLOC_CONF"].split(",")

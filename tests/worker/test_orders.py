@@ -75,7 +75,7 @@ def test_every_fail_point_has_a_name_that_orders_understand() -> None:
     ],
 )
 def test_what_is_no_order_is_refused_with_a_reason(text: str) -> None:
-    with pytest.raises(ConfigurationError, match="is no fault to order"):
+    with pytest.raises(ConfigurationError, match="is not a valid fault order"):
         parse(text)
 
 
@@ -116,7 +116,7 @@ def test_faults_are_refused_unless_chaos_is_enabled(tmp_path: Path) -> None:
         order_book(read_settings({"spark.wallaby.chaos.faults": "w0:look:1:kill"}, {}))
     with pytest.raises(ConfigurationError, match="directory"):
         order_book(read_settings({}, {"chaos_enabled": True}))
-    with pytest.raises(ConfigurationError, match="no fault to order"):
+    with pytest.raises(ConfigurationError, match="not a valid fault order"):
         order_book(
             read_settings(
                 {}, {"chaos_enabled": True, "chaos_directory": tmp_path / "c", "chaos_faults": "boom"}

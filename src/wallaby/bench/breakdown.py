@@ -30,7 +30,7 @@ EXPLANATION: Final = (
     "Seconds of one more run of each query, observed. Wall = Catalyst + planning (ours, and submitting) + running. "
     "Kernel threads × running = scan + kernels + partitioning + checksums + waiting, summed over the threads of all "
     "TaskManagers; a thread that reads uses other threads of Polars meanwhile. Push (over Flight), backup (writing to "
-    "disk) and GCS are waited for by threads of their own while kernels go on, summed over them."
+    "disk) and GCS have their own threads, which wait while kernels run; their times are sums over these threads."
 )
 
 

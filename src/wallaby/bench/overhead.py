@@ -20,7 +20,7 @@ from wallaby.bench.lane import Lane
 
 _TOLD: Final = (
     "Without fault tolerance there are no checksums, no records, no commits and no backups. Both engines stay alive; "
-    "each query is asked of both in turn, and who begins alternates from pair to pair."
+    "each query runs on both in turn, and the engine that goes first alternates from pair to pair."
 )
 _METHOD: Final = "the interval is Student's t over the logarithms of the pairs' ratios."
 _CALLS: Final = "calls of the head included, leases of workers not."
@@ -125,7 +125,7 @@ def overhead_page(figures: Mapping[str, Any], title: str, **about: object) -> st
         _TOLD,
         "",
         (
-            f"**Total time with over without: {_interval(figures['total'])}**; geometric mean over the queries: "
+            f"**Total time, with divided by without: {_interval(figures['total'])}**; geometric mean over the queries: "
             f"{_interval(figures['geometric_mean'])}. {figures['pairs']} pairs; {_METHOD}"
         ),
         "",

@@ -37,9 +37,9 @@ _TOLD: Final = (
     "machine is new the query runs once before it counts. Seconds are medians. Spark's settings, for both: "
 )
 _LOST: Final = (
-    "The seconds that were lost: until the loss was noticed; while the query stood still; tasks that were executed "
-    "again, shared by {cores} cores; the rest, which is waiting for those, and having three workers instead of four. "
-    "They go on meanwhile, so it may be negative."
+    "The lost seconds are divided into the time until the loss was detected, the time the query was frozen, tasks that "
+    "were executed again (shared by {cores} cores), and the rest: waiting for those, and having three workers instead "
+    "of four. The other workers continue meanwhile, so the rest may be negative."
 )
 _HEADS: Final = (
     *("query", "undisturbed s", "disturbed s", "ratio", "lost s"),

@@ -49,9 +49,9 @@ def to_page(course: Mapping[str, Any], title: str, plots: tuple[str, ...] = (), 
     lines += [f"- {name}: {facts['what']}" for name, facts in contenders.items()]
     lines += [f"- {name} did not take part: {why}" for name, why in course.get("absent", {}).items()]
     lines += ["", *(f"![{name}]({name})" for name in plots), ""] if plots else [""]
-    told = "Seconds: the median of the rounds; in brackets the first, and half of how far they are apart."
+    told = "Seconds: the median of the rounds; in brackets the first round, and half of the range."
     lines += [
-        f"{told} × is the time of {names[0]} over that of the other. {_compared(results)}",
+        f"{told} × is the time of {names[0]} divided by that of the other engine. {_compared(results)}",
         "",
         *_times(results),
         "",
@@ -60,7 +60,7 @@ def to_page(course: Mapping[str, Any], title: str, plots: tuple[str, ...] = (), 
         *_memory(results),
         *_breakdowns(results),
         "",
-        f"It took {course.get('took_seconds', 0):.0f} s, {course.get('timed_seconds', 0):.0f} s of them timed.",
+        f"It took {course.get('took_seconds', 0):.0f} s, {course.get('timed_seconds', 0):.0f} s of it timed.",
     ]
     return "\n".join(lines) + "\n"
 
@@ -102,7 +102,7 @@ def _lives(contenders: Mapping[str, Any]) -> list[str]:
         for name, facts in lived.items()
     ]
     title = "## Attaching and closing"
-    told = "Seconds, with Spark already up: the median, in brackets least and most."
+    told = "Seconds, with Spark already up: the median, in brackets the minimum and maximum."
     return ["", title, "", told, "", *table(["engine", "attach", "close"], rows)]
 
 
@@ -129,8 +129,8 @@ def _memory(results: Results) -> list[str]:
             most.append(size(max(one.breakdown.get("spilled_bytes", 0) for one in by_query.values())))
     told = (
         "The peak of the proportional set sizes of all processes of an engine, JVM and Redis included, sampled in the "
-        "first round; that of the TaskManagers alone, summed; and what they wrote to disk for lack of memory, DuckDB's "
-        "own temporary files not counted."
+        "first round; the sum of the TaskManagers alone; and what they spilled to disk, without DuckDB's own temporary "
+        "files."
     )
     return ["", "## Peak memory", "", told, "", *table(heads, [*rows, most])]
 

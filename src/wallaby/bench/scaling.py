@@ -102,6 +102,6 @@ def _against_one(cells: Sequence[Mapping[str, Any]]) -> list[str]:
         heads += [f"{count}: seconds", f"against {counts[0]}", f"against {sizes[0]}"]
     told = (
         "By the number of TaskManagers on the same cores: the sum over the queries, and geometric means of their times "
-        "against those with the first number, and against the first size of data."
+        "relative to the first number of TaskManagers and to the first data size."
     )
     return [told, "", *table(heads, rows), ""]

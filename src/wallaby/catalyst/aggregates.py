@@ -32,13 +32,13 @@ _ORDERLESS: Final = frozenset(
 _OF_ELEMENTS: Final = frozenset({"ArrayTransform", "ArrayFilter"})
 #: Our names for aggregates under such a function.
 _COLLECTED: Final = {"CollectList": "CollectListUnordered", "CollectSet": "CollectSetUnordered"}
-_UNORDERED: Final = "our name for it inside of a function for which order does not matter, such as sort_array"
+_UNORDERED: Final = "Wallaby's name for it inside a function that ignores order, such as sort_array"
 _DECIMAL: Final = re.compile(r"decimal\((\d+),(\d+)\)")
 #: By so many digits a sum of decimals is longer than what it sums.
 _MORE_DIGITS: Final = 10
 _FLOATS: Final = "as doubles, to a relative 1e-9"
 _SPREAD: Final = f"{_FLOATS}; to fewer digits where a mean is ten million times the spread"
-_TIES: Final = "of rows that tie any one comes first"
+_TIES: Final = "among ties, any row may come first"
 _SKETCH: Final = "HyperLogLogPlusPlus"
 _SKETCH_SEED: Final = 42
 #: Our name for a use of First that does not depend on the order of rows.
@@ -172,7 +172,7 @@ def _odd_pivot(
     _entry: Entry, node: Node, _arguments: tuple[Expression, ...], _kind: DataType
 ) -> Expression | Refusal:
     return Refusal(
-        f"a pivot by a column of type {node.children[0].type} is not run here yet", "cast the column"
+        f"a pivot by a column of type {node.children[0].type} is not supported yet", "cast the column"
     )
 
 
@@ -345,12 +345,10 @@ ENTRIES: Final = (
         _ONLY,
         "max",
         ORDERED,
-        guard="our name for what Catalyst makes of several DISTINCT",
+        guard="Wallaby's name for Catalyst's form of several DISTINCT",
         build=_aggregation,
     ),
-    replace(
-        unsupported("MakeDecimal", "it stands around something else than a sum"), rewrite=_without_wrapper
-    ),
+    replace(unsupported("MakeDecimal", "it wraps something other than a sum"), rewrite=_without_wrapper),
     unsupported("First", "it depends on the order of rows", "use min or max"),
     unsupported("Last", "it depends on the order of rows", "use min or max"),
     unsupported("CollectList", "the order of its elements depends on that of the rows", "use sort_array"),
@@ -394,8 +392,8 @@ ENTRIES: Final = (
         guarded("ListAgg", "listagg", guard=f"of text, with an order by one key; {_TIES}", build=_listagg),
         rewrite=_order_as_arguments,
     ),
-    unsupported("ApproximatePercentile", "it depends on how rows are divided", "use percentile"),
-    unsupported("HistogramNumeric", "it depends on how rows are divided"),
+    unsupported("ApproximatePercentile", "it depends on how rows are partitioned", "use percentile"),
+    unsupported("HistogramNumeric", "it depends on how rows are partitioned"),
     guarded(
         _SKETCH,
         "collect_set",

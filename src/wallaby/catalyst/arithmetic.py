@@ -20,10 +20,10 @@ _ZERO: Final = "division by zero is an error (ANSI) or NULL; " + _OVERFLOW
 _BY_TEXT: Final = "to a constant scale; floating-point numbers by way of Java's text for them"
 _CONSTANT: Final = "to a constant scale"
 _SATURATES: Final = (
-    "of a double a bigint; one that does not fit is an error (ANSI) or the greatest or least (LEGACY)"
+    "a double becomes a bigint; one that does not fit is an error (ANSI) or the nearest bigint (LEGACY)"
 )
 _QUOTIENT_DIGITS_MAX: Final = 39
-_DISTANCE: Final = "the distance counts modulo the type's bits; what leaves the type is lost"
+_DISTANCE: Final = "the distance counts modulo the type's bits; bits shifted out are lost"
 
 
 def fails(

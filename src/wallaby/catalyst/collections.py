@@ -17,7 +17,7 @@ from wallaby.plan.types import INTEGER, STRING, DataType, Kind
 #: Functions that Catalyst has for text and for arrays under one name, and what they are called here for arrays.
 OF_ARRAYS: Final = MappingProxyType({"Concat": "ConcatOfArrays", "Reverse": "ReverseOfArray"})
 _OUTSIDE: Final = "a position outside of the array is an error (ANSI) or NULL"
-_KEYS: Final = "a key that is NULL, or there twice, is an error"
+_KEYS: Final = "a NULL or duplicate key is an error"
 _CAN_FAIL: Final = "not with a condition that can fail: Spark stops at the first element that decides"
 _ONE_KEY: Final = ("spark.sql.mapKeyDedupPolicy", "EXCEPTION")
 _DAY_MICROS: Final = 86_400_000_000
@@ -177,7 +177,7 @@ def _exists(
     entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
 ) -> Expression | Refusal:
     if not node.flag("followThreeValuedLogic"):
-        return Refusal("with two-valued logic it is not run here")
+        return Refusal("it is not supported with two-valued logic")
     return plain(entry, node, arguments, kind)
 
 
@@ -266,8 +266,8 @@ ENTRIES: Final = (
         requires=_ONE_KEY,
     ),
     _over("MapFilter", "map_filter", MAPS),
-    unsupported("MapZipWith", "it has no kernel yet"),
-    unsupported("MapSort", "by what Spark groups maps with NULL values depends on more than the values"),
+    unsupported("MapZipWith", "it is not supported yet"),
+    unsupported("MapSort", "how Spark groups maps with NULL values depends on more than the values"),
     replace(
         guarded(
             "StringToMap",
@@ -278,5 +278,5 @@ ENTRIES: Final = (
         ),
         requires=_ONE_KEY,
     ),
-    unsupported("Shuffle", "its answer is another every time"),
+    unsupported("Shuffle", "its result differs every time"),
 )

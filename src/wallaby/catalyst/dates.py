@@ -27,7 +27,7 @@ _WEEKDAYS: Final = {
     )
     for name in names
 }
-_MONTHS: Final = "the last day of a shorter month stands for missing days"
+_MONTHS: Final = "a day that the month does not have becomes its last day"
 #: What units are called, and how we call them.
 UNITS: Final = {
     "YEAR": "YEAR",
@@ -120,7 +120,7 @@ ENTRIES: Final = (
         "MakeDate",
         "make_date",
         INTEGRAL,
-        guard="a date that is none is an error (ANSI) or NULL",
+        guard="an invalid date is an error (ANSI) or NULL",
         build=_make_date,
     ),
 )

@@ -30,7 +30,7 @@ DEFECTS: Final = (
 def defect(doing: str, error: Exception) -> Reason:
     """The reason that a defect is, after it has been logged."""
     if isinstance(error, RecursionError):
-        return Reason("plan", "It is nested too deeply to be read.")
+        return Reason("plan", "it is nested too deeply")
     _log.warning("A defect while %s; Spark runs the query.", doing, exc_info=error)
     what = f"{type(error).__name__}: {error}".partition("\n")[0]
     return Reason("plan", f"{doing} it failed with {what}", "please report it with the query")

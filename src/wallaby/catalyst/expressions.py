@@ -109,7 +109,7 @@ class ExpressionReader:
             node = rewritten
         arguments = self.read_all(node.children)
         if entry is None or entry.state is State.UNSUPPORTED:
-            why = "the function is not known here yet" if entry is None else entry.note
+            why = "the function is not supported yet" if entry is None else entry.note
             self.refuse(str(node), why, "" if entry is None else entry.remedy)
             return None
         kind = data_type(node.type)
@@ -118,7 +118,7 @@ class ExpressionReader:
         if arguments is None or kind is None:
             return None
         if entry.requires is not None and self._settings.get(entry.requires[0]) != entry.requires[1]:
-            self.refuse(str(node), f"it is run here only with {'='.join(entry.requires)}")
+            self.refuse(str(node), f"it is supported only with {'='.join(entry.requires)}")
             return None
         zones = self._zones(entry, node)
         if zones is None:

@@ -69,14 +69,14 @@ def file_format(relation: Mapping[str, object]) -> Format | str:
     name = str(relation["format"]).removeprefix(_PACKAGE)
     known = _OPTIONS.get(name)
     if known is None:
-        return f"the format {name.rpartition('.')[2]} is not read here yet"
+        return f"the format {name.rpartition('.')[2]} is not supported yet"
     given = relation["options"]
     options = (
         {str(key).lower(): str(value) for key, value in given.items()} if isinstance(given, dict) else {}
     )
     for key, value in sorted(options.items()):
         if key not in known and f"{key}={value}".lower() not in known:
-            return f"the option {key} is not known here"
+            return f"the option {key} is not supported"
     match name:
         case "csv.CSVFileFormat":
             return _csv(relation, options)
@@ -114,7 +114,7 @@ def _csv(relation: Mapping[str, object], options: Mapping[str, str]) -> Csv | st
     delimiter = options.get("sep", options.get("delimiter", ","))
     delimiter = "\t" if delimiter == "\\t" else delimiter
     if len(delimiter) != 1 or not delimiter.isascii() or delimiter in _DELIMITER:
-        return "the delimiter is none that is known here"
+        return "this delimiter is not supported"
     names = tuple(str(field["name"]) for field in _fields(relation))
     header = options.get("header", "false").lower() == "true"
     return Csv(names, delimiter, header, options.get("nullvalue", ""))
@@ -122,5 +122,5 @@ def _csv(relation: Mapping[str, object], options: Mapping[str, str]) -> Csv | st
 
 def _orc(relation: Mapping[str, object]) -> Orc | str:
     if any("__CHAR_VARCHAR_TYPE_STRING" in str(field.get("metadata", "")) for field in _fields(relation)):
-        return "columns of fixed or limited length are not read here yet"
+        return "columns of fixed or limited length are not supported yet"
     return Orc()

@@ -36,7 +36,7 @@ def read_generate(node: Node, child: Relation | None, reader: ExpressionReader) 
     if not rows and generator.name in _UNNESTED:
         return _unnested(node, generator, child, made if len(made) == len(columns) else None, reader)
     if not rows:
-        reader.refuse(str(generator), "it is no generator that is run here")
+        reader.refuse(str(generator), "this generator is not supported")
         return None
     read = [row for row in rows if row is not None and len(row) == len(columns)]
     if child is None or len(made) < len(columns) or len(read) < len(rows):

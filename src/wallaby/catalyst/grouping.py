@@ -20,7 +20,7 @@ def read_aggregate(
 ) -> Relation | None:
     """An `Aggregate` of Catalyst's as ours, over a child that is None if it could not be read."""
     if any(key.is_session for key in node.nodes("groupingExpressions")):
-        reader.refuse("Aggregate", "windows of sessions grow with the rows that are in them")
+        reader.refuse("Aggregate", "session windows grow with their rows")
         return None
     keys = _keys(node, reader)
     written = node.nodes("aggregateExpressions")

@@ -8,7 +8,7 @@ from wallaby.catalyst.data_types import DAY_TIMES, INTEGRAL, YEAR_MONTHS
 from wallaby.catalyst.entry import DOUBT, exact, guarded, unsupported
 from wallaby.plan.types import Kind
 
-_MIXED: Final = "intervals of months, days and times together have no kernel"
+_MIXED: Final = "intervals that mix months, days and times are not supported"
 _FITTING: Final = f"where the product is an interval; {DOUBT}"
 
 ENTRIES: Final = (
@@ -18,7 +18,7 @@ ENTRIES: Final = (
     exact("ExtractANSIIntervalSeconds", "interval_seconds", DAY_TIMES),
     exact("ExtractANSIIntervalYears", "interval_years", YEAR_MONTHS),
     exact("ExtractANSIIntervalMonths", "interval_months", YEAR_MONTHS),
-    guarded("MakeYMInterval", "make_months", INTEGRAL, guard="what does not fit is an error"),
+    guarded("MakeYMInterval", "make_months", INTEGRAL, guard="a value that does not fit is an error"),
     guarded(
         "MakeDTInterval",
         "make_time_interval",

@@ -122,7 +122,7 @@ ENTRIES: Final = (
         requires=("spark.sql.jsonGenerator.ignoreNullFields", "true"),
     ),
     unsupported(
-        "StructsToJsonWithOptions#evaluate", "its options have no kernel", "use to_json without options"
+        "StructsToJsonWithOptions#evaluate", "its options are not supported", "use to_json without options"
     ),
     guarded(
         "ParseUrlEvaluator#evaluate",

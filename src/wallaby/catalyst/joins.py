@@ -63,7 +63,7 @@ def read_join(
         return _read_single(node, left, right, reader)
     kind = KINDS.get(word)
     if kind is None:
-        reader.refuse("Join", f"joins of the kind {word} are not run here yet")
+        reader.refuse("Join", f"joins of the kind {word} are not supported yet")
     has_condition = isinstance(node.field("condition"), Node)
     condition = reader.read(node.node("condition")) if has_condition else None
     if kind is None or left is None or right is None or (has_condition and condition is None):
@@ -99,7 +99,7 @@ def _read_single(
     odd = [column for column in right.columns if column.type.kind not in ORDERED]
     if residual is not None or not left_keys or odd:
         why = f"of the type {odd[0].type}" if odd else "by more than equalities"
-        reader.refuse("Join", f"a correlated subquery {why} is not run here yet", "aggregate it")
+        reader.refuse("Join", f"a correlated subquery {why} is not supported yet", "aggregate it")
         return None
     keys = tuple(Named(Column(reader.fresh_id(), "key", key.type, key.nullable), key) for key in right_keys)
     rows = Column(reader.fresh_id(), "rows", LONG, nullable=False)

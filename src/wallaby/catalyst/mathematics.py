@@ -66,7 +66,7 @@ ENTRIES: Final = (
     guarded("Hypot", "hypot", _DOUBLE, guard=_STRICT),
     guarded("Atan2", "atan2", _DOUBLE, guard=f"{_STRICT}, without negative zeros"),
     exact("Sqrt", "sqrt", _DOUBLE),
-    guarded("Signum", "sign", _DOUBLE, guard="of NaN and the two zeros they themselves"),
+    guarded("Signum", "sign", _DOUBLE, guard="NaN and both zeros are returned unchanged"),
     guarded("Rint", "rint", _DOUBLE, guard="halves go to the even number"),
     guarded("ToDegrees", "degrees", _DOUBLE, guard="by Java's constant"),
     guarded("ToRadians", "radians", _DOUBLE, guard="by Java's constant"),

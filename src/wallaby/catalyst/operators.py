@@ -24,19 +24,19 @@ from wallaby.plan.storage import Storage
 from wallaby.plan.tree import arrange, conjunction, kept
 from wallaby.plan.types import BOOLEAN
 
-_NOT_YET: Final = "it is not run here yet"
-_PYTHON: Final = "Python functions are not run here yet"
+_NOT_YET: Final = "it is not supported yet"
+_PYTHON: Final = "Python functions are not supported yet"
 
 #: Why known operators stay on Spark. All others are refused by name.
 REFUSED: Final = {
     "ArrowEvalPython": (_PYTHON, "use built-in functions"),
     "BatchEvalPython": (_PYTHON, "use built-in functions"),
     "CommandResult": ("commands have run already", ""),
-    "DataSourceV2ScanRelation": ("this source is not read here yet", "read Parquet files"),
+    "DataSourceV2ScanRelation": ("this source is not supported yet", "read Parquet files"),
     "EmptyRelation": ("local rows need no engine", ""),
     "InMemoryRelation": ("cached tables are in Spark's memory", "unpersist the table"),
     "LogicalRDD": (
-        "rows that come from Python or an RDD are not read here yet",
+        "rows that come from Python or an RDD are not supported yet",
         "write them to Parquet first",
     ),
     "Sample": ("the sample depends on Spark's partitions", ""),
@@ -114,7 +114,7 @@ class RelationReader:
         return Project(child, unique(outputs, self._expressions) if outputs else (self._row(),))
 
     def _row(self) -> Named:
-        """Of a row of which nothing is used, only counted, something must be left to count."""
+        """Placeholder column for rows that are only counted."""
         column = Column(self._expressions.fresh_id(), "row", BOOLEAN, nullable=False)
         return Named(column, Literal(True, BOOLEAN))
 
@@ -142,7 +142,7 @@ class RelationReader:
         found = tuple(key for key in keys if key is not None)
         if not node.flag("global"):
             self._expressions.refuse(
-                "Sort", "an order within Spark's partitions means nothing here", "use orderBy"
+                "Sort", "an order within Spark's partitions has no meaning here", "use orderBy"
             )
             return None
         if child is None or len(found) < len(keys):
@@ -214,7 +214,9 @@ class RelationReader:
             # Catalyst makes it of LIMIT in a correlated subquery, and counts on the order of a sort below.
             found = _in_the_order_below(child)
             if found is None:
-                self._expressions.refuse("Window", "row numbers depend on an order that it does not see")
+                self._expressions.refuse(
+                    "Window", "the row numbers depend on an order that the window does not define"
+                )
                 return None
             rows, order = found
         window = Window(rows, partition, order, tuple(calls.found))

@@ -21,9 +21,7 @@ def read_local(node: Node, reader: ExpressionReader) -> Rows | None:
     columns = tuple(column for column in found if column is not None)
     written = node.field("data")
     if written is None:
-        reader.refuse(
-            "LocalRelation", "it has too many rows to travel with the query", "write them to Parquet"
-        )
+        reader.refuse("LocalRelation", "it has too many rows to send with the query", "write them to Parquet")
         return None
     if not isinstance(written, list) or len(columns) < len(found):
         return None
@@ -68,6 +66,6 @@ def _row(values: object, columns: tuple[Column, ...]) -> tuple[object, ...] | No
 
 
 def _without_columns(count: int, reader: ExpressionReader) -> Rows:
-    """Of a row of which nothing is used, only counted, something must be left to count."""
+    """Placeholder column for rows that are only counted."""
     column = Column(reader.fresh_id(), "row", BOOLEAN, nullable=False)
     return Rows(((True,),) * count, (column,))

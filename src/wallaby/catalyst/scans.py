@@ -44,14 +44,14 @@ def read_scan(
     relation = node.field("relation")
     if not isinstance(relation, dict) or relation.get("c") != _FILES:
         reader.refuse(
-            "LogicalRelation", f"the source {_source(relation)} is not read here yet", "read Parquet files"
+            "LogicalRelation", f"the source {_source(relation)} is not supported yet", "read Parquet files"
         )
         return None
     before = len(reader.reasons)
     format_ = _format(relation, reader, settings)
     files = _files(relation, reader, storages)
     if not isinstance(format_, Parquet | Orc) and any(is_compressed(file.path) for file in files):
-        reader.refuse("LogicalRelation", "compressed files are not read here yet", "use Parquet")
+        reader.refuse("LogicalRelation", "compressed files are not supported yet", "use Parquet")
     columns = _columns(node, _names(relation), reader)
     if len(reader.reasons) > before:
         return None
@@ -71,15 +71,13 @@ def _format(relation: dict[str, object], reader: ExpressionReader, settings: Map
     if isinstance(found, str):
         reader.refuse(name, found, "use Parquet")
     elif not isinstance(found, Parquet | Orc) and settings.get(_CORRUPT, "") in _names(relation):
-        reader.refuse(name, "a column is for lines that cannot be read")
+        reader.refuse(name, "one column collects malformed lines")
     for key in _MUST_BE_FALSE:
         if settings.get(key) != "false":
             reader.refuse(name, f"with {key} Spark may leave files out", f"set {key}=false")
     for key in _NAMES_OTHERWISE:
         if settings.get(key) != "false":
-            reader.refuse(
-                name, f"with {key} Spark finds columns in another way than we do", f"set {key}=false"
-            )
+            reader.refuse(name, f"with {key} Spark matches columns in a different way", f"set {key}=false")
     if isinstance(found, Parquet) and _has_times(relation):
         for key, value in _TIMES_AS_THEY_ARE.items():
             if settings.get(key, "").upper() != value.upper():
@@ -144,7 +142,7 @@ def _constants(
         made = None if kind is None else literal(value, kind)
         if kind is not None and kind.kind is Kind.DECIMAL and not _has_scale(value, kind.scale):
             # Spark takes its digits for those of the column's type.
-            reader.refuse(name, f"it is a partition column with a value that is no {kind}")
+            reader.refuse(name, f"it is a partition column with a value that is not a {kind}")
         elif made is not None:
             found.append(Constant(name, made.value, made.type))
         elif kind is not None:

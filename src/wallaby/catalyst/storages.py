@@ -72,7 +72,7 @@ def storage_of(scheme: str, authority: str, settings: Mapping[str, str]) -> Stor
         case "hdfs":
             return _hdfs(authority, settings)
         case _:
-            return f"files at {scheme}: are not read here yet"
+            return f"files at {scheme}: are not supported yet"
 
 
 def _s3(bucket: str, settings: Mapping[str, str]) -> S3Storage | str:
@@ -89,7 +89,7 @@ def _s3(bucket: str, settings: Mapping[str, str]) -> S3Storage | str:
     scheme, _, host = own.get("endpoint", "").rpartition("://")
     amazon = _AMAZON.fullmatch(host)
     if host and amazon is None and "amazonaws" in host:
-        return "the endpoint of S3 is one of Amazon's that is not known here"
+        return "the S3 endpoint is one of Amazon's that Wallaby does not know"
     region = own.get("endpoint.region", "") or (amazon["region"] or "" if amazon else "")
     if not region and (amazon or not host):
         return "no region is given for S3; set fs.s3a.endpoint.region"
@@ -123,13 +123,13 @@ def _for_bucket(bucket: str, settings: Mapping[str, str]) -> dict[str, str]:
 def _unknown(own: Mapping[str, str], settings: Mapping[str, str]) -> str | None:
     for name in sorted(own):
         if name not in _UNDERSTOOD and not _HARMLESS.fullmatch(name):
-            return f"the setting {_S3A}{name} is not known here"
+            return f"the setting {_S3A}{name} is not supported"
     for key in sorted(settings):
         if key.startswith("hadoop.security.credential."):
             return f"with {key} credentials are kept where only Hadoop finds them"
     implementation = own.get("impl", "")
     if implementation and implementation not in S3A_IMPLEMENTATIONS:
-        return f"{_S3A}impl is a class that is not known here"
+        return f"{_S3A}impl is a class that is not supported"
     for name in ("connection.ssl.enabled", "path.style.access"):
         if own.get(name, "true") not in ("true", "false"):
             return f"{_S3A}{name} is neither true nor false"
@@ -143,7 +143,7 @@ def _credentials(own: Mapping[str, str]) -> tuple[str, str, str] | str:
     if providers == [_ANONYMOUS]:
         return "", "", ""
     if not set(providers) <= _KEYS:
-        return f"{_S3A}aws.credentials.provider names a class that is not known here"
+        return f"{_S3A}aws.credentials.provider names a class that is not supported"
     keys = own.get("access.key", ""), own.get("secret.key", "")
     if not all(keys):
         return f"credentials for S3 are not in {_S3A}access.key and {_S3A}secret.key"
@@ -161,7 +161,7 @@ def _hdfs(authority: str, settings: Mapping[str, str]) -> HdfsStorage | str:
     if settings.get("hadoop.security.authentication", "simple") != "simple":
         return "with hadoop.security.authentication only Hadoop's own client has the credentials"
     if settings.get("fs.hdfs.impl", "") not in (_HDFS_IMPLEMENTATIONS | {""}):
-        return "fs.hdfs.impl is a class that is not known here"
+        return "fs.hdfs.impl is a class that is not supported"
     if not authority or "@" in authority:
         return "the address of the Hadoop cluster is not in the path"
     given = {key: value for key, value in settings.items() if key.startswith("dfs.")}

@@ -22,7 +22,7 @@ _IN_JSON: Final = INTEGRAL | TEXT | {Kind.DOUBLE, Kind.BOOLEAN, Kind.DATE}
 _CORRUPT: Final = "_corrupt_record"
 _SIGNS: Final = {"%": "%", "n": "\n"}
 _PERCENT: Final = (Literal("%", STRING),)
-_SPACES: Final = "spaces only, no other white space, or the characters that are given"
+_SPACES: Final = "trims spaces only, no other white space; or the given characters"
 _PATTERNS: Final = "the patterns are constants, and valid"
 _FORMAT: Final = "in a constant format"
 _CASE: Final = "text beyond ASCII follows Java's rules ('ß' becomes 'SS'), not the kernel's"
@@ -189,7 +189,11 @@ ENTRIES: Final = (
     exact("Contains", "contains", TEXT),
     guarded("Like", "like", TEXT, guard="a pattern that is not valid is an error", build=_like),
     guarded(
-        "Substring", "substring", TEXT, INTEGRAL, guard="position 0 is 1; negative ones count from the end"
+        "Substring",
+        "substring",
+        TEXT,
+        INTEGRAL,
+        guard="position 0 counts as 1; negative positions count from the end",
     ),
     guarded("Upper", "upper", TEXT, guard=_CASE),
     guarded("Lower", "lower", TEXT, guard=_CASE),
@@ -225,8 +229,8 @@ ENTRIES: Final = (
     guarded("StringTrim", "trim", TEXT, guard=_SPACES),
     guarded("StringTrimLeft", "trim_left", TEXT, guard=_SPACES),
     guarded("StringTrimRight", "trim_right", TEXT, guard=_SPACES),
-    guarded("StringLPad", "pad_left", TEXT, INTEGRAL, TEXT, guard="by nothing, it only cuts"),
-    guarded("StringRPad", "pad_right", TEXT, INTEGRAL, TEXT, guard="by nothing, it only cuts"),
+    guarded("StringLPad", "pad_left", TEXT, INTEGRAL, TEXT, guard="padding with an empty text only cuts"),
+    guarded("StringRPad", "pad_right", TEXT, INTEGRAL, TEXT, guard="padding with an empty text only cuts"),
     exact("StringInstr", "instr", TEXT),
     guarded("StringLocate", "locate", TEXT, TEXT, INTEGRAL, guard="0 if the start is NULL"),
     guarded("SubstringIndex", "substring_index", TEXT, TEXT, INTEGRAL, guard="delimiters may overlap"),

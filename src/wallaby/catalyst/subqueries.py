@@ -46,7 +46,7 @@ class Subqueries:
             ordinal = node.field("ordinal")
             field, node = ordinal if isinstance(ordinal, int) else 0, node.children[0]
         if node.children:
-            self._refuse(SUBQUERY, "a correlated subquery that is no join is not run here yet")
+            self._refuse(SUBQUERY, "a correlated subquery that is no join is not supported yet")
             return None
         plan = node.node("plan")
         # Each subquery has an id of its own; equal plans give equal values.
@@ -80,7 +80,7 @@ class Subqueries:
     def finish(self, name: str) -> None:
         """The operator has been read: what it has put nowhere, it has no place for."""
         if len(self._placed) < len(self._pending):
-            self._refuse(name, "subqueries in it are not run here yet")
+            self._refuse(name, "subqueries in it are not supported yet")
         self._pending, self._placed = [], set()
 
 

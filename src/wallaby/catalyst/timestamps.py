@@ -19,7 +19,7 @@ from wallaby.catalyst.node import Node
 from wallaby.plan.expression import Call, Expression, Literal
 from wallaby.plan.types import LONG, STRING, DataType, Kind
 
-_ZONE: Final = "by the rules that Java has for the zone"
+_ZONE: Final = "by Java's rules for the zone"
 _TRUNC_UNITS: Final = UNITS | {
     "DAY": "DAY",
     "DD": "DAY",
@@ -217,7 +217,7 @@ ENTRIES: Final = (
         "SecondsToTimestamp",
         "timestamp_seconds",
         INTEGRAL | FLOATING,
-        guard="what does not fit is an error; what is no number is NULL",
+        guard="a number that does not fit is an error; text that is not a number is NULL",
     ),
     exact("MillisToTimestamp", "timestamp_millis", INTEGRAL),
     exact("MicrosToTimestamp", "timestamp_micros", INTEGRAL),
@@ -237,13 +237,15 @@ ENTRIES: Final = (
         guarded(
             "MakeTimestamp",
             "make_timestamp",
-            guard=f"a time that is none is an error (ANSI) or NULL; {_ZONE}",
+            guard=f"an invalid time is an error (ANSI) or NULL; {_ZONE}",
             build=_make,
         ),
         zones=_make_zones,
     ),
     exact("PreciseTimestampConversion", "unix_micros", build=_precise),
     _zoned(
-        guarded(TEMPORAL_CAST, "timestamp_to_date", guard="our name for a cast between times", build=_cast)
+        guarded(
+            TEMPORAL_CAST, "timestamp_to_date", guard="Wallaby's name for a cast between times", build=_cast
+        )
     ),
 )

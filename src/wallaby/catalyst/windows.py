@@ -82,7 +82,7 @@ class WindowCalls:
             return self._value(inner, kind, node.children[1:] if inner is not node else ())
         made = self._reader.read(node)
         if made is not None and not isinstance(made, Aggregation):
-            self._reader.refuse(str(node), "it is no window function that is known here")
+            self._reader.refuse(str(node), "this window function is not supported")
         return (made, False) if isinstance(made, Aggregation) else None
 
     def _offset(self, node: Node, kind: DataType) -> tuple[Aggregation, bool] | None:
@@ -154,8 +154,8 @@ class WindowCalls:
 _HERE: Final = Call("current_row", (), INTEGER, nullable=False)
 _UNKNOWN: Final = Call("unknown", (), INTEGER, nullable=False)
 _NO_DISTANCE: Final = (
-    "a RANGE frame with an offset is run here only over numbers, dates, intervals and timestamps, in a zone that "
-    "changes its clocks by less than a day"
+    "a RANGE frame with an offset is supported only over numbers, dates, intervals and timestamps, and in a zone "
+    "that changes its clocks only with an offset of less than a day"
 )
 _DAY: Final = 86_400_000_000
 

@@ -20,8 +20,8 @@ app = typer.Typer(
 
 Directory = Annotated[Path, typer.Argument(help="Where the eight tables are.")]
 Queries = Annotated[list[int] | None, typer.Option("--query", help="A query, 1 to 22. Repeatable.")]
-Cores = Annotated[int, typer.Option(help="On how many cores; 0: on all.", min=0)]
-Memory = Annotated[str, typer.Option(help="What each engine gets in all, e.g. 8g.")]
+Cores = Annotated[int, typer.Option(help="Number of cores to use; 0: all.", min=0)]
+Memory = Annotated[str, typer.Option(help="Total memory of each engine, e.g. 8g.")]
 Save = Annotated[Path | None, typer.Option(help="Write the raw figures to this JSON file.")]
 Page = Annotated[Path | None, typer.Option(help="Write the report to this Markdown file.")]
 

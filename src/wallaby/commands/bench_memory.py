@@ -24,7 +24,7 @@ Examples:
 
   wallaby bench memory exploding data/exploding --memory 256m --last 200
 
-A saved file is gone on with: what it has of this workload is not run again.
+With an existing --save file, queries that it already contains are not run again.
 
 Exit codes: 0 all answers are equal, or end in a memory error, within the promise; 1 some are not.
 """
@@ -39,7 +39,7 @@ def memory(
     query: Annotated[list[int] | None, typer.Option(help="A query. Default: all. Repeatable.")] = None,
     first: Annotated[int | None, typer.Option(help="The first query of a range.")] = None,
     last: Annotated[int | None, typer.Option(help="The last query of a range.")] = None,
-    timeout: Annotated[float, typer.Option(help="Seconds that a query may take.", min=1)] = 900.0,
+    timeout: Annotated[float, typer.Option(help="Time limit of a query, in seconds.", min=1)] = 900.0,
     conf: Annotated[
         list[str] | None, typer.Option("--conf", help="A setting, spark.key=value. Repeatable.")
     ] = None,

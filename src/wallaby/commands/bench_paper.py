@@ -36,7 +36,7 @@ def paper(
         typer.Option(help="a to g, or policies. Default: all of them. Repeatable."),
     ] = None,
     query: Queries = None,
-    rounds: Annotated[int, typer.Option(help="How often everything is measured.", min=1, max=100)] = 3,
+    rounds: Annotated[int, typer.Option(help="How often to measure everything.", min=1, max=100)] = 3,
     workers: Annotated[
         int, typer.Option(help="TaskManagers, in figures a to d; e, f and policies have 4.", min=1)
     ] = 2,
@@ -60,9 +60,9 @@ def paper(
     ] = None,
     cores: Cores = 0,
     memory: Memory = "8g",
-    results: Annotated[Path, typer.Option("--out", help="Where pages, drawings and figures go.")] = Path(
-        ".bench/paper"
-    ),
+    results: Annotated[
+        Path, typer.Option("--out", help="The directory for pages, drawings and figures.")
+    ] = Path(".bench/paper"),
     page: Annotated[
         Path | None,
         typer.Option(help="Put all figures of --out into this page, e.g. docs/evaluation.md."),

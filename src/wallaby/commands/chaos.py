@@ -28,7 +28,7 @@ Examples:
 
   wallaby chaos --list                          every fault, by name
 
-  wallaby chaos --query 9 --kinds               TPC-H 9 under every kind of fault that is no death at a fail point
+  wallaby chaos --query 9 --kinds               TPC-H 9 under every fault except kills at a fail point
 
   wallaby chaos --query 9 --wires               the wire between two workers cut in every phase of TPC-H 9
 
@@ -42,49 +42,57 @@ Examples:
 
   wallaby chaos --calm --workers 8 --data sf10  no faults: no worker may be lost on a busy machine
 
-  wallaby chaos --frozen 30                     how long a query of 10,000 committed tasks stands still in a recovery
+  wallaby chaos --frozen 30                     how long a recovery freezes a query with 10,000 committed tasks
 
-  wallaby chaos                                 the grid: all queries and all fail points; begun runs are resumed
+  wallaby chaos                                 the grid: all queries and all fail points; resumable
 """
 
 
 def chaos(
     query: Annotated[list[int] | None, typer.Option(help="A TPC-H query; default: all. Repeatable.")] = None,
     fault: Annotated[
-        list[str] | None, typer.Option(help="A fault by name or a fail point, or an order. Repeatable.")
+        list[str] | None, typer.Option(help="A fault by name, a fail point, or an order. Repeatable.")
     ] = None,
-    kinds: Annotated[
-        bool, typer.Option("--kinds", help="All faults that are no death at a fail point.")
-    ] = False,
+    kinds: Annotated[bool, typer.Option("--kinds", help="All faults except kills at a fail point.")] = False,
     wires: Annotated[
-        bool, typer.Option("--wires", help="The wire between two workers, cut in every phase.")
+        bool, typer.Option("--wires", help="Cut the wire between two workers in every phase.")
     ] = False,
-    seeds: Annotated[int, typer.Option(help="So many schedules drawn at random.", min=0)] = 0,
-    first: Annotated[int, typer.Option(help="The first of their seeds.", min=0)] = 0,
-    data: Annotated[Path | None, typer.Option(help="TPC-H tables; default: made, and kept in --out.")] = None,
-    scale: Annotated[float, typer.Option(help="The scale factor of tables that are made.")] = 0.1,
+    seeds: Annotated[int, typer.Option(help="Number of random schedules.", min=0)] = 0,
+    first: Annotated[int, typer.Option(help="The first seed.", min=0)] = 0,
+    data: Annotated[
+        Path | None, typer.Option(help="TPC-H tables; default: generated, and kept in --out.")
+    ] = None,
+    scale: Annotated[float, typer.Option(help="The scale factor of generated tables.")] = 0.1,
     workers: Annotated[int, typer.Option(help="TaskManagers.", min=1, max=64)] = 3,
-    master: Annotated[str, typer.Option(help="Spark's master; default: local, with room for all.")] = "",
+    master: Annotated[str, typer.Option(help="Spark's master; default: local, with enough slots.")] = "",
     tolerant: Annotated[
         bool,
         typer.Option(
-            "--fault-tolerance/--no-fault-tolerance", help="Without it, losses must fail: the control."
+            "--fault-tolerance/--no-fault-tolerance",
+            help="Without it, every loss must fail its query: the control.",
         ),
     ] = True,
     policy: Annotated[
         list[str] | None,
         typer.Option(help="A fault-tolerance policy, or all of them: all. Repeatable."),
     ] = None,
-    results: Annotated[Path, typer.Option("--out", help="Where cells are kept between runs.")] = Path(
+    results: Annotated[Path, typer.Option("--out", help="Where to keep results between runs.")] = Path(
         ".chaos"
     ),
-    limit: Annotated[float, typer.Option(help="Begin no run after so many minutes; 0: no limit.", min=0)] = 0,
-    soak: Annotated[float, typer.Option(help="Instead: run queries for so many minutes.", min=0)] = 0,
+    limit: Annotated[
+        float, typer.Option(help="Start no run after this many minutes; 0: no limit.", min=0)
+    ] = 0,
+    soak: Annotated[
+        float, typer.Option(help="Instead: run queries and faults for this many minutes.", min=0)
+    ] = 0,
     calm: Annotated[
-        bool, typer.Option("--calm", help="Instead: run queries undisturbed; no worker may be lost.")
+        bool, typer.Option("--calm", help="Instead: run queries without faults; no worker may be lost.")
     ] = False,
     frozen: Annotated[
-        int, typer.Option(help="Instead: so many kills after 10,000 commits; how long it stood still.", min=0)
+        int,
+        typer.Option(
+            help="Instead: kill this many workers after 10,000 commits, and measure the freezes.", min=0
+        ),
     ] = 0,
     memory: Annotated[
         list[str] | None,
@@ -93,9 +101,7 @@ def chaos(
         ),
     ] = None,
     report: Annotated[Path | None, typer.Option(help="With --soak: the report; default: in --out.")] = None,
-    page: Annotated[
-        Path | None, typer.Option(help="With --soak: write a page about it, after every round.")
-    ] = None,
+    page: Annotated[Path | None, typer.Option(help="With --soak: write a page after every round.")] = None,
     listed: Annotated[bool, typer.Option("--list", help="Print the names of all faults.")] = False,
 ) -> None:
     """Run TPC-H queries under faults, prove that each fault struck, and compare every answer with Spark's."""

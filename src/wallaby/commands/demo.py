@@ -61,13 +61,13 @@ class _Run:
 
 
 def demo(
-    directory: Annotated[Path, typer.Option(help="Where data and reports are kept between runs.")] = Path(
+    directory: Annotated[Path, typer.Option(help="Where to keep data and reports between runs.")] = Path(
         ".demo"
     ),
     scale: Annotated[float, typer.Option(help="The scale factor of the data.", min=0.001, max=1000)] = 0.5,
     query: Annotated[list[int] | None, typer.Option(help="A TPC-H query to run. Repeatable.")] = None,
     workers: Annotated[int, typer.Option(help="TaskManagers.", min=1, max=64)] = 3,
-    kill: Annotated[bool, typer.Option("--kill/--no-kill", help="Kill a TaskManager in the middle.")] = True,
+    kill: Annotated[bool, typer.Option("--kill/--no-kill", help="Kill a TaskManager during a query.")] = True,
 ) -> None:
     """Run TPC-H queries from their SQL text, show rows and times beside Spark's own, and survive a killed worker."""
     from wallaby.commands.session import spark_session
@@ -98,7 +98,7 @@ def demo(
                 good &= _with_a_loss(spark, engine, directory)
     say(f"\nIn all {time.monotonic() - begun:.0f} s.")
     if not good:
-        say("Some answers differ: that is a bug.")
+        say("Some answers differ: this is a bug.")
         raise typer.Exit(1)
 
 
@@ -163,7 +163,7 @@ def _show_times(runs: list[_Run]) -> None:
         "Wallaby",
         "times as fast",
         "answer",
-        title="The better of two runs each, in seconds",
+        title="Seconds, the better of two runs",
     )
     for run in runs:
         by = "" if run.native else " (by Spark)"
@@ -192,8 +192,8 @@ def _with_a_loss(spark: SparkSession, engine: Engine, directory: Path) -> bool:
     undisturbed.arrow()
     usual = undisturbed.stats
     say(
-        f"\nNow query {KILLED_QUERY} again ({usual['seconds']:.2f} s and {usual['tasks']} tasks as a rule), with a "
-        "TaskManager killed in its middle:"
+        f"\nNow query {KILLED_QUERY} again ({usual['seconds']:.2f} s and {usual['tasks']} tasks so far), while a "
+        "TaskManager is killed:"
     )
     for attempt in range(KILL_ATTEMPTS):
         victim = _wait_for_worker(engine, attempt)
@@ -206,19 +206,17 @@ def _with_a_loss(spark: SparkSession, engine: Engine, directory: Path) -> bool:
         killer.join()
         stats = result.stats
         if stats["recoveries"] or not equal:
-            say(
-                f"  {counted(stats['channels_rewound'], 'channel')} went back to the beginning on other workers,"
-            )
+            say(f"  {counted(stats['channels_rewound'], 'channel')} were rewound on other workers,")
             say(f"  {counted(stats['outputs_delivered_again'], 'output')} were delivered again from backups,")
-            say(f"  {counted(stats['outputs_read_again'], 'output')} were to be read again;")
+            say(f"  {counted(stats['outputs_read_again'], 'output')} had to be read again;")
             say(
                 f"  the answer came after {stats['seconds']:.2f} s and is "
                 f"{'equal to' if equal else 'NOT equal to'} Spark's."
             )
             _write_report(directory, stats["query"])
             return equal
-        say(f"  the query was over before {victim['id']} died; once more.")
-    say("  it was too quick each time: try a larger --scale.")
+        say(f"  the query was over before {victim['id']} died; trying again.")
+    say("  The query was too quick each time: try a larger --scale.")
     return True
 
 

@@ -29,7 +29,7 @@ Examples:
 
   wallaby differential                                 all entries
 
-  wallaby differential --rest --minutes 4 --save reports/differential.json    again and again: the entries that lack
+  wallaby differential --rest --minutes 4 --save reports/differential.json    repeat until all entries are done
 
   wallaby differential --queries 500                   random queries, from the seeds 0 to 499
 
@@ -50,31 +50,36 @@ def differential(
         list[str] | None, typer.Option(help="An entry of the registry, by Catalyst's class. Repeatable.")
     ] = None,
     family: Annotated[list[str] | None, typer.Option(help="A family of entries. Repeatable.")] = None,
-    seed: Annotated[int, typer.Option(help="Other rows and other constants for entries.", min=0)] = 0,
-    queries: Annotated[int, typer.Option(help="Instead: so many random queries.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="Seed for the rows and constants of entries.", min=0)] = 0,
+    queries: Annotated[int, typer.Option(help="Instead: run this many random queries.", min=0)] = 0,
     first: Annotated[
         int | None,
-        typer.Option(help="The first of their seeds; default: behind those that were saved.", min=0),
+        typer.Option(help="The first seed; default: the one after those in --save.", min=0),
     ] = None,
     rest: Annotated[
-        bool, typer.Option("--rest", help="Only entries that were not saved yet, or were different.")
+        bool, typer.Option("--rest", help="Only entries that are not in --save yet, or differed.")
     ] = False,
-    minutes: Annotated[float, typer.Option(help="No more after so many minutes; 0: no limit.", min=0)] = 0,
+    minutes: Annotated[
+        float, typer.Option(help="Start nothing after this many minutes; 0: no limit.", min=0)
+    ] = 0,
     processes: Annotated[
-        int, typer.Option(help="Share the work out among so many processes, each with a session.", min=1)
+        int, typer.Option(help="Number of processes, each with its own session.", min=1)
     ] = 1,
     losses: Annotated[
-        bool, typer.Option("--losses", help="With --queries: kill a TaskManager in the middle of each.")
+        bool, typer.Option("--losses", help="With --queries: kill a TaskManager during each query.")
     ] = False,
     save: Annotated[Path | None, typer.Option(help="Add the figures to this JSON file.")] = None,
-    commit: Annotated[str, typer.Option(help="What is compared, for the figures.")] = "",
-    keep: Annotated[Path, typer.Option(help="Where what is known of functions is kept between runs.")] = Path(
-        ".differential"
-    ),
+    commit: Annotated[str, typer.Option(help="The commit to record in the figures.")] = "",
+    keep: Annotated[
+        Path, typer.Option(help="Where to keep what was learned about functions between runs.")
+    ] = Path(".differential"),
     page: Annotated[
-        tuple[Path, Path] | None, typer.Option(help="Only: make a page of figures that were saved.")
+        tuple[Path, Path] | None,
+        typer.Option(help="Only write a page from saved figures: the JSON file and the page."),
     ] = None,
-    verbose: Annotated[bool, typer.Option("--verbose", help="Also say what is not native, and why.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Also print what is not native, and why.")
+    ] = False,
 ) -> None:
     """Compare every native expression, or random queries, with Spark, over generated rows."""
     if page is not None:

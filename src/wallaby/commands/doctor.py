@@ -49,10 +49,10 @@ def doctor(
         str | None, typer.Option(help="A Redis to use as the control store, e.g. redis://host:6379.")
     ] = None,
     master: Annotated[str, typer.Option(help="The Spark master to try.")] = "local[2]",
-    spark: Annotated[bool, typer.Option("--spark/--no-spark", help="Start Spark and an engine, too.")] = True,
-    clean: Annotated[bool, typer.Option("--clean", help="Remove what killed processes have left.")] = False,
+    spark: Annotated[bool, typer.Option("--spark/--no-spark", help="Also start Spark and an engine.")] = True,
+    clean: Annotated[bool, typer.Option("--clean", help="Remove what killed processes left behind.")] = False,
 ) -> None:
-    """Check what Wallaby needs on this machine, and say what to do about what is missing."""
+    """Check what Wallaby needs on this machine, and say how to get what is missing."""
     checks: list[tuple[str, Callable[[], str]]] = [
         ("Python", _python),
         ("packages", _packages),

@@ -69,12 +69,13 @@ def exchange(
     directory: Annotated[Path, typer.Argument(help="Where the eight tables are.")],
     query: Annotated[list[int] | None, typer.Option(help="A query, 1 to 22. Repeatable.")] = None,
     workers: Annotated[int, typer.Option(help="TaskManagers.", min=1, max=64)] = 2,
-    memory: Annotated[str, typer.Option(help="Of Spark's driver, for both.")] = "4g",
+    memory: Annotated[str, typer.Option(help="Memory of Spark's driver, for both.")] = "4g",
     by_spark: Annotated[
-        bool, typer.Option("--spark/--no-spark", help="Run each query by Spark too, and compare the answers.")
+        bool,
+        typer.Option("--spark/--no-spark", help="Also run each query on Spark, and compare the answers."),
     ] = True,
 ) -> None:
-    """Print the bytes that each query exchanges, and Spark's shuffle bytes beside them."""
+    """Print the bytes that each query exchanges, beside Spark's shuffle bytes."""
     from wallaby import tpch
     from wallaby.commands.session import engine_session, spark_session
     from wallaby.compare import same

@@ -54,7 +54,7 @@ def find_java() -> Java:
         )
     except (OSError, subprocess.SubprocessError) as error:
         whose = f"JAVA_HOME={home}" if home else path
-        raise JavaError(f"{whose} has no Java that runs: {error}.", fix=HOW_TO_INSTALL) from error
+        raise JavaError(f"{whose} has no working Java: {error}.", fix=HOW_TO_INSTALL) from error
     text = asked.stderr + asked.stdout
     major = java_major(text)
     if major < JAVA_MIN:

@@ -38,38 +38,47 @@ QUERIES = (1, 3, 5, 9)
 
 
 def predict(
-    logs: Annotated[
-        list[Path] | None, typer.Argument(help="Event logs, each of a query that came to its end.")
-    ] = None,
+    logs: Annotated[list[Path] | None, typer.Argument(help="Event logs of queries that finished.")] = None,
     workers: Annotated[
         list[int] | None, typer.Option(help="TaskManagers. Default: 4, 16, 32, 128 and 1000. Repeatable.")
     ] = None,
     figure: Annotated[
-        list[str] | None, typer.Option(help="Of the paper, b to g. Default: b, d, e and g. Repeatable.")
+        list[str] | None,
+        typer.Option(help="A figure of the paper, b to g. Default: b, d, e and g. Repeatable."),
     ] = None,
-    threads: Annotated[int, typer.Option(help="Kernel threads of each.", min=1, max=64)] = 2,
-    cores: Annotated[int, typer.Option(help="Cores that all of them share; 0: each has its own.", min=0)] = 0,
-    network: Annotated[float, typer.Option(help="Gigabits a second of each network card.", min=0.001)] = 10.0,
-    store: Annotated[float, typer.Option(help="Megabytes a second of the durable store.", min=0.001)] = 200.0,
+    threads: Annotated[int, typer.Option(help="Kernel threads of each TaskManager.", min=1, max=64)] = 2,
+    cores: Annotated[
+        int, typer.Option(help="Cores that all TaskManagers share; 0: each has its own.", min=0)
+    ] = 0,
+    network: Annotated[
+        float, typer.Option(help="Speed of each network card, in gigabits a second.", min=0.001)
+    ] = 10.0,
+    store: Annotated[
+        float, typer.Option(help="Speed of the durable store, in megabytes a second.", min=0.001)
+    ] = 200.0,
     gcs: Annotated[
         float, typer.Option(help="Calls a second that the control store answers.", min=1)
     ] = 20_000,
     detection: Annotated[
-        float, typer.Option(help="Seconds until a lost worker is known to be gone.", min=0.1)
+        float, typer.Option(help="Seconds until a lost worker is detected.", min=0.1)
     ] = 1.25,
     checkpoint: Annotated[
         float, typer.Option(help="With checkpoints: seconds between two snapshots of a state.", min=0)
     ] = 2.0,
     times: Annotated[
-        int, typer.Option(help="Predict for data so many times as large as was read.", min=1, max=1000)
+        int, typer.Option(help="Predict for data this many times as large as in the logs.", min=1, max=1000)
     ] = 1,
     check: Annotated[
         list[Path] | None,
-        typer.Option(help="A log of the same query with other workers, for each of the logs. Repeatable."),
+        typer.Option(
+            help="For each log, a log of the same query with another number of workers. Repeatable."
+        ),
     ] = None,
     data: Annotated[
         Path | None,
-        typer.Option(help="Instead of logs: TPC-H tables; runs with 1 and 2 workers, checked by 4 and 8."),
+        typer.Option(
+            help="Instead of logs: TPC-H tables. Learns from runs with 1 and 2 workers, checks with 4 and 8."
+        ),
     ] = None,
     query: Annotated[
         list[int] | None, typer.Option(help="With --data: a TPC-H query. Default: 1, 3, 5 and 9. Repeatable.")
@@ -77,42 +86,40 @@ def predict(
     broadcast: Annotated[
         int | None,
         typer.Option(
-            help="With --data: predict plans that broadcast a join's side up to so many bytes; default: the engine's.",
+            help="With --data: broadcast the side of a join up to this many bytes; default: the engine's.",
             min=0,
         ),
     ] = None,
     runs: Annotated[
         Path | None,
-        typer.Option(help="With --data: keep the runs' logs here; those that are here already serve."),
+        typer.Option(help="With --data: keep the runs' logs here, and reuse those that exist."),
     ] = None,
     policies: Annotated[
         Path | None,
         typer.Option(
-            help="With --data: the measured table of policies, paper-policies.json; ratios are checked by it."
+            help="With --data: check ratios against this measured table of policies, paper-policies.json."
         ),
     ] = None,
     checked_query: Annotated[
         list[int] | None,
-        typer.Option(
-            help="With --policies: a query whose predictions are only checked. Default: those of --query. Repeatable."
-        ),
+        typer.Option(help="With --policies: a query to check only. Default: those of --query. Repeatable."),
     ] = None,
-    processes: Annotated[int, typer.Option(help="Predict on so many cores at a time.", min=1, max=64)] = 1,
+    processes: Annotated[int, typer.Option(help="Number of processes that predict.", min=1, max=64)] = 1,
     save: Annotated[Path | None, typer.Option(help="Write the figures to this JSON file.")] = None,
     page: Annotated[
         Path | None,
-        typer.Option(
-            help="Put what is beside --save, which is a predict.json, into this page: docs/evaluation.md."
-        ),
+        typer.Option(help="Put the figures of --save (a predict.json) into this page: docs/evaluation.md."),
     ] = None,
 ) -> None:
-    """Predict times by simulation: the protocol's own code, with the task times and sizes of real runs."""
+    """Predict query times by simulating the protocol's own code with the task times and sizes of real runs."""
     from wallaby.simulation.predict.pace import Cluster
     from wallaby.simulation.predict.report import USUAL, to_json
 
     _require_predictable(workers or [], figure or [])
     if bool(logs) == (data is not None):
-        raise InvalidArgumentError("Nothing to learn from, or too much.", fix="Give event logs, or --data.")
+        raise InvalidArgumentError(
+            "There is nothing to learn from, or too much.", fix="Give either event logs or --data."
+        )
     _require_together(
         data,
         {
@@ -125,7 +132,7 @@ def predict(
     )
     if data is not None and check:
         raise InvalidArgumentError(
-            "--check is for logs of your own.", fix="Leave it out: --data makes its own checks."
+            "--check is only for event logs that you give.", fix="Leave it out: --data makes its own checks."
         )
     measured = _read_policies(policies, data) if policies is not None and data is not None else None
     _require_savable(save, page)
@@ -209,7 +216,7 @@ def _require_savable(save: Path | None, page: Path | None) -> None:
         return
     if save is None or save.name != PREDICTED:
         raise InvalidArgumentError(
-            "A page is made of what is saved.", fix=f"Give --save with a file named {PREDICTED}."
+            "--page is written from the file of --save.", fix=f"Give --save with a file named {PREDICTED}."
         )
     above(page, save.parent)
 
@@ -220,14 +227,12 @@ def _from_logs(logs: list[Path], check: list[Path], cluster: Cluster) -> tuple[d
     from wallaby.simulation.predict.known import Known
 
     if check and len(check) != len(logs):
-        raise InvalidArgumentError(
-            "There must be one --check for each log.", fix="Give them in the same order."
-        )
+        raise InvalidArgumentError("Each log needs one --check.", fix="Give them in the same order.")
     names = [path.stem for path in logs]
     twice = [name for name in names if names.count(name) > 1]
     if twice:
         raise InvalidArgumentError(
-            f"Two logs are named {twice[0]}.", fix="Rename one: tables go by these names."
+            f"Two logs are named {twice[0]}.", fix="Rename one: tables use these names."
         )
     known = {path.stem: Known(read_log(path)) for path in logs}
     runs = map(read_log, check) if check else ()
@@ -313,7 +318,8 @@ def _read_policies(path: Path, data: Path) -> _Policies:
         table, measured_on = _Policies(int(found["workers"]), int(found["cores"]), seconds), found["data"]
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise InvalidArgumentError(
-            f"{path} is no table of policies: {error}", fix="Make one: wallaby bench paper --figure policies."
+            f"{path} is not a table of policies: {error}",
+            fix="Make one: wallaby bench paper --figure policies.",
         ) from error
     if measured_on != data.name:
         raise InvalidArgumentError(
@@ -333,7 +339,7 @@ def _require_together(data: Path | None, options: Mapping[str, object]) -> None:
     given = [name for name, value in options.items() if value is not None]
     if data is None and given:
         raise InvalidArgumentError(
-            f"{given[0]} is of runs over --data.", fix="Give --data too, or event logs alone."
+            f"{given[0]} applies only to runs over --data.", fix="Give --data too, or event logs alone."
         )
 
 

@@ -19,12 +19,14 @@ Examples:
 
 
 def report(
-    log: Annotated[Path, typer.Argument(help="An event log; spark.wallaby.eventLog.dir says where they go.")],
+    log: Annotated[
+        Path, typer.Argument(help="An event log; spark.wallaby.eventLog.dir names their directory.")
+    ],
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The page; by default beside the log, as .html.")
     ] = None,
 ) -> None:
-    """Make one self-contained HTML page of a query's event log, also of one that failed."""
+    """Turn a query's event log into one self-contained HTML page, also for a failed query."""
     from wallaby.observe.history import read_log
     from wallaby.observe.page import make_page
 

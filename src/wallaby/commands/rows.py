@@ -23,7 +23,7 @@ def check_suffix(path: Path) -> None:
     """Can rows be written to such a file? Asked before the query runs."""
     if path.suffix.lower() not in SUFFIXES:
         raise InvalidArgumentError(
-            f"Cannot tell what to write to {path}.", fix=f"Use one of {', '.join(SUFFIXES)}."
+            f"The suffix of {path} names no known format.", fix=f"Use one of {', '.join(SUFFIXES)}."
         )
     if not path.parent.is_dir():
         raise InvalidArgumentError(f"There is no directory {path.parent}.", fix="Make it first.")

@@ -27,7 +27,7 @@ Examples:
 
   wallaby simulate --seeds 2000          run two thousand random seeds on all cores
 
-  wallaby simulate --seed 173            tell the story of one seed, shrunk if it fails
+  wallaby simulate --seed 173            show one seed step by step, shrunk if it fails
 
   wallaby simulate --policy all          the same seeds under every fault-tolerance policy
 
@@ -37,9 +37,9 @@ Examples:
 
   wallaby simulate --interleavings       real threads of real nodes, switched at any line
 
-  wallaby simulate --mutants             break the protocol on purpose; every break must be found
+  wallaby simulate --mutants             break the protocol on purpose; each break must be caught
 
-  wallaby simulate --generated           break it anywhere, by small edits; tells the share that is found
+  wallaby simulate --generated           break it anywhere by small edits; print the share that is caught
 """
 #: After so many seeds what they came to is saved.
 BLOCK_SEEDS = 500
@@ -49,8 +49,8 @@ SIMULATED = tuple(name for name, parts in POLICIES.items() if parts.recorded)
 
 def simulate(
     seeds: Annotated[int, typer.Option(help="How many random seeds to run.")] = 200,
-    first: Annotated[int, typer.Option(help="The first of them.")] = 0,
-    seed: Annotated[int | None, typer.Option(help="Run only this seed and tell its story.")] = None,
+    first: Annotated[int, typer.Option(help="The first seed.")] = 0,
+    seed: Annotated[int | None, typer.Option(help="Run only this seed and print what happens.")] = None,
     workers: Annotated[
         int | None, typer.Option(help="Start with this many workers, whatever the seed draws.")
     ] = None,
@@ -62,9 +62,7 @@ def simulate(
     ] = False,
     grid: Annotated[
         bool,
-        typer.Option(
-            "--grid", help="Let every kind of fault strike at every fail point; tells it as a table."
-        ),
+        typer.Option("--grid", help="Let every kind of fault strike at every fail point, and print a table."),
     ] = False,
     mutants: Annotated[
         bool, typer.Option("--mutants", help="Run mutants of the protocol: each must be caught.")
@@ -73,15 +71,15 @@ def simulate(
         list[str] | None, typer.Option(help="With --mutants: only this one. Repeatable.")
     ] = None,
     seeds_max: Annotated[
-        int, typer.Option(help="With --mutants and --generated: seeds that each may take.")
+        int, typer.Option(help="With --mutants and --generated: most seeds to try for each.")
     ] = 2_000,
     generated: Annotated[
-        bool, typer.Option("--generated", help="Run generated mutants, and tell which share is caught.")
+        bool, typer.Option("--generated", help="Run generated mutants, and print the share that is caught.")
     ] = False,
     module: Annotated[
         list[str] | None, typer.Option(help="With --generated: mutants of this module only. Repeatable.")
     ] = None,
-    share: Annotated[float, typer.Option(help="With --generated: about this share of them.")] = 0.02,
+    share: Annotated[float, typer.Option(help="With --generated: run about this share of them.")] = 0.02,
     interleavings: Annotated[
         bool, typer.Option("--interleavings", help="Run --seeds interleavings of the threads of real nodes.")
     ] = False,
@@ -90,10 +88,10 @@ def simulate(
     log: Annotated[Path | None, typer.Option(help="Write a line of JSON per seed to this file.")] = None,
     save: Annotated[Path | None, typer.Option(help="Write the report, as JSON, to this file.")] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the seeds after those that the saved report has.")
+        bool, typer.Option("--resume", help="Continue after the seeds in the saved report.")
     ] = False,
-    commit: Annotated[str, typer.Option(help="What is run, to be noted in the report.")] = "",
-    lines: Annotated[int, typer.Option(help="With --seed: lines of its story, at most.")] = 400,
+    commit: Annotated[str, typer.Option(help="The commit to note in the report.")] = "",
+    lines: Annotated[int, typer.Option(help="With --seed: most lines to print.")] = 400,
 ) -> None:
     """Run the real protocol code in a simulated world full of faults, checking every invariant after every step."""
     if processes < 0 or seeds_max < 1 or lines < 1:

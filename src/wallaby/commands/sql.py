@@ -56,14 +56,16 @@ Tables = Annotated[
     ),
 ]
 Workers = Annotated[int, typer.Option(help="TaskManagers.", min=1, max=1024)]
-Master = Annotated[str | None, typer.Option(help="Spark's master; by default local, with a slot per core.")]
+Master = Annotated[str | None, typer.Option(help="Spark's master; default: local, with one slot per core.")]
 Conf = Annotated[list[str] | None, typer.Option("--conf", help="A setting, spark.key=value. Repeatable.")]
 
 
 def sql(
     query: Query,
     table: Tables = None,
-    format_: Annotated[Format, typer.Option("--format", "-f", help="How to print the rows.")] = Format.TABLE,
+    format_: Annotated[
+        Format, typer.Option("--format", "-f", help="Output format of the rows.")
+    ] = Format.TABLE,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="Write the rows to this file: .parquet, .csv or .json."),
@@ -73,7 +75,7 @@ def sql(
     master: Master = None,
     conf: Conf = None,
     event_log: Annotated[Path | None, typer.Option(help="Write an event log into this directory.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but the rows.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only the rows.")] = False,
 ) -> None:
     """Run one SQL query over files and print its rows, or write them to a file."""
     from wallaby.commands.rows import check_suffix, print_rows, write_rows
@@ -106,7 +108,9 @@ def sql(
 def explain(
     query: Query,
     table: Tables = None,
-    analyze: Annotated[bool, typer.Option("--analyze", help="Run it, and add what each stage did.")] = False,
+    analyze: Annotated[
+        bool, typer.Option("--analyze", help="Run the query, and add what each stage did.")
+    ] = False,
     workers: Workers = 1,
     master: Master = None,
     conf: Conf = None,

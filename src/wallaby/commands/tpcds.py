@@ -27,13 +27,13 @@ Examples:
 
 @app.command(epilog=GENERATE_EXAMPLES)
 def generate(
-    directory: Annotated[Path, typer.Argument(help="Where the tables and queries go.")],
+    directory: Annotated[Path, typer.Argument(help="The directory for the tables and queries.")],
     scale: Annotated[float, typer.Option(help="The scale factor.")] = 1.0,
     packages: Annotated[Path, typer.Option(help="Where DuckDB's tpcds extension is installed.")] = Path(
         ".bench/tpcds"
     ),
 ) -> None:
-    """Make the 24 tables as Parquet files, and write the 99 queries beside them."""
+    """Generate the 24 tables as Parquet files, and write the 99 queries beside them."""
     from wallaby.tpcds import TABLES, generate
 
     target = generate(directory, packages, scale)

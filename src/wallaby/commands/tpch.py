@@ -30,10 +30,10 @@ Examples:
 
 @app.command(epilog=GENERATE_EXAMPLES)
 def generate(
-    directory: Annotated[Path, typer.Argument(help="Where the eight tables go.")],
+    directory: Annotated[Path, typer.Argument(help="The directory for the eight tables.")],
     scale: Annotated[float, typer.Option(help="The scale factor.")] = 1.0,
 ) -> None:
-    """Make the eight tables as Parquet files."""
+    """Generate the eight tables as Parquet files."""
     from wallaby.tpch import TABLES, generate
 
     target = generate(directory, scale)

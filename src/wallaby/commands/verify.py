@@ -70,16 +70,16 @@ def verify(
     directory: Annotated[Path, typer.Argument(help="Where the eight tables are.")],
     query: Annotated[list[int] | None, typer.Option(help="A query, 1 to 22. Repeatable.")] = None,
     workers: Annotated[
-        list[int] | None, typer.Option(help="TaskManagers; 0: as many as executors. Repeatable.")
+        list[int] | None, typer.Option(help="TaskManagers; 0: one per executor. Repeatable.")
     ] = None,
     master: Annotated[
-        str | None, typer.Option(help="Spark's master; by default local, with a slot per core.")
+        str | None, typer.Option(help="Spark's master; default: local, with one slot per core.")
     ] = None,
     conf: Annotated[
         list[str] | None, typer.Option("--conf", help="A setting, spark.key=value. Repeatable.")
     ] = None,
     answers: Annotated[
-        Path | None, typer.Option(help="Compare with the answers in this directory too: q01.csv to q22.csv.")
+        Path | None, typer.Option(help="Also compare with the answers in this directory: q01.csv to q22.csv.")
     ] = None,
     save: Annotated[Path | None, typer.Option(help="Write the figures to this JSON file.")] = None,
 ) -> None:

@@ -163,7 +163,7 @@ class Coordinator:
         if now_ms - since_ms > self._settings.silent_ms:
             raise GcsLostError(
                 f"Redis has not answered for {(now_ms - since_ms) / 1000:.1f} s.",
-                fix="Look whether it runs, or raise spark.wallaby.gcs.timeout.",
+                fix="Check that it is running, or raise spark.wallaby.gcs.timeout.",
             )
 
     def _tend(self, query: Query, leases: tuple[WorkerLease, ...]) -> Effects:
@@ -175,7 +175,7 @@ class Coordinator:
             yield from self._end(query, query.error)
         elif status.verdict is Verdict.GONE:
             yield from self._end(
-                query, GcsLostError(f"The store has forgotten query {query.id}.", query=query.id)
+                query, GcsLostError(f"The store no longer knows query {query.id}.", query=query.id)
             )
         elif query.cancelled:
             why = query.cancelled_because
@@ -261,7 +261,7 @@ class Coordinator:
             gone = ", ".join(sorted(snapshot.departed)) or "none ever came"
             return NoWorkersError(
                 f"Query {query.id} has had no worker for {frozen_ms / 1000:.1f} s (lost: {gone}).",
-                fix="Give the cluster executors, or raise the limit.",
+                fix="Give the cluster executors, or raise spark.wallaby.noWorkersTimeout.",
                 query=query.id,
             )
         if frozen_ms > max(self._settings.frozen_ms, self._settings.no_workers_ms):
@@ -301,9 +301,9 @@ def _lost(
 def too_large(query: QueryId, losses: int) -> MemoryLimitError:
     """What a query ends with that has cost TaskManagers which were short of memory."""
     return MemoryLimitError(
-        f"{losses} TaskManagers were lost, one after the other, while they were short of memory, most of which query "
-        f"{query} took. It would probably cost the next one too.",
-        fix="Raise spark.wallaby.memory, lower spark.wallaby.threads, or give executors more memory beside the JVM's "
+        f"{losses} TaskManagers were lost, one after the other, while they were short of memory. Query {query} took "
+        "most of it, and would probably cost the next one too.",
+        fix="Raise spark.wallaby.memory, lower spark.wallaby.threads, or give executors more memory outside the JVM's "
         "heap.",
         query=query,
         losses=losses,
@@ -313,8 +313,8 @@ def too_large(query: QueryId, losses: int) -> MemoryLimitError:
 
 def _poison(task: TaskName, losses: int) -> PoisonTaskError:
     return PoisonTaskError(
-        f"{losses} workers were lost, one after the other, while {task} was outstanding.",
-        fix="It probably kills them: look for a crash in native code or too little memory.",
+        f"{losses} workers were lost, one after the other, while {task} was not finished.",
+        fix="The task probably kills them: look for a crash in native code or too little memory.",
         task=task,
         losses=losses,
     )

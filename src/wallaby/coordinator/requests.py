@@ -74,6 +74,6 @@ def _unanswered(query: Query, waited_ms: int) -> WallabyError:
         return why or QueryCancelledError(f"Query {query.id} was cancelled.", query=query.id)
     return GcsUnavailableError(
         f"The control store did not answer the submission of query {query.id} for {waited_ms / 1000:.1f} s.",
-        fix="Look at the driver's log and at Redis, then run the query again.",
+        fix="Check the driver's log and Redis, then run the query again.",
         query=query.id,
     )

@@ -114,7 +114,7 @@ def _stalled(query: Query, quiet: _Quiet) -> QueryStalledError:
     """The error of a query that stands still; the log has all of it."""
     seconds = quiet.quiet_ms / 1000
     _log.error(
-        "query %s has stood still for %.1f s although nobody is busy:\n  %s",
+        "query %s has made no progress for %.1f s although nobody is busy:\n  %s",
         query.id,
         seconds,
         "\n  ".join(quiet.waits),
@@ -122,12 +122,12 @@ def _stalled(query: Query, quiet: _Quiet) -> QueryStalledError:
     shown = quiet.waits[:WAITS_SHOWN]
     more = f"; and {len(quiet.waits) - len(shown)} more, see the log" if len(quiet.waits) > len(shown) else ""
     return QueryStalledError(
-        f"Query {query.id} has stood still for {seconds:.1f} s although nobody is busy. "
+        f"Query {query.id} has made no progress for {seconds:.1f} s although nobody is busy. "
         + "; ".join(shown)
         + more
         + ".",
-        fix="This is a mistake in Wallaby: please report it. The query may succeed with more spark.wallaby.memory; "
-        "spark.wallaby.stallTimeout says how long such a query is waited for.",
+        fix="This is a bug in Wallaby: please report it. The query may succeed with more spark.wallaby.memory; "
+        "spark.wallaby.stallTimeout sets how long Wallaby waits before it ends such a query.",
         query=query.id,
         waits=tuple(quiet.waits),
     )

@@ -38,7 +38,7 @@ def expand(entry: str, example: str, seed: int) -> tuple[Expression, ...]:
     unknown = [slot for slot in slots if slot not in CLASSES]
     if unknown:
         raise InvalidArgumentError(
-            f"The example {example!r} of {entry} has a placeholder {unknown[0]!r} that stands for nothing.",
+            f"The example {example!r} of {entry} has a placeholder {unknown[0]!r} that means nothing.",
             fix=f"Choose one of: {', '.join(CLASSES)}.",
         )
     random = Random(f"{seed} {example}")

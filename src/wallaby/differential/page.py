@@ -13,21 +13,24 @@ _OPERANDS = re.compile(r"(\w+)\(.*(?:\)|…): (.*)", re.DOTALL)
 _CONDITION = re.compile(r"(\[[A-Z_.]+\]).*", re.DOTALL)
 _HEAD = """# Compared with Spark
 
-<!-- Made from reports/differential.json by `wallaby differential --page`. -->
+<!-- Generated from reports/differential.json by `wallaby differential --page`. -->
 
-`make differential` asks Spark and Wallaby the same questions over generated rows: NULLs, NaN, infinities, both zeros,
-the extremes of every type, decimals of all shapes, text beyond the basic plane, dates before 1582 and after 2100,
-moments around changes of clocks, no rows, one row, many batches. The answers are compared by the
-[one comparison](../src/wallaby/compare.py); an error must have Spark's condition. A difference is made small and
-printed as a script. `make test` does a little of it with fixed seeds.
+`make differential` runs the same expressions and queries on Spark and on Wallaby over generated rows: NULLs, NaN,
+infinities, both zeros, the extremes of every type, decimals of all shapes, text beyond the basic plane, dates before
+1582 and after 2100, moments around changes of clocks, no rows, one row, many batches. One
+[comparison](../src/wallaby/compare.py) checks all answers; an error must have Spark's condition. A difference is
+reduced to a small case and printed as a script. `make test` runs a few of these with fixed seeds.
 
-Not compared is what Spark answers by chance: an error that it raises in one way of running a query, and not or as
-another one in a second (with or without generated code, with one task or several, with the rows in another order or
-one of them alone, without skipping parts of files) will do; and files whose bounds of floating-point numbers do not
-count NaN, as pyarrow writes them, are not used, since Spark, other than Wallaby, skips row groups by them that hold a
-NaN which it finds greater than what it looks for. What remains where large parts cancel each other, in covariances,
-correlations and regressions, counts as zero below 1e-12. Where Spark lets Java's own error of an overflow through,
-which has no condition, ARITHMETIC_OVERFLOW will do.
+Three things are not compared, or less strictly:
+
+- **Nondeterministic errors.** Spark may raise an error in one way of running a query and none, or another, in a second
+  way: with or without generated code, with one task or several, with the rows in another order or one of them alone,
+  without skipping parts of files. Any of these outcomes is accepted. Where Spark lets Java's own overflow error
+  through, which has no condition, ARITHMETIC_OVERFLOW is accepted.
+- **Floating-point bounds without NaN.** Files whose statistics ignore NaN, as pyarrow writes them, are not used,
+  because Spark, unlike Wallaby, would skip row groups that contain a matching NaN.
+- **Cancellation.** In covariances, correlations and regressions, a remainder below 1e-12 counts as zero where large
+  parts cancel each other.
 """
 
 
@@ -58,9 +61,9 @@ def _entries(entries: dict[str, dict[str, Any]]) -> Iterable[str]:
         f"Different: {', '.join(different) or 'none'}{_once(mended)}.\n"
     )
     yield (
-        "An expression is *on Spark* where the types of its operands, or its constants, are not supported. *In doubt* "
-        "are comparisons that were none, since the engine met a value that it does not compute and left the query to "
-        "Spark ([decision 16](decisions/0016-one-value-in-doubt-leaves-the-query-to-spark.md)); they do not count.\n"
+        "An expression is *on Spark* if the types of its operands, or its constants, are not supported. A comparison "
+        "is *in doubt*, and does not count, if the engine met a value that it does not compute and left the query to "
+        "Spark ([decision 16](decisions/0016-one-value-in-doubt-leaves-the-query-to-spark.md)).\n"
     )
     yield "| entry | expressions native | on Spark | comparisons | both raised | in doubt |"
     yield "|---|---|---|---|---|---|"
@@ -89,12 +92,12 @@ def _queries(parts: Sequence[dict[str, Any]]) -> Iterable[str]:
     different = sorted(seed for part in parts for seed in part["different"])
     yield "## Random queries\n"
     yield (
-        f"{total:,} queries{_commits(parts)}; {how['local']:,} of them Catalyst answers itself, without reading "
-        f"a table. Of the other {asked:,}, {_share(how['native'], asked)} ran natively, "
+        f"{total:,} queries{_commits(parts)}; {how['local']:,} of them were answered by Catalyst without "
+        f"reading a table. Of the other {asked:,}, {_share(how['native'], asked)} ran natively, "
         f"{_share(how['leaf'], asked)} with a Spark leaf, and {_share(how['spark'], asked)} on Spark. "
-        f"{sum(part['raised'] for part in parts):,} ended in an error of Spark's. "
+        f"{sum(part['raised'] for part in parts):,} ended in a Spark error. "
         f"Different: {', '.join(map(str, different)) or 'none'}{_mended(parts)}. "
-        f"{how['large']:,} more were not compared, since their joins could have more than a million rows.\n"
+        f"{how['large']:,} more were not compared, because their joins could have more than a million rows.\n"
     )
     yield "| queries | why they, or parts of them, stayed on Spark |"
     yield "|---|---|"
@@ -118,9 +121,8 @@ def _losses(parts: Sequence[dict[str, Any]]) -> Iterable[str]:
     yield "\n## Random queries that lose a worker\n"
     yield (
         f"{total:,} queries{_commits(parts)}; in {struck:,} of them a TaskManager killed itself in the middle, "
-        "in front of or behind a step of the protocol; the others were over, or Catalyst's or Spark's own, before it "
-        "came to that. "
-        f"Different: {', '.join(map(str, different)) or 'none'}{_mended(parts)}."
+        "before or after a step of the protocol; the others ended before that, or were answered by Catalyst or "
+        f"Spark. Different: {', '.join(map(str, different)) or 'none'}{_mended(parts)}."
     )
 
 
@@ -129,7 +131,7 @@ def _mended(parts: Sequence[dict[str, Any]]) -> str:
 
 
 def _once(mended: Sequence[object]) -> str:
-    return f"; different once, and not any more: {', '.join(map(str, mended))}" if mended else ""
+    return f"; different before, and fixed: {', '.join(map(str, mended))}" if mended else ""
 
 
 def _commits(parts: Sequence[dict[str, Any]]) -> str:

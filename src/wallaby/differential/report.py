@@ -54,7 +54,7 @@ def with_queries(report: Report, name: str, part: Mapping[str, Any]) -> Report:
         if first < end and begin < last:
             raise InvalidArgumentError(
                 f"Of the seeds from {begin} to {end - 1}, some were run with those from {first} to {last - 1}.",
-                fix=f"Begin with {next_seed(report, name)}, or take all of them.",
+                fix=f"Begin with {next_seed(report, name)}, or run all of them.",
             )
         others.append(one)
     return {**report, name: sorted([*others, dict(part)], key=lambda one: int(one["seeds"][0]))}

@@ -149,7 +149,7 @@ class PeerClient:
             return None
 
     def send(self, address: str, action: str, body: bytes, timeout_seconds: float = 2.0) -> bool:
-        """Have an action done that answers nothing: was it?"""
+        """Send an action without a reply; True if it succeeded."""
         try:
             list(self._client(address).do_action(fl.Action(action, body), self._options(timeout_seconds)))
         except (fl.FlightError, pa.ArrowException, OSError) as error:
@@ -158,7 +158,7 @@ class PeerClient:
         return True
 
     def ask(self, address: str, action: str, body: bytes, timeout_seconds: float = 2.0) -> bytes | None:
-        """Have an action done that answers once; None if no answer came in time."""
+        """Send an action and return its one answer; None if no answer came in time."""
         try:
             results = list(
                 self._client(address).do_action(fl.Action(action, body), self._options(timeout_seconds))
@@ -226,7 +226,9 @@ class PeerClient:
 def _reply_for(address: str, header: PushHeader, answer: bytes) -> PushReply:
     reply = decode_reply(answer)
     if reply.accepted and len(reply.held) != len(header.slices):
-        raise EncodingError(f"{address} answered for {len(reply.held)} slices of another number.")
+        raise EncodingError(
+            f"{address} acknowledged {len(reply.held)} slices, but {len(header.slices)} were sent."
+        )
     return reply
 
 

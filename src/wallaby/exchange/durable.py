@@ -42,7 +42,7 @@ class DurableStore:
             files, root = fs.FileSystem.from_uri(address)
         except (OSError, ValueError, pa.ArrowException) as error:
             raise ConfigurationError(
-                f"{_KEY} = {self._address!r} is no address of a directory: {error}",
+                f"{_KEY} = {self._address!r} is not the address of a directory: {error}",
                 fix="Use an absolute path, or an address like s3://bucket/path.",
                 key=_KEY,
             ) from error
@@ -64,12 +64,12 @@ class DurableStore:
         except (DurableStoreError, OSError) as error:
             raise ConfigurationError(
                 f"The durable store {self._address} cannot be used: {error}",
-                fix=f"Check {_KEY}, and who may write there.",
+                fix=f"Check {_KEY} and its write permissions.",
                 key=_KEY,
             ) from error
         if found != _PROBE:
             raise ConfigurationError(
-                f"The durable store {self._address} gives back other bytes than it was given.", key=_KEY
+                f"The durable store {self._address} returned other bytes than were written to it.", key=_KEY
             )
 
     def write(self, name: str, parts: Sequence[pa.Buffer]) -> int:
@@ -102,8 +102,8 @@ class DurableStore:
     def foreign(self, name: str, why: str) -> DurableStoreError:
         """The error of an object that is not what was written."""
         return DurableStoreError(
-            f"The durable store {self._address} has something else than what was written as {name}: {why}.",
-            fix=f"Check {_KEY}: does anybody else write there, or is its storage damaged? Then run the query again.",
+            f"The durable store {self._address} does not hold what was written as {name}: {why}.",
+            fix=f"Check {_KEY}: does anyone else write there, or is its storage damaged? Then run the query again.",
             store=self._address,
         )
 
@@ -145,7 +145,7 @@ class DurableStore:
         except (OSError, pa.ArrowException) as error:
             raise DurableStoreError(
                 f"The durable store {self._address} failed to {what} {name}: {error}",
-                fix=f"Check {_KEY}: is it there, and is there room?",
+                fix=f"Check that {_KEY} exists and has free space.",
                 store=self._address,
             ) from error
 

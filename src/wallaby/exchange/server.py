@@ -134,7 +134,9 @@ class FlightDataServer(fl.FlightServerBase):  # type: ignore[misc] # pyarrow has
                 reply = self._preview(header.query, header.epoch, header.sender, header.target, slices)
                 return iter((fl.Result(encode_reply(reply)),))
         if action.type != PING or action.body.size:
-            raise fl.FlightServerError("This server knows two actions, a ping and a question.", REFUSED)
+            raise fl.FlightServerError(
+                "Unknown action: the base server accepts only a ping and a question about a push.", REFUSED
+            )
         return iter((fl.Result(encode_name(self._worker)),))
 
     @contextmanager

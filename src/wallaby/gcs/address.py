@@ -45,7 +45,7 @@ def parse_address(url: str, *, username: str | None = None, password: str | None
         raise _refused(f"The address of the GCS cannot be read: {error}.") from None
     if (parts.password is not None and password is not None) or (parts.username and username is not None):
         raise _refused(
-            "The credentials for the GCS are given twice, in the URL and beside it.", fix="Give them once."
+            "The credentials for the GCS are given twice, in the URL and separately.", fix="Give them once."
         )
     username = unquote(parts.username) if parts.username else username
     password = unquote(parts.password) if parts.password is not None else password

@@ -257,7 +257,7 @@ def _was_refused(error: BaseException | None) -> bool:
 def _lost(address: GcsAddress, what: str) -> GcsLostError:
     return GcsLostError(
         f"Redis at {address} {what}. What it held about running queries can no longer be trusted.",
-        fix="Run the query again, or set spark.wallaby.retryOnGcsLoss to have that done.",
+        fix="Run the query again, or set spark.wallaby.retryOnGcsLoss=true to have Wallaby do so.",
         address=str(address),
     )
 
@@ -341,8 +341,8 @@ def _checked_server(reply: object, address: GcsAddress) -> Server:
     for name, what in (("run_id", "a restart"), ("master_replid", "a promotion")):
         if not info.get(name, "").isalnum():
             raise GcsError(
-                f"Redis at {address} does not tell its {name}, so {what} could not be noticed.",
-                fix=f"Use one whose INFO tells {name}, or unset spark.wallaby.gcs.url to use the embedded one.",
+                f"Redis at {address} does not report its {name}, so {what} could go unnoticed.",
+                fix=f"Use one whose INFO reports {name}, or unset spark.wallaby.gcs.url to use the embedded one.",
                 address=str(address),
             )
     return Server(Incarnation.of(info), version, int(info.get("process_id", "0")))

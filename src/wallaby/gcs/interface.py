@@ -1,7 +1,5 @@
 """The GCS as the rest of the engine sees it: whole protocol actions, each of them one transaction.
 
-# INTERFACE STABLE
-
 Rules that every implementation keeps:
 
 - all checks come before the first write; an action that is refused changes nothing;

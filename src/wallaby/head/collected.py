@@ -87,9 +87,9 @@ class Collected:
     def too_large(self) -> ResultSizeError:
         """The error of a result that is."""
         return ResultSizeError(
-            f"The result of query {self.query} is bigger than spark.driver.maxResultSize "
+            f"The result of query {self.query} is larger than spark.driver.maxResultSize "
             f"({self.whole_bytes_max / (1 << 20):.1f} MiB).",
-            fix="Raise spark.driver.maxResultSize, set it to 0 for no limit, or take the rows as a stream.",
+            fix="Raise spark.driver.maxResultSize, set it to 0 for no limit, or read the rows as a stream.",
             setting="spark.driver.maxResultSize",
             max_bytes=self.whole_bytes_max,
         )

@@ -185,7 +185,7 @@ class Head:
                         return collected  # it has been ended, or taken over, and `collected` is told
                     self._require_alive()
                     raise QueryCancelledError(
-                        "The engine was closed while the query began.", fix="Attach again."
+                        "The engine was closed while the query started.", fix="Attach again."
                     )
         except BaseException:
             self._cancel(submission)  # whoever would have waited for it is gone
@@ -277,7 +277,7 @@ class Head:
             if time.monotonic() > deadline or self.node.loop.is_stopped:
                 raise NoWorkersError(
                     "There is no TaskManager to run the query.",
-                    fix="Look at the executors' logs, or raise spark.wallaby.noWorkersTimeout.",
+                    fix="Check the executors' logs, or raise spark.wallaby.noWorkersTimeout.",
                 )
             time.sleep(WAIT_FOR_WORKER_SECONDS)
 
@@ -391,7 +391,7 @@ class Head:
 
         Each side may be well connected to a store of its own, and both would go on: so neither does.
         """
-        lost = GcsLostError(f"A TaskManager has lost the store. {why}", fix="Run the query again.")
+        lost = GcsLostError(f"A TaskManager has lost the control store. {why}", fix="Run the query again.")
         self.node.loop.post(self._node_ended, lost)
 
     def _node_ended(self, error: BaseException | None) -> None:

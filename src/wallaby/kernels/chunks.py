@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from wallaby.kernels.mapped import MappedBatches
-from wallaby.kernels.sizes import value_bytes
+from wallaby.kernels.sizes import grouped, value_bytes
 from wallaby.kernels.stopping import check
 
 
@@ -36,6 +36,15 @@ class Chunks:
     def reader(self, schema: pa.Schema) -> pa.RecordBatchReader:
         """The batches one after the other; what was read is let go."""
         return pa.RecordBatchReader.from_batches(schema, self._released())
+
+    def groups(self, size_bytes: int) -> Iterator[tuple[pa.RecordBatch, ...]]:
+        """Neighbouring batches together, up to about a size. What was read of a group is let go before the next.
+
+        Even to ask a batch for its size brings pages of its file to memory.
+        """
+        for group in grouped(self.batches, size_bytes):
+            yield group
+            self.release()
 
     def _released(self) -> Iterator[pa.RecordBatch]:
         for batch in self.batches:

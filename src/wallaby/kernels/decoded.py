@@ -223,7 +223,7 @@ def _largest(
     if largest > _PAGE_PARTS * settings.memory_bytes:
         raise MemoryLimitError(
             f"A page of {file.path} (column {chunk.path_in_schema}) has {largest >> 20} MiB, "
-            "which must be decompressed at once.",
+            "which must be decompressed in one piece.",
             fix="Raise spark.wallaby.memory, or write the file with smaller pages.",
             memory_bytes=settings.memory_bytes,
         )

@@ -21,6 +21,7 @@ from wallaby.kernels.sorting import ExternalSort
 from wallaby.kernels.sql_relation import input_name, relation_sql, result_columns
 from wallaby.kernels.tree import with_children
 from wallaby.kernels.types import arrow_schema, column_name
+from wallaby.kernels.widths import divided, rows_at_once, side_by_side
 from wallaby.plan.expression import Column
 from wallaby.plan.relation import (
     Aggregate,
@@ -91,14 +92,24 @@ class External:
     def _grouped(self, segment: _Grouped, session: Session, rows: Chunks) -> Iterator[pa.RecordBatch]:
         parts = [rows]
         count = parts_for(rows.value_bytes, self._settings.part_bytes)
+        if (most := rows_at_once(segment.tree, self._settings)) is not None:
+            count = max(count, parts_for(sum(batch.num_rows for batch in rows.batches), most))
         if segment.keys and count > 1:
             parts = cut_into_parts(rows, segment.keys, count, session, self._settings)
-        sql, schema = relation_sql(segment.tree), arrow_schema(result_columns(segment.tree))
-        taken = arrow_schema(_input_of(segment.tree).columns)
+        trees = divided(segment.tree, self._settings)
+        schema = arrow_schema(result_columns(segment.tree))
         for part in parts:
-            if part.batches or len(parts) == 1:
-                yield from session.stream(sql, {input_name(0): part.reader(taken)}, schema)
-                part.release()
+            if not part.batches and len(parts) > 1:
+                continue
+            answers = (_answered(tree, session, part) for tree in trees)
+            yield from (side_by_side(answers, schema),) if len(trees) > 1 else next(answers)
+            part.release()
+
+
+def _answered(tree: Relation, session: Session, rows: Chunks) -> Iterator[pa.RecordBatch]:
+    taken = arrow_schema(_input_of(tree).columns)
+    schema = arrow_schema(result_columns(tree))
+    return session.stream(relation_sql(tree), {input_name(0): rows.reader(taken)}, schema)
 
 
 def _limited(batches: Iterator[pa.RecordBatch], limit: Limit) -> Iterator[pa.RecordBatch]:

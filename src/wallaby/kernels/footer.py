@@ -28,13 +28,13 @@ def check_unchanged(file: ParquetFile) -> None:
         unchanged = _is_as_listed(file) if is_local(file) else _is_as_listed_remotely(file)
     except FileNotFoundError as error:
         raise SourceGoneError(
-            f"{file.path} is not there any more.",
+            f"{file.path} no longer exists.",
             fix="Run the query again; in Spark, REFRESH TABLE first.",
             path=file.path,
         ) from error
     except OSError as error:
         raise SourceChangedError(
-            f"{file.path} cannot be opened any more: {error.strerror or error}.",
+            f"{file.path} can no longer be opened: {error.strerror or error}.",
             fix="Run the query again; in Spark, REFRESH TABLE first.",
             path=file.path,
         ) from error
@@ -55,7 +55,7 @@ def _is_as_listed_remotely(file: ParquetFile) -> bool:
     """Remote storages tell whole seconds, whatever their listings do."""
     found = remote_info(file)
     if found.type is not fs.FileType.File or found.mtime_ns is None:
-        raise FileNotFoundError("it is not there")
+        raise FileNotFoundError("it does not exist")
     return (found.size, found.mtime_ns // 1_000_000_000) == (file.size_bytes, file.modified_ms // 1_000)
 
 
@@ -66,11 +66,11 @@ def reading(file: ParquetFile) -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         check_unchanged(file)
-        raise SourceGoneError(f"{file.path} is not there.", path=file.path) from error
+        raise SourceGoneError(f"{file.path} does not exist.", path=file.path) from error
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, pa.ArrowException, OSError) as error:
         check_unchanged(file)
         raise CorruptFileError(
-            f"{file.path} cannot be read: it is damaged, or not of the kind that it should be.",
+            f"{file.path} cannot be read: it is damaged, or has another format than expected.",
             fix="Check the file with another reader; write it again if it is damaged.",
             path=file.path,
             detail=str(error).partition("\n")[0],

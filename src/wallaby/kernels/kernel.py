@@ -30,6 +30,7 @@ from wallaby.kernels.state import EMPTY, KernelState, StepResult, handed_on, mad
 from wallaby.kernels.taking import first_pace
 from wallaby.kernels.tree import is_inner
 from wallaby.kernels.trees import Trees
+from wallaby.kernels.widths import rows_at_once
 from wallaby.plan.physical import (
     CollectFragment,
     Fragment,
@@ -112,6 +113,7 @@ class MapKernel:
     def __init__(self, fragment: MapFragment, settings: KernelSettings, shared: Shared) -> None:
         self._trees = Trees(fragment.tree, 0, settings, shared)
         self._growth = Growth(fragment.tree, 0, settings)
+        self._rows_max = rows_at_once(fragment.tree, settings)
         self._settings = settings
         self._pace = first_pace(fragment.tree)
 
@@ -137,7 +139,7 @@ class MapKernel:
         def run(rows: Batches) -> Iterator[pa.RecordBatch]:
             return self._trees.run({**sides, 0: rows})
 
-        return made_of(state, batches, self._pace, run, self._settings, self._growth.weigh)
+        return made_of(state, batches, self._pace, run, self._settings, self._growth.weigh, self._rows_max)
 
     def forget(self) -> None:
         """Drop the indexes of side inputs."""
@@ -172,6 +174,7 @@ class JoinKernel:
     ) -> None:
         self._trees = Trees(fragment.tree, 1, settings, shared)
         self._growth = Growth(fragment.tree, 1, settings)
+        self._rows_max = rows_at_once(fragment.tree, settings)
         self._settings = settings
         self._pace = first_pace(fragment.tree)
         self._keys = keys
@@ -211,7 +214,7 @@ class JoinKernel:
             def run(some: Batches) -> Iterator[pa.RecordBatch]:
                 return self._trees.run({**sides, 0: state.combined, 1: some})
 
-            return made_of(state, rows, self._pace, run, self._settings, self._growth.weigh)
+            return made_of(state, rows, self._pace, run, self._settings, self._growth.weigh, self._rows_max)
         if last and state.waiting:
             return self._join_pieces(replace(state, joined=0), sides)
         return state, StepResult()
@@ -238,7 +241,9 @@ class JoinKernel:
                 return self._trees.run({**sides, 0: pair.build, 1: some})
 
             rows = state.pending or (whole(pair.probe),)
-            state, result = made_of(state, rows, self._pace, run, self._settings, self._growth.weigh)
+            state, result = made_of(
+                state, rows, self._pace, run, self._settings, self._growth.weigh, self._rows_max
+            )
             pair.release()
             if not state.pending:
                 state = replace(state, joined=at + 1)
@@ -262,12 +267,12 @@ class JoinKernel:
             _Pair(block, group, (*build_part.files, *probe_part.files))
             for build_part, probe_part in zip(builds, probes, strict=True)
             for block in self._blocks(build_part)
-            for group in grouped(probe_part.batches, self._settings.portion_bytes)
+            for group in probe_part.groups(self._settings.portion_bytes)
         ]
 
     def _blocks(self, build: Chunks) -> Iterator[Batches]:
         if self._in_blocks:
-            return grouped(build.batches, self._whole_bytes * 3 // 2)
+            return build.groups(self._whole_bytes * 3 // 2)
         return iter((build.batches,))
 
     def forget(self) -> None:
@@ -289,6 +294,8 @@ class ReduceKernel:
         self._finish = Trees(fragment.finish, 0, settings)
         self._external = External(fragment.finish, settings)
         self._settings = settings
+        #: Rows of very many columns: more of them are not worked on at once, and are not combined on the way.
+        self._rows_max = rows_at_once(fragment.finish, settings)
 
     def step(
         self,
@@ -312,7 +319,9 @@ class ReduceKernel:
         return self._shrunk(state), StepResult()
 
     def _finished(self, rows: Chunks) -> Iterator[pa.RecordBatch]:
-        if self._settings.temp_directory is None or rows.value_bytes <= self._settings.part_bytes:
+        fits = rows.value_bytes <= self._settings.part_bytes
+        fits &= self._rows_max is None or _rows(rows.batches) <= self._rows_max
+        if self._settings.temp_directory is None or fits:
             return self._finish.run({0: rows.batches})
         return self._external.run(thread_session(self._settings), rows)
 
@@ -320,7 +329,7 @@ class ReduceKernel:
         if self._combine is None or not state.shrinks:
             return state
         rows, half_bytes = _rows(state.waiting), self._settings.part_bytes // 2
-        if rows < self._settings.combine_rows:
+        if rows < self._settings.combine_rows or self._rows_max is not None:
             return state
         if state.waiting_bytes > self._settings.part_bytes and self._settings.temp_directory is not None:
             return self._shrunk_by_groups(state)

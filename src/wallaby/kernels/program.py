@@ -22,9 +22,10 @@ from wallaby.kernels.mapped import MappedBatches, combined_on_disk
 from wallaby.kernels.probing import joined_batches
 from wallaby.kernels.shared import Made, Shared
 from wallaby.kernels.sizes import gathered, value_bytes
-from wallaby.kernels.sql import input_name, result_columns
+from wallaby.kernels.sql import input_name, relation_sql, result_columns
 from wallaby.kernels.steps import Choice, Lowered, Probe, Statement, Step
 from wallaby.kernels.types import arrow_schema, column_name
+from wallaby.kernels.widths import divided, side_by_side
 from wallaby.plan.relation import Input, Relation
 
 T = TypeVar("T")
@@ -163,7 +164,15 @@ class Program:
 
     def _answered(self, step: Statement, run: _Run) -> Iterator[pa.RecordBatch]:
         given = {input_name(number): rows for number, rows in self._given(step, run).items()}
-        return run.session.stream(step.sql, given, arrow_schema(result_columns(step.relation)))
+        schema = arrow_schema(result_columns(step.relation))
+        parts = divided(step.relation, run.session.settings)
+        if len(parts) == 1:
+            return run.session.stream(step.sql, given, schema)
+        answers = (
+            run.session.stream(relation_sql(part), given, arrow_schema(result_columns(part)))
+            for part in parts
+        )
+        return iter((side_by_side(answers, schema),))
 
     def _given(self, step: Statement, run: _Run) -> dict[int, Rows]:
         return {

@@ -13,9 +13,9 @@ there are instants of 96 bits, which Polars reads in nanoseconds; and if the fil
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, cast
 
@@ -29,7 +29,8 @@ from wallaby.kernels.file_columns import file_column, is_as_in_the_table, read_n
 from wallaby.kernels.file_schema import INT96_UNIT, has_int96
 from wallaby.kernels.file_systems import is_local, local_path, open_remote
 from wallaby.kernels.footer import check_unchanged, footer, reading
-from wallaby.kernels.formats import read_pieces
+from wallaby.kernels.formats import read_piece
+from wallaby.kernels.formats.content import Room
 from wallaby.kernels.nested_columns import conformed
 from wallaby.kernels.pruning import constants_match, may_match, simple_conditions
 from wallaby.kernels.reading import Reading
@@ -46,6 +47,19 @@ _FEW_ROWS: Final = 1 << 12
 _NO_COLUMNS: Final = pa.table({})
 
 
+#: Of whoever asks for all rows of a split at once.
+_UNBOUNDED: Final = Room(1 << 62, 1 << 62, 1 << 62, None)
+
+
+@dataclass(frozen=True, slots=True)
+class PiecePart:
+    """Rows of a split that a filter has left, how many there were before, and whether they are the last."""
+
+    rows: pa.Table
+    count: int
+    last: bool
+
+
 class LargeSplitError(Exception):
     """The rows of a split are larger than they may be, decoded, to be read at once."""
 
@@ -59,7 +73,7 @@ def read_split(
 ) -> pa.Table:
     """The rows of a split that may meet the conditions, and perhaps others; never fewer.
 
-    If it is said what is wanted, of these come the columns of that, and exactly the rows for which its filter is true.
+    With `wanted`, return its columns and exactly the rows that pass its filter.
 
     Raises:
         LargeSplitError: The texts of all these rows are more than the limit, decoded; by their values alone.
@@ -91,25 +105,38 @@ def read_split(
 
 
 def _read_pieces(scan: Scan, split: Split, conditions: Sequence[Expression], wanted: Reading) -> pa.Table:
-    """Of a file that is no Parquet, which has no statistics: only its constants can exclude it."""
+    """All rows of a split of another format, however many they are."""
+    parts = [part.rows for part in piece_parts(scan, split, conditions, wanted, _UNBOUNDED)]
+    return pa.concat_tables(parts) if parts else arrow_schema(wanted.scan.columns).empty_table()
+
+
+def piece_parts(
+    scan: Scan, split: Split, conditions: Sequence[Expression], wanted: Reading, room: Room
+) -> Iterator[PiecePart]:
+    """The rows of a split of a format without statistics, part by part: only its constants can exclude it."""
     schema = arrow_schema(wanted.scan.columns)
+    check_unchanged(split.file)
     if _excluded(scan, split, conditions):
-        return schema.empty_table()
+        return
     needed = dict.fromkeys((*wanted.scan.names, *wanted.kept_by))
     columns = dict(zip(scan.names, scan.columns, strict=True))
     narrow = replace(scan, columns=tuple(columns[name] for name in needed), names=tuple(needed))
-    tables = read_pieces(narrow, split.file, split.row_groups)
-    with reading(split.file):
-        require_text(tables, split.file)
-    # A file that was replaced while it was read must not be half old and half new.
-    check_unchanged(split.file)
-    if not needed:
-        return pa.table([pa.nulls(sum(table.num_rows for table in tables), pa.int8())], schema=schema)
-    tables = [table.rename_columns(list(needed)) for table in tables]
-    if wanted.keep is not None:
-        tables = [table.filter(kept_rows(table, wanted)).combine_chunks() for table in tables]
-    parts = [pa.table([table.column(name) for name in wanted.scan.names], schema=schema) for table in tables]
-    return pa.concat_tables(parts) if parts else schema.empty_table()
+    for number in split.row_groups:
+        for part in read_piece(narrow, split.file, number, room):
+            with reading(split.file):
+                require_text([part.rows], split.file)
+            # A file that was replaced while it was read must not be half old and half new.
+            check_unchanged(split.file)
+            count, table = part.rows.num_rows, part.rows
+            last = part.last and number == split.row_groups[-1]
+            if not needed:
+                yield PiecePart(pa.table([pa.nulls(count, pa.int8())], schema=schema), count, last)
+                continue
+            table = table.rename_columns(list(needed))
+            if wanted.keep is not None:
+                table = table.filter(kept_rows(table, wanted)).combine_chunks()
+            chosen = pa.table([table.column(name) for name in wanted.scan.names], schema=schema)
+            yield PiecePart(chosen, count, last)
 
 
 def _excluded(scan: Scan, split: Split, conditions: Sequence[Expression]) -> bool:

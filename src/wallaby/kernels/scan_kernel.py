@@ -26,7 +26,8 @@ from wallaby.kernels.sizes import grouped
 from wallaby.kernels.state import OVER_PORTIONS, KernelState, StepResult
 from wallaby.kernels.taking import PORTIONS_MAX, Place, all_within, first_pace, first_rows, rest_of, take
 from wallaby.kernels.trees import Trees
-from wallaby.kernels.windows import Window, is_read_in_windows, whole_bytes_max, windows
+from wallaby.kernels.widths import rows_at_once
+from wallaby.kernels.windows import Window, is_read_in_windows, piece_windows, whole_bytes_max, windows
 from wallaby.plan.formats import Parquet
 from wallaby.plan.physical import RowSplit, ScanFragment, Split
 from wallaby.plan.relation import Scan
@@ -51,6 +52,7 @@ class ScanKernel:
         tree = self._reading.tree if self._reading else fragment.tree
         self._trees = Trees(tree, 0, settings, shared)
         self._growth = Growth(tree, 0, settings)
+        self._rows_max = rows_at_once(tree, settings)
         self._readable = frozenset(settings.readable)
         self._settings = settings
         self._pace = first_pace(fragment.tree)
@@ -110,7 +112,8 @@ class ScanKernel:
         def run(some: Batches) -> Iterator[pa.RecordBatch]:
             return self._run(sides, some)
 
-        taken = take(left, place.pace or self._pace, run, self._settings, limit, limit, self._growth.weigh)
+        pace, weigh = place.pace or self._pace, self._growth.weigh
+        taken = take(left, pace, run, self._settings, limit, limit, weigh, self._rows_max)
         if taken.made.value_bytes > limit:
             if not self._optional.intersection(sides):
                 self._aside = split, row, taken.made
@@ -142,7 +145,7 @@ class ScanKernel:
         portions = list(grouped(self._aside[2].batches, self._settings.portion_bytes))
         if len(portions) > PORTIONS_MAX:
             raise MemoryLimitError(
-                f"A single row gives {self._aside[2].value_bytes >> 20} MiB, "
+                f"A single row produces {self._aside[2].value_bytes >> 20} MiB, "
                 f"more than {PORTIONS_MAX} outputs can hold.",
                 fix="Raise spark.wallaby.memory.",
                 memory_bytes=self._settings.memory_bytes,
@@ -182,8 +185,11 @@ class ScanKernel:
         assert isinstance(split, Split), "files are read by row groups"
         assert self._reading is not None, "how to read a file is planned"
         more = self._bounds.conditions(sides)
+        now = (*conditions, *more) if prune else conditions
+        if not isinstance(source.format, Parquet):
+            yield from piece_windows(source, split, now, self._reading, self._settings, row)
+            return
         if not is_read_in_windows(source, split, conditions, self._reading, self._settings):
-            now = (*conditions, *more) if prune else conditions
             with suppress(LargeSplitError):
                 limit = whole_bytes_max(self._settings)
                 yield Window(0, None, read_split(source, split, now, self._reading, limit).to_batches())

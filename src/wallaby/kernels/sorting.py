@@ -1,62 +1,154 @@
-"""Sorting more rows than memory holds: sorted runs on disk, then range after range of all runs.
+"""Sorting more rows than memory holds: divided into ranges of their keys on disk, and range after range sorted.
 
-Every row of a run has its sort key beside it, DuckDB's own, bytes that compare as the rows do. Some keys of every
-run, taken while it is written, divide all rows into ranges of about a portion. A range is a slice of every run, found
-by bisection; it is small enough to be sorted at once, and nothing else is touched. A key that alone has more rows
-than a range needs no sorting: its rows come run by run. So no number of equal keys takes more memory.
+A sample of the rows says where to cut, so that each range is about a portion. Rows are then sorted as many at a time as
+memory holds, each with its sort key beside it, DuckDB's own, bytes that compare as the rows do. What of them falls into
+one range goes to a file as one batch. At last each range is read, its batches one by one, and sorted by itself: nothing
+but one range is in memory. A range that turned out too large is divided again. A key that alone has more rows than a
+range needs no sorting: its rows come as they were written. So no number of equal keys takes more memory.
 """
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate, zip_longest
+from typing import Final, Protocol
 
+import numpy as np
 import pyarrow as pa
 
 from wallaby.errors import InternalError
 from wallaby.kernels.chunks import Chunks
 from wallaby.kernels.connection import KernelSettings, Session
-from wallaby.kernels.mapped import MappedBatches
 from wallaby.kernels.parts import parts_for
-from wallaby.kernels.sizes import grouped
+from wallaby.kernels.sizes import grouped, value_bytes
 from wallaby.kernels.sql_relation import input_name
 from wallaby.kernels.sql_text import identifier, names_of, text
 from wallaby.kernels.sql_window import key_order_sql
-from wallaby.kernels.types import arrow_schema
+from wallaby.kernels.stored import StoredBatches
+from wallaby.kernels.types import arrow_schema, column_name
+from wallaby.plan.expression import columns_in
 from wallaby.plan.relation import Sort
 
-_KEY = "sort key"
-_RANGE = "range"
-#: So many samples of each run fall into a range, on average: ranges are about a quarter larger than wanted.
-_SAMPLES_PER_RANGE = 4
-#: What is left of a sample at least. A beginning of a key divides rows as well as the key, unless they share it.
-_SAMPLE_BYTES_MIN = 64
+_KEY: Final = "sort key"
+_KEY_SQL: Final = identifier(_KEY)
+_KEY_SCHEMA: Final = pa.schema([(_KEY, pa.binary())])
+#: Rows are divided into so many ranges at a time, at most: what a run has for each of them is a batch of its own.
+_RANGES_MAX: Final = 256
+#: So many rows of a sample fall into a range, on average: few ranges are more than half as large again as wanted.
+_SAMPLES_PER_RANGE: Final = 16
 
 
-class _Run:
-    """Rows in order, in batches, with their keys in the last column."""
+@dataclass(slots=True)
+class _Range:
+    """The rows whose keys are between two cuts; `equal`: they all have the same key."""
 
-    def __init__(self, batches: Sequence[pa.RecordBatch]) -> None:
-        self.batches = batches
-        self.starts = [0]
-        for batch in batches:
-            self.starts.append(self.starts[-1] + batch.num_rows)
+    file: StoredBatches
+    equal: bool
+    numbers: array[int] = field(default_factory=lambda: array("q"))
+    count: int = 0
+    size_bytes: int = 0
 
-    def __len__(self) -> int:
-        return self.starts[-1]
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Write some rows, which are in order."""
+        self.numbers.append(self.file.append(batch))
+        self.count += batch.num_rows
+        self.size_bytes += value_bytes((batch,))
 
-    def __getitem__(self, row: int) -> bytes:
-        at = bisect_right(self.starts, row) - 1
-        key: bytes = self.batches[at].column(_KEY)[row - self.starts[at]].as_py()
-        return key
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Its rows, batch by batch as they were written."""
+        return map(self.file.read, self.numbers)
 
-    def rows(self, begin: int, end: int) -> Iterator[pa.RecordBatch]:
-        """A slice of the run."""
-        for batch, start in zip(self.batches, self.starts, strict=False):
-            first, last = max(begin - start, 0), min(end - start, batch.num_rows)
-            if first < last:
-                yield batch.slice(first, last - first)
+
+class _Source(Protocol):
+    """Rows that are to be sorted."""
+
+    count: int
+    size_bytes: int
+
+    def sample(self, every: int, session: Session) -> list[bytes]:
+        """The keys of every so many rows, in order."""
+        ...
+
+    def groups(self, size_bytes: int) -> Iterator[pa.Table]:
+        """The rows, about so much of them at a time."""
+        ...
+
+    @property
+    def key_sql(self) -> str:
+        """The key of a row."""
+        ...
+
+
+class _Collected:
+    """Rows as they came, without keys."""
+
+    def __init__(self, sort: Sort, rows: Chunks, settings: KernelSettings) -> None:
+        self._sort = sort
+        self._rows = rows
+        self._settings = settings
+        self.count = sum(batch.num_rows for batch in rows.batches)
+        self.size_bytes = rows.value_bytes
+
+    def sample(self, every: int, session: Session) -> list[bytes]:
+        """See `_Source`."""
+        used = sorted({i for key in self._sort.keys for i in columns_in(key.expression)})
+        names = list(dict.fromkeys(map(column_name, used))) or self._rows.batches[0].schema.names[:1]
+        taken: list[pa.RecordBatch] = []
+        seen = at = 0
+        row_bytes = max(self.size_bytes // max(self.count, 1), 1)
+        for batch in self._rows.batches:
+            taken.append(_every(batch.select(names), every, -at % every))
+            at += batch.num_rows
+            seen += batch.num_rows * row_bytes
+            if seen >= self._settings.flow_bytes:
+                self._rows.release()
+                seen = 0
+        self._rows.release()
+        sql = _select((f"{self.key_sql} AS {_KEY_SQL}",))
+        found = session.stream(sql, {input_name(0): pa.Table.from_batches(taken)}, _KEY_SCHEMA)
+        return sorted(key for batch in found for key in batch.column(0).to_pylist())
+
+    def groups(self, size_bytes: int) -> Iterator[pa.Table]:
+        """See `_Source`."""
+        return _tables(self._rows.groups(size_bytes), size_bytes)
+
+    @property
+    def key_sql(self) -> str:
+        """See `_Source`."""
+        keys = ", ".join(
+            f"{key_order_sql(key)}, "
+            + text(f"{'ASC' if key.ascending else 'DESC'} NULLS {'FIRST' if key.nulls_first else 'LAST'}")
+            for key in self._sort.keys
+        )
+        return f"create_sort_key({keys})"
+
+
+class _Again:
+    """A range that is too large to be sorted at once."""
+
+    key_sql: Final = _KEY_SQL
+
+    def __init__(self, rows: _Range) -> None:
+        self._rows = rows
+        self.count = rows.count
+        self.size_bytes = rows.size_bytes
+
+    def sample(self, every: int, session: Session) -> list[bytes]:  # noqa: ARG002 - the keys are there
+        """See `_Source`."""
+        keys: list[bytes] = []
+        at = 0
+        for batch in self._rows.batches():
+            keys += _every(batch.select([_KEY]), every, -at % every).column(0).to_pylist()
+            at += batch.num_rows
+        return sorted(keys)
+
+    def groups(self, size_bytes: int) -> Iterator[pa.Table]:
+        """See `_Source`."""
+        return _tables(grouped(self._rows.batches(), size_bytes), size_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,93 +164,146 @@ class ExternalSort:
         """The rows in order."""
         if not rows.batches:
             return
-        size = rows.value_bytes
-        count = sum(batch.num_rows for batch in rows.batches)
-        runs_expected = parts_for(size, self.settings.part_bytes)
-        range_rows = max(count * self.settings.portion_bytes // max(size, 1), 1)
-        every = max(range_rows // (_SAMPLES_PER_RANGE * runs_expected), 1)
-        # Samples of long keys are fewer, and then cut short: all of them together are not more than a run.
-        row_bytes, ranges = max(size // count, 1), max(count // range_rows, 1)
-        samples_max = max(self.settings.part_bytes // row_bytes, _SAMPLES_PER_RANGE * ranges)
-        every = max(every, count // samples_max)
-        length = max(self.settings.part_bytes // max(count // every, 1), _SAMPLE_BYTES_MIN)
-        runs, file, samples = self._make_runs(session, rows, every, length)
-        cuts = sorted(samples)[:: max(range_rows // every, 1)]
-        yield from self._merged(session, runs, file, sorted(set(cuts)), range_rows)
-
-    def _make_runs(
-        self, session: Session, rows: Chunks, every: int, length: int
-    ) -> tuple[list[_Run], MappedBatches, list[bytes]]:
-        if self.settings.temp_directory is None:
-            raise InternalError("Runs of a sort are on disk, but there is no directory for them.")
-        schema = arrow_schema(self.sort.columns).append(pa.field(_KEY, pa.binary()))
-        samples: list[bytes] = []
-        lengths: list[int] = []
-
-        def sorted_batches() -> Iterator[pa.RecordBatch]:
-            for group in grouped(rows.batches, self.settings.part_bytes):
-                batches = 0
-                table = pa.Table.from_batches(group)
-                for batch in session.stream(self._run_sql(), {input_name(0): table}, schema):
-                    keys = batch.column(_KEY)
-                    samples.extend(keys[at].as_py()[:length] for at in range(0, batch.num_rows, every))
-                    batches += 1
-                    yield batch
-                lengths.append(batches)
-                rows.release()
-
-        file = MappedBatches(sorted_batches(), schema, self.settings.temp_directory)
-        runs, begin = [], 0
-        for length in lengths:
-            runs.append(_Run(file.batches[begin : begin + length]))
-            begin += length
-        return runs, file, samples
-
-    def _merged(
-        self, session: Session, runs: list[_Run], file: MappedBatches, cuts: list[bytes], range_rows: int
-    ) -> Iterator[pa.RecordBatch]:
-        positions = [0] * len(runs)
-        for cut in (*cuts, None):
-            if cut is None:
-                below = upto = [len(run) for run in runs]
-            else:
-                below = _positions(runs, cut, positions, bisect_left)
-                upto = _positions(runs, cut, below, bisect_right)
-            many = sum(upto) - sum(below) > range_rows
-            yield from self._range(session, runs, positions, below if many else upto)
-            if many:
-                for run, begin, end in zip(runs, below, upto, strict=True):
-                    yield from (batch.drop_columns([_KEY]) for batch in run.rows(begin, end))
-            positions = upto
-            file.release()
-
-    def _range(
-        self, session: Session, runs: list[_Run], begin: list[int], end: list[int]
-    ) -> Iterator[pa.RecordBatch]:
-        """All rows between two positions of each run, in order."""
-        slices = [batch for run, b, e in zip(runs, begin, end, strict=True) for batch in run.rows(b, e)]
-        if not slices:
+        source = _Collected(self.sort, rows, self.settings)
+        if source.size_bytes > self.settings.part_bytes:
+            yield from self._sorted(session, source)
             return
-        listed = ", ".join(names_of(self.sort.columns))
-        sql = f"SELECT {listed} FROM {identifier(_RANGE)} ORDER BY {identifier(_KEY)}"  # noqa: S608 - names of our own
-        table = pa.Table.from_batches(slices)
-        yield from session.stream(sql, {_RANGE: table}, arrow_schema(self.sort.columns))
+        for table in source.groups(source.size_bytes):
+            yield from self._ordered(session, table, source.key_sql)
 
-    def _run_sql(self) -> str:
-        keys = ", ".join(
-            f"{key_order_sql(key)}, "
-            + text(f"{'ASC' if key.ascending else 'DESC'} NULLS {'FIRST' if key.nulls_first else 'LAST'}")
-            for key in self.sort.keys
-        )
-        listed = ", ".join(names_of(self.sort.columns))
-        limit = "" if self.reach is None else f" LIMIT {self.reach}"
-        return (
-            f"SELECT {listed}, create_sort_key({keys}) AS {identifier(_KEY)} "  # noqa: S608 - from typed trees
-            f"FROM {identifier(input_name(0))} ORDER BY {identifier(_KEY)}{limit}"
-        )
+    def _sorted(self, session: Session, source: _Source) -> Iterator[pa.RecordBatch]:
+        """The rows in order, by ranges."""
+        if self.settings.temp_directory is None:
+            raise InternalError("Ranges of a sort are on disk, but there is no directory for them.")
+        cuts = self._cuts(session, source)
+        file = StoredBatches(_with_key(arrow_schema(self.sort.columns)), self.settings.temp_directory)
+        try:
+            for part in self._divided(session, source, cuts, file):
+                yield from self._range(session, part)
+        finally:
+            file.close()
+
+    def _cuts(self, session: Session, source: _Source) -> list[_Cut]:
+        """Where to cut: before a key; after it too if it has more rows than a range, or is the only one there is."""
+        ranges = min(max(source.size_bytes // self.settings.flow_bytes, 2), _RANGES_MAX)
+        # All keys of a sample together are not more than what is worked on at once.
+        row_bytes = max(source.size_bytes // source.count, 1)
+        wanted = min(_SAMPLES_PER_RANGE * ranges, max(self.settings.flow_bytes // row_bytes, ranges))
+        keys = source.sample(max(source.count // wanted, 1), session)
+        chosen = Counter(keys[at * len(keys) // ranges] for at in range(1, ranges))
+        cuts: list[_Cut] = []
+        for key, times in chosen.items():  # in the order of the keys, as they were counted
+            cuts.append(_Cut(key, bisect_left, after_equal=False))
+            if times > 1 or len(chosen) == 1:
+                cuts.append(_Cut(key, bisect_right, after_equal=True))
+        return cuts
+
+    def _divided(
+        self, session: Session, source: _Source, cuts: Sequence[_Cut], file: StoredBatches
+    ) -> list[_Range]:
+        """All rows, or those that may be wanted, in ranges: each is what lies before a cut, and what is left."""
+        ranges = [_Range(file, cut.after_equal) for cut in cuts]
+        ranges.append(_Range(file, equal=False))
+        for table in source.groups(self.settings.part_bytes):
+            end = cuts[len(ranges) - 1] if len(ranges) <= len(cuts) else None
+            for batch in self._ordered(session, table, source.key_sql, end, keyed=True):
+                _spread(batch, ranges, cuts)
+            ranges = self._wanted(ranges)
+        return ranges
+
+    def _wanted(self, ranges: list[_Range]) -> list[_Range]:
+        """Without those from which no row is wanted, since enough are before."""
+        if self.reach is None:
+            return ranges
+        reached = list(accumulate(part.count for part in ranges))
+        return ranges[: bisect_left(reached, self.reach) + 1]
+
+    def _range(self, session: Session, part: _Range) -> Iterator[pa.RecordBatch]:
+        """The rows of a range, in order."""
+        if part.equal or part.count <= 1:
+            yield from (batch.drop_columns([_KEY]) for batch in part.batches())
+        elif part.size_bytes > max(self.settings.part_bytes, 2 * self.settings.flow_bytes):
+            yield from self._sorted(session, _Again(part))
+        else:
+            table = pa.Table.from_batches(part.batches())
+            yield from self._ordered(session, table, _KEY_SQL)
+
+    def _ordered(
+        self,
+        session: Session,
+        table: pa.Table,
+        key_sql: str,
+        end: _Cut | None = None,
+        *,
+        keyed: bool = False,
+    ) -> Iterator[pa.RecordBatch]:
+        """Rows that are sorted at once, those before a cut; `keyed`: with their keys in the last column.
+
+        A limit is not said: with one DuckDB keeps the first rows in memory, several times, and cannot spill them.
+        """
+        listed, schema, order = names_of(self.sort.columns), arrow_schema(self.sort.columns), key_sql
+        if keyed:
+            listed, schema, order = [*listed, f"{key_sql} AS {_KEY_SQL}"], _with_key(schema), _KEY_SQL
+        where = "" if end is None else f" WHERE {key_sql} {end.before_sql}"
+        sql = f"{_select(listed)}{where} ORDER BY {order}"
+        return session.stream(sql, {input_name(0): table}, schema)
 
 
-def _positions(
-    runs: list[_Run], key: bytes, low: list[int], bisect: Callable[[_Run, bytes, int, int], int]
-) -> list[int]:
-    return [bisect(run, key, at, len(run)) for run, at in zip(runs, low, strict=True)]
+class _Keys(Sequence[bytes]):
+    """The keys of a batch, of which each is looked at only when it is compared."""
+
+    def __init__(self, batch: pa.RecordBatch) -> None:
+        self._keys = batch.column(batch.num_columns - 1)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __getitem__(self, at: int) -> bytes:  # type: ignore[override]  # no slices
+        key: bytes = self._keys[at].as_py()
+        return key
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """A place between keys: before all that equal a key, or after them."""
+
+    key: bytes
+    find: Callable[[_Keys, bytes, int], int]
+    #: Do the rows between the cut before and this one all have the same key?
+    after_equal: bool
+
+    @property
+    def before_sql(self) -> str:
+        """What a key must be to lie before it."""
+        return f"{'<=' if self.after_equal else '<'} unhex({text(self.key.hex())})"
+
+
+def _spread(batch: pa.RecordBatch, ranges: Sequence[_Range], cuts: Sequence[_Cut]) -> None:
+    """Write rows, which are in order, to the ranges that they are in."""
+    keys, begin = _Keys(batch), 0
+    for part, cut in zip_longest(ranges, cuts[: len(ranges)]):
+        end = len(keys) if cut is None else cut.find(keys, cut.key, begin)
+        if begin < end:
+            part.add(batch.slice(begin, end - begin))
+        begin = end
+
+
+def _tables(groups: Iterable[Sequence[pa.RecordBatch]], size_bytes: int) -> Iterator[pa.Table]:
+    """Each group as a table; one that is larger than a size, since it is a single large batch, in several."""
+    for group in groups:
+        table = pa.Table.from_batches(group)
+        length = -(-table.num_rows // parts_for(value_bytes(group), size_bytes))
+        yield from (table.slice(at, length) for at in range(0, table.num_rows, max(length, 1)))
+
+
+def _every(batch: pa.RecordBatch, every: int, first: int) -> pa.RecordBatch:
+    """Every so many rows of a batch, from one on."""
+    return batch.take(pa.array(np.arange(first, batch.num_rows, every)))
+
+
+def _with_key(schema: pa.Schema) -> pa.Schema:
+    return schema.append(_KEY_SCHEMA.field(0))
+
+
+def _select(listed: Sequence[str]) -> str:
+    return f"SELECT {', '.join(listed)} FROM {identifier(input_name(0))}"  # noqa: S608 - from typed trees

@@ -129,7 +129,7 @@ def case(branches: Sequence[tuple[str, str]], otherwise: str = "NULL") -> str:
 
 
 def normalized(sql: str, type_: DataType) -> str:
-    """A value in which both zeros are the positive one, wherever it has floating-point numbers."""
+    """A value in which -0.0 counts as 0.0, wherever it has floating-point numbers."""
     if type_.is_floating:
         return case([(f"{sql} = 0", cast("0", type_))], sql)
     if type_.is_nested and any(part.is_floating for part in parts_of(type_)):

@@ -114,12 +114,14 @@ def made_of(
     run: Callable[[Batches], Iterator[pa.RecordBatch]],
     settings: KernelSettings,
     weigh: Weigh | None = None,
+    rows_max: int | None = None,
 ) -> tuple[KernelState, StepResult]:
     """Give out what is made of some rows: of as many of them as give a portion or a few. The others are pending.
 
-    `pace` is the one to begin with if there is none yet.
+    `pace` is the one to begin with if there is none yet; no more than `rows_max` are tried at a time.
     """
-    taken = take(rows, state.pace or pace, run, settings, OVER_PORTIONS * settings.portion_bytes, weigh=weigh)
+    limit = OVER_PORTIONS * settings.portion_bytes
+    taken = take(rows, state.pace or pace, run, settings, limit, weigh=weigh, rows_max=rows_max)
     files = (*state.files, *taken.made.files)
     pending = rest_of(rows, taken.rows)
     state = replace(state, outgoing=taken.made.batches, pending=pending, pace=taken.pace, files=files)

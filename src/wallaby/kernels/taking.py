@@ -100,10 +100,12 @@ def take(
     limit_bytes: int,
     aside_bytes: int | None = None,
     weigh: Weigh | None = None,
+    rows_max: int | None = None,
 ) -> Taken:
     """Rows from the beginning of an input, until they give a portion; never more than the limit, but by one row.
 
-    `weigh` tells what is made of each row on the way, where that can be known before.
+    `weigh` tells what is made of each row on the way, where that can be known before. No more than `rows_max` are tried
+    at a time.
     """
     aside_bytes = settings.aside_bytes if aside_bytes is None else aside_bytes
     count = sum(batch.num_rows for batch in rows)
@@ -112,6 +114,8 @@ def take(
     size = at = 0
     while at < count and size < settings.portion_bytes:
         length = count - at if pace == ALL else min(rows_at(pace), count - at)
+        if rows_max is not None:
+            length = min(length, rows_max)
         if weights is not None:
             length = _light(weights, at, length, limit_bytes, settings)
         stream = run(rows if length == count else _slice(rows, at, length))
@@ -130,6 +134,8 @@ def take(
         if length == 1:
             break
         pace = max(pace for pace in range(1, PACE_MAX + 1) if pace == 1 or rows_at(pace) * _FACTOR <= length)
+    if rows_max is not None and len(found) > 1:
+        found = [pa.concat_batches(found)]  # rows of many columns must not be in small batches
     return Taken(spooled(found, aside_bytes, settings.temp_directory), at, pace)
 
 
@@ -139,7 +145,7 @@ def _light(weights: Weights, at: int, length: int, limit_bytes: int, settings: K
         raise KernelError(STEP_FAILED, fix=REPORT_IT, detail=f"a row would make {int(weights[at])} bytes")
     if weights[at] > grown_bytes_max(settings):
         raise MemoryLimitError(
-            f"A single row makes a text or an array of {int(weights[at]) >> 20} MiB.",
+            f"A single row produces text or an array of {int(weights[at]) >> 20} MiB.",
             fix="Raise spark.wallaby.memory.",
             memory_bytes=settings.memory_bytes,
         )

@@ -13,17 +13,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
-from itertools import accumulate, chain
-from pathlib import Path
+from itertools import accumulate
 from typing import Final
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from wallaby.kernels.connection import KernelSettings
+from wallaby.kernels.cutting import cut, on_disk, side_by_side
 from wallaby.kernels.decoded import (
     PAGE_BUFFER_BYTES,
     Decoding,
@@ -34,15 +31,20 @@ from wallaby.kernels.file_columns import read_places
 from wallaby.kernels.file_schema import INT96_UNIT
 from wallaby.kernels.file_systems import is_local, local_path, open_remote
 from wallaby.kernels.footer import check_unchanged, footer, reading
-from wallaby.kernels.mapped import MappedBatches
+from wallaby.kernels.formats.content import Room
 from wallaby.kernels.reading import Reading
-from wallaby.kernels.scan import LargeSplitError, groups_to_read, kept_rows, named_columns, read_split
+from wallaby.kernels.scan import (
+    LargeSplitError,
+    groups_to_read,
+    kept_rows,
+    named_columns,
+    piece_parts,
+    read_split,
+)
 from wallaby.kernels.state import OVER_PORTIONS
-from wallaby.kernels.stopping import check
 from wallaby.kernels.text_checks import require_text
 from wallaby.kernels.types import arrow_schema
 from wallaby.plan.expression import Expression
-from wallaby.plan.formats import Parquet
 from wallaby.plan.physical import Split
 from wallaby.plan.relation import Scan
 
@@ -70,8 +72,6 @@ def is_read_in_windows(
 
     Texts may be a dictionary in the file: whoever reads them sees how large they are, and refuses (`LargeSplitError`).
     """
-    if not isinstance(scan.format, Parquet):
-        return False
     file, needed = split.file, _needed(scan, wanted)
     places = tuple(read_places(needed, file))
     groups = tuple(groups_to_read(scan, split, conditions)) if places else ()
@@ -137,6 +137,28 @@ def windows(
                     yield Window(begin, None if whole else end, made)
                 begin = end
     if not whole:  # no row group is left to be read from the row on
+        yield Window(begin, None, ())
+
+
+def piece_windows(
+    scan: Scan,
+    split: Split,
+    conditions: Sequence[Expression],
+    wanted: Reading,
+    settings: KernelSettings,
+    row: int = 0,
+) -> Iterator[Window]:
+    """The windows of a split that is no Parquet, from the one on that has a row."""
+    room = Room(
+        whole_bytes_max(settings), settings.portion_bytes, settings.memory_bytes, settings.temp_directory
+    )
+    begin, last = 0, False
+    for part in piece_parts(scan, split, conditions, wanted, room):
+        end, last = begin + part.count, part.last
+        if row < end or last:
+            yield Window(begin, None if last else end, part.rows.to_batches())
+        begin = end
+    if not last:
         yield Window(begin, None, ())
 
 
@@ -207,16 +229,16 @@ def _decoded(
     limit = settings.portion_bytes
     how = planned_decoding(file, number, places, limit // _BATCH_PARTS, settings)
     if len(how.groups) == 1:
-        yield from _cut(_batches(split, metadata, number, how, places), limit)
+        yield from cut(_batches(split, metadata, number, how, places), limit)
         return
     assert settings.temp_directory is not None, (
         "columns are decoded in groups only where there is room on disk"
     )
     parts = [
-        _on_disk(_batches(split, metadata, number, how, group), settings.temp_directory)
+        on_disk(_batches(split, metadata, number, how, group), settings.temp_directory)
         for group in how.groups
     ]
-    for table in _cut(_side_by_side(parts), limit):
+    for table in cut(side_by_side(parts), limit):
         yield table
         for part in parts:
             part.release()
@@ -241,80 +263,3 @@ def _batches(
             coerce_int96_timestamp_unit=INT96_UNIT,
         )
         yield from source.iter_batches(how.rows, [number], list(paths.values()), use_threads=False)
-
-
-def _on_disk(batches: Iterator[pa.RecordBatch], directory: Path) -> MappedBatches:
-    first = next(batches)
-    return MappedBatches(chain((first,), batches), first.schema, directory)
-
-
-def _side_by_side(parts: Sequence[MappedBatches]) -> Iterator[pa.RecordBatch]:
-    """The columns of all parts, whose batches have the same rows."""
-    for batches in zip(*(part.batches for part in parts), strict=True):
-        columns = [column for batch in batches for column in batch.columns]
-        names = [name for batch in batches for name in batch.schema.names]
-        yield pa.RecordBatch.from_arrays(columns, names=names)
-
-
-def _cut(batches: Iterator[pa.RecordBatch], limit_bytes: int) -> Iterator[pa.Table]:
-    """Batches together or cut, so that they are about so large, decoded; a single row may be larger."""
-    group: list[pa.RecordBatch] = []
-    size = 0
-    for batch in batches:
-        check()
-        reached = np.cumsum(_row_bytes(batch))
-        begin = before = 0
-        while begin < batch.num_rows:
-            end = int(np.searchsorted(reached, before + limit_bytes - size, side="right"))
-            if end <= begin and group:
-                yield _together(group)
-                group, size = [], 0
-                continue
-            end = max(end, begin + 1)
-            group.append(_plain(batch.slice(begin, end - begin)))
-            size += int(reached[end - 1]) - before
-            begin, before = end, int(reached[end - 1])
-    if group:
-        yield _together(group)
-
-
-def _together(group: list[pa.RecordBatch]) -> pa.Table:
-    return pa.Table.from_batches(group).combine_chunks()
-
-
-def _row_bytes(batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
-    """How large each row is, decoded; the values of nested columns are taken to be spread evenly."""
-    rows = max(batch.num_rows, 1)
-    sizes = np.zeros(batch.num_rows, np.int64)
-    for column in batch.columns:
-        kind = column.type
-        if pa.types.is_dictionary(kind) and _is_text(kind.value_type):
-            lengths = pc.fill_null(pc.binary_length(column.dictionary), 0).to_numpy(zero_copy_only=False)
-            at = pc.fill_null(column.indices, 0).to_numpy(zero_copy_only=False)
-            sizes += (lengths[at] if len(lengths) else 0) + 4
-        elif _is_text(kind):
-            sizes += pc.fill_null(pc.binary_length(column), 0).to_numpy(zero_copy_only=False) + 4
-        else:
-            sizes += column.nbytes // rows + 1
-    return sizes
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return any(
-        test(kind)
-        for test in (
-            pa.types.is_string,
-            pa.types.is_binary,
-            pa.types.is_large_string,
-            pa.types.is_large_binary,
-        )
-    )
-
-
-def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """With texts instead of numbers in a dictionary."""
-    columns = [
-        column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-        for column in batch.columns
-    ]
-    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)

@@ -206,7 +206,7 @@ def verify(task: TaskName, record: Record, output: Output) -> None:
     """A repeated output must have the committed checksum before it leaves the worker (invariant 4)."""
     if output.checksum != record.checksum:
         raise DivergenceError(
-            f"{task} gave another output when it was repeated: {output.checksum:016x}, not {record.checksum:016x}.",
+            f"{task} gave a different output when it was repeated: {output.checksum:016x}, not {record.checksum:016x}.",
             fix="Its operator is not deterministic, or its source has changed.",
             task=task,
         )
@@ -267,7 +267,9 @@ def _commit(
                     host.outbox.reported(news)
                 return reply
             case Verdict.DIVERGED:
-                raise DivergenceError(f"{task} is committed with another record than {record}.", task=task)
+                raise DivergenceError(
+                    f"{task} is already committed with a record other than {record}.", task=task
+                )
             case Verdict.GONE | Verdict.EXPELLED | Verdict.NOT_HOST | Verdict.CLOSED:
                 return None
             case Verdict.FROZEN | Verdict.STALE | None:

@@ -54,9 +54,9 @@ class Stage:
 class Link:
     """Stage `producer` feeds stage `consumer`.
 
-    Main links of a lower `phase` are consumed to their end before those of a higher one begin: that is how a
-    build side comes before its probe side. A side link that is not `required` (a run-time filter) is used by
-    a read only if it was complete when the read was chosen.
+    Main links of a lower `phase` are consumed to their end before those of a higher one begin; so a build side
+    comes before its probe side. A read uses a side link that is not `required` only if it was complete when the
+    read was chosen. The planner makes required side links only (build sides, run-time filters).
     """
 
     producer: int

@@ -51,7 +51,7 @@ def tolerance_of(policy: str) -> Tolerance:
     name = policy.strip().lower()
     if name not in POLICIES:
         raise ConfigurationError(
-            f"There is no fault-tolerance policy {policy!r}.",
+            f"Unknown fault-tolerance policy {policy!r}.",
             fix=f"Choose one of: {', '.join(POLICIES)}.",
             key="spark.wallaby.faultTolerance.policy",
         )

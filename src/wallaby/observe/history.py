@@ -161,7 +161,7 @@ def read_log(path: Path | str) -> History:
     except OSError as error:
         raise EventLogError(f"Cannot read {path}: {error.strerror}.", fix="Name an event log.") from error
     except UnicodeDecodeError as error:
-        raise _no_log(str(path), "it is no text") from error
+        raise _no_log(str(path), "it is not text") from error
 
 
 def read_lines(name: str, lines: Iterable[str]) -> History:
@@ -171,8 +171,8 @@ def read_lines(name: str, lines: Iterable[str]) -> History:
 
 def _no_log(name: str, why: str) -> EventLogError:
     return EventLogError(
-        f"{name} is no event log of Wallaby: {why}.",
-        fix="Such logs are written to the directory that spark.wallaby.eventLog.dir names.",
+        f"{name} is not an event log of Wallaby: {why}.",
+        fix="Wallaby writes event logs to the directory that spark.wallaby.eventLog.dir names.",
     )
 
 

@@ -69,7 +69,7 @@ class EventLog:
             self._file.write(text)
             self._file.flush()
         except OSError as error:
-            _log.warning("the event log %s ends here: %s", self.path, error.strerror)
+            _log.warning("stopped writing the event log %s: %s", self.path, error.strerror)
             self._file.close()
             self._file = None
         self._written_bytes += len(text)
@@ -85,7 +85,7 @@ def log_directory(text: str) -> Path | None:
         return None
     fix = "Name a directory on the driver's machine that can be written, or leave it empty."
     if "://" in text and not text.startswith("file:///"):
-        raise ConfigurationError(f"{_KEY} = {text} is no local directory.", fix=fix, key=_KEY)
+        raise ConfigurationError(f"{_KEY} = {text} is not a local directory.", fix=fix, key=_KEY)
     directory = Path(text.removeprefix("file://"))
     try:
         directory.mkdir(parents=True, exist_ok=True)

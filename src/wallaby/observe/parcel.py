@@ -109,14 +109,14 @@ def decode_parcel(body: bytes) -> Parcel:
         EncodingError: there is none.
     """
     if len(body) > PARCEL_BYTES_MAX:
-        raise EncodingError(f"{len(body)} bytes of events are more than may come at once.")
+        raise EncodingError(f"{len(body)} bytes of events are more than one message may hold.")
     first, _, lines = body.partition(b"\n")
     if lines and not lines.endswith(b"\n"):
-        raise EncodingError("The last of some events is not whole.")
+        raise EncodingError("The last event is incomplete.")
     try:
         head = json.loads(first)
         if head["version"] != VERSION:
-            raise EncodingError(f"Events of version {head['version']} cannot be taken by version {VERSION}.")
+            raise EncodingError(f"Events of version {head['version']} cannot be read by version {VERSION}.")
         return Parcel(
             QueryId(str(head["query"])),
             WorkerId(str(head["worker"])),

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from math import prod, sqrt
 
 from wallaby.plan import functions
-from wallaby.plan.expression import Aggregation, Call, Column, Expression, Named, columns_in
+from wallaby.plan.expression import Aggregation, Call, Column, Expression, Literal, Named, columns_in
 from wallaby.plan.relation import (
     Aggregate,
     Expand,
@@ -110,8 +110,12 @@ class Estimate:
         return isinstance(expression, Column) and self.columns.get(expression.id, UNKNOWN).counted
 
     def groups(self, keys: tuple[Expression, ...]) -> float:
-        """How many groups there are by some keys; without keys, one."""
-        return min(max(1.0, self.rows), prod(self.distinct(key) for key in keys))
+        """How many groups there are by some keys; without keys, one.
+
+        Keys that come from one table have no more combinations than that table has rows.
+        """
+        sized = [(self.known(key), self.distinct(key)) for key in keys]
+        return min(max(1.0, self.rows), _combinations(sized))
 
 
 @dataclass(slots=True)
@@ -157,8 +161,7 @@ class Estimator:
             case Single(child=child):
                 return Estimate(1.0, self.of(child).columns, row_bytes)
             case Expand(child=child) | Unnest(child=child):
-                times = len(relation.projections) if isinstance(relation, Expand) else LIST_VALUES
-                return Estimate(self.of(child).rows * times, {}, row_bytes)
+                return _of_multiplied(relation, self.of(child), row_bytes)
             case Union(children=children):
                 return _of_union(relation, tuple(map(self.of, children)), row_bytes)
 
@@ -262,6 +265,25 @@ def _of_union(union: Union, children: tuple[Estimate, ...], row_bytes: int) -> E
     return Estimate(sum(child.rows for child in children), columns, row_bytes)
 
 
+def _of_multiplied(relation: Expand | Unnest, below: Estimate, row_bytes: int) -> Estimate:
+    """Estimate grouping sets, of which each column has its former values, NULL or constants; and exploded arrays."""
+    if isinstance(relation, Unnest):
+        return Estimate(below.rows * LIST_VALUES, {}, row_bytes)
+    columns: dict[int, ColumnEstimate] = {}
+    for column, sources in zip(relation.columns, zip(*relation.projections, strict=True), strict=True):
+        constants = {source for source in sources if isinstance(source, Literal)}
+        computed = dict.fromkeys(source for source in sources if not isinstance(source, Literal))
+        if not computed:
+            columns[column.id] = ColumnEstimate(float(len(constants)), counted=True)
+        elif len(computed) == 1:
+            known = below.known(next(iter(computed)))
+            values = (known.distinct or below.rows) + len(constants)
+            columns[column.id] = replace(
+                known, distinct=values, left=known.left + len(constants), unique=False
+            )
+    return Estimate(below.rows * len(relation.projections), columns, row_bytes)
+
+
 def _of_aggregate(aggregate: Aggregate, below: Estimate, row_bytes: int) -> Estimate:
     rows = below.groups(tuple(named.expression for named in aggregate.keys))
     # Beside a key of which one value is left, the others make the group.
@@ -318,7 +340,8 @@ def _of_join(join: Join, left: Estimate, right: Estimate, row_bytes: int) -> Est
         return Estimate(rows, {**left.columns, **met}, row_bytes)
     if join.kind in (JoinKind.ANTI, JoinKind.EXISTENCE):
         return Estimate(rows, left.columns, row_bytes)
-    return Estimate(rows, _after_join(join, left.columns, right.columns, to_one), row_bytes)
+    known = _after_join(join, left.columns, right.columns, to_one)
+    return Estimate(rows, _with_nulls(join.kind, known, sides, found), row_bytes)
 
 
 def _met(
@@ -358,6 +381,22 @@ def _after_join(join: Join, left: Columns, right: Columns, to_one: tuple[bool, b
                     columns[foreign.id], distinct=domain_of((mine, other)), is_key=key.is_key
                 )
     return columns
+
+
+def _with_nulls(
+    kind: JoinKind, columns: Columns, sides: tuple[frozenset[int], frozenset[int]], found: float
+) -> Columns:
+    """After an outer join, the columns of a side are NULL in rows of the other side that have no partner there."""
+    padded = {
+        JoinKind.LEFT: sides[1],
+        JoinKind.RIGHT: sides[0],
+        JoinKind.FULL: sides[0] | sides[1],
+    }.get(kind, frozenset())
+    lacking = max(1 - found, _ANTI_LEAST)
+    return {
+        id_: replace(known, null_share=max(known.null_share, lacking)) if id_ in padded else known
+        for id_, known in columns.items()
+    }
 
 
 def domain_of(columns: Iterable[ColumnEstimate]) -> float:

@@ -203,7 +203,7 @@ class _Reader:
             self.place += len(name) + 1
             self.groups += 1
             return "("
-        raise UnsafePatternError("it has flags or a group of a kind that is not known here")
+        raise UnsafePatternError("it has flags or a kind of group that is not supported")
 
     def _escape(self) -> _Piece:
         character = self._next()
@@ -221,7 +221,7 @@ class _Reader:
         end = self.text.find("}", self.place)
         name = self.text[self.place + 1 : end]
         if not self.text.startswith("{", self.place) or name not in _NAMED:
-            raise UnsafePatternError("it has a class of Unicode's")
+            raise UnsafePatternError("it has a Unicode class")
         if self.folding:
             raise UnsafePatternError("it has a class and ignores case")
         self.place = end + 1
@@ -246,7 +246,7 @@ class _Reader:
             self.place += len(digits)
             return chr(code)
         if character.isalnum() or not character.isascii():
-            raise UnsafePatternError(f"\\{character} is not known here")
+            raise UnsafePatternError(f"\\{character} is not supported")
         return character
 
     def _literal(self, character: str) -> str:
@@ -341,7 +341,7 @@ def replacement(text: str, groups: int) -> tuple[str | int, ...]:
                     break
                 number, place = longer, place + 1
             if number > groups:
-                raise UnsafePatternError("the replacement names a group that there is not")
+                raise UnsafePatternError("the replacement names a group that does not exist")
             parts.append(number)
         else:
             parts.append(character)

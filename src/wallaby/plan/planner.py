@@ -11,7 +11,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from wallaby.lineage.graph import Routing
-from wallaby.plan.aggregation import NewColumn, take_apart, with_arguments_computed
+from wallaby.plan.aggregation import NewColumn, Parts, take_apart, with_arguments_computed
+from wallaby.plan.early_groups import EarlyGroups, early_groups
 from wallaby.plan.estimate import Estimator
 from wallaby.plan.expression import Column, Named
 from wallaby.plan.joins import JoinPlanner
@@ -295,6 +296,13 @@ class _Planner:
         return Pipe(ReduceBody(None), tree, channels, "window", feeds, (), partitioning)
 
     def _plan_aggregate(self, aggregate: Aggregate) -> Flow:
+        early = self._early_groups(aggregate)
+        if early is not None:
+            flow = tuple(
+                self._topped(pipe, early.partial, "partial aggregate, expand")
+                for pipe in self._plan(early.expand.child)
+            )
+            return self._merged(aggregate, early.parts, tuple(replace(p, partitioning=None) for p in flow))
         flow = self._plan(aggregate.child)
         if isinstance(flow[0].body, ReduceBody) and self._in_place(flow, aggregate):
             # All rows of each group are already in one hand, at once.
@@ -304,16 +312,19 @@ class _Planner:
         parts = take_apart(aggregate, self._assembly.new_column)
         if parts.mergeable and self._partial_pays(aggregate):
             flow = tuple(self._topped(pipe, parts.partial, "partial aggregate") for pipe in flow)
-            rows = Input(0, flow[0].columns)
-            body, finish = ReduceBody(parts.combine(rows)), parts.finish(rows)
-        else:
-            sent, aggregate_sent = with_arguments_computed(aggregate, self._assembly.new_column)
-            flow = tuple(self._topped(pipe, lambda tree: Project(tree, sent)) for pipe in flow)
-            rows = Input(0, flow[0].columns)
-            body = ReduceBody(None)
-            finish = take_apart(aggregate_sent, self._assembly.new_column).whole(rows)
-        feeds, channels, partitioning = self._grouped(aggregate, flow, partial=body.combine is not None)
-        return (Pipe(body, finish, channels, "aggregate", feeds, (), partitioning),)
+            return self._merged(aggregate, parts, flow)
+        sent, aggregate_sent = with_arguments_computed(aggregate, self._assembly.new_column)
+        flow = tuple(self._topped(pipe, lambda tree: Project(tree, sent)) for pipe in flow)
+        finish = take_apart(aggregate_sent, self._assembly.new_column).whole(Input(0, flow[0].columns))
+        feeds, channels, partitioning = self._grouped(aggregate, flow, partial=False)
+        return (Pipe(ReduceBody(None), finish, channels, "aggregate", feeds, (), partitioning),)
+
+    def _merged(self, aggregate: Aggregate, parts: Parts, flow: Flow) -> Flow:
+        """Merge the partial results that tasks give."""
+        rows = Input(0, flow[0].columns)
+        feeds, channels, partitioning = self._grouped(aggregate, flow, partial=True)
+        body = ReduceBody(parts.combine(rows))
+        return (Pipe(body, parts.finish(rows), channels, "aggregate", feeds, (), partitioning),)
 
     def _grouped(
         self, aggregate: Aggregate, flow: Flow, *, partial: bool
@@ -341,6 +352,17 @@ class _Planner:
             return False
         rows, groups = self._rows_and_groups(aggregate)
         return not aggregate.keys or groups <= self._settings.partial_groups_share * rows
+
+    def _early_groups(self, aggregate: Aggregate) -> EarlyGroups | None:
+        """Aggregate before grouping sets multiply the rows, if that is possible and pays."""
+        if not isinstance(aggregate.child, Expand) or not self._settings.partial_aggregation:
+            return None
+        early = early_groups(aggregate, take_apart(aggregate, self._assembly.new_column))
+        if early is None:
+            return None
+        below = self._estimator.of(early.expand.child)
+        pays = below.groups(early.finest) <= self._settings.partial_groups_share * below.rows
+        return early if pays else None
 
     def _fits_one_channel(self, aggregate: Aggregate, flow: Flow, *, partial: bool) -> bool:
         """Is what would be exchanged so little that several channels would only cost more tasks?"""

@@ -2,7 +2,8 @@
 
 The rules are those every engine has: a range keeps its share of the column's range, an equality one of the
 different values, parts that must all hold are independent. Ranges over one column are intersected first, so
-that `date >= a and date < b` is one window and not two halves.
+that `date >= a and date < b` is one window and not two halves. Likewise `year = 2001 and year in (2001, 2002)` keeps
+what its narrowest part keeps.
 """
 
 from __future__ import annotations
@@ -78,9 +79,12 @@ def selectivity(condition: Expression, columns: Columns) -> float:
     """The share of rows for which a condition is true."""
     share = 1.0
     windows: dict[int, tuple[float, float]] = {}
+    points: dict[int, float] = {}
     for part in conjuncts(condition):
-        window = _window(part)
-        if window is None:
+        window, listed = _window(part), _listed(part)
+        if listed is not None:
+            points[listed] = min(points.get(listed, 1.0), _of_one(part, columns))
+        elif window is None:
             share *= _of_one(part, columns)
         else:
             column, low, high = window
@@ -88,6 +92,8 @@ def selectivity(condition: Expression, columns: Columns) -> float:
             windows[column] = (max(before[0], low), min(before[1], high))
     for column, (low, high) in windows.items():
         share *= _of_window(columns.get(column, UNKNOWN), low, high)
+    for of_points in points.values():
+        share *= of_points
     return share
 
 
@@ -177,6 +183,19 @@ def _of_equality(left: Expression, right: Expression, columns: Columns) -> float
     sides = [columns.get(side.id, UNKNOWN) for side in (left, right) if isinstance(side, Column)]
     known = [side.distinct for side in sides if side.distinct is not None and side.counted]
     return 1 / max(1.0, *known) if known else EQUALITY
+
+
+def _listed(condition: Expression) -> int | None:
+    """The column that a condition compares with a constant, or with a list of them; None if it is another condition."""
+    match condition:
+        case Call(
+            function=functions.EQUAL, arguments=(Column(id=id_), Literal()) | (Literal(), Column(id=id_))
+        ):
+            return id_
+        case Call(function=functions.IN, arguments=(Column(id=id_), *values)):
+            return id_ if all(isinstance(value, Literal) for value in values) else None
+        case _:
+            return None
 
 
 def _window(condition: Expression) -> tuple[int, float, float] | None:

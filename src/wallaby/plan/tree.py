@@ -84,7 +84,7 @@ def arrange(relation: Relation, columns: tuple[Column, ...]) -> Relation:
 
 
 def narrow(relation: Relation, needed: frozenset[int]) -> Relation:
-    """Without the columns that nobody needs; of none needed, the narrowest stays, to count rows by."""
+    """Drop the columns that are not needed. If none is needed, keep the narrowest so that rows can be counted."""
     return arrange(relation, narrowed(relation.columns, needed))
 
 

@@ -18,7 +18,7 @@ from math import prod
 from random import Random
 from typing import Any
 
-from wallaby.errors import QueryError
+from wallaby.errors import DivergenceError, QueryError
 from wallaby.lineage.effects import Execute, Output, Slice
 from wallaby.lineage.graph import Link, LinkKind, Routing, Stage, StageGraph, StageKind
 from wallaby.lineage.names import Edge, TaskName
@@ -214,7 +214,7 @@ class Workload:
     def may_fail_with(self, error: str) -> bool:
         """Is this the error of a task that was drawn to have one, or of one that is not deterministic?"""
         return (self.error is not None and "divides by zero" in error) or (
-            self.fickle is not None and f"{self.fickle} gave another output" in error
+            self.fickle is not None and f"[{DivergenceError.condition}] {self.fickle} " in error
         )
 
     @property

@@ -76,7 +76,7 @@ def _check_idle(cluster: Cluster) -> None:
     if cluster.is_on(key) and idle_seconds > 0:
         raise _refused(
             key,
-            "it lets Spark kill Python workers that send nothing for long, and a TaskManager sends nothing",
+            "it lets Spark kill Python workers that send nothing for a long time, and a TaskManager sends nothing",
             f"Set {key}=false, or spark.python.worker.idleTimeoutSeconds=0",
         )
 
@@ -87,7 +87,7 @@ def _check_reaper(cluster: Cluster) -> None:
     if cluster.is_on("spark.task.reaper.enabled") and 0 <= timeout_seconds < REAPER_SECONDS_MIN:
         raise _refused(
             key,
-            "it lets Spark kill an executor whose task has not ended so soon after being cancelled",
+            "it lets Spark kill an executor whose task has not ended this soon after being cancelled",
             f"Set it to {REAPER_SECONDS_MIN:g}s or more, or to -1",
         )
 
@@ -103,7 +103,7 @@ def _check_encryption(cluster: Cluster, settings: Settings) -> None:
     if key and not settings.gcs_url.startswith("rediss://"):
         raise _refused(
             key,
-            "it promises encryption on the network, and the embedded Redis knows no TLS",
+            "it promises encryption on the network, and the embedded Redis has no TLS",
             "Set spark.wallaby.gcs.url to a Redis of your own, with TLS (rediss://…); data then goes over TLS too",
         )
 

@@ -153,8 +153,8 @@ class Cluster:
         if not found:
             asked = ", although dynamic allocation had a task waiting for one" if self.is_dynamic else ""
             raise AttachError(
-                f"No executor of {self.master} came up in {limit_seconds:g} s{asked}.",
-                fix="Look at the master's page for free cores and memory, or raise spark.wallaby.attachTimeout.",
+                f"No executor of {self.master} started within {limit_seconds:g} s{asked}.",
+                fix="Check the master's page for free cores and memory, or raise spark.wallaby.attachTimeout.",
             )
         return found
 
@@ -242,7 +242,7 @@ class Cluster:
             ) from error
         if unspecified:
             raise AttachError(
-                f"spark.driver.host is {name}, which is every address and none.",
+                f"spark.driver.host is {name}, which is not one particular address.",
                 fix="Set it to the one address of the driver's host that executors can reach.",
                 setting="spark.driver.host",
             )

@@ -68,7 +68,7 @@ class Decommissions:
                 OSError,
                 AttributeError,
             ) as error:  # Spark is gone, and the engine ends with it
-                _log.info("executors are not asked for their decommission any more: %s", error)
+                _log.info("Stopped polling for decommissioned executors: %s", error)
                 return
 
     def look(self) -> None:
@@ -81,7 +81,7 @@ class Decommissions:
         for lease in workers:
             executor = Place.decode(lease.address).executor
             if executor and lease.worker not in self._leaving and self._cluster.is_decommissioned(executor):
-                _log.warning("Spark takes executor %s away: %s leaves it", executor, lease.worker)
+                _log.warning("Spark decommissions executor %s: draining %s", executor, lease.worker)
                 self._leaving.add(lease.worker)
                 threading.Thread(
                     target=self._let_go,

@@ -1,8 +1,8 @@
 """Everything that runs for one engine, started and ended together: store, head, lifelines and TaskManagers.
 
 Ends come in many ways (close, the end of the interpreter, Spark stopped or dead), and any of them may find
-parts of it gone already. So the end asks nothing of anybody who might not answer without a limit, and comes to
-its end whatever fails on the way.
+parts of it gone already. So shutdown bounds every wait and always completes, whatever fails
+on the way.
 """
 
 from __future__ import annotations

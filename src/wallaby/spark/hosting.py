@@ -231,7 +231,7 @@ class Hosting:
 
     def _end_without_spark(self) -> None:
         if not self._closing.is_set() and self._gone.acquire(blocking=False):
-            _log.info("Spark is gone, and the TaskManagers with it")
+            _log.info("Spark has ended, and the TaskManagers with it")
             threading.Thread(target=self._spark_gone, name="wallaby-spark-gone", daemon=True).start()
 
 

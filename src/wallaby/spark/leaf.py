@@ -96,5 +96,5 @@ def _file(path: str) -> ParquetFile:
     try:
         status = Path(path).stat()
     except OSError as error:
-        raise HandOverError(f"{path} was written by an executor and is not there on the driver") from error
+        raise HandOverError(f"{path} was written by an executor and does not exist on the driver") from error
     return ParquetFile(path, status.st_size, status.st_mtime_ns // 1_000_000)

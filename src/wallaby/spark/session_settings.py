@@ -48,7 +48,7 @@ class SessionSettings:
             if (key, later[key]) not in self._told:
                 self._told.add((key, later[key]))
                 _log.warning(
-                    "%s = %s does not count: it was set after the engine was attached, which read it then. "
+                    "%s = %s has no effect: it was set after the engine was attached. "
                     "Close the engine (wallaby.disable) and attach again.",
                     key,
                     later[key],

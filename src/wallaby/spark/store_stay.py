@@ -74,7 +74,7 @@ class StoreStay:
             if now is None or self._over.is_set():
                 return
             if other.folder != self.store.folder and is_abandoned(other, now):
-                _log.info("removing %s from the durable store, which a dead driver has left", other.folder)
+                _log.info("removing %s from the durable store, left behind by a dead driver", other.folder)
                 other.remove()
 
 

@@ -58,7 +58,7 @@ class Succession:
             self._require_open()
             lost = self.deployment.head.lost_store
             if lost is not None:
-                _log.warning("the engine begins anew, for its store was lost: %s", lost.what)
+                _log.warning("the engine restarts because its control store was lost: %s", lost.what)
                 self._replace()
             return self.deployment.head
 
@@ -97,7 +97,7 @@ class Succession:
             except GcsError as error:
                 if time.monotonic() >= until:
                     raise
-                _log.info("waiting for a store that will do: %s", error)
+                _log.info("waiting for a usable control store: %s", error)
                 self._ending.wait(_PAUSE_SECONDS)
 
     def close(self) -> None:

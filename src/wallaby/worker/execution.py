@@ -33,6 +33,7 @@ from wallaby.lineage.effects import Execute, FailPoint, Output, Slice
 from wallaby.lineage.graph import Routing
 from wallaby.lineage.names import Edge, TaskName
 from wallaby.plan.physical import JoinFragment, MapFragment, PhysicalPlan, ReduceFragment, ScanFragment
+from wallaby.worker.garbage import collect_garbage, let_go_of_frames
 from wallaby.worker.payload import QueryPayload
 from wallaby.worker.shares import KERNEL_SHARE, TASK_SHARE
 from wallaby.worker.states import States
@@ -186,6 +187,9 @@ class QueryWork:
         self._states.drop(self)
         with self._lock:
             self._kernels.clear()
+            self._shared.clear()
+        let_go_of_frames(self._stopped)
+        collect_garbage()
         give_freed_memory_back()
 
     def _key(self, effect: Execute) -> tuple[int, int]:

@@ -62,8 +62,8 @@ class Greed:
             more["task"] = self.task
         return MemoryLimitError(
             f"The query took about {self.size_bytes // MIB} MiB of the memory of TaskManager {worker}{where}. "
-            f"That has {limit}{left}; the query was ended before the TaskManager would have been.",
-            fix="Raise spark.wallaby.memory, lower spark.wallaby.threads, or have the query hold less: join on more "
+            f"That TaskManager has {limit}{left}; the query was ended before the TaskManager would have been killed.",
+            fix="Raise spark.wallaby.memory, lower spark.wallaby.threads, or make the query hold less: join on more "
             "selective keys, or select fewer and shorter columns.",
             worker=worker,
             used_bytes=used_bytes,

@@ -44,7 +44,9 @@ from wallaby.worker.bootstrap import TLS_NAME, Bootstrap
 from wallaby.worker.directory import Directory
 from wallaby.worker.execution import Execution
 from wallaby.worker.floor import Limits
+from wallaby.worker.garbage import leave_out_what_is_here
 from wallaby.worker.keeping import Keeping
+from wallaby.worker.lean import leave_pandas_out
 from wallaby.worker.lifeline import Lifeline
 from wallaby.worker.node import Node, Performs, Serving
 from wallaby.worker.orders import OrderBook
@@ -70,7 +72,7 @@ STOP_SECONDS = 2.0
 END_SECONDS = 8.0
 #: A TaskManager looks this often whether its parent process is still there.
 PARENT_SECONDS = 1.0
-#: So often is a lease renewed while it lasts; all but one of them may come late.
+#: Renewals per lease; one arriving in time is enough.
 RENEWALS_PER_LEASE = 4
 DISK_BYTES_MAX = 1 << 44
 #: The action by which a TaskManager tells the head that the store is not the one they began with.
@@ -154,6 +156,7 @@ def serve(bootstrap: Bootstrap, at: int = 0) -> None:
             fix="Install the same version on both, or ship the wheel, its name ending in .zip, with --py-files.",
         )
     keep_freed_memory(bootstrap.memory_bytes)
+    leave_pandas_out()
     threads = bootstrap.threads or os.cpu_count() or 1
     pa.set_cpu_count(
         threads
@@ -238,12 +241,13 @@ class _Process:
         restore = _on_signals(self._ask_to_end)
         self._lifeline.watch(self._head_gone)
         self._pulse.start()
+        leave_out_what_is_here()
         try:
             self._node.start(self._armed(), {"task manager": manager.run(), "discovery": manager.discover()})
             self._watch.start()
             while not (self._over.wait(PARENT_SECONDS) or self._asked_to_end):
                 if os.getppid() != parent:
-                    _log.warning("the parent of %s is gone", self._node.worker)
+                    _log.warning("the parent process of %s has ended", self._node.worker)
                     break
         finally:
             limit = threading.Timer(END_SECONDS, self._give_up)
@@ -293,7 +297,7 @@ class _Process:
 
     def _head_gone(self) -> None:
         if not self._over.is_set():
-            _log.info("the driver of %s is gone, or has dismissed it", self._node.worker)
+            _log.info("the driver of %s has ended or dismissed it", self._node.worker)
             self._orphaned = True
         self._over.set()
 

@@ -177,7 +177,7 @@ def parse_all(text: str) -> tuple[Order, ...]:
 
 def _require(holds: bool, text: str, why: str) -> None:
     if not holds:
-        raise ConfigurationError(f"{text!r} is no fault to order: {why}.", fix=f"Write {_FORM}.")
+        raise ConfigurationError(f"{text!r} is not a valid fault order: {why}.", fix=f"Write {_FORM}.")
 
 
 @dataclass(frozen=True, slots=True)

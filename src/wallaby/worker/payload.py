@@ -20,8 +20,8 @@ from wallaby.plan.storage import HdfsStorage, S3Storage, Storage
 from wallaby.worker.session import SessionSettings
 
 VERSION = 3
-#: Side inputs may take so many times what a kernel may: they are estimated to take a small part of it.
-SIDES_PARTS = 2
+#: Side inputs may take as much as a kernel: they are estimated to take a small part of it.
+SIDES_PARTS = 1
 
 
 @dataclass(frozen=True, slots=True)

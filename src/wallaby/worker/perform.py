@@ -217,7 +217,7 @@ class Performer:
             except MemoryError as error:
                 # An allocation that failed: Spark limits the address space of Python (spark.executor.pyspark.memory).
                 answer = MemoryLimitError(
-                    f"{effect.task} asked for more memory than there is: {error}",
+                    f"{effect.task} needed more memory than is available: {error}",
                     fix="Raise spark.wallaby.memory, or spark.executor.pyspark.memory if it is set.",
                     task=effect.task,
                 )

@@ -1,4 +1,4 @@
-"""Whose something is: names for processes that tell each from any other, of this host or another, of now or earlier."""
+"""Process identities that stay unique across hosts, reboots and reused pids."""
 
 from __future__ import annotations
 

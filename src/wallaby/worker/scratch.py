@@ -62,7 +62,7 @@ def sweep(directory: Path) -> tuple[Path, ...]:
     """Remove the leftovers; what was found."""
     found = tuple(leftovers(directory))
     for path in found:
-        _log.info("removing %s, which a dead process has left", path)
+        _log.info("removing %s, left behind by a dead process", path)
         shutil.rmtree(path, ignore_errors=True)
     return found
 

@@ -328,10 +328,10 @@ class Session:
         self._refused = True
         largest = max(sizes, key=lambda link: sizes[link])
         return MemoryLimitError(
-            f"The build sides that go to every channel have {size >> 20} MiB or more, of which {sizes[largest] >> 20} "
-            f"come from stage {self.graph.links[largest].producer}: more than was estimated, and more than the "
-            f"{limit >> 20} MiB that there are for them.",
-            fix="Raise spark.wallaby.memory, or lower spark.wallaby.broadcast, so that such sides are divided.",
+            f"The broadcast build sides have {size >> 20} MiB or more, {sizes[largest] >> 20} of them from stage "
+            f"{self.graph.links[largest].producer}: more than was estimated, and more than the {limit >> 20} MiB "
+            "available for them.",
+            fix="Raise spark.wallaby.memory, or lower spark.wallaby.broadcast so that such sides are partitioned.",
             stage=self.graph.links[largest].consumer,
             operator="broadcast",
             memory_bytes=limit,

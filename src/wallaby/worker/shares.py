@@ -48,9 +48,9 @@ class Shares:
         if self.kernel_bytes < MEMORY_MIN_BYTES:
             least = math.ceil(MEMORY_MIN_BYTES * self.threads / KERNEL_SHARE / MIB)
             raise ConfigurationError(
-                f"A memory of {self.memory_bytes // MIB} MiB leaves the {self.threads} kernel threads of a "
-                "TaskManager too little to work with.",
-                fix=f"Set spark.wallaby.memory to {least}m or more, or spark.wallaby.threads to less.",
+                f"{self.memory_bytes // MIB} MiB of memory are too little for the {self.threads} kernel threads of a "
+                "TaskManager.",
+                fix=f"Set spark.wallaby.memory to {least}m or more, or lower spark.wallaby.threads.",
                 key="spark.wallaby.memory",
             )
 

@@ -67,7 +67,7 @@ def decode_standing(data: bytes) -> Standing:
         marks, waits = tuple(map(int, said["marks"])), tuple(map(str, said["waits"]))
         return Standing(marks, str(said["busy"]), waits)
     except (ValueError, KeyError, TypeError) as error:
-        raise EncodingError(f"This is no answer to how a query stands: {error}.") from error
+        raise EncodingError(f"This is not a valid answer about how a query stands: {error}.") from error
 
 
 def ask_standing(peers: Asks, address: str, query: QueryId, timeout_seconds: float) -> Standing | None:

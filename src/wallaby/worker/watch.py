@@ -29,6 +29,7 @@ from wallaby.kernels.connection import close_thread_session
 from wallaby.lineage.names import QueryId
 from wallaby.lineage.verdict import Verdict
 from wallaby.worker.floor import AGAIN_SECONDS, MIB, RESERVE_BYTES, Act, Floor, Limits
+from wallaby.worker.garbage import collect_garbage
 from wallaby.worker.greed import Greed, greed_of, greediest
 from wallaby.worker.node import Node, Serving
 from wallaby.worker.pools import CallPool, KernelPool
@@ -138,7 +139,7 @@ class MemoryWatch:
             while not self._over.wait(self._sleep_seconds()):
                 self.look(time.monotonic())
         except Exception as error:  # noqa: BLE001 - a watch that has ended in silence would be none
-            _log.exception("the watch over memory failed")
+            _log.exception("the memory watch failed")
             self._node.end(error)
 
     def _sleep_seconds(self) -> float:
@@ -217,6 +218,7 @@ class MemoryWatch:
         for serving in servings:
             serving.work.forget()
         self._kernels.on_each(_tidy)
+        collect_garbage()
         give_freed_memory_back()
         return max(before - self._looks.resident(), 0)
 
@@ -247,7 +249,7 @@ class MemoryWatch:
         limits = self._floor.limits
         if greed is None or not limits.is_greedy(greed.size_bytes, used_bytes, room):
             if not self._helpless:
-                _log.warning("%s has %d MiB, of no query", self._node.worker, used_bytes // MIB)
+                _log.warning("%s uses %d MiB that belong to no query", self._node.worker, used_bytes // MIB)
             self._helpless = True
             if not self._at_work and now - (self._floor.shed_at or 0.0) >= AGAIN_SECONDS:
                 self._step(Act.SHED, used_bytes)

@@ -54,6 +54,6 @@ def blocks_page(report: Mapping[str, Any], title: str, **about: object) -> str:
                 f"{block.ratio:.2f}",
             ]
         )
-    told = "The best of the rounds. The ratio is our time over that of the bare reference: 1 is all that is possible."
+    told = "The best of the rounds. The ratio is our time over that of the bare reference; 1 is the best possible."
     heads = ["block", "Wallaby", "bare reference", "reference", "ratio"]
     return "\n".join([f"# {title}", "", where(**about), "", told, "", *table(heads, rows)]) + "\n"

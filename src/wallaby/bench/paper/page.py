@@ -100,7 +100,7 @@ def _told(letter: str, figure: Figure, drawing: str, about: Mapping[str, Any]) -
     if figure.compared:
         wrong = "" if figure.equal == figure.compared else " **The others are wrong.**"
         lines += [
-            f"Other answers that are that of the first undisturbed run: {figure.equal} of {figure.compared}.{wrong}",
+            f"Answers equal to that of the first undisturbed run: {figure.equal} of {figure.compared}.{wrong}",
             "",
         ]
     places = sorted({at for each in figure.series.values() for at in each})

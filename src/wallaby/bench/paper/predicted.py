@@ -138,7 +138,7 @@ def to_section(found: Mapping[str, Any], drawing: str) -> str:
         f"{found['store_bytes_per_second'] / 1e6:g} MB/s of the durable store a worker, "
         f"a snapshot of each state every {found['snapshot_seconds']:g} s, "
         f"{found['gcs_calls_per_second']:g} calls a second of the control store, "
-        f"a loss is noticed after {found['detection_seconds']:g} s and nobody replaces the worker. "
+        f"a loss is noticed after {found['detection_seconds']:g} s and the worker is not replaced. "
         "Learned from runs with 1 and 2 workers on the cores of one machine. Seconds are checked by runs with more, "
         "ratios by those of the table of policies; what is further off than a quarter, or has no run beside it, "
         "is unvalidated."

@@ -8,7 +8,10 @@ the same code, and get the same rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
@@ -17,7 +20,7 @@ import pyarrow as pa
 from wallaby.errors import CorruptFileError, DoubtfulValueError, SourceChangedError
 from wallaby.kernels.footer import check_unchanged, reading
 from wallaby.kernels.formats import csv_lines, json_lines, orc, plain_lines
-from wallaby.kernels.formats.content import Asked, DoubtError, content
+from wallaby.kernels.formats.content import Asked, DoubtError, Part, Room, blocks_of, content
 from wallaby.kernels.types import arrow_schema
 from wallaby.plan.formats import Csv, Format, Json, Orc, Text
 from wallaby.plan.relation import Constant, ParquetFile, Scan
@@ -25,6 +28,10 @@ from wallaby.plan.relation import Constant, ParquetFile, Scan
 #: Larger files of text, and tables with more of it, are not looked at when a query is planned: it would take too long.
 TEXT_BYTES_MAX: Final = 16 << 20
 TABLE_BYTES_MAX: Final = 64 << 20
+#: Lines are parsed so many bytes at a time; the parser of JSON makes objects of Python's, which are large.
+_BLOCK_BYTES: Final = 1 << 20
+_JSON_BLOCK_BYTES: Final = 1 << 18
+_EMPTY_LINES: Final = re.compile(rb"(?:\r?\n)*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +46,7 @@ def file_reason(scan: Scan, file: ParquetFile) -> str | None:
     """Why a file cannot be read here exactly as Spark would; None if it can."""
     size = sum(each.size_bytes for each in scan.files)
     if not isinstance(scan.format, Orc) and size > TABLE_BYTES_MAX:
-        return f"its files have {size} bytes, too many to be looked at line by line"
+        return f"its files have {size} bytes, too many to check line by line"
     try:
         pieces_of(scan.format, _asked(scan, file), file)
     except DoubtError as doubt:
@@ -66,41 +73,64 @@ def pieces_of(format_: Format, asked: Asked, file: ParquetFile) -> Pieces:
         if isinstance(format_, Orc):
             return Pieces(*orc.stripes(file, asked))
         if file.size_bytes > TEXT_BYTES_MAX:
-            raise DoubtError(
-                f"it has more than {TEXT_BYTES_MAX >> 20} MiB, too many to be looked at line by line"
-            )
-        return Pieces(1, _parsed(format_, asked, file).num_rows)
+            raise DoubtError(f"it has more than {TEXT_BYTES_MAX >> 20} MiB, too many to check line by line")
+        return Pieces(1, sum(part.rows.num_rows for part in _parsed(format_, asked, file)))
 
 
-def read_pieces(scan: Scan, file: ParquetFile, numbers: tuple[int, ...]) -> list[pa.Table]:
-    """Some pieces of a file, each with the columns of the scan, constants included."""
+def read_piece(scan: Scan, file: ParquetFile, number: int, room: Room) -> Iterator[Part]:
+    """A piece of a file part by part, with the columns of the scan, constants included; at least one part."""
     asked = _asked(scan, file)
-    with reading(file):
-        try:
-            tables = (
-                orc.read_stripes(file, asked, numbers)
-                if isinstance(scan.format, Orc)
-                else [_parsed(scan.format, asked, file)]
-            )
-        except DoubtError as doubt:
-            if isinstance(scan.format, Orc):
-                raise DoubtfulValueError(f"{file.path}: {doubt}") from doubt
-            raise CorruptFileError(f"{file.path} is not what it was: {doubt}", path=file.path) from doubt
-    return [_completed(table, scan, file) for table in tables]
+    with reading(file), _no_doubts(scan, file):
+        if isinstance(scan.format, Orc):
+            parts = orc.read_stripe(file, asked, number, room)
+        else:
+            parts = _together(_parsed(scan.format, asked, file), room.portion_bytes)
+        for part in parts:
+            yield replace(part, rows=_completed(part.rows, scan, file))
 
 
-def _parsed(format_: Format, asked: Asked, file: ParquetFile) -> pa.Table:
+@contextmanager
+def _no_doubts(scan: Scan, file: ParquetFile) -> Iterator[None]:
+    try:
+        yield
+    except DoubtError as doubt:
+        if isinstance(scan.format, Orc):
+            raise DoubtfulValueError(f"{file.path}: {doubt}") from doubt
+        raise CorruptFileError(
+            f"{file.path} changed after the query was planned: {doubt}", path=file.path
+        ) from doubt
+
+
+def _parsed(format_: Format, asked: Asked, file: ParquetFile) -> Iterator[Part]:
     """The asked columns of a file of lines; without any, a column that is only there to be counted."""
     data = content(file)
-    match format_:
-        case Csv():
-            return csv_lines.parse(data, format_, asked)
-        case Json():
-            return json_lines.parse(data, asked)
-        case Text():
-            return plain_lines.parse(data, asked)
-        case _:
-            raise AssertionError("not a format of lines")
+    if isinstance(format_, Csv):
+        # The first line of a file may be its header.
+        data = data[_EMPTY_LINES.match(data).end() :]  # type: ignore[union-attr]  # it matches nothing, too
+    for block, last in blocks_of(data, _JSON_BLOCK_BYTES if isinstance(format_, Json) else _BLOCK_BYTES):
+        match format_:
+            case Csv():
+                rows = csv_lines.parse(block, format_, asked)
+                format_ = replace(format_, header=False)
+            case Json():
+                rows = json_lines.parse(block, asked)
+            case Text():
+                rows = plain_lines.parse(block, asked)
+            case _:
+                raise AssertionError("not a format of lines")
+        yield Part(rows, last)
+
+
+def _together(parts: Iterator[Part], size_bytes: int) -> Iterator[Part]:
+    """Neighbouring parts as one, up to about this size."""
+    group: list[pa.Table] = []
+    size = 0
+    for part in parts:
+        group.append(part.rows)
+        size += part.rows.nbytes
+        if part.last or size >= size_bytes:
+            yield Part(pa.concat_tables(group), part.last)
+            group, size = [], 0
 
 
 def _constant(file: ParquetFile, name: str) -> Constant | None:

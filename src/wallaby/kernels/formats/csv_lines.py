@@ -54,9 +54,9 @@ def _check_quotes(text: bytes, format_: Csv) -> None:
     delimiter = re.escape(format_.delimiter.encode())
     line = rb'(?:(?:"[^"\\\n]+"|[^"\\\n' + delimiter + rb"]*)[\n" + delimiter + rb"])*+"
     if not re.fullmatch(line, text):
-        raise DoubtError("there is a quote or a backslash within a field, or nothing between quotes")
+        raise DoubtError("a field contains a quote or a backslash, or is an empty quoted text")
     if format_.null_value and f'"{format_.null_value}"'.encode() in text:
-        raise DoubtError("what stands for NULL is there in quotes")
+        raise DoubtError("the text for NULL appears in quotes")
 
 
 def _fields(text: bytes, format_: Csv) -> pa.Table:
@@ -85,15 +85,15 @@ def _converted(texts: pa.ChunkedArray, type_: DataType, name: str) -> pa.Chunked
         return texts
     written = _decimal_pattern(type_) if type_.kind is Kind.DECIMAL else _WRITTEN.get(type_.kind)
     if written is None:
-        raise DoubtError(f"values of type {type_} are not read here yet")
+        raise DoubtError(f"values of type {type_} are not supported yet")
     if not pc.all(pc.match_substring_regex(texts, written), min_count=0).as_py():
-        raise DoubtError(f"the column {name} has a value that is no plain {type_}")
+        raise DoubtError(f"the column {name} has a value that is not a plain {type_}")
     try:
         if type_.is_integral:
             return integer_in_range(texts.cast(pa.int64()), type_)
         found = texts.cast(arrow_type(type_))
     except pa.ArrowInvalid as error:
-        raise DoubtError(f"the column {name} has a value that is no {type_}") from error
+        raise DoubtError(f"the column {name} has a value that is not a {type_}") from error
     return date_in_range(found) if type_.kind is Kind.DATE else found
 
 

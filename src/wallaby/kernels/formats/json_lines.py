@@ -21,6 +21,8 @@ from wallaby.kernels.types import arrow_type
 from wallaby.plan.types import DataType, Kind
 
 _NUMBER_MAX: Final = 40
+#: The values of a line are objects of Python's, which take up to fifty times as much as the line.
+LINE_LENGTH_MAX: Final = 1 << 20
 _BITS: Final = {Kind.BYTE: 8, Kind.SHORT: 16, Kind.INTEGER: 32, Kind.LONG: 64}
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
@@ -41,17 +43,19 @@ def parse(data: bytes, asked: Asked) -> pa.Table:
         try:
             columns.append(pa.array(values, arrow_type(type_)))
         except (pa.ArrowException, UnicodeEncodeError, OverflowError) as error:
-            raise DoubtError(f"the column {name} has a value that is no {type_}") from error
+            raise DoubtError(f"the column {name} has a value that is not a {type_}") from error
     return pa.table(columns, names=[name for name, _ in asked])
 
 
 def _object(line: str) -> dict[str, Any]:
     if not line.startswith("{"):
         raise DoubtError("a line does not begin with a brace")
+    if len(line) > LINE_LENGTH_MAX:
+        raise DoubtError(f"a line has more than {LINE_LENGTH_MAX >> 10} KiB")
     try:
         found = _DECODER.decode(line)
     except (ValueError, RecursionError) as error:
-        raise DoubtError("a line is no JSON") from error
+        raise DoubtError("a line is not JSON") from error
     assert isinstance(found, dict), "it begins with a brace"
     return found
 
@@ -59,20 +63,20 @@ def _object(line: str) -> dict[str, Any]:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise DoubtError("an object has a member twice")
+        raise DoubtError("an object has two members of the same name")
     return found
 
 
 def _whole(text: str) -> _Whole:
     if len(text) > _NUMBER_MAX or text == "-0":
-        raise DoubtError("there is an odd number")
+        raise DoubtError("there is a number in an unusual notation")
     return _Whole(text)
 
 
 def _float(text: str) -> float:
     found = float(text)
     if len(text) > _NUMBER_MAX or not math.isfinite(found):
-        raise DoubtError("there is an odd number")
+        raise DoubtError("there is a number in an unusual notation")
     return found
 
 
@@ -103,13 +107,13 @@ def _reader(type_: DataType) -> Callable[[Any], Any]:
         case Kind.STRUCT:
             return _struct(type_)
         case _:
-            raise DoubtError(f"values of type {type_} are not read here yet")
+            raise DoubtError(f"values of type {type_} are not supported yet")
 
 
 def _of(expected: type, type_: DataType) -> Callable[[Any], Any]:
     def read(value: Any) -> Any:
         if type(value) is not expected:
-            raise DoubtError(f"there is a value that is no {type_}")
+            raise DoubtError(f"there is a value that is not a {type_}")
         return value
 
     return read
@@ -117,7 +121,7 @@ def _of(expected: type, type_: DataType) -> Callable[[Any], Any]:
 
 def _double(value: Any) -> float:
     if type(value) is not float and type(value) is not _Whole:
-        raise DoubtError("there is a value that is no number")
+        raise DoubtError("there is a value that is not a number")
     return float(value)
 
 
@@ -127,7 +131,7 @@ def _date(value: Any) -> datetime.date:
     except (TypeError, ValueError):
         found = None
     if found is None or found < FIRST_DAY:
-        raise DoubtError("there is a value that is no plain date")
+        raise DoubtError("there is a value that is not a plain date")
     return found
 
 
@@ -136,7 +140,7 @@ def _list(type_: DataType) -> Callable[[Any], Any]:
 
     def read_all(value: Any) -> list[Any]:
         if type(value) is not list:
-            raise DoubtError(f"there is a value that is no {type_}")
+            raise DoubtError(f"there is a value that is not a {type_}")
         return [None if each is None else read(each) for each in value]
 
     return read_all
@@ -148,7 +152,7 @@ def _struct(type_: DataType) -> Callable[[Any], Any]:
 
     def read_all(value: Any) -> dict[str, Any]:
         if type(value) is not dict:
-            raise DoubtError(f"there is a value that is no {type_}")
+            raise DoubtError(f"there is a value that is not a {type_}")
         members = [None if (found := value.get(name)) is None else read(found) for name, read in readers]
         return {names.field(place).name: member for place, member in enumerate(members)}
 

@@ -11,7 +11,7 @@ from wallaby.plan.types import Kind
 def parse(data: bytes, asked: Asked) -> pa.Table:
     """The lines, under the name that is asked for."""
     if any(type_.kind is not Kind.STRING for _, type_ in asked):
-        raise DoubtError("a line is asked for as something else than text")
+        raise DoubtError("a line is read as another type than text")
     text = lines_of(data)
     lines = pa.array(text.decode("utf-8").split("\n")[:-1], pa.string())
     return pa.table([lines for _ in asked] or [lines], names=[name for name, _ in asked] or ["row"])

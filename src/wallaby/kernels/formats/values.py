@@ -28,5 +28,5 @@ def date_in_range(found: pa.ChunkedArray) -> pa.ChunkedArray:
     """Dates, if all of them are in today's calendar."""
     least = pc.min(found).as_py()
     if least is not None and least < FIRST_DAY:
-        raise DoubtError("there is a date in another calendar")
+        raise DoubtError("there is a date before 1583")
     return found

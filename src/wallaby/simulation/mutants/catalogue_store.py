@@ -339,7 +339,7 @@ STORE: tuple[Mutant, ...] = (
         more=(
             Edit(
                 COORDINATOR,
-                '                query, GcsLostError(f"The store has forgotten query {query.id}.", query=query.id)\n',
+                '                query, GcsLostError(f"The store no longer knows query {query.id}.", query=query.id)\n',
                 "                query, None\n",
             ),
         ),

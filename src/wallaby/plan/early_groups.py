@@ -1,0 +1,81 @@
+"""Grouping sets that aggregate before they multiply rows.
+
+ROLLUP, CUBE and GROUPING SETS repeat every row once for each set (`Expand`) and then aggregate. Where the finest keys
+repeat, a task aggregates its rows by those first. Then only the groups are repeated, and each is merged into the
+groups of all sets:
+
+    aggregate by a, b, set                      merge by a, b, set
+      expand to (a, b, 0), (a, NULL, 1), …  →     expand to (a, b, 0), (a, NULL, 1), …
+        rows                                        partial aggregate by a, b
+                                                      rows
+
+It needs aggregations that merge, over columns that no set changes. DISTINCT, which Catalyst also turns into an
+expansion, has arguments that differ from set to set, so it stays as it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from wallaby.plan.aggregation import Parts
+from wallaby.plan.expression import Column, Expression, Named, columns_in
+from wallaby.plan.relation import Aggregate, Expand, Relation
+from wallaby.plan.tree import kept, substitute
+
+
+@dataclass(frozen=True, slots=True)
+class EarlyGroups:
+    """An aggregation over grouping sets, rewritten to aggregate the rows below the expansion first."""
+
+    parts: Parts
+    expand: Expand
+    #: The columns below the expansion that any of the sets groups by.
+    finest: tuple[Column, ...]
+    #: The partial aggregations, over the columns below the expansion.
+    partials: tuple[Named, ...]
+
+    def partial(self, child: Relation) -> Relation:
+        """What a task does with its own rows: they become partial results of all sets."""
+        groups = Aggregate(child, kept(self.finest), self.partials)
+        made = tuple(named.column for named in self.partials)
+        used = sorted(set().union(*(columns_in(key.expression) for key in self.parts.keys)))
+        places = [at for at, column in enumerate(self.expand.columns) if column.id in used]
+        repeated = Expand(
+            groups,
+            tuple((*(each[at] for at in places), *made) for each in self.expand.projections),
+            (*(self.expand.columns[at] for at in places), *made),
+        )
+        return Aggregate(repeated, self.parts.keys, self.parts.merges)
+
+
+def early_groups(aggregate: Aggregate, parts: Parts) -> EarlyGroups | None:
+    """The rewritten aggregation; None if its shape does not allow that."""
+    expand = aggregate.child
+    if not isinstance(expand, Expand) or not parts.mergeable or parts.arguments or not parts.keys:
+        return None
+    unchanged: dict[int, Column] = {}
+    for column, sources in zip(expand.columns, zip(*expand.projections, strict=True), strict=True):
+        (first, *others) = sources
+        if isinstance(first, Column) and all(source == first for source in others):
+            unchanged[column.id] = first
+    arguments = set().union(*(columns_in(named.expression) for named in parts.partials))
+    if not arguments <= unchanged.keys():
+        return None
+    columns = {column.id: column for column in expand.child.columns}
+    keys = set().union(*(columns_in(key.expression) for key in parts.keys))
+    grouped = {
+        id_: None
+        for at, column in enumerate(expand.columns)
+        if column.id in keys
+        for each in expand.projections
+        for id_ in sorted(columns_in(each[at]))
+    }
+    if not grouped:  # all keys are constants: without keys, no rows would be one group
+        return None
+    replacements: dict[Expression, Expression] = {
+        column: unchanged[column.id] for column in expand.columns if column.id in unchanged
+    }
+    partials = tuple(
+        replace(named, expression=substitute(named.expression, replacements)) for named in parts.partials
+    )
+    return EarlyGroups(parts, expand, tuple(columns[id_] for id_ in grouped), partials)
