@@ -18,9 +18,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from wallaby.plan.aggregation import Parts
-from wallaby.plan.expression import Column, Expression, Named, columns_in
+from wallaby.plan.expression import Column, Named, columns_in
 from wallaby.plan.relation import Aggregate, Expand, Relation
-from wallaby.plan.tree import kept, substitute
+from wallaby.plan.tree import by_ids, kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +72,6 @@ def early_groups(aggregate: Aggregate, parts: Parts) -> EarlyGroups | None:
     }
     if not grouped:  # all keys are constants: without keys, no rows would be one group
         return None
-    replacements: dict[Expression, Expression] = {
-        column: unchanged[column.id] for column in expand.columns if column.id in unchanged
-    }
-    partials = tuple(
-        replace(named, expression=substitute(named.expression, replacements)) for named in parts.partials
-    )
+    below = by_ids(unchanged)
+    partials = tuple(replace(named, expression=below(named.expression)) for named in parts.partials)
     return EarlyGroups(parts, expand, tuple(columns[id_] for id_ in grouped), partials)
