@@ -11,7 +11,7 @@ from tests.builders import Driven, W, pipeline
 
 from wallaby.coordinator.coordinator import Query
 from wallaby.coordinator.effects import Inquire, ReadStatus
-from wallaby.coordinator.stalls import ROUNDS, WAITS_SHOWN, StallWatch
+from wallaby.coordinator.stalls import ROUNDS, SILENT_LIMITS, WAITS_SHOWN, StallWatch
 from wallaby.errors import GcsLostError, QueryStalledError
 from wallaby.gcs.interface import QueryStatus
 from wallaby.lineage.effects import Pause
@@ -177,6 +177,27 @@ def test_a_round_without_an_answer_does_not_count_and_hides_no_stall(unanswered:
     scene.status, scene.standings = still
     scene.rounds(2)
     assert scene.query.cancelled
+
+
+def test_a_member_that_never_answers_hides_no_stall() -> None:
+    scene = Scene()
+    scene.rounds(2)
+    others = dict(scene.standings or {})
+    silent = next(worker for worker in others if worker != HEAD)
+    scene.standings = {worker: standing for worker, standing in others.items() if worker != silent}
+    scene.rounds((SILENT_LIMITS - 1) * ROUNDS)
+    assert not scene.ended
+    scene.rounds(2 * ROUNDS)
+    (error,) = scene.ended
+    assert f"{silent}: does not answer the driver" in str(error)
+
+
+def test_a_store_that_never_answers_is_no_stall() -> None:
+    scene = Scene()
+    scene.rounds(2)
+    scene.status = None
+    scene.rounds(3 * SILENT_LIMITS * ROUNDS)
+    assert not scene.query.cancelled
 
 
 @pytest.mark.parametrize("busy", ["s1.c0.t3 is being executed", "the client has not taken its rows"])

@@ -11,8 +11,10 @@ must never be taken for stalled, so a query is judged only after a whole period 
 
 Time counts from round to round, so a head that stood still itself has seen one round and no more. A round in which
 somebody does not answer tells nothing: its time does not count, and what was seen before still does, for marks that are
-the same after it say that nothing moved. Else a wire that fails now and then would hide a stall for ever. While commits
-succeed nobody is asked: the watch then costs one look at the store every few seconds.
+the same after it say that nothing moved. Else a wire that fails now and then would hide a stall for ever. A member that
+the head cannot reach at all, though its lease is renewed, would hide one too: after many times the limit without a
+commit, while nobody else is busy, its silence ends the query. While commits succeed nobody is asked: the watch then
+costs one look at the store every few seconds.
 """
 
 from __future__ import annotations
@@ -37,6 +39,8 @@ _log = logging.getLogger(__name__)
 ROUNDS = 12
 #: One round counts as no more than so many of the pauses between two.
 PAUSES_PER_ROUND = 2
+#: So many times the limit, members that the head cannot reach may stay silent while nothing is committed.
+SILENT_LIMITS = 8
 #: How many of the waits that are known are put into the message of the error; all of them are logged.
 WAITS_SHOWN = 12
 
@@ -50,6 +54,9 @@ class _Quiet:
 
     seen: Seen | None = None
     quiet_ms: int = 0
+    #: For how long somebody did not answer while, as far as the others tell, nothing moved; and who in the last round.
+    silent_ms: int = 0
+    silent: tuple[WorkerId, ...] = ()
     looked_ms: int = 0
     status: QueryStatus | None = None
     waits: list[str] = field(default_factory=list)
@@ -79,18 +86,23 @@ class StallWatch:
         """One round for one query."""
         answered, seen = yield from self._seen(query, quiet)
         now_ms = self._now_ms()
+        round_ms = min(now_ms - quiet.looked_ms, PAUSES_PER_ROUND * self._pause_ms)
         if answered and (seen is None or seen != quiet.seen):
-            quiet.seen, quiet.quiet_ms = seen, 0
+            quiet.seen, quiet.quiet_ms, quiet.silent_ms = seen, 0, 0
         elif answered:
-            quiet.quiet_ms += min(now_ms - quiet.looked_ms, PAUSES_PER_ROUND * self._pause_ms)
+            quiet.quiet_ms += round_ms
+        elif quiet.silent:
+            quiet.silent_ms += round_ms
         quiet.looked_ms = now_ms
-        if quiet.quiet_ms >= self._limit_ms and _may_stall(query):
+        over = quiet.quiet_ms >= self._limit_ms or quiet.silent_ms >= SILENT_LIMITS * self._limit_ms
+        if over and _may_stall(query):
             query.cancelled_because = _stalled(query, quiet)
             query.cancelled = True
 
     def _seen(self, query: Query, quiet: _Quiet) -> Generator[Any, Any, tuple[bool, Seen | None]]:
         """Has everybody answered; and what does not change while nothing moves, None if something may move."""
         status: QueryStatus | None = yield ReadStatus(query.id)
+        quiet.silent = ()
         if status is None:
             return False, None
         before, quiet.status = quiet.status, status
@@ -100,9 +112,14 @@ class StallWatch:
         standings: Mapping[WorkerId, Standing] = (yield Inquire(query.id, asked)) or {}
         if any(standing.busy for standing in standings.values()):
             return True, None
-        if any(worker not in standings for worker in asked):
+        quiet.silent = tuple(worker for worker in asked if worker not in standings)
+        quiet.waits = [
+            f"{worker}: {line}"
+            for worker in asked
+            for line in (standings[worker].waits if worker in standings else ("does not answer the driver",))
+        ]
+        if quiet.silent:
             return False, None
-        quiet.waits = [f"{worker}: {line}" for worker in asked for line in standings[worker].waits]
         return True, (status, {worker: standing.marks for worker, standing in standings.items()})
 
 
@@ -112,7 +129,7 @@ def _may_stall(query: Query) -> bool:
 
 def _stalled(query: Query, quiet: _Quiet) -> QueryStalledError:
     """The error of a query that stands still; the log has all of it."""
-    seconds = quiet.quiet_ms / 1000
+    seconds = max(quiet.quiet_ms, quiet.silent_ms) / 1000
     _log.error(
         "query %s has made no progress for %.1f s although nobody is busy:\n  %s",
         query.id,
