@@ -88,8 +88,8 @@ FLOW: tuple[Mutant, ...] = (
         what="a query that stands still is never ended",
         breaks=("7",),
         module=STALLS,
-        before="            quiet.seen, quiet.quiet_ms = seen, 0\n        elif answered:\n",
-        after="            quiet.seen, quiet.quiet_ms = seen, 0\n        elif quiet.quiet_ms < 0:\n",
+        before="        if over and _may_stall(query):\n",
+        after="        if over and not _may_stall(query):\n",
     ),
     Mutant(
         name="an-answer-that-is-missing-hides-a-stall",
