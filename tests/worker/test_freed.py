@@ -1,4 +1,4 @@
-"""Freed memory is given back at once under a small budget and kept for a while under a large one."""
+"""Freed memory is given back at once under a small budget and kept for a while under a larger one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from wallaby.worker.freed import KEEPING_BYTES_MIN, allocator_variables, set_allocators
+from wallaby.worker.freed import INSTANT_BYTES_MIN, KEEPING_BYTES_MIN, allocator_variables, set_allocators
 
 #: Allocates and frees some pages by Arrow and by Polars.
 _LOAD = """
@@ -19,7 +19,7 @@ print(table.num_rows)
 """
 
 
-@pytest.mark.parametrize("memory_bytes", [0, KEEPING_BYTES_MIN])
+@pytest.mark.parametrize("memory_bytes", [0, INSTANT_BYTES_MIN, KEEPING_BYTES_MIN])
 def test_the_libraries_understand_how_they_are_set(memory_bytes: int) -> None:
     environment = {**os.environ, **allocator_variables(memory_bytes)}
     done = subprocess.run(
@@ -28,12 +28,13 @@ def test_the_libraries_understand_how_they_are_set(memory_bytes: int) -> None:
     assert (done.stdout.strip(), done.stderr) == (str(1 << 20), "")
 
 
-def test_a_small_budget_keeps_nothing_and_a_large_one_does() -> None:
-    small, large = allocator_variables(KEEPING_BYTES_MIN - 1), allocator_variables(KEEPING_BYTES_MIN)
+def test_the_larger_the_budget_the_longer_freed_memory_is_kept() -> None:
+    small, middle = allocator_variables(INSTANT_BYTES_MIN - 1), allocator_variables(KEEPING_BYTES_MIN - 1)
+    large = allocator_variables(KEEPING_BYTES_MIN)
     assert small["ARROW_DEFAULT_MEMORY_POOL"] == "system"
     assert "ARROW_DEFAULT_MEMORY_POOL" not in large
     assert small["MIMALLOC_PURGE_DELAY"] == "0"
-    assert int(large["MIMALLOC_PURGE_DELAY"]) > 0
+    assert 0 < int(middle["MIMALLOC_PURGE_DELAY"]) < int(large["MIMALLOC_PURGE_DELAY"])
     assert "dirty_decay_ms:0" in small["_RJEM_MALLOC_CONF"].split(",")
     assert "dirty_decay_ms:0" not in large["_RJEM_MALLOC_CONF"].split(",")
 

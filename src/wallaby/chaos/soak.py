@@ -28,6 +28,8 @@ from wallaby.gcs.keys import EVERY_KEY
 from wallaby.worker.scratch import PREFIX
 
 CANCEL: Final = "the query is cancelled"
+#: A query is cancelled within this part of the time that it usually takes: later it might have ended by itself.
+CANCEL_SHARE_MAX: Final = 0.5
 NOTHING: Final = "nothing"
 #: What a round may be: kills, stops, cuts, pauses and losses of Redis, answers that are lost, cancels, and nothing.
 ROUNDS: Final = (
@@ -146,7 +148,7 @@ def _cancel(arena: Arena, number: int, random: Random) -> tuple[Verdict, str, li
     usual = arena.undisturbed(number)
     result = arena.engine.run(arena.spark.sql(tpch.query(number)))
     # If the result is not there long after it was cancelled, the query hangs, and `timeout` below ends the wait.
-    timer = threading.Timer(usual.seconds * random.random(), result.cancel)
+    timer = threading.Timer(usual.seconds * CANCEL_SHARE_MAX * random.random(), result.cancel)
     timer.daemon = True
     timer.start()
     began = time.monotonic()

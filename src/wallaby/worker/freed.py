@@ -3,10 +3,11 @@
 Arrow (mimalloc) and Polars (jemalloc) can keep freed pages in the hope that they are wanted again. Under a small
 budget that breaks the budget: on a scan with 100 MiB it was 70 MiB that nobody used. Under a large one giving them
 back is what costs: each task pays for fresh pages again, which was half of the CPU time of TPC-H 7 and 9 at scale 10.
-So the budget decides. mimalloc has a heap for each thread and keeps some of each even when told not to: 25 MiB in a
-TaskManager without a query. So under a small budget Arrow uses the C library's heaps, of which there are two
-(`exchange.allocator`). The libraries read the environment once, when they are loaded, so this must be called before;
-who has set the variables keeps what was set.
+So the budget decides: below 1 GiB nothing is kept, below 4 GiB for an instant, which covers what one task frees and
+the next one takes, and from 4 GiB on for some seconds. mimalloc has a heap for each thread and keeps some of each even
+when told not to: 25 MiB in a TaskManager without a query. So under a small budget Arrow uses the C library's heaps, of
+which there are two (`exchange.allocator`). The libraries read the environment once, when they are loaded, so this must
+be called before; who has set the variables keeps what was set.
 """
 
 from __future__ import annotations
@@ -15,13 +16,19 @@ import os
 from collections.abc import Mapping
 from typing import Final
 
+#: From this budget on freed memory is kept for an instant.
+INSTANT_BYTES_MIN: Final = 1 << 30
 #: From this budget on freed memory is kept for some seconds.
-KEEPING_BYTES_MIN: Final = 1 << 30
+KEEPING_BYTES_MIN: Final = 4 << 30
 
 _AT_ONCE: Final = {
     "ARROW_DEFAULT_MEMORY_POOL": "system",
     "MIMALLOC_PURGE_DELAY": "0",
     "_RJEM_MALLOC_CONF": "dirty_decay_ms:0,muzzy_decay_ms:0",
+}
+_AFTER_AN_INSTANT: Final = {
+    "MIMALLOC_PURGE_DELAY": "100",
+    "_RJEM_MALLOC_CONF": "dirty_decay_ms:200,muzzy_decay_ms:0",
 }
 _AFTER_A_WHILE: Final = {
     "MIMALLOC_PURGE_DELAY": "2000",
@@ -31,7 +38,9 @@ _AFTER_A_WHILE: Final = {
 
 def allocator_variables(memory_bytes: int) -> Mapping[str, str]:
     """How the allocators of a process with such a budget should be set."""
-    return _AFTER_A_WHILE if memory_bytes >= KEEPING_BYTES_MIN else _AT_ONCE
+    if memory_bytes < INSTANT_BYTES_MIN:
+        return _AT_ONCE
+    return _AFTER_AN_INSTANT if memory_bytes < KEEPING_BYTES_MIN else _AFTER_A_WHILE
 
 
 def set_allocators(memory_bytes: int) -> None:
