@@ -30,14 +30,14 @@ help: ## List the targets
 
 setup: $(STAMP) ## Create .venv and install the pinned requirements (instant when nothing changed)
 
-$(STAMP): requirements.txt requirements-dev.txt pyproject.toml tools/find_python.sh
+$(STAMP): requirements.txt requirements-dev.txt pyproject.toml lab/pyproject.toml tools/find_python.sh
 	@if ! $(BIN)/python -c 'import sys, pip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
 		python="$$(bash tools/find_python.sh)"; \
 		echo "creating $(VENV) with $$python"; \
 		"$$python" -m venv --clear $(VENV); \
 	fi
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable . --editable lab
 	@touch $@
 
 demo: setup ## Run TPC-H on Spark and on Wallaby, and kill a worker on the way (needs a JDK 17 or newer)
@@ -47,7 +47,7 @@ test: setup ## Run the tests in two processes, or in one with ARGS
 	$(BIN)/python -m tools.run_tests $(ARGS)
 
 clusters: setup ## Run the tests that start whole Spark clusters and kill drivers (some minutes)
-	$(BIN)/python -m pytest -m cluster tests/hosting tests/bench $(ARGS)
+	$(BIN)/python -m pytest -m cluster tests/hosting lab/tests/bench $(ARGS)
 
 check: setup ## Check format, lint, types, import contracts and house rules
 	$(BIN)/ruff format --check .

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from wallaby.errors import InvalidArgumentError
-from wallaby.tpch.answers import answer_file, difference
+from wallaby_lab.tpch.answers import answer_file, difference
 
 ANSWER = pa.table(
     {

@@ -16,13 +16,13 @@ from typing import NamedTuple
 
 from pyspark.sql import SparkSession
 
-from wallaby.catalyst.casts import CASTS
 from wallaby.catalyst.data_types import data_type
-from wallaby.catalyst.entry import State
 from wallaby.catalyst.jvm import plan_of
 from wallaby.catalyst.node import Node
-from wallaby.catalyst.registry import REGISTRY
-from wallaby.catalyst.windows import FUNCTIONS as WINDOW_FUNCTIONS
+from wallaby.functions.catalyst.casts import CASTS
+from wallaby.functions.catalyst.entry import State
+from wallaby.functions.catalyst.registry import REGISTRY
+from wallaby.reading.windows import FUNCTIONS as WINDOW_FUNCTIONS
 
 KEPT = Path(__file__).resolve().parent / "daily_functions.csv"
 #: The table that examples are over.

@@ -17,8 +17,8 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 import wallaby
-from wallaby import tpch
 from wallaby.commands.session import spark_session
+from wallaby_lab import tpch
 
 WARM_UPS = 10
 ROUNDS = 40

@@ -20,17 +20,17 @@ from pathlib import Path
 import duckdb
 from pyspark.sql import SparkSession
 
-from wallaby.catalyst import read_plan
-from wallaby.kernels import exact
-from wallaby.kernels.made import made_rows
-from wallaby.kernels.sql import input_name, relation_sql
-from wallaby.kernels.sql_text import column_identifier, identifier, text
-from wallaby.kernels.tables import known_tables
+from wallaby.functions import exact
+from wallaby.operators.generated_rows import made_rows
 from wallaby.plan.physical import RowSplit
-from wallaby.plan.relation import Input, Range, Relation, Rows, Scan, children_of
 from wallaby.plan.rules import RULES
 from wallaby.plan.rules.order_joins import Choice, Order, choices, order_joins, pairs_of
-from wallaby.plan.tree import with_children
+from wallaby.reading.reader import read_plan
+from wallaby.relations.relation import Input, Range, Relation, Rows, Scan, children_of
+from wallaby.relations.tree import with_children
+from wallaby.sql.words import column_identifier, identifier, text
+from wallaby.statements.sql import input_name, relation_sql
+from wallaby.tables.tables import known_tables
 
 _SIDES_MAX = 10
 #: A set that takes longer to count is taken to be too large.

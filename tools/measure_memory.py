@@ -16,10 +16,10 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 import wallaby
-from wallaby import tpch
-from wallaby.bench.memory import Peak, held_bytes
 from wallaby.commands.session import spark_session
 from wallaby.errors import WallabyError
+from wallaby_lab import tpch
+from wallaby_lab.bench.memory import Peak, held_bytes
 
 MIB = 1 << 20
 BUDGET = 100 * MIB

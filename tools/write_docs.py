@@ -7,7 +7,6 @@ from pathlib import Path
 
 from tools.daily_functions import Daily, kept
 
-from wallaby.catalyst.casts import CASTS
 from wallaby.catalyst.data_types import (
     ARRAYS,
     BOOLEANS,
@@ -22,14 +21,15 @@ from wallaby.catalyst.data_types import (
     STRUCTS,
     TEXT,
 )
-from wallaby.catalyst.entry import Entry, State
-from wallaby.catalyst.joins import KINDS, SINGLE
-from wallaby.catalyst.leaves import NARROW
-from wallaby.catalyst.operators import READERS, REFUSED
-from wallaby.catalyst.registry import FAMILIES
-from wallaby.catalyst.windows import FUNCTIONS
 from wallaby.config import ANY_TIME, PREFIX, SETTINGS, Setting, shown_default
-from wallaby.plan.types import Kind
+from wallaby.functions.catalyst.casts import CASTS
+from wallaby.functions.catalyst.entry import Entry, State
+from wallaby.functions.catalyst.registry import FAMILIES
+from wallaby.reading.joins import KINDS, SINGLE
+from wallaby.reading.leaves import NARROW
+from wallaby.reading.operators import READERS, REFUSED
+from wallaby.reading.windows import FUNCTIONS
+from wallaby.relations.types import Kind
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 _INTRODUCTION = (

@@ -14,7 +14,7 @@ from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from pyspark.sql.conversion import ArrowTableToRowsConversion
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from wallaby.kernels.nested_columns import labelled
+from wallaby.tables.nested_columns import labelled
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row

@@ -1,5 +1,8 @@
 """The command line, `wallaby`: the list of its commands, and how they end.
 
+Other distributions add commands by an entry point of the group `wallaby.commands`, a function that takes the
+application. The lab does so, with everything that tests and measures.
+
 Exit codes: 0 success; 1 failure (a query failed, a check found something); 2 the command, its arguments
 or a file that it names were not understood; 130 it was interrupted (Ctrl-C).
 """
@@ -8,26 +11,13 @@ from __future__ import annotations
 
 import logging
 import sys
+from importlib.metadata import entry_points
 from typing import Annotated
 
 import typer
 from pyspark.errors import PySparkException
 
-from wallaby.commands import (
-    bench,
-    bench_memory,
-    bench_paper,
-    chaos,
-    demo,
-    differential,
-    doctor,
-    predict,
-    report,
-    simulate,
-    sql,
-    tpcds,
-    tpch,
-)
+from wallaby.commands import doctor, report, sql
 from wallaby.commands.terminal import note, say
 from wallaby.errors import InvalidArgumentError, WallabyError
 from wallaby.version import __version__
@@ -47,17 +37,9 @@ app = typer.Typer(
 app.command(epilog=sql.EXAMPLES)(sql.sql)
 app.command(epilog=sql.EXPLAIN_EXAMPLES)(sql.explain)
 app.command(epilog=report.EXAMPLES)(report.report)
-app.command(epilog=demo.EXAMPLES)(demo.demo)
-bench.app.command(epilog=bench_paper.EXAMPLES)(bench_paper.paper)
-bench.app.command(epilog=bench_memory.EXAMPLES)(bench_memory.memory)
-app.add_typer(bench.app, name="bench")
 app.command(epilog=doctor.EXAMPLES)(doctor.doctor)
-app.add_typer(tpch.app, name="tpch")
-app.add_typer(tpcds.app, name="tpcds")
-app.command(epilog=simulate.EXAMPLES)(simulate.simulate)
-app.command(epilog=predict.EXAMPLES)(predict.predict)
-app.command(epilog=chaos.EXAMPLES)(chaos.chaos)
-app.command(epilog=differential.EXAMPLES)(differential.differential)
+for _added in entry_points(group="wallaby.commands"):
+    _added.load()(app)
 
 
 def _version(wanted: bool) -> None:

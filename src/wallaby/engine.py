@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
 
-from wallaby.catalyst import warm_up
+from wallaby.catalyst.jvm import warm_up
 from wallaby.config import Settings, read_settings, static_outputs
 from wallaby.coordinator.coordinator import CoordinatorSettings
 from wallaby.errors import (
@@ -31,13 +31,17 @@ from wallaby.errors import (
 from wallaby.exchange.backup import Backup
 from wallaby.exchange.client import PeerClient
 from wallaby.exchange.memory import ByteBudget
+from wallaby.faults.orders import order_book
+from wallaby.frontend.planning import Planning
+from wallaby.frontend.replanning import Replanning
 from wallaby.gcs.interface import Gcs
 from wallaby.head.collected import Collected
 from wallaby.head.head import Head
 from wallaby.head.observer import Observer
 from wallaby.head.submission import Submission
-from wallaby.kernels.file_systems import storages_of
 from wallaby.lineage.names import QueryId, WorkerId
+from wallaby.node.payload import QueryPayload
+from wallaby.node.worker_address import described
 from wallaby.observe.analyze import analyzed
 from wallaby.observe.log import log_directory
 from wallaby.plan.doubt import may_doubt
@@ -48,26 +52,22 @@ from wallaby.plan.leaf import (
 )
 from wallaby.plan.physical import PhysicalPlan
 from wallaby.plan.planned import Planned
-from wallaby.plan.relation import ParquetFile, Relation
-from wallaby.planning import Planning
-from wallaby.replanning import Replanning
+from wallaby.relations.relation import ParquetFile, Relation
 from wallaby.result import LeafResult, Result, SparkResult, result_of
 from wallaby.spark.bypass import on_spark
 from wallaby.spark.checks import check_session
 from wallaby.spark.cluster import Cluster
 from wallaby.spark.deployment import Deployment
 from wallaby.spark.hosting import TASK_MANAGER_TAG
-from wallaby.spark.leaf_directory import LeafDirectory
-from wallaby.spark.leaf_run import LeafRun
+from wallaby.spark.leaves.directory import LeafDirectory
+from wallaby.spark.leaves.run import LeafRun
 from wallaby.spark.policy import chosen_tolerance
 from wallaby.spark.query_jobs import QueryJob, QueryJobs
 from wallaby.spark.session_settings import SessionSettings, entries_of
-from wallaby.spark.store_stay import begin_stay
+from wallaby.spark.store_registration import begin_stay
 from wallaby.spark.succession import Succession
-from wallaby.worker.orders import order_book
-from wallaby.worker.payload import QueryPayload
-from wallaby.worker.place import described
-from wallaby.worker.shares import Shares
+from wallaby.tables.file_systems import storages_of
+from wallaby.worker.memory.shares import Shares
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -21,12 +21,12 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from wallaby.answered import Answered, as_spark_names, only_this_query_is_interrupted
 from wallaby.errors import DoubtfulValueError, InvalidArgumentError, QueryCancelledError, QueryError
+from wallaby.frontend.replanning import Replanning
 from wallaby.head.collected import Collected
 from wallaby.observe.observation import QueryStats
 from wallaby.plan.physical import PhysicalPlan
-from wallaby.replanning import Replanning
 from wallaby.spark.bypass import on_spark
-from wallaby.spark.leaf_run import LeafRun
+from wallaby.spark.leaves.run import LeafRun
 
 if TYPE_CHECKING:
     import pandas as pd

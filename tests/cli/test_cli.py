@@ -21,9 +21,9 @@ from typer.testing import CliRunner, Result
 from wallaby import cli
 from wallaby.commands import rows, session, sql
 from wallaby.commands.java import JavaError, find_java, java_major
-from wallaby.compare import same
 from wallaby.errors import GcsError, InvalidArgumentError
 from wallaby.worker.scratch import make_scratch
+from wallaby_lab.compare import same
 
 LOGS = Path(__file__).parents[1] / "observe" / "logs"
 COMMANDS = (

@@ -22,7 +22,7 @@ from wallaby.lineage.effects import Pause
 from wallaby.lineage.names import HEAD, QueryId, WorkerId
 from wallaby.lineage.tolerance import LINEAGE
 from wallaby.lineage.verdict import Verdict
-from wallaby.worker.session import SessionSettings
+from wallaby.node.session import SessionSettings
 
 GRAPH = pipeline()
 Q, W = QueryId("q"), WorkerId("w")

@@ -15,8 +15,8 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 import wallaby
-from wallaby import tpch
 from wallaby.engine import Engine
+from wallaby_lab import tpch
 
 SCALE = 0.02
 #: `tiny` has three thousand row groups, and as many splits if these are to be small; `short` a thousand, `few` 200.

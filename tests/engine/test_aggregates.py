@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.engine.outcome import outcome
 
-from wallaby.compare import require_same
 from wallaby.engine import Engine
+from wallaby_lab.compare import require_same
 
 ROWS = 400
 

@@ -8,9 +8,9 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from tests.engine.conftest import Engines
 
-from wallaby.bench.budgets.answers import SparkAnswers
-from wallaby.bench.budgets.exploding import generate, query, register
-from wallaby.bench.budgets.run import run_budget
+from wallaby_lab.bench.budgets.answers import SparkAnswers
+from wallaby_lab.bench.budgets.exploding import generate, query, register
+from wallaby_lab.bench.budgets.run import run_budget
 
 ROWS = "(select * from values (1, 'a'), (2, 'b'), (2, 'c'), (3, 'd') t(k, s))"
 

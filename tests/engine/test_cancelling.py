@@ -15,10 +15,11 @@ from pyspark.sql.functions import udf
 from tests.engine.test_ends import LONG, nothing_is_left_of_queries, until
 
 import wallaby
+from wallaby.batches import stopping
 from wallaby.engine import Engine
 from wallaby.errors import QueryCancelledError, SparkCancelledError
-from wallaby.kernels import footer, stopping
-from wallaby.plan.relation import ParquetFile
+from wallaby.relations.relation import ParquetFile
+from wallaby.tables import footer
 
 GROUP = "nightly"
 

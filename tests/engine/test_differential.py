@@ -11,17 +11,17 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from tests.engine.conftest import Engines
 
-from wallaby.differential import campaign
-from wallaby.differential.arena import QUICK, Arena
-from wallaby.differential.entries import MODES, EntrySuite
-from wallaby.differential.functions import scalar_functions
-from wallaby.differential.layouts import configured
-from wallaby.differential.losses import Losses
-from wallaby.differential.schemas import Field, RandomTable
-from wallaby.differential.tables import TABLES, register, write_tables
 from wallaby.engine import Engine
+from wallaby.faults.orders import OrderBook
 from wallaby.result import Result
-from wallaby.worker.orders import OrderBook
+from wallaby_lab.differential import campaign
+from wallaby_lab.differential.arena import QUICK, Arena
+from wallaby_lab.differential.entries import MODES, EntrySuite
+from wallaby_lab.differential.functions import scalar_functions
+from wallaby_lab.differential.layouts import configured
+from wallaby_lab.differential.losses import Losses
+from wallaby_lab.differential.schemas import Field, RandomTable
+from wallaby_lab.differential.tables import TABLES, register, write_tables
 
 FUNCTIONS = ("Add", "CaseWhen", "Upper", "Length", "Like", "AddMonths", "Year", "Substring")
 ENTRIES = ("Upper", "DayOfMonth", "OnlyOfAGroupSet")

@@ -14,11 +14,11 @@ from pyspark.sql.classic.dataframe import DataFrame
 from tests.engine.conftest import Engines
 
 import wallaby
-from wallaby import tpch
-from wallaby.compare import require_same
 from wallaby.config import read_settings
 from wallaby.engine import Engine
 from wallaby.errors import AttachError, DivideByZeroError
+from wallaby_lab import tpch
+from wallaby_lab.compare import require_same
 
 METHODS = (
     "collect",

@@ -17,8 +17,6 @@ from pyspark.errors import ArithmeticException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from tests.engine.conftest import Engines
 
-from wallaby import tpch
-from wallaby.compare import require_same
 from wallaby.engine import Engine
 from wallaby.errors import (
     ArithmeticOverflowError,
@@ -32,6 +30,8 @@ from wallaby.errors import (
     SourceChangedError,
 )
 from wallaby.lineage.names import QueryId
+from wallaby_lab import tpch
+from wallaby_lab.compare import require_same
 
 LONG = "select k, count(*) n, sum(v) s from short group by k"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from wallaby.commands.exchange import on_spark, on_wallaby
 from wallaby.engine import Engine
+from wallaby_lab.commands.exchange import on_spark, on_wallaby
 
 GROUPED = "select l_orderkey, count(*) as n from lineitem group by l_orderkey"
 BROADCAST = (

@@ -10,8 +10,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
-from wallaby.compare import require_same
 from wallaby.engine import Engine
+from wallaby_lab.compare import require_same
 
 
 def estimated(spark: SparkSession, _: Path) -> DataFrame:

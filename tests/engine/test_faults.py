@@ -11,13 +11,13 @@ from pyspark.sql import SparkSession
 from tests.engine.conftest import Engines
 from tests.engine.test_ends import LONG, nothing_is_left_of_queries, until
 
-from wallaby import tpch
-from wallaby.compare import require_same
 from wallaby.engine import Engine
 from wallaby.errors import PoisonTaskError, WorkerLostError
+from wallaby.faults.orders import OrderBook, parse_all
 from wallaby.lineage.graph import LinkKind
-from wallaby.worker.orders import OrderBook, parse_all
-from wallaby.worker.reaching import COMPLAIN_AFTER_PUSHES
+from wallaby.node.reaching import COMPLAIN_AFTER_PUSHES
+from wallaby_lab import tpch
+from wallaby_lab.compare import require_same
 
 #: One of each kind, at points of the attempt, the delivery, the retrace and the recovery.
 FAULTS = [

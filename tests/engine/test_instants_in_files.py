@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from wallaby.compare import require_same
 from wallaby.engine import Engine
+from wallaby_lab.compare import require_same
 
 ODD = """VALUES
     (1, TIMESTAMP '0001-01-01 00:00:00.000001'), (2, TIMESTAMP '1582-10-10 12:00:00'),

@@ -23,13 +23,13 @@ from tests.engine.test_ends import nothing_is_left_of_queries, until
 from tests.engine.test_losses import kill_while_it_runs, wait_for
 
 import wallaby
-from wallaby.compare import require_same
 from wallaby.engine import Engine
 from wallaby.errors import QueryCancelledError, QueryTimeoutError
 from wallaby.result import LeafResult, Result
 from wallaby.spark.cluster import Cluster
-from wallaby.spark.leaf_directory import LeafDirectory
+from wallaby.spark.leaves.directory import LeafDirectory
 from wallaby.worker.scratch import LEAF_PREFIX
+from wallaby_lab.compare import require_same
 
 backwards = F.udf(lambda text: text[::-1])
 

@@ -12,11 +12,11 @@ from pyspark.sql import SparkSession
 from tests.engine.conftest import Engines
 from tests.engine.test_ends import LONG, until
 
-from wallaby import tpch
-from wallaby.compare import require_same
 from wallaby.engine import Engine
 from wallaby.errors import InvalidArgumentError
 from wallaby.result import Result
+from wallaby_lab import tpch
+from wallaby_lab.compare import require_same
 
 JOINED = """
     select n_name, count(*) as n, sum(v) as s

@@ -14,11 +14,11 @@ from tests.engine.conftest import Engines
 from tests.engine.test_ends import nothing_is_left_of_queries, until
 from tests.engine.test_memory import BESIDE, MIB, peak_of, pss_bytes
 
-from wallaby import tpch
 from wallaby.engine import Engine
 from wallaby.errors import MemoryLimitError
+from wallaby.faults.orders import OrderBook, parse_all
 from wallaby.observe.history import read_log
-from wallaby.worker.orders import OrderBook, parse_all
+from wallaby_lab import tpch
 
 BUDGET = 256 * MIB
 #: Far more than the budget, and less than would hurt anybody if nothing stopped it.

@@ -12,10 +12,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from tests.engine.outcome import outcome
 
-from wallaby.compare import require_same
 from wallaby.engine import Engine
 from wallaby.errors import CorruptFileError
 from wallaby.plan.physical import ScanFragment
+from wallaby_lab.compare import require_same
 
 #: Texts that are escaped in directory names, NULL, and an empty text, which Spark writes as NULL.
 WORDS = "array('a/b=1', 'ü %', ' x ', '2024-01-01', null, 'NULL', '', 'a\\'b\"c', '10')"

@@ -18,18 +18,18 @@ from tests.engine.test_faults import Chaos, require_all_struck
 from tests.spoiling import SPOILS
 from tests.stores import s3, s3_service
 
-from wallaby import tpch
-from wallaby.compare import require_same
 from wallaby.config import read_settings
 from wallaby.errors import ConfigurationError, DurableStoreError, WorkerLostError
 from wallaby.exchange.durable import DurableStore, new_folder
+from wallaby.faults.orders import OrderBook, parse_all
 from wallaby.lineage.tolerance import Tolerance, tolerance_of
+from wallaby.node.process_identity import this_process
 from wallaby.observe.event import How, Kind
 from wallaby.observe.history import read_log
 from wallaby.spark.policy import chosen_tolerance
-from wallaby.spark.store_stay import ALIVE
-from wallaby.worker.orders import OrderBook, parse_all
-from wallaby.worker.process import this_process
+from wallaby.spark.store_registration import ALIVE
+from wallaby_lab import tpch
+from wallaby_lab.compare import require_same
 
 #: An aggregation of a hundred splits.
 BRIEF = "select k, count(*) n, sum(v) s from brief group by k"

@@ -19,9 +19,9 @@ from pyarrow import fs
 from pyspark.sql import DataFrame, SparkSession
 from tests.stores import BUCKET, s3_server
 
-from wallaby.catalyst import storages
 from wallaby.engine import Engine
 from wallaby.errors import SourceChangedError
+from wallaby.reading import storages
 
 _VIEW = "org.apache.hadoop.fs.viewfs.ViewFileSystemOverloadScheme"
 SECRET = "not-to-be-shown"

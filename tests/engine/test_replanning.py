@@ -45,7 +45,7 @@ def small(engines: Engines, wide: None) -> Engine:
 
 @pytest.fixture
 def told(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
-    with caplog.at_level(logging.WARNING, "wallaby.replanning"):
+    with caplog.at_level(logging.WARNING, "wallaby.frontend.replanning"):
         yield caplog
 
 

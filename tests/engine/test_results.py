@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from wallaby import tpch
-from wallaby.compare import require_same
 from wallaby.engine import Engine
 from wallaby.errors import InvalidArgumentError
+from wallaby_lab import tpch
+from wallaby_lab.compare import require_same
 
 
 @pytest.fixture(scope="module")

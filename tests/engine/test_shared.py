@@ -7,8 +7,8 @@ from pyspark.sql import SparkSession
 from tests.engine.conftest import Engines
 from tests.engine.test_losses import kill_while_it_runs, wait_for
 
-from wallaby.compare import require_same
 from wallaby.engine import Engine
+from wallaby_lab.compare import require_same
 
 #: One view on both sides of a join: it is built and probed from the same stage.
 VIEW_TWICE = """

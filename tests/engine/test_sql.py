@@ -10,8 +10,8 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from wallaby.compare import require_same
 from wallaby.engine import Engine
+from wallaby_lab.compare import require_same
 
 #: Rows with NULLs, NaN, both zeros, ties and keys without partner.
 A_ROWS = """

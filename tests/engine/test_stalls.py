@@ -12,11 +12,11 @@ from tests.engine.conftest import Engines
 from tests.engine.test_ends import nothing_is_left_of_queries, until
 from tests.engine.test_faults import places
 
-from wallaby.compare import require_same
 from wallaby.engine import Engine
 from wallaby.errors import QueryStalledError
+from wallaby.faults.orders import OrderBook, parse_all
 from wallaby.head import collected
-from wallaby.worker.orders import OrderBook, parse_all
+from wallaby_lab.compare import require_same
 
 STALL_SECONDS = 2.0
 #: Several times the limit of a stall.

@@ -15,11 +15,11 @@ from tests.engine.conftest import Engines
 from tests.engine.test_ends import LONG, nothing_is_left_of_queries, until
 from tests.redises import RedisServer, Switchboard, primary_and_replica
 
-from wallaby.compare import require_same
 from wallaby.engine import Engine
 from wallaby.errors import GcsError, GcsLostError, QueryCancelledError
 from wallaby.gcs.embedded import EmbeddedRedis
 from wallaby.result import Result
+from wallaby_lab.compare import require_same
 
 Pair = tuple[RedisServer, RedisServer, Switchboard]
 SETTINGS = {"workers": 2, "threads": 1, "split": 1}

@@ -8,8 +8,8 @@ from pyspark.sql import SparkSession
 from tests.engine import dataframes
 from tests.engine.conftest import Engines
 
-from wallaby import tpch
-from wallaby.compare import require_same
+from wallaby_lab import tpch
+from wallaby_lab.compare import require_same
 
 
 @pytest.mark.parametrize("workers", [1, 2, 4])

@@ -7,8 +7,8 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.engine.conftest import Engines
 
-from wallaby import tpch
-from wallaby.compare import require_same
+from wallaby_lab import tpch
+from wallaby_lab.compare import require_same
 
 QUERIES = (1, 3, 9, 13, 18, 21)
 

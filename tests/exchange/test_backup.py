@@ -20,8 +20,8 @@ from wallaby.errors import EncodingError, InternalError
 from wallaby.exchange.allocator import keep_freed_memory
 from wallaby.exchange.backup import DIRECTORY_PREFIX, Backup
 from wallaby.exchange.body import Body, decode, encode, encoded_size, size_of
+from wallaby.exchange.lazy_body import GoneError, fetched, is_shelved
 from wallaby.exchange.memory import ByteBudget
-from wallaby.exchange.shelf import GoneError, fetched, is_shelved
 from wallaby.lineage.names import Edge, QueryId, TaskName
 
 GIB = 1 << 30

@@ -28,8 +28,8 @@ from tests.exchange.parts import (
 
 from wallaby.errors import InternalError
 from wallaby.exchange.client import ASK_BYTES, CALL_BYTES, PeerClient, _Parcel
+from wallaby.exchange.lazy_body import Shelved
 from wallaby.exchange.server import CARRIER, FlightDataServer, ServerLimits, ServerTls, bearer
-from wallaby.exchange.shelf import Shelved
 from wallaby.exchange.wire import encode_push
 from wallaby.lineage.effects import PushReply, Slice
 from wallaby.lineage.names import Edge, QueryId, WorkerId

@@ -10,7 +10,7 @@ from tests.spoiling import SPOILS
 
 from wallaby.errors import DurableStoreError
 from wallaby.exchange.durable import DurableStore
-from wallaby.exchange.shelf import fetched
+from wallaby.exchange.lazy_body import fetched
 from wallaby.exchange.spool import Spool
 from wallaby.lineage.lineage import Record
 from wallaby.lineage.names import Edge, QueryId, TaskName

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from wallaby import tpch
+from wallaby_lab import tpch
 
 
 @pytest.fixture(scope="session")

@@ -17,8 +17,8 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 import wallaby.engine
-from wallaby import tpch
 from wallaby.errors import WallabyError
+from wallaby_lab import tpch
 
 
 def say(what: object) -> None:

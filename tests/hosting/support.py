@@ -18,7 +18,7 @@ from typing import Any
 
 import psutil
 
-from wallaby.bench.machines import Machines
+from wallaby_lab.bench.machines import Machines
 
 #: A busy machine may take this long to start Spark and attach.
 ANSWER_SECONDS = 400.0

@@ -12,8 +12,8 @@ import pytest
 from wallaby.errors import GcsUnavailableError
 from wallaby.gcs.interface import WorkerLease
 from wallaby.lineage.names import WorkerId
+from wallaby.node.worker_address import Place
 from wallaby.spark.decommission import Decommissions
-from wallaby.worker.place import Place
 
 LIMIT_SECONDS = 10.0
 
@@ -82,7 +82,7 @@ def test_a_place_tells_its_executor(executor: str) -> None:
 
 def test_an_executors_id_is_read_from_its_command() -> None:
     """The grandchild asks; its parent stands for PySpark's daemon, its grandparent for the executor."""
-    ask = "from wallaby.worker.seat import spark_id_of_executor; print(spark_id_of_executor())"
+    ask = "from wallaby.worker.executor_slot import spark_id_of_executor; print(spark_id_of_executor())"
     daemon = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {ask!r}], check=True)"
     executor = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {daemon!r}], check=True)"
     for arguments, found in ((["--executor-id", "17", "--cores", "2"], "17"), ([], "")):

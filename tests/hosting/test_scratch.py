@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from wallaby.worker.executor_slot import executor_of, taking_seat
 from wallaby.worker.scratch import PREFIX, leftovers, make_scratch, remove_scratch, sweep
-from wallaby.worker.seat import executor_of, taking_seat
 
 IDENTIFIER = "0b5bcc5f-699d-41ff-94e7-abb6ec916402"
 MAKE = (

@@ -14,7 +14,7 @@ from wallaby.lineage.inbox import Inbox
 from wallaby.lineage.names import HEAD, ChannelName, Edge, TaskName, WorkerId
 from wallaby.lineage.outbox import Outbox
 from wallaby.lineage.tolerance import POLICIES, Tolerance, tolerance_of
-from wallaby.simulation.run import run_seed
+from wallaby_lab.simulation.run import run_seed
 
 #: A join: a build side of two channels, a probe side of one.
 GRAPH = StageGraph(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from wallaby.lineage.graph import Link, LinkKind, Routing, Stage, StageGraph, StageKind
+from wallaby.observe.event_batch import StageTotals
 from wallaby.observe.exchanged import exchanged_bytes
-from wallaby.observe.parcel import StageTotals
 
 GRAPH = StageGraph(
     (

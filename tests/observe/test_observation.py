@@ -18,9 +18,9 @@ from wallaby.lineage.names import HEAD, ChannelName, Edge, QueryId
 from wallaby.lineage.snapshot import Plan, ReRead
 from wallaby.lineage.verdict import Verdict
 from wallaby.observe.analyze import analyzed
+from wallaby.observe.event_batch import Parcel, StageTotals, encode_parcel
 from wallaby.observe.log import EventLog, log_directory
 from wallaby.observe.observation import Observation
-from wallaby.observe.parcel import Parcel, StageTotals, encode_parcel
 from wallaby.plan.physical import CollectFragment, PhysicalPlan
 
 QUERY = QueryId("q-1")

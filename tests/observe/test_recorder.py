@@ -9,14 +9,14 @@ import pyarrow as pa
 import pytest
 from tests.builders import W
 
+from wallaby.batches.task_timing import Lap, lap, spilled
 from wallaby.errors import EncodingError, QueryError
-from wallaby.kernels.laps import Lap, lap, spilled
 from wallaby.lineage.effects import CommitTask, Execute, FailPoint, Output, Push, PushReply, Slice
 from wallaby.lineage.lineage import Record, encode
 from wallaby.lineage.names import Edge, QueryId, TaskName
 from wallaby.lineage.verdict import CommitReply, Verdict
 from wallaby.observe import recorder as module
-from wallaby.observe.parcel import (
+from wallaby.observe.event_batch import (
     PARCEL_BYTES_MAX,
     Carried,
     Parcel,

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from datetime import date
 from decimal import Decimal
 
-from wallaby.plan.expression import Aggregation, Call, Column, Expression, Literal, Named, SortKey
+from wallaby.plan.estimates.statistics import ColumnStatistics, Statistics, TableStatistics
 from wallaby.plan.physical import Split
-from wallaby.plan.relation import Aggregate, Join, JoinKind, ParquetFile, Relation, Scan
-from wallaby.plan.statistics import ColumnStatistics, Statistics, TableStatistics
-from wallaby.plan.tree import conjunction
-from wallaby.plan.types import BOOLEAN, DATE, DOUBLE, INTEGER, LONG, STRING, DataType, decimal
+from wallaby.relations.expression import Aggregation, Call, Column, Expression, Literal, Named, SortKey
+from wallaby.relations.relation import Aggregate, Join, JoinKind, ParquetFile, Relation, Scan
+from wallaby.relations.tree import conjunction
+from wallaby.relations.types import BOOLEAN, DATE, DOUBLE, INTEGER, LONG, STRING, DataType, decimal
 
 MONEY = decimal(15, 2)
 #: The columns whose footers promise that they have no NULL; `data` keeps the promise.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from wallaby.lineage.graph import LinkKind, Routing
 from wallaby.plan.explain import output_columns
-from wallaby.plan.expression import Column, columns_in
 from wallaby.plan.physical import (
     CollectFragment,
     Fragment,
@@ -15,8 +14,9 @@ from wallaby.plan.physical import (
     ReduceFragment,
     ScanFragment,
 )
-from wallaby.plan.relation import Input, Join, JoinKind, Relation, Scan, children_of
-from wallaby.plan.tree import expressions_of, ids_of
+from wallaby.relations.expression import Column, columns_in
+from wallaby.relations.relation import Input, Join, JoinKind, Relation, Scan, children_of
+from wallaby.relations.tree import expressions_of, ids_of
 
 
 def check_plan(plan: PhysicalPlan) -> None:

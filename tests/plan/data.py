@@ -9,8 +9,8 @@ from decimal import Decimal
 from tests.plan.builders import NEVER_NULL, Table
 from tests.plan.interpreter import Row, Tables
 
-from wallaby.plan.expression import Column
-from wallaby.plan.types import Kind
+from wallaby.relations.expression import Column
+from wallaby.relations.types import Kind
 
 _WORDS = ("1-URGENT", "ASIA", "BUILDING", "MAIL", "PROMO X", "R", "SHIP", None)
 

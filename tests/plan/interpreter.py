@@ -11,7 +11,6 @@ from decimal import ROUND_HALF_UP, Decimal
 from functools import cmp_to_key
 
 from wallaby.lineage.graph import LinkKind, Routing
-from wallaby.plan.expression import Aggregation, Call, Column, Expression, Literal, SortKey, walk
 from wallaby.plan.physical import (
     CollectFragment,
     JoinFragment,
@@ -23,7 +22,8 @@ from wallaby.plan.physical import (
     ScanFragment,
     Split,
 )
-from wallaby.plan.relation import (
+from wallaby.relations.expression import Aggregation, Call, Column, Expression, Literal, SortKey, walk
+from wallaby.relations.relation import (
     Aggregate,
     Expand,
     Filter,
@@ -43,11 +43,9 @@ from wallaby.plan.relation import (
     Window,
     WindowCall,
 )
-from wallaby.plan.relation import (
-    Rows as LocalRows,
-)
-from wallaby.plan.tree import substitute
-from wallaby.plan.types import Kind
+from wallaby.relations.relation import Rows as LocalRows
+from wallaby.relations.tree import substitute
+from wallaby.relations.types import Kind
 
 Value = object
 Row = dict[int, Value]

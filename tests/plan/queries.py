@@ -21,9 +21,9 @@ from tests.plan.builders import (
     same,
 )
 
-from wallaby.plan.expression import Call, Column
-from wallaby.plan.relation import Filter, JoinKind, Limit, Project, Relation, Sort
-from wallaby.plan.types import decimal
+from wallaby.relations.expression import Call, Column
+from wallaby.relations.relation import Filter, JoinKind, Limit, Project, Relation, Sort
+from wallaby.relations.types import decimal
 
 Tables = dict[str, Table]
 _ONE = literal(Decimal(1))

@@ -9,8 +9,8 @@ import pytest
 from tests.plan.builders import aggregate, aggregation, named, same, tpch
 
 from wallaby.plan.aggregation import Parts, take_apart
-from wallaby.plan.expression import Aggregation, Call, Column, EvalMode, Literal
-from wallaby.plan.types import DOUBLE, LONG, DataType, decimal
+from wallaby.relations.expression import Aggregation, Call, Column, EvalMode, Literal
+from wallaby.relations.types import DOUBLE, LONG, DataType, decimal
 
 LINE = tpch()["lineitem"]
 

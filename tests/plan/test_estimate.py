@@ -21,12 +21,22 @@ from tests.plan.builders import (
     tpch,
 )
 
-from wallaby.plan.estimate import Estimator
-from wallaby.plan.expression import Column, Expression, Literal
-from wallaby.plan.relation import Expand, Filter, JoinKind, Limit, ParquetFile, Project, Relation, Scan, Union
-from wallaby.plan.selectivity import number
-from wallaby.plan.statistics import Statistics
-from wallaby.plan.types import STRING
+from wallaby.plan.estimates.estimate import Estimator
+from wallaby.plan.estimates.selectivity import number
+from wallaby.plan.estimates.statistics import Statistics
+from wallaby.relations.expression import Column, Expression, Literal
+from wallaby.relations.relation import (
+    Expand,
+    Filter,
+    JoinKind,
+    Limit,
+    ParquetFile,
+    Project,
+    Relation,
+    Scan,
+    Union,
+)
+from wallaby.relations.types import STRING
 
 T = tpch(1)
 LINE, ORDERS, CUSTOMER = T["lineitem"], T["orders"], T["customer"]

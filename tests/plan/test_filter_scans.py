@@ -28,9 +28,9 @@ from wallaby.lineage.graph import LinkKind
 from wallaby.plan.explain import explain_relation
 from wallaby.plan.physical import ScanFragment
 from wallaby.plan.planner import plan
-from wallaby.plan.relation import Filter, Input, Join, JoinKind, Limit, Relation, Scan
 from wallaby.plan.rules.filter_scans import filter_scans
 from wallaby.plan.settings import PlanSettings
+from wallaby.relations.relation import Filter, Input, Join, JoinKind, Limit, Relation, Scan
 
 FIXTURES = Path(__file__).parent / "fixtures" / "rules"
 T = tpch(10)

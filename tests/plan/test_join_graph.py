@@ -7,12 +7,12 @@ import itertools
 import pytest
 from tests.plan.builders import Table, holds, join, literal, statistics_of
 
-from wallaby.plan.estimate import Estimator
+from wallaby.plan.estimates.estimate import Estimator
 from wallaby.plan.explain import explain_relation
-from wallaby.plan.expression import Expression
 from wallaby.plan.join_graph import JoinGraph, Parts, equality
-from wallaby.plan.relation import Filter, Relation
-from wallaby.plan.types import DOUBLE, LONG
+from wallaby.relations.expression import Expression
+from wallaby.relations.relation import Filter, Relation
+from wallaby.relations.types import DOUBLE, LONG
 
 SALES = Table(
     "sales",

@@ -10,7 +10,7 @@ import pytest
 from tests.plan.builders import column, holds, join, literal
 from tools.measure_joins import Counting, choices_of, report, summary
 
-from wallaby.plan.relation import Filter, ParquetFile, Relation, Scan
+from wallaby.relations.relation import Filter, ParquetFile, Relation, Scan
 
 ITEMS, WEEKS = 50, 20
 

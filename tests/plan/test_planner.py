@@ -31,11 +31,12 @@ from tests.plan.queries import QUERIES
 
 from wallaby.lineage.graph import LinkKind, Routing
 from wallaby.plan.explain import explain
-from wallaby.plan.expression import Aggregation, Column, Literal
 from wallaby.plan.physical import JoinFragment, LimitFragment, PhysicalPlan, ReduceFragment, ScanFragment
 from wallaby.plan.planner import plan
-from wallaby.plan.reason import UnplannableError
-from wallaby.plan.relation import (
+from wallaby.plan.settings import PlanSettings
+from wallaby.relations.expression import Aggregation, Column, Literal
+from wallaby.relations.reason import UnplannableError
+from wallaby.relations.relation import (
     Expand,
     Filter,
     Frame,
@@ -54,9 +55,8 @@ from wallaby.plan.relation import (
     Window,
     WindowCall,
 )
-from wallaby.plan.relation import Rows as LocalRows
-from wallaby.plan.settings import PlanSettings
-from wallaby.plan.types import INTEGER, STRING, array
+from wallaby.relations.relation import Rows as LocalRows
+from wallaby.relations.types import INTEGER, STRING, array
 
 FIXTURES = Path(__file__).parent / "fixtures" / "explain"
 T = tpch(0.5)

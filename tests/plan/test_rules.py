@@ -26,7 +26,6 @@ from tests.plan.data import rows_for
 from tests.plan.interpreter import Rows, evaluate
 
 from wallaby.plan.explain import explain_relation
-from wallaby.plan.relation import Filter, Input, JoinKind, Limit, Project, Relation, Scan, Sort, Union
 from wallaby.plan.rules import RULES, Rule
 from wallaby.plan.rules.delay_semi_joins import delay_semi_joins
 from wallaby.plan.rules.drop_null_checks import drop_null_checks
@@ -35,6 +34,7 @@ from wallaby.plan.rules.order_joins import order_joins
 from wallaby.plan.rules.prune_columns import prune_columns
 from wallaby.plan.rules.push_filters import push_filters
 from wallaby.plan.rules.push_limits import push_limits
+from wallaby.relations.relation import Filter, Input, JoinKind, Limit, Project, Relation, Scan, Sort, Union
 
 FIXTURES = Path(__file__).parent / "fixtures" / "rules"
 T = tpch(0.1)

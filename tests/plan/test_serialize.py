@@ -15,13 +15,13 @@ from tests.plan.builders import statistics_of, tpch
 from tests.plan.queries import QUERIES
 
 from wallaby.errors import EncodingError
-from wallaby.plan.expression import Literal
 from wallaby.plan.physical import PhysicalPlan, ScanFragment
 from wallaby.plan.planner import plan
-from wallaby.plan.relation import Filter
 from wallaby.plan.serialize import from_bytes, to_bytes
 from wallaby.plan.settings import PlanSettings
-from wallaby.plan.types import STRING, DataType, Kind
+from wallaby.relations.expression import Literal
+from wallaby.relations.relation import Filter
+from wallaby.relations.types import STRING, DataType, Kind
 
 GOLDEN = Path(__file__).parent / "fixtures" / "q6.plan.json"
 

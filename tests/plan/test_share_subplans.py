@@ -25,11 +25,11 @@ from tests.plan.data import rows_for
 from tests.plan.interpreter import Rows, Tables, evaluate, run
 
 from wallaby.plan.explain import explain_relation
-from wallaby.plan.expression import Column
 from wallaby.plan.planner import plan
-from wallaby.plan.relation import Aggregate, Filter, Input, JoinKind, Relation, Scan
 from wallaby.plan.rules.share_subplans import share_subplans
 from wallaby.plan.settings import PlanSettings
+from wallaby.relations.expression import Column
+from wallaby.relations.relation import Aggregate, Filter, Input, JoinKind, Relation, Scan
 
 FIXTURES = Path(__file__).parent / "fixtures" / "rules"
 T = tpch(0.5)

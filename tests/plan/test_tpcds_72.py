@@ -11,13 +11,13 @@ import os
 from tests.plan.checks import check_plan
 from tests.plan.tpcds_fixtures import FOLDER, load
 
+from wallaby.plan.estimates.statistics import Statistics
 from wallaby.plan.explain import explain
 from wallaby.plan.planner import plan, rewrite
-from wallaby.plan.relation import Join, Relation, Scan, children_of
 from wallaby.plan.rules import RULES
 from wallaby.plan.rules.order_joins import choices, order_joins
 from wallaby.plan.settings import PlanSettings
-from wallaby.plan.statistics import Statistics
+from wallaby.relations.relation import Join, Relation, Scan, children_of
 
 STATISTICS: Statistics = load("q72.statistics.json", Statistics)  # type: ignore[assignment]  # the codec checks it
 QUERY: Relation = load("q72.relation.json", Relation)  # type: ignore[assignment]  # the codec checks it

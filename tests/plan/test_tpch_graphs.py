@@ -12,10 +12,10 @@ import pytest
 from tests.plan.checks import check_plan
 from tests.plan.tpch_fixtures import FOLDER, load_relation, load_statistics
 
-from wallaby import tpch
 from wallaby.plan.explain import explain
 from wallaby.plan.planner import plan
 from wallaby.plan.settings import PlanSettings
+from wallaby_lab import tpch
 
 STATISTICS = load_statistics()
 

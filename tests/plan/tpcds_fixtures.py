@@ -14,12 +14,12 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from tests.plan.tpch_fixtures import SHARED, numbered, write
 
-from wallaby.catalyst import read_plan
-from wallaby.kernels.tables import known_tables
-from wallaby.plan.codec import Codec
-from wallaby.plan.relation import ParquetFile, Relation, Scan, children_of
-from wallaby.plan.statistics import Statistics
-from wallaby.plan.tree import with_children
+from wallaby.plan.estimates.statistics import Statistics
+from wallaby.reading.reader import read_plan
+from wallaby.relations.codec import Codec
+from wallaby.relations.relation import ParquetFile, Relation, Scan, children_of
+from wallaby.relations.tree import with_children
+from wallaby.tables.tables import known_tables
 
 FOLDER = Path(__file__).parent / "fixtures" / "tpcds"
 _SPLIT_BYTES = 64 << 20

@@ -2,7 +2,7 @@
 
 So their stage graphs can be planned and reviewed without Spark and without data. Columns are numbered in the order in
 which they appear, and files have neither size nor time, since both differ from one session and machine to the next.
-`tests/catalyst/test_tpch.py` checks that Spark still gives these relations; `python -m tests.plan.tpch_fixtures
+`tests/reading/test_tpch.py` checks that Spark still gives these relations; `python -m tests.plan.tpch_fixtures
 DIRECTORY` writes the statistics of a directory of tables.
 """
 
@@ -16,14 +16,14 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from wallaby.kernels.tables import table_statistics
-from wallaby.plan.codec import Codec
-from wallaby.plan.expression import Column
+from wallaby.plan.estimates.statistics import Statistics, TableStatistics
 from wallaby.plan.physical import Split
-from wallaby.plan.relation import ParquetFile, Relation, Scan, children_of
-from wallaby.plan.statistics import Statistics, TableStatistics
-from wallaby.plan.types import LONG, DataType
-from wallaby.tpch import TABLES
+from wallaby.relations.codec import Codec
+from wallaby.relations.expression import Column
+from wallaby.relations.relation import ParquetFile, Relation, Scan, children_of
+from wallaby.relations.types import LONG, DataType
+from wallaby.tables.tables import table_statistics
+from wallaby_lab.tpch import TABLES
 
 FOLDER = Path(__file__).parent / "fixtures" / "tpch"
 STATISTICS = FOLDER / "statistics.json"

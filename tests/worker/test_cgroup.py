@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wallaby.worker.cgroup import Group, groups, left_bytes
+from wallaby.worker.memory.cgroup import Group, groups, left_bytes
 
 GIB = 1 << 30
 

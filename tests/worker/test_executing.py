@@ -13,8 +13,8 @@ import pytest
 from wallaby.errors import KernelError, MemoryLimitError, QueryError
 from wallaby.lineage.effects import Execute, FailPoint
 from wallaby.lineage.names import QueryId, TaskName, WorkerId
-from wallaby.worker.node import Actor, Node, Serving
-from wallaby.worker.perform import NodeSettings, Performer
+from wallaby.node.node import Actor, Node, Serving
+from wallaby.node.perform import NodeSettings, Performer
 
 LIMIT_SECONDS = 10.0
 EFFECT = Execute(FailPoint.EXECUTE, TaskName(1, 0, 2), None, None, None, (), {}, last=False)

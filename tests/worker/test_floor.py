@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wallaby.worker.floor import (
+from wallaby.worker.memory.floor import (
     AGAIN_SECONDS,
     LET_GO_SECONDS,
     MIB,

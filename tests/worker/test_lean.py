@@ -9,7 +9,7 @@ _SCRIPT = """
 import sys
 import numpy as np
 import pyarrow as pa
-from wallaby.worker.lean import leave_pandas_out
+from wallaby.worker.memory.lean import leave_pandas_out
 if {out}:
     leave_pandas_out()
 table = pa.table({{"n": np.arange(3)}})

@@ -12,10 +12,10 @@ from wallaby.coordinator.coordinator import CoordinatorSettings
 from wallaby.gcs.memory import MemoryGcs, MemoryStore
 from wallaby.head.head import PING_SECONDS
 from wallaby.lineage.names import WorkerId
+from wallaby.node.effects import Renew
+from wallaby.node.node import Node
+from wallaby.node.perform import NodeSettings, Performer
 from wallaby.worker.bootstrap import Bootstrap
-from wallaby.worker.effects import Renew
-from wallaby.worker.node import Node
-from wallaby.worker.perform import NodeSettings, Performer
 
 LIMIT_SECONDS = 10.0
 ME = WorkerId("w0-1")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from wallaby.errors import ConfigurationError
-from wallaby.worker import shares
-from wallaby.worker.shares import Shares
+from wallaby.worker.memory import shares
+from wallaby.worker.memory.shares import Shares
 
 MIB = 1 << 20
 EDGES = 40

@@ -6,7 +6,7 @@ from tests.builders import Driven
 
 from wallaby.lineage.effects import Pause
 from wallaby.lineage.names import QueryId
-from wallaby.worker.effects import Discover, OpenSession, Register, Renew
+from wallaby.node.effects import Discover, OpenSession, Register, Renew
 from wallaby.worker.taskmanager import REGISTERED_POLL_MS, UNANSWERED_MAX, TaskManager
 
 Q, P = QueryId("q"), QueryId("p")

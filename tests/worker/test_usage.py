@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from wallaby.worker.usage import available_bytes, proportional_bytes, resident_bytes, room_bytes
+from wallaby.worker.memory.usage import available_bytes, proportional_bytes, resident_bytes, room_bytes
 
 
 def process(root: Path, statm: str, rollup: str | None = None) -> None:

@@ -12,16 +12,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from wallaby.batches.stopping import Task
 from wallaby.errors import GcsUnavailableError, MemoryLimitError, QueryError
 from wallaby.exchange.backup import Backup
 from wallaby.exchange.memory import ByteBudget
-from wallaby.kernels.stopping import Task
 from wallaby.lineage.names import Edge, QueryId, TaskName, WorkerId
 from wallaby.lineage.verdict import Verdict
-from wallaby.worker.floor import LET_GO_SECONDS, MIB, Limits
-from wallaby.worker.pools import KernelPool
-from wallaby.worker.states import States
-from wallaby.worker.watch import MemoryWatch
+from wallaby.node.pools import KernelPool
+from wallaby.worker.memory.floor import LET_GO_SECONDS, MIB, Limits
+from wallaby.worker.memory.states import States
+from wallaby.worker.memory.watch import MemoryWatch
 
 LIMITS = Limits(1000 * MIB, 300 * MIB)
 WORKER = WorkerId("w0-1")
@@ -224,7 +224,7 @@ def test_what_is_held_by_no_query_ends_none(watched: Watched) -> None:
 def test_a_query_that_cannot_be_stopped_is_written_down_before_the_worker_leaves(
     watched: Watched, refusals: list[Verdict], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("wallaby.worker.watch.TELL_SECONDS", 0.0)
+    monkeypatch.setattr("wallaby.worker.memory.watch.TELL_SECONDS", 0.0)
     watched.gcs.refusals = refusals
     calls = 1 + len(refusals)
     watched.node.serve("greedy", running(700 * MIB, LIMITS.limit_bytes))

@@ -9,8 +9,8 @@ from decimal import Context, Decimal
 from functools import lru_cache
 from typing import Any, Final
 
-from wallaby.plan.expression import Literal
-from wallaby.plan.types import DataType, Kind
+from wallaby.relations.expression import Literal
+from wallaby.relations.types import DataType, Kind
 
 INTEGRAL: Final = frozenset({Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG})
 FLOATING: Final = frozenset({Kind.FLOAT, Kind.DOUBLE})

@@ -54,7 +54,7 @@ def plan_physically(query: DataFrame) -> None:
 
 
 def zone_rules(name: str) -> str | None:
-    """The rules of a time zone, as Java knows them, in the text of `plan/zone.py`; None if there is no such zone."""
+    """A time zone's rules, as Java knows them, in the text of `relations/zone.py`; None if there is no such zone."""
     if name not in _zones:
         with _errors_as_ours():
             _zones[name] = None if _compiled is None else _compiled[1].zone(name)

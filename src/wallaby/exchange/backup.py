@@ -30,9 +30,9 @@ from typing import cast
 import pyarrow as pa
 
 from wallaby.exchange.body import Body, size_of
+from wallaby.exchange.lazy_body import GoneError, Shelved, fetched
 from wallaby.exchange.memory import ByteBudget
 from wallaby.exchange.segment import FULL, SEGMENT_BYTES, Place, Segments
-from wallaby.exchange.shelf import GoneError, Shelved, fetched
 from wallaby.lineage.effects import Slice, replaces
 from wallaby.lineage.names import Edge, QueryId, TaskName
 

@@ -25,8 +25,8 @@ import pyarrow.flight as fl
 
 from wallaby.errors import EncodingError, InternalError
 from wallaby.exchange.body import Body, encode, encoded_size
+from wallaby.exchange.lazy_body import fetched
 from wallaby.exchange.server import ASK, CARRIER, PING, REFUSED, bearer
-from wallaby.exchange.shelf import fetched
 from wallaby.exchange.wire import (
     SLICES_MAX,
     BodyHeader,

@@ -1,9 +1,9 @@
 """The durable store: a directory in which what is written outlives the worker that wrote it.
 
 It is any directory that pyarrow's file systems can open: a path that all hosts share, `s3://bucket/path`, and so on.
-Every engine has a folder of its own in it, which goes with the engine (`spark.store_stay`), and every query a folder in
-that, which goes when the query ends. An object is there as a whole or not at all, and two writers of one name write the
-same content.
+Every engine has a folder of its own in it, which goes with the engine (`spark.store_registration`), and every query a
+folder in that, which goes when the query ends. An object is there as a whole or not at all, and two writers of one name
+write the same content.
 
 Whatever goes wrong with it is a `DurableStoreError`: the query ends with an error that names the store.
 """
@@ -21,7 +21,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from wallaby.errors import ConfigurationError, DurableStoreError
-from wallaby.plan.storage import S3_ATTEMPTS, S3_CONNECT_SECONDS, S3_REQUEST_SECONDS
+from wallaby.relations.storage import S3_ATTEMPTS, S3_CONNECT_SECONDS, S3_REQUEST_SECONDS
 
 _KEY = "spark.wallaby.faultTolerance.store"
 _PROBE = b"wallaby"

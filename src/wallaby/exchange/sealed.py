@@ -3,7 +3,7 @@
 An object begins with words: JSON, and before it the length and the checksum of that. The words have the object's own
 name, and the checksums of the data to which they lead, in the same object or in others. So what was cut short, changed,
 or put in another's place is found before anything is made of it. The checksum is XXH3, as that of outputs
-(`kernels.checksum`): 64 bits against accidents, which keep no attacker out.
+(`batches.checksum`): 64 bits against accidents, which keep no attacker out.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from wallaby.exchange.body import Body, encode, size_of
 from wallaby.exchange.durable import DurableStore
+from wallaby.exchange.lazy_body import Shelved
 from wallaby.exchange.sealed import checksum_of, misread, read_batches, read_words, sealed
-from wallaby.exchange.shelf import Shelved
 from wallaby.lineage.effects import Slice
 from wallaby.lineage.lineage import Record
 from wallaby.lineage.names import Edge, QueryId, TaskName

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from wallaby.coordinator import effects as coordinating
 from wallaby.errors import GcsLostError, GcsUnavailableError, WallabyError
+from wallaby.faults.injection import Failures, no_answer, refusal
 from wallaby.gcs.interface import Gcs
-from wallaby.worker.striking import Failures, no_answer, refusal
 
 
 def _expel(gcs: Gcs, effect: coordinating.Expel) -> bool:

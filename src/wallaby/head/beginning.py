@@ -6,8 +6,8 @@ import uuid
 
 from wallaby.coordinator.coordinator import Query
 from wallaby.lineage.names import HEAD, ChannelName, QueryId, WorkerId
+from wallaby.node.payload import QueryPayload
 from wallaby.plan.physical import PhysicalPlan
-from wallaby.worker.payload import QueryPayload
 
 
 def new_query(plan: PhysicalPlan, payload: QueryPayload) -> Query:

@@ -30,6 +30,8 @@ from wallaby.errors import (
     WallabyError,
     WorkerLostError,
 )
+from wallaby.faults.injection import WORKERS_FAILURES, StrikingPerformer
+from wallaby.faults.orders import OrderBook
 from wallaby.gcs.interface import Gcs, WorkerLease
 from wallaby.head.actions import ACTIONS, COORDINATORS_FAILURES
 from wallaby.head.beginning import new_query, place
@@ -40,16 +42,14 @@ from wallaby.head.submission import Submission
 from wallaby.lineage.effects import Slice
 from wallaby.lineage.names import HEAD, ChannelName, QueryId, WorkerId
 from wallaby.lineage.verdict import Verdict
+from wallaby.node.directory import Directory
+from wallaby.node.node import Actor, Node, Performs, Serving
+from wallaby.node.payload import QueryPayload
+from wallaby.node.perform import Backups, NodeSettings, Performer
+from wallaby.node.pushing import Peers
+from wallaby.node.session import Session
 from wallaby.observe.progress import ProgressBoard, is_wanted
 from wallaby.plan.physical import PhysicalPlan
-from wallaby.worker.directory import Directory
-from wallaby.worker.node import Actor, Node, Performs, Serving
-from wallaby.worker.orders import OrderBook
-from wallaby.worker.payload import QueryPayload
-from wallaby.worker.perform import Backups, NodeSettings, Performer
-from wallaby.worker.pushing import Peers
-from wallaby.worker.session import Session
-from wallaby.worker.striking import WORKERS_FAILURES, StrikingPerformer
 
 _log = logging.getLogger(__name__)
 #: How long a worker that is asked whether it lives has to answer. With the lease and the coordinator's poll, it is how

@@ -16,11 +16,11 @@ from wallaby.errors import EncodingError
 from wallaby.gcs.interface import QueryStatus, WorkerLease
 from wallaby.lineage.names import ChannelName, QueryId, WorkerId
 from wallaby.lineage.verdict import Verdict
+from wallaby.node.worker_address import Place
+from wallaby.observe.event_batch import decode_parcel
 from wallaby.observe.log import open_log
 from wallaby.observe.observation import Observation, Whereabouts
-from wallaby.observe.parcel import decode_parcel
 from wallaby.plan.physical import PhysicalPlan
-from wallaby.worker.place import Place
 
 _log = logging.getLogger(__name__)
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from wallaby.coordinator.coordinator import Query, too_large
 from wallaby.errors import WallabyError, WorkerLostError
+from wallaby.node.payload import QueryPayload
 from wallaby.plan.physical import PhysicalPlan
-from wallaby.worker.payload import QueryPayload
 
 
 @dataclass(slots=True)

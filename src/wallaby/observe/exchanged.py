@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from wallaby.lineage.graph import Link, Routing, StageGraph, StageKind
-from wallaby.observe.parcel import StageTotals
+from wallaby.observe.event_batch import StageTotals
 
 
 def exchanged_bytes(graph: StageGraph, stages: Sequence[StageTotals], workers: int) -> int:

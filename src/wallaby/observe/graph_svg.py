@@ -5,8 +5,8 @@ from __future__ import annotations
 from html import escape
 from typing import Final
 
+from wallaby.observe.event_batch import StageTotals
 from wallaby.observe.history import History, LinkInfo, StageInfo
-from wallaby.observe.parcel import StageTotals
 from wallaby.observe.units import counted, duration, number, size
 
 BOX_WIDTH: Final = 250

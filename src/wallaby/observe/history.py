@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from wallaby.errors import InvalidArgumentError
 from wallaby.observe.event import VERSION, How, Kind
-from wallaby.observe.parcel import StageTotals
+from wallaby.observe.event_batch import StageTotals
 
 #: A line of more is no event of ours.
 LINE_CHARACTERS_MAX: Final = 16 << 20

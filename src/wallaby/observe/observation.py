@@ -18,9 +18,9 @@ from wallaby.gcs.interface import QueryStatus
 from wallaby.lineage.names import HEAD, ChannelName, QueryId, WorkerId
 from wallaby.lineage.snapshot import Plan, Snapshot
 from wallaby.observe.event import Event, Kind, make
+from wallaby.observe.event_batch import Carried, Parcel, StageTotals
 from wallaby.observe.exchanged import exchanged_bytes
 from wallaby.observe.log import EventLog
-from wallaby.observe.parcel import Carried, Parcel, StageTotals
 from wallaby.observe.units import counted, duration
 from wallaby.plan.physical import PhysicalPlan
 

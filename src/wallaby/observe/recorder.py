@@ -15,13 +15,13 @@ from dataclasses import replace
 from itertools import compress
 from typing import Any, Final
 
-from wallaby.kernels.laps import taken
+from wallaby.batches.task_timing import taken
 from wallaby.lineage.effects import CommitTask, Execute, FailPoint, Output, Push, PushReply, Slice
 from wallaby.lineage.lineage import is_saved
 from wallaby.lineage.names import QueryId, TaskName, WorkerId
 from wallaby.lineage.verdict import CommitReply, Verdict
 from wallaby.observe.event import Event, How, Kind, encode, make
-from wallaby.observe.parcel import PARCEL_BYTES_MAX, Carried, Parcel, StageTotals, encode_parcel
+from wallaby.observe.event_batch import PARCEL_BYTES_MAX, Carried, Parcel, StageTotals, encode_parcel
 
 #: Events that wait to be sent, at most; about ten megabytes.
 EVENTS_MAX: Final = 20_000

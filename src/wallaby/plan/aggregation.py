@@ -27,11 +27,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from wallaby.plan import functions
-from wallaby.plan.expression import Aggregation, Call, Column, EvalMode, Expression, Literal, Named, walk
-from wallaby.plan.relation import Aggregate, Project, Relation
-from wallaby.plan.tree import kept, substitute
-from wallaby.plan.types import DOUBLE, LONG, DataType, Kind, decimal
+from wallaby.relations import functions
+from wallaby.relations.expression import Aggregation, Call, Column, EvalMode, Expression, Literal, Named, walk
+from wallaby.relations.relation import Aggregate, Project, Relation
+from wallaby.relations.tree import kept, substitute
+from wallaby.relations.types import DOUBLE, LONG, DataType, Kind, decimal
 
 NewColumn = Callable[[str, DataType], Column]
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from wallaby.plan.expression import Call, walk
-from wallaby.plan.formats import Orc
 from wallaby.plan.physical import PhysicalPlan, ScanFragment, trees_of
-from wallaby.plan.relation import Relation, Scan, Source, children_of
-from wallaby.plan.tree import expressions_of
-from wallaby.plan.types import Kind
+from wallaby.relations.expression import Call, walk
+from wallaby.relations.formats import Orc
+from wallaby.relations.relation import Relation, Scan, Source, children_of
+from wallaby.relations.tree import expressions_of
+from wallaby.relations.types import Kind
 
 DOUBTFUL: Final = frozenset(
     (

@@ -18,9 +18,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from wallaby.plan.aggregation import Parts
-from wallaby.plan.expression import Column, Named, columns_in
-from wallaby.plan.relation import Aggregate, Expand, Relation
-from wallaby.plan.tree import by_ids, kept
+from wallaby.relations.expression import Column, Named, columns_in
+from wallaby.relations.relation import Aggregate, Expand, Relation
+from wallaby.relations.tree import by_ids, kept
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from wallaby.lineage.graph import LinkKind, Routing, StageKind
-from wallaby.plan.expression import Column
 from wallaby.plan.leaf import SparkLeaf, leaf_number
 from wallaby.plan.physical import (
     CollectFragment,
@@ -29,7 +28,8 @@ from wallaby.plan.physical import (
     ReduceFragment,
     ScanFragment,
 )
-from wallaby.plan.relation import (
+from wallaby.relations.expression import Column
+from wallaby.relations.relation import (
     Aggregate,
     Expand,
     Filter,

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from wallaby.plan import functions
-from wallaby.plan.estimate import Estimator, domain_of, key_combinations
-from wallaby.plan.expression import Call, Expression, columns_in
-from wallaby.plan.infallible import cannot_fail
-from wallaby.plan.relation import Join, JoinKind, Relation
-from wallaby.plan.selectivity import ColumnEstimate, selectivity_between
-from wallaby.plan.tree import conjunction, conjuncts, filtered, ids_of
-from wallaby.plan.types import BOOLEAN
+from wallaby.plan.estimates.estimate import Estimator, domain_of, key_combinations
+from wallaby.plan.estimates.selectivity import ColumnEstimate, selectivity_between
+from wallaby.relations import functions
+from wallaby.relations.expression import Call, Expression, columns_in
+from wallaby.relations.infallible import cannot_fail
+from wallaby.relations.relation import Join, JoinKind, Relation
+from wallaby.relations.tree import conjunction, conjuncts, filtered, ids_of
+from wallaby.relations.types import BOOLEAN
 
 #: Some sides, by their bits.
 Sides = int

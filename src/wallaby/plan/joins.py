@@ -12,9 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from wallaby.lineage.graph import Routing
-from wallaby.plan.estimate import Estimator
-from wallaby.plan.expression import Column, Expression, Literal, Named
-from wallaby.plan.pipe import (
+from wallaby.plan.estimates.estimate import Estimator
+from wallaby.plan.open_stage import (
     Assembly,
     Feed,
     Flow,
@@ -27,9 +26,10 @@ from wallaby.plan.pipe import (
     passed_on,
     renamed,
 )
-from wallaby.plan.relation import Aggregate, Input, Join, JoinKind, Project, Relation
 from wallaby.plan.settings import PlanSettings
-from wallaby.plan.tree import ids_of, join_columns, kept, narrow
+from wallaby.relations.expression import Column, Expression, Literal, Named
+from wallaby.relations.relation import Aggregate, Input, Join, JoinKind, Project, Relation
+from wallaby.relations.tree import ids_of, join_columns, kept, narrow
 
 _BUILD, _PROBE = 0, 1
 #: Up to this size, moving a build side costs less than one more stage.

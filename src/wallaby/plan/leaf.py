@@ -11,21 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from wallaby.plan.expression import Column
+from wallaby.plan.estimates.statistics import TableStatistics
 from wallaby.plan.physical import Split
-from wallaby.plan.reason import Reason
-from wallaby.plan.relation import (
-    Filter,
-    Limit,
-    ParquetFile,
-    Project,
-    Relation,
-    Scan,
-    Union,
-    children_of,
-)
-from wallaby.plan.statistics import TableStatistics
-from wallaby.plan.tree import rewrite_up
+from wallaby.relations.expression import Column
+from wallaby.relations.reason import Reason
+from wallaby.relations.relation import Filter, Limit, ParquetFile, Project, Relation, Scan, Union, children_of
+from wallaby.relations.tree import rewrite_up
 
 #: Before the leaf has run: the path of the file by which its scan is known, with the leaf's number behind it.
 _PENDING: Final = "spark-leaf:"

@@ -16,8 +16,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from wallaby.lineage.graph import StageGraph
-from wallaby.plan.expression import Column, Expression
-from wallaby.plan.relation import ParquetFile, Relation, Source
+from wallaby.relations.expression import Column, Expression
+from wallaby.relations.relation import ParquetFile, Relation, Source
 
 
 @dataclass(frozen=True, slots=True)

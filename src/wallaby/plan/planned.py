@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from wallaby.plan.leaf import SparkLeaf
 from wallaby.plan.physical import PhysicalPlan
-from wallaby.plan.reason import Reason
-from wallaby.plan.relation import Relation
+from wallaby.relations.reason import Reason
+from wallaby.relations.relation import Relation
 
 
 @dataclass(frozen=True, slots=True)

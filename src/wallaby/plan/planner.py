@@ -13,11 +13,10 @@ from dataclasses import replace
 from wallaby.lineage.graph import Routing
 from wallaby.plan.aggregation import NewColumn, Parts, take_apart, with_arguments_computed
 from wallaby.plan.early_groups import EarlyGroups, early_groups
-from wallaby.plan.estimate import Estimator
-from wallaby.plan.expression import Column, Named
+from wallaby.plan.estimates.estimate import Estimator
+from wallaby.plan.estimates.statistics import Statistics
 from wallaby.plan.joins import JoinPlanner
-from wallaby.plan.physical import PhysicalPlan, RowSplit
-from wallaby.plan.pipe import (
+from wallaby.plan.open_stage import (
     Assembly,
     Feed,
     Flow,
@@ -31,8 +30,16 @@ from wallaby.plan.pipe import (
     renamed,
     tapped,
 )
-from wallaby.plan.reason import UnplannableError
-from wallaby.plan.relation import (
+from wallaby.plan.physical import PhysicalPlan, RowSplit
+from wallaby.plan.rules import RULES
+from wallaby.plan.rules.filter_scans import filter_scans
+from wallaby.plan.rules.prune_columns import prune_columns
+from wallaby.plan.rules.share_subplans import Shared, share_subplans
+from wallaby.plan.settings import PlanSettings
+from wallaby.plan.unplannable import unplannable
+from wallaby.relations.expression import Column, Named
+from wallaby.relations.reason import UnplannableError
+from wallaby.relations.relation import (
     Aggregate,
     Expand,
     Filter,
@@ -50,14 +57,7 @@ from wallaby.plan.relation import (
     Unnest,
     Window,
 )
-from wallaby.plan.rules import RULES
-from wallaby.plan.rules.filter_scans import filter_scans
-from wallaby.plan.rules.prune_columns import prune_columns
-from wallaby.plan.rules.share_subplans import Shared, share_subplans
-from wallaby.plan.settings import PlanSettings
-from wallaby.plan.statistics import Statistics
-from wallaby.plan.tree import Rewrite, ids_of, kept, largest_id, narrow, width_bytes
-from wallaby.plan.unplannable import unplannable
+from wallaby.relations.tree import Rewrite, ids_of, kept, largest_id, narrow, width_bytes
 
 #: A guess: into how many tasks the rows of a channel fall.
 _TASKS_PER_CHANNEL = 8

@@ -13,11 +13,11 @@ from decimal import InvalidOperation
 from typing import Final
 
 from wallaby.errors import EncodingError, InvalidArgumentError
-from wallaby.plan.codec import Codec
-from wallaby.plan.expression import Column
 from wallaby.plan.physical import PhysicalPlan
-from wallaby.plan.relation import ParquetFile
-from wallaby.plan.types import DataType
+from wallaby.relations.codec import Codec
+from wallaby.relations.expression import Column
+from wallaby.relations.relation import ParquetFile
+from wallaby.relations.types import DataType
 
 FORMAT: Final = "wallaby-plan"
 VERSION: Final = 6

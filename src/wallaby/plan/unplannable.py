@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from wallaby.plan.reason import Reason
-from wallaby.plan.relation import Input, Join, Relation, Scan, children_of
-from wallaby.plan.statistics import Statistics
+from wallaby.plan.estimates.statistics import Statistics
+from wallaby.relations.reason import Reason
+from wallaby.relations.relation import Input, Join, Relation, Scan, children_of
 
 
 def unplannable(relation: Relation, statistics: Statistics) -> tuple[Reason, ...]:

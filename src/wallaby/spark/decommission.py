@@ -19,7 +19,7 @@ from py4j.protocol import Py4JError
 from wallaby.errors import GcsError
 from wallaby.gcs.interface import WorkerLease
 from wallaby.lineage.names import WorkerId
-from wallaby.worker.place import Place
+from wallaby.node.worker_address import Place
 
 _log = logging.getLogger(__name__)
 POLL_SECONDS: Final = 0.25

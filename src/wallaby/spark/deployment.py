@@ -27,6 +27,7 @@ from wallaby.gcs.redis import RedisGcs
 from wallaby.gcs.tenancy import Tenancy
 from wallaby.head.head import Head
 from wallaby.lineage.names import WorkerId
+from wallaby.node.worker_address import Place
 from wallaby.spark.certificate import make_certificate
 from wallaby.spark.checks import check, needs_encryption
 from wallaby.spark.cluster import DECOMMISSION, LOOPBACK, Cluster
@@ -40,7 +41,6 @@ from wallaby.version import __version__
 from wallaby.worker.bootstrap import Bootstrap
 from wallaby.worker.lifeline import Lifelines
 from wallaby.worker.main import DataServer, peer_client
-from wallaby.worker.place import Place
 from wallaby.worker.scratch import sweep
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import psutil
 
-from wallaby.worker.cgroup import CGROUPS, OWN, groups
+from wallaby.worker.memory.cgroup import CGROUPS, OWN, groups
 
 #: Even a host that seems to have nothing left gives so much: less would refuse to start at all.
 LEFT_BYTES_MIN = 1 << 29

@@ -7,7 +7,7 @@ one is normal: Spark itself, or its thread here, submits another, which is a new
 On clusters a job names the executor that it would like to run in, the one with the fewest TaskManagers, and asks
 for a hundredth of a CPU, so that all TaskManagers of an executor together take one slot from Spark's own work at
 most. (They do take one: Spark counts exactly, and with 1.99 CPUs left it runs one task that needs a whole one.)
-Spark need not grant the wish: a TaskManager that finds its executor taken (see `worker.seat`) says so, and is
+Spark need not grant the wish: a TaskManager that finds its executor taken (see `worker.executor_slot`) says so, and is
 sent again.
 """
 
@@ -253,19 +253,19 @@ def _serving(bootstrap: Bootstrap, at: int, again: bool) -> Callable[[object], l
 
     def serve_here(_: object) -> list[bool]:
         # The input is not read, and so Spark does not use this process for another task afterwards.
-        from wallaby.worker.seat import taking_seat  # noqa: PLC0415 - imported where it runs, in the executor
+        from wallaby.worker.executor_slot import taking_seat  # noqa: PLC0415 - imported where it runs, in the executor
 
         with taking_seat(bootstrap.engine, bootstrap.seats) as taken:
             if not taken:
                 return [False]
             if bootstrap.threads:
                 os.environ["POLARS_MAX_THREADS"] = str(bootstrap.threads)  # read when Polars is imported
-            from wallaby.worker.freed import set_allocators  # noqa: PLC0415 - before what it is about
+            from wallaby.worker.memory.allocator_settings import set_allocators  # noqa: PLC0415 - before what it is about
 
             set_allocators(bootstrap.memory_bytes)
             task = TaskContext.get()
             if again or (task is not None and task.attemptNumber()):
-                from wallaby.worker.gentle import import_gently  # noqa: PLC0415 - imported where it runs
+                from wallaby.worker.low_priority_import import import_gently  # noqa: PLC0415 - imported where it runs
 
                 import_gently("wallaby.worker.main")
             from wallaby.worker.main import serve  # noqa: PLC0415 - and only if there is a seat: it takes a while

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
 
+from wallaby.batches.stopping import stop, stoppable
 from wallaby.catalyst.java import load_class
 from wallaby.config import PREFIX
 from wallaby.errors import QueryError, SparkCancelledError, WallabyError
-from wallaby.kernels.stopping import stop, stoppable
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import psutil
 
-from wallaby.worker.place import Place
+from wallaby.node.worker_address import Place
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,28 +16,28 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from wallaby.batches import stopping
+from wallaby.batches.checksum import checksum
+from wallaby.batches.sizes import merged
+from wallaby.batches.task_timing import Lap, lap
 from wallaby.errors import MemoryLimitError, QueryError
 from wallaby.exchange.allocator import give_freed_memory_back
-from wallaby.kernels import stopping
-from wallaby.kernels.checksum import checksum
-from wallaby.kernels.connection import KernelSettings, thread_session
-from wallaby.kernels.file_systems import make_known
-from wallaby.kernels.in_place import readable_files
-from wallaby.kernels.kernel import EMPTY, Kernel, make_kernel
-from wallaby.kernels.laps import Lap, lap
-from wallaby.kernels.partition import partition
-from wallaby.kernels.scan_kernel import ScanKernel
-from wallaby.kernels.shared import Shared
-from wallaby.kernels.sizes import merged
 from wallaby.lineage.effects import Execute, FailPoint, Output, Slice
 from wallaby.lineage.graph import Routing
 from wallaby.lineage.names import Edge, TaskName
+from wallaby.node.garbage import collect_garbage, let_go_of_frames
+from wallaby.node.payload import QueryPayload
+from wallaby.operators.kernel import EMPTY, Kernel, make_kernel
+from wallaby.operators.partition import partition
+from wallaby.operators.scan_kernel import ScanKernel
+from wallaby.operators.shared import Shared
 from wallaby.plan.physical import JoinFragment, MapFragment, PhysicalPlan, ReduceFragment, ScanFragment
-from wallaby.worker.garbage import collect_garbage, let_go_of_frames
-from wallaby.worker.payload import QueryPayload
-from wallaby.worker.shares import KERNEL_SHARE, TASK_SHARE
-from wallaby.worker.states import States
-from wallaby.worker.usage import resident_bytes
+from wallaby.statements.connection import KernelSettings, thread_session
+from wallaby.tables.file_systems import make_known
+from wallaby.tables.in_place import readable_files
+from wallaby.worker.memory.shares import KERNEL_SHARE, TASK_SHARE
+from wallaby.worker.memory.states import States
+from wallaby.worker.memory.usage import resident_bytes
 
 Batches = tuple[pa.RecordBatch, ...]
 #: What channels may collect in memory if nothing else is said.

@@ -32,37 +32,37 @@ from wallaby.exchange.durable import DurableStore
 from wallaby.exchange.memory import ByteBudget
 from wallaby.exchange.server import ASK, FlightDataServer, ServerLimits, ServerTls
 from wallaby.exchange.wire import decode_name
+from wallaby.faults.injection import StrikingPerformer
+from wallaby.faults.orders import OrderBook
 from wallaby.gcs.connection import Connection, connect, tls_files
 from wallaby.gcs.incarnation import incarnation_of
 from wallaby.gcs.redis import RedisGcs
 from wallaby.lineage.effects import PushReply, Slice
 from wallaby.lineage.names import QueryId, WorkerId
-from wallaby.observe.parcel import EVENTS
+from wallaby.node.directory import Directory
+from wallaby.node.durable_outputs import Keeping
+from wallaby.node.garbage import leave_out_what_is_here
+from wallaby.node.node import Node, Performs, Serving
+from wallaby.node.payload import QueryPayload
+from wallaby.node.perform import NodeSettings, Performer
+from wallaby.node.session import Session
+from wallaby.node.standing import STANDING, encode_standing
+from wallaby.node.untracked import Untracked
+from wallaby.node.worker_address import Place
+from wallaby.observe.event_batch import EVENTS
 from wallaby.observe.recorder import Recorder
 from wallaby.version import __version__
 from wallaby.worker.bootstrap import TLS_NAME, Bootstrap
-from wallaby.worker.directory import Directory
 from wallaby.worker.execution import Execution
-from wallaby.worker.floor import Limits
-from wallaby.worker.garbage import leave_out_what_is_here
-from wallaby.worker.keeping import Keeping
-from wallaby.worker.lean import leave_pandas_out
+from wallaby.worker.executor_slot import spark_id_of_executor
+from wallaby.worker.lease_keeper import Pulse
 from wallaby.worker.lifeline import Lifeline
-from wallaby.worker.node import Node, Performs, Serving
-from wallaby.worker.orders import OrderBook
-from wallaby.worker.payload import QueryPayload
-from wallaby.worker.perform import NodeSettings, Performer
-from wallaby.worker.place import Place
-from wallaby.worker.pulse import Pulse
+from wallaby.worker.memory.floor import Limits
+from wallaby.worker.memory.lean import leave_pandas_out
+from wallaby.worker.memory.shares import Shares
+from wallaby.worker.memory.watch import MemoryWatch
 from wallaby.worker.scratch import make_scratch, remove_scratch, sweep
-from wallaby.worker.seat import spark_id_of_executor
-from wallaby.worker.session import Session
-from wallaby.worker.shares import Shares
-from wallaby.worker.standing import STANDING, encode_standing
-from wallaby.worker.striking import StrikingPerformer
 from wallaby.worker.taskmanager import TaskManager
-from wallaby.worker.untracked import Untracked
-from wallaby.worker.watch import MemoryWatch
 
 _log = logging.getLogger(__name__)
 #: How long a push may wait for the control loop.

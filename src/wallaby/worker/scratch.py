@@ -1,7 +1,7 @@
 """Scratch directories: one for each TaskManager, named after its process, so that leftovers can be told.
 
 Everything that a TaskManager writes is inside its scratch directory, and goes with it. So it is with what Spark
-hands over to a driver's engine (`spark.leaf_directory`). A process that is killed leaves its directory behind, most
+hands over to a driver's engine (`spark.leaves.directory`). A process that is killed leaves its directory behind, most
 often inside one that Spark removes; what Spark does not remove is swept by the next TaskManager or engine on that host.
 The name holds host, process id and the process's start time, so that a new process with an old id is not taken for the
 owner. What belongs to another host, as far as its name says, is left alone: directories may be shared.
@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from wallaby.worker.process import host_name, started
+from wallaby.node.process_identity import host_name, started
 
 _log = logging.getLogger(__name__)
 PREFIX = "wallaby-taskmanager-"

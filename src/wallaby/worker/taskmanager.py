@@ -11,7 +11,7 @@ from __future__ import annotations
 from wallaby.lineage.attempt import Effects
 from wallaby.lineage.effects import Pause
 from wallaby.lineage.names import QueryId
-from wallaby.worker.effects import Discover, OpenSession, Register, Renew
+from wallaby.node.effects import Discover, OpenSession, Register, Renew
 
 #: So many renewals in a row without an answer: the store, and with it the driver, is taken to be gone.
 UNANSWERED_MAX = 40

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from wallaby.plan.relation import Relation
+from wallaby.plan.estimates.statistics import Statistics
 from wallaby.plan.rules.delay_semi_joins import delay_semi_joins
 from wallaby.plan.rules.drop_null_checks import drop_null_checks
 from wallaby.plan.rules.flip_right_joins import flip_right_joins
@@ -18,7 +18,7 @@ from wallaby.plan.rules.order_joins import order_joins
 from wallaby.plan.rules.prune_columns import prune_columns
 from wallaby.plan.rules.push_filters import push_filters
 from wallaby.plan.rules.push_limits import push_limits
-from wallaby.plan.statistics import Statistics
+from wallaby.relations.relation import Relation
 
 Rule = Callable[[Relation, Statistics], Relation]
 

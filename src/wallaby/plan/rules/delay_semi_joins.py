@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from wallaby.plan.estimate import Estimator
-from wallaby.plan.infallible import cannot_fail
+from wallaby.plan.estimates.estimate import Estimator
+from wallaby.plan.estimates.statistics import Statistics
 from wallaby.plan.joins import flipped
-from wallaby.plan.relation import Join, JoinKind, Project, Relation
-from wallaby.plan.statistics import Statistics
-from wallaby.plan.tree import arrange, ids_of, is_choice, join_columns, rewrite_up
+from wallaby.relations.infallible import cannot_fail
+from wallaby.relations.relation import Join, JoinKind, Project, Relation
+from wallaby.relations.tree import arrange, ids_of, is_choice, join_columns, rewrite_up
 
 _DELAYED = frozenset((JoinKind.SEMI, JoinKind.ANTI))
 #: Of the rows that a semi join would look up, the inner join leaves at most this share.

@@ -6,12 +6,12 @@ of a query that differ in nothing else become equal, so that they can be shared.
 
 from __future__ import annotations
 
-from wallaby.plan import functions
-from wallaby.plan.equal_parts import stripped
-from wallaby.plan.expression import Call, Column, Expression
-from wallaby.plan.relation import Filter, Relation, Scan
-from wallaby.plan.statistics import Statistics
-from wallaby.plan.tree import conjuncts, filtered, rewrite_up
+from wallaby.plan.estimates.statistics import Statistics
+from wallaby.relations import functions
+from wallaby.relations.equal_parts import stripped
+from wallaby.relations.expression import Call, Column, Expression
+from wallaby.relations.relation import Filter, Relation, Scan
+from wallaby.relations.tree import conjuncts, filtered, rewrite_up
 
 
 def drop_null_checks(relation: Relation, statistics: Statistics) -> Relation:

@@ -12,10 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from wallaby.plan.estimate import Estimator
-from wallaby.plan.expression import Column, Named
+from wallaby.plan.estimates.estimate import Estimator
+from wallaby.plan.estimates.selectivity import UNKNOWN
+from wallaby.plan.estimates.statistics import Statistics
 from wallaby.plan.joins import broadcast_pays, smaller_side
-from wallaby.plan.relation import (
+from wallaby.plan.settings import PlanSettings
+from wallaby.relations.expression import Column, Named
+from wallaby.relations.relation import (
     Aggregate,
     Filter,
     Join,
@@ -26,10 +29,7 @@ from wallaby.plan.relation import (
     Sort,
     children_of,
 )
-from wallaby.plan.selectivity import UNKNOWN
-from wallaby.plan.settings import PlanSettings
-from wallaby.plan.statistics import Statistics
-from wallaby.plan.tree import arrange, ids_of, kept, with_children
+from wallaby.relations.tree import arrange, ids_of, kept, with_children
 
 #: The right rows that these need are those with a partner.
 _RIGHT_MAY = frozenset((JoinKind.INNER, JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI, JoinKind.EXISTENCE))

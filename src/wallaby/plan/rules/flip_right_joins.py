@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from wallaby.plan.estimates.statistics import Statistics
 from wallaby.plan.joins import flipped
-from wallaby.plan.relation import Join, JoinKind, Relation
-from wallaby.plan.statistics import Statistics
-from wallaby.plan.tree import arrange, rewrite_up
+from wallaby.relations.relation import Join, JoinKind, Relation
+from wallaby.relations.tree import arrange, rewrite_up
 
 
 def flip_right_joins(relation: Relation, _: Statistics) -> Relation:

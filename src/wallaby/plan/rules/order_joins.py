@@ -15,11 +15,11 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from wallaby.plan.estimate import Estimator
+from wallaby.plan.estimates.estimate import Estimator
+from wallaby.plan.estimates.statistics import Statistics
 from wallaby.plan.join_graph import JoinGraph, Parts, Sides, can_move, conditions_of
-from wallaby.plan.relation import Join, Project, Relation, children_of
-from wallaby.plan.statistics import Statistics
-from wallaby.plan.tree import arrange, is_choice, with_children
+from wallaby.relations.relation import Join, Project, Relation, children_of
+from wallaby.relations.tree import arrange, is_choice, with_children
 
 #: Of the cost of the written order, a new order may have at most this share.
 _CLEARLY_BETTER = 0.7

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from wallaby.plan.expression import Named, columns_in
-from wallaby.plan.relation import (
+from wallaby.plan.estimates.statistics import Statistics
+from wallaby.relations.expression import Named, columns_in
+from wallaby.relations.relation import (
     Aggregate,
     Expand,
     Filter,
@@ -28,8 +29,7 @@ from wallaby.plan.relation import (
     Unnest,
     Window,
 )
-from wallaby.plan.statistics import Statistics
-from wallaby.plan.tree import expressions_of, ids_of, narrow, narrowed, with_children
+from wallaby.relations.tree import expressions_of, ids_of, narrow, narrowed, with_children
 
 Needed = frozenset[int]
 _ONLY_LEFT = frozenset((JoinKind.SEMI, JoinKind.ANTI, JoinKind.EXISTENCE))

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from wallaby.plan.expression import Column, Expression, columns_in
-from wallaby.plan.infallible import cannot_fail
+from wallaby.plan.estimates.statistics import Statistics
 from wallaby.plan.join_graph import equality
-from wallaby.plan.relation import Filter, Join, JoinKind, Project, Relation
-from wallaby.plan.statistics import Statistics
-from wallaby.plan.tree import by_ids, conjunction, conjuncts, filtered, ids_of, rewrite_up, with_children
+from wallaby.relations.expression import Column, Expression, columns_in
+from wallaby.relations.infallible import cannot_fail
+from wallaby.relations.relation import Filter, Join, JoinKind, Project, Relation
+from wallaby.relations.tree import by_ids, conjunction, conjuncts, filtered, ids_of, rewrite_up, with_children
 
 _INNER = (JoinKind.INNER, JoinKind.CROSS)
 _LEFT_MAY = frozenset((*_INNER, JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI, JoinKind.EXISTENCE))

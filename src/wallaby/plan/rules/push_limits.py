@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from wallaby.plan.relation import Limit, Project, Relation
-from wallaby.plan.statistics import Statistics
-from wallaby.plan.tree import rewrite_up
+from wallaby.plan.estimates.statistics import Statistics
+from wallaby.relations.relation import Limit, Project, Relation
+from wallaby.relations.tree import rewrite_up
 
 
 def push_limits(relation: Relation, _: Statistics) -> Relation:

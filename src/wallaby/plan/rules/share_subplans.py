@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from wallaby.plan.equal_parts import merged, stripped
-from wallaby.plan.estimate import Estimator
-from wallaby.plan.expression import Named
-from wallaby.plan.relation import Aggregate, Filter, Input, Join, Project, Relation, Scan, children_of
+from wallaby.plan.estimates.estimate import Estimator
+from wallaby.plan.estimates.statistics import Statistics
 from wallaby.plan.rules.prune_columns import pruned_to
-from wallaby.plan.statistics import Statistics
-from wallaby.plan.tree import ids_of, with_children
+from wallaby.relations.equal_parts import merged, stripped
+from wallaby.relations.expression import Named
+from wallaby.relations.relation import Aggregate, Filter, Input, Join, Project, Relation, Scan, children_of
+from wallaby.relations.tree import ids_of, with_children
 
 #: A filter that keeps more than this share of its rows makes no part worth sharing.
 _KEPT_MAX = 0.5

@@ -1,0 +1,36 @@
+"""The workloads that can be run under budgets: where their tables are, and the text of their queries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from wallaby_lab import tpcds, tpch
+from wallaby_lab.bench.budgets import exploding
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """Tables and numbered queries."""
+
+    title: str
+    numbers: Sequence[int]
+    register: Callable[[SparkSession, Path], None]
+    text: Callable[[Path, int], str]
+
+
+def _exploding(spark: SparkSession, directory: Path) -> None:
+    exploding.register(spark, exploding.generate(directory))
+
+
+WORKLOADS: Final = {
+    "tpch": Workload("TPC-H", tpch.QUERIES, tpch.register, lambda _, number: tpch.query(number)),
+    "tpcds": Workload("TPC-DS", tpcds.QUERIES, tpcds.register, tpcds.query),
+    "exploding": Workload(
+        "Exploding joins", range(2_000), _exploding, lambda _, number: exploding.query(number)
+    ),
+}

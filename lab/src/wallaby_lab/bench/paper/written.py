@@ -1,0 +1,98 @@
+"""Figures as files: a page, the drawing as SVG and PNG, and the raw figures; and a part of a page about all of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from wallaby.errors import InvalidArgumentError
+from wallaby_lab.bench.paper import predicted
+from wallaby_lab.bench.paper.figures import FIGURES
+from wallaby_lab.bench.paper.measure import Say
+from wallaby_lab.bench.paper.page import drawn, of_json, to_json, to_page, to_section, variant
+from wallaby_lab.bench.paper.setup import Figure
+from wallaby_lab.bench.png import to_png
+
+#: From here to its end, the page on the evaluation is made from figures.
+HEADING: Final = "## What has been measured"
+#: What `wallaby predict` has saved, if it has, among the figures.
+PREDICTED: Final = "predict.json"
+_DRAWING: Final = re.compile(r"^!\[.*\]\(([^)]+)\)$", re.MULTILINE)
+#: What a file that is empty, cut off or of another kind leads to.
+_UNREADABLE: Final = (ValueError, KeyError, TypeError, AttributeError, IndexError)
+
+
+def write_figure(directory: Path, letter: str, figure: Figure, about: Mapping[str, Any]) -> str:
+    """Write all files of one figure; its page."""
+    unusual = [f"-{name.removesuffix('_seconds')}-{value}" for name, value in variant(about).items()]
+    name, drawing = f"paper-{letter}{''.join(unusual)}", drawn(letter, figure)
+    page = to_page(letter, figure, f"{name}.svg", about)
+    (directory / f"{name}.svg").write_text(drawing, encoding="utf-8")
+    (directory / f"{name}.png").write_bytes(to_png(drawing))
+    raw = json.dumps(to_json(figure, about), indent=1) + "\n"
+    (directory / f"{name}.json").write_text(raw, encoding="utf-8")
+    (directory / f"{name}.md").write_text(page, encoding="utf-8")
+    return page
+
+
+def above(page: Path, directory: Path | None = None) -> str:
+    """What stands in a page before the figures, if these are those of a directory, or any.
+
+    Raises:
+        InvalidArgumentError: the page has no place for figures, or shows those of another directory.
+    """
+    before, heading, below = page.read_text(encoding="utf-8").partition(f"{HEADING}\n")
+    if not heading:
+        raise InvalidArgumentError(f"{page} has no heading {HEADING!r}.", fix="Give docs/evaluation.md.")
+    shown = {(page.parent / drawing).parent.resolve() for drawing in _DRAWING.findall(below)}
+    if directory is not None and (others := sorted(shown - {directory.resolve()})):
+        raise InvalidArgumentError(
+            f"{page} shows the figures of {os.path.relpath(others[0])}, not of {directory}.",
+            fix=f"Give another --page, --out {os.path.relpath(others[0])}, or no --page: every figure has its own.",
+        )
+    return before + heading
+
+
+def rewrite(page: Path, directory: Path, say: Say = lambda _: None) -> None:
+    """Put all figures of a directory into a page, in place of what stood below the heading.
+
+    What cannot be read is told, and left out: figures are made in hours, and one of them must not cost the others.
+    """
+    before = above(page, directory)
+    sections = [
+        section
+        for letter in FIGURES
+        for path in (directory / f"paper-{letter}.json", *sorted(directory.glob(f"paper-{letter}-*.json")))
+        if path.exists() and (section := _section(letter, path, page, say)) is not None
+    ]
+    if (predictions := directory / PREDICTED).exists():
+        sections += filter(None, [_predicted(predictions, page, say)])
+    page.write_text(f"{before}\n" + "\n".join(sections).rstrip() + "\n", encoding="utf-8")
+
+
+def _section(letter: str, path: Path, page: Path, say: Say) -> str | None:
+    try:
+        figure, about = of_json(json.loads(path.read_text(encoding="utf-8")))
+    except _UNREADABLE as error:
+        say(f"{path} is left out, since it cannot be read: {error!r}")
+        return None
+    drawing = os.path.relpath(path.parent / f"{path.name.removesuffix('.json')}.svg", page.parent)
+    return to_section(letter, figure, drawing, about)
+
+
+def _predicted(path: Path, page: Path, say: Say) -> str | None:
+    image = path.with_suffix(".svg")
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        shown = predicted.drawn(found)
+        section = predicted.to_section(found, os.path.relpath(image, page.parent))
+    except _UNREADABLE as error:
+        say(f"{path} is left out, since it cannot be read: {error!r}")
+        return None
+    image.write_text(shown, encoding="utf-8")
+    image.with_suffix(".png").write_bytes(to_png(shown))
+    return section

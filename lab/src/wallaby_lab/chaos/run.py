@@ -1,0 +1,323 @@
+"""One run: a query, a fault, and what came of it, as one JSON object.
+
+A run is good only if its fault is proved to have struck and the answer is Spark's (or the query failed as it had to).
+A fault whose point the query never came to is reported as not reached, which is neither.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from wallaby.engine import Engine, attach
+from wallaby.errors import GcsError, QueryCancelledError, WallabyError, WorkerLostError
+from wallaby.faults.orders import Act, OrderBook, parse
+from wallaby.lineage.graph import StageGraph
+from wallaby.observe.event import Kind
+from wallaby.result import Result
+from wallaby.spark.bypass import on_spark
+from wallaby_lab import tpch
+from wallaby_lab.chaos.faults import Fault
+from wallaby_lab.chaos.outside import Outside, Proof
+from wallaby_lab.chaos.repairs import Repairs
+from wallaby_lab.chaos.wires import CUT_WIRE, SILENCE_WIRE, Wires
+from wallaby_lab.compare import DifferentError, require_same
+
+#: A query that takes longer, after a fault, hangs.
+HANG_SECONDS: Final = 180.0
+#: How long an engine may take to be as good as new.
+SETTLE_SECONDS: Final = 90.0
+_POLL_SECONDS: Final = 0.02
+
+
+class Verdict(Enum):
+    """What came of a run."""
+
+    EQUAL = "equal"
+    FAILED_AS_IT_MUST = "failed as it must"
+    NOT_REACHED = "not reached"
+    DIFFERS = "DIFFERS"
+    FAILED = "FAILED"
+    HUNG = "HUNG"
+    LEFT_SOMETHING = "LEFT SOMETHING"
+    REWOUND_OTHERS = "REWOUND OTHERS"
+
+    @property
+    def is_good(self) -> bool:
+        """Is no promise broken? A fault that was not reached shows nothing either way, and is counted apart."""
+        return self in (Verdict.EQUAL, Verdict.FAILED_AS_IT_MUST, Verdict.NOT_REACHED)
+
+
+@dataclass(slots=True)
+class Undisturbed:
+    """A query without faults: Spark's answer, and what it takes."""
+
+    answer: pa.Table
+    seconds: float
+    commits: int
+    graph: StageGraph
+
+
+@dataclass(slots=True)
+class Outcome:
+    """One cell of a grid."""
+
+    query: int
+    fault: str
+    orders: list[str]
+    outside: str
+    tolerant: bool
+    verdict: str = ""
+    detail: str = ""
+    #: What proves that the fault struck: time, place, effect.
+    struck: list[dict[str, Any]] = field(default_factory=list)
+    seconds: float = 0.0
+    undisturbed_seconds: float = 0.0
+    detect_seconds: float | None = None
+    settle_seconds: float = 0.0
+    #: Repairs that were compared with an independent calculation of what they must do; see `repairs`.
+    repairs_checked: int = 0
+    stats: dict[str, Any] = field(default_factory=dict)
+
+
+class Arena:
+    """A session with an engine that may be broken, attached again when it is beyond repair."""
+
+    def __init__(self, spark: SparkSession, directory: Path, workers: int, **settings: object) -> None:
+        self.spark = spark
+        self.book = OrderBook(directory)
+        self.workers = workers
+        self._settings = settings
+        self._undisturbed: dict[int, Undisturbed] = {}
+        self._engine: Engine | None = None
+        self._repairs = Repairs()
+
+    @property
+    def engine(self) -> Engine:
+        """The engine, attached if there is none."""
+        if self._engine is None or not self._engine.is_open:
+            self._engine = attach(
+                self.spark,
+                workers=self.workers,
+                chaos_enabled=True,
+                chaos_directory=str(self.book.directory),
+                attach_timeout=180,
+                progress_enabled=False,
+                spark_errors=False,
+                **self._settings,
+            )
+            self._engine._head.observer.witness = self._repairs.noticed
+        return self._engine
+
+    def close(self) -> None:
+        """End the engine."""
+        if self._engine is not None:
+            self._engine.close()
+            self._engine = None
+
+    def change(self, **settings: object) -> None:
+        """Go on with other settings, and so with another engine; plans may be others, and take other times."""
+        changed = {**self._settings, **settings}
+        if changed != self._settings:
+            self.close()
+            self._settings = changed
+            self._undisturbed.clear()
+
+    def settle(self) -> float | None:
+        """Wait until the engine is as good as new; how long that took, None if it did not come to it."""
+        began = time.monotonic()
+        while time.monotonic() - began < SETTLE_SECONDS:
+            try:
+                live = [worker["id"] for worker in self.engine.workers() if worker["state"] == "live"]
+                places = {worker.partition("-")[0] for worker in live}
+                if len(places) == len(live) == self.workers and not self.engine._gcs.queries():
+                    return time.monotonic() - began
+            except GcsError:
+                return None
+            time.sleep(_POLL_SECONDS)
+        return None
+
+    def undisturbed(self, number: int) -> Undisturbed:
+        """A query without faults, run twice, the second time for its time."""
+        if number not in self._undisturbed:
+            df = self.spark.sql(tpch.query(number))
+            with on_spark():
+                answer = df.toArrow()
+            require_same(self.engine.run(df).arrow(), answer, order=tpch.ORDERS[number])
+            began = time.monotonic()
+            result = self.engine.run(self.spark.sql(tpch.query(number)))
+            result.arrow()
+            seconds = time.monotonic() - began
+            graph = result._collected.graph
+            self._undisturbed[number] = Undisturbed(answer, seconds, int(result.stats["tasks"]), graph)
+        return self._undisturbed[number]
+
+    def compare(self, number: int) -> tuple[str, int]:
+        """Run a query; in what its answer differs from Spark's, if it does, and how many recoveries it took."""
+        result = self.engine.run(self.spark.sql(tpch.query(number)))
+        with _hanging(result):
+            answer = result.arrow()
+        try:
+            require_same(answer, self.undisturbed(number).answer, order=tpch.ORDERS[number])
+        except DifferentError as error:
+            return str(error), result.stats["recoveries"]
+        return "", result.stats["recoveries"]
+
+    def run(self, number: int, fault: Fault) -> Outcome:
+        """Run a query under a fault."""
+        if fault.outside in (CUT_WIRE, SILENCE_WIRE):
+            with self._proxied() as wires:
+                return self._run(number, fault, wires)
+        return self._run(number, fault, None)
+
+    @contextmanager
+    def _proxied(self) -> Iterator[Wires]:
+        """An engine of its own, whose workers have known each other by nothing but proxies."""
+        self.close()
+        wires = Wires(self.engine)
+        try:
+            yield wires
+        finally:
+            self.close()
+            wires.close()
+
+    def _run(self, number: int, fault: Fault, wires: Wires | None) -> Outcome:
+        tolerant = self.engine.settings.fault_tolerance_enabled
+        if self.settle() is None:
+            self.close()
+            self.settle()
+        usual = self.undisturbed(number)
+        fault = fault.for_query(usual.graph, self.engine.workers()[0]["id"].partition("-")[0])
+        outcome = Outcome(number, fault.name, [str(order) for order in fault.orders], fault.outside, tolerant)
+        outcome.undisturbed_seconds = round(usual.seconds, 3)
+        expects = fault.expects if tolerant or not fault.costs_a_worker else WorkerLostError.condition
+        outside = Outside(self.engine, wires)
+        name = self.book.give(fault.orders)
+        try:
+            began = time.monotonic()
+            result = self.engine.run(self.spark.sql(tpch.query(number)))
+            with (
+                self._struck_outside(outside, fault, result, usual, name) as proofs,
+                _hanging(result) as hung,
+            ):
+                verdict, outcome.detail = _judge(result, usual.answer, number, expects)
+            outcome.seconds = round(time.monotonic() - began, 3)
+            result._collected.removed.wait(SETTLE_SECONDS)  # a fault may strike until the query is gone
+        finally:
+            self.book.give(())
+            outside.undo()
+        strikes = self.book.struck(name)
+        outcome.struck = [
+            *({"at": s.at, "what": s.order, "worker": s.worker, "effect": s.effect} for s in strikes),
+            *({"at": p.at, "what": p.what} for p in proofs),
+        ]
+        wanted = {str(order) for order in fault.orders if order.act is not Act.SLOW}
+        missed = wanted - {s.order for s in strikes} or (fault.outside and not proofs)
+        if hung.is_set():
+            verdict = Verdict.HUNG
+        elif missed and verdict in (Verdict.EQUAL, Verdict.FAILED_AS_IT_MUST, Verdict.FAILED):
+            lost_but_unplanned = verdict is Verdict.FAILED and not expects
+            verdict = verdict if lost_but_unplanned else Verdict.NOT_REACHED
+        self._look_back(outcome, result, fault)
+        collected = result._collected
+        outcome.repairs_checked, violation = self._repairs.check(
+            collected.query, collected.graph, self.engine.tolerance
+        )
+        if violation and verdict.is_good:
+            verdict, outcome.detail = Verdict.REWOUND_OTHERS, violation
+        if verdict.is_good and outcome.settle_seconds < 0:
+            verdict, outcome.detail = Verdict.LEFT_SOMETHING, "the engine is not as good as new"
+        outcome.verdict = verdict.value
+        return outcome
+
+    def _look_back(self, outcome: Outcome, result: Result, fault: Fault) -> None:
+        """What the query did, how soon it noticed, and whether the engine is as good as new."""
+        outcome.stats = {
+            key: value for key, value in result.stats.items() if key not in ("query", "event_log")
+        }
+        froze = [e["at"] for e in result.events if e["event"] == Kind.FROZE.value and e["lost"]]
+        slow = {str(order) for order in fault.orders if order.act is Act.SLOW}
+        first = min((strike["at"] for strike in outcome.struck if strike["what"] not in slow), default=None)
+        after = [at for at in froze if first is not None and at >= first]
+        outcome.detect_seconds = round(after[0] - first, 3) if after and first is not None else None
+        if fault.outside == "restart store":
+            self.close()
+        settled = self.settle()
+        outcome.settle_seconds = round(settled, 3) if settled is not None else -1.0
+
+    @contextmanager
+    def _struck_outside(
+        self, outside: Outside, fault: Fault, result: Result, usual: Undisturbed, orders: str
+    ) -> Iterator[list[Proof]]:
+        """While the query runs, do to it from outside what is to be done."""
+        proofs: list[Proof] = []
+        if not fault.outside:
+            yield proofs
+            return
+
+        def strike() -> None:
+            collected, wanted = result._collected, max(int(usual.commits * fault.at), 1)
+            began = time.monotonic()
+            while not collected.is_over:
+                if fault.during is not None:
+                    due = any(parse(each.order).point is fault.during for each in self.book.struck(orders))
+                elif self.engine.tolerance.recorded:
+                    due = self.engine._gcs.status(collected.query).commits >= wanted
+                else:  # there are no commits
+                    due = time.monotonic() - began >= usual.seconds * fault.at
+                if due:
+                    done = outside.kinds[fault.outside]()
+                    proofs.extend(done)
+                    return
+                time.sleep(_POLL_SECONDS / 4)
+
+        thread = threading.Thread(target=strike, name="chaos-outside", daemon=True)
+        thread.start()
+        try:
+            yield proofs
+        finally:
+            thread.join(HANG_SECONDS)
+
+
+@contextmanager
+def _hanging(result: Result) -> Iterator[threading.Event]:
+    """Cancel a query that takes too long, and say so."""
+    hung = threading.Event()
+
+    def give_up() -> None:
+        hung.set()
+        result.cancel()
+
+    timer = threading.Timer(HANG_SECONDS, give_up)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield hung
+    finally:
+        timer.cancel()
+
+
+def _judge(result: Result, answer: pa.Table, number: int, expects: str) -> tuple[Verdict, str]:
+    try:
+        ours = result.arrow()
+    except QueryCancelledError as error:
+        return Verdict.FAILED, str(error)
+    except WallabyError as error:
+        as_it_must = expects and error.condition == expects
+        return Verdict.FAILED_AS_IT_MUST if as_it_must else Verdict.FAILED, str(error)
+    try:
+        require_same(ours, answer, order=tpch.ORDERS[number])
+    except DifferentError as error:
+        return Verdict.DIFFERS, str(error)
+    if expects:
+        return Verdict.NOT_REACHED, f"answered, although {expects} was expected"
+    return Verdict.EQUAL, ""

@@ -1,0 +1,224 @@
+"""A soak: rounds of a query and a fault, one after the other for a long time, and what is left after each.
+
+Each round is a run of the grid (`run.py`): the fault is proved to have struck, the answer is Spark's or the query
+ends as it must, and the engine is as good as new afterwards. Then everything that could leak is measured. The report
+is written after every round, so a soak that is interrupted has one, and the same command goes on with it.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import cycle
+from pathlib import Path
+from random import Random
+from typing import Final
+
+import psutil
+
+from wallaby.errors import QueryCancelledError, WallabyError
+from wallaby.gcs.keys import EVERY_KEY
+from wallaby.worker.scratch import PREFIX
+from wallaby_lab import tpch
+from wallaby_lab.chaos.faults import Fault, all_faults
+from wallaby_lab.chaos.run import HANG_SECONDS, Arena, Verdict
+from wallaby_lab.compare import DifferentError, require_same
+
+CANCEL: Final = "the query is cancelled"
+#: A query is cancelled within this part of the time that it usually takes: later it might have ended by itself.
+CANCEL_SHARE_MAX: Final = 0.5
+NOTHING: Final = "nothing"
+#: What a round may be: kills, stops, cuts, pauses and losses of Redis, answers that are lost, cancels, and nothing.
+ROUNDS: Final = (
+    NOTHING,
+    CANCEL,
+    "a worker is killed at 50 %",
+    "two workers are killed",
+    "a zombie wakes",
+    "the wire between two workers is cut",
+    "the wire between two workers is silent",
+    "the store is paused",
+    "the driver's connections to the store are reset",
+    "the store is restarted empty",
+    "a commit's answer is lost",
+    "pushes are not answered",
+    "the backup disk is full",
+    "three deep",
+)
+
+
+@dataclass(slots=True)
+class Round:
+    """One round, and what was there after it."""
+
+    query: int
+    fault: str
+    verdict: str
+    detail: str
+    seconds: float
+    #: What proves that the fault struck.
+    struck: list[str]
+    measured: dict[str, int]
+    #: The budget of each TaskManager.
+    memory: str = ""
+
+
+@dataclass(slots=True)
+class Soaked:
+    """What a soak has found so far."""
+
+    seconds: float = 0.0
+    rounds: list[Round] = field(default_factory=list)
+
+    @property
+    def bad(self) -> list[Round]:
+        """The rounds in which a promise was broken."""
+        return [each for each in self.rounds if not Verdict(each.verdict).is_good]
+
+    def under(self, memory: str) -> Soaked:
+        """The rounds with this budget."""
+        return Soaked(self.seconds, [each for each in self.rounds if each.memory == memory])
+
+
+def schedule(
+    seed: int, queries: Sequence[int], budgets: Sequence[str], done: int = 0
+) -> Iterator[tuple[int, str, str]]:
+    """Queries, faults and budgets, drawn. The first so many are left out.
+
+    Each fault comes once before any of them comes again; then it is the next budget's turn.
+    """
+    random = Random(seed)  # noqa: S311 - a schedule, no secret
+    at = 0
+    for budget in cycle(budgets):
+        faults = list(ROUNDS)
+        random.shuffle(faults)
+        for fault in faults:
+            number = random.choice(list(queries))
+            at += 1
+            if at > done:
+                yield number, fault, budget
+
+
+def soak(
+    arena: Arena,
+    queries: Sequence[int],
+    budgets: Sequence[str],
+    seconds: float,
+    seed: int,
+    found: Soaked,
+    told: Callable[[Soaked], None],
+) -> None:
+    """Go on with a soak until it has taken so long in all; `told` is called after every round."""
+    random = Random(seed + len(found.rounds))  # noqa: S311 - a schedule, no secret
+    before = found.seconds
+    began = time.monotonic()
+    for number, fault, memory in schedule(seed, queries, budgets, len(found.rounds)):
+        if found.seconds >= seconds:
+            return
+        arena.change(memory=memory)
+        for each in queries:
+            arena.undisturbed(each)
+        started = time.monotonic()
+        verdict, detail, struck = _round(arena, number, fault, random)
+        took = time.monotonic() - started
+        found.rounds.append(
+            Round(number, fault, verdict.value, detail, round(took, 2), struck, measured(arena), memory)
+        )
+        found.seconds = round(before + time.monotonic() - began, 1)
+        told(found)
+
+
+def _round(arena: Arena, number: int, fault: str, random: Random) -> tuple[Verdict, str, list[str]]:
+    if fault == CANCEL:
+        return _cancel(arena, number, random)
+    try:
+        known = all_faults().get(fault) or Fault(fault)
+        outcome = arena.run(number, known)
+    except WallabyError as error:
+        arena.close()
+        return Verdict.FAILED, str(error), []
+    return Verdict(outcome.verdict), outcome.detail, [str(each["what"]) for each in outcome.struck]
+
+
+def _cancel(arena: Arena, number: int, random: Random) -> tuple[Verdict, str, list[str]]:
+    """Cancel a query somewhere on its way; a result that was whole by then is a result."""
+    usual = arena.undisturbed(number)
+    result = arena.engine.run(arena.spark.sql(tpch.query(number)))
+    # If the result is not there long after it was cancelled, the query hangs, and `timeout` below ends the wait.
+    timer = threading.Timer(usual.seconds * CANCEL_SHARE_MAX * random.random(), result.cancel)
+    timer.daemon = True
+    timer.start()
+    began = time.monotonic()
+    try:
+        require_same(result.arrow(), usual.answer, order=tpch.ORDERS[number])
+        verdict, detail, struck = Verdict.NOT_REACHED, "it was there before", []
+    except QueryCancelledError as error:
+        verdict, detail, struck = Verdict.FAILED_AS_IT_MUST, "", [str(error)]
+    except DifferentError as error:
+        verdict, detail, struck = Verdict.DIFFERS, str(error), []
+    except WallabyError as error:
+        verdict, detail, struck = Verdict.FAILED, str(error), []
+    finally:
+        timer.cancel()
+    if time.monotonic() - began > HANG_SECONDS:
+        verdict = Verdict.HUNG
+    if arena.settle() is None and verdict.is_good:
+        verdict, detail = Verdict.LEFT_SOMETHING, "the engine is not as good as new"
+    return verdict, detail, struck
+
+
+def measured(arena: Arena) -> dict[str, int]:
+    """What there is of everything that could leak, once the engine is as good as new."""
+    arena.settle()
+    engine, here = arena.engine, psutil.Process()
+    keys = len(engine._deployment.gcs._connection.find_keys(EVERY_KEY))
+    pids = [int(worker["pid"]) for worker in engine.workers()]
+    workers = [_own_bytes(pid) for pid in pids]
+    # Each TaskManager has a folder of its own for what it spills and backs up.
+    local = Path(engine.settings.local_directory)
+    assert engine.settings.local_directory, "a soak has a directory of its own for what is spilled"
+    scratch = list(local.glob(f"{PREFIX}*"))
+    return {
+        "keys": keys,
+        "queries": len(engine._gcs.queries()),
+        "driver_threads": threading.active_count(),
+        "driver_files": here.num_fds(),
+        "driver_bytes": _own_bytes(here.pid),
+        "workers": len(pids),
+        "worker_bytes_max": max(workers, default=0),
+        "scratch_folders": len(scratch),
+        "scratch_bytes": sum(
+            path.stat().st_size for folder in scratch for path in folder.rglob("*") if path.is_file()
+        ),
+        "redis_servers": sum("redis-server" in child.name() for child in here.children(recursive=True)),
+    }
+
+
+def _own_bytes(pid: int) -> int:
+    """The proportional set size of a process without its children."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
+    return int(next(line for line in lines if line.startswith("Pss:")).split()[1]) << 10
+
+
+def load(path: Path, of: object) -> Soaked:
+    """What an earlier soak of the same circumstances has found; nothing if there is none."""
+    try:
+        held = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return Soaked()
+    if held.get("of") != of:
+        return Soaked()
+    return Soaked(held["seconds"], [Round(**each) for each in held["rounds"]])
+
+
+def save(path: Path, commit: str, of: object, found: Soaked) -> None:
+    """Write the report so that there is always a whole one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    young = path.with_suffix(".new")
+    young.write_text(
+        json.dumps({"commit": commit, "of": of, **asdict(found)}, indent=1) + "\n", encoding="utf-8"
+    )
+    young.replace(path)

@@ -1,0 +1,98 @@
+"""What `wallaby differential` shares out among processes, with a session each: groups of entries or random queries."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from wallaby.commands.session import engine_session
+from wallaby.engine import Engine
+from wallaby.faults.orders import OrderBook
+from wallaby_lab.differential import campaign
+from wallaby_lab.differential.arena import QUICK, QUICK_JVM, Arena
+from wallaby_lab.differential.campaign import Found
+from wallaby_lab.differential.crew import Say
+from wallaby_lab.differential.entries import EntrySuite, Tally
+from wallaby_lab.differential.functions import Function, scalar_functions
+from wallaby_lab.differential.kept import kept_functions
+from wallaby_lab.differential.losses import Losses
+from wallaby_lab.differential.tables import register, write_tables
+
+#: A query of some rows that takes longer hangs, and that is a difference.
+HANGS_SECONDS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class EntryWork:
+    """Groups of entries."""
+
+    seed: int
+    directory: Path
+
+    @contextmanager
+    def begin(self, say: Say) -> Iterator[Callable[[Sequence[str]], dict[str, Tally]]]:
+        """A session, and the tables of entries."""
+        with _session() as (spark, engine):
+            _register(spark, _own(self.directory), self.seed)
+            yield EntrySuite(spark, engine, self.seed, say).run
+
+
+@dataclass(frozen=True, slots=True)
+class QueryWork:
+    """Random queries, by their seeds; with losses, a worker is killed in each."""
+
+    directory: Path
+    #: Where functions are kept.
+    keep: Path
+    losses: bool
+
+    @contextmanager
+    def begin(self, say: Say) -> Iterator[Callable[[Sequence[int]], Found]]:
+        """A session, and the functions that queries are made of."""
+        own = _own(self.directory)
+        book = own / "orders"
+        settings: dict[str, object] = {"leaf_minimum": 0}
+        if self.losses:
+            settings |= {"chaos_enabled": True, "chaos_directory": str(book)}
+
+        def functions_found() -> list[Function]:
+            _register(spark, own, 0)
+            return scalar_functions(spark, engine)
+
+        with _session(**settings) as (spark, engine):
+            functions = kept_functions(self.keep, functions_found)
+            say(f"expressions are made of {len(functions)} functions")
+            yield partial(
+                campaign.run,
+                Arena(spark, engine, own / "random"),
+                functions,
+                say=say,
+                losses=Losses(OrderBook(book)) if self.losses else None,
+            )
+
+
+def _own(directory: Path) -> Path:
+    return directory / str(os.getpid())
+
+
+def _register(spark: SparkSession, directory: Path, seed: int) -> None:
+    """The tables of entries."""
+    write_tables(directory / "entries", seed)
+    register(spark, directory / "entries")
+
+
+@contextmanager
+def _session(**settings: object) -> Iterator[tuple[SparkSession, Engine]]:
+    """A session and an engine for small queries."""
+    configuration = {**QUICK, **QUICK_JVM}
+    # Errors have to be the engine's own: Spark's would be compared with themselves.
+    own = {"threads": 1, "progress_enabled": False, "timeout": HANGS_SECONDS, "spark_errors": False}
+    settings = {**own, **settings}
+    with engine_session("local[3]", 2, configuration, **settings) as (spark, engine):
+        yield spark, engine

@@ -1,0 +1,115 @@
+"""The figures of many runs in one report: entries by name, random queries by their seeds, each seed counted once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from wallaby.errors import InvalidArgumentError
+from wallaby_lab.differential.campaign import Found
+from wallaby_lab.differential.entries import Tally
+
+#: Where random queries stand, and those during which a worker was lost.
+QUERIES: Final = "queries"
+LOSSES: Final = "losses"
+Report = dict[str, Any]
+
+
+def read(path: Path) -> Report:
+    """What is in a file; an empty report if there is none."""
+    found: Report = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return found
+
+
+def write(path: Path, report: Report) -> None:
+    """Put it there as a whole, so that a run that is ended leaves what was there."""
+    unfinished = path.with_suffix(".unfinished")
+    unfinished.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    unfinished.replace(path)
+
+
+def next_seed(report: Report, name: str) -> int:
+    """The first seed that no run has come to."""
+    return max((int(part["seeds"][1]) for part in report.get(name, ())), default=0)
+
+
+def with_queries(report: Report, name: str, part: Mapping[str, Any]) -> Report:
+    """With the figures of a range of seeds, in the place of runs that lie within it.
+
+    A single seed that was different within a larger run, and is not any more, is mended there.
+
+    Raises:
+        InvalidArgumentError: another run has a part of these seeds, and would count them twice.
+    """
+    begin, end = part["seeds"]
+    others = []
+    for one in report.get(name, ()):
+        first, last = one["seeds"]
+        if begin <= first and last <= end:
+            continue
+        if end - begin == 1 and begin in one["different"]:
+            return _mended(report, name, one, begin, part)
+        if first < end and begin < last:
+            raise InvalidArgumentError(
+                f"Of the seeds from {begin} to {end - 1}, some were run with those from {first} to {last - 1}.",
+                fix=f"Begin with {next_seed(report, name)}, or run all of them.",
+            )
+        others.append(one)
+    return {**report, name: sorted([*others, dict(part)], key=lambda one: int(one["seeds"][0]))}
+
+
+def _mended(report: Report, name: str, run: Mapping[str, Any], seed: int, part: Mapping[str, Any]) -> Report:
+    if part["different"]:
+        return report
+    mended = {
+        **run,
+        "different": [one for one in run["different"] if one != seed],
+        "mended": [*run.get("mended", ()), seed],
+    }
+    return {**report, name: [mended if one is run else one for one in report[name]]}
+
+
+def with_entries(report: Report, tallies: Mapping[str, Tally], commit: str) -> Report:
+    """With the figures of some entries, in the place of earlier ones."""
+    known = report.get("entries", {})
+    figures = {
+        name: {
+            "commit": commit,
+            "native": tally.native,
+            "on_spark": tally.on_spark,
+            "compared": tally.compared,
+            "raised": tally.raised,
+            "in_doubt": tally.in_doubt,
+            "different": [one.query for one in tally.differences],
+            "mended": not tally.differences and _was_different(known.get(name, {})),
+        }
+        for name, tally in tallies.items()
+    }
+    return {**report, "entries": {**known, **figures}}
+
+
+def _was_different(entry: Mapping[str, Any]) -> bool:
+    return bool(entry.get("different") or entry.get("mended"))
+
+
+def not_equal_yet(report: Report, entries: Sequence[str]) -> list[str]:
+    """Those of some entries of which there are no figures, or a difference."""
+    known = report.get("entries", {})
+    return [name for name in entries if name not in known or known[name]["different"]]
+
+
+def figures(found: Found, begin: int, end: int, commit: str) -> dict[str, Any]:
+    """What a campaign has seen of the seeds from one up to another."""
+    return {
+        "seeds": [begin, end],
+        "commit": commit,
+        "queries": found.queries,
+        "how": dict(found.how),
+        "raised": found.raised,
+        "struck": found.struck,
+        "invalid": sum(found.invalid.values()),
+        "reasons": dict(found.reasons.most_common()),
+        "different": [seed for seed, _, _ in found.differences],
+    }

@@ -1,0 +1,82 @@
+"""Directed schedules as they strike, and whom they are aimed at: see `schedules`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wallaby.lineage.effects import Acknowledge, CommitTask, FailPoint, Push
+from wallaby.lineage.names import WorkerId
+from wallaby_lab.simulation.process import Actor, Process
+from wallaby_lab.simulation.schedules import Aim
+
+if TYPE_CHECKING:
+    from wallaby_lab.simulation.world import World
+
+
+def strike_holds(world: World, actor: Actor, point: FailPoint, after: bool) -> None:
+    """An actor is at a fail point: it is held there, if a hold has waited for it."""
+    for hold in [h for h in world.pending_holds if h.point is point and h.after is after]:
+        if hold.nth > world.visits[point, after]:
+            continue
+        others = _addressed(world, actor) or [p for p in world.live_workers() if p is not actor.process]
+        if hold.aimed is not None:
+            others = aimed_at(world, actor, hold.aimed)
+            if not others:
+                continue
+        world.pending_holds.remove(hold)
+        world.tally.held += 1
+        world.tell(f"*** {actor.process.id} {actor.name} is {hold}")
+        if hold.keeps_late:
+            actor.keeps_late_us = hold.hold_ms * 1000
+        else:
+            actor.held_until_us = world.agenda.now_us + hold.hold_ms * 1000
+        if hold.submits:
+            world.start_worker()
+            last = len(world.scenario.workloads) - 1
+            world.agenda.after(hold.hold_ms * 300, world.submit_late, last)
+        if hold.crash and others:
+            world.crash(world.random.choice(others), "crashed")
+
+
+def _addressed(world: World, actor: Actor) -> list[Process]:
+    """The other workers that an actor sends something to, or of which it says that they have got something."""
+    effect, serving = actor.effect, actor.serving
+    hosts: set[WorkerId] = set()
+    if isinstance(effect, Push):
+        hosts = {effect.target}
+    elif isinstance(effect, Acknowledge | CommitTask) and serving is not None:
+        state, graph = world.store.queries.get(serving.query.id), serving.query.graph
+        consumers = [state.channels[graph.consumer(edge)] for edge, _ in effect.delivered] if state else []
+        hosts = {channel.host for channel in consumers if not channel.ended}
+    return [p for p in world.live_workers() if p.id in hosts and p is not actor.process]
+
+
+def aimed_at(world: World, actor: Actor, aim: Aim) -> list[Process]:
+    """The workers of which one is to be lost; none if the actor is not of the kind that is looked for."""
+    tenure = actor.tenure
+    if aim is Aim.CONSUMER or tenure is None:
+        return _consumers_of(world, actor)
+    has_states = actor.serving is not None and any(
+        task.of == tenure.channel for task, _ in world.running[actor.serving.query.id].saved
+    )
+    return [actor.process] if has_states and not tenure.base and tenure.seq > 2 else []
+
+
+def _consumers_of(world: World, actor: Actor) -> list[Process]:
+    """The workers whose loss rewinds the channel of an actor where it is.
+
+    The channel goes on from a saved state, so its host has nothing of what came before: who consumes it elsewhere and
+    has to begin anew needs that.
+    """
+    tenure, serving = actor.tenure, actor.serving
+    if tenure is None or serving is None or not tenure.base or tenure.retracing:
+        return []
+    graph, state = serving.query.graph, world.store.queries.get(serving.query.id)
+    if state is None or graph.is_reader(tenure.channel.stage):
+        return []
+    hosts = {
+        state.channels[consumer].host
+        for consumer in map(graph.consumer, graph.edges_from(tenure.channel))
+        if not state.channels[consumer].ended
+    }
+    return [p for p in world.live_workers() if p.id in hosts and p is not actor.process]

@@ -1,0 +1,50 @@
+"""Slices that reach a simulated process: what its session takes of them, and whom that wakes."""
+
+from __future__ import annotations
+
+from wallaby.lineage.effects import Push, PushReply, Slice
+from wallaby.lineage.invariants import InvariantViolation
+from wallaby.lineage.names import WorkerId
+from wallaby.node.session import Session
+from wallaby_lab.simulation.process import Serving
+from wallaby_lab.simulation.scrutiny import Scrutiny, arrivals, known_before
+from wallaby_lab.simulation.world import World
+
+
+class _Watched:
+    """A session whose answers are judged: see `Scrutiny.received`."""
+
+    def __init__(self, session: Session, scrutiny: Scrutiny) -> None:
+        self._session = session
+        self._scrutiny = scrutiny
+
+    def preview(self, epoch: int, target: WorkerId, slices: tuple[Slice, ...], /) -> PushReply:
+        return self._session.preview(epoch, target, slices)
+
+    def receive(self, epoch: int, target: WorkerId, slices: tuple[Slice, ...], /) -> PushReply:
+        known = known_before(self._session, slices)
+        asked = self._session.preview(epoch, target, slices)
+        arrived = arrivals(self._session)
+        reply = self._session.receive(epoch, target, slices)
+        if reply.accepted and (epoch, target) != (self._session.host.epoch, self._session.worker):
+            raise InvariantViolation(6, f"{self._session.worker} takes a push of epoch {epoch} for {target}")
+        self._scrutiny.received(self._session, slices, asked, known, reply, arrived)
+        return reply
+
+
+def taken_in(world: World, serving: Serving | None, push: Push, pieces: tuple[Slice, ...]) -> PushReply:
+    """The reply to a push, of which these slices have come; refused where the query is not served."""
+    if serving is None:
+        return PushReply(accepted=False)
+    session = serving.session
+    before = {name: tenure.inbox.arrived for name, tenure in session.tenures.items()}
+    local = push.sender == push.target
+    watched = _Watched(session, world.running[serving.query.id].scrutiny)
+    reply = world.scenario.flow.receive(watched, push.epoch, push.target, pieces, local=local)
+    for name, tenure in session.tenures.items():
+        if tenure.inbox.arrived > before[name]:
+            world.wake(serving.actors.get(str(name)), arrival=True)
+    if session.host.look_wanted:
+        world.wake(serving.actors.get("session"))
+    world.mark_arrival(serving.query.id, push.target)
+    return reply

@@ -1,0 +1,31 @@
+"""A query that is a long chain: one table in many splits, and operators with states, one after the other.
+
+Its channels have many tasks, so there are states to go on from; and whoever consumes one of them may have to begin
+further back than the one it consumes did.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+from wallaby.lineage.graph import Link, Stage, StageGraph, StageKind
+from wallaby_lab.simulation.workload import Operator, Rows, Workload
+
+_STATEFUL = (Operator.DISTINCT, Operator.DISTINCT, Operator.MAP, Operator.SUM)
+
+
+def draw_chain(random: Random) -> Workload:
+    """A random chain of two or three operators; the first hands on what it gets, as it comes."""
+    splits = random.randint(8, 14)
+    inner = [Operator.DISTINCT, *(random.choice(_STATEFUL) for _ in range(random.choice((1, 1, 2))))]
+    table: tuple[Rows, ...] = tuple(
+        tuple((random.randrange(40), random.randrange(100)) for _ in range(random.choice((1, 2, 3))))
+        for _ in range(splits)
+    )
+    stages = (
+        Stage(StageKind.READ, 2, splits),
+        *(Stage(StageKind.EXECUTE, random.choice((1, 2))) for _ in inner),
+        Stage(StageKind.COLLECT, 1),
+    )
+    graph = StageGraph(stages, tuple(Link(stage, stage + 1) for stage in range(len(stages) - 1)))
+    return Workload(graph, (Operator.SCAN, *inner, Operator.COLLECT), {0: table}, limit=1)

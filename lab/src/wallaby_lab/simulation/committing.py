@@ -1,0 +1,90 @@
+"""Group commits in the simulated world: what a worker has ready at about the same time goes in one call.
+
+A group is of one query and one epoch, and has one fate: it reaches the store as a whole or not at all, and so does the
+answer. The real code that makes groups is under test in `interleavings`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from wallaby.gcs.interface import CommitReply, Verdict
+from wallaby.lineage.effects import CommitTask
+from wallaby.lineage.invariants import InvariantViolation
+from wallaby.lineage.lineage import decode, key_of
+from wallaby.lineage.names import QueryId, WorkerId
+from wallaby_lab.simulation.process import Actor
+from wallaby_lab.simulation.world import World
+
+_Group = list[tuple[Actor, CommitTask]]
+_Key = tuple[WorkerId, QueryId, int]
+
+
+class GroupTicket:
+    """One question for several: each gets its own part of the answer."""
+
+    def __init__(self, world: World, group: _Group) -> None:
+        self._world = world
+        self._group = group
+        self._settled = False
+
+    @property
+    def actor(self) -> Actor:
+        """One of those who asked."""
+        return self._group[0][0]
+
+    def settle(self, value: Any) -> None:
+        """Answer everybody, unless that has been done."""
+        if self._settled:
+            return
+        self._settled = True
+        for at, (actor, effect) in enumerate(self._group):
+            self._world.answer(actor, effect, value[at] if isinstance(value, tuple) else value)
+
+
+class GroupCommits:
+    """Collects commits for a short while, and sends them."""
+
+    def __init__(self, world: World, send: Callable[[GroupTicket, _Group], None]) -> None:
+        self._world = world
+        self._send = send
+        self._waiting: dict[_Key, _Group] = {}
+
+    def add(self, actor: Actor, effect: CommitTask) -> None:
+        """Let a commit go with others of its worker, query and epoch that have not left yet."""
+        assert actor.serving is not None
+        key = (actor.process.id, actor.serving.query.id, effect.epoch)
+        if key in self._waiting:
+            self._waiting[key].append((actor, effect))
+            return
+        self._waiting[key] = [(actor, effect)]
+        longest_us = 4_000 if self._world.random.random() < 0.3 else 200
+        self._world.agenda.after(self._world.soon_us(0, longest_us, actor.process), self._leave, key)
+
+    def _leave(self, key: _Key) -> None:
+        process = self._world.processes[key[0]]
+        wait_us = process.paused_until_us - self._world.agenda.now_us
+        if process.alive and wait_us > 0:
+            self._world.agenda.after(wait_us, self._leave, key)
+            return
+        group = self._waiting.pop(key)
+        if process.alive:
+            self._send(GroupTicket(self._world, group), group)
+
+
+def note_commits(
+    world: World, query: QueryId, worker: WorkerId, group: _Group, replies: tuple[CommitReply, ...]
+) -> None:
+    """Count what the store has taken of a group, and hold each record against what was executed."""
+    running, state = world.running[query], world.store.queries.get(query)
+    world.tally.commits_together += len(group) > 1
+    for (_, effect), reply in zip(group, replies, strict=True):
+        if reply.verdict is Verdict.DONE:
+            if state is not None and state.channels[effect.task.of].since_epoch != effect.since_epoch:
+                raise InvariantViolation(6, f"an attempt of an old tenure of {effect.task.of} is committed")
+            world.tally.commits += 1
+            world.tally.lineage_bytes += len(effect.record)
+            saved = (effect.task, key_of(decode(effect.record))) in running.saved
+            output = running.scrutiny.committed(worker, effect, saved)
+            running.audit.committing(effect.task, output, final=effect.final)

@@ -1,0 +1,120 @@
+"""Who must complain about whom, and what the store must make of it: calculated from the pushes and calls themselves.
+
+A worker that has pushed one output to another several times in a row, within one epoch, without an answer complains
+at once, whatever else has passed that wire. It takes a complaint back once there is no reason for it. A complaint lasts
+from its first word to its latest, and goes when nobody renews it. None of this is asked of what is judged.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wallaby.gcs.interface import WorkerLease
+from wallaby.lineage.effects import Await, Push, PushReply
+from wallaby.lineage.invariants import InvariantViolation
+from wallaby.lineage.names import HEAD, Edge, QueryId, TaskName, WorkerId
+from wallaby.node.effects import Complain
+from wallaby_lab.simulation.process import Actor
+
+#: Unanswered pushes of one output before somebody must complain.
+PUSHES = 3
+
+_Item = tuple[WorkerId, Edge, TaskName]
+
+
+class Complaining:
+    """What has been pushed without an answer, by whom, and what the store has been told."""
+
+    def __init__(self, lasts_ms: int) -> None:
+        self._lasts_ms = lasts_ms
+        #: Per worker and query: the epoch that is counted in, and the unanswered pushes of each output.
+        self._unanswered: dict[tuple[WorkerId, QueryId], tuple[int, dict[_Item, int]]] = {}
+        #: Deliveries that have spoken of their target since they last waited.
+        self._spoke: set[Actor] = set()
+        #: When each of them last said that its target can be reached.
+        self._taken_back: dict[Actor, int] = {}
+        #: By accused, reporter and query: the first word of a complaint and the latest.
+        self._standing: dict[tuple[WorkerId, WorkerId, QueryId], tuple[int, int]] = {}
+
+    # --- at workers ----------------------------------------------------------------------------------
+
+    def yields(self, actor: Actor, effect: Any, now_ms: int) -> None:
+        """A generator asks for an effect: is it the complaint that must come now?"""
+        answered, actor.answered = actor.answered, None
+        if isinstance(effect, Complain):
+            self._spoke.add(actor)
+            if effect.reachable:
+                self._taken_back[actor] = now_ms
+        if answered is not None and self._must_complain(actor, *answered):
+            if not isinstance(effect, Complain) or effect.reachable:
+                raise InvariantViolation(
+                    7, f"{actor.process.id} does not complain of {answered[0].target}, which does not answer"
+                )
+        elif isinstance(effect, Await) and actor.name.startswith("deliver to "):
+            self._waits(actor, now_ms)
+
+    def _must_complain(self, actor: Actor, push: Push, reply: PushReply | None) -> bool:
+        assert actor.serving is not None
+        epoch = actor.serving.session.host.epoch
+        key = actor.process.id, actor.serving.query.id
+        counted_in, counts = self._unanswered.get(key, (0, {}))
+        if counted_in != epoch:
+            counts = {}
+            self._unanswered[key] = epoch, counts
+        if reply is not None:
+            sent = push.items[: len(reply.held)] if reply.accepted else push.items
+            for edge, task in sent:
+                counts.pop((push.target, edge, task), None)
+            return False
+        if push.epoch != epoch:
+            return False
+        for edge, task in push.items:
+            item = push.target, edge, task
+            counts[item] = counts.get(item, 0) + 1
+        return max(counts[push.target, edge, task] for edge, task in push.items) >= PUSHES
+
+    def _waits(self, actor: Actor, now_ms: int) -> None:
+        """A complaint without a reason is taken back before its author waits."""
+        assert actor.serving is not None
+        target = WorkerId(actor.name.removeprefix("deliver to "))
+        reaching = actor.serving.session.reaching
+        spoke = actor in self._spoke
+        self._spoke.discard(actor)
+        if spoke or reaching.is_out_of_reach(target):
+            return
+        accused = actor.process.id if target == HEAD else target
+        standing = self._standing.get((accused, actor.process.id, actor.serving.query.id))
+        stands = standing is not None and standing[1] <= self._taken_back.get(actor, -1)
+        if target in reaching.accused or (
+            stands and standing is not None and now_ms <= standing[1] + self._lasts_ms
+        ):
+            raise InvariantViolation(8, f"{actor.process.id} still complains of {target}, without a reason")
+
+    # --- in the store --------------------------------------------------------------------------------
+
+    def said(
+        self, reporter: WorkerId, accused: WorkerId, query: QueryId, reachable: bool, now_ms: int
+    ) -> None:
+        """The store was told, and has taken it."""
+        since_ms, latest_ms = self._standing.pop((accused, reporter, query), (now_ms, now_ms))
+        if not reachable:
+            if latest_ms + self._lasts_ms < now_ms:
+                since_ms = now_ms
+            self._standing[accused, reporter, query] = since_ms, now_ms
+
+    def expelled(self, worker: WorkerId) -> None:
+        """Nobody has said anything about this worker any more, nor has it."""
+        self._standing = {key: each for key, each in self._standing.items() if worker not in key[:2]}
+
+    def check(self, leases: tuple[WorkerLease, ...], now_ms: int) -> None:
+        """The coordinator is told of every complaint that stands, how long it has lasted, and of no other."""
+        expected: dict[WorkerId, dict[WorkerId, int]] = {lease.worker: {} for lease in leases}
+        for (accused, reporter, _), (since_ms, latest_ms) in self._standing.items():
+            if latest_ms + self._lasts_ms >= now_ms and accused in expected:
+                lasted = expected[accused]
+                lasted[reporter] = max(latest_ms - since_ms, lasted.get(reporter, 0))
+        for lease in leases:
+            if dict(lease.complaints) != expected[lease.worker]:
+                raise InvariantViolation(
+                    8, f"the store tells of {lease.worker} {lease.complaints}, not {expected[lease.worker]}"
+                )

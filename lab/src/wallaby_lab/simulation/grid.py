@@ -1,0 +1,87 @@
+"""Every kind of fault at every fail point: systematically, where seeds come to each pair by chance only.
+
+For each pair seeds are run with that fault beside their own, until it has struck in a few of them. Points that a query
+reaches only after something else get it: a task with an error, a worker that is asked to leave, a loss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from wallaby.lineage.effects import FailPoint
+from wallaby.lineage.names import TaskName
+from wallaby_lab.simulation.faults import RECOVERY_POINTS, Fault, FaultKind
+from wallaby_lab.simulation.run import draw, run
+from wallaby_lab.simulation.scenario import Scenario
+
+#: Seeds that a pair may take, and in how many of them it has to strike.
+SEEDS_MAX = 120
+STRIKES = 2
+_LOST = Fault(FaultKind.CRASH, FailPoint.ADVANCE, 2, after=False)
+_ASKED = Fault(FaultKind.DRAIN, FailPoint.DELIVER, 1, after=False)
+_CUT = Fault(FaultKind.CUT_FOR_GOOD, FailPoint.DELIVER, 1, after=False)
+
+Pair = tuple[FailPoint, FaultKind]
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """In how many of how many seeds each pair has struck, and what went wrong."""
+
+    struck: Mapping[Pair, tuple[int, int]]
+    failures: tuple[tuple[int, Pair, str], ...]
+
+    @property
+    def empty(self) -> list[Pair]:
+        """The pairs that did not meet."""
+        return [pair for pair, (struck, _) in self.struck.items() if not struck]
+
+
+def run_grid(progress: Callable[[int, int], None] | None = None) -> Grid:
+    """Run all pairs."""
+    struck: dict[Pair, tuple[int, int]] = {}
+    failures: list[tuple[int, Pair, str]] = []
+    pairs = [(point, kind) for point in FailPoint for kind in FaultKind]
+    for at, pair in enumerate(pairs):
+        seed = hits = 0
+        while hits < STRIKES and seed < SEEDS_MAX:
+            scenario, faults = prepared(seed, *pair)
+            result = run(seed, scenario, faults)
+            hits += pair in result.tally.fired
+            if result.failure is not None:
+                failures.append((seed, pair, str(result.failure)))
+            seed += 1
+        struck[pair] = hits, seed
+        if progress is not None:
+            progress(at + 1, len(pairs))
+    return Grid(struck, tuple(failures))
+
+
+def prepared(seed: int, point: FailPoint, kind: FaultKind) -> tuple[Scenario, tuple[Fault, ...]]:
+    """What a seed draws, with a fault of this kind at this point and with what leads there."""
+    scenario, _ = draw(seed)
+    first: tuple[Fault, ...] = ()
+    if point in RECOVERY_POINTS:
+        first = (_CUT,) if point is FailPoint.COMPLAIN else (_LOST,)
+        scenario = replace(scenario, workers=3)
+    if point is FailPoint.DRAIN:
+        first = (_ASKED,)
+    if point is FailPoint.FAIL:
+        spoiled = replace(scenario.workloads[0], error=TaskName(0, 0, 0))
+        scenario = replace(scenario, workloads=(spoiled, *scenario.workloads[1:]))
+    return scenario, (*first, Fault(kind, point, 1, after=False))
+
+
+def as_markdown(grid: Grid) -> str:
+    """The table: a row for each fail point, a column for each kind of fault, numbered; and the numbers."""
+    kinds = list(FaultKind)
+    lines = [f"{at}: {kind.value}" for at, kind in enumerate(kinds, 1)]
+    table = [
+        "| fail point | " + " | ".join(str(at) for at in range(1, len(kinds) + 1)) + " |",
+        "|---|" + "---|" * len(kinds),
+    ]
+    for point in FailPoint:
+        cells = (f"{grid.struck[point, kind][0]}/{grid.struck[point, kind][1]}" for kind in kinds)
+        table.append(f"| {point.value} | " + " | ".join(cells) + " |")
+    return "; ".join(lines) + ".\n\n" + "\n".join(table) + "\n"

@@ -1,0 +1,30 @@
+"""How the processes of a simulated world answer when they are asked how a query stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from wallaby.coordinator.effects import Inquire
+from wallaby.lineage.names import WorkerId
+from wallaby.lineage.standing import Standing
+from wallaby.node.standing import standing_of, standings
+from wallaby_lab.simulation.world import World
+
+
+def standings_in(
+    world: World, effect: Inquire, is_cut: Callable[[WorkerId], bool]
+) -> dict[WorkerId, Standing]:
+    """The answers, as a node gives them; one that is gone, paused or cut off gives none."""
+
+    def ask(worker: WorkerId) -> Standing | None:
+        process = world.processes[worker]
+        is_paused = process.paused_until_us > world.agenda.now_us
+        if not process.alive or is_paused or is_cut(worker) or process.disarm("drop"):
+            return None
+        serving = process.servings.get(effect.query)
+        if serving is None:
+            return Standing((), "", ("the query is not open here",))
+        actors = [(actor.name, actor.effect) for actor in serving.actors.values() if actor.alive]
+        return standing_of(serving.session, actors)
+
+    return standings(effect.workers, ask)

@@ -1,0 +1,115 @@
+"""What was refused for now, or not answered, is asked for again: nobody gives up who has a reason to go on.
+
+Commits, errors, early ends and records to retrace must reach the store, in whichever epoch; a channel that has enough
+says so; a re-read that was cut is followed by what was not sent. Judged from the effects alone, while the tenure and
+the query last.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wallaby.gcs.interface import View
+from wallaby.lineage.effects import (
+    Advance,
+    CloseEarly,
+    CommitTask,
+    Execute,
+    Fail,
+    FailPoint,
+    Pause,
+    Push,
+    ReadRecords,
+)
+from wallaby.lineage.invariants import InvariantViolation
+from wallaby.lineage.verdict import CommitReply, Verdict
+from wallaby.node.effects import Complain, Look
+from wallaby_lab.simulation.brief import brief
+from wallaby_lab.simulation.process import Actor
+
+_INSISTED = (CommitTask, Fail, CloseEarly, ReadRecords)
+_REPEATED = (FailPoint.RETRACE, FailPoint.REREAD)
+_FOR_NOW = (Verdict.FROZEN, Verdict.STALE, None)
+
+
+class Insisting:
+    """Remembers of every actor what it has to ask for again."""
+
+    def __init__(self) -> None:
+        self._refused: dict[Actor, Any] = {}
+        #: Those whose task has given out all that is wanted, and is not committed yet.
+        self._satisfied: set[Actor] = set()
+        #: What sessions have seen of their queries and are about to take over.
+        self._viewed: dict[Actor, View] = {}
+
+    def answers(self, actor: Actor, value: Any) -> None:
+        """An actor is about to be told the answer to what it asked for last."""
+        asked = actor.last
+        if isinstance(asked, Look) and value is not None and value.verdict is Verdict.DONE:
+            self._viewed[actor] = value
+        if isinstance(asked, _INSISTED) and _verdict(value) in _FOR_NOW:
+            self._refused[actor] = asked
+        elif isinstance(asked, Push) and asked.point is FailPoint.REREAD_DELIVER:
+            held = value.held if value is not None else ()
+            if held and len(held) < len(asked.items):
+                self._refused[actor] = asked
+        elif isinstance(asked, Execute) and asked.point not in _REPEATED and value[1].satisfied:
+            self._satisfied.add(actor)
+        elif isinstance(asked, Advance) and actor in self._satisfied:
+            self._satisfied.discard(actor)
+            self._refused[actor] = CloseEarly(asked.task.of, 0)
+
+    def yields(self, actor: Actor, effect: Any) -> None:
+        """What it asks for then; None if it has ended."""
+        if self._viewed and isinstance(effect, Pause) and actor in self._viewed:
+            _require_adopted(actor, self._viewed.pop(actor))
+        asked = self._refused.get(actor)
+        if asked is None:
+            return
+        if _is_over(actor, asked):
+            del self._refused[actor]
+            return
+        if isinstance(effect, Pause | Complain):
+            return
+        again = type(effect) is type(asked)
+        if again and isinstance(effect, Push):
+            again = effect.target == asked.target and effect.items == asked.items[-len(effect.items) :]
+        if not again:
+            then = brief(effect) if effect is not None else "nothing"
+            raise InvariantViolation(
+                7, f"{actor.name} at {actor.process.id} gives up: {brief(asked)}; and then: {then}"
+            )
+        del self._refused[actor]
+
+
+def _verdict(value: Any) -> Any:
+    if isinstance(value, CommitReply):
+        return value.verdict
+    return value[0] if isinstance(value, tuple) else value
+
+
+def _require_adopted(actor: Actor, view: View) -> None:
+    """Whoever has looked knows the epoch, and which of its channels are closed."""
+    assert actor.serving is not None
+    session = actor.serving.session
+    closed = [each.channel for each in view.assignments if each.closed]
+    if session.host.epoch != view.epoch or not all(session.tenures[name].closed for name in closed):
+        raise InvariantViolation(8, f"{actor.process.id} has looked, and goes on as if it had not")
+
+
+def _is_over(actor: Actor, asked: Any) -> bool:
+    """Is there nothing to insist on any more: the query, the tenure or, for a re-read, the epoch has ended?"""
+    assert actor.serving is not None
+    session, tenure = actor.serving.session, actor.tenure
+    if isinstance(asked, Push) and session.host.epoch != asked.epoch:
+        return True
+    return session.over or (tenure is not None and session.tenures.get(tenure.channel) is not tenure)
+
+
+def require_tenure(actor: Actor, effect: Any) -> None:
+    """Nothing is done in the name of a tenure that is over (invariant 6)."""
+    tenure, serving = actor.tenure, actor.serving
+    if tenure is None or serving is None or serving.session.over:
+        return
+    if serving.session.tenures.get(tenure.channel) is not tenure:
+        raise InvariantViolation(6, f"the old {actor.name} at {actor.process.id} asks for {brief(effect)}")

@@ -1,0 +1,21 @@
+"""Which modules the interleavings run with their own threads. Importing this list imports none of them."""
+
+from __future__ import annotations
+
+#: The modules whose threads, locks and queues are the scheduler's.
+INTERLEAVED = (
+    "wallaby.node.loop",
+    "wallaby.node.node",
+    "wallaby.node.pools",
+    "wallaby.node.perform",
+    "wallaby.node.pushing",
+    "wallaby.exchange.backup",
+    "wallaby.exchange.segment",
+    "wallaby.exchange.lazy_body",
+    "wallaby.exchange.memory",
+    "wallaby.exchange.assembly",
+    "wallaby.exchange.client",
+    "wallaby.exchange.server",
+    "wallaby.exchange.wire",
+    "wallaby.exchange.body",
+)

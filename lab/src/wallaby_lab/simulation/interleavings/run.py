@@ -1,0 +1,106 @@
+"""One seed of interleavings: which scene, which settings, and which thread goes on when."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, partial
+from random import Random
+from types import ModuleType
+
+from wallaby_lab.simulation.interleaved import INTERLEAVED
+from wallaby_lab.simulation.interleavings.cluster import run_cluster
+from wallaby_lab.simulation.interleavings.groups import run_groups
+from wallaby_lab.simulation.interleavings.planning import Plan, Traces, plans_of
+from wallaby_lab.simulation.interleavings.scheduler import Scheduler, StuckError, replace_threads
+from wallaby_lab.simulation.interleavings.shelves import KEEP, WrongError, run_preempted, run_shelves
+
+
+@dataclass(frozen=True, slots=True)
+class Interleaving:
+    """What a seed came to; `failure` is empty if all was well."""
+
+    seed: int
+    switches: int
+    failure: str
+
+
+Scene = Callable[[Scheduler, Random], None]
+
+#: A schedule with planned preemptions takes little time: so many are tried for one seed.
+PLANNED = 12
+#: What is done in them while outputs are kept, and how often.
+_TURNS = ("read", "let go", "read", "drop", "read", "keep again")
+_SHELVES = ("wallaby.exchange.backup", "wallaby.exchange.segment", "wallaby.exchange.memory")
+
+
+def run_interleaving(seed: int) -> Interleaving:
+    """Run one seed. The same seed always gives the same run."""
+    turn = seed % 8
+    names: tuple[str, ...] = INTERLEAVED
+    if turn < len(_SCENES):
+        scenes = [_SCENES[turn]]
+    else:
+        first = (seed // 8 * (8 - len(_SCENES)) + turn - len(_SCENES)) * PLANNED
+        names, scenes = _SHELVES, [_planned(number) for number in range(first, first + PLANNED)]
+    switches = 0
+    for scene in scenes:
+        switched, failure = _run(scene, Random(seed), _modules(names))
+        switches += switched
+        if failure:
+            return Interleaving(seed, switches, failure)
+    return Interleaving(seed, switches, "")
+
+
+#: The scenes with random schedules; the other seeds have planned ones.
+_SCENES: tuple[Scene, ...] = (run_cluster, run_groups, run_cluster, run_shelves)
+
+
+def _planned(number: int) -> Scene:
+    """A scene under one of the plans for two threads at a backup."""
+    turn = number % len(_TURNS)
+    others = _TURNS[turn]
+    plans = _plans_for(others)
+    at = number // len(_TURNS) * _TURNS.count(others) + _TURNS[:turn].count(others)
+    return lambda scheduler, _random: run_preempted(scheduler, others, plans[at % len(plans)])
+
+
+@cache
+def _plans_for(others: str) -> tuple[Plan, ...]:
+    """All plans for a thread that keeps outputs and one that does something else."""
+    traces: dict[str, Traces] = {}
+
+    def run(first: str, scheduler: Scheduler, _random: Random) -> None:
+        run_preempted(scheduler, others, Plan(first))
+        traces[first] = scheduler.touches()
+
+    for first in (KEEP, others):
+        _, failure = _run(partial(run, first), Random(0), _modules(_SHELVES))
+        if failure:
+            raise WrongError(failure)
+    return plans_of(KEEP, traces[KEEP], others, traces[others])
+
+
+def _modules(names: tuple[str, ...]) -> list[ModuleType]:
+    return [importlib.import_module(name) for name in names]
+
+
+def _run(scene: Scene, random: Random, modules: list[ModuleType]) -> tuple[int, str]:
+    """One scene under one schedule: how often threads were switched, and what was wrong."""
+    scheduler = Scheduler(random.getrandbits(48), frozenset(str(module.__file__) for module in modules))
+    undo = replace_threads(scheduler, modules)
+    logging.disable(logging.CRITICAL)
+    failure = ""
+    try:
+        scene(scheduler, random)
+    except StuckError as stuck:
+        failure = f"stuck: {stuck}"
+    except Exception as error:  # noqa: BLE001 - whatever is wrong has been noticed
+        failure = f"{type(error).__name__}: {error}"
+    finally:
+        scheduler.stop()
+        undo()
+        logging.disable(logging.NOTSET)
+    return scheduler.switches, failure

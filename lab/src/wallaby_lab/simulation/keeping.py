@@ -1,0 +1,67 @@
+"""What simulated processes keep: outputs in their backups and in the durable store, and saved states."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+
+from wallaby.lineage import effects as protocol
+from wallaby_lab.simulation.process import Actor, Serving, serving_of
+from wallaby_lab.simulation.world import World
+
+#: What a backed-up output takes beside its rows.
+OUTPUT_BYTES = 16
+
+
+class Keeping:
+    """Performs the effects that keep something, or fetch it."""
+
+    def __init__(self, world: World, answer_later: Callable[..., None]) -> None:
+        self._world = world
+        self._answer_later = answer_later
+
+    def back_up(self, actor: Actor, effect: protocol.BackUp) -> None:
+        """Keep an output. That may take a while, and happens even if nobody waits for it any more."""
+        serving = serving_of(actor)
+        running = self._world.running[serving.query.id]
+        if serving.query.tolerance.durable:
+            running.spooled[effect.task, effect.output.checksum, effect.final] = effect.output
+            running.spooled_tasks.add(effect.task)
+        delay_us = self._world.soon_us(50, 800, actor.process) + actor.keeps_late_us
+        actor.keeps_late_us = 0
+        self._world.agenda.after(delay_us, self._keep, actor, serving, effect)
+
+    def _keep(self, actor: Actor, serving: Serving, effect: protocol.BackUp) -> None:
+        process = actor.process
+        if process.servings.get(serving.query.id) is not serving:
+            return
+        size_bytes = OUTPUT_BYTES + sum(size for size, _ in effect.output.slices.values())
+        kept = serving.backups.get(effect.task)
+        stays = kept is not None and not protocol.replaces(effect.since_epoch, kept[2])
+        fits = stays or size_bytes <= process.room_bytes
+        if fits and not stays:
+            process.room_bytes -= size_bytes
+            serving.bytes_kept += size_bytes
+            serving.backups[effect.task] = (effect.output, effect.final, effect.since_epoch)
+            if effect.point is not protocol.FailPoint.BACK_UP:
+                self._world.running[serving.query.id].audit.made(effect.task, effect.output.checksum)
+        if fits:
+            serving.require_latest(effect.task, effect.since_epoch)
+        self._world.answer(actor, effect, fits)
+
+    def save_state(self, actor: Actor, effect: protocol.SaveState) -> None:
+        """It is time for that now and then. States are changed in place, so a copy is saved."""
+        scenario = self._world.scenario
+        shares = scenario.saved_shares
+        share = shares[(scenario.random_seed + effect.task.stage) % len(shares)]
+        saved = self._world.random.random() < share
+        if saved:
+            states = self._world.running[serving_of(actor).query.id].saved
+            states[effect.task, effect.key] = (copy.deepcopy(effect.state), dict(effect.totals))
+        self._answer_later(actor, effect, saved, 50, 2_000)
+
+    def restore_state(self, actor: Actor, effect: protocol.RestoreState) -> None:
+        """Hand out a copy of what was saved."""
+        state, totals = self._world.running[serving_of(actor).query.id].saved[effect.task, effect.key]
+        self._world.tally.restored += 1
+        self._answer_later(actor, effect, (copy.deepcopy(state), totals), 50, 2_000)

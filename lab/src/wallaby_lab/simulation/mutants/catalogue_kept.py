@@ -1,0 +1,86 @@
+"""Mutants of what outlives a worker, saved states and durable outputs, hunted under policies that have them."""
+
+from __future__ import annotations
+
+from wallaby_lab.simulation.mutants.mutant import Mutant
+
+ATTEMPT_MODULE = "wallaby.lineage.attempt"
+RECONCILE_MODULE = "wallaby.lineage.reconcile"
+SESSION_MODULE = "wallaby.node.session"
+STATES = "checkpoint+lineage"
+OUTPUTS = "spool"
+
+KEPT: tuple[Mutant, ...] = (
+    Mutant(
+        name="restored-state-with-a-fresh-inbox",
+        what="a channel goes on from a saved state, and consumes its inputs from the first on",
+        breaks=("1", "3"),
+        module=ATTEMPT_MODULE,
+        before="    tenure.inbox.go_on(fold(before), totals)\n",
+        after="    tenure.inbox.go_on({}, totals)\n",
+        policy=STATES,
+    ),
+    Mutant(
+        name="ends-of-inputs-not-saved",
+        what="a channel that goes on from a saved state waits for the end of inputs that had ended before",
+        breaks=("7",),
+        module=ATTEMPT_MODULE,
+        before="    tenure.inbox.go_on(fold(before), totals)\n",
+        after="    tenure.inbox.go_on(fold(before), {})\n",
+        policy=STATES,
+    ),
+    Mutant(
+        name="state-saved-with-a-rest",
+        what="a state is saved although rows of its last task wait to be handed on",
+        breaks=("2", "4"),
+        module=ATTEMPT_MODULE,
+        before="    return not (final or output.rest or tenure",
+        after="    return not (final or tenure",
+        policy=STATES,
+    ),
+    Mutant(
+        name="newest-state-whoever-needs-what",
+        what="a lost channel goes on from its newest state although a consumer lacks outputs from before it",
+        breaks=("5", "8"),
+        module=RECONCILE_MODULE,
+        before="            start = self._kept.newest(name, self._needed_from(name))\n",
+        after="            start = self._kept.newest(name, self._before.channels[name].length)\n",
+        policy=STATES,
+    ),
+    Mutant(
+        name="live-channels-never-go-back",
+        what="a channel that went on from a saved state stays, although outputs from before it are needed again",
+        breaks=("5", "8"),
+        module=RECONCILE_MODULE,
+        before="        goes_back = self._needed_from(name) < self._before.channels[name].base\n",
+        after="        goes_back = False\n",
+        policy=STATES,
+    ),
+    Mutant(
+        name="rewound-where-it-stays-and-not-begun-again",
+        what="a worker goes on with a channel that was rewound to an earlier state and stays with it",
+        breaks=("5",),
+        module=SESSION_MODULE,
+        before="            if present.get(name) != (tenure.since_epoch, tenure.base)\n",
+        after="            if name not in present\n",
+        policy=STATES,
+    ),
+    Mutant(
+        name="kept-outputs-without-a-host",
+        what="a lost channel that has ended is left where it was, although its outputs are still needed",
+        breaks=("5", "8"),
+        module=RECONCILE_MODULE,
+        before="            self._moved.extend([name] if self._must_leave(name) else ())\n",
+        after="            pass\n",
+        policy=OUTPUTS,
+    ),
+    Mutant(
+        name="kept-outputs-not-sent-again",
+        what="the new host of a channel sends only what it makes itself, and not what is in the durable store",
+        breaks=("5",),
+        module=SESSION_MODULE,
+        before="            self.host.outbox.start(assignment.channel, 0, assignment.length)\n",
+        after="            self.host.outbox.start(assignment.channel, assignment.length)\n",
+        policy=OUTPUTS,
+    ),
+)

@@ -1,0 +1,198 @@
+"""Mutants unlike those before them, of every part of the protocol: what others might get wrong.
+
+Seeds noticed most of them as they were. For the others something had to be judged, or aimed at, first.
+"""
+
+from __future__ import annotations
+
+from wallaby_lab.simulation.mutants.mutant import Mutant
+
+ATTEMPT = "wallaby.lineage.attempt"
+INBOX = "wallaby.lineage.inbox"
+RECONCILE = "wallaby.lineage.reconcile"
+SESSION = "wallaby.node.session"
+MEMORY = "wallaby.gcs.memory"
+COORDINATOR = "wallaby.coordinator.coordinator"
+
+OTHERS: tuple[Mutant, ...] = (
+    Mutant(
+        name="lease-renewed-after-an-expulsion",
+        what="a worker that was expelled is told that its lease is renewed",
+        breaks=("7",),
+        module=MEMORY,
+        before=(
+            "        if known is None:\n            return False\n"
+            "        known.expires_at_ms = store.now_ms() + lease_ms\n        return True\n\n    def expel"
+        ),
+        after=(
+            "        if known is None:\n            return True\n"
+            "        known.expires_at_ms = store.now_ms() + lease_ms\n        return True\n\n    def expel"
+        ),
+    ),
+    Mutant(
+        name="pushes-of-a-later-epoch-taken",
+        what="a worker takes pushes of an epoch that it does not know yet",
+        breaks=("5", "6"),
+        module=SESSION,
+        before="if epoch != self.host.epoch or target != self.worker or self.over:",
+        after="if epoch < self.host.epoch or target != self.worker or self.over:",
+    ),
+    Mutant(
+        name="watermark-of-a-saved-state-one-more",
+        what="one output more than a saved state has consumed is dropped from the inbox",
+        breaks=("3",),
+        module=INBOX,
+        before="for seq in [seq for seq in lane.held if seq < count]:",
+        after="for seq in [seq for seq in lane.held if seq <= count]:",
+        policy="checkpoint+lineage",
+    ),
+    Mutant(
+        name="early-end-never-told",
+        what="a channel that has enough ends, and tells nobody above it",
+        breaks=("8",),
+        module=ATTEMPT,
+        before="    if output.satisfied:\n        yield from _close_early(tenure)\n",
+        after="    if output.satisfied and tenure.closed:\n        yield from _close_early(tenure)\n",
+    ),
+    Mutant(
+        name="claim-repeated-as-another",
+        what="a claim without an answer is repeated under another slot, so what was granted stays claimed",
+        breaks=("5", "7"),
+        module=SESSION,
+        before=(
+            "                self.host.look_wanted = True\n                yield Pause(RETRY_MS, FailPoint.CLAIM)\n"
+        ),
+        after=(
+            "                self.host.look_wanted = True\n                slot += 1_000\n"
+            "                yield Pause(RETRY_MS, FailPoint.CLAIM)\n"
+        ),
+    ),
+    Mutant(
+        name="group-answered-as-its-first",
+        what="all commits of a group get the reply to the first",
+        breaks=("2",),
+        module=MEMORY,
+        before="        return tuple(_commit_one(state, worker, commit) for commit in commits)",
+        after=(
+            "        replies = tuple(_commit_one(state, worker, commit) for commit in commits)\n"
+            "        return (replies[0],) * len(commits)"
+        ),
+    ),
+    Mutant(
+        name="group-ends-with-its-first",
+        what="of a group only the first commit is applied, and the others are refused as if the gate were closed",
+        breaks=("7",),
+        module=MEMORY,
+        before="        return tuple(_commit_one(state, worker, commit) for commit in commits)",
+        after=(
+            "        frozen = (CommitReply(Verdict.FROZEN),) * (len(commits) - 1)\n"
+            "        return (_commit_one(state, worker, commits[0]), *frozen)"
+        ),
+    ),
+    Mutant(
+        name="repeated-commit-loses-its-deliveries",
+        what="a commit that was applied before is answered, and the deliveries that it reports are dropped",
+        breaks=("3",),
+        module=MEMORY,
+        before=(
+            "        if _raise_delivered(state, commit.delivered):\n            state.version += 1\n"
+            "        return CommitReply(Verdict.ALREADY, channel.split)"
+        ),
+        after="        return CommitReply(Verdict.ALREADY, channel.split)",
+    ),
+    Mutant(
+        name="losses-of-earlier-tasks-count",
+        what="the workers that were lost while earlier tasks ran count against a channel's next task",
+        breaks=("7",),
+        module=MEMORY,
+        before="final=commit.final, split=split, losses=0",
+        after="final=commit.final, split=split",
+    ),
+    Mutant(
+        name="routes-to-the-departed",
+        what="workers are told to send to hosts that the query has lost",
+        breaks=("5",),
+        module=MEMORY,
+        before="routes={name: c.host for name, c in state.channels.items() if _is_member(state, c.host)},",
+        after="routes={name: c.host for name, c in state.channels.items()},",
+    ),
+    Mutant(
+        name="any-completion-ends-a-claim",
+        what="a claim is ended by the completion of another re-read",
+        breaks=("5",),
+        module=MEMORY,
+        before="if held is not None and completed != TaskName(*held.channel, held.first):",
+        after="if held is not None and completed is None:",
+    ),
+    Mutant(
+        name="lost-by-older-leases",
+        what="a worker is taken as lost because it registered after the leases were read",
+        breaks=("8",),
+        module=COORDINATOR,
+        before=(
+            "            lost = tuple(worker for worker in lost if worker not in "
+            "{lease.worker for lease in younger})\n"
+        ),
+        after="            lost = tuple(lost)\n",
+    ),
+    Mutant(
+        name="acknowledgement-of-an-old-epoch-noted",
+        what="what the store was told in an old epoch counts as known to it in the new one",
+        breaks=("3",),
+        module=SESSION,
+        before="if verdict is not Verdict.DONE or self.host.epoch != epoch:\n                    break",
+        after="if verdict is not Verdict.DONE:\n                    break",
+    ),
+    Mutant(
+        name="closed-channel-not-told",
+        what="a channel that was closed early goes on until a commit is refused",
+        breaks=("8",),
+        module=SESSION,
+        before="            self.tenures[assignment.channel].closed |= assignment.closed\n",
+        after="            self.tenures[assignment.channel].closed |= False\n",
+    ),
+    Mutant(
+        name="re-reads-nobody-needs-count-as-delivered",
+        what="a re-read that nobody needs any more is forgotten, and still counts as delivered",
+        breaks=("3",),
+        module=RECONCILE,
+        before="                    self._delivered[edge] = min(self._delivered[edge], reread.first)\n",
+        after="                    pass\n",
+    ),
+    Mutant(
+        name="retracing-for-ever",
+        what="a channel that has retraced all its records still counts as one that retraces",
+        breaks=("4",),
+        module=ATTEMPT,
+        before="        tenure.retracing = False\n",
+        after="        tenure.retracing = True\n",
+    ),
+    Mutant(
+        name="arrivals-not-counted",
+        what="an inbox does not count what arrives, so nobody is woken for it",
+        breaks=("5",),
+        module=INBOX,
+        before="        self.arrived += 1\n",
+        after="",
+    ),
+    Mutant(
+        name="dropped-inputs-still-count",
+        what="the inbox of an ended channel counts the bytes that it has dropped",
+        breaks=("10",),
+        module=INBOX,
+        before=(
+            "        for found in self._sums.values():\n            found.held = found.held_bytes = 0\n"
+            "        for lane in self._lanes.values():\n"
+        ),
+        after="        for lane in self._lanes.values():\n",
+    ),
+    Mutant(
+        name="old-state-under-a-new-name",
+        what="a channel that comes back with the same base counts as one that never went",
+        breaks=("6",),
+        module=SESSION,
+        before="if present.get(name) != (tenure.since_epoch, tenure.base)",
+        after="if present.get(name, (0, -1))[1] != tenure.base",
+        policy="checkpoint+lineage",
+    ),
+)

@@ -1,0 +1,76 @@
+"""What the simulation knows of a query's recoveries from outside: whether one is under way, and who waits too long."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wallaby.coordinator.effects import Join
+from wallaby.gcs.memory import MemoryGcs, StoredQuery
+from wallaby.lineage.invariants import InvariantViolation
+from wallaby.lineage.names import ChannelName, QueryId, WorkerId
+from wallaby.lineage.verdict import Verdict
+from wallaby_lab.simulation.world import World
+
+#: So often a coordinator may see, without the answer reaching it, that a query is past its limit.
+LOOKS_TOO_LATE_MAX = 10
+_REFUSALS = (Verdict.FROZEN, Verdict.STALE, Verdict.EXPELLED, Verdict.GONE)
+
+
+def is_recovering(world: World, query: QueryId) -> bool:
+    """Is an earlier recovery still under way: the gate closed, or channels being made again?"""
+    state = world.store.queries.get(query)
+    if state is None:
+        return False
+    sessions = [p.servings[query].session for p in world.live_workers() if query in p.servings]
+    retracing = any(t.retracing for s in sessions for t in s.tenures.values())
+    return not state.gate_open or retracing or bool(state.rereads or state.claims)
+
+
+def check_patience(world: World, query: QueryId, *, without_worker: bool) -> None:
+    """A query without a worker fails once its time is over, and not at some time later (invariant 7)."""
+    running, now_ms = world.running[query], world.agenda.now_ms()
+    if not without_worker:
+        running.without_worker_since_ms, running.looks_too_late = None, 0
+        return
+    if running.without_worker_since_ms is None:
+        running.without_worker_since_ms = now_ms
+    limit_ms = world.scenario.coordinator.no_workers_ms
+    running.looks_too_late += now_ms - running.without_worker_since_ms > limit_ms
+    if running.looks_too_late > LOOKS_TOO_LATE_MAX:
+        raise InvariantViolation(7, f"{query} waits for a worker beyond its limit of {limit_ms} ms")
+
+
+def require_lost(world: World, query: QueryId, lost: tuple[WorkerId, ...]) -> None:
+    """A query gives up only workers that have been expelled, or that want to leave (invariant 8)."""
+    state = world.store.queries.get(query)
+    for worker in lost if state is not None and not world.store_is_lost else ():
+        if worker in world.store.workers and state is not None and state.members.get(worker) is False:
+            raise InvariantViolation(8, f"{query} takes {worker} as lost, which nobody has expelled")
+
+
+def joined(world: World, gcs: MemoryGcs, effect: Join) -> Verdict:
+    """A worker is made a member, and not one that the query has lost (invariant 6)."""
+    verdict = gcs.join(effect.query, effect.worker)
+    state = world.store.queries.get(effect.query)
+    if verdict is Verdict.DONE and state is not None and effect.worker in state.departed:
+        raise InvariantViolation(6, f"{effect.worker} joins {effect.query}, which has lost it")
+    return verdict
+
+
+def is_refusal(answer: Any) -> bool:
+    """Does the store say that an action is against its fence, be it of one commit of a group?"""
+    if isinstance(answer, tuple):
+        return any(map(is_refusal, answer[:1] if isinstance(answer[0], Verdict) else answer))
+    return getattr(answer, "verdict", answer) in _REFUSALS
+
+
+def require_closed(state: StoredQuery, channel: ChannelName) -> None:
+    """After an early end nobody upstream goes on all of whose consumers have ended (invariant 8)."""
+    graph = state.graph
+    above = {channel}
+    for name in reversed(graph.channels):
+        consumers = {graph.consumer(edge) for edge in graph.edges_from(name)}
+        if consumers & above:
+            above.add(name)
+            if not state.channels[name].ended and all(state.channels[c].ended for c in consumers):
+                raise InvariantViolation(8, f"{name} goes on, and all that it feeds has ended")

@@ -1,0 +1,25 @@
+"""Who does what for a world: performs its effects, and applies its faults."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from wallaby_lab.simulation.faults import Fault
+from wallaby_lab.simulation.process import Actor
+
+
+class Performs(Protocol):
+    """Whoever performs effects; see `perform`."""
+
+    def perform(self, actor: Actor, effect: Any) -> None:
+        """Perform an effect; its answer comes in later."""
+
+
+class Strikes(Protocol):
+    """Whoever applies faults; see `strike`."""
+
+    def strike(self, fault: Fault, actor: Actor) -> bool:
+        """Apply one fault where an actor stands; False if there was nothing it could befall."""
+
+    def heal(self) -> None:
+        """End all faults."""

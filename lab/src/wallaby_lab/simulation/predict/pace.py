@@ -1,0 +1,343 @@
+"""A simulated cluster in which things take their time: one waits for kernel threads, network cards and the store.
+
+The generators are the same as everywhere, and so is the control store in memory; what differs from the simulation of
+faults is only how long an effect takes. No invariant is checked: that is what the other one is for.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import compress
+from typing import Any, Final, NamedTuple
+
+from wallaby.gcs.interface import Commit
+from wallaby.gcs.memory import MemoryGcs
+from wallaby.lineage import effects as protocol
+from wallaby.lineage.effects import PushReply, Slice
+from wallaby.lineage.names import ChannelName, QueryId, WorkerId
+from wallaby.node.perform import priority
+from wallaby_lab.simulation.committing import GroupTicket
+from wallaby_lab.simulation.perform import PING_TIMEOUT_US, Performer
+from wallaby_lab.simulation.process import Actor, Process
+from wallaby_lab.simulation.ticket import Ticket
+from wallaby_lab.simulation.world import World
+
+#: How the generators that deliver are named, before the worker that they deliver to.
+DELIVERING: Final = "deliver to "
+ROUND_TRIP_US: Final = 300
+#: Of the time of a call to the control store: what each commit takes beyond the first in it.
+MORE_COMMITS: Final = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """What a prediction is made for."""
+
+    workers: int
+    threads: int
+    #: Cores that all workers share; 0: every worker has as many as threads.
+    shared_cores: int = 0
+    #: Of each worker's network card, and of the durable store for each worker.
+    network_bytes_per_second: float = 1.25e9
+    store_bytes_per_second: float = 0.2e9
+    store_seconds: float = 0.02
+    #: Of the control store, which is one for all: how many calls it answers, and how long one is on its way, there and
+    #: back.
+    gcs_calls_per_second: float = 20_000
+    gcs_seconds: float = 0.0005
+    #: After that time it is known that a worker is gone: a lease, if nobody hears of it earlier.
+    detection_seconds: float = 1.25
+    #: Channels of a stage that a worker has; 0: one for each of its threads. With fewer, its threads share each task.
+    channels: int = 0
+    #: With checkpoints: the least time between two snapshots of a channel's state.
+    snapshot_seconds: float = 2.0
+
+    @property
+    def slots(self) -> int:
+        """How many tasks a worker executes at a time, and how many channels of a stage it has."""
+        return self.channels or self.threads
+
+    @property
+    def speed(self) -> float:
+        """How many threads a task has."""
+        return self.threads / self.slots
+
+
+class Job(NamedTuple):
+    """A task that waits for a kernel thread, or has one; the first in order is the next."""
+
+    urgency: tuple[int, ...]
+    number: int
+    actor: Actor
+    effect: protocol.Execute
+    takes_us: int
+
+
+@dataclass(slots=True)
+class Kernels:
+    """The kernel threads of a worker, or of all of them."""
+
+    free: int
+    waiting: list[Job] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Commits:
+    """What a worker is about to commit."""
+
+    under_way: bool = False
+    waiting: list[tuple[Actor, protocol.CommitTask]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Snapshots:
+    """Of a channel on a worker: when the next snapshot is due, and what of its state has been written."""
+
+    due_us: int
+    written_bytes: int = 0
+
+
+@dataclass(slots=True)
+class Queues:
+    """When the network card and the store connection of each worker, and the control store, are free again."""
+
+    sending: dict[WorkerId, int] = field(default_factory=dict)
+    receiving: dict[WorkerId, int] = field(default_factory=dict)
+    store: dict[WorkerId, int] = field(default_factory=dict)
+    gcs: float = 0.0
+
+
+class PacedWorld(World):
+    """A world without checks, in which a worker that is lost is noticed after a given time and is not replaced."""
+
+    cluster: Cluster
+
+    def after_crash(self, process: Process) -> None:
+        """Who is asked whether it is alive has some time to answer."""
+        noticed_us = int(self.cluster.detection_seconds * 1e6) - PING_TIMEOUT_US
+        self.agenda.after(max(0, noticed_us), self.hint, process.id)
+
+    def check(self) -> None:
+        """Nothing is checked here."""
+
+
+class _PartTicket(Ticket):
+    """A push of which only what is wanted is sent."""
+
+    def __init__(self, world: World, actor: Actor, effect: protocol.Push, wanted: tuple[bool, ...]) -> None:
+        super().__init__(world, actor, effect)
+        self._wanted = wanted
+
+    def settle(self, value: PushReply | None) -> None:
+        """The answer to what was sent is one to all."""
+        super().settle(value.of_all(self._wanted) if value is not None else None)
+
+
+class PacedPerformer(Performer):
+    """Performs effects in the time that they take on a given cluster."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._methods |= {
+            protocol.BackUp: self._back_up,
+            protocol.SaveState: self._save_state,
+            protocol.RestoreState: self._restore_state,
+        }
+        self._queues = Queues()
+        self._kernels: dict[WorkerId | None, Kernels] = {}
+        self._commits: dict[tuple[WorkerId, int], Commits] = {}
+        self._snapshots: dict[tuple[WorkerId, ChannelName], Snapshots] = {}
+        self._asked = 0
+
+    @property
+    def _cluster(self) -> Cluster:
+        assert isinstance(self._world, PacedWorld)
+        return self._world.cluster
+
+    def _wait(self, actor: Actor, effect: protocol.Await) -> None:
+        """Who delivers and has nothing to deliver is woken by what is published; there are very many of them."""
+        target = actor.name.removeprefix(DELIVERING)
+        outbox = actor.serving.session.host.outbox if actor.serving is not None else None
+        if target != actor.name and outbox is not None and not outbox.due(WorkerId(target), 1):
+            actor.parked, actor.patient = True, False
+            return
+        super()._wait(actor, effect)
+
+    def _execute(self, actor: Actor, effect: protocol.Execute) -> None:
+        assert actor.serving is not None
+        workload: Any = self._world.running[actor.serving.query.id].workload
+        cluster = self._cluster
+        key = None if cluster.shared_cores else actor.process.id
+        if key not in self._kernels:
+            self._kernels[key] = Kernels(cluster.shared_cores or cluster.slots)
+        self._asked += 1
+        job = Job(
+            priority(effect), self._asked, actor, effect, int(workload.seconds(effect) / cluster.speed * 1e6)
+        )
+        heapq.heappush(self._kernels[key].waiting, job)
+        self._begin(self._kernels[key])
+
+    def _begin(self, kernels: Kernels) -> None:
+        """Give free threads work, as a worker's own pool does: the most urgent first."""
+        while kernels.free and kernels.waiting:
+            job = heapq.heappop(kernels.waiting)
+            if job.actor.alive:
+                kernels.free -= 1
+                self._world.agenda.after(job.takes_us, self._end, kernels, job)
+
+    def _end(self, kernels: Kernels, job: Job) -> None:
+        kernels.free += 1
+        if job.actor.serving is not None and job.actor.alive:
+            if job.effect.point is protocol.FailPoint.RETRACE:
+                self._world.tally.retraced += 1
+            workload: Any = self._world.running[job.actor.serving.query.id].workload
+            self._world.answer(job.actor, job.effect, workload.step(job.effect))
+        self._begin(kernels)
+
+    def _back_up(self, actor: Actor, effect: protocol.BackUp) -> None:
+        assert actor.serving is not None
+        serving = actor.serving
+        serving.backups[effect.task] = (effect.output, effect.final, effect.since_epoch)
+        delay_us = 100
+        if serving.query.tolerance.durable and effect.point is protocol.FailPoint.BACK_UP:
+            running = self._world.running[serving.query.id]
+            running.spooled[effect.task, effect.output.checksum, effect.final] = effect.output
+            size = sum(size for size, _ in effect.output.slices.values())
+            delay_us = self._stored_us(actor, size)
+        self._world.agenda.after(delay_us, self._world.answer, actor, effect, True)
+
+    def _save_state(self, actor: Actor, effect: protocol.SaveState) -> None:
+        """As `Saving` does it: now and then, and only what an earlier snapshot has not written."""
+        assert actor.serving is not None
+        now_us, every_us = self._world.agenda.now_us, int(self._cluster.snapshot_seconds * 1e6)
+        key = actor.process.id, effect.task.of
+        snapshots = self._snapshots.setdefault(key, Snapshots(now_us + every_us))
+        if now_us < snapshots.due_us:
+            self._world.agenda.after(0, self._world.answer, actor, effect, False)
+            return
+        size = effect.state.size_bytes
+        takes_us = self._stored_us(actor, max(0, size - snapshots.written_bytes))
+        self._snapshots[key] = Snapshots(now_us + takes_us + every_us, size)
+        self._world.running[actor.serving.query.id].saved[effect.task, effect.key] = (
+            effect.state,
+            dict(effect.totals),
+        )
+        self._world.agenda.after(takes_us, self._world.answer, actor, effect, True)
+
+    def _restore_state(self, actor: Actor, effect: protocol.RestoreState) -> None:
+        assert actor.serving is not None
+        state, totals = self._world.running[actor.serving.query.id].saved[effect.task, effect.key]
+        takes_us = self._stored_us(actor, state.size_bytes)
+        self._world.agenda.after(takes_us, self._world.answer, actor, effect, (state, totals))
+
+    def _stored_us(self, actor: Actor, size_bytes: int) -> int:
+        cluster, now_us = self._cluster, self._world.agenda.now_us
+        begins_us = max(now_us, self._queues.store.get(actor.process.id, 0))
+        ends_us = begins_us + int(size_bytes / cluster.store_bytes_per_second * 1e6)
+        self._queues.store[actor.process.id] = ends_us
+        return ends_us - now_us + int(cluster.store_seconds * 1e6)
+
+    def _push(self, actor: Actor, effect: protocol.Push) -> None:
+        assert actor.serving is not None
+        world, serving = self._world, actor.serving
+        pieces: list[Slice] = []
+        for edge, task in effect.items:
+            found = self._found(serving, task)
+            if found is None:
+                world.agenda.after(1_000, world.answer, actor, effect, PushReply(accepted=False))
+                return
+            output, final = found
+            pieces.append(Slice(task, edge, final, output.slices[edge][0]))
+        if effect.target == actor.process.id:
+            ticket = Ticket(world, actor, effect)
+            world.agenda.after(20, self._arrive, ticket, serving.query.id, tuple(pieces), True)
+        else:
+            self._send(actor, effect, tuple(pieces), serving.query.id)
+
+    def _send(self, actor: Actor, effect: protocol.Push, pieces: tuple[Slice, ...], query: QueryId) -> None:
+        """What the other side has room for now goes through both network cards; it is asked first."""
+        world = self._world
+        target = world.processes[effect.target].servings.get(query)
+        wanted = (True,) * len(pieces)
+        if target is not None:
+            reply = target.session.preview(effect.epoch, effect.target, pieces)
+            if not (reply.accepted and any(reply.held)):
+                world.agenda.after(ROUND_TRIP_US, world.answer, actor, effect, reply)
+                return
+            wanted = reply.held
+        sent = tuple(compress(pieces, wanted))
+        ticket = _PartTicket(world, actor, effect, wanted)
+        world.agenda.after(60_000_000, ticket.settle, None)
+        size = sum(piece.size_bytes for piece in sent)
+        delay_us = self._carried_us(actor.process.id, effect.target, size) + ROUND_TRIP_US
+        world.agenda.after(delay_us, self._arrive, ticket, query, sent, True)
+
+    def _carried_us(self, sender: WorkerId, receiver: WorkerId, size_bytes: int) -> int:
+        """How long it takes until bytes have left one card and reached the other, each when its turn comes."""
+        now_us, takes_us = (
+            self._world.agenda.now_us,
+            size_bytes / self._cluster.network_bytes_per_second * 1e6,
+        )
+        leaves_us = max(now_us, self._queues.sending.get(sender, 0))
+        self._queues.sending[sender] = int(leaves_us + takes_us)
+        enters_us = max(leaves_us, self._queues.receiving.get(receiver, 0))
+        self._queues.receiving[receiver] = int(enters_us + takes_us)
+        return int(enters_us + takes_us) - now_us
+
+    def _call(
+        self,
+        actor: Actor,
+        effect: Any,
+        action: Callable[[MemoryGcs], Any],
+        ticket: Ticket | GroupTicket | None = None,
+    ) -> None:
+        """The control store answers one call after the other."""
+        ticket, reached_us = ticket or Ticket(self._world, actor, effect), self._gcs_reached_us(1)
+        replies_us = reached_us + self._gcs_way_us
+        self._world.agenda.after(
+            reached_us - self._world.agenda.now_us, self._reach_store, ticket, action, replies_us
+        )
+
+    @property
+    def _gcs_way_us(self) -> int:
+        return int(self._cluster.gcs_seconds / 2 * 1e6)
+
+    def _gcs_reached_us(self, calls: float) -> int:
+        """When the control store has done what takes it as long as so many calls."""
+        takes_us = calls * 1e6 / self._cluster.gcs_calls_per_second
+        self._queues.gcs = max(self._world.agenda.now_us + self._gcs_way_us, self._queues.gcs) + takes_us
+        return int(self._queues.gcs)
+
+    def _commit(self, actor: Actor, effect: protocol.CommitTask) -> None:
+        """A worker has one commit under way at a time; those that come meanwhile go together."""
+        commits = self._commits.setdefault((actor.process.id, effect.epoch), Commits())
+        commits.waiting.append((actor, effect))
+        if not commits.under_way:
+            self._send_commits(commits)
+
+    def _send_commits(self, commits: Commits) -> None:
+        sent, commits.waiting = commits.waiting, []
+        commits.under_way = bool(sent)
+        if sent:
+            reached_us = self._gcs_reached_us(1 + MORE_COMMITS * (len(sent) - 1))
+            self._world.agenda.after(
+                reached_us - self._world.agenda.now_us, self._reach_with_commits, commits, sent
+            )
+
+    def _reach_with_commits(
+        self, commits: Commits, sent: Sequence[tuple[Actor, protocol.CommitTask]]
+    ) -> None:
+        actor, first = sent[0]
+        if actor.serving is None or not actor.process.alive:
+            return
+        requests = tuple(
+            Commit(each.task, each.record, each.final, each.delivered, each.since_epoch, each.next_split)
+            for _, each in sent
+        )
+        query = actor.serving.query.id
+        replies = actor.process.gcs.commit(query, actor.process.id, first.epoch, requests)
+        for (one, effect), reply in zip(sent, replies, strict=True):
+            self._world.agenda.after(self._gcs_way_us, self._world.answer, one, effect, reply)
+        self._world.agenda.after(self._gcs_way_us, self._send_commits, commits)

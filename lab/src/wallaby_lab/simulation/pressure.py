@@ -1,0 +1,161 @@
+"""Scenarios under pressure: what a seed draws for the flow of outputs; see `flow`.
+
+Draws come from a generator of their own, so they change nothing else that a seed draws.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+from wallaby.lineage.choose import Dynamic, Static
+from wallaby.lineage.effects import FailPoint
+from wallaby_lab.simulation.chain import draw_chain
+from wallaby_lab.simulation.faults import Fault, FaultKind
+from wallaby_lab.simulation.flow import FREE, PLENTY_BYTES, Flow
+from wallaby_lab.simulation.scenario import Scenario
+from wallaby_lab.simulation.schedules import Aim, Hold, draw_aimed
+from wallaby_lab.simulation.workload import Operator
+
+#: Beyond all that faults can hold up: they strike for six seconds in all.
+STALL_MS = 10_000
+CALM_LEASE_MS, CALM_POLL_MS, CALM_LOOK_MS = 1_500, 450, 800
+#: The seeds whose wires are in trouble while lost outputs are sent again, where their worker is lost, and then.
+WIRES_SHARE = 0.12
+#: The seeds in which a worker and a query come while the coordinator looks at leases that are older; twice as many in
+#: which a push or an acknowledgement is answered when its epoch is over, and whom it speaks of is lost.
+LATE_SHARE = 0.03
+_LOST_AT = (FailPoint.ADVANCE, FailPoint.ADVANCE, FailPoint.COMMIT, FailPoint.DELIVER)
+_WIRES = (
+    *3 * (FaultKind.PICKY_WIRE,),
+    FaultKind.CUT_FOR_GOOD,
+    FaultKind.ONE_WAY,
+    *2 * (FaultKind.PARTITION,),
+    FaultKind.FLAPPING,
+)
+#: What ends early, and what may happen just then.
+_EARLY = {Operator.LIMIT, Operator.AT_LEAST}
+_AT_AN_EARLY_END = (
+    *2 * (FaultKind.CRASH,),
+    FaultKind.CRASH_TWO,
+    FaultKind.REFUSED,
+    FaultKind.REPLY_LOST,
+    FaultKind.PAUSE,
+)
+_SENT_AGAIN = (*3 * (FailPoint.REREAD_DELIVER,), FailPoint.DELIVER)
+#: Where a mistake may lose an effect: whoever waits for it waits for ever, and is not busy.
+FORGETTABLE = (
+    FailPoint.CHOOSE,
+    FailPoint.COMMIT,
+    FailPoint.DELIVER,
+    FailPoint.ACKNOWLEDGE,
+    FailPoint.CLAIM,
+    FailPoint.REREAD_DELIVER,
+    FailPoint.READ_RECORDS,
+)
+
+
+def pressed(seed: int, scenario: Scenario) -> Scenario:
+    """A scenario with the flow that its seed draws: half of them are under pressure, a few stand still for long."""
+    random = Random(f"flow {seed}")
+    flow, session, workers = Flow(), scenario.session, scenario.workers
+    if random.random() < 0.5:
+        flow = replace(
+            flow,
+            push_bytes=random.choice((1, 16, 24, 40, 64)),
+            incoming_bytes=random.choice((8, 24, PLENTY_BYTES)),
+            ask_bytes=random.choice((0, 32, PLENTY_BYTES)),
+        )
+        session = replace(session, window_bytes=random.choice((1, 8, 16, 24)))
+        workers = random.choice((1, 1, 2, workers))
+    drawn = random.random()
+    if drawn < 0.04:
+        flow = replace(flow, slow_collect=random.choice((1, 1, 2)))
+    elif drawn < 0.08:
+        flow = replace(flow, slow_execute=random.randint(1, 8))
+    elif drawn < 0.16:
+        flow = replace(flow, forgotten=(random.choice(FORGETTABLE), random.randint(1, 12)))
+    coordinator = replace(scenario.coordinator, stall_ms=STALL_MS)
+    scenario = replace(scenario, flow=flow, session=session, workers=workers, coordinator=coordinator)
+    scenario = _calm(scenario) if drawn < 0.16 else scenario
+    rewinds = scenario.session.tolerance.snapshots and not scenario.session.tolerance.durable
+    return _aimed(random, scenario) if rewinds and drawn > 0.6 else scenario
+
+
+def _aimed(random: Random, scenario: Scenario) -> Scenario:
+    """Where states are saved and outputs are not, losses can be aimed so that they rewind a channel where it is."""
+    schedule = replace(scenario.schedule, holds=(*_lost_later(random), *draw_aimed(random)))
+    session = replace(
+        scenario.session,
+        policy=random.choice((Static(1), Static(1, several=True), Dynamic(8))),
+        window_bytes=1_000,
+        outputs_per_push=32,
+    )
+    return replace(
+        scenario,
+        workloads=(draw_chain(random), *scenario.workloads[1:]),
+        schedule=schedule,
+        session=session,
+        workers=random.choice((3, 3, 4)),
+        room_bytes=PLENTY_BYTES,
+        flow=FREE,
+        # The first operator of the chain saves its states, and the next one does not.
+        saved_shares=tuple((0.5, 0.95, 0.0)[(at - scenario.random_seed) % 3] for at in range(3)),
+    )
+
+
+def _lost_later(random: Random) -> tuple[Hold, ...]:
+    """A loss of a worker with a channel that has states to go on from."""
+    return (Hold(FailPoint.COMMIT, random.randint(8, 24), True, 0, crash=True, aimed=Aim.OWN),)
+
+
+def with_aimed_faults(
+    seed: int, scenario: Scenario, faults: tuple[Fault, ...]
+) -> tuple[Scenario, tuple[Fault, ...]]:
+    """Something goes wrong at many early ends; some seeds lose a worker, and wires over which is sent what it had.
+
+    There are enough workers for wires to matter, and windows are small, so that something else is always being sent.
+    """
+    random = Random(f"wires {seed}")
+    if any(_EARLY & set(workload.operators) for workload in scenario.workloads) and random.random() < 0.4:
+        kind, after = random.choice(_AT_AN_EARLY_END), random.random() < 0.3
+        faults = (Fault(kind, FailPoint.CLOSE_EARLY, 1, after), *faults)
+    if scenario.flow.forgotten is not None and random.random() < 0.5:
+        # Some of the answers about a stall do not come.
+        flapping = Fault(FaultKind.FLAPPING, FailPoint.WATCH, random.randint(1, 4), after=True)
+        return scenario, (flapping, *faults[:1])
+    if random.random() < 0.03:  # it is given up, and then it comes
+        faults = (Fault(FaultKind.REORDER, FailPoint.SUBMIT, 1, after=False), *faults)
+        scenario = replace(scenario, coordinator=replace(scenario.coordinator, submit_ms=300))
+    if any(hold.aimed for hold in scenario.schedule.holds):
+        return scenario, faults[: random.choice((0, 0, 1))]
+    if random.random() < LATE_SHARE:
+        hold = Hold(FailPoint.WATCH, random.randint(2, 4), True, random.choice((30, 60)), False, submits=True)
+        schedule = replace(scenario.schedule, holds=(hold, *scenario.schedule.holds[:1]))
+        return replace(scenario, schedule=schedule), faults[: random.choice((0, 1, 1, 2))]
+    if random.random() < 2 * LATE_SHARE:
+        point = random.choice((FailPoint.ACKNOWLEDGE, FailPoint.DELIVER, FailPoint.DELIVER))
+        hold = Hold(point, random.randint(1, 6), True, 1_500, crash=True)
+        schedule = replace(scenario.schedule, holds=(hold,))
+        return replace(scenario, schedule=schedule, workers=max(scenario.workers, 3)), faults[:1]
+    if random.random() >= WIRES_SHARE:
+        return scenario, faults
+    lost = Fault(FaultKind.CRASH, random.choice(_LOST_AT), random.randint(1, 4), random.random() < 0.5)
+    wires = tuple(
+        Fault(random.choice(_WIRES), random.choice(_SENT_AGAIN), random.choice((1, 1, 2)), after=False)
+        for _ in range(random.choice((1, 2)))
+    )
+    session = replace(
+        scenario.session, window_bytes=random.choice((1, 8)), outputs_per_push=random.choice((1, 2))
+    )
+    scenario = replace(scenario, session=session, workers=random.choice((3, 4)), slow_worker=False)
+    return scenario, (lost, *wires, *faults[: random.choice((0, 1))])
+
+
+def _calm(scenario: Scenario) -> Scenario:
+    """Where nothing moves for long, leases are long too: else most of a run would be renewals."""
+    coordinator = replace(
+        scenario.coordinator, lease_ms=CALM_LEASE_MS, poll_ms=CALM_POLL_MS, unreachable_ms=2 * CALM_LEASE_MS
+    )
+    session = replace(scenario.session, look_every_ms=CALM_LOOK_MS)
+    return replace(scenario, coordinator=coordinator, session=session, renew_every_ms=CALM_LEASE_MS // 3)

@@ -1,0 +1,142 @@
+"""Simulated processes, what runs in them, and what is lost with them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from wallaby.coordinator.coordinator import Query
+from wallaby.gcs.memory import MemoryGcs
+from wallaby.lineage.attempt import Effects, Tenure
+from wallaby.lineage.effects import Output, Push, PushReply
+from wallaby.lineage.invariants import InvariantViolation
+from wallaby.lineage.names import HEAD, QueryId, TaskName, WorkerId
+from wallaby.node.session import Session
+
+
+@dataclass(slots=True, eq=False)
+class Actor:
+    """One generator being driven."""
+
+    name: str
+    process: Process
+    effects: Effects
+    serving: Serving | None = None
+    alive: bool = True
+    #: The number of its present wait; a timer of an earlier wait does nothing.
+    wait: int = 0
+    #: Is it in an `Await` or `Pause`, so that it may be woken?
+    parked: bool = False
+    patient: bool = False
+    #: How often it has waited since something last arrived for it.
+    idle: int = 0
+    #: What it asked for last, and whether it has just been told that nothing came although there was time.
+    last: Any = None
+    eager: bool = False
+    #: The thread that does its work gets no time until then; see `schedules`.
+    held_until_us: int = 0
+    #: How much longer than others it takes for everything.
+    lag: float = 1.0
+    #: What it has asked for and has no answer to yet.
+    effect: Any = None
+    #: The tenure of the channel that it is the life of.
+    tenure: Tenure | None = None
+    #: The push that was answered last, and how, until it is judged; see `complaining`.
+    answered: tuple[Push, PushReply | None] | None = None
+    #: The next output that it backs up takes so much longer to be kept.
+    keeps_late_us: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class Serving:
+    """One query at one process: its session, its backups, and the generators that run for it."""
+
+    query: Query
+    session: Session
+    #: With the epoch of the tenure that made them.
+    backups: dict[TaskName, tuple[Output, bool, int]] = field(default_factory=dict)
+    actors: dict[str, Actor] = field(default_factory=dict)
+    bytes_kept: int = 0
+    #: What its session last said of the query; if it says something else, all are woken.
+    news: tuple[int, ...] = ()
+    sent_news: int = 0
+    #: The latest tenure that has kept an output of each task.
+    latest: dict[TaskName, int] = field(default_factory=dict)
+
+    def require_latest(self, task: TaskName, since_epoch: int) -> None:
+        """What a later tenure has made stays in the backup, whichever of two is kept last (invariant 2)."""
+        self.latest[task] = max(since_epoch, self.latest.get(task, 0))
+        kept = self.backups[task][2]
+        if kept != self.latest[task]:
+            raise InvariantViolation(
+                2, f"{task} is kept as the tenure of epoch {kept} made it, not that of {self.latest[task]}"
+            )
+
+
+def serving_of(actor: Actor) -> Serving:
+    """The session that an actor belongs to."""
+    assert actor.serving is not None, f"{actor.name} belongs to no session"
+    return actor.serving
+
+
+@dataclass(slots=True, eq=False)
+class Process:
+    """One incarnation of a worker, or the head."""
+
+    id: WorkerId
+    gcs: MemoryGcs
+    #: How much longer than others it takes for everything.
+    slowness: float = 1.0
+    #: What its backups may take, in memory and on disk together, and what is left of it.
+    capacity_bytes: int = 1 << 40
+    room_bytes: int = 1 << 40
+    alive: bool = True
+    paused_until_us: int = 0
+    draining: bool = False
+    servings: dict[QueryId, Serving] = field(default_factory=dict)
+    actors: list[Actor] = field(default_factory=list)
+    #: One-shot faults waiting for the next message or call of this process, by name.
+    armed: dict[str, int] = field(default_factory=dict)
+    #: No message passes between this process and the store until then.
+    store_cut_until_us: int = 0
+
+    @property
+    def is_head(self) -> bool:
+        """Is this the driver?"""
+        return self.id == HEAD
+
+    def disarm(self, fault: str) -> bool:
+        """Use up one armed fault, if there is one."""
+        if not self.armed:
+            return False
+        left = self.armed.get(fault, 0)
+        if left:
+            self.armed[fault] = left - 1
+        return bool(left)
+
+
+@dataclass(slots=True)
+class Tally:
+    """What happened in one run: for the report, and to know that the run was worth something."""
+
+    steps: int = 0
+    fired: list[tuple[Any, Any]] = field(default_factory=list)
+    recoveries: int = 0
+    nested_recoveries: int = 0
+    commits: int = 0
+    #: Calls that carried more than one commit, and actors that were held.
+    commits_together: int = 0
+    held: int = 0
+    lineage_bytes: int = 0
+    rewound: int = 0
+    #: Those of them that stayed at the worker where they were.
+    rewound_in_place: int = 0
+    reread: int = 0
+    retraced: int = 0
+    #: Channels that went on from a saved state, and outputs that were sent from the durable store.
+    restored: int = 0
+    fetched: int = 0
+    workers_lost: int = 0
+    expelled: int = 0
+    virtual_ms: int = 0
+    outcomes: list[str] = field(default_factory=list)

@@ -1,0 +1,47 @@
+"""Who reaches whom in the simulated world, seen from outside: nobody may be given up without a reason."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from wallaby.lineage.invariants import InvariantViolation
+from wallaby.lineage.names import WorkerId
+from wallaby_lab.simulation.faults import DISTURBS_CALLS
+
+if TYPE_CHECKING:
+    from wallaby_lab.simulation.world import World
+
+#: Why somebody is given up must have been so when the coordinator last looked, or shortly before.
+REASON_US = 600_000
+
+
+class Reach:
+    """Remembers for a while who was out of somebody's reach."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        #: Who was out of somebody's reach, or reached nobody, when the coordinator looked; the latest last.
+        self._out_of_reach: deque[tuple[int, set[WorkerId]]] = deque(maxlen=64)
+
+    def note(self) -> None:
+        """The coordinator looks: whom does somebody not reach at this moment, for a reason that lasts?"""
+        found: set[WorkerId] = set()
+        for process in self._world.live_workers():
+            for serving in process.servings.values():
+                for other in self._world.processes:
+                    if serving.session.reaching.is_out_of_reach(other):
+                        found |= {process.id, other}
+        self._out_of_reach.append((self._world.agenda.now_us, found))
+
+    def require_out_of_reach(self, worker: WorkerId) -> None:
+        """Nobody is given up because of a wire that nobody needs, or that is well (invariant 8).
+
+        Where calls of the store may come late or not at all, a complaint may be taken back too late.
+        """
+        world = self._world
+        if {kind for _, kind in world.tally.fired} & DISTURBS_CALLS or world.scenario.slow_worker:
+            return
+        since_us = world.agenda.now_us - REASON_US
+        if not any(worker in found for at_us, found in self._out_of_reach if at_us >= since_us):
+            raise InvariantViolation(8, f"{worker} is given up, although everybody reaches whom it must")

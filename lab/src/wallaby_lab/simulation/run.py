@@ -1,0 +1,330 @@
+"""One seed: draw a scenario and its faults, let them happen, heal, and require the right end.
+
+First faults strike, until all have or their time is over; then the world is healed and every query must end
+within a bounded time: with the right rows, or with an error that one of the faults justifies. Afterwards
+nothing may be left behind.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from random import Random
+
+from wallaby.coordinator.coordinator import CoordinatorSettings
+from wallaby.errors import (
+    GcsLostError,
+    GcsUnavailableError,
+    InternalError,
+    InvalidArgumentError,
+    MemoryLimitError,
+    NoWorkersError,
+    PoisonTaskError,
+    QueryCancelledError,
+    QueryError,
+    QueryStalledError,
+    WallabyError,
+)
+from wallaby.lineage.choose import Dynamic, Policy, Static
+from wallaby.lineage.effects import FailPoint
+from wallaby.lineage.invariants import InvariantViolation
+from wallaby.lineage.names import TaskName
+from wallaby.lineage.tolerance import Tolerance, tolerance_of
+from wallaby.node.session import SessionSettings
+from wallaby_lab.simulation.faults import STORE_LOST, Fault, FaultKind, draw_faults
+from wallaby_lab.simulation.perform import Performer
+from wallaby_lab.simulation.pressure import pressed, with_aimed_faults
+from wallaby_lab.simulation.process import Tally
+from wallaby_lab.simulation.running import Running
+from wallaby_lab.simulation.scenario import PLENTY_BYTES, Scenario
+from wallaby_lab.simulation.schedules import draw_schedule
+from wallaby_lab.simulation.strike import Striker
+from wallaby_lab.simulation.workload import Workload, draw_workload
+from wallaby_lab.simulation.world import World
+
+#: Faults strike for so long at most; then the world is healed.
+FAULTY_MS = 6_000
+#: From then on a query must end within this virtual time and number of steps. A few seeds draw queries whose
+#: tasks multiply from stage to stage, and take tens of thousands of steps without anything being wrong.
+HEALED_MS = 120_000
+STEPS_MAX = 600_000
+#: And whoever was paused wakes within this time, and sees that its query is over.
+CLEAN_MS = 12_000
+NEVER_MS = 10_000_000
+#: A query that is to be submitted at a certain moment does not wait for it any longer.
+LATEST_US = 2_000_000
+WORKERS_MAX = 64
+#: Not a policy, but all of them: every seed runs under the one that it has here.
+MIXED = "mixed"
+MIXTURE = ("lineage", "checkpoint+lineage", "lineage", "spool+checkpoint", "stagewise", "checkpoint+lineage")
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What went wrong in a run, by the number of the invariant, and as a sentence."""
+
+    number: int
+    what: str
+
+    def __str__(self) -> str:
+        return self.what
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """One run: what happened, and what was wrong with it, if anything."""
+
+    seed: int
+    faults: tuple[Fault, ...]
+    tally: Tally
+    failure: Failure | None
+
+
+def draw_scenario(random: Random) -> Scenario:
+    """Queries, settings and workers; every seed another mix."""
+    queries = 2 if random.random() < 0.15 else 1
+    poisoned = random.random() < 0.02
+    lease_ms = random.choice((200, 300, 500))
+    return Scenario(
+        workloads=tuple(_spoiled(random, draw_workload(random), poisoned) for _ in range(queries)),
+        session=SessionSettings(
+            policy=_draw_policy(random),
+            window_bytes=random.choice((1, 8, 16, 40, 120, 1000)),
+            outputs_per_push=random.choice((1, 2, 4, 32)),
+            reread_slots=random.choice((1, 1, 2)),
+            look_every_ms=random.choice((120, 300)),
+        ),
+        coordinator=CoordinatorSettings(
+            lease_ms=lease_ms,
+            poll_ms=random.choice((50, 150)),
+            unreachable_ms=2 * lease_ms,
+            no_workers_ms=random.choice((400, 1_500)) if random.random() < 0.1 else NEVER_MS,
+            frozen_ms=NEVER_MS,
+            submit_ms=random.choice((300, 1_500, NEVER_MS)),
+            task_worker_losses_max=4 if poisoned else 1_000,
+        ),
+        workers=random.choice((1, 2, 2, 3, 3, 4, 5)),
+        renew_every_ms=lease_ms // 3,
+        room_bytes=random.choice((PLENTY_BYTES, PLENTY_BYTES, 2_500)),
+        slow_worker=random.random() < 0.15,
+        restarts=random.random() < 0.7,
+        random_seed=random.getrandbits(48),
+        schedule=draw_schedule(random),
+    )
+
+
+def _draw_policy(random: Random) -> Policy:
+    several = random.random() < 0.6
+    if random.random() < 0.6:
+        return Dynamic(random.choice((8, 24, 64, 1000)), several)
+    return Static(random.choice((1, 2, 3)), several)
+
+
+def _spoiled(random: Random, workload: Workload, poisoned: bool) -> Workload:
+    """Now and then a task that kills its worker, has an error of its own, or is not deterministic."""
+    kind = random.random()
+    if not poisoned and kind >= 0.07:
+        return workload
+    stages = len(workload.graph.stages) - 1
+    task = TaskName(random.randrange(stages), 0, random.choice((0, 1)))
+    if poisoned:
+        return replace(workload, poison=task)
+    return replace(workload, error=task) if kind < 0.03 else replace(workload, fickle=task)
+
+
+def draw(
+    seed: int, workers: int | None = None, policy: str = "lineage"
+) -> tuple[Scenario, tuple[Fault, ...]]:
+    """What a seed draws; `workers` overrides how many workers it starts with. The policy changes nothing of it."""
+    check_workers(workers)
+    tolerance = simulated(policy_of(seed, policy))
+    random = Random(seed)
+    scenario = draw_scenario(random)
+    scenario = replace(scenario, session=replace(scenario.session, tolerance=tolerance))
+    scenario = pressed(seed, scenario)
+    faults = draw_faults(random, with_errors=any(w.error for w in scenario.workloads))
+    scenario, faults = with_aimed_faults(seed, scenario, faults)
+    if workers is not None:
+        scenario = replace(scenario, workers=workers)
+    return scenario, faults
+
+
+def policy_of(seed: int, policy: str) -> str:
+    """The policy under which a seed runs: the one that is asked for, or, if they are mixed, its own."""
+    return MIXTURE[seed % len(MIXTURE)] if policy == MIXED else policy
+
+
+def simulated(policy: str) -> Tolerance:
+    """The parts of a policy. Without records there is nothing to simulate: a loss is the end of the query."""
+    tolerance = tolerance_of(MIXTURE[0] if policy == MIXED else policy)
+    if not tolerance.recorded:
+        raise InvalidArgumentError(
+            f"Under the policy {policy} a loss ends the query: there is nothing to simulate.",
+            fix="Choose one that records lineage.",
+        )
+    return tolerance
+
+
+def check_workers(workers: int | None) -> None:
+    """Refuse a topology that nothing could run on."""
+    if workers is not None and not 1 <= workers <= WORKERS_MAX:
+        raise InvalidArgumentError(
+            f"Impossible topology: {workers} workers.", fix=f"Start with 1 to {WORKERS_MAX} workers."
+        )
+
+
+def run_seed(seed: int, workers: int | None = None, policy: str = "lineage") -> RunResult:
+    """Run one seed as it is drawn."""
+    return run(seed, *draw(seed, workers, policy))
+
+
+def run(
+    seed: int,
+    scenario: Scenario,
+    faults: tuple[Fault, ...],
+    story: list[str] | None = None,
+    visits: Counter[tuple[FailPoint, bool]] | None = None,
+) -> RunResult:
+    """Run a scenario under given faults. The same arguments always give the same run.
+
+    `story` gets a line for everything that happens, `visits` counts how often each fail point is reached.
+    """
+    world = World(scenario, faults, Performer, Striker, story)
+    world.counts_visits = visits is not None
+    failure: Failure | None = None
+    try:
+        with _without_collecting():
+            _run(world)
+    except InvariantViolation as violation:
+        failure = Failure(violation.number, violation.what)
+    except InternalError as error:
+        failure = Failure(0, f"internal error: {error.what}")
+    except (AssertionError, LookupError, AttributeError, TypeError, ValueError, WallabyError) as error:
+        failure = Failure(0, f"{type(error).__name__}: {error}")
+    if failure is not None:
+        world.tell(f"FAILED: {failure}")
+    if visits is not None:
+        visits.update(world.visits)
+    world.tally.virtual_ms = world.agenda.now_ms()
+    return RunResult(seed, faults, world.tally, failure)
+
+
+@contextmanager
+def _without_collecting() -> Iterator[None]:
+    """A run makes many small objects and hardly any cycle: looking for cycles all the time takes a quarter of it."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _run(world: World) -> None:
+    wanted, queries = len(world.scenario.workloads), world.queries
+    for number in range(wanted):
+        late = number == wanted - 1 and any(hold.submits for hold in world.scenario.schedule.holds)
+        delay_us = LATEST_US if late else 20_000 + number * world.soon_us(0, 200_000)
+        world.agenda.after(delay_us, world.submit_late, number)
+
+    def over() -> bool:
+        if len(queries) < wanted:
+            return False
+        for query in queries.values():  # noqa: SIM110 - asked after every event, and a generator is slow
+            if not query.ended:
+                return False
+        return True
+
+    world.run_until(lambda: not world.pending_faults or over(), FAULTY_MS, STEPS_MAX)
+    world.run_until(over, FAULTY_MS // 6, STEPS_MAX)
+    world.striker.heal()
+    if not world.run_until(over, HEALED_MS, STEPS_MAX):
+        raise InvariantViolation(7, f"a query did not end: {_wait_for(world)}")
+    for running in world.running.values():
+        _judge(world, running)
+    _require_clean(world)
+
+
+def _judge(world: World, running: Running) -> None:
+    """Has the query ended as it may?"""
+    error = running.query.error
+    world.tally.outcomes.append(type(error).__name__ if error else "done")
+    world.tell(f"{running.query.id} ends: {error or 'done'}")
+    fired = {kind for _, kind in world.tally.fired}
+    match error:
+        case None:
+            difference = running.workload.explain_difference(running.collected)
+            if difference:
+                raise InvariantViolation(7, f"the result of {running.query.id} is wrong: {difference}")
+            return
+        case QueryCancelledError():
+            justified = FaultKind.CANCEL in fired
+        case GcsLostError():
+            justified = bool(fired & set(STORE_LOST))
+        case GcsUnavailableError():
+            justified = running.query.doubtful
+        case NoWorkersError():
+            justified = world.scenario.coordinator.no_workers_ms != NEVER_MS and world.tally.expelled > 0
+        case MemoryLimitError():
+            justified = len(running.strained) >= world.scenario.coordinator.strained_losses_max
+        case QueryStalledError():
+            justified = world.lapses.forgot
+        case PoisonTaskError():
+            justified = running.workload.poison is not None
+        case QueryError():
+            justified = running.workload.may_fail_with(error.what)
+        case _:
+            justified = False
+    if not justified:
+        raise InvariantViolation(7, f"{running.query.id} failed without a reason: {error}")
+
+
+def _require_clean(world: World) -> None:
+    """Nothing of a query is left in any process or in the store (invariant 10)."""
+
+    def clean() -> bool:
+        return not any(process.servings for process in world.processes.values())
+
+    if not world.run_until(clean, CLEAN_MS, STEPS_MAX):
+        left = [f"{p.id}: {' '.join(p.servings)}" for p in world.processes.values() if p.servings]
+        raise InvariantViolation(10, f"queries have ended but live on at {'; '.join(left)}")
+    if not world.store_is_lost and world.store.queries:
+        raise InvariantViolation(10, f"the store still holds {' '.join(world.store.queries)}")
+    for process in world.live_workers():
+        if process.room_bytes != process.capacity_bytes:
+            raise InvariantViolation(10, f"{process.id} still keeps backups")
+
+
+def _wait_for(world: World) -> str:
+    """Why nothing goes on: per channel that has not ended, what it has and what it lacks."""
+    lines = []
+    for query_id, running in world.running.items():
+        state = world.store.queries.get(query_id)
+        if running.query.ended or state is None:
+            continue
+        gate = "open" if state.gate_open else "closed"
+        lines.append(f"{query_id} epoch {state.epoch} gate {gate} members {sorted(state.members)}")
+        for name, channel in state.channels.items():
+            if channel.ended:
+                continue
+            process = world.processes.get(channel.host)
+            serving = process.servings.get(query_id) if process is not None else None
+            tenure = serving.session.tenures.get(name) if serving is not None else None
+            lacks = [
+                f"{edge}@{tenure.inbox.holds(upstream)}"
+                for edge in running.query.graph.edges_into(name)
+                for upstream in running.query.graph.upstreams(name, edge.link)
+                if tenure is not None and upstream.channel == edge.producer
+            ]
+            at = (
+                f"seq {tenure.seq}{' retracing' if tenure.retracing else ''}"
+                if tenure is not None
+                else "not begun"
+            )
+            lines.append(f"{name} at {channel.host} length {channel.length} {at}: " + " ".join(lacks))
+        lines.extend(f"re-read {reread}" for reread in (*state.claims.values(), *state.rereads))
+    return "; ".join(lines) or "the store holds no query, and still one has not ended"

@@ -1,0 +1,60 @@
+"""One query in the simulated world, and what is known of it from outside."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container
+from dataclasses import dataclass, field
+from typing import Any
+
+from wallaby.coordinator.coordinator import Query
+from wallaby.lineage.effects import Output
+from wallaby.lineage.invariants import Audit, InvariantViolation
+from wallaby.lineage.names import TaskName, Upstream, WorkerId
+from wallaby.lineage.snapshot import Snapshot
+from wallaby_lab.simulation.scrutiny import Scrutiny
+from wallaby_lab.simulation.workload import Row, Workload
+
+
+@dataclass(slots=True)
+class Running:
+    """One query in the world: what was drawn for it, and what is known of it from outside."""
+
+    query: Query
+    workload: Workload
+    audit: Audit
+    scrutiny: Scrutiny
+    collected: Counter[Row] = field(default_factory=Counter)
+    #: What is in the durable store of it: outputs by task, checksum and whether it is the last; saved states.
+    spooled: dict[tuple[TaskName, int, bool], Output] = field(default_factory=dict)
+    saved: dict[tuple[TaskName, str], tuple[Any, dict[Upstream, int]]] = field(default_factory=dict)
+    #: The tasks of `spooled`.
+    spooled_tasks: set[TaskName] = field(default_factory=set)
+    checked_version: int = 0
+    changed: bool = False
+    #: Workers at which something has arrived since all was checked last.
+    arrived_at: set[WorkerId] = field(default_factory=set)
+    #: Workers that were short of memory because of it when they were lost.
+    strained: set[WorkerId] = field(default_factory=set)
+    #: How often its fickle task was executed.
+    fickle_runs: int = 0
+    without_worker_since_ms: int | None = None
+    #: How often a coordinator has seen that it is past its limit without workers.
+    looks_too_late: int = 0
+
+    def require_not_too_large(self, before: Snapshot, losses_max: int) -> None:
+        """A query that has cost so many workers their memory must not go on to cost others theirs."""
+        cost = [worker for worker in self.strained if before.departed.get(worker) is False]
+        if len(cost) >= losses_max:
+            raise InvariantViolation(7, f"{self.query.id} goes on: {sorted(cost)} ran out of memory")
+
+
+@dataclass(frozen=True, slots=True)
+class BackedUp:
+    """What a worker can send: what it has kept itself, and what is in the durable store."""
+
+    own: Container[TaskName]
+    durable: Container[TaskName]
+
+    def __contains__(self, task: object) -> bool:
+        return task in self.own or task in self.durable

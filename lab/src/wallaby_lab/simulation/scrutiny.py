@@ -1,0 +1,351 @@
+"""What an attentive reader of the protocol would notice in one query, beyond the invariants' audit.
+
+The audit looks at what is stored and held. This looks at what is *done*: every effect is judged in the moment in which
+it is asked for, against what its channel holds just then. A record says what was executed, side inputs in their order
+included; a draw is as large as the policy says; nobody waits who could go on; what is refused had no room; what a
+worker takes as known to the store, the store has. It shares no code with what it judges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from wallaby.lineage.attempt import Tenure
+from wallaby.lineage.choose import Dynamic, Static
+from wallaby.lineage.effects import (
+    Acknowledge,
+    Await,
+    CommitTask,
+    Execute,
+    FailPoint,
+    Output,
+    Push,
+    PushReply,
+    Slice,
+)
+from wallaby.lineage.graph import StageGraph
+from wallaby.lineage.invariants import InvariantViolation
+from wallaby.lineage.lineage import Draw, Record, decode
+from wallaby.lineage.names import HEAD, ChannelName, Edge, TaskName, Upstream, WorkerId
+from wallaby.lineage.sighting import StoreState
+from wallaby.node.effects import Complain
+from wallaby.node.session import Session, SessionSettings
+from wallaby_lab.simulation.waiting import Arrived
+
+if TYPE_CHECKING:
+    from wallaby_lab.simulation.process import Actor
+
+#: The effects that are judged when they are asked for.
+JUDGED = frozenset({Execute, CommitTask, Acknowledge, Push, Await})
+_REPEATED = (FailPoint.RETRACE, FailPoint.REREAD)
+
+
+class Scrutiny:
+    """Everything that has been done for one query, and the judgement of what is done next."""
+
+    def __init__(self, graph: StageGraph, settings: SessionSettings) -> None:
+        self._graph = graph
+        self._settings = settings
+        self._policy = settings.policy
+        self._reserve = settings.policy.outputs if isinstance(settings.policy, Static) else 1
+        self._ran: dict[tuple[WorkerId, TaskName], tuple[Execute, Output]] = {}
+        #: Of committed tasks: the record, whether the task was to be the last, and whether it left a rest.
+        self._records: dict[TaskName, Record] = {}
+        self._last: dict[TaskName, bool] = {}
+        self._rest: dict[TaskName, bool] = {}
+
+    # --- what is asked for ---------------------------------------------------------------------------
+
+    def yields(self, actor: Actor, effect: Any, state: StoreState | None) -> None:
+        """A generator of a session asks for an effect, now."""
+        assert actor.serving is not None
+        session = actor.serving.session
+        match effect:
+            case Execute():
+                self._executes(session, effect, eager=actor.eager)
+            case CommitTask():
+                self._reports(session, effect.task.of, dict(effect.delivered), effect.epoch)
+            case Acknowledge():
+                self._acknowledges(session, effect)
+            case Push(point=FailPoint.DELIVER):
+                self._delivers(session, effect, state)
+            case Await():
+                self._waits(actor, session, state)
+            case _:
+                pass
+
+    def _waits(self, actor: Actor, session: Session, state: StoreState | None) -> None:
+        if actor.name.startswith("deliver to "):
+            if state is not None and state.gate_open and state.epoch == session.host.epoch:
+                self._delivery_waits(actor, session, state)
+            return
+        tenure = next((t for name, t in session.tenures.items() if str(name) == actor.name), None)
+        if tenure is None:
+            return  # it was stopped, or is a re-read
+        arrived = Arrived(self._graph, tenure, self._policy, staged=session.host.tolerance.staged)
+        if tenure.retracing:
+            record = self._records.get(TaskName(*tenure.channel, tenure.seq))
+            could = record is not None and arrived.has_all_of(record)
+        else:
+            could = not tenure.closed and arrived.allows_a_task(eager=actor.eager)
+        if could:
+            raise InvariantViolation(5, f"{tenure.channel} waits although it could go on")
+
+    # --- executing -----------------------------------------------------------------------------------
+
+    def _executes(self, session: Session, effect: Execute, *, eager: bool) -> None:
+        task = effect.task
+        self._check_sides(effect)
+        drawn = [piece.edge.producer for piece in effect.inputs]
+        named = [channel for channel, n in (effect.draw.counts if effect.draw else ()) for _ in range(n)]
+        if drawn != named or any(p.edge.link != effect.draw.link for p in effect.inputs if effect.draw):
+            raise InvariantViolation(1, f"{task} runs on inputs from {drawn} where it draws {effect.draw}")
+        if effect.point in _REPEATED:
+            self._check_repeated(effect)
+            return
+        before = TaskName(task.stage, task.channel, task.seq - 1)
+        nothing = effect.draw is None and effect.split is None
+        last = self._last[before] if self._rest.get(before) else nothing
+        if effect.last != last or (self._rest.get(before) and not nothing):
+            raise InvariantViolation(1, f"{task} runs as last={effect.last} where it is last={last}")
+        tenure = session.tenures.get(task.of)
+        if tenure is not None and tenure.retracing:
+            raise InvariantViolation(4, f"{task} is new, and its channel counts as one that retraces")
+        if effect.draw is not None and tenure is not None:
+            self._check_size(effect, effect.draw, tenure, eager=eager)
+
+    def _check_sides(self, effect: Execute) -> None:
+        """Side inputs are there whole, in the order of their links, and each in the order of its channels."""
+        links = self._graph.sides(effect.task.stage)
+        if list(effect.sides) != [link for link in links if link in effect.sides]:
+            raise InvariantViolation(1, f"{effect.task} uses side inputs in the order {list(effect.sides)}")
+        for link in links:
+            if link not in effect.sides and self._graph.links[link].required:
+                raise InvariantViolation(1, f"{effect.task} runs without its side input {link}")
+        for link, pieces in effect.sides.items():
+            found = [(piece.edge.producer, piece.task.seq) for piece in pieces]
+            ends = {piece.edge.producer: piece.task.seq + 1 for piece in pieces if piece.final}
+            producers = range(self._graph.stages[self._graph.links[link].producer].channels)
+            if found != [(p, seq) for p in producers for seq in range(ends.get(p, 0))] or len(ends) < len(
+                producers
+            ):
+                raise InvariantViolation(1, f"{effect.task} uses of side input {link} the outputs {found}")
+
+    def _bits(self, effect: Execute) -> int:
+        links = self._graph.sides(effect.task.stage)
+        return sum(1 << at for at, link in enumerate(links) if link in effect.sides)
+
+    def _check_repeated(self, effect: Execute) -> None:
+        record = self._records.get(effect.task)
+        said = (record.split, record.draw, record.sides) if record is not None else None
+        if said != (effect.split, effect.draw, self._bits(effect)):
+            raise InvariantViolation(4, f"{effect.task} is repeated on something else than {record}")
+        if effect.last != self._last[effect.task]:
+            raise InvariantViolation(4, f"{effect.task} is repeated as last={effect.last}")
+
+    def _check_size(self, effect: Execute, draw: Draw, tenure: Tenure, *, eager: bool) -> None:
+        """A draw is as large as its policy says."""
+        sizes = [piece.size_bytes for piece in effect.inputs]
+        arrived = Arrived(self._graph, tenure, self._policy)
+        pool = arrived.pool(draw) if self._policy.several else [u for u, _ in draw.upstreams]
+        left = [arrived.ready(upstream) for upstream in pool]
+        at_end = all(map(arrived.is_exhausted, pool))
+        wrong = not self._policy.several and len(draw.counts) > 1
+        match self._policy:
+            case Static(outputs):
+                wrong |= len(sizes) > outputs or (len(sizes) < outputs and not at_end)
+            case Dynamic(target):
+                total = sum(sizes)
+                wrong |= total > target and len(sizes) > 1
+                wrong |= any(ready and total + ready[0] <= target for ready in left)
+                wrong |= total < target and not (eager or at_end or any(left))
+        if wrong:
+            raise InvariantViolation(
+                1, f"{effect.task} draws {draw}, {sum(sizes)} bytes, against {self._policy}"
+            )
+
+    def made(self, worker: WorkerId, effect: Execute, output: Output) -> None:
+        """A task was executed."""
+        self._ran[worker, effect.task] = (effect, output)
+
+    def committed(self, worker: WorkerId, effect: CommitTask, saved: object) -> Output:
+        """A commit was applied: its record says what was executed, and what was saved. The output that it names."""
+        record, task = decode(effect.record), effect.task
+        ran, output = self._ran[worker, task]
+        final = (ran.last and not output.rest) or output.satisfied
+        said = Record(output.checksum, ran.split, ran.draw, self._bits(ran), final, record.saved)
+        if said != record or effect.final != final:
+            raise InvariantViolation(2, f"{task} is committed as {record}, but it was {said}")
+        if record.saved and (final or output.rest or self._graph.is_reader(task.stage) or not saved):
+            raise InvariantViolation(2, f"the record of {task} says that a state was saved")
+        self._records[task], self._last[task], self._rest[task] = record, ran.last, output.rest
+        return output
+
+    # --- delivering ----------------------------------------------------------------------------------
+
+    def _reports(self, session: Session, name: ChannelName, said: dict[Edge, int], epoch: int) -> None:
+        """A commit says of its channel's deliveries what the store does not know yet, all of it."""
+        unsaid = _unsaid(session, self._graph.edges_from(name))
+        if said != unsaid or epoch != session.host.epoch:
+            raise InvariantViolation(3, f"a commit of {name} says {said} of deliveries, not {unsaid}")
+
+    def _acknowledges(self, session: Session, effect: Acknowledge) -> None:
+        ended = [name for name, tenure in session.tenures.items() if self._has_ended(session, tenure)]
+        unsaid = _unsaid(session, tuple(edge for name in ended for edge in self._graph.edges_from(name)))
+        if any(unsaid.get(edge) != count for edge, count in effect.delivered):
+            raise InvariantViolation(3, f"deliveries {effect.delivered} are written down, not {unsaid}")
+
+    def _delivers(self, session: Session, effect: Push, state: StoreState | None) -> None:
+        """A push goes to a member, continues every edge where it stands, with what may leave, and is not too much."""
+        current = state is not None and state.gate_open and state.epoch == effect.epoch
+        if current and state is not None and effect.target not in (*state.members, HEAD):
+            raise InvariantViolation(5, f"{session.worker} sends to {effect.target}, which is no member")
+        at: dict[Edge, int] = {}
+        delivered, outbox = session.host.outbox.delivered(), session.host.outbox
+        if len(effect.items) > self._settings.outputs_per_push:
+            raise InvariantViolation(1, f"a push of {len(effect.items)} outputs")
+        for edge, task in effect.items:
+            producer, first = self._graph.producer(edge), at.get(edge, delivered[edge])
+            tenure = session.tenures.get(producer)
+            if task.of != producer or task.seq != first or task.seq >= outbox.published(producer):
+                raise InvariantViolation(1, f"{task} is sent over {edge}, where {first} is due")
+            if tenure is not None and session.host.tolerance.staged and not self._has_ended(session, tenure):
+                raise InvariantViolation(1, f"{task} is sent before its channel has ended")
+            if edge in at and edge in outbox.refused():
+                raise InvariantViolation(1, f"{edge}, which was refused, is sent more than one output")
+            at[edge] = first + 1
+
+    def _has_ended(self, session: Session, tenure: Tenure) -> bool:
+        """Will a channel publish no more?"""
+        published = session.host.outbox.published(tenure.channel)
+        last = self._records.get(TaskName(*tenure.channel, published - 1))
+        return tenure.ended or (last is not None and last.final)
+
+    def _delivery_waits(self, actor: Actor, session: Session, state: StoreState) -> None:
+        """Nothing is due, or what is was refused; and what is known of ended channels has been written down."""
+        if isinstance(actor.last, Push | Complain):
+            return  # it did not move on
+        assert actor.serving is not None
+        target, outbox = actor.name.removeprefix("deliver to "), session.host.outbox
+        durable = session.host.tolerance.durable
+        due: set[Edge] = set()
+        for name, tenure in session.tenures.items():
+            if session.host.tolerance.staged and not self._has_ended(session, tenure):
+                continue
+            for edge in self._graph.edges_from(name):
+                count = outbox.delivered().get(edge, 0)
+                host = state.channels[self._graph.consumer(edge)].host
+                is_due = (0 if durable else tenure.base) <= count < outbox.published(name)
+                if is_due and (
+                    host in state.members or state.channels[self._graph.consumer(edge)].host == "head"
+                ):
+                    due.add(edge)
+                if edge in due and host == target and edge not in outbox.refused():
+                    raise InvariantViolation(
+                        5, f"{session.worker} waits, and output {count} is due on {edge}"
+                    )
+        others = (a for a in actor.serving.actors.values() if a is not actor and a.alive)
+        if isinstance(actor.last, Acknowledge) or any(isinstance(a.last, Acknowledge) for a in others):
+            return
+        for name, tenure in session.tenures.items():
+            edges = self._graph.edges_from(name)
+            if tenure.ended and not due & set(edges) and (unsaid := _unsaid(session, edges)):
+                raise InvariantViolation(3, f"{name} has ended, and nobody writes {unsaid} down")
+
+    def check_worker(self, state: StoreState, session: Session) -> None:
+        """What a worker takes as known to the store, the store has; and it forgets nothing within an epoch."""
+        if not state.gate_open or state.epoch != session.host.epoch:
+            return
+        for name, tenure in session.tenures.items():
+            if tenure.since_epoch != state.channels[name].since_epoch:
+                raise InvariantViolation(6, f"{session.worker} goes on with an old tenure of {name}")
+        outbox = session.host.outbox
+        for edge, count in outbox.known_to_gcs().items():
+            if count > state.delivered[edge]:
+                raise InvariantViolation(
+                    3,
+                    f"{session.worker} takes {count} of {edge} as written, which {state.delivered[edge]} is",
+                )
+            if outbox.delivered()[edge] < state.delivered[edge]:
+                raise InvariantViolation(3, f"{session.worker} knows less of {edge} than the store")
+
+    def _check_counts(self, session: Session, known: list[bool], reply: PushReply, arrived: int) -> None:
+        """An inbox counts what it has taken, so that somebody is woken, and what it holds."""
+        new = sum(is_held and not was for is_held, was in zip(reply.held, known, strict=True))
+        now = arrivals(session)
+        if now - arrived != new:
+            raise InvariantViolation(
+                5, f"{new} slices are new at {session.worker}, and {now - arrived} count"
+            )
+        for name, tenure in session.tenures.items():
+            held = sum(p.size_bytes for lane in tenure.inbox.lanes().values() for p in lane.held.values())
+            if tenure.inbox.held_bytes != held:
+                raise InvariantViolation(
+                    10, f"{name} holds {held} bytes, and counts {tenure.inbox.held_bytes}"
+                )
+
+    def received(
+        self,
+        session: Session,
+        pieces: tuple[Slice, ...],
+        asked: PushReply,
+        known: list[bool],
+        reply: PushReply,
+        arrived: int,
+    ) -> None:
+        """What is said to be held is, what is refused had no room, and a question was answered the same."""
+        if asked.accepted != reply.accepted or len(reply.held) != (len(pieces) if reply.accepted else 0):
+            raise InvariantViolation(3, f"{session.worker} answers otherwise than it said it would")
+        if not reply.accepted:
+            return
+        self._check_counts(session, known, reply, arrived)
+        if not any(known) and asked != reply:
+            raise InvariantViolation(3, f"{session.worker} holds {reply.held} and had said {asked.held}")
+        for piece, is_held, was_asked in zip(pieces, reply.held, asked.held, strict=True):
+            tenure = session.tenures[self._graph.consumer(piece.edge)]
+            lane = tenure.inbox.lanes()[Upstream(piece.edge.link, piece.edge.producer)]
+            if (
+                tenure.ended
+                and not self._graph.is_reader(tenure.channel.stage)
+                and (lane.held or not is_held)
+            ):
+                raise InvariantViolation(
+                    10, f"{tenure.channel} has ended, and does not take and drop {piece.task}"
+                )
+            if was_asked and not is_held:
+                raise InvariantViolation(3, f"{piece.task} was welcome over {piece.edge}, and then was not")
+            seq, window = piece.task.seq, self._settings.window_bytes
+            held_bytes = sum(other.size_bytes for other in lane.held.values())
+            if is_held and not (tenure.ended or seq < lane.consumed or seq in lane.held):
+                raise InvariantViolation(3, f"{session.worker} says that it holds {piece.task}, and does not")
+            room = not lane.windowed or held_bytes + piece.size_bytes <= window
+            if not is_held and (room or seq < lane.consumed + self._reserve):
+                raise InvariantViolation(5, f"{piece.task} is refused over {piece.edge}, and there is room")
+            ahead = [p.size_bytes for s, p in lane.held.items() if s >= lane.consumed + self._reserve]
+            if lane.windowed and not tenure.retracing and sum(ahead) > window:
+                raise InvariantViolation(5, f"{sum(ahead)} bytes wait on {piece.edge}, beyond its window")
+
+
+def arrivals(session: Session) -> int:
+    """How many slices all channels of a session have taken, as they count."""
+    return sum(tenure.inbox.arrived for tenure in session.tenures.values())
+
+
+def known_before(session: Session, pieces: tuple[Slice, ...]) -> list[bool]:
+    """Which of these slices had come before."""
+    found = []
+    for piece in pieces:
+        tenure = session.tenures.get(session.graph.consumer(piece.edge))
+        lane = tenure.inbox.lanes()[Upstream(piece.edge.link, piece.edge.producer)] if tenure else None
+        seq = piece.task.seq
+        dropped = tenure is not None and tenure.ended and not session.graph.is_reader(tenure.channel.stage)
+        found.append(lane is not None and (dropped or seq < lane.consumed or seq in lane.held))
+    return found
+
+
+def _unsaid(session: Session, edges: tuple[Edge, ...]) -> dict[Edge, int]:
+    """What a worker knows of deliveries over some edges, and has not been told that the store knows."""
+    delivered: Mapping[Edge, int] = session.host.outbox.delivered()
+    reported: Mapping[Edge, int] = session.host.outbox.known_to_gcs()
+    return {edge: delivered[edge] for edge in edges if edge in delivered and delivered[edge] > reported[edge]}

@@ -1,0 +1,303 @@
+"""Striking: what each kind of fault does to the simulated world, and healing it again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from copy import deepcopy
+from dataclasses import replace
+
+from wallaby.errors import GcsError
+from wallaby.gcs.memory import MemoryStore, StoredQuery
+from wallaby.lineage.effects import FailPoint, Push
+from wallaby.lineage.names import WorkerId
+from wallaby.lineage.verdict import Verdict
+from wallaby_lab.simulation.faults import Fault, FaultKind
+from wallaby_lab.simulation.process import Actor, Process
+from wallaby_lab.simulation.scenario import PLENTY_BYTES
+from wallaby_lab.simulation.wires import FOR_GOOD_US, Trouble
+from wallaby_lab.simulation.world import World
+
+#: Messages or calls that one fault befalls, at most.
+BURST_MAX = 4
+#: Faults that wait for the victim's next messages or calls, by the name under which they wait.
+_ARMED = {
+    FaultKind.DROP: "drop",
+    FaultKind.DUPLICATE: "duplicate",
+    FaultKind.REORDER: "reorder",
+    FaultKind.CUT: "cut",
+    FaultKind.REPLY_LOST: "reply lost",
+    FaultKind.REFUSED: "refused",
+}
+#: Those of them that befall the caller's own calls to the store, be it a worker or the coordinator.
+_OF_CALLS = (FaultKind.REPLY_LOST, FaultKind.REFUSED, FaultKind.REORDER)
+
+
+class Striker:
+    """Applies faults to a world."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._restarts = 0
+        #: Where the actor at which a fault strikes is just sending something.
+        self._pushing_to: WorkerId | None = None
+        self._pushing_by = FailPoint.DELIVER
+        #: The store as it was a moment ago, in the seeds in which it may come back so.
+        self._past: MemoryStore | None = None
+        if any(fault.kind in (FaultKind.STORE_BACK, FaultKind.STORE_SPLIT) for fault in world.pending_faults):
+            self._remember()
+        self._lease_us = world.scenario.coordinator.lease_ms * 1000
+        self._strikes: dict[FaultKind, Callable[[Process], None]] = {
+            FaultKind.CRASH: self._crash,
+            FaultKind.CRASH_TWO: self._crash_two,
+            FaultKind.PAUSE: self._pause,
+            FaultKind.STALL: self._stall,
+            FaultKind.DISK_FULL: self._fill_disk,
+            FaultKind.DRAIN: self._drain,
+            FaultKind.JOIN: lambda _: world.start_worker(),
+            FaultKind.PARTITION: self._partition,
+            FaultKind.CUT_FOR_GOOD: lambda victim: self._spoil(victim, Trouble(FOR_GOOD_US)),
+            FaultKind.ONE_WAY: self._cut_one_way,
+            FaultKind.FLAPPING: self._let_flap,
+            FaultKind.SLOW_WIRE: self._slow_down,
+            FaultKind.PICKY_WIRE: self._make_picky,
+            FaultKind.STORE_PARTITION: self._cut_from_store,
+            FaultKind.STORE_PAUSE: self._pause_store,
+            FaultKind.STORE_EMPTY: lambda _: self._restart_store(keep=False),
+            FaultKind.STORE_TRUNCATED: lambda _: self._restart_store(keep=True),
+            FaultKind.STORE_BACK: lambda _: self._set_store_back(),
+            FaultKind.STORE_SPLIT: lambda _: self._split_store(),
+            FaultKind.COORDINATOR_RESTART: lambda _: world.restart_coordinator(),
+            FaultKind.CANCEL: self._cancel,
+            FaultKind.OUT_OF_MEMORY: self._run_out_of_memory,
+        }
+
+    def strike(self, fault: Fault, actor: Actor) -> bool:
+        """Apply one fault where an actor stands; False if there was nothing it could befall."""
+        world = self._world
+        victim = self._victim(actor)
+        if victim is None:
+            return False
+        world.tell(f"*** {fault}, at {actor.process.id} {actor.name}, befalls {victim.id}")
+        if fault.kind in _ARMED:
+            caller = fault.kind in _OF_CALLS and not fault.after
+            (actor.process if caller else victim).armed[_ARMED[fault.kind]] = world.random.randint(
+                1, BURST_MAX
+            )
+        else:
+            push = actor.effect if isinstance(actor.effect, Push) else None
+            self._pushing_to = push.target if push is not None else None
+            self._pushing_by = push.point if push is not None else FailPoint.DELIVER
+            self._strikes[fault.kind](victim)
+        return True
+
+    # --- workers -------------------------------------------------------------------------------------
+
+    def _crash(self, victim: Process) -> None:
+        self._world.crash(victim, "crashed")
+
+    def _crash_two(self, victim: Process) -> None:
+        other = self._another(victim)
+        self._world.crash(victim, "crashed")
+        if other is not None:
+            self._world.crash(other, "crashed too")
+
+    def _run_out_of_memory(self, victim: Process) -> None:
+        """A query takes a worker's memory, which is noted, and the kernel ends it. Then it may be another's turn."""
+        world = self._world
+        if not victim.servings or not victim.alive:
+            self._crash(victim)
+            return
+        query = world.random.choice(sorted(victim.servings))
+        with suppress(GcsError):  # a store that was lost is told nothing, and neither is it by a real worker
+            if victim.gcs.strain(query, victim.id, True) is Verdict.DONE:
+                world.tell(f"{victim.id} is short of memory because of {query}")
+                world.running[query].strained.add(victim.id)
+        world.crash(victim, "out of memory")
+        other = self._another(victim)
+        if other is not None and world.random.random() < 0.5:
+            world.agenda.after(world.soon_us(50_000, 1_500_000), self._run_out_of_memory, other)
+
+    def _pause(self, victim: Process) -> None:
+        """Longer than its lease, mostly: it wakes as a zombie."""
+        self._stop_for(victim, self._lease_us, 5 * self._lease_us)
+
+    def _stall(self, victim: Process) -> None:
+        self._stop_for(victim, 10_000, self._lease_us // 2)
+
+    def _stop_for(self, victim: Process, low_us: int, high_us: int) -> None:
+        victim.paused_until_us = self._world.agenda.now_us + self._world.soon_us(low_us, high_us)
+
+    def _fill_disk(self, victim: Process) -> None:
+        victim.capacity_bytes -= victim.room_bytes
+        victim.room_bytes = 0
+
+    def _drain(self, victim: Process) -> None:
+        """The worker says that it leaves; it goes when it is free, or when its time is up."""
+        world = self._world
+        victim.draining = True
+        world.drain(victim)
+        world.agenda.after(world.soon_us(200_000, 3_000_000), world.crash, victim, "its time to drain is up")
+
+    # --- network, store, driver ----------------------------------------------------------------------
+
+    def _cut_from_store(self, victim: Process) -> None:
+        victim.store_cut_until_us = self._world.agenda.now_us + self._world.soon_us(
+            20_000, 5 * self._lease_us
+        )
+
+    def _pause_store(self, _: Process) -> None:
+        world = self._world
+        world.store_paused_until_us = world.agenda.now_us + world.soon_us(20_000, 4 * self._lease_us)
+
+    def _cancel(self, _: Process) -> None:
+        """All queries, or one of several: the others go on."""
+        queries = list(self._world.queries.values())
+        if len(queries) > 1 and self._world.random.random() < 0.5:
+            queries = [self._world.random.choice(queries)]
+        for query in queries:
+            query.cancelled = True
+
+    def _victim(self, actor: Actor) -> Process | None:
+        if not actor.process.is_head and actor.process.alive:
+            return actor.process
+        live = self._world.live_workers()
+        return self._world.random.choice(live) if live else None
+
+    def _another(self, process: Process) -> Process | None:
+        others = [p for p in self._world.live_workers() if p is not process]
+        return self._world.random.choice(others) if others else None
+
+    def _partition(self, victim: Process) -> None:
+        self._spoil(victim, Trouble(self._for_a_while_us()))
+
+    def _cut_one_way(self, victim: Process) -> None:
+        """For good, mostly: what one sends, the other does not get."""
+        for_good = self._world.random.random() < 0.7
+        self._spoil(victim, Trouble(FOR_GOOD_US if for_good else self._for_a_while_us()), one_way=True)
+
+    def _let_flap(self, victim: Process) -> None:
+        self._spoil(victim, Trouble(FOR_GOOD_US, period_us=self._world.soon_us(50_000, 3_000_000)))
+
+    def _slow_down(self, victim: Process) -> None:
+        """So much that some pushes, or all, are not answered in time."""
+        self._spoil(victim, Trouble(FOR_GOOD_US, late_us=self._world.soon_us(20_000, 250_000)))
+
+    def _make_picky(self, victim: Process) -> None:
+        """Deliveries pass and re-reads do not, or the other way round; or what is large does not."""
+        random = self._world.random
+        until_us = FOR_GOOD_US if random.random() < 0.7 else self._for_a_while_us()
+        kind = random.choice((self._pushing_by, FailPoint.REREAD_DELIVER, None))
+        self._spoil(
+            victim, Trouble(until_us, only=kind, only_bytes=0 if kind else random.choice((1, 16, 40)))
+        )
+
+    def _for_a_while_us(self) -> int:
+        return self._world.agenda.now_us + self._world.soon_us(50_000, 3_000_000)
+
+    def _spoil(self, victim: Process, trouble: Trouble, *, one_way: bool = False) -> None:
+        world = self._world
+        other = world.head if world.random.random() < 0.2 else self._another(victim)
+        target = world.processes.get(self._pushing_to) if self._pushing_to is not None else None
+        if target is not None and target is not victim and world.random.random() < 0.7:
+            world.wires.spoil(victim.id, target.id, trouble, one_way=one_way)
+            return
+        if other is None:
+            return
+        ends = (victim.id, other.id) if world.random.random() < 0.5 else (other.id, victim.id)
+        world.wires.spoil(*ends, trouble, one_way=one_way)
+
+    def _restart_store(self, keep: bool) -> None:
+        """The store comes back under a new run id, empty or as it was some writes ago."""
+        store = self._world.store
+        self._restarts += 1
+        if not keep:
+            store.queries.clear()
+        for state in store.queries.values():
+            self._forget_some(state)
+        store.run_id = f"restart {self._restarts}"
+        store.workers.clear()
+
+    def _remember(self) -> None:
+        """What a replica has: everything up to some moment."""
+        world, store = self._world, self._world.store
+        self._past = _copied(store)
+        if not world.healed:
+            world.agenda.after(world.soon_us(5_000, 60_000), self._remember)
+
+    def _set_store_back(self) -> None:
+        """Demoted and promoted again: the same run and the same connections, and the last writes are gone."""
+        assert self._past is not None
+        store = self._world.store
+        self._restarts += 1
+        past = _copied(self._past)
+        store.workers, store.expelled, store.queries = past.workers, past.expelled, past.queries
+        store.replication_id = f"promotion {self._restarts}"
+
+    def _split_store(self) -> None:
+        """A replica is promoted. Some are led to it, and so is whoever comes later; others stay where they were."""
+        assert self._past is not None
+        world = self._world
+        self._restarts += 1
+        other = _copied(self._past)
+        other.run_id, other.replication_id = f"replica {self._restarts}", f"promotion {self._restarts}"
+        world.address = other
+        moved = [process for process in world.live_workers() if world.random.random() < 0.5]
+        for process in moved:
+            process.gcs.lead_to(other)
+        world.tell(f"{' '.join(process.id for process in moved) or 'nobody'} is led to another store")
+
+    def _forget_some(self, state: StoredQuery) -> None:
+        """The last record of some channels is lost, with the claim that came with it."""
+        for name, records in state.records.items():
+            if records and self._world.random.random() < 0.5:
+                records.pop()
+                state.channels[name] = replace(state.channels[name], length=len(records), final=False)
+
+    def heal(self) -> None:
+        """No more faults: links, store, disks and clocks are well again, and there is a worker."""
+        world = self._world
+        world.tell("--- healed ---")
+        world.healed = True
+        world.pending_faults.clear()
+        world.cuts_until_us.clear()
+        world.wires.heal()
+        world.store_paused_until_us = 0
+        if world.store_is_lost:
+            world.store.queries.clear()  # whoever attaches next sweeps what nobody could remove
+        for process in world.processes.values():
+            process.armed.clear()
+            process.store_cut_until_us = 0
+            process.paused_until_us = 0
+            process.slowness = 1.0
+        for process in world.live_workers():
+            process.room_bytes += PLENTY_BYTES
+            process.capacity_bytes += PLENTY_BYTES
+        world.ensure_worker()
+
+
+def _copied(store: MemoryStore) -> MemoryStore:
+    """A store with the same contents. What is in its containers is never changed in place, but for records."""
+    queries = {
+        query: replace(
+            state,
+            channels=dict(state.channels),
+            records={name: list(records) for name, records in state.records.items()},
+            delivered=dict(state.delivered),
+            members=dict(state.members),
+            next_split=dict(state.next_split),
+            departed=dict(state.departed),
+            strained=set(state.strained),
+            lost_strained=set(state.lost_strained),
+            rereads=list(state.rereads),
+            claims=dict(state.claims),
+        )
+        for query, state in store.queries.items()
+    }
+    return replace(
+        store,
+        workers=deepcopy(store.workers),
+        expelled=set(store.expelled),
+        queries=queries,
+        barred=set(store.barred),
+    )

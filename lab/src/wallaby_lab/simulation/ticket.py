@@ -1,0 +1,24 @@
+"""Questions to the world outside a simulated process."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wallaby_lab.simulation.process import Actor
+from wallaby_lab.simulation.world import World
+
+
+class Ticket:
+    """One question to the world outside a process: the first answer counts, later ones are dropped."""
+
+    def __init__(self, world: World, actor: Actor, effect: Any) -> None:
+        self._world = world
+        self.actor = actor
+        self.effect = effect
+        self._settled = False
+
+    def settle(self, value: Any) -> None:
+        """Answer, unless that has been done."""
+        if not self._settled:
+            self._settled = True
+            self._world.answer(self.actor, self.effect, value)

@@ -1,0 +1,494 @@
+"""The simulated world: processes, the generators that run in them, and the checks after every step.
+
+One step is one generator resumed, or one message received. Between any two steps anything else may happen:
+the agenda interleaves all actors by random delays, a fault may strike before an effect or after it, and a
+process that crashes takes its generators, inboxes, backups and arrived slices with it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Container
+from random import Random
+from typing import Any
+
+from wallaby.coordinator.coordinator import Coordinator, Query
+from wallaby.coordinator.requests import draining, submitting
+from wallaby.coordinator.stalls import StallWatch
+from wallaby.errors import GcsLostError
+from wallaby.gcs.memory import MemoryGcs, MemoryStore, StoredQuery
+from wallaby.lineage.attempt import Effects
+from wallaby.lineage.effects import Await, FailPoint, Push
+from wallaby.lineage.invariants import Audit
+from wallaby.lineage.names import HEAD, ChannelName, QueryId, TaskName, WorkerId
+from wallaby.lineage.sighting import WorkerState
+from wallaby.node.session import Session
+from wallaby.worker.taskmanager import TaskManager
+from wallaby_lab.simulation.agenda import Agenda
+from wallaby_lab.simulation.aim import strike_holds
+from wallaby_lab.simulation.complaining import Complaining
+from wallaby_lab.simulation.faults import OF_WIRES, Fault
+from wallaby_lab.simulation.flow import Lapses
+from wallaby_lab.simulation.insisting import Insisting, require_tenure
+from wallaby_lab.simulation.ports import Performs, Strikes
+from wallaby_lab.simulation.process import Actor, Process, Serving, Tally
+from wallaby_lab.simulation.reach import Reach
+from wallaby_lab.simulation.running import BackedUp, Running
+from wallaby_lab.simulation.scenario import COMPLAINT_MS, PLENTY_BYTES, Scenario
+from wallaby_lab.simulation.schedules import LAGS
+from wallaby_lab.simulation.scrutiny import JUDGED, Scrutiny
+from wallaby_lab.simulation.wires import Wires
+
+#: Events between two looks at whether a run is over.
+EVENTS_AT_ONCE = 4
+
+
+class World:
+    """Everything that exists in one run of one seed."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        faults: tuple[Fault, ...],
+        performer: Callable[[World], Performs],
+        striker: Callable[[World], Strikes],
+        story: list[str] | None = None,
+    ) -> None:
+        self.scenario = scenario
+        self.random = Random(scenario.random_seed)
+        self.agenda = Agenda()
+        self.store = MemoryStore(self.agenda.now_ms)
+        #: The life of the store that the engine began in, and whether somebody has told the head that it is over.
+        self.incarnation = self.store.incarnation
+        self.loss_told = False
+        #: Where the address of the store leads for whoever connects now; elsewhere than the head, if it was split.
+        self.address = self.store
+        self.store_paused_until_us = 0
+        self.tally = Tally()
+        self.story = story
+        self.lapses = Lapses(scenario.flow, self.tell)
+        self.healed = False
+        self.pending_faults = list(faults)
+        self.pending_holds = list(scenario.schedule.holds)
+        self.processes: dict[WorkerId, Process] = {}
+        self.cuts_until_us: dict[frozenset[WorkerId], int] = {}
+        self.wires = Wires(lambda: self.agenda.now_us)
+        self.reach = Reach(self)
+        self.complaining = Complaining(COMPLAINT_MS)
+        self.insisting = Insisting()
+        self.running: dict[QueryId, Running] = {}
+        self.queries: dict[QueryId, Query] = {}
+        self.visits: Counter[tuple[FailPoint, bool]] = Counter()
+        #: Are visits counted even if nothing waits for one?
+        self.counts_visits = False
+        self._workers_started = 0
+        self.performer = performer(self)
+        self.striker = striker(self)
+        self.head = Process(HEAD, MemoryGcs(self.store))
+        self.processes[HEAD] = self.head
+        self.coordinator = self._new_coordinator()
+        self._coordinator_actor = self.spawn(self.head, None, "coordinator", self.coordinator.run())
+        if scenario.coordinator.stall_ms:
+            watch = StallWatch(scenario.coordinator.stall_ms, self.queries, self.agenda.now_ms)
+            self.spawn(self.head, None, "stall watch", watch.run())
+        for _ in range(scenario.workers):
+            self.start_worker()
+
+    # --- time ----------------------------------------------------------------------------------------
+
+    def soon_us(self, low_us: int, high_us: int, process: Process | None = None) -> int:
+        """A random delay, longer on a slow process."""
+        delay_us = low_us + int((high_us - low_us) * self.random.random())
+        if process is None or process.slowness == 1.0:
+            return delay_us
+        return int(delay_us * process.slowness)
+
+    def delay_us(self, actor: Actor, low_us: int, high_us: int) -> int:
+        """A random delay of one actor, longer on a slow process and for one that lags."""
+        delay_us = self.soon_us(low_us, high_us, actor.process)
+        return delay_us if self.healed or actor.lag == 1.0 else int(delay_us * actor.lag)
+
+    def tell(self, what: str) -> None:
+        """A line of the story, if somebody listens."""
+        if self.story is not None:
+            self.story.append(f"{self.agenda.now_us / 1000:9.1f} ms  {what}")
+
+    # --- processes -----------------------------------------------------------------------------------
+
+    def start_worker(self) -> None:
+        """A new incarnation of a worker, empty, under an id that was never used."""
+        self._workers_started += 1
+        worker = WorkerId(f"w{self._workers_started}")
+        slow = self.scenario.slow_worker and self._workers_started == 1
+        capacity_bytes = PLENTY_BYTES if self.healed else self.scenario.room_bytes
+        slowness = 10.0 if slow else 1.0
+        gcs = MemoryGcs(self.address, self.incarnation)
+        process = Process(worker, gcs, slowness, capacity_bytes, capacity_bytes)
+        self.processes[worker] = process
+        self.tell(f"{worker} starts")
+        manager = TaskManager(self.scenario.renew_every_ms)
+        self.spawn(process, None, "task manager", manager.run())
+        self.spawn(process, None, "discovery", manager.discover())
+
+    def live_workers(self) -> list[Process]:
+        """The workers that have not crashed, whether or not anybody believes it."""
+        return [p for p in self.processes.values() if p.alive and not p.is_head]
+
+    def crash(self, process: Process, why: str) -> None:
+        """A process is gone, with everything in it."""
+        if not process.alive or process.is_head:
+            return
+        self.tell(f"{process.id} is gone: {why}")
+        self.tally.workers_lost += 1
+        process.alive = False
+        for actor in process.actors:
+            actor.alive = False
+        process.servings.clear()
+        self.mark_changed()
+        self.after_crash(process)
+
+    def after_crash(self, process: Process) -> None:
+        """Somebody may notice at once, and another worker may come."""
+        if self.random.random() < 0.5:
+            self.agenda.after(self.soon_us(5_000, 80_000), self.hint, process.id)
+        if self.scenario.restarts or self.healed:
+            self.agenda.after(self.soon_us(50_000, 1_500_000), self.start_worker)
+
+    def hint(self, worker: WorkerId) -> None:
+        """Spark says that a worker is gone."""
+        self.coordinator.detector.hint(worker)
+
+    def ensure_worker(self) -> None:
+        """There is at least one worker."""
+        if not self.live_workers():
+            self.start_worker()
+
+    def _new_coordinator(self) -> Coordinator:
+        return Coordinator(self.scenario.coordinator, self.queries, self.agenda.now_ms)
+
+    def restart_coordinator(self) -> None:
+        """The coordinator is dropped wherever it is, and begins anew inside the same driver."""
+        self.tell("the coordinator restarts")
+        self._coordinator_actor.alive = False
+        self.coordinator = self._new_coordinator()
+        self._coordinator_actor = self.spawn(self.head, None, "coordinator", self.coordinator.run())
+
+    # --- queries -------------------------------------------------------------------------------------
+
+    def submit(self, number: int) -> None:
+        """Submit a query to the workers that are registered; later, if there are none."""
+        lost = self.store_is_lost
+        members = [worker for worker in self.store.workers if self.processes[worker].alive]
+        if not members and not lost:
+            self.agenda.after(50_000, self.submit, number)
+            return
+        workload = self.scenario.workloads[number]
+        tolerance = self.scenario.session.tolerance
+        query = Query(QueryId(f"q{number + 1}"), workload.graph, tolerance=tolerance, entering=True)
+        self.queries[query.id] = query
+        scrutiny = Scrutiny(workload.graph, self.scenario.session)
+        self.running[query.id] = Running(query, workload, Audit(workload.graph), scrutiny)
+        if lost:
+            query.error, query.ended = (
+                GcsLostError("The store was lost before the query was submitted."),
+                True,
+            )
+            return
+        offset = self.random.randrange(len(members))
+        hosts: dict[ChannelName, WorkerId] = {}
+        for at, name in enumerate(workload.graph.channels):
+            hosts[name] = HEAD if name == workload.graph.collector else members[(at + offset) % len(members)]
+        self.tell(f"{query.id} is submitted to {' '.join(members)}")
+        self.spawn(self.head, None, f"submit {query.id}", self._entering(query, hosts))
+
+    def submit_late(self, number: int) -> None:
+        """Submit a query that waits for a certain moment, unless that has come."""
+        if QueryId(f"q{number + 1}") not in self.queries:
+            self.submit(number)
+
+    def _entering(self, query: Query, hosts: dict[ChannelName, WorkerId]) -> Effects:
+        yield from submitting(query, hosts, b"", self.scenario.coordinator, self.agenda.now_ms)
+        if not (query.ending or query.ended):
+            self.open_session(self.head, query.id)
+
+    def drain(self, process: Process) -> None:
+        """The head is asked to let a worker leave."""
+
+        def leaving() -> Effects:
+            yield from draining(process.id, lambda: not process.alive)
+
+        self.spawn(self.head, None, f"drain {process.id}", leaving())
+
+    def open_session(self, process: Process, query_id: QueryId) -> None:
+        """A process begins to serve a query."""
+        running = self.running[query_id]
+        session = Session(
+            process.id, running.query.graph, self.scenario.session, lambda: self._collected(running)
+        )
+        serving = Serving(running.query, session)
+        process.servings[query_id] = serving
+        self.spawn(process, serving, "session", session.run())
+
+    def _collected(self, running: Running) -> None:
+        self.tell(f"{running.query.id}: the whole result is at the client")
+        running.query.collected = True
+
+    @property
+    def store_is_lost(self) -> bool:
+        """Is the store that the head began with another one by now, or known to be?"""
+        store = self.store
+        run_id, replication_id = self.incarnation
+        return self.loss_told or store.run_id != run_id or store.replication_id != replication_id
+
+    def tell_loss(self, process: Process) -> None:
+        """A worker that has lost the store tells the head, which may be connected to one of its own."""
+        if not process.is_head:
+            self.agenda.after(self.soon_us(500, 20_000, process), self._lose_store)
+
+    def _lose_store(self) -> None:
+        self.tell("the head is told that the store is lost")
+        self.loss_told = True
+        self._coordinator_actor.alive = False
+        for query in self.queries.values():
+            if not query.ended:
+                query.error, query.ended = GcsLostError("A worker has lost the store."), True
+        for serving in list(self.head.servings.values()):
+            self.close_session(self.head, serving)
+        for worker in self.live_workers():  # their lifelines are cut
+            self.crash(worker, "dismissed")
+
+    def close_session(self, process: Process, serving: Serving) -> None:
+        """A query is over for a process: everything that it held for it goes."""
+        self.tell(f"{process.id} drops {serving.query.id}")
+        for actor in serving.actors.values():
+            actor.alive = False
+        process.room_bytes += serving.bytes_kept
+        process.servings.pop(serving.query.id, None)
+        self.mark_changed()
+        if process.draining and not process.servings:
+            self.crash(process, "drained")
+
+    # --- actors --------------------------------------------------------------------------------------
+
+    def spawn(self, process: Process, serving: Serving | None, name: str, effects: Effects) -> Actor:
+        """Drive another generator, in place of one of the same name."""
+        actor = Actor(name, process, effects, serving)
+        if serving is not None:
+            self.stop(serving, name)
+            serving.actors[name] = actor
+            actor.tenure = next((t for c, t in serving.session.tenures.items() if str(c) == name), None)
+        process.actors.append(actor)
+        if self.scenario.schedule.uneven:
+            actor.lag = self.random.choice(LAGS)
+        self.agenda.after(self.delay_us(actor, 0, 500), self.resume, actor, None)
+        return actor
+
+    def stop(self, serving: Serving, name: str) -> None:
+        """Stop driving a generator, wherever it is."""
+        old = serving.actors.pop(name, None)
+        if old is not None:
+            old.alive = False
+
+    def park(self, actor: Actor, limit_us: int, *, patient: bool) -> None:
+        """Let an actor wait until it is woken, or for so long; a patient one is not woken by arrivals."""
+        actor.parked = True
+        actor.patient = patient
+        self.agenda.after(limit_us, self._time_out, actor, actor.wait)
+
+    def _time_out(self, actor: Actor, wait: int) -> None:
+        if actor.parked and actor.wait == wait:
+            self.resume(actor, True)
+
+    def wake(self, actor: Actor | None, *, arrival: bool = False) -> None:
+        """Something has come that an actor may be waiting for; an arrival is worth waiting for more."""
+        if actor is not None and actor.alive and actor.parked and not (arrival and actor.patient):
+            actor.parked = False
+            if arrival:
+                actor.idle = 0
+            self.agenda.after(self.delay_us(actor, 0, 200), self.resume, actor, not arrival)
+
+    def wake_others(self, serving: Serving, but: Actor) -> None:
+        """Wake everything else that waits in a session."""
+        for actor in serving.actors.values():
+            if actor is not but:
+                self.wake(actor)
+
+    def answer(self, actor: Actor, effect: Any, value: Any) -> None:
+        """The answer to an effect comes in; a fault may strike first."""
+        if actor.alive:
+            if isinstance(effect, Push):
+                actor.answered = effect, value
+            self._visit(actor, effect, after=True)
+            self.resume(actor, value)
+
+    def resume(self, actor: Actor, value: Any) -> None:
+        """One step of one actor, and then all checks."""
+        process = actor.process
+        if not actor.alive:
+            return
+        now_us = self.agenda.now_us
+        if process.paused_until_us > now_us or actor.held_until_us > now_us:
+            until_us = max(process.paused_until_us, actor.held_until_us)
+            actor.parked = False
+            self.agenda.after(until_us - now_us, self.resume, actor, value)
+            return
+        actor.wait += 1
+        actor.parked = False
+        self.tally.steps += 1
+        if actor.serving is None:
+            effect = actor.effect = self._send(actor, value)
+            if effect is not None:
+                actor.last = effect
+                self._visit(actor, effect, after=False)
+                self._perform(actor, effect)
+            return  # what it changes is changed, and checked, where its calls reach the store
+        self._step(actor, actor.serving, value)
+        self.check()
+
+    def _step(self, actor: Actor, serving: Serving, value: Any) -> None:
+        """One step of a session, which is judged by what it asks for."""
+        actor.eager = value is True and isinstance(actor.last, Await)
+        if not isinstance(value, Exception):
+            self.insisting.answers(actor, value)
+        effect = actor.effect = self._send(actor, value)
+        self.insisting.yields(actor, effect)
+        if effect is not None:
+            require_tenure(actor, effect)
+            self.complaining.yields(actor, effect, self.agenda.now_ms())
+            if type(effect) in JUDGED and not self.store_is_lost:
+                query = serving.query.id
+                self.running[query].scrutiny.yields(actor, effect, self.store.queries.get(query))
+            actor.last = effect
+            self._visit(actor, effect, after=False)
+            self._perform(actor, effect)
+        self._after_step(actor, serving)
+
+    def _perform(self, actor: Actor, effect: Any) -> None:
+        """Perform an effect, or, if the process was paused just before it, when that wakes as a zombie."""
+        now_us = self.agenda.now_us
+        if not actor.alive:
+            return
+        if actor.process.paused_until_us > now_us or actor.held_until_us > now_us:
+            until_us = max(actor.process.paused_until_us, actor.held_until_us)
+            self.agenda.after(until_us - now_us, self._perform, actor, effect)
+        elif not (actor.serving is not None and self.lapses.forgets(effect.point)):
+            self.performer.perform(actor, effect)
+
+    def _send(self, actor: Actor, value: Any) -> Any:
+        try:
+            return actor.effects.throw(value) if isinstance(value, Exception) else actor.effects.send(value)
+        except StopIteration:
+            actor.alive = False
+            if actor.name == "task manager":
+                self.crash(actor.process, "expelled")
+            elif actor.name == "session" and actor.serving is not None:
+                self.close_session(actor.process, actor.serving)
+        except GcsLostError:
+            actor.alive = False
+            if actor.process.is_head and actor.serving is not None:
+                self.close_session(actor.process, actor.serving)
+            else:
+                self.tell_loss(actor.process)
+                self.crash(actor.process, "its store was lost")
+        return None
+
+    def _after_step(self, actor: Actor, serving: Serving) -> None:
+        """Wake whoever may go on because of what an actor of the same session has just done."""
+        if serving.session.host.look_wanted:
+            self.wake(serving.actors.get("session"))
+        if actor.name == "session":
+            news = serving.session.news()
+            if news != serving.news:
+                serving.news = news
+                self.wake_others(serving, actor)
+                self.mark_changed()
+        elif serving.sent_news != serving.session.host.outbox.news:
+            serving.sent_news = serving.session.host.outbox.news
+            for target in serving.session.host.outbox.targets():
+                self.wake(serving.actors.get(f"deliver to {target}"))
+
+    def _visit(self, actor: Actor, effect: Any, after: bool) -> None:
+        """An actor is at a fail point: strike the faults that were waiting for it."""
+        if self.healed or not (self.pending_faults or self.pending_holds or self.counts_visits):
+            return
+        point: FailPoint = effect.point
+        count = self.visits.get((point, after), 0) + 1
+        self.visits[point, after] = count
+        if self.pending_holds:
+            strike_holds(self, actor, point, after)
+        if not self.pending_faults:
+            return
+        for fault in self.pending_faults.copy():
+            if fault.point is not point or fault.after is not after or fault.nth > count:
+                continue
+            if fault.kind in OF_WIRES and isinstance(effect, Push) and effect.target == actor.process.id:
+                continue  # it waits for a push that passes a wire
+            self.pending_faults.remove(fault)
+            if self.striker.strike(fault, actor):
+                self.tally.fired.append((fault.point, fault.kind))
+
+    # --- checks --------------------------------------------------------------------------------------
+
+    def mark_changed(self) -> None:
+        """Something has changed that the invariants speak of, beside the store."""
+        for running in self.running.values():
+            running.changed = True
+
+    def mark_arrival(self, query: QueryId, worker: WorkerId) -> None:
+        """Something has arrived at a worker, and nothing else has changed."""
+        self.running[query].arrived_at.add(worker)
+
+    def check(self) -> None:
+        """Check all invariants of all queries; what has not changed since the last time still holds."""
+        queries = self.store.queries
+        for query_id, running in self.running.items():
+            state = queries.get(query_id)
+            if state is None:
+                continue
+            is_same = state.version == running.checked_version
+            if (is_same and not running.changed and not running.arrived_at) or self.store_is_lost:
+                continue
+            if state.version != running.checked_version:
+                running.checked_version = state.version
+                running.changed = True
+                running.audit.check_store(state)
+            if running.changed or running.arrived_at:
+                self._check_workers(query_id, running, state)
+
+    def _check_workers(self, query_id: QueryId, running: Running, state: StoredQuery) -> None:
+        """Check what workers hold: all of it, or what concerns those at which something has arrived."""
+        only = None if running.changed else frozenset(running.arrived_at)
+        running.changed = False
+        running.arrived_at.clear()
+        workers = self._worker_states(query_id)
+        for worker, seen in workers.items():
+            if only is None or worker in only:
+                running.audit.check_worker(state, worker, seen)
+                running.scrutiny.check_worker(state, self.processes[worker].servings[query_id].session)
+        running.audit.check_reachable(state, workers, only)
+
+    def _worker_states(self, query_id: QueryId) -> dict[WorkerId, WorkerState]:
+        states = {}
+        for worker, process in self.processes.items():
+            if process.alive:
+                serving = process.servings.get(query_id)
+                if serving is not None:
+                    session = serving.session
+                    backups: Container[TaskName] = serving.backups
+                    if serving.query.tolerance.durable:
+                        backups = BackedUp(serving.backups, self.running[query_id].spooled_tasks)
+                    states[worker] = WorkerState(
+                        session.host.epoch, session.tenures, session.host.outbox, backups
+                    )
+        return states
+
+    def run_until(self, done: Callable[[], bool], limit_ms: int, steps_max: int) -> bool:
+        """Let things happen until something holds; False if it does not in time."""
+        agenda, tally = self.agenda, self.tally
+        deadline_us = agenda.now_us + limit_ms * 1000
+        last_step = tally.steps + steps_max
+        while not done():
+            for _ in range(EVENTS_AT_ONCE):
+                if agenda.now_us > deadline_us or tally.steps > last_step or not agenda.next():
+                    return done()
+        return True

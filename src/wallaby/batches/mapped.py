@@ -1,0 +1,77 @@
+"""Arrow data on disk, read through a memory map: what a channel holds when memory has no room for it.
+
+A file has no name any more once it is mapped, so nothing is left of it when its batches are gone or the process is
+killed. Values and batch boundaries are those of the batches that were written, so that steps give the same bytes
+whether their rows were in memory or not. `release` lets go of the pages that were read.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+from wallaby.batches.task_timing import spilled
+
+_LOOKS = 64
+
+
+class MappedBatches:
+    """Some batches of one schema, on disk."""
+
+    def __init__(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema, directory: Path) -> None:
+        handle, name = tempfile.mkstemp(prefix="state-", suffix=".arrow", dir=directory)
+        try:
+            with os.fdopen(handle, "w+b") as file:
+                with pa.ipc.new_file(file, schema) as writer:
+                    for batch in batches:
+                        writer.write_batch(batch)
+                file.flush()
+                self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+                spilled(len(self._map))
+        finally:
+            Path(name).unlink()
+        reader = pa.ipc.open_file(pa.py_buffer(self._map))
+        found: list[pa.RecordBatch] = []
+        for at in range(reader.num_record_batches):
+            found.append(reader.get_batch(at))
+            # Each look at a batch's description brings the pages around it to memory.
+            if at % _LOOKS == _LOOKS - 1:
+                self.release()
+        self.release()
+        self.batches = tuple(found)
+
+    @property
+    def size_bytes(self) -> int:
+        """What it takes on disk."""
+        return len(self._map)
+
+    def release(self) -> None:
+        """Let go of the pages that were read; they are read again when they are needed."""
+        self._map.madvise(mmap.MADV_DONTNEED)
+
+
+def combined_on_disk(table: pa.Table, directory: Path) -> tuple[pa.Table, list[MappedBatches]]:
+    """The table in one chunk, made column by column, so that never more than one of them is in memory."""
+    kept: list[MappedBatches] = []
+    columns: list[pa.Array] = []
+    for at, field in enumerate(table.schema):
+        if table.column(at).num_chunks == 0:
+            return table.combine_chunks(), []
+        whole = pa.concat_arrays(table.column(at).chunks)
+        schema = pa.schema([field])
+        mapped = MappedBatches([pa.RecordBatch.from_arrays([whole], schema=schema)], schema, directory)
+        kept.append(mapped)
+        columns.append(mapped.batches[0].column(0))
+    return pa.Table.from_arrays(columns, schema=table.schema), kept
+
+
+def whole(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """Some batches as one."""
+    if len(batches) == 1:
+        return batches[0]
+    return pa.concat_batches(batches)

@@ -1,0 +1,90 @@
+"""A task that takes memory which nobody counts: ordered on purpose, to see what the watch over memory does.
+
+There are three ways, as there are in real queries: Arrow data that a step makes piece by piece, the result of a DuckDB
+statement, which its memory limit does not count, and native code that nobody can interrupt.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import AbstractContextManager
+from typing import Any, Final, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from wallaby.batches.stopping import check
+from wallaby.faults.orders import Act
+from wallaby.lineage.effects import Execute, Output
+from wallaby.lineage.names import TaskName
+from wallaby.statements.connection import KernelSettings, Session
+
+MIB: Final = 1 << 20
+PIECE_BYTES: Final = 2 * MIB
+#: A pause after each piece: some hundred megabytes a second are as fast as kernels fill memory.
+PIECE_SECONDS: Final = 0.005
+#: What native code holds it does not give back for so long.
+HELD_SECONDS: Final = 30.0
+_ROW_BYTES: Final = 1 << 10
+#: Texts of 32 bytes that take DuckDB so long to make that a result does not grow faster than others do.
+_SLOW_TEXT: Final = "md5(" * 8 + "range::VARCHAR" + ")" * 8
+_REPEATED: Final = _ROW_BYTES // 32
+
+
+class TaskWork(Protocol):
+    """What a query computes at a TaskManager; see `worker.execution`."""
+
+    def running(self, task: TaskName) -> AbstractContextManager[None]:
+        """What this thread does now belongs to a task."""
+
+    def execute(self, effect: Execute) -> tuple[Any, Output]:
+        """One step of one channel."""
+
+
+class Hoarding:
+    """A query's work, of which the next step of one task takes so much memory before it begins."""
+
+    def __init__(self, work: TaskWork, effect: Execute, act: Act, size_bytes: int) -> None:
+        self._work = work
+        self._task = effect.task
+        self._act = act
+        self._size_bytes = size_bytes
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._work, name)
+
+    def execute(self, effect: Execute) -> tuple[Any, Output]:
+        """One step."""
+        if effect.task == self._task:
+            with self._work.running(effect.task):
+                hoard(self._act, self._size_bytes)
+        return self._work.execute(effect)
+
+
+def hoard(act: Act, size_bytes: int) -> None:
+    """Take so much, and let it go."""
+    match act:
+        case Act.HOARD:
+            held = []
+            for _ in range(0, size_bytes, PIECE_BYTES):
+                check()
+                held.append(_piece())
+        case Act.HOARD_SQL:
+            session = Session(KernelSettings(memory_bytes=64 * MIB))
+            sql = f"SELECT repeat({_SLOW_TEXT}, {_REPEATED}) AS t FROM range({size_bytes // _ROW_BYTES})"  # noqa: S608 - numbers
+            try:
+                session.query(sql, {})
+            finally:
+                session.close()
+        case _:
+            held = []
+            for _ in range(0, size_bytes, PIECE_BYTES):
+                held.append(_piece())
+            time.sleep(HELD_SECONDS)
+
+
+def _piece() -> pa.Buffer:
+    time.sleep(PIECE_SECONDS)
+    buffer = pa.allocate_buffer(PIECE_BYTES)
+    np.frombuffer(buffer, np.uint8).fill(1)
+    return buffer

@@ -1,0 +1,200 @@
+"""Letting ordered faults strike in this process: a performer in front of the performer.
+
+It lets what `orders` says strike at the fail points of effects, and hands every other effect on. Sessions, attempts
+and the coordinator do not know of it: for them a fault is what it would be anyway, an answer that does not come, or
+a process that ends.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from wallaby.errors import KernelError
+from wallaby.faults.hoarding import Hoarding
+from wallaby.faults.orders import Act, Order, OrderBook, Strike
+from wallaby.lineage import effects as protocol
+from wallaby.node import effects as working
+from wallaby.node.node import Actor, Node, Performs, Serving, serving_of
+
+_log = logging.getLogger(__name__)
+_EFFECT_CHARACTERS: Final = 120
+
+#: What an effect answers when it fails.
+Failures = Mapping[type, Callable[[Any], Any]]
+
+
+def no_answer(_: object) -> None:
+    """How whatever goes to the store or to another worker fails."""
+
+
+def refusal(_: object) -> bool:
+    """How that fails which is answered with yes or no."""
+    return False
+
+
+#: One that is not here cannot fail by itself.
+WORKERS_FAILURES: Final[Failures] = {
+    protocol.CommitTask: no_answer,
+    protocol.CloseEarly: no_answer,
+    protocol.Acknowledge: no_answer,
+    protocol.ClaimReRead: no_answer,
+    protocol.ReadRecords: no_answer,
+    protocol.Push: no_answer,
+    protocol.Fail: no_answer,
+    working.Register: no_answer,
+    working.Renew: no_answer,
+    working.Discover: no_answer,
+    working.Look: no_answer,
+    working.Complain: no_answer,
+    protocol.BackUp: refusal,
+    working.OpenSession: refusal,
+    protocol.Execute: lambda effect: KernelError(f"{effect.task} was ordered to fail.", task=effect.task),
+}
+
+
+class StrikingPerformer:
+    """See the module. `restart` restarts the coordinator, on the head; `deafen` closes a worker's data server."""
+
+    def __init__(
+        self,
+        performer: Performs,
+        node: Node,
+        book: OrderBook,
+        failures: Failures = WORKERS_FAILURES,
+        restart: Callable[[], None] = lambda: None,
+        deafen: Callable[[], object] = lambda: None,
+    ) -> None:
+        self._performer = performer
+        self._node = node
+        self._book = book
+        self._failures = failures
+        self._restart = restart
+        self._deafen = deafen
+        self._visits: Counter[str] = Counter()
+        self._slow: set[str] = set()
+
+    def close(self, serving: Serving) -> None:
+        """A query is over here."""
+        self._performer.close(serving)
+
+    def has_idle_kernel(self) -> bool:
+        """Is there a thread with nothing to execute?"""
+        return self._performer.has_idle_kernel()
+
+    def perform(self, actor: Actor, effect: Any) -> None:
+        """Carry out an effect, unless something strikes first."""
+        order = self._due(effect)
+        if order is None:
+            self._performer.perform(actor, effect)
+        elif order.after:
+            actor.effects = _Struck(actor, lambda value: self._after(order, effect, value))  # type: ignore[assignment]
+            self._performer.perform(actor, effect)
+        else:
+            self._before(order, actor, effect)
+
+    def _due(self, effect: Any) -> Order | None:
+        """The order that strikes at this effect, written down already."""
+        for name, order in self._book.orders().items():
+            if not order.counts(effect) or not order.concerns(self._node.worker):
+                continue
+            if order.act is Act.FAIL and type(effect) not in self._failures:
+                continue
+            self._visits[name] += 1
+            if name in self._slow:
+                return order
+            if self._visits[name] == order.nth or (order.times > 1 and self._visits[name] > order.nth):
+                strike = Strike(
+                    str(order), self._node.worker, os.getpid(), time.time(), repr(effect)[:_EFFECT_CHARACTERS]
+                )
+                if self._book.claim(name, order, strike):
+                    if order.act is Act.SLOW:
+                        self._slow.add(name)
+                    return order
+        return None
+
+    def _before(self, order: Order, actor: Actor, effect: Any) -> None:
+        match order.act:
+            case Act.KILL:
+                os.kill(os.getpid(), signal.SIGKILL)
+            case Act.STOP:
+                stand_still(order.seconds)
+                self._performer.perform(actor, effect)
+            case Act.FAIL:
+                self._node.answer(actor, self._failures[type(effect)](effect))
+            case Act.DELAY | Act.SLOW:
+                self._node.loop.after(order.seconds, self._performer.perform, actor, effect)
+            case Act.DEAFEN:
+                threading.Thread(target=self._deafen, name="wallaby-deafen", daemon=True).start()
+                self._performer.perform(actor, effect)
+            case Act.HOARD | Act.HOARD_SQL | Act.HOARD_NATIVE:
+                serving = serving_of(actor)
+                serving.work = Hoarding(serving.work, effect, order.act, order.size_bytes)
+                self._performer.perform(actor, effect)
+            case Act.FORGET:
+                pass  # a mistake that loses an effect, or a wake: nobody will ever answer
+            case Act.RESTART:
+                self._restart()
+                if actor.alive:  # what the old coordinator was about to do is not done
+                    self._performer.perform(actor, effect)
+        _log.warning("%s has struck at %s", order, self._node.worker)
+
+    def _after(self, order: Order, effect: Any, value: Any) -> Any:
+        """What comes of an answer that is there."""
+        match order.act:
+            case Act.KILL:
+                os.kill(os.getpid(), signal.SIGKILL)
+            case Act.STOP:
+                stand_still(order.seconds)
+            case Act.FAIL:
+                return self._failures[type(effect)](effect)
+            case Act.DELAY | Act.SLOW:
+                time.sleep(order.seconds)  # the whole loop: what comes after it waits too
+            case Act.DEAFEN:
+                threading.Thread(target=self._deafen, name="wallaby-deafen", daemon=True).start()
+            case Act.RESTART:
+                self._restart()
+            case Act.HOARD | Act.HOARD_SQL | Act.HOARD_NATIVE:
+                raise AssertionError("memory is taken before a step")
+            case Act.FORGET:
+                raise AssertionError("what is forgotten has no answer")
+        return value
+
+
+class _Struck:
+    """A generator whose next answer something befalls; after that it is itself again."""
+
+    def __init__(self, actor: Actor, befall: Callable[[Any], Any]) -> None:
+        self._actor = actor
+        self._effects = actor.effects
+        self._befall = befall
+
+    def send(self, value: Any) -> Any:
+        """The answer comes in."""
+        self._actor.effects = self._effects
+        return self._effects.send(self._befall(value))
+
+    def throw(self, error: BaseException) -> Any:
+        """An error comes in, and goes on."""
+        self._actor.effects = self._effects
+        return self._effects.throw(error)
+
+
+def stand_still(seconds: float) -> None:
+    """Stop this whole process; another one lets it go on after so long."""
+    waker = subprocess.Popen(  # noqa: S603 - nothing of it comes from outside
+        ["/bin/sh", "-c", f"sleep {seconds:.3f}; kill -CONT {os.getpid()}"],
+        start_new_session=True,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    os.kill(os.getpid(), signal.SIGSTOP)
+    threading.Thread(target=waker.wait, args=(10.0,), name="wallaby-waker", daemon=True).start()

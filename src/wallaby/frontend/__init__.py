@@ -1,0 +1,1 @@
+"""From a DataFrame to stages: read its plan, leave to Spark what only Spark can do, and plan the rest."""

@@ -1,0 +1,94 @@
+"""Whole files that no row of a query can come from: those of partitions that its own conditions exclude.
+
+A condition that only looks at columns which are constant in every file of a table is the same for all rows of a file.
+So it is computed here, before any footer is read, by the kernels that would compute it for every row: what it excludes
+is not part of the query, and what it lets through need not ask again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+
+from wallaby.errors import QueryError
+from wallaby.operators.program import Program
+from wallaby.relations.expression import Column, Expression, columns_in
+from wallaby.relations.relation import Filter, Input, ParquetFile, Relation, Scan
+from wallaby.relations.tree import conjunction, conjuncts, filtered, rewrite_up
+from wallaby.relations.types import LONG
+from wallaby.sql.types import arrow_schema, column_name
+from wallaby.statements.connection import KernelSettings, Session
+from wallaby.statements.sql import supports
+
+
+def without_excluded_files(relation: Relation) -> Relation:
+    """The relation with only the files that its conditions on partition columns leave."""
+    session: list[Session] = []
+
+    def exclude(part: Relation) -> Relation:
+        if not isinstance(part, Filter) or not isinstance(part.child, Scan):
+            return part
+        scan = part.child
+        columns = _constant_columns(scan)
+        conditions = conjuncts(part.condition)
+        settled = [condition for condition in conditions if _is_settled(condition, columns)]
+        if not settled:
+            return part
+        rest = [condition for condition in conditions if condition not in settled]
+        if not session:
+            session.append(Session(KernelSettings()))
+        try:
+            files = _chosen(scan.files, columns, settled, session[0])
+        except QueryError:  # one that a row would raise too, if there is one
+            return part
+        return filtered(replace(scan, files=files), rest)
+
+    try:
+        return rewrite_up(relation, exclude)
+    finally:
+        for made in session:
+            made.close()
+
+
+def _is_settled(condition: Expression, columns: dict[int, tuple[Column, str]]) -> bool:
+    used = columns_in(condition)
+    return bool(used) and used <= columns.keys() and supports(condition) is None
+
+
+def _constant_columns(scan: Scan) -> dict[int, tuple[Column, str]]:
+    """The columns of a scan that are constant in every file, with their names."""
+    constant = [{constant.name.lower() for constant in file.constants} for file in scan.files]
+    known = set.intersection(*constant) if constant else set()
+    pairs = zip(scan.columns, scan.names, strict=True)
+    return {column.id: (column, name) for column, name in pairs if name.lower() in known}
+
+
+def _chosen(
+    files: tuple[ParquetFile, ...],
+    columns: dict[int, tuple[Column, str]],
+    conditions: list[Expression],
+    session: Session,
+) -> tuple[ParquetFile, ...]:
+    used = frozenset[int]().union(*map(columns_in, conditions))
+    asked = [columns[column_id] for column_id in sorted(used)]
+    # Most files share their constants with others.
+    rows = list(dict.fromkeys(tuple(_value(file, name) for _, name in asked) for file in files))
+    number = Column(max(used) + 1, "number", LONG, nullable=False)
+    table = Input(0, (*(column for column, _ in asked), number))
+    schema = arrow_schema(table.columns)
+    arrays = [pa.array([row[i] for row in rows], schema.field(i).type) for i in range(len(asked))]
+    batch = pa.record_batch([*arrays, pa.array(range(len(rows)), pa.int64())], schema=schema)
+    condition = conjunction(conditions)
+    assert condition is not None
+    program = Program(Filter(table, condition), frozenset())
+    left = {
+        rows[place.as_py()]
+        for found in program.run(session, {0: (batch,)})
+        for place in found.column(column_name(number.id))
+    }
+    return tuple(file for file in files if tuple(_value(file, name) for _, name in asked) in left)
+
+
+def _value(file: ParquetFile, name: str) -> object:
+    return next(each.value for each in file.constants if each.name.lower() == name.lower())

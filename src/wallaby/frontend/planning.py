@@ -1,0 +1,99 @@
+"""From a DataFrame to stages: read Catalyst's plan, decide what Spark must run, and plan the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from wallaby.config import Settings
+from wallaby.frontend.read_query import read_query
+from wallaby.plan.estimates.statistics import Statistics
+from wallaby.plan.leaf import (
+    SparkLeaf,
+    assumed_statistics,
+    leaf_number,
+    not_worthwhile,
+    scans_in,
+    tables_in,
+)
+from wallaby.plan.physical import PhysicalPlan, trees_of
+from wallaby.plan.planned import Planned
+from wallaby.plan.planner import plan
+from wallaby.plan.settings import PlanSettings
+from wallaby.plan.unplannable import unplannable
+from wallaby.reading.defect import DEFECTS, defect
+from wallaby.relations.reason import Reason
+from wallaby.relations.relation import Relation
+from wallaby.statements.sql import relation_reason
+from wallaby.tables.tables import known_tables
+from wallaby.worker.memory.shares import Shares
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class Planning:
+    """Plans queries for an engine of so many TaskManagers, each with these threads and shares of memory."""
+
+    def __init__(
+        self, workers: int, threads: int, shares: Shares, leaf_reason: Callable[[], Reason | None]
+    ) -> None:
+        """`leaf_reason` says why Spark could not hand rows over, if it cannot."""
+        self._count = workers
+        self._threads = threads
+        self._shares = shares
+        self._leaf_reason = leaf_reason
+
+    def plan(self, df: DataFrame, settings: Settings, begin: Callable[[], object] = lambda: None) -> Planned:
+        """Plan a query. `begin` is called when that may take time."""
+        try:
+            read, relation = read_query(df, settings.leaf_minimum, begin)
+        except DEFECTS as error:
+            return Planned(None, (defect("planning", error),))
+        if relation is None:
+            return Planned(None, read.reasons)
+        if not read.leaves:
+            return Planned(*self.physical(relation, settings))
+        of_leaves = tuple(dict.fromkeys(reason for leaf in read.leaves for reason in leaf.reasons))
+        against = self._leaf_reason() or not_worthwhile(relation, read.leaves, settings.leaf_minimum)
+        if against is not None:
+            return Planned(None, (*of_leaves, against))
+        physical, reasons = self.physical(relation, settings, read.leaves)
+        if physical is None:
+            return Planned(None, (*of_leaves, *reasons))
+        return Planned(physical, (), read.leaves, relation)
+
+    def physical(
+        self, relation: Relation, settings: Settings, leaves: tuple[SparkLeaf, ...] = ()
+    ) -> tuple[PhysicalPlan | None, tuple[Reason, ...]]:
+        """The stages of a relation, with what is assumed of leaves that have not run yet; or why there are none."""
+        pending = {leaf.number: leaf for leaf in leaves}
+        known = known_tables(tables_in(relation), min(settings.split, self._shares.task_bytes))
+        assumed = [
+            assumed_statistics(pending[number], scan)
+            for scan in scans_in(relation)
+            if (number := leaf_number(scan)) is not None
+        ]
+        statistics = Statistics((*known.tables, *assumed))
+        reasons = unplannable(relation, statistics)
+        if reasons:
+            return None, reasons
+        channels = settings.channels or self._count * self._threads
+        sizes = PlanSettings(
+            channels=channels, workers=self._count, broadcast_bytes=self.broadcast_bytes(settings)
+        )
+        try:
+            physical = plan(relation, statistics, sizes)
+        except DEFECTS as error:
+            return None, (defect("planning", error),)
+        reasons = tuple(
+            Reason("a stage", why)
+            for fragment in physical.fragments
+            for tree in trees_of(fragment)
+            if (why := relation_reason(tree))
+        )
+        return (None, reasons) if reasons else (physical, ())
+
+    def broadcast_bytes(self, settings: Settings) -> int:
+        """The largest build side that goes to every channel."""
+        return min(settings.broadcast, self._shares.broadcast_bytes)

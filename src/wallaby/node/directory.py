@@ -1,0 +1,41 @@
+"""Where the other workers are: addresses by worker id, asked of the store once and remembered.
+
+An id is never used again for another address, so what was learnt stays true.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from wallaby.errors import GcsUnavailableError
+from wallaby.gcs.interface import Gcs
+from wallaby.lineage.names import HEAD, WorkerId
+from wallaby.node.worker_address import Place
+
+
+class Directory:
+    """Addresses by worker id. From any thread."""
+
+    def __init__(self, gcs: Gcs, head_address: str = "") -> None:
+        self._gcs = gcs
+        self._lock = threading.Lock()
+        self._addresses: dict[WorkerId, str] = {HEAD: head_address} if head_address else {}
+
+    def address_of(self, worker: WorkerId) -> str | None:
+        """A worker's address, or None if the store does not know it."""
+        with self._lock:
+            found = self._addresses.get(worker)
+        if found is not None:
+            return found
+        try:
+            leases = self._gcs.workers()
+        except GcsUnavailableError:
+            return None
+        with self._lock:
+            self._addresses.update({lease.worker: Place.decode(lease.address).endpoint for lease in leases})
+            return self._addresses.get(worker)
+
+    def known(self) -> tuple[WorkerId, ...]:
+        """The workers that were asked for so far."""
+        with self._lock:
+            return tuple(self._addresses)

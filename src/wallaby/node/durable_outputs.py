@@ -1,0 +1,106 @@
+"""What one query at one worker keeps in the durable store, beside or instead of the worker's own backup.
+
+Outputs go there before their commit if they are to outlive the worker; then the worker's memory holds a copy only
+while there is room and some consumer lacks it. What the worker does not have itself, because it was made elsewhere or
+has been let go, is found by its record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+from wallaby.errors import GcsUnavailableError
+from wallaby.exchange.durable import DurableStore
+from wallaby.exchange.lazy_body import GoneError
+from wallaby.exchange.spool import Spool
+from wallaby.gcs.interface import Gcs
+from wallaby.lineage.effects import BackUp, FailPoint, Slice
+from wallaby.lineage.lineage import Record, decode
+from wallaby.lineage.names import ChannelName, Edge, QueryId, TaskName
+from wallaby.lineage.verdict import Verdict
+from wallaby.node.checkpoints import Saving
+from wallaby.node.released import Released
+from wallaby.node.session import Session
+
+
+class LocalBackup(Protocol):
+    """The worker's own backup; see `exchange.backup`."""
+
+    def keep_in_memory(
+        self, query: QueryId, task: TaskName, output: Mapping[Edge, Any], *, final: bool, since_epoch: int
+    ) -> bool:
+        """Keep an output if memory has room for it now."""
+
+    def has(self, query: QueryId, task: TaskName) -> bool:
+        """Is this output kept?"""
+
+    def slices_of(
+        self, query: QueryId, items: Iterable[tuple[Edge, TaskName]], limit_bytes: int
+    ) -> tuple[Slice, ...]:
+        """The slices of kept outputs."""
+
+
+class Keeping:
+    """See the module. From threads that may wait."""
+
+    def __init__(
+        self, store: DurableStore, query: QueryId, session: Session, gcs: Gcs, checkpoint_seconds: float
+    ) -> None:
+        tolerance = session.host.tolerance
+        self._query = query
+        self._worker = session.worker
+        self.released = Released(session)
+        self._gcs = gcs
+        self._records: dict[ChannelName, tuple[bytes, ...]] = {}
+        self._spool = Spool(store, query) if tolerance.durable else None
+        self.saving = Saving(store, query, checkpoint_seconds)
+
+    @property
+    def spools(self) -> bool:
+        """Do outputs go to the durable store?"""
+        return self._spool is not None
+
+    def keep(self, local: LocalBackup, effect: BackUp) -> int:
+        """Write an output, unless it is there already, and keep a copy while there is room. The bytes written."""
+        assert self._spool is not None
+        bodies = {edge: body for edge, (_, body) in effect.output.slices.items()}
+        written = 0
+        if effect.point is FailPoint.BACK_UP:
+            checksum = effect.output.checksum
+            written = self._spool.keep(effect.task, checksum, bodies, final=effect.final)  # type: ignore[arg-type]
+        since = effect.since_epoch
+        local.keep_in_memory(self._query, effect.task, bodies, final=effect.final, since_epoch=since)
+        return written
+
+    def slices_of(
+        self, local: LocalBackup, items: Iterable[tuple[Edge, TaskName]], epoch: int, limit_bytes: int
+    ) -> tuple[Slice, ...]:
+        """The first slices of a push, up to a size. `GoneError` if the store does not say what is committed."""
+        found: list[Slice] = []
+        total_bytes = 0
+        for edge, task in items:
+            try:
+                (piece,) = local.slices_of(self._query, ((edge, task),), limit_bytes)
+            except GoneError:
+                if self._spool is None:
+                    raise
+                piece = self._spool.slice_of(task, edge, self._record(task, epoch))
+            total_bytes += piece.size_bytes
+            if found and total_bytes > limit_bytes:
+                break
+            found.append(piece)
+        return tuple(found)
+
+    def _record(self, task: TaskName, epoch: int) -> Record:
+        """The record of a task that is committed: it says which of the objects of that task is the output."""
+        known = self._records.get(task.of, ())
+        if task.seq >= len(known):
+            try:
+                verdict, known = self._gcs.records(self._query, self._worker, epoch, task.of)
+            except GcsUnavailableError as error:
+                raise GoneError(f"The record of {task} cannot be read now.") from error
+            if verdict is not Verdict.DONE or task.seq >= len(known):
+                raise GoneError(f"The record of {task} cannot be read now: {verdict.value}.")
+            self._records[task.of] = known
+        return decode(known[task.seq])

@@ -1,0 +1,309 @@
+"""One process of the engine, a worker or the head: the generators that run in it, driven for real.
+
+A node is the production twin of the simulation's process. Its loop's thread owns every session and resumes
+every generator; a `Performer` carries effects out on other threads and posts the answers back. What a
+generator may wait for wakes it: a slice that arrives, an output that may leave, a look that brings news. Every
+wait also has a time limit, so that a lost wake costs milliseconds and not the query.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import weakref
+from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from wallaby.errors import GcsLostError, QueryError
+from wallaby.lineage.attempt import Effects
+from wallaby.lineage.effects import PushReply, Slice
+from wallaby.lineage.names import QueryId, WorkerId
+from wallaby.lineage.standing import Standing
+from wallaby.node.durable_outputs import Keeping
+from wallaby.node.effects import OpenSession
+from wallaby.node.loop import Loop
+from wallaby.node.session import Session
+from wallaby.node.standing import standing_of
+from wallaby.node.untracked import Untracked
+from wallaby.observe.recorder import Recorder
+
+_log = logging.getLogger(__name__)
+#: Reading outputs for a push that takes longer is something to wait for.
+READS_SECONDS = 1.0
+
+
+@dataclass(slots=True, eq=False, weakref_slot=True)
+class Actor:
+    """One generator being driven."""
+
+    name: str
+    effects: Effects
+    serving: Serving | None = None
+    alive: bool = True
+    #: The number of its present wait; a timer of an earlier wait does nothing.
+    wait: int = 0
+    parked: bool = False
+    patient: bool = False
+    #: How often it has waited since something last came for it.
+    idle: int = 0
+    #: One of the node's own that comes to an end, without ending the node.
+    errand: bool = False
+    #: What it has asked for and has no answer to yet.
+    effect: Any = None
+
+
+@dataclass(slots=True, eq=False)
+class Serving:
+    """One query at this node: its session, what it computes, and the generators that run for it."""
+
+    query: QueryId
+    session: Session
+    #: What executes its tasks; opaque to the node.
+    work: Any = None
+    #: What tells the head of its events; None if it is not observed.
+    recorder: Recorder | None = None
+    #: What answers in the store's place; None for a query with fault tolerance.
+    untracked: Untracked | None = None
+    #: What it keeps in the durable store; None if its policy needs none.
+    keeping: Keeping | None = None
+    actors: dict[str, Actor] = field(default_factory=dict)
+    news: tuple[int, ...] = ()
+    sent_news: int = 0
+    #: When each read of bodies for a push that is under way began, by the clock of `time.monotonic`.
+    reads: dict[object, float] = field(default_factory=dict)
+
+
+def serving_of(actor: Actor) -> Serving:
+    """The query that an actor runs for; those of the node itself run for none."""
+    assert actor.serving is not None, f"{actor.name} belongs to no session"
+    return actor.serving
+
+
+class Performs(Protocol):
+    """Whoever carries effects out; see `perform`."""
+
+    def perform(self, actor: Actor, effect: Any) -> None:
+        """Carry out an effect; the answer is posted to the node's `answer`."""
+
+    def close(self, serving: Serving) -> None:
+        """A query is over here: everything that was held for it goes."""
+
+    def has_idle_kernel(self) -> bool:
+        """Is there a thread with nothing to execute?"""
+
+
+class Node:
+    """See the module. All methods run on the loop's thread, but for those that say otherwise."""
+
+    def __init__(self, worker: WorkerId, ended: Callable[[BaseException | None], None]) -> None:
+        self.worker = worker
+        self.servings: dict[QueryId, Serving] = {}
+        self.loop = Loop(f"wallaby-{worker}", self.end)
+        self.performer: Performs | None = None
+        #: Takes the events that workers send; only the head does. Called on any thread.
+        self.take_events: Callable[[bytes], None] | None = None
+        #: Told by a worker that finds another store than the one they began with, and why it is another; only the
+        #: head is. Called on any thread.
+        self.take_loss: Callable[[str], None] | None = None
+        self._actors: dict[str, Actor] = {}
+        self._ended = ended
+
+    def start(self, performer: Performs, actors: dict[str, Effects]) -> None:
+        """Begin to drive. From any thread, once."""
+        self.performer = performer
+        self.loop.start()
+        for name, effects in actors.items():
+            self.loop.post(self.spawn, None, name, effects)
+
+    def stop(self) -> None:
+        """Stop driving, wherever everything is. From any thread."""
+        self.loop.stop()
+
+    def end(self, error: BaseException) -> None:
+        """This node cannot go on, and says why. From any thread: a thread that fails must not fail in silence."""
+        self._ended(error)
+
+    # --- actors --------------------------------------------------------------------------------------
+
+    def spawn(self, serving: Serving | None, name: str, effects: Effects) -> None:
+        """Drive a generator, in place of one of the same name."""
+        actor = Actor(name, effects, serving)
+        actors = self._actors if serving is None else serving.actors
+        self.stop_actor(serving, name)
+        actors[name] = actor
+        self.loop.post(self._resume, actor, None)
+
+    def run_errand(self, name: str, effects: Effects) -> None:
+        """Drive a generator of the node's own that comes to an end."""
+        self.spawn(None, name, effects)
+        self._actors[name].errand = True
+
+    def stop_actor(self, serving: Serving | None, name: str) -> None:
+        """Stop driving a generator."""
+        old = (self._actors if serving is None else serving.actors).pop(name, None)
+        if old is not None:
+            old.alive = False
+
+    def answer(self, actor: Actor, value: Any) -> None:
+        """The answer to an actor's effect. From any thread."""
+        self.loop.post(self._resume, actor, value)
+
+    def park(self, actor: Actor, limit_seconds: float, *, patient: bool) -> None:
+        """Let an actor wait until it is woken, or for so long; a patient one is not woken by arrivals."""
+        actor.parked = True
+        actor.patient = patient
+        # A timer does not keep the actor of a query that is over by then.
+        self.loop.after(limit_seconds, self._time_out, weakref.ref(actor), actor.wait)
+
+    def _time_out(self, of: weakref.ref[Actor], wait: int) -> None:
+        actor = of()
+        if actor is not None and actor.parked and actor.wait == wait:
+            self._resume(actor, True)
+
+    def wake(self, actor: Actor | None, *, arrival: bool = False) -> None:
+        """Something has come that an actor may be waiting for.
+
+        After an arrival it may wait for more, unless there is a kernel thread with nothing else to do.
+        """
+        if actor is not None and actor.alive and actor.parked and not (arrival and actor.patient):
+            actor.parked = False
+            actor.idle = 0
+            eager = not arrival or (self.performer is not None and self.performer.has_idle_kernel())
+            self.loop.post(self._resume, actor, eager)
+
+    def wake_named(self, name: str) -> None:
+        """Wake one of the node's own actors."""
+        self.wake(self._actors.get(name))
+
+    def wake_sessions(self) -> None:
+        """Something has changed in the store: let every session look now."""
+        for serving in self.servings.values():
+            self.wake(serving.actors.get("session"))
+
+    def _resume(self, actor: Actor, value: Any) -> None:
+        if not actor.alive:
+            return
+        actor.wait += 1
+        actor.parked = False
+        try:
+            failed = isinstance(value, BaseException)
+            effect = actor.effects.throw(value) if failed else actor.effects.send(value)
+        except StopIteration:
+            actor.effect = None
+            self._actor_ended(actor)
+            return
+        except GcsLostError as lost:
+            actor.alive = False
+            self._ended(lost)
+            return
+        assert self.performer is not None
+        actor.effect = effect
+        self.performer.perform(actor, effect)
+        if actor.serving is not None:
+            self._after_step(actor, actor.serving)
+
+    def _actor_ended(self, actor: Actor) -> None:
+        actor.alive = False
+        if actor.errand:
+            self._actors.pop(actor.name, None)
+        elif actor.serving is None:
+            self._ended(None)
+        elif actor.name == "session":
+            self.close_session(actor.serving)
+        else:
+            self._after_step(actor, actor.serving)
+
+    def _after_step(self, actor: Actor, serving: Serving) -> None:
+        """Wake whoever may go on because of what an actor of the same session has just done."""
+        session = serving.session
+        if session.host.look_wanted:
+            self.wake(serving.actors.get("session"))
+        if actor.name == "session":
+            news = session.news()
+            if news != serving.news:
+                serving.news = news
+                for other in list(serving.actors.values()):
+                    if other is not actor:
+                        self.wake(other)
+        elif serving.sent_news != session.host.outbox.news:
+            serving.sent_news = session.host.outbox.news
+            for target in session.host.outbox.targets():
+                self.wake(serving.actors.get(f"deliver to {target}"))
+
+    # --- sessions ------------------------------------------------------------------------------------
+
+    def begin_serving(self, serving: Serving) -> None:
+        """Begin to serve a query."""
+        if serving.query not in self.servings:
+            self.servings[serving.query] = serving
+            self.spawn(serving, "session", serving.session.run())
+
+    def close_session(self, serving: Serving) -> None:
+        """A query is over for this node: everything that it held for it goes."""
+        serving.session.over = True
+        for actor in serving.actors.values():
+            actor.alive = False
+        self.servings.pop(serving.query, None)
+        assert self.performer is not None
+        self.performer.close(serving)
+
+    def fail(self, serving: Serving, error: QueryError) -> None:
+        """End a query with an error, as if one of its tasks here had raised it."""
+        if not serving.session.over:
+            self.spawn(serving, "failure", serving.session.fail(error))
+
+    def receive(self, query: QueryId, epoch: int, target: WorkerId, slices: tuple[Slice, ...]) -> PushReply:
+        """Slices arrive from another worker, or from this one by reference."""
+        serving = self.servings.get(query)
+        if serving is None:
+            return PushReply(accepted=False)
+        session = serving.session
+        before = {name: tenure.inbox.arrived for name, tenure in session.tenures.items()}
+        reply = session.receive(epoch, target, slices)
+        if (error := session.too_much_beside()) is not None:
+            self.fail(serving, error)
+        for name, tenure in session.tenures.items():
+            if tenure.inbox.arrived > before[name]:
+                self.wake(serving.actors.get(str(name)), arrival=True)
+        if serving.session.host.look_wanted:
+            self.wake(serving.actors.get("session"))
+        return reply
+
+    def preview(self, query: QueryId, epoch: int, target: WorkerId, slices: tuple[Slice, ...]) -> PushReply:
+        """Another worker asks what would be taken of a push, before it sends the bodies."""
+        serving = self.servings.get(query)
+        if serving is None:
+            return PushReply(accepted=False)
+        return serving.session.preview(epoch, target, slices)
+
+    def standing(self, query: QueryId) -> Standing:
+        """How this process stands with a query: asked by the head when nothing seems to move."""
+        serving = self.servings.get(query)
+        if serving is None:
+            opening = any(
+                isinstance(actor.effect, OpenSession) and actor.effect.query == query
+                for actor in self._actors.values()
+            )
+            return Standing(
+                (), "the query is being opened" if opening else "", ("the query is not open here",)
+            )
+        actors = [(actor.name, actor.effect) for actor in serving.actors.values() if actor.alive]
+        return standing_of(serving.session, actors, self._reading(serving))
+
+    def _reading(self, serving: Serving) -> str:
+        """A disk or a durable store may be slow: outputs that are being read for long are not waited for in vain."""
+        now = time.monotonic()
+        is_slow = any(now - since > READS_SECONDS for since in tuple(serving.reads.values()))
+        return "outputs are being read" if is_slow else ""
+
+    def ask_standing(self, query: QueryId, limit_seconds: float) -> Standing | None:
+        """The same from any other thread; None if the loop has no time to answer."""
+        answer: Future[Standing] = Future()
+        self.loop.post(lambda: answer.set_result(self.standing(query)))
+        try:
+            return answer.result(timeout=limit_seconds)
+        except FutureTimeoutError:
+            return None

@@ -1,0 +1,447 @@
+"""How a real node carries effects out: kernels, backup, Flight and the store, each on threads of its own."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from wallaby.error_text import write_error
+from wallaby.errors import (
+    REPORT_IT,
+    STEP_FAILED,
+    GcsLostError,
+    GcsUnavailableError,
+    KernelError,
+    MemoryLimitError,
+    QueryError,
+    WorkerLeavesError,
+)
+from wallaby.gcs.interface import Commit, Gcs
+from wallaby.lineage import effects as protocol
+from wallaby.lineage.effects import Output, Slice
+from wallaby.lineage.names import Edge, QueryId, TaskName, WorkerId
+from wallaby.lineage.verdict import Verdict
+from wallaby.node import effects as working
+from wallaby.node.node import Actor, Node, Serving, serving_of
+from wallaby.node.pools import CallPool, GroupCommitter, KernelPool
+from wallaby.node.pushing import Peers, Pushing
+from wallaby.observe.recorder import SEND_SECONDS
+
+_log = logging.getLogger(__name__)
+
+
+#: The longest that anything waits without looking again.
+AWAIT_SECONDS_MAX = 0.5
+#: Nobody says when there is room again at another worker, so a refused delivery looks more often.
+RETRY_SECONDS_MAX = 0.1
+
+
+class Backups(Protocol):
+    """Where outputs are kept until their query ends; see `exchange.backup`."""
+
+    def keep_in_memory(
+        self, query: QueryId, task: TaskName, output: Mapping[Edge, Any], *, final: bool, since_epoch: int
+    ) -> bool:
+        """Keep an output if memory has room for it now."""
+
+    def keep(
+        self, query: QueryId, task: TaskName, output: Mapping[Edge, Any], *, final: bool, since_epoch: int
+    ) -> bool:
+        """Keep an output; False if there is no room left. May wait for the disk."""
+
+    def has(self, query: QueryId, task: TaskName) -> bool:
+        """Is this output kept?"""
+
+    def disk_bytes_of(self, query: QueryId) -> int:
+        """What a query has in files."""
+
+    def release(self, query: QueryId, tasks: Iterable[TaskName]) -> None:
+        """Forget some outputs of a query that goes on."""
+
+    def slices_of(
+        self, query: QueryId, items: Iterable[tuple[Edge, TaskName]], limit_bytes: int
+    ) -> tuple[Slice, ...]:
+        """The slices of kept outputs, the first up to a size, some `Shelved`; `GoneError` if the query was dropped."""
+
+    def drop(self, query: QueryId) -> None:
+        """Forget everything of a query."""
+
+
+class Work(Protocol):
+    """What one query computes; see `execution`."""
+
+    def execute(self, effect: protocol.Execute) -> tuple[Any, Output]:
+        """One step of one channel."""
+
+    def close(self) -> None:
+        """The query is over: what was kept for it goes."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSettings:
+    """Threads and waits of one node."""
+
+    kernel_threads: int
+    push_threads: int = 4
+    #: What one push sends at most, but for a single slice that is larger.
+    push_bytes: int = 64 << 20
+    call_threads: int = 4
+    #: Threads that wait for the durable store.
+    store_threads: int = 4
+    lease_ms: int = 1250
+    #: How long a channel with too little input waits before it takes what there is.
+    await_seconds: float = 0.005
+    #: How long a delivery that found no room, or a refused commit, waits before it is tried again.
+    retry_seconds: float = 0.02
+
+
+class Performer:
+    """Carries effects out for one node; see `lineage.effects` for what each of them means."""
+
+    def __init__(
+        self,
+        node: Node,
+        gcs: Gcs,
+        backups: Backups,
+        peers: Peers,
+        address_of: Callable[[WorkerId], str | None],
+        open_serving: Callable[[QueryId], Serving | None],
+        collect: Callable[[QueryId, tuple[Slice, ...], Callable[[], None]], None],
+        settings: NodeSettings,
+        address: str = "",
+    ) -> None:
+        self._node = node
+        self._gcs = gcs
+        self._backups = backups
+        self._open_serving = open_serving
+        self._collect_slices = collect
+        self._settings = settings
+        self._address = address
+        name = f"wallaby-{node.worker}"
+        self.kernels = KernelPool(name, settings.kernel_threads, node.end)
+        self.calls = CallPool(f"{name}-call", settings.call_threads, node.end)
+        # A worker must not look dead because its other calls wait.
+        self._renewals = CallPool(f"{name}-lease", 1, node.end)
+        self._pushes = CallPool(f"{name}-push", settings.push_threads, node.end)
+        self._pushing = Pushing(node, backups, peers, address_of, self._pushes, settings.push_bytes)
+        self._disk = CallPool(f"{name}-disk", 1, node.end)
+        self._durable = CallPool(f"{name}-store", settings.store_threads, node.end)
+        self._committer = GroupCommitter(name, self._commit_group, node.end)
+        self._methods: dict[type, Callable[[Actor, Any], None]] = {
+            protocol.Await: self._await,
+            protocol.Pause: self._pause,
+            protocol.Execute: self._execute,
+            protocol.BackUp: self._back_up,
+            protocol.SaveState: self._save_state,
+            protocol.RestoreState: self._restore_state,
+            protocol.Advance: self._advance,
+            protocol.Push: self._pushing.push,
+            protocol.Collect: self._collect,
+            protocol.Leave: self._leave,
+            protocol.ReadRecords: self._read_records,
+            protocol.CommitTask: self._commit,
+            protocol.CloseEarly: self._close_early,
+            protocol.Acknowledge: self._acknowledge,
+            protocol.ClaimReRead: self._claim,
+            protocol.Fail: self._fail,
+            working.Register: self._register,
+            working.Renew: self._renew,
+            working.Discover: self._discover,
+            working.OpenSession: self._open_session,
+            working.Look: self._look,
+            working.Spawn: self._spawn,
+            working.Stop: self._stop,
+            working.Complain: self._complain,
+        }
+
+    def teach(self, effect: type, method: Callable[[Actor, Any], None]) -> None:
+        """Carry out one more kind of effect: the coordinator's, on the head."""
+        self._methods[effect] = method
+
+    def perform(self, actor: Actor, effect: Any) -> None:
+        """Carry out an effect; its answer is posted to the node."""
+        self._methods[type(effect)](actor, effect)
+
+    def close(self, serving: Serving) -> None:
+        """A query is over: its backups go, and the last of its events."""
+        if serving.recorder is not None:
+            self.calls.submit(serving.recorder.close)
+        self.calls.submit(lambda: self._backups.drop(serving.query))
+        if serving.work is not None:
+            self.calls.submit(serving.work.close)
+
+    def has_idle_kernel(self) -> bool:
+        """Is there a thread with nothing to execute?"""
+        return self.kernels.has_idle()
+
+    def stop(self, wait_seconds: float) -> None:
+        """End all threads."""
+        pools = (
+            self.kernels,
+            self._disk,
+            self._durable,
+            self._pushes,
+            self._committer,
+            self._renewals,
+            self.calls,
+        )
+        for pool in pools:
+            pool.stop(wait_seconds)
+
+    # --- waiting and computing -----------------------------------------------------------------------
+
+    def _await(self, actor: Actor, effect: protocol.Await) -> None:
+        """The longer nothing comes, the longer the wait: what comes wakes, the limit is for lost wakes."""
+        retries = actor.name.startswith(("deliver", "re-read"))
+        limit_seconds = self._settings.retry_seconds if retries else self._settings.await_seconds
+        most_seconds = RETRY_SECONDS_MAX if retries else AWAIT_SECONDS_MAX
+        self._node.park(actor, min(limit_seconds * 2**actor.idle, most_seconds), patient=False)
+        actor.idle = min(actor.idle + 1, 10)
+
+    def _pause(self, actor: Actor, effect: protocol.Pause) -> None:
+        self._node.park(actor, effect.limit_ms / 1000, patient=True)
+
+    def _execute(self, actor: Actor, effect: protocol.Execute) -> None:
+        serving = serving_of(actor)
+        work: Work = serving.work
+        execute = work.execute if serving.recorder is None else serving.recorder.watched(work.execute)
+
+        def job() -> None:
+            try:
+                answer: Any = execute(effect)
+            except QueryError as error:
+                error.fields.setdefault("task", effect.task)
+                answer = _without_rows(error)
+            except MemoryError as error:
+                # An allocation that failed: Spark limits the address space of Python (spark.executor.pyspark.memory).
+                answer = MemoryLimitError(
+                    f"{effect.task} needed more memory than is available: {error}",
+                    fix="Raise spark.wallaby.memory, or spark.executor.pyspark.memory if it is set.",
+                    task=effect.task,
+                )
+            except Exception as error:  # noqa: BLE001 - see the next line
+                # Whatever a library raised: it would come again on any worker, so the query ends and says so.
+                _log.exception("%s failed", effect.task)
+                answer = KernelError(
+                    STEP_FAILED, fix=REPORT_IT, task=effect.task, detail=f"{type(error).__name__}: {error}"
+                )
+            self._node.answer(actor, answer)
+
+        self.kernels.submit(priority(effect), job)
+
+    def _back_up(self, actor: Actor, effect: protocol.BackUp) -> None:
+        query, recorder = serving_of(actor).query, serving_of(actor).recorder
+        untracked, keeping = serving_of(actor).untracked, serving_of(actor).keeping
+        if keeping is not None and keeping.spools:
+            self._backups.release(query, keeping.released.of(effect.task.of))
+            self._stored(actor, effect.task, lambda: keeping.keep(self._backups, effect))
+            return
+        if untracked is not None:
+            self._backups.release(query, untracked.released.of(effect.task.of))
+        bodies = {edge: body for edge, (_, body) in effect.output.slices.items()}
+        since = effect.since_epoch
+        if self._backups.keep_in_memory(query, effect.task, bodies, final=effect.final, since_epoch=since):
+            self._node.answer(actor, True)
+            return
+
+        def job() -> None:
+            started = recorder.now() if recorder is not None else 0.0
+            before = self._backups.disk_bytes_of(query)
+            kept = self._backups.keep(query, effect.task, bodies, final=effect.final, since_epoch=since)
+            if recorder is not None:
+                written = max(self._backups.disk_bytes_of(query) - before, 0)  # it may be dropped meanwhile
+                recorder.spilled(started, effect.task, written)
+            self._node.answer(actor, kept)
+
+        self._disk.submit(job)
+
+    def _save_state(self, actor: Actor, effect: protocol.SaveState) -> None:
+        keeping = serving_of(actor).keeping
+        if keeping is None or not keeping.saving.is_due(effect.task.of):
+            self._node.answer(actor, False)
+            return
+        saving = keeping.saving
+        self._stored(actor, effect.task, lambda: saving.save(effect))
+
+    def _restore_state(self, actor: Actor, effect: protocol.RestoreState) -> None:
+        keeping = serving_of(actor).keeping
+        assert keeping is not None, "states are taken up only where they are saved"
+
+        def job() -> None:
+            try:
+                answer: Any = keeping.saving.restore(effect)
+            except QueryError as error:
+                answer = error
+            self._node.answer(actor, answer)
+
+        self._durable.submit(job)
+
+    def _stored(self, actor: Actor, task: TaskName, write: Callable[[], int]) -> None:
+        """Write to the durable store; the answer is True, or the error that ends the query."""
+        recorder = serving_of(actor).recorder
+
+        def job() -> None:
+            started = recorder.now() if recorder is not None else 0.0
+            try:
+                written = write()
+                answer: Any = True
+                if recorder is not None:
+                    recorder.stored(started, task, written)
+            except QueryError as error:
+                answer = error
+            self._node.answer(actor, answer)
+
+        self._durable.submit(job)
+
+    def _advance(self, actor: Actor, effect: protocol.Advance) -> None:
+        self._node.answer(actor, None)
+
+    def _collect(self, actor: Actor, effect: protocol.Collect) -> None:
+        """The answer comes when there is room for more: until then the collector takes nothing."""
+        query = serving_of(actor).query
+        self._collect_slices(query, effect.slices, lambda: self._node.answer(actor, None))
+
+    def _leave(self, actor: Actor, effect: protocol.Leave) -> None:
+        self._node.end(WorkerLeavesError(f"{self._node.worker} leaves: {effect.reason}."))
+
+    def _spawn(self, actor: Actor, effect: working.Spawn) -> None:
+        self._node.spawn(serving_of(actor), effect.name, effect.effects)
+        self._node.answer(actor, None)
+
+    def _stop(self, actor: Actor, effect: working.Stop) -> None:
+        self._node.stop_actor(serving_of(actor), effect.name)
+        self._node.answer(actor, None)
+
+    def _open_session(self, actor: Actor, effect: working.OpenSession) -> None:
+        def job() -> None:
+            serving = self._open_serving(effect.query)
+            if serving is not None:
+                self._node.loop.post(self._node.begin_serving, serving)
+                if serving.recorder is not None:
+                    self._node.loop.post(self._send_events, serving)
+            self._node.answer(actor, serving is not None)
+
+        self.calls.submit(job)
+
+    def _send_events(self, serving: Serving) -> None:
+        """Every now and then, while a query that is observed runs."""
+        if serving.recorder is not None and not serving.session.over:
+            self.calls.submit(serving.recorder.flush)
+            self._node.loop.after(SEND_SECONDS, self._send_events, serving)
+
+    # --- the store -----------------------------------------------------------------------------------
+
+    def call(self, actor: Actor, action: Callable[[Gcs], Any], pool: CallPool | None = None) -> None:
+        """Ask the store; no answer is None, a lost store is thrown into whoever asked."""
+        recorder = actor.serving.recorder if actor.serving is not None else None
+
+        def job() -> None:
+            started = recorder.now() if recorder is not None else 0.0
+            answer = _answered(lambda: action(self._gcs))
+            if recorder is not None:
+                recorder.asked(started)
+            self._node.answer(actor, answer)
+
+        (pool or self.calls).submit(job)
+
+    def _commit(self, actor: Actor, effect: protocol.CommitTask) -> None:
+        untracked = serving_of(actor).untracked
+        if untracked is not None:
+            self._node.answer(actor, untracked.commit(effect))
+            return
+        self._committer.submit((serving_of(actor).query, effect.epoch), (actor, effect))
+
+    def _commit_group(
+        self, group: tuple[QueryId, int], requests: list[tuple[Actor, protocol.CommitTask]]
+    ) -> None:
+        query, epoch = group
+        commits = tuple(
+            Commit(e.task, e.record, e.final, e.delivered, e.since_epoch, e.next_split) for _, e in requests
+        )
+        recorder = serving_of(requests[0][0]).recorder
+        started = recorder.now() if recorder is not None else 0.0
+        replies = _answered(lambda: self._gcs.commit(query, self._node.worker, epoch, commits))
+        if recorder is not None:
+            recorder.committed(started, [effect for _, effect in requests], replies)
+        for at, (actor, _) in enumerate(requests):
+            self._node.answer(actor, replies[at] if isinstance(replies, tuple) else replies)
+
+    def _read_records(self, actor: Actor, effect: protocol.ReadRecords) -> None:
+        query, worker = serving_of(actor).query, self._node.worker
+        self.call(actor, lambda gcs: gcs.records(query, worker, effect.epoch, effect.channel))
+
+    def _close_early(self, actor: Actor, effect: protocol.CloseEarly) -> None:
+        serving, worker = serving_of(actor), self._node.worker
+        if (
+            serving.untracked is not None
+        ):  # nobody knows who has ended: what is before the limit goes on to its end
+            self._node.answer(actor, Verdict.DONE)
+            return
+        candidates = serving.session.graph.closable_above(effect.channel)
+        self.call(actor, lambda gcs: gcs.close_early(serving.query, worker, effect.epoch, candidates))
+
+    def _acknowledge(self, actor: Actor, effect: protocol.Acknowledge) -> None:
+        if serving_of(actor).untracked is not None:
+            self._node.answer(actor, Verdict.DONE)
+            return
+        query, worker = serving_of(actor).query, self._node.worker
+        self.call(actor, lambda gcs: gcs.acknowledge(query, worker, effect.epoch, effect.delivered))
+
+    def _claim(self, actor: Actor, effect: protocol.ClaimReRead) -> None:
+        query, worker = serving_of(actor).query, self._node.worker
+        self.call(actor, lambda gcs: gcs.claim(query, worker, effect.epoch, effect.slot, effect.completed))
+
+    def _fail(self, actor: Actor, effect: protocol.Fail) -> None:
+        query, worker = serving_of(actor).query, self._node.worker
+        assert isinstance(effect.error, QueryError), "a session guards against nothing else"
+        said = write_error(effect.error)
+        self.call(actor, lambda gcs: gcs.fail(query, worker, effect.epoch, said))
+
+    def _register(self, actor: Actor, effect: working.Register) -> None:
+        worker, address, lease_ms = self._node.worker, self._address, self._settings.lease_ms
+        self.call(actor, lambda gcs: gcs.register(worker, address, lease_ms))
+
+    def _renew(self, actor: Actor, effect: working.Renew) -> None:
+        worker, lease_ms = self._node.worker, self._settings.lease_ms
+        self.call(actor, lambda gcs: gcs.renew(worker, lease_ms), self._renewals)
+
+    def _discover(self, actor: Actor, effect: working.Discover) -> None:
+        self.call(actor, lambda gcs: gcs.queries())
+
+    def _look(self, actor: Actor, effect: working.Look) -> None:
+        query, worker = serving_of(actor).query, self._node.worker
+        self.call(actor, lambda gcs: gcs.look(query, worker))
+
+    def _complain(self, actor: Actor, effect: working.Complain) -> None:
+        query, worker = serving_of(actor).query, self._node.worker
+        self.call(actor, lambda gcs: gcs.complain(worker, effect.accused, effect.reachable, query))
+
+
+def _without_rows(error: QueryError) -> QueryError:
+    """The same error, without the frames that it came through: they hold the rows that the step worked on."""
+    error.__cause__ = error.__context__ = None
+    return error.with_traceback(None)
+
+
+def _answered(action: Callable[[], Any]) -> Any:
+    """The store's answer, None if it gave none, or the error that says that it is lost."""
+    try:
+        return action()
+    except GcsUnavailableError as error:
+        _log.debug("the store did not answer: %s", error)
+        return None
+    except GcsLostError as lost:
+        return lost
+
+
+def priority(effect: protocol.Execute) -> tuple[int, ...]:
+    """What repairs a loss first, for others wait for it; then drain before producing more.
+
+    That is: later stages first; among readers the earlier stage, which builds.
+    """
+    reads = effect.split is not None
+    repairs = effect.point in (protocol.FailPoint.RETRACE, protocol.FailPoint.REREAD)
+    order = (1, effect.task.stage) if reads else (0, -effect.task.stage)
+    return (0 if repairs else 1, *order)

@@ -1,0 +1,157 @@
+"""How outputs that are due leave a node: to other nodes over Flight, to consumers in this process by reference.
+
+Whoever is to get them says first what there is room for: a body that is on disk, or in the durable store, is read only
+when it will be taken.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from itertools import compress
+from typing import Protocol
+
+import pyarrow as pa
+
+from wallaby.errors import QueryError
+from wallaby.exchange.lazy_body import GoneError, Shelved, fetched, is_shelved
+from wallaby.lineage.effects import Push, PushReply, Slice
+from wallaby.lineage.names import QueryId, WorkerId
+from wallaby.node.durable_outputs import LocalBackup
+from wallaby.node.node import Actor, Node, Serving, serving_of
+from wallaby.node.pools import CallPool
+
+
+class Peers(Protocol):
+    """The other nodes; see `exchange.client`."""
+
+    def push(
+        self,
+        address: str,
+        query: QueryId,
+        epoch: int,
+        sender: WorkerId,
+        target: WorkerId,
+        slices: tuple[Slice, ...],
+    ) -> PushReply | None:
+        """Send slices; None if there was no answer in time."""
+
+    def ask(self, address: str, action: str, body: bytes, timeout_seconds: float) -> bytes | None:
+        """Have an action done that answers once; None if no answer came in time."""
+
+
+class Pushing:
+    """Pushes of one node, on threads of their own; answers are posted to the node."""
+
+    def __init__(
+        self,
+        node: Node,
+        backups: LocalBackup,
+        peers: Peers,
+        address_of: Callable[[WorkerId], str | None],
+        pool: CallPool,
+        limit_bytes: int,
+    ) -> None:
+        self._node = node
+        self._backups = backups
+        self._peers = peers
+        self._address_of = address_of
+        self._pool = pool
+        self._limit_bytes = limit_bytes
+
+    def push(self, actor: Actor, effect: Push) -> None:
+        """Send outputs that are due, as many of the first as may be in memory at once; the answer is of those."""
+        serving = serving_of(actor)
+        query, recorder, keeping = serving.query, serving.recorder, serving.keeping
+
+        def job() -> None:
+            started = recorder.now() if recorder is not None else 0.0
+            if keeping is not None and keeping.spools:
+                with _reading(serving):
+                    slices = keeping.slices_of(self._backups, effect.items, effect.epoch, self._limit_bytes)
+            else:
+                slices = self._backups.slices_of(query, effect.items, self._limit_bytes)
+            slices = _noted(serving, slices)
+            if effect.target == self._node.worker:
+                self._node.loop.post(self._receive_here, actor, effect, slices)
+                return
+            address = self._address_of(effect.target)
+            reply = None
+            if address is not None:
+                reply = self._peers.push(address, query, effect.epoch, effect.sender, effect.target, slices)
+            if recorder is not None:
+                recorder.pushed(started, effect, slices, reply, "flight")
+            self._node.answer(actor, reply)
+
+        self._submit(actor, job)
+
+    def _submit(self, actor: Actor, job: Callable[[], None]) -> None:
+        """Have bodies looked up, read or sent; what cannot be had of an ended query is refused."""
+
+        def guarded() -> None:
+            try:
+                job()
+            except GoneError:
+                self._node.answer(actor, PushReply(accepted=False))  # the query is over
+            except QueryError as error:
+                self._node.answer(actor, error)
+
+        self._pool.submit(guarded)
+
+    def _receive_here(self, actor: Actor, effect: Push, slices: tuple[Slice, ...]) -> None:
+        """To a consumer in this process, by reference; what there is no room for need not be read."""
+        query = serving_of(actor).query
+        wanted = self._node.preview(query, effect.epoch, effect.target, slices)
+        taken = tuple(compress(slices, wanted.held))
+        if any(map(is_shelved, taken)):
+
+            def job() -> None:
+                read = iter(fetched(taken))
+                now = tuple(
+                    next(read) if is_wanted else piece
+                    for piece, is_wanted in zip(slices, wanted.held, strict=True)
+                )
+                self._node.loop.post(self._receive_here, actor, effect, now)
+
+            self._submit(actor, job)
+            return
+        reply = wanted
+        if wanted.accepted:
+            reply = self._node.receive(query, effect.epoch, effect.target, taken).of_all(wanted.held)
+        recorder = serving_of(actor).recorder
+        if recorder is not None:
+            recorder.pushed(recorder.now(), effect, slices, reply, "memory")
+        self._node.answer(actor, reply)
+
+
+@contextmanager
+def _reading(serving: Serving) -> Iterator[None]:
+    """Outputs are being read for a query: note since when."""
+    token = object()
+    serving.reads[token] = time.monotonic()
+    try:
+        yield
+    finally:
+        del serving.reads[token]
+
+
+def _noted(serving: Serving, slices: tuple[Slice, ...]) -> tuple[Slice, ...]:
+    """The same slices; whoever reads their bodies is seen to. What several have stays one."""
+    noted: dict[int, Shelved] = {}
+
+    def read(handle: Shelved) -> tuple[pa.RecordBatch, ...]:
+        with _reading(serving):
+            return handle.read()
+
+    found = []
+    for piece in slices:
+        handle = piece.body
+        if isinstance(handle, Shelved):
+            body = noted.setdefault(id(handle), Shelved(partial(read, handle)))
+            found.append(replace(piece, body=body))
+        else:
+            found.append(piece)
+    return tuple(found)

@@ -1,0 +1,24 @@
+"""Outputs that a worker need not hold any longer, because all their consumers hold them."""
+
+from __future__ import annotations
+
+from wallaby.lineage.names import ChannelName, TaskName
+from wallaby.node.session import Session
+
+
+class Released:
+    """For one query at one worker. On the loop's thread only."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        #: How many outputs of each channel have been let go.
+        self._released: dict[ChannelName, int] = {}
+
+    def of(self, channel: ChannelName) -> list[TaskName]:
+        """The outputs of a channel that all its consumers hold, each once."""
+        counts = self._session.host.outbox.delivered()
+        edges = self._session.graph.edges_from(channel)
+        end = min((counts.get(edge, 0) for edge in edges), default=0)
+        first = self._released.get(channel, 0)
+        self._released[channel] = max(first, end)
+        return [TaskName(*channel, seq) for seq in range(first, end)]

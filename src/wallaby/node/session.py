@@ -1,0 +1,446 @@
+"""One query at one worker: its channels, their deliveries and re-reads, and the epoch that holds for them.
+
+The session's look is the only place where a worker changes its mind about the query: a view of a new epoch
+drops the channels that went elsewhere, begins those that came, and starts deliveries again from what the
+store says. Within an epoch routes are constant. Everything else goes on through a recovery: state, arrived
+slices, and attempts that are executed but not committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import Any
+
+from wallaby.errors import MemoryLimitError, QueryError, WallabyError
+from wallaby.gcs.interface import Assignment, View
+from wallaby.lineage.attempt import (
+    RETRY_MS,
+    Effects,
+    Host,
+    Tenure,
+    run_channel,
+    run_collector,
+    used_sides,
+    verify,
+)
+from wallaby.lineage.choose import Policy, Static
+from wallaby.lineage.effects import (
+    Acknowledge,
+    Await,
+    BackUp,
+    ClaimReRead,
+    Execute,
+    Fail,
+    FailPoint,
+    Leave,
+    Pause,
+    Push,
+    PushReply,
+    Slice,
+)
+from wallaby.lineage.graph import StageGraph
+from wallaby.lineage.inbox import Inbox
+from wallaby.lineage.lineage import decode
+from wallaby.lineage.names import HEAD, ChannelName, Edge, TaskName, WorkerId
+from wallaby.lineage.outbox import Outbox
+from wallaby.lineage.tolerance import LINEAGE, Tolerance
+from wallaby.lineage.verdict import Claim, Verdict
+from wallaby.node.effects import Complain, Look, Spawn, Stop
+from wallaby.node.reaching import Reaching
+
+#: An edge that was refused is tried again with one push of so many, and after every wait.
+PROBE_EVERY_PUSHES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSettings:
+    """What shapes a session. The window and the policy are constants of the query, equal on every worker."""
+
+    policy: Policy
+    window_bytes: int
+    tolerance: Tolerance = LINEAGE
+    outputs_per_push: int = 32
+    reread_slots: int = 1
+    look_every_ms: int = 200
+    #: What the side inputs of a query may take at one worker; None: whatever they are.
+    sides_bytes: int | None = None
+
+
+class Session:
+    """See the module. `collected` is called on the head once the whole result is there."""
+
+    def __init__(
+        self, worker: WorkerId, graph: StageGraph, settings: SessionSettings, collected: Callable[[], None]
+    ) -> None:
+        self.worker = worker
+        self.graph = graph
+        self.over = False
+        self.tenures: dict[ChannelName, Tenure] = {}
+        tolerance = settings.tolerance
+        self.host = Host(graph, settings.policy, Outbox(graph, staged=tolerance.staged), tolerance)
+        self._settings = settings
+        self._collected = collected
+        self._rereads_waiting = False
+        #: The query was told to end because of its side inputs.
+        self._refused = False
+        self._slots = 0
+        self._routes: dict[ChannelName, WorkerId] = {}
+        self._delivering_to: set[WorkerId] = set()
+        self.reaching = Reaching()
+        #: The epoch of the acknowledgement that is under way, if one is.
+        self._acknowledging: int | None = None
+
+    # --- looking -------------------------------------------------------------------------------------
+
+    def run(self) -> Effects:
+        """Look until the query, or this worker's part in it, is over."""
+        for _ in range(self._settings.reread_slots):
+            yield self._spawn_slot()
+        while not self.over:
+            self.host.look_wanted = False
+            view: View | None = yield Look()
+            match view and view.verdict:
+                case Verdict.DONE:
+                    assert view is not None
+                    yield from self._adopt(view)
+                case Verdict.GONE | Verdict.EXPELLED:
+                    self.over = True
+                case _:
+                    pass  # frozen, not a member yet, or no answer: look again
+            if not self.over:
+                yield Pause(self._settings.look_every_ms)
+
+    def _adopt(self, view: View) -> Effects:
+        """Take over a view: what changes only with the epoch first, then what changes within it."""
+        if view.epoch != self.host.epoch:
+            yield from self._begin_epoch(view)
+        for assignment in view.assignments:
+            self.tenures[assignment.channel].closed |= assignment.closed
+        self._rereads_waiting = view.rereads_waiting
+
+    def _begin_epoch(self, view: View) -> Effects:
+        """All that an epoch changes is changed at once, before anybody else runs; then others are told."""
+        mine = tuple(assignment.channel for assignment in view.assignments)
+        present = {each.channel: (each.since_epoch, each.base) for each in view.assignments}
+        # Another tenure: it was rewound, and happens to stay here, or has been elsewhere meanwhile.
+        gone = [
+            name
+            for name, tenure in self.tenures.items()
+            if present.get(name) != (tenure.since_epoch, tenure.base)
+        ]
+        for name in gone:
+            del self.tenures[name]
+        self._routes = dict(view.routes or {})
+        self.host.epoch = view.epoch
+        self.host.outbox.begin_epoch(view.delivered or {}, self._routes, mine)
+        self.reaching.begin_epoch()
+        begun = [(a.channel, self._begin(a)) for a in view.assignments if a.channel not in self.tenures]
+        for name in gone:
+            yield Stop(str(name))
+        for name, effects in begun:
+            yield Spawn(str(name), self._during(self.tenures[name], self._guarded(effects)))
+        for target in sorted(set(self._routes.values()) - self._delivering_to):
+            self._delivering_to.add(target)
+            yield Spawn(f"deliver to {target}", self._guarded(self._deliver(target)))
+
+    def _begin(self, assignment: Assignment) -> Effects:
+        """A channel comes to this worker: an empty inbox, and its life from its base on."""
+        policy = self._settings.policy
+        reserve = policy.outputs if isinstance(policy, Static) else 1
+        durable = self._settings.tolerance.durable
+        # Nothing has to be repeated for a state that nobody will go on from.
+        is_there = durable and (assignment.final or assignment.closed)
+        is_reader = self.graph.is_reader(assignment.channel.stage)
+        tenure = Tenure(
+            host=self.host,
+            channel=assignment.channel,
+            inbox=Inbox(self.graph, assignment.channel, self._settings.window_bytes, reserve),
+            base=assignment.base,
+            length=assignment.length,
+            split=assignment.split,
+            closed=assignment.closed,
+            since_epoch=assignment.since_epoch,
+            retracing=assignment.length > 0 and not is_reader and not is_there,
+        )
+        tenure.ended = assignment.final and (is_there or assignment.base == assignment.length)
+        self.tenures[assignment.channel] = tenure
+        if durable:  # all that is committed can be sent at once, whether it must be repeated or not
+            self.host.outbox.start(assignment.channel, 0, assignment.length)
+        else:
+            self.host.outbox.start(assignment.channel, assignment.base)
+        if assignment.channel == self.graph.collector:
+            return run_collector(tenure, self._collected)
+        if tenure.ended:
+            self.host.outbox.end(assignment.channel)
+            if not is_reader:  # as where a channel ends: what still comes is taken and dropped
+                tenure.inbox.discard()
+            return _nothing()
+        return run_channel(tenure)
+
+    def _guarded(self, effects: Effects) -> Effects:
+        """A query's own error ends the query, through the store; anything else ends the worker."""
+        try:
+            yield from effects
+        except QueryError as error:
+            yield from self.fail(error)
+
+    def fail(self, error: QueryError) -> Effects:
+        """End the query with an error, through the store."""
+        while (yield Fail(error, self.host.epoch)) in (Verdict.FROZEN, Verdict.STALE, None):
+            self.host.look_wanted = True
+            yield Pause(RETRY_MS, FailPoint.FAIL)
+
+    def _during(self, tenure: Tenure, effects: Effects) -> Effects:
+        """Drive a channel's generator while its tenure lasts; what answers it later, answers nobody.
+
+        A generator is stopped some steps after its tenure has ended, and may be woken before. It must not commit,
+        publish or end anything in the name of the tenure that follows.
+        """
+        try:
+            effect = next(effects)
+            while True:
+                answer, error = None, None
+                try:
+                    answer = yield effect
+                except WallabyError as thrown:
+                    error = thrown
+                if self.tenures.get(tenure.channel) is not tenure:
+                    effects.close()
+                    return
+                effect = effects.throw(error) if error is not None else effects.send(answer)
+        except StopIteration:
+            return
+
+    def news(self) -> tuple[int, ...]:
+        """What a look may change; where it differs from before, whoever waits in this session is woken."""
+        closed = sum(tenure.closed for tenure in self.tenures.values())
+        return (self.host.epoch, len(self.tenures), closed, self._rereads_waiting)
+
+    # --- delivering ----------------------------------------------------------------------------------
+
+    def _deliver(self, target: WorkerId) -> Effects:
+        """Push what is due to one worker, in order per edge, until the session is over.
+
+        While other edges move on, one that was refused is tried with every few pushes only.
+        """
+        pushes = 0
+        while not self.over:
+            epoch, news = self.host.epoch, self.host.outbox.news
+            probing = pushes % PROBE_EVERY_PUSHES == 0
+            items = self.host.outbox.due(target, self._settings.outputs_per_push, probing=probing)
+            pushes += 1
+            if not items:
+                yield from self._speak_of(target)
+                yield from self._acknowledge()
+                if news == self.host.outbox.news:  # else something was published meanwhile: nobody was woken
+                    yield Await()
+                pushes = 0
+                continue
+            reply = yield Push(FailPoint.DELIVER, epoch, self.worker, target, items)
+            yield from self._judge(target, items, reply)
+            moved = False
+            if reply is not None and reply.accepted and self.host.epoch == epoch:
+                moved = self.host.outbox.confirm(items, reply.held)
+            if moved:
+                yield from self._acknowledge()
+            else:
+                if news == self.host.outbox.news:
+                    yield Await()
+                pushes = 0
+
+    def _judge(
+        self, target: WorkerId, items: tuple[tuple[Edge, TaskName], ...], reply: PushReply | None
+    ) -> Effects:
+        """Complain about a worker that does not answer, and renew that; take it back when it does.
+
+        An answer to a push that was cut says nothing of what was not sent.
+        """
+        spoken_of = items if reply is None or not reply.accepted else items[: len(reply.held)]
+        self.reaching.note(target, spoken_of, answered=reply is not None)
+        yield from self._speak_of(target, unanswered=reply is None)
+
+    def _speak_of(self, target: WorkerId, *, unanswered: bool = False) -> Effects:
+        """Say what has changed about a worker: that it is out of reach, or that there is no reason any more to say so.
+
+        The head is never given up. Who cannot reach it is of no use to its queries, and accuses itself.
+        """
+        accused = self.worker if target == HEAD else target
+        if self.reaching.is_out_of_reach(target):
+            if unanswered:
+                self.reaching.accused.add(target)
+                yield Complain(accused, reachable=False)
+        elif target in self.reaching.accused:
+            taken_back = yield Complain(accused, reachable=True)
+            if taken_back is not None and not self.reaching.is_out_of_reach(target):
+                self.reaching.accused.discard(target)
+
+    def _acknowledge(self) -> Effects:
+        """Write down deliveries of ended channels; those of others go with their next commit.
+
+        There is a delivery to every worker, and one acknowledgement under way at a time: who comes meanwhile leaves
+        what is new to it. What is not known to be written is tried again whenever there is nothing to deliver.
+        """
+        epoch = self.host.epoch
+        if self._acknowledging == epoch:
+            return
+        self._acknowledging = epoch
+        try:
+            while news := self.host.outbox.report_ended():
+                verdict = yield Acknowledge(news, epoch)
+                if verdict is not Verdict.DONE or self.host.epoch != epoch:
+                    break
+                self.host.outbox.reported(news)
+        finally:
+            if self._acknowledging == epoch:
+                self._acknowledging = None
+
+    def receive(self, epoch: int, target: WorkerId, slices: tuple[Slice, ...]) -> PushReply:
+        """Take what fits of a push of this epoch to this worker; refuse any other as a whole.
+
+        `arrived` of the channels' inboxes tells for whom there was something new.
+        """
+        inboxes = self._inboxes(epoch, target, slices)
+        if inboxes is None:
+            return PushReply(accepted=False)
+        held = tuple(inbox.offer(piece) for inbox, piece in zip(inboxes, slices, strict=True))
+        return PushReply(accepted=True, held=held)
+
+    def too_much_beside(self) -> MemoryLimitError | None:
+        """What the query ends with if its side inputs, which have to be here whole, are more than there is room for.
+
+        One that no task needs is given up instead. That depends on its size alone, so all channels do the same.
+        """
+        limit = self._settings.sides_bytes
+        if limit is None or self._refused:
+            return None
+        sizes: dict[int, int] = {}
+        for name, tenure in self.tenures.items():
+            for link in self.graph.sides(name.stage):
+                size = tenure.inbox.link_bytes(link)
+                if self.graph.links[link].required:
+                    sizes[link] = max(sizes.get(link, 0), size)  # channels share what they hold
+                elif size > limit:
+                    tenure.inbox.give_up(link)
+        size = sum(sizes.values())
+        if size <= limit:
+            return None
+        self._refused = True
+        largest = max(sizes, key=lambda link: sizes[link])
+        return MemoryLimitError(
+            f"The broadcast build sides have {size >> 20} MiB or more, {sizes[largest] >> 20} of them from stage "
+            f"{self.graph.links[largest].producer}: more than was estimated, and more than the {limit >> 20} MiB "
+            "available for them.",
+            fix="Raise spark.wallaby.memory, or lower spark.wallaby.broadcast so that such sides are partitioned.",
+            stage=self.graph.links[largest].consumer,
+            operator="broadcast",
+            memory_bytes=limit,
+            setting="spark.wallaby.broadcast",
+        )
+
+    def preview(self, epoch: int, target: WorkerId, slices: tuple[Slice, ...]) -> PushReply:
+        """What `receive` would answer now to slices whose bodies have not been sent."""
+        inboxes = self._inboxes(epoch, target, slices)
+        if inboxes is None:
+            return PushReply(accepted=False)
+        promised: dict[Edge, int] = {}
+        held = []
+        for inbox, piece in zip(inboxes, slices, strict=True):
+            before = promised.get(piece.edge, 0)
+            held.append(inbox.would_hold(piece, before))
+            if held[-1]:
+                promised[piece.edge] = before + piece.size_bytes
+        return PushReply(accepted=True, held=tuple(held))
+
+    def _inboxes(self, epoch: int, target: WorkerId, slices: tuple[Slice, ...]) -> list[Inbox] | None:
+        """Where slices of a push belong; None if it is not of this epoch, or not for this worker."""
+        if epoch != self.host.epoch or target != self.worker or self.over:
+            self.host.look_wanted |= epoch > self.host.epoch
+            return None
+        tenures = [self.tenures.get(self.graph.consumer(piece.edge)) for piece in slices]
+        inboxes = [tenure.inbox for tenure in tenures if tenure is not None]
+        return inboxes if len(inboxes) == len(slices) else None
+
+    # --- re-reading ----------------------------------------------------------------------------------
+
+    def _spawn_slot(self) -> Spawn:
+        """One more slot. A slot whose output finds no room calls for another, so that none is in the way."""
+        slot, self._slots = self._slots, self._slots + 1
+        return Spawn(f"re-read {slot}", self._guarded(self._reread_slot(slot)))
+
+    def _reread_slot(self, slot: int) -> Effects:
+        """Claim, re-read, deliver, complete: one output after the other, while there are any.
+
+        A claim without an answer may have been granted, and then nobody else will be: it is repeated, within
+        its epoch, until it is answered. A new epoch voids all claims.
+        """
+        completed: TaskName | None = None
+        asked_in_epoch = 0
+        while not self.over:
+            epoch = self.host.epoch
+            if asked_in_epoch != epoch:
+                completed, asked_in_epoch = None, 0
+            if not (self._rereads_waiting or asked_in_epoch):
+                yield Await()
+                continue
+            asked_in_epoch = epoch
+            claim: Claim | None = yield ClaimReRead(slot, completed, epoch)
+            if claim is None or claim.verdict is not Verdict.DONE or epoch != self.host.epoch:
+                self.host.look_wanted = True
+                yield Pause(RETRY_MS, FailPoint.CLAIM)
+            elif claim.task is None:
+                self._rereads_waiting, completed, asked_in_epoch = False, None, 0
+            elif (yield from self._reread(claim.task, claim, epoch)):
+                completed = claim.task
+
+    def _reread(self, task: TaskName, claim: Claim, epoch: int) -> Generator[Any, Any, bool]:
+        """Repeat one read as its record says, and bring it to the edges that need it. False: a new epoch."""
+        record = decode(claim.record)
+        links = [link for bit, link in enumerate(self.graph.sides(task.stage)) if record.sides >> bit & 1]
+        while (inbox := self._inbox_of(task.stage)) is None or not all(map(inbox.is_whole, links)):
+            yield Await()
+            if epoch != self.host.epoch or self.over:
+                return False
+        sides = used_sides(self.graph, task.stage, inbox, record.sides)
+        last = record.split is None
+        _, output = yield Execute(FailPoint.REREAD, task, None, record.split, None, (), sides, last)
+        verify(task, record, output)
+        if not (yield BackUp(FailPoint.REREAD_BACK_UP, task, output, record.final, epoch)):
+            yield Leave(f"no room to back {task} up")
+        missing = set(claim.edges)
+        yield from self._push_reread(task, missing, epoch)
+        if missing and self._rereads_waiting and epoch == self.host.epoch:
+            yield self._spawn_slot()
+        while missing and epoch == self.host.epoch and not self.over:
+            yield Await()
+            yield from self._push_reread(task, missing, epoch)
+        return not missing and epoch == self.host.epoch
+
+    def _push_reread(self, task: TaskName, missing: set[Edge], epoch: int) -> Effects:
+        """Offer a re-read output once to every edge that lacks it; a push that was cut is followed by another."""
+        by_target: dict[WorkerId, list[tuple[Edge, TaskName]]] = {}
+        for edge in sorted(missing):
+            target = self._routes.get(self.graph.consumer(edge))
+            if target is not None:
+                by_target.setdefault(target, []).append((edge, task))
+        for target, items in by_target.items():
+            at = 0
+            while at < len(items) and epoch == self.host.epoch:
+                left = tuple(items[at:])
+                reply = yield Push(FailPoint.REREAD_DELIVER, epoch, self.worker, target, left)
+                if epoch == self.host.epoch:
+                    yield from self._judge(target, left, reply)
+                if epoch != self.host.epoch or reply is None or not reply.held:
+                    break
+                sent = left[: len(reply.held)]
+                at += len(sent)
+                missing -= {edge for (edge, _), held in zip(sent, reply.held, strict=True) if held}
+
+    def _inbox_of(self, stage: int) -> Inbox | None:
+        """An inbox of this worker that gets the side inputs of a stage."""
+        return next((t.inbox for name, t in self.tenures.items() if name.stage == stage), None)
+
+
+def _nothing() -> Effects:
+    return
+    yield

@@ -1,0 +1,45 @@
+"""A query without fault tolerance: no records, no commits, no backups. A worker that is lost ends it.
+
+Channels do what they always do; their effects are carried out otherwise. A commit is answered here, at once. The
+splits of a stage are dealt to its channels before it begins, in turn, and the channels of one worker share theirs.
+An output is kept only until every consumer holds it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from wallaby.lineage.effects import CommitTask
+from wallaby.lineage.graph import StageGraph
+from wallaby.lineage.verdict import CommitReply, Verdict
+from wallaby.node.released import Released
+from wallaby.node.session import Session
+
+
+class Untracked:
+    """One such query at one worker. On the loop's thread only."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        #: The splits of each stage that nobody has begun to read, of those that this worker reads.
+        self._splits: dict[int, deque[int]] = {}
+        self.released = Released(session)
+
+    def commit(self, effect: CommitTask) -> CommitReply:
+        """Nothing is written down; a reader goes on with another split."""
+        stage = effect.task.stage
+        if effect.final or not self._session.graph.is_reader(stage):
+            return CommitReply(Verdict.DONE)
+        if effect.next_split is not None:
+            return CommitReply(Verdict.DONE, effect.next_split)
+        if stage not in self._splits:
+            hosted = frozenset(name.channel for name in self._session.tenures if name.stage == stage)
+            self._splits[stage] = deque(dealt(self._session.graph, stage, hosted))
+        left = self._splits[stage]
+        return CommitReply(Verdict.DONE, left.popleft() if left else None)
+
+
+def dealt(graph: StageGraph, stage: int, hosted: frozenset[int]) -> list[int]:
+    """The splits of some channels of a stage, but for the first of each, which it was given when the query began."""
+    channels = graph.stages[stage].channels
+    return [split for split in range(channels, graph.stages[stage].splits) if split % channels in hosted]

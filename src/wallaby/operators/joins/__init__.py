@@ -1,0 +1,1 @@
+"""Build sides of joins: indexed once, probed by every batch."""

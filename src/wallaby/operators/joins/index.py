@@ -1,0 +1,332 @@
+"""A join's build side, indexed once and probed by every batch, on one whole-number key; others are compared then.
+
+Each key that is there has a *place*, its number in the order of the keys. Where the keys lie densely, an array says
+for every possible key which place it has; where they lie far apart, a bit says whether a key is there, and the place
+is how many bits are set before it. Measured with 1.5 million orders and 6 million lineitems in 60 probes: 0.08 s,
+against 0.78 s for DuckDB with the build side in a table of its own and 1.9 s with it in Arrow. Rows come in the order
+of the probe side, then of the build side. Keys that are NULL equal nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from wallaby.batches.sizes import sizes_of_values
+from wallaby.operators.joins.key_set import KeySet, make_key_set
+from wallaby.relations.relation import JoinKind
+from wallaby.relations.types import Kind
+
+INDEXED_KINDS: Final = frozenset({Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG, Kind.DATE})
+#: Kinds whose values are equal in Arrow if they are equal in Spark.
+COMPARED_KINDS: Final = INDEXED_KINDS | {Kind.STRING, Kind.DECIMAL, Kind.BOOLEAN}
+#: If at least one in so many possible keys is there, each possible key has a slot.
+_DENSE_MAX: Final = 4
+_FEW_SLOTS: Final = 1 << 16
+_SLOT_BYTES: Final = 4
+_ROWS_MAX: Final = 1 << 31
+#: With several keys: so many rows with the same indexed key, on average, are looked at for the others.
+_PARTNERS_MAX: Final = 8
+_ROW_BITS: Final = 32
+_ROW_MASK: Final = (1 << _ROW_BITS) - 1
+
+#: These show nothing of the build side.
+_ONLY_KEYS: Final = frozenset({JoinKind.SEMI, JoinKind.ANTI})
+
+_Ints = npt.NDArray[np.int64]
+_Places = npt.NDArray[np.int32]
+_Rows = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """Slot `key - low` is the place of a key, or -1."""
+
+    low: int
+    high: int
+    slots: _Places
+
+    def places(self, keys: _Ints, present: npt.NDArray[np.bool_] | None) -> _Places:
+        """The place of every key, -1 where it is not there."""
+        count = self.high - self.low + 1
+        # As unsigned, the difference of a key outside is too large, whichever side it is on: the last slot is empty.
+        at = np.minimum(np.subtract(keys, self.low, dtype=np.int64).view(np.uint64), np.uint64(count))
+        if present is not None:
+            at[~present] = count
+        return self.slots[at]
+
+
+@dataclass(frozen=True, slots=True)
+class Ranks:
+    """The place of a key is the number of keys before it that are there; for every byte of the set, those before it."""
+
+    keys: KeySet
+    before: _Places
+
+    def places(self, keys: _Ints, present: npt.NDArray[np.bool_] | None) -> _Places:
+        """The place of every key, -1 where it is not there."""
+        found = self.keys.rows_with(keys, present, inside=True)
+        places = np.full(len(keys), -1, np.int32)
+        places[found] = self.places_of_present(keys[found])
+        return places
+
+    def places_of_present(self, keys: _Ints) -> _Places:
+        """The place of every key; all of them are there."""
+        at = keys - self.keys.low
+        byte = at >> 3
+        lower = (np.uint8(1) << (at & 7).astype(np.uint8)) - np.uint8(1)
+        places: _Places = self.before[byte] + np.bitwise_count(self.keys.bits[byte] & lower)
+        return places
+
+
+@dataclass(frozen=True, slots=True)
+class JoinIndex:
+    """The build rows of place p are `rows[begins[p]]` up to `rows[begins[p + 1]]`.
+
+    If every key is there at most once, there is no `begins`: it is `rows[p]`.
+    """
+
+    build: pa.Table
+    where: Slots | Ranks
+    rows: _Places
+    begins: _Places | None
+    #: Which of the join's keys is indexed.
+    key: int = 0
+    #: The sizes of the values of columns of the build side, and the largest, once somebody has asked.
+    known_sizes: dict[str, _Places] = field(default_factory=dict)
+    known_longest: dict[str, int] = field(default_factory=dict)
+
+    def sizes(self, name: str) -> _Places:
+        """The sizes of the texts or lists of a column of the build side."""
+        if name not in self.known_sizes:
+            self.known_sizes[name] = self._sizes(name).astype(np.int32)
+        return self.known_sizes[name]
+
+    def longest(self, name: str) -> int:
+        """The largest of them."""
+        if name not in self.known_longest:
+            self.known_longest[name] = int(self._sizes(name).max(initial=0))
+        return self.known_longest[name]
+
+    def _sizes(self, name: str) -> npt.NDArray[np.int64]:
+        chunks = self.build.column(name).chunks
+        return sizes_of_values(chunks[0]) if chunks else np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """For rows of a batch, where their partners begin in the index's `rows` and how many they are."""
+
+    begin: _Places
+    #: None: one where `begin` is not negative, otherwise none.
+    counts: _Places | None
+    #: Which rows of the batch they are: those that have partners, where few do; None: all.
+    rows: _Rows | None = None
+
+    def piece(self, begin: int, end: int) -> Found:
+        """The same for some of the rows."""
+        return Found(
+            self.begin[begin:end],
+            None if self.counts is None else self.counts[begin:end],
+            None if self.rows is None else self.rows[begin:end],
+        )
+
+    def in_batch(self, chosen: _Rows | None) -> _Rows | None:
+        """Rows of the batch, from which of these were chosen; None: all."""
+        return chosen if self.rows is None else self.rows if chosen is None else self.rows[chosen]
+
+
+def make_index(
+    build: pa.Table,
+    keys: Sequence[str],
+    limit_bytes: int,
+    kind: JoinKind = JoinKind.INNER,
+    *,
+    shown: bool = True,
+) -> JoinIndex | KeySet | None:
+    """An index on key columns, or None if their values are too sparse for one. A rule of rows and limit alone.
+
+    If nothing of the build side is shown, a set of keys is enough where each of them is there once. With several
+    keys, of which some may be no whole numbers, the one with most values is indexed.
+    """
+    build = build.combine_chunks()
+    if kind in _ONLY_KEYS:
+        values, present = _whole_numbers(build.column(keys[0]))
+        return make_key_set(values if present is None else values[present])
+    if build.num_rows >= _ROWS_MAX or any(column.num_chunks > 1 for column in build.columns):
+        return None
+    indexed = (at for at, key in enumerate(keys) if _is_indexed(build.schema.field(key).type))
+    candidates = [known for at in indexed if (known := _known(build, keys[at], at, limit_bytes)) is not None]
+    if not candidates:
+        return None
+    known = max(candidates, key=lambda candidate: (candidate.distinct, -candidate.key))
+    used, ranks, distinct = known.values, known.ranks, known.distinct
+    if len(keys) > 1 and len(used) > _PARTNERS_MAX * distinct:
+        return None
+    if len(keys) == 1 and distinct == len(used) and not shown and kind is JoinKind.INNER:
+        return ranks.keys
+    places = ranks.places_of_present(used)
+    where = _slots(ranks.keys, used, places, limit_bytes) or ranks
+    numbers = np.arange(len(used), dtype=np.int32) if known.rows is None else known.rows
+    if distinct == len(used):
+        at_place = np.empty(distinct, np.int32)
+        at_place[places] = numbers
+        return JoinIndex(build, where, at_place, None, known.key)
+    # By place and then by row: both in one number, so that sorting it is stable.
+    both = (places.astype(np.int64) << _ROW_BITS) | numbers
+    ordered = pl.Series(both).sort().to_numpy()
+    begins = np.zeros(distinct + 1, np.int32)
+    np.cumsum(np.bincount(places, minlength=distinct), out=begins[1:])
+    return JoinIndex(build, where, (ordered & _ROW_MASK).astype(np.int32), begins, known.key)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is known of a key column: its values without NULL, in which rows they are (None: all), and their order."""
+
+    key: int
+    values: _Ints
+    rows: _Places | None
+    ranks: Ranks
+    distinct: int
+
+
+def _known(build: pa.Table, name: str, key: int, limit_bytes: int) -> _Known | None:
+    values, present = _whole_numbers(build.column(name))
+    rows = np.flatnonzero(present).astype(np.int32) if present is not None else None
+    used = values if rows is None else values[rows]
+    ranked = _ranked(used, limit_bytes)
+    return None if ranked is None else _Known(key, used, rows, *ranked)
+
+
+def _is_indexed(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_signed_integer(kind) or pa.types.is_date32(kind))
+
+
+def _ranked(used: _Ints, limit_bytes: int) -> tuple[Ranks, int] | None:
+    """The keys with the places before each byte of them, and how many different ones there are."""
+    keys = make_key_set(used)
+    if keys is None or len(keys.bits) * (1 + _SLOT_BYTES) > limit_bytes:
+        return None
+    before = np.zeros(len(keys.bits) + 1, np.int32)
+    np.cumsum(np.bitwise_count(keys.bits), dtype=np.int32, out=before[1:])
+    return Ranks(keys, before), int(before[-1])
+
+
+def _slots(keys: KeySet, used: _Ints, places: _Places, limit_bytes: int) -> Slots | None:
+    count = keys.high - keys.low + 1
+    if count > max(_FEW_SLOTS, _DENSE_MAX * len(used)) or count * _SLOT_BYTES > limit_bytes:
+        return None
+    slots = np.full(count + 1, -1, np.int32)
+    slots[used - keys.low] = places
+    return Slots(keys.low, keys.high, slots)
+
+
+def find(index: JoinIndex, column: pa.Array, kind: JoinKind) -> Found:
+    """The partners of each row of a column; in an inner join a row without any may be left out."""
+    keys, present = _whole_numbers(column)
+    places, rows = None, None
+    if kind is JoinKind.INNER and isinstance(index.where, Ranks):
+        rows = index.where.keys.rows_with(keys, present, inside=True)
+        places = index.where.places_of_present(keys[rows])
+    else:
+        places = index.where.places(keys, present)
+        if kind is JoinKind.INNER:
+            rows = np.flatnonzero(places >= 0)
+            places = places[rows] if len(rows) < len(places) else places
+    if rows is not None and len(rows) == len(keys):
+        rows = None
+    if index.begins is None:
+        return Found(places, None, rows)
+    begin = index.begins[places]
+    # For -1 this is the last begin and the first one: less than nothing, so none.
+    return Found(begin, np.maximum(index.begins[places + 1] - begin, 0), rows)
+
+
+def pairs(index: JoinIndex, found: Found, kind: JoinKind) -> tuple[_Rows | None, pa.Array]:
+    """Which rows of the batch, and which of the build side beside them, the join gives.
+
+    The first is None where all rows of the batch come, in order. A NULL in the second is a row without partner.
+    """
+    if found.counts is None:
+        chosen, partners = _pairs_of_one(index, found.begin, kind)
+    else:
+        chosen, partners = _pairs_of_many(index, found.begin, found.counts, kind)
+    return found.in_batch(chosen), partners
+
+
+def pairs_by_pieces(
+    index: JoinIndex, found: Found, kind: JoinKind, rows_max: int
+) -> Iterator[tuple[_Rows | None, pa.Array]]:
+    """The same, where a single row has more partners than so many: some of its partners at a time."""
+    if found.counts is None or len(found.begin) != 1 or int(found.counts[0]) <= rows_max:
+        yield pairs(index, found, kind)
+        return
+    first, count = int(found.begin[0]), int(found.counts[0])
+    for begin in range(first, first + count, rows_max):
+        partners = index.rows[begin : min(begin + rows_max, first + count)]
+        yield found.in_batch(np.zeros(len(partners), np.int64)), pa.array(partners)
+
+
+def rows_in(keys: KeySet, column: pa.Array, kind: JoinKind) -> _Rows | None:
+    """The rows of a batch that have their key in a set, or for an anti join the others; None: all of them."""
+    chosen = keys.rows_with(*_whole_numbers(column), inside=kind is not JoinKind.ANTI)
+    return None if len(chosen) == len(column) else chosen
+
+
+def cut_by_partners(found: Found, rows_max: int) -> list[int]:
+    """Where to end pieces of a batch that have at most so many partners each, or one row."""
+    length = len(found.begin)
+    if found.counts is None or not length:
+        return [length]
+    partners = np.cumsum(np.maximum(found.counts, 1), dtype=np.int64)
+    ends: list[int] = []
+    begin = taken = 0
+    while begin < length:
+        end = int(np.searchsorted(partners, taken + rows_max, side="right"))
+        begin = max(end, begin + 1)
+        taken = int(partners[begin - 1])
+        ends.append(begin)
+    return ends
+
+
+def _pairs_of_one(index: JoinIndex, places: _Places, kind: JoinKind) -> tuple[_Rows | None, pa.Array]:
+    hit = places >= 0
+    if kind is JoinKind.LEFT:
+        if not len(index.rows):
+            return None, pa.nulls(len(places), pa.int32())
+        return None, pa.array(index.rows[np.where(hit, places, 0)], mask=~hit)
+    chosen = None if bool(hit.all()) else np.flatnonzero(hit)
+    return chosen, pa.array(index.rows[places if chosen is None else places[chosen]])
+
+
+def _pairs_of_many(
+    index: JoinIndex, begin: _Places, counts: _Places, kind: JoinKind
+) -> tuple[_Rows | None, pa.Array]:
+    shown = np.maximum(counts, 1) if kind is JoinKind.LEFT else counts
+    rows = np.repeat(np.arange(len(counts)), shown)
+    first = np.cumsum(shown, dtype=np.int64) - shown
+    at = np.arange(len(rows)) - first[rows] + begin[rows]
+    if kind is JoinKind.LEFT:
+        alone = counts[rows] == 0
+        return rows, pa.array(index.rows[np.where(alone, 0, at)], mask=alone)
+    return rows, pa.array(index.rows[at])
+
+
+def _whole_numbers(column: pa.Array | pa.ChunkedArray) -> tuple[_Ints, npt.NDArray[np.bool_] | None]:
+    """Values, with anything where they are NULL, and where they are not, if anywhere."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.chunk(0) if column.num_chunks else pa.array([], column.type)
+    if pa.types.is_date32(column.type):
+        column = column.view(pa.int32())
+    present = None
+    if column.null_count:
+        present = column.is_valid().to_numpy(zero_copy_only=False)
+        column = column.fill_null(0)
+    return column.to_numpy().astype(np.int64, copy=False), present

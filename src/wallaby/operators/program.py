@@ -1,0 +1,304 @@
+"""A tree that is run: rows flow through its steps in portions, so that no step ever holds all that another makes.
+
+A join may give hundreds of times what went into it, and the next join again. So a step is asked for its next portion
+only when the one before it has been used up: probes cut their rows by the number of partners and the size of what
+comes out, statements give their rows as DuckDB computes them. Between two steps there is never more than one portion,
+whatever the steps multiply. Portions are cut by values and settings alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar, assert_never, cast
+
+import pyarrow as pa
+
+from wallaby.batches.chunks import spooled
+from wallaby.batches.mapped import MappedBatches, combined_on_disk
+from wallaby.batches.sizes import gathered, value_bytes
+from wallaby.operators.joins.index import JoinIndex, make_index
+from wallaby.operators.joins.key_set import KeySet
+from wallaby.operators.joins.probing import joined_batches
+from wallaby.operators.shared import Made, Shared
+from wallaby.operators.steps import Choice, Lowered, Probe, Statement, Step
+from wallaby.relations.relation import Input, Relation
+from wallaby.sql.types import arrow_schema, column_name
+from wallaby.statements.connection import Rows, Session, View
+from wallaby.statements.sql import input_name, relation_sql, result_columns
+from wallaby.statements.widths import divided, side_by_side
+
+T = TypeVar("T")
+_NO_VIEWS: Mapping[int, View] = {}
+#: Batches that are smaller than this on average are put together before they are used.
+_SMALL_ROWS = 1 << 14
+#: What is kept is on disk if it is larger than this part of a kernel's memory.
+_KEPT_PARTS = 4
+#: Rows of which too much is made are tried again in so many pieces.
+_PIECES = 8
+
+Batches = Sequence[pa.RecordBatch]
+#: No inputs.
+NOTHING: Mapping[int, Batches] = {}
+
+
+class _TooMuchError(Exception):
+    """What is made of some rows at once is more than there is room for; fewer rows may do."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """What one run of a program works with."""
+
+    session: Session
+    inputs: Mapping[int, Batches]
+    views: Mapping[int, View]
+    #: What was made of fixed inputs; where steps branch, of the others too.
+    tables: dict[int, pa.Table] = field(default_factory=dict)
+
+
+class Program:
+    """A compiled tree with what it keeps between runs. It belongs to one channel, and one thread at a time."""
+
+    def __init__(
+        self, tree: Relation, fixed: frozenset[int], shared: Shared | None = None, name: Hashable = None
+    ) -> None:
+        """`name` tells the program from others whose kernels share what they make."""
+        self.columns = tree.columns
+        self._shared = shared if shared is not None else Shared()
+        self._name = name
+        self._lowered = Lowered(tree, fixed)
+        self._fixed = self._lowered.fixed
+        #: What was made of fixed inputs, by number, and the indexes.
+        self._kept: dict[Hashable, Made[object]] = {}
+        #: The files of kept tables that are too large for memory.
+        self._files: dict[int, list[MappedBatches]] = {}
+
+    def run(self, session: Session, inputs: Mapping[int, Batches]) -> list[pa.RecordBatch]:
+        """The tree's rows for the given inputs."""
+        return list(self.stream(session, inputs))
+
+    def stream(
+        self, session: Session, inputs: Mapping[int, Batches], views: Mapping[int, View] = _NO_VIEWS
+    ) -> Iterator[pa.RecordBatch]:
+        """The same, batch by batch as they are made; none is empty. Only statements may use inputs that are views."""
+        run = _Run(session, inputs, views)
+        for step in self._lowered.steps:
+            if step.number in self._fixed:
+                run.tables[step.number] = self._made_once(step, run)
+        steps = self._lowered.streaming
+        if not steps:
+            flow: Iterator[pa.RecordBatch] = iter(self._table(self._lowered.result, run).to_batches())
+        elif self._lowered.is_chain:
+            flow = self._flow(steps, run)
+        else:
+            flow = self._branching(steps, run)
+        for batch in flow:
+            if batch.num_rows:
+                yield batch if batch.num_columns == max(len(self.columns), 1) else self._selected(batch)
+        for file in (file for files in self._files.values() for file in files):
+            file.release()
+
+    def is_indexed(self, number: int) -> bool:
+        """Are the rows of an input, as they come, the build side of a probe?"""
+        return any(isinstance(step, Probe) and step.build.number == number for step in self._lowered.steps)
+
+    def forget(self) -> None:
+        """Give the memory of kept tables and indexes back; they are made again when needed."""
+        self._kept.clear()
+        self._files.clear()
+
+    def _selected(self, result: pa.RecordBatch) -> pa.RecordBatch:
+        """With a column twice that stands twice."""
+        return result.select([column_name(column.id) for column in self.columns])
+
+    # ------------------------------------------------------------------------------------------------ streaming
+    def _flow(self, steps: Sequence[Step], run: _Run) -> Iterator[pa.RecordBatch]:
+        """Each step takes what the one before it gives. The first takes all its rows: those of a task are few."""
+        flow = self._first(steps[0], run)
+        for step in steps[1:]:
+            flow = self._through(step, flow, run)
+        return flow
+
+    def _first(self, step: Step, run: _Run) -> Iterator[pa.RecordBatch]:
+        match step:
+            case Statement():
+                return self._answered(step, run)
+            case Choice():
+                return self._through(step, iter(self._table(step.source, run).to_batches()), run)
+            case Probe():
+                if self._index(step, run) is None:
+                    return self._answered(step.otherwise, run)
+                return self._through(step, iter(self._table(step.probe, run).to_batches()), run)
+            case _ as unreachable:
+                assert_never(unreachable)
+
+    def _through(self, step: Step, flow: Iterator[pa.RecordBatch], run: _Run) -> Iterator[pa.RecordBatch]:
+        match step:
+            case Choice():
+                names = [column_name(column.id) for column in step.columns]
+                return (batch.select(names) for batch in flow)
+            case Probe():
+                index = self._index(step, run)
+                if index is None:
+                    return self._by_statement(step.otherwise, step.probe, flow, run)
+                schema, limit = arrow_schema(step.columns), run.session.settings.flow_bytes
+                return joined_batches(index, flow, step.keys, step.kind, schema, limit)
+            case Statement():
+                (source,) = (source for source in step.inputs if source.number not in self._fixed)
+                return self._by_statement(step, source, flow, run)
+            case _ as unreachable:
+                assert_never(unreachable)
+
+    def _by_statement(
+        self, step: Statement, source: Input, flow: Iterator[pa.RecordBatch], run: _Run
+    ) -> Iterator[pa.RecordBatch]:
+        """A statement on as many rows at a time as there is room for, and at least once: it may count none."""
+        # What a statement joins rows with it reads anew each time.
+        joins = len(step.inputs) > 1
+        settings = run.session.settings
+        for group in gathered(flow, settings.part_bytes if joins else settings.flow_bytes):
+            run.tables[source.number] = _one_table(group, arrow_schema(source.columns))
+            yield from self._answered(step, run)
+            del run.tables[source.number], group
+
+    def _answered(self, step: Statement, run: _Run) -> Iterator[pa.RecordBatch]:
+        given = {input_name(number): rows for number, rows in self._given(step, run).items()}
+        schema = arrow_schema(result_columns(step.relation))
+        parts = divided(step.relation, run.session.settings)
+        if len(parts) == 1:
+            return run.session.stream(step.sql, given, schema)
+        answers = (
+            run.session.stream(relation_sql(part), given, arrow_schema(result_columns(part)))
+            for part in parts
+        )
+        return iter((side_by_side(answers, schema),))
+
+    def _given(self, step: Statement, run: _Run) -> dict[int, Rows]:
+        return {
+            source.number: run.views.get(source.number) or self._table(source, run) for source in step.inputs
+        }
+
+    # ------------------------------------------------------------------------------------------------ branching
+    def _branching(self, steps: Sequence[Step], run: _Run) -> Iterator[pa.RecordBatch]:
+        """Where rows go more than one way they are made step by step, of as many rows as there is room for."""
+        streaming = sorted(run.inputs.keys() - self._fixed)
+        if len(streaming) != 1 or run.views:
+            yield from self._made_of(steps, run, None)
+            return
+        (number,) = streaming
+        waiting: list[Batches] = [tuple(run.inputs[number])]
+        while waiting:
+            rows = waiting.pop()
+            part = _Run(run.session, {**run.inputs, number: rows}, run.views, dict(run.tables))
+            many = sum(batch.num_rows for batch in rows) > 1
+            limit = run.session.settings.part_bytes if many else None
+            try:
+                made = list(self._made_of(steps, part, limit))
+            except _TooMuchError:
+                waiting.extend(reversed(list(_cut(rows))))
+                continue
+            yield from made
+
+    def _made_of(self, steps: Sequence[Step], run: _Run, limit: int | None) -> Iterator[pa.RecordBatch]:
+        for step in steps:
+            schema = arrow_schema(
+                step.columns if not isinstance(step, Statement) else result_columns(step.relation)
+            )
+            made = _limited(self._first(step, run), limit)
+            run.tables[step.number] = _one_table(tuple(made), schema)
+        return iter(run.tables[self._lowered.result.number].to_batches())
+
+    # ----------------------------------------------------------------------------------------------------- kept
+    def _made_once(self, step: Step, run: _Run) -> pa.Table:
+        """What a step makes of fixed inputs. It is read again and again, so it is in one chunk."""
+        match step:
+            case Statement():
+                given = tuple(self._given(step, run).values())
+                columns = result_columns(step.relation)
+                return self._keep(
+                    step.number,
+                    given,
+                    lambda: self._combined(
+                        step.number, self._answered(step, run), arrow_schema(columns), run
+                    ),
+                )
+            case Choice():
+                return self._table(step.source, run).select(
+                    [column_name(column.id) for column in step.columns]
+                )
+            case Probe():
+                raise AssertionError("a probe has streaming rows")
+            case _ as unreachable:
+                assert_never(unreachable)
+
+    def _table(self, source: Input, run: _Run) -> pa.Table:
+        if source.number in run.tables:
+            return run.tables[source.number]
+        batches = tuple(run.inputs.get(source.number, ()))
+        schema = arrow_schema(source.columns)
+        if source.number in self._fixed:
+            return self._keep(
+                source.number, batches, lambda: self._combined(source.number, batches, schema, run)
+            )
+        return _one_table(batches, schema)
+
+    def _combined(
+        self, number: int, batches: Iterable[pa.RecordBatch], schema: pa.Schema, run: _Run
+    ) -> pa.Table:
+        """In one chunk, since it is read again and again: in memory, or on disk if it is large."""
+        settings = run.session.settings
+        limit_bytes = settings.memory_bytes // _KEPT_PARTS
+        if not isinstance(batches, tuple):
+            batches = spooled(batches, limit_bytes, settings.temp_directory).batches
+        table = pa.Table.from_batches(batches, schema)
+        if settings.temp_directory is None or table.nbytes <= limit_bytes:
+            return table.combine_chunks()
+        try:
+            table, self._files[number] = combined_on_disk(table, settings.temp_directory)
+        except pa.ArrowInvalid:  # a column has more text than one chunk can hold
+            return table.combine_chunks()
+        return table
+
+    def _index(self, step: Probe, run: _Run) -> JoinIndex | KeySet | None:
+        build = self._table(step.build, run)
+        limit_bytes = run.session.settings.memory_bytes
+        keys = [theirs for _, theirs in step.keys]
+        shown = any(column_name(column.id) in build.column_names for column in step.columns)
+        # DuckDB has nothing to do while an index is used, so the index may be as large.
+        return self._keep(
+            ("index", step.number),
+            (build,),
+            lambda: make_index(build, keys, limit_bytes, step.kind, shown=shown),
+        )
+
+    def _keep(self, key: Hashable, inputs: tuple[object, ...], make: Callable[[], T]) -> T:
+        """What is made of these inputs: kept from before, made by another channel, or made now."""
+        kept = self._kept.get(key)
+        if kept is None or not kept.is_of(inputs):
+            kept = self._kept[key] = self._shared.of((self._name, key), inputs)
+        return cast("Made[T]", kept).get(make)
+
+
+def _one_table(batches: Batches, schema: pa.Schema) -> pa.Table:
+    """Many small batches become one: DuckDB is slow with them."""
+    table = pa.Table.from_batches(batches, schema)
+    return table.combine_chunks() if table.num_rows < _SMALL_ROWS * len(batches) else table
+
+
+def _limited(batches: Iterator[pa.RecordBatch], limit_bytes: int | None) -> Iterator[pa.RecordBatch]:
+    """Batches as they come, as long as they are not too many together."""
+    size = 0
+    for batch in batches:
+        size += value_bytes((batch,))
+        if limit_bytes is not None and size > limit_bytes:
+            raise _TooMuchError
+        yield batch
+
+
+def _cut(batches: Batches) -> Iterator[Batches]:
+    """The rows of some batches in a few pieces, in order; none is empty."""
+    table = pa.Table.from_batches(batches)
+    length = -(-table.num_rows // _PIECES)
+    for begin in range(0, table.num_rows, length):
+        yield table.slice(begin, length).to_batches()

@@ -1,0 +1,287 @@
+"""The kernel of a channel that reads splits."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from wallaby.batches.chunks import Chunks, spooled
+from wallaby.batches.mapped import MappedBatches
+from wallaby.batches.sizes import grouped
+from wallaby.batches.task_timing import Lap, lap
+from wallaby.errors import KernelError, MemoryLimitError
+from wallaby.operators.fragment_tree import Trees
+from wallaby.operators.generated_rows import made_rows
+from wallaby.operators.program import NOTHING, Batches
+from wallaby.operators.shared import Shared
+from wallaby.operators.state import KernelState, StepResult
+from wallaby.operators.taking import PORTIONS_MAX, Place, all_within, first_pace, first_rows, rest_of, take
+from wallaby.plan.physical import RowSplit, ScanFragment, Split
+from wallaby.relations.formats import Parquet
+from wallaby.relations.relation import Scan
+from wallaby.statements.connection import OVER_PORTIONS, KernelSettings
+from wallaby.statements.growth import Growth
+from wallaby.statements.widths import rows_at_once
+from wallaby.tables.footer import check_unchanged
+from wallaby.tables.in_place import MEMORY_BYTES_MIN, reads_in_place, rows_in_place
+from wallaby.tables.key_bounds import KeyBounds
+from wallaby.tables.reading import planned_reading
+from wallaby.tables.row_windows import Window, is_read_in_windows, piece_windows, whole_bytes_max, windows
+from wallaby.tables.scan import LargeSplitError, groups_to_read, read_split
+
+
+class ScanKernel:
+    """Reads a split and runs a tree on it, on as many of its rows as give an output. Keeps no state."""
+
+    def __init__(
+        self,
+        fragment: ScanFragment,
+        settings: KernelSettings,
+        shared: Shared,
+        optional: frozenset[int] = frozenset(),
+    ) -> None:
+        """`optional` are the sides that need not be there."""
+        self._fragment = fragment
+        self._optional = optional
+        self._bounds = KeyBounds(fragment.scan.columns, fragment.tree)
+        source = fragment.scan
+        self._reading = planned_reading(source, fragment.tree) if isinstance(source, Scan) else None
+        tree = self._reading.tree if self._reading else fragment.tree
+        self._trees = Trees(tree, 0, settings, shared)
+        self._growth = Growth(tree, 0, settings)
+        self._rows_max = rows_at_once(tree, settings)
+        self._readable = frozenset(settings.readable)
+        self._settings = settings
+        self._pace = first_pace(fragment.tree)
+        #: What a row gave that gives more than an output: of which split, and which row it is.
+        self._aside: tuple[Split | RowSplit, int, Chunks] | None = None
+        #: A split that is not used up, as far as it is read.
+        self._read: _Read | None = None
+        #: The files that hold some of what is kept.
+        self._files: tuple[MappedBatches, ...] = ()
+        in_place = self._readable and settings.memory_bytes >= MEMORY_BYTES_MIN and reads_in_place(fragment)
+        self._in_place = Trees(fragment.tree, 0, settings, Shared()) if in_place else None
+
+    def step(
+        self,
+        state: KernelState,
+        *,
+        split: Split | RowSplit | None = None,
+        begin: int = 0,
+        inputs: Mapping[int, Batches] = NOTHING,
+        sides: Mapping[int, Batches] = NOTHING,
+        last: bool = False,
+    ) -> tuple[KernelState, StepResult]:
+        """One split or what is left of it, or nothing at the end."""
+        assert not inputs, "a scan reads splits"
+        if split is None:
+            assert last, "a step of a scan has a split or is the last"
+            return state, StepResult()
+        if not begin and (made := self._made_in_place(split, sides)) is not None:
+            return state, StepResult(made)
+        place = Place.of(begin)
+        if place.portion:
+            return state, self._portion(split, sides, place)
+        result = self._read_on(split, sides, place, prune=not begin)
+        if result.begin is not None and not begin and self._is_pruned(split, sides):
+            # Later tasks may know of more that need not be read, and must count the rows as this one does.
+            self._drop()
+            result = self._read_on(split, sides, place, prune=False)
+        return state, result
+
+    def _read_on(
+        self, split: Split | RowSplit, sides: Mapping[int, Batches], place: Place, *, prune: bool
+    ) -> StepResult:
+        """What is made of a split from a place on, until it is an output."""
+        row = place.row
+        while True:
+            window = self._window(split, sides, row, prune=prune)
+            left = rest_of(window.rows, max(row - window.begin, 0))
+            if left or window.end is None:
+                break
+            row = window.end
+        row = max(row, window.begin)
+        if not left:
+            self._close()
+            return StepResult([] if place.number else list(self._run(sides, window.rows)))
+        limit = OVER_PORTIONS * self._settings.portion_bytes
+
+        def run(some: Batches) -> Iterator[pa.RecordBatch]:
+            return self._run(sides, some)
+
+        pace, weigh = place.pace or self._pace, self._growth.weigh
+        taken = take(left, pace, run, self._settings, limit, limit, weigh, self._rows_max)
+        if taken.made.value_bytes > limit:
+            if not self._optional.intersection(sides):
+                self._aside = split, row, taken.made
+            return self._portion(split, sides, Place(row, taken.pace))
+        after: int | None = row + taken.rows
+        if row + taken.rows == window.begin + sum(batch.num_rows for batch in window.rows):
+            after = window.end
+        if after is None:
+            self._close()
+            return StepResult(list(taken.made.batches))
+        return StepResult(list(taken.made.batches), begin=Place(after, taken.pace).number)
+
+    def _run(self, sides: Mapping[int, Batches], rows: Batches) -> Iterator[pa.RecordBatch]:
+        return self._trees.run({**sides, 0: rows})
+
+    def _portion(self, split: Split | RowSplit, sides: Mapping[int, Batches], place: Place) -> StepResult:
+        """A portion of what a single row gives, and where to go on: with the next one, or with the next row.
+
+        Sides that may come while portions go out are not applied: portions of one row must be those of one list.
+        """
+        if self._aside is None or self._aside[:2] != (split, place.row):
+            self._aside = None
+            window = self._window(split, sides, place.row, prune=False)
+            row = first_rows(rest_of(window.rows, place.row - window.begin), 1)
+            needed = {number: side for number, side in sides.items() if number not in self._optional}
+            limit = OVER_PORTIONS * self._settings.portion_bytes
+            made = spooled(self._run(needed, row), limit, self._settings.temp_directory)
+            self._aside = split, place.row, made
+        portions = list(grouped(self._aside[2].batches, self._settings.portion_bytes))
+        if len(portions) > PORTIONS_MAX:
+            raise MemoryLimitError(
+                f"A single row produces {self._aside[2].value_bytes >> 20} MiB, "
+                f"more than {PORTIONS_MAX} outputs can hold.",
+                fix="Raise spark.wallaby.memory.",
+                memory_bytes=self._settings.memory_bytes,
+            )
+        after = replace(place, portion=place.portion + 1)
+        if after.portion == len(portions):
+            self._aside = None
+            after = Place(place.row + 1, place.pace)
+        return StepResult(list(portions[place.portion]), begin=after.number)
+
+    def _window(
+        self, split: Split | RowSplit, sides: Mapping[int, Batches], row: int, *, prune: bool
+    ) -> Window:
+        """The window of a split that has a row, or the first one after it in which a filter has left any."""
+        beside = _objects(sides)
+        read = self._read
+        if read is None or prune or not read.can_go_on(split, beside, row):
+            self._close()
+            read = self._read = _Read(split, beside, self._windows(split, sides, row, prune=prune))
+        while read.window is None or (
+            read.window.end is not None and (read.window.end <= row or not read.window.rows)
+        ):
+            read.window = None  # one at a time
+            with lap(Lap.SCAN):
+                read.window = next(read.coming)
+        return read.window
+
+    def _windows(
+        self, split: Split | RowSplit, sides: Mapping[int, Batches], row: int, *, prune: bool
+    ) -> Iterator[Window]:
+        """Windows of large splits; else all rows, of which some row groups may be left out, as one."""
+        source, conditions = self._fragment.scan, self._fragment.conditions
+        if not isinstance(source, Scan):
+            assert isinstance(split, RowSplit), "what is no file is made by rows"
+            yield Window(0, None, made_rows(source, split).to_batches())
+            return
+        assert isinstance(split, Split), "files are read by row groups"
+        assert self._reading is not None, "how to read a file is planned"
+        more = self._bounds.conditions(sides)
+        now = (*conditions, *more) if prune else conditions
+        if not isinstance(source.format, Parquet):
+            yield from piece_windows(source, split, now, self._reading, self._settings, row)
+            return
+        if not is_read_in_windows(source, split, conditions, self._reading, self._settings):
+            with suppress(LargeSplitError):
+                limit = whole_bytes_max(self._settings)
+                yield Window(0, None, read_split(source, split, now, self._reading, limit).to_batches())
+                return
+        yield from windows(source, split, conditions, more, self._reading, self._settings, row)
+
+    def _is_pruned(self, split: Split | RowSplit, sides: Mapping[int, Batches]) -> bool:
+        """Are rows left out of the count of a split's rows, because of what sides say?"""
+        source, conditions = self._fragment.scan, self._fragment.conditions
+        more = self._bounds.conditions(sides)
+        if not more or not isinstance(source, Scan) or not isinstance(split, Split):
+            return False
+        if not isinstance(source.format, Parquet):
+            return False
+        return groups_to_read(source, split, (*conditions, *more)) != groups_to_read(
+            source, split, conditions
+        )
+
+    @property
+    def kept(self) -> KernelState:
+        """What stays in memory until the channel's next task: rows that are not used up, and what was put aside."""
+        read = self._read.window.rows if self._read is not None and self._read.window is not None else ()
+        aside = self._aside[2] if self._aside is not None else Chunks()
+        return KernelState(pending=tuple(read), outgoing=aside.batches, files=(*self._files, *aside.files))
+
+    @kept.setter
+    def kept(self, state: KernelState) -> None:
+        """The same rows, perhaps elsewhere."""
+        self._files = state.files
+        if self._read is not None and self._read.window is not None:
+            self._read.window = replace(self._read.window, rows=state.pending)
+        if self._aside is not None:
+            made = Chunks(state.outgoing, state.files, self._aside[2].value_bytes)
+            self._aside = (*self._aside[:2], made)
+
+    def _made_in_place(
+        self, split: Split | RowSplit, sides: Mapping[int, Batches]
+    ) -> list[pa.RecordBatch] | None:
+        """What DuckDB makes of rows that it reads itself; None if it should not, could not read them, or it is much."""
+        source = self._fragment.scan
+        if self._in_place is None or not isinstance(source, Scan) or not isinstance(split, Split):
+            return None
+        check_unchanged(split.file)
+        conditions = (*self._fragment.conditions, *self._bounds.conditions(sides))
+        view = rows_in_place(source, split, groups_to_read(source, split, conditions), self._readable)
+        if view is None:
+            return None
+        try:
+            stream = self._in_place.run({**sides, 0: ()}, view)
+            made = all_within(stream, OVER_PORTIONS * self._settings.portion_bytes)
+        except (
+            KernelError,
+            MemoryLimitError,
+        ):  # the reader says what is wrong with the file, or needs less memory
+            return None
+        check_unchanged(split.file)
+        return made
+
+    def forget(self) -> None:
+        """Drop the indexes of side inputs, and what was put aside."""
+        self._drop()
+        self._trees.forget()
+        if self._in_place is not None:
+            self._in_place.forget()
+
+    def _drop(self) -> None:
+        self._close()
+        self._aside = None
+
+    def _close(self) -> None:
+        """No more is read of a split."""
+        if self._read is not None and isinstance(self._read.coming, Generator):
+            self._read.coming.close()
+        self._read, self._files = None, ()
+
+
+@dataclass(slots=True)
+class _Read:
+    """A split that is being read: what was there beside it, the windows that come, and the one that is being used."""
+
+    split: Split | RowSplit
+    beside: tuple[object, ...]
+    coming: Iterator[Window]
+    window: Window | None = None
+
+    def can_go_on(self, split: Split | RowSplit, beside: tuple[object, ...], row: int) -> bool:
+        """Are these windows those of a split, with the same beside it, and is a row not before them?"""
+        same = len(beside) == len(self.beside) and all(
+            a is b for a, b in zip(beside, self.beside, strict=True)
+        )
+        return same and split == self.split and self.window is not None and self.window.begin <= row
+
+
+def _objects(sides: Mapping[int, Batches]) -> tuple[object, ...]:
+    return tuple(batch for number in sorted(sides) for batch in sides[number])

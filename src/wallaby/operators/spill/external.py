@@ -1,0 +1,198 @@
+"""A chain of relations over more rows than memory holds: segment by segment, with what is between them on disk.
+
+The chain is cut behind every relation that needs all its rows. An aggregation, or a window, works on parts of its rows
+by the hash of its keys, one part at a time; a sort on sorted runs; everything else on rows as they pass by. What none
+of this helps, because one group alone needs more than memory, DuckDB refuses, and the query ends with an error.
+How rows are divided depends on their values and the settings alone.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from wallaby.batches.chunks import Chunks, spooled
+from wallaby.operators.spill.parts import cut_into_parts, parts_for
+from wallaby.operators.spill.sorting import ExternalSort
+from wallaby.relations.expression import Column
+from wallaby.relations.relation import (
+    Aggregate,
+    Expand,
+    Filter,
+    Input,
+    Limit,
+    Project,
+    Relation,
+    Single,
+    Sort,
+    Unnest,
+    Window,
+    children_of,
+)
+from wallaby.sql.types import arrow_schema, column_name
+from wallaby.statements.connection import KernelSettings, Session
+from wallaby.statements.relation import input_name, relation_sql, result_columns
+from wallaby.statements.tree import with_children
+from wallaby.statements.widths import divided, rows_at_once, side_by_side
+
+
+@dataclass(frozen=True, slots=True)
+class _Grouped:
+    """Rows in, rows or groups out: by parts, if there are keys to divide them by."""
+
+    tree: Relation
+    keys: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Sorted:
+    """Rows in order, all of them or some from the beginning."""
+
+    sort: Sort
+    limit: Limit | None = None
+
+
+_Segment = _Grouped | _Sorted | Limit
+
+
+class External:
+    """See the module. `tree` has one input, number 0."""
+
+    def __init__(self, tree: Relation, settings: KernelSettings) -> None:
+        self._columns = tree.columns
+        self._settings = settings
+        self._segments = _segments(tree)
+
+    def run(self, session: Session, rows: Chunks) -> Iterator[pa.RecordBatch]:
+        """The tree's rows for these rows."""
+        for segment in self._segments[:-1]:
+            made = self._run(segment, session, rows)
+            rows = spooled(made, self._settings.portion_bytes, self._settings.temp_directory)
+        names = [column_name(column.id) for column in self._columns]
+        for batch in self._run(self._segments[-1], session, rows):
+            yield batch if batch.num_columns == max(len(names), 1) else batch.select(names)
+
+    def _run(self, segment: _Segment, session: Session, rows: Chunks) -> Iterator[pa.RecordBatch]:
+        match segment:
+            case _Grouped():
+                return self._grouped(segment, session, rows)
+            case _Sorted(sort=sort, limit=None):
+                return ExternalSort(sort, None, self._settings).run(session, rows)
+            case _Sorted(sort=sort, limit=limit):
+                assert limit is not None
+                reach = None if limit.count is None else limit.count + limit.offset
+                ordered = ExternalSort(sort, reach, self._settings)
+                return _limited(ordered.run(session, rows), limit)
+            case Limit():
+                return _limited(iter(rows.batches), segment)
+
+    def _grouped(self, segment: _Grouped, session: Session, rows: Chunks) -> Iterator[pa.RecordBatch]:
+        parts = [rows]
+        count = parts_for(rows.value_bytes, self._settings.part_bytes)
+        if (most := rows_at_once(segment.tree, self._settings)) is not None:
+            count = max(count, parts_for(sum(batch.num_rows for batch in rows.batches), most))
+        if segment.keys and count > 1:
+            parts = cut_into_parts(rows, segment.keys, count, session, self._settings)
+        trees = divided(segment.tree, self._settings)
+        schema = arrow_schema(result_columns(segment.tree))
+        for part in parts:
+            if not part.batches and len(parts) > 1:
+                continue
+            answers = (_answered(tree, session, part) for tree in trees)
+            yield from (side_by_side(answers, schema),) if len(trees) > 1 else next(answers)
+            part.release()
+
+
+def _answered(tree: Relation, session: Session, rows: Chunks) -> Iterator[pa.RecordBatch]:
+    taken = arrow_schema(_input_of(tree).columns)
+    schema = arrow_schema(result_columns(tree))
+    return session.stream(relation_sql(tree), {input_name(0): rows.reader(taken)}, schema)
+
+
+def _limited(batches: Iterator[pa.RecordBatch], limit: Limit) -> Iterator[pa.RecordBatch]:
+    """Some of the rows that come, from an offset on. What comes after is not asked for."""
+    skip, left = limit.offset, sys.maxsize if limit.count is None else limit.count
+    for batch in batches:
+        rows = batch.slice(min(skip, batch.num_rows), left)
+        skip -= min(skip, batch.num_rows)
+        left -= rows.num_rows
+        if rows.num_rows:
+            yield rows
+        if not left:
+            return
+
+
+def _segments(tree: Relation) -> tuple[_Segment, ...]:
+    """The chain from its input on. A tree that is no chain is one segment that cannot be divided."""
+    chain: list[Relation] = []
+    at = tree
+    while not isinstance(at, Input):
+        children = children_of(at)
+        if len(children) != 1:
+            return (_Grouped(tree, ()),)
+        chain.append(at)
+        (at,) = children
+    segments: list[_Segment] = []
+    open_tree: Relation = at
+    for relation in reversed(chain):
+        match relation:
+            case Sort() | Limit():
+                if not isinstance(open_tree, Input):
+                    segments.append(_Grouped(open_tree, ()))
+                source = Input(0, result_columns(relation))
+                before = segments[-1] if segments and isinstance(open_tree, Input) else None
+                if isinstance(relation, Sort):
+                    segments.append(_Sorted(replace(relation, child=source)))
+                elif isinstance(before, _Sorted) and before.limit is None:
+                    segments[-1] = replace(before, limit=relation)
+                else:
+                    segments.append(relation)
+                open_tree = source
+            case Aggregate() | Window() | Single():
+                whole = with_children(relation, [open_tree])
+                segments.append(_Grouped(whole, _keys_below(_divided_by(relation), open_tree)))
+                open_tree = Input(0, result_columns(relation))
+            case Expand() | Unnest():  # what comes next divides its rows by the columns that it makes
+                segments.append(_Grouped(with_children(relation, [open_tree]), ()))
+                open_tree = Input(0, result_columns(relation))
+            case _:
+                open_tree = with_children(relation, [open_tree])
+    if not isinstance(open_tree, Input) or not segments:
+        segments.append(_Grouped(open_tree, ()))
+    return tuple(segments)
+
+
+def _divided_by(relation: Aggregate | Window | Single) -> list[int]:
+    """The columns by which the rows of a relation can be divided: it looks only at rows that are equal in them."""
+    match relation:
+        case Aggregate():
+            return [n.expression.id for n in relation.keys if isinstance(n.expression, Column)]
+        case Window():
+            return [key.id for key in relation.partition if isinstance(key, Column)]
+        case Single():
+            return []
+
+
+def _keys_below(wanted: list[int], at: Relation) -> tuple[int, ...]:
+    """Where in the segment's input some columns are; those that are computed on the way are left out."""
+    while not isinstance(at, Input):
+        assert isinstance(at, Filter | Project), "a segment ends with what needs all rows"
+        if isinstance(at, Project):
+            origins = {
+                named.column.id: named.expression.id
+                for named in at.outputs
+                if isinstance(named.expression, Column)
+            }
+            wanted = [origins[column_id] for column_id in wanted if column_id in origins]
+        at = at.child
+    places = {column.id: place for place, column in enumerate(at.columns)}
+    return tuple(places[column_id] for column_id in wanted)
+
+
+def _input_of(tree: Relation) -> Input:
+    while not isinstance(tree, Input):
+        tree = next(child for child in children_of(tree))
+    return tree

@@ -1,0 +1,190 @@
+"""A tree lowered to a short list of steps: SQL statements, and probes of indexed build sides between them.
+
+A join between the rows of a task (the *streaming* input) and rows that stay the same from task to task (*fixed*
+inputs: the collected build side, the side links) is done by an index that is kept. Below and above it the tree is
+SQL. What cannot be indexed is part of the SQL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from wallaby.operators.joins.index import COMPARED_KINDS, INDEXED_KINDS
+from wallaby.relations.expression import Column, columns_in
+from wallaby.relations.relation import Filter, Input, Join, JoinKind, Project, Relation, children_of
+from wallaby.relations.tree import is_choice
+from wallaby.sql.types import column_name
+from wallaby.statements.sql import inputs_of, relation_sql, result_columns
+from wallaby.statements.tree import with_children
+
+#: Inputs with such numbers are made by the steps themselves.
+_MADE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """Run SQL on inputs; the result is input `number`."""
+
+    number: int
+    relation: Relation
+    sql: str
+    inputs: tuple[Input, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """Join the streaming rows of input `probe` with the fixed rows of input `build`."""
+
+    number: int
+    kind: JoinKind
+    probe: Input
+    build: Input
+    #: The names of the key columns on both sides.
+    keys: tuple[tuple[str, str], ...]
+    columns: tuple[Column, ...]
+    #: The same as SQL, for keys that no index can hold.
+    otherwise: Statement
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Some columns of an input, in order; the result is input `number`."""
+
+    number: int
+    source: Input
+    columns: tuple[Column, ...]
+
+
+Step = Statement | Probe | Choice
+
+
+class Lowered:
+    """The steps of a tree, the input that holds its rows in the end, and which inputs are fixed."""
+
+    def __init__(self, tree: Relation, fixed: frozenset[int]) -> None:
+        self.fixed = fixed
+        self.steps: list[Step] = []
+        self._made = _MADE
+        top = self._lower(tree)
+        self.result = top if isinstance(top, Input) else self._statement(top)
+
+    @property
+    def streaming(self) -> list[Step]:
+        """The steps that are run for every task, in order."""
+        return [step for step in self.steps if step.number not in self.fixed]
+
+    @property
+    def is_chain(self) -> bool:
+        """Does every streaming step use rows of the one before it and, fixed rows aside, no others?"""
+        before: int | None = None
+        for step in self.streaming:
+            used = {source.number for source in sources_of(step)} - self.fixed
+            if len(used) != 1 or (before is not None and used != {before}):
+                return False
+            before = step.number
+        return before is None or self.result.number == before
+
+    def _lower(self, relation: Relation) -> Relation:
+        """The tree with indexed joins taken out, each replaced by the input that it makes."""
+        if isinstance(relation, Join):
+            sides = _indexed_sides(relation, self.fixed)
+            if sides is not None:
+                return self._probe(relation, relation.columns, *sides)
+        if isinstance(relation, Project) and is_choice(relation) and isinstance(relation.child, Join):
+            sides = _indexed_sides(relation.child, self.fixed)
+            if sides is not None:
+                return replace(relation, child=self._probe(relation.child, relation.columns, *sides))
+        return with_children(relation, [self._lower(child) for child in children_of(relation)])
+
+    def _probe(
+        self, join: Join, wanted: tuple[Column, ...], streaming: Relation, fixed: Relation, kind: JoinKind
+    ) -> Relation:
+        """A probe that gives the wanted columns of a join."""
+        probe_keys, build_keys = join.left_keys, join.right_keys
+        if streaming is join.right:
+            probe_keys, build_keys = build_keys, probe_keys
+        pairs = zip(probe_keys, build_keys, strict=True)
+        keys = tuple((column_name(ours.id), column_name(theirs.id)) for ours, theirs in pairs)  # type: ignore[union-attr]  # _indexed_sides: they are columns
+        left = self._as_input(self._lower(streaming))
+        right = self._as_input(fixed)
+        if right.number >= _MADE:
+            self.fixed |= {right.number}
+        needed = dict.fromkeys(column.id for column in wanted)
+        if join.residual is not None:
+            needed |= dict.fromkeys(sorted(columns_in(join.residual)))
+        known = {column.id: column for column in (*left.columns, *right.columns)}
+        columns = tuple(known[column_id] for column_id in needed)
+        plain = Join(left, right, kind, probe_keys, build_keys, None, columns)
+        otherwise = self._compiled(plain)
+        self.steps.append(Probe(otherwise.number, kind, left, right, keys, columns, otherwise=otherwise))
+        rows: Relation = Input(otherwise.number, columns)
+        return rows if join.residual is None else Filter(rows, join.residual)
+
+    def _as_input(self, relation: Relation) -> Input:
+        return relation if isinstance(relation, Input) else self._statement(relation)
+
+    def _statement(self, relation: Relation) -> Input:
+        columns = result_columns(relation)
+        if (
+            isinstance(relation, Project)
+            and is_choice(relation)
+            and isinstance(relation.child, Input)
+            and columns
+        ):
+            self._made += 1
+            self.steps.append(Choice(self._made, relation.child, columns))
+            return Input(self._made, columns)
+        statement = self._compiled(relation)
+        self.steps.append(statement)
+        return Input(statement.number, result_columns(relation))
+
+    def _compiled(self, relation: Relation) -> Statement:
+        self._made += 1
+        unique = {source.number: source for source in inputs_of(relation)}
+        return Statement(self._made, relation, relation_sql(relation), tuple(unique.values()))
+
+
+def sources_of(step: Step) -> Sequence[Input]:
+    """The inputs that a step uses."""
+    match step:
+        case Statement():
+            return step.inputs
+        case Probe():
+            return (step.probe, step.build)
+        case Choice():
+            return (step.source,)
+
+
+def _indexed_sides(join: Join, fixed: frozenset[int]) -> tuple[Relation, Relation, JoinKind] | None:
+    """The streaming side, the fixed side and the kind as seen from the streaming side; None: no index here."""
+    if not _can_index(join):
+        return None
+    left_fixed, right_fixed = (
+        all(i.number in fixed for i in inputs_of(side)) for side in (join.left, join.right)
+    )
+    if left_fixed == right_fixed or {c.id for c in join.left.columns} & {c.id for c in join.right.columns}:
+        return None
+    inner = join.kind is JoinKind.INNER
+    if right_fixed and (inner or (join.residual is None and join.kind in _FROM_THE_LEFT)):
+        return join.left, join.right, join.kind
+    if left_fixed and (inner or (join.residual is None and join.kind is JoinKind.RIGHT)):
+        return join.right, join.left, JoinKind.INNER if inner else JoinKind.LEFT
+    return None
+
+
+def _can_index(join: Join) -> bool:
+    """Is there a whole-number key, and can the others, in an inner join, be compared afterwards?"""
+    pairs = list(zip(join.left_keys, join.right_keys, strict=True))
+    if not all(
+        isinstance(left, Column) and isinstance(right, Column) and left.type.kind in COMPARED_KINDS
+        for left, right in pairs
+    ):
+        return False
+    indexed = [left.type.kind in INDEXED_KINDS and right.type.kind in INDEXED_KINDS for left, right in pairs]
+    if len(pairs) == 1:
+        return indexed[0]
+    return join.kind is JoinKind.INNER and any(indexed) and all(a.type == b.type for a, b in pairs)
+
+
+_FROM_THE_LEFT = (JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI)

@@ -1,0 +1,1 @@
+"""Estimates: how many rows and bytes a relation gives, from the footers of its tables."""

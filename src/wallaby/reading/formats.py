@@ -1,0 +1,126 @@
+"""The format of a table's files and its options, or why only Spark reads them so.
+
+An option is known if it says nothing about how a line that can be read here is read. Lines that Spark would find
+malformed are not read here (`kernels/formats` looks at all of them first), so that what a mode does with them does not
+matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from wallaby.relations.formats import Csv, Format, Json, Orc, Parquet, Text
+
+_PACKAGE: Final = "org.apache.spark.sql.execution.datasources."
+#: Options that say which files there are, which is settled when the plan is read, or nothing at all.
+_HARMLESS: Final = frozenset(
+    {
+        "compression",
+        "ignorecorruptfiles=false",
+        "ignoremissingfiles=false",
+        "mergeschema",
+        "modifiedafter",
+        "modifiedbefore",
+        "path",
+        "pathglobfilter",
+        "paths",
+        "recursivefilelookup",
+        "serialization.format",
+    }
+)
+#: These shape the schema, which is known by now, or tell of lines that are not read here.
+_OF_LINES: Final = frozenset(
+    {
+        "charset=utf-8",
+        "encoding=utf-8",
+        "inferschema",
+        "mode=dropmalformed",
+        "mode=failfast",
+        "mode=permissive",
+        "multiline=false",
+        "prefersdate",
+        "samplingratio",
+    }
+)
+_OF_CSV: Final = frozenset(
+    {
+        "delimiter",
+        "enforceschema=true",
+        "escape=\\",
+        "header=false",
+        "header=true",
+        "ignoreleadingwhitespace=false",
+        "ignoretrailingwhitespace=false",
+        'quote="',
+        "nullvalue",
+        "sep",
+    }
+)
+_OF_JSON: Final = frozenset({"dropfieldifallnull", "primitivesasstring", "prefersdecimal"})
+_OF_TEXT: Final = frozenset({"wholetext=false"})
+#: Which names of the extensions that Hadoop decompresses by.
+_COMPRESSED: Final = (".bz2", ".deflate", ".gz", ".lz4", ".snappy", ".zst", ".xz", ".lzo", ".zip")
+_DELIMITER: Final = '"\\\n\r\0'
+
+
+def file_format(relation: Mapping[str, object]) -> Format | str:
+    """How a relation's files are read, or why not here."""
+    name = str(relation["format"]).removeprefix(_PACKAGE)
+    known = _OPTIONS.get(name)
+    if known is None:
+        return f"the format {name.rpartition('.')[2]} is not supported yet"
+    given = relation["options"]
+    options = (
+        {str(key).lower(): str(value) for key, value in given.items()} if isinstance(given, dict) else {}
+    )
+    for key, value in sorted(options.items()):
+        if key not in known and f"{key}={value}".lower() not in known:
+            return f"the option {key} is not supported"
+    match name:
+        case "csv.CSVFileFormat":
+            return _csv(relation, options)
+        case "json.JsonFileFormat":
+            return Json()
+        case "text.TextFileFormat":
+            return Text()
+        case "orc.OrcFileFormat":
+            return _orc(relation)
+        case _:
+            return Parquet()
+
+
+_OPTIONS: Final = {
+    "parquet.ParquetFileFormat": _HARMLESS,
+    "orc.OrcFileFormat": _HARMLESS,
+    "csv.CSVFileFormat": _HARMLESS - {"compression"} | _OF_LINES | _OF_CSV,
+    "json.JsonFileFormat": _HARMLESS - {"compression"} | _OF_LINES | _OF_JSON,
+    "text.TextFileFormat": _HARMLESS - {"compression"} | _OF_TEXT,
+}
+
+
+def is_compressed(path: str) -> bool:
+    """Does Hadoop take the file for a compressed one?"""
+    return path.lower().endswith(_COMPRESSED)
+
+
+def _fields(relation: Mapping[str, object]) -> list[Mapping[str, object]]:
+    schema = relation["schema"]
+    fields = schema.get("fields") if isinstance(schema, dict) else None
+    return fields if isinstance(fields, list) else []
+
+
+def _csv(relation: Mapping[str, object], options: Mapping[str, str]) -> Csv | str:
+    delimiter = options.get("sep", options.get("delimiter", ","))
+    delimiter = "\t" if delimiter == "\\t" else delimiter
+    if len(delimiter) != 1 or not delimiter.isascii() or delimiter in _DELIMITER:
+        return "this delimiter is not supported"
+    names = tuple(str(field["name"]) for field in _fields(relation))
+    header = options.get("header", "false").lower() == "true"
+    return Csv(names, delimiter, header, options.get("nullvalue", ""))
+
+
+def _orc(relation: Mapping[str, object]) -> Orc | str:
+    if any("__CHAR_VARCHAR_TYPE_STRING" in str(field.get("metadata", "")) for field in _fields(relation)):
+        return "columns of fixed or limited length are not supported yet"
+    return Orc()

@@ -1,0 +1,302 @@
+"""Reading operators: Catalyst's plan nodes into relations, collecting a reason for every one that cannot be.
+
+A child that cannot be read does not end the reading: the user sees all reasons at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from wallaby.catalyst.node import Node, UnreadablePlanError
+from wallaby.reading.expressions import ExpressionReader
+from wallaby.reading.generators import read_generate
+from wallaby.reading.grouping import read_aggregate, read_named, unique
+from wallaby.reading.joins import read_join
+from wallaby.reading.leaves import LeafCutter
+from wallaby.reading.rows import read_local, read_one_row, read_range
+from wallaby.reading.scans import read_scan
+from wallaby.reading.subqueries import Subqueries
+from wallaby.reading.windows import WindowCalls
+from wallaby.relations.expression import Column, Expression, Literal, Named, SortKey, columns_in
+from wallaby.relations.relation import (
+    Expand,
+    Filter,
+    Limit,
+    ParquetFile,
+    Project,
+    Relation,
+    Sort,
+    Union,
+    Window,
+)
+from wallaby.relations.storage import Storage
+from wallaby.relations.tree import arrange, conjunction, kept
+from wallaby.relations.types import BOOLEAN
+
+_NOT_YET: Final = "it is not supported yet"
+_PYTHON: Final = "Python functions are not supported yet"
+
+#: Why known operators stay on Spark. All others are refused by name.
+REFUSED: Final = {
+    "ArrowEvalPython": (_PYTHON, "use built-in functions"),
+    "BatchEvalPython": (_PYTHON, "use built-in functions"),
+    "CommandResult": ("commands have run already", ""),
+    "DataSourceV2ScanRelation": ("this source is not supported yet", "read Parquet files"),
+    "EmptyRelation": ("local rows need no engine", ""),
+    "InMemoryRelation": ("cached tables are in Spark's memory", "unpersist the table"),
+    "LogicalRDD": (
+        "rows that come from Python or an RDD are not supported yet",
+        "write them to Parquet first",
+    ),
+    "Sample": ("the sample depends on Spark's partitions", ""),
+}
+#: Filters that only save work: the join that they were made from is still there.
+_REDUNDANT: Final = frozenset({"BloomFilterMightContain", "DynamicPruningSubquery"})
+_DIRECTIONS: Final = {"Ascending": True, "Descending": False}
+_NULLS_FIRST: Final = {"NullsFirst": True, "NullsLast": False}
+#: The prefix by which Spark sorts has so many digits of a decimal: it shortens the value itself, which constants show.
+_SORTED_DIGITS_MAX: Final = 18
+
+
+class RelationReader:
+    """Reads the operators of one plan."""
+
+    def __init__(
+        self,
+        expressions: ExpressionReader,
+        settings: Mapping[str, str],
+        leaves: LeafCutter,
+        unreadable: Mapping[ParquetFile, str],
+    ) -> None:
+        self._expressions = expressions
+        self._unreadable = unreadable
+        self._settings = settings
+        self._subqueries = Subqueries(self.read, expressions.fresh_id, expressions.refuse)
+        expressions.subquery = self._subqueries.read
+        self._leaves = leaves
+        #: Where the files of scans lie that are on no local disk, by the names that the files have for it.
+        self.storages: dict[str, Storage] = {}
+
+    def read(self, node: Node) -> Relation | None:
+        """The relation for a node, which may be or have a Spark leaf, or None and reasons."""
+        return self._leaves.read(node, self._read_here)
+
+    def _read_here(self, node: Node) -> Relation | None:
+        reader = READERS.get(node.name)
+        if reader is not None:
+            relation = reader(self, node)
+            self._subqueries.finish(node.name)
+            return relation
+        why, remedy = REFUSED.get(node.name, (_NOT_YET, ""))
+        self._expressions.refuse(node.name, why, remedy)
+        for child in node.children:
+            self.read(child)
+        return None
+
+    def _scan(self, node: Node) -> Relation | None:
+        scan = read_scan(node, self._expressions, self._settings, self.storages)
+        why = None if scan is None else next(filter(None, map(self._unreadable.get, scan.files)), None)
+        if scan is None or why is None:
+            return scan
+        self._expressions.refuse(scan.label or "scan", why)
+        return None
+
+    def _rows(self, node: Node) -> Relation | None:
+        return read_local(node, self._expressions)
+
+    def _one_row(self, node: Node) -> Relation | None:
+        return read_one_row(node, self._expressions)
+
+    def _range(self, node: Node) -> Relation | None:
+        return read_range(node, self._expressions)
+
+    def _same(self, node: Node) -> Relation | None:
+        """Where Spark would put rows is of no concern here."""
+        return self.read(node.children[0])
+
+    def _project(self, node: Node) -> Relation | None:
+        child = self.read(node.children[0])
+        outputs = read_named(node.nodes("projectList"), self._expressions)
+        if child is None or outputs is None:
+            return None
+        child = self._subqueries.beside(child, *(named.expression for named in outputs))
+        return Project(child, unique(outputs, self._expressions) if outputs else (self._row(),))
+
+    def _row(self) -> Named:
+        """Placeholder column for rows that are only counted."""
+        column = Column(self._expressions.fresh_id(), "row", BOOLEAN, nullable=False)
+        return Named(column, Literal(True, BOOLEAN))
+
+    def _filter(self, node: Node) -> Relation | None:
+        child = self.read(node.children[0])
+        parts = [part for part in _conjuncts(node.node("condition")) if part.name not in _REDUNDANT]
+        conditions = self._expressions.read_all(tuple(parts))
+        if child is None or conditions is None:
+            return None
+        condition = conjunction(conditions)
+        if condition is None:
+            return child
+        return arrange(Filter(self._subqueries.beside(child, condition), condition), child.columns)
+
+    def _join(self, node: Node) -> Relation | None:
+        left, right = (self.read(child) for child in node.children)
+        return read_join(node, left, right, self._expressions, self._subqueries)
+
+    def _aggregate(self, node: Node) -> Relation | None:
+        return read_aggregate(node, self.read(node.children[0]), self._expressions, self._subqueries)
+
+    def _sort(self, node: Node) -> Relation | None:
+        child = self.read(node.children[0])
+        keys = [self._sort_key(order) for order in node.nodes("order")]
+        found = tuple(key for key in keys if key is not None)
+        if not node.flag("global"):
+            self._expressions.refuse(
+                "Sort", "an order within Spark's partitions has no meaning here", "use orderBy"
+            )
+            return None
+        if child is None or len(found) < len(keys):
+            return None
+        beside = self._subqueries.beside(child, *(key.expression for key in found))
+        return arrange(Sort(beside, found), child.columns)
+
+    def _sort_key(self, node: Node) -> SortKey | None:
+        expression = self._expressions.read(node.children[0])
+        ascending = _DIRECTIONS.get(node.word("direction"))
+        nulls_first = _NULLS_FIRST.get(node.word("nullOrdering"))
+        if ascending is None or nulls_first is None:
+            raise UnreadablePlanError("A sort order has an unknown direction.")
+        if isinstance(expression, Literal) and expression.type.precision > _SORTED_DIGITS_MAX:
+            why = f"Spark shortens a constant of more than {_SORTED_DIGITS_MAX} digits by which it sorts"
+            self._expressions.refuse("SortOrder", why, "leave it out of the order")
+            return None
+        return None if expression is None else SortKey(expression, ascending, nulls_first)
+
+    def _limit(self, node: Node) -> Relation | None:
+        """Catalyst has two nodes for a limit, and a third between them for an offset."""
+        count = self._count(node, "limitExpr")
+        below = node.children[0]
+        offset: int | None = 0
+        if below.name == "Offset" and node.name == "GlobalLimit":
+            offset = self._count(below, "offsetExpr")
+            below = below.children[0]
+        if below.name == "LocalLimit" and self._count(below, "limitExpr") == (count or 0) + (offset or 0):
+            # The limit of each partition is implied by that of the whole.
+            below = below.children[0]
+        child = self.read(below)
+        return None if child is None or count is None or offset is None else Limit(child, count, offset)
+
+    def _offset(self, node: Node) -> Relation | None:
+        offset = self._count(node, "offsetExpr")
+        child = self.read(node.children[0])
+        return None if child is None or offset is None else Limit(child, None, offset)
+
+    def _expand(self, node: Node) -> Relation | None:
+        child = self.read(node.children[0])
+        columns = [self._expressions.column(attribute) for attribute in node.nodes("output")]
+        lists = node.field("projections")
+        if not isinstance(lists, list):
+            raise UnreadablePlanError("The projections of an Expand are no list.")
+        read = [self._expressions.read_all(tuple(projection)) for projection in lists]
+        found = tuple(column for column in columns if column is not None)
+        projections = tuple(projection for projection in read if projection is not None)
+        if child is None or len(found) < len(columns) or len(projections) < len(read):
+            return None
+        if not found:
+            row = self._row()
+            return Expand(child, ((row.expression,),) * len(projections), (row.column,))
+        return Expand(child, projections, found)
+
+    def _generate(self, node: Node) -> Relation | None:
+        return read_generate(node, self.read(node.children[0]), self._expressions)
+
+    def _window(self, node: Node) -> Relation | None:
+        child = self.read(node.children[0])
+        partition = self._expressions.read_all(node.nodes("partitionSpec"))
+        keys = [self._sort_key(order) for order in node.nodes("orderSpec")]
+        order = tuple(key for key in keys if key is not None)
+        calls = WindowCalls(self._expressions)
+        outputs = calls.read(node.nodes("windowExpressions"))
+        if child is None or partition is None or outputs is None or len(order) < len(keys):
+            return None
+        rows = child
+        if not order and any(call.function.function == "row_number" for call in calls.found):
+            # Catalyst makes it of LIMIT in a correlated subquery, and counts on the order of a sort below.
+            found = _in_the_order_below(child)
+            if found is None:
+                self._expressions.refuse(
+                    "Window", "the row numbers depend on an order that the window does not define"
+                )
+                return None
+            rows, order = found
+        window = Window(rows, partition, order, tuple(calls.found))
+        if rows is child and all(named.expression == named.column for named in outputs):
+            return window
+        return Project(window, (*kept(child.columns), *outputs))
+
+    def _count(self, node: Node, field: str) -> int | None:
+        expression: Expression | None = self._expressions.read(node.node(field))
+        if isinstance(expression, Literal) and isinstance(expression.value, int):
+            return expression.value
+        self._expressions.refuse(node.name, "the number of rows is not a constant")
+        return None
+
+    def _union(self, node: Node) -> Relation | None:
+        children = [self.read(child) for child in node.children]
+        found = tuple(child for child in children if child is not None)
+        columns = [self._expressions.column(attribute) for attribute in node.output]
+        output = tuple(column for column in columns if column is not None)
+        if len(found) < len(children) or len(output) < len(columns):
+            return None
+        if not output:  # of whatever columns the children have, none is used
+            found = tuple(Project(child, (self._row(),)) for child in found)
+        return Union(found, output or found[0].columns)
+
+
+def _in_the_order_below(relation: Relation) -> tuple[Relation, tuple[SortKey, ...]] | None:
+    """Rows with all that an ORDER BY right below sorts them by, and its keys; None if it is not right below."""
+    match relation:
+        case Sort():
+            return relation.child, relation.keys
+        case Project(child=Sort(child=rows, keys=keys)):
+            there = frozenset(column.id for column in relation.columns)
+            wanted = frozenset[int]().union(*(columns_in(key.expression) for key in keys)) - there
+            more = [column for column in rows.columns if column.id in wanted]
+            return Project(rows, (*relation.outputs, *kept(more))), keys
+        case Project() | Filter():
+            further = _in_the_order_below(relation.child)
+            return (relation, ()) if further is not None and not further[1] else None
+        case _:
+            return relation, ()
+
+
+#: How each operator that is run here is read, by the name of Catalyst's class.
+READERS: Final[Mapping[str, Callable[[RelationReader, Node], Relation | None]]] = {
+    "Aggregate": RelationReader._aggregate,
+    "Expand": RelationReader._expand,
+    "Filter": RelationReader._filter,
+    "Generate": RelationReader._generate,
+    "GlobalLimit": RelationReader._limit,
+    "Join": RelationReader._join,
+    "LocalLimit": RelationReader._limit,
+    "LocalRelation": RelationReader._rows,
+    "LogicalRelation": RelationReader._scan,
+    "Offset": RelationReader._offset,
+    "OneRowRelation": RelationReader._one_row,
+    "Project": RelationReader._project,
+    "Range": RelationReader._range,
+    "RebalancePartitions": RelationReader._same,
+    "Repartition": RelationReader._same,
+    "RepartitionByExpression": RelationReader._same,
+    "Sort": RelationReader._sort,
+    "Union": RelationReader._union,
+    "Window": RelationReader._window,
+    # Rows whose rank is too high, which a filter above drops again.
+    "WindowGroupLimit": RelationReader._same,
+}
+
+
+def _conjuncts(node: Node) -> list[Node]:
+    if node.name == "And":
+        return [part for child in node.children for part in _conjuncts(child)]
+    return [node]

@@ -1,0 +1,68 @@
+"""Only the columns that are used: Spark's file sources find this out after the optimizer, so it is done here.
+
+Catalyst has already put projections where columns end; what is left is to tell the scans, and the joins above them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from wallaby.relations.expression import Expression, columns_in
+from wallaby.relations.relation import (
+    Aggregate,
+    Expand,
+    Filter,
+    Input,
+    Join,
+    JoinKind,
+    Limit,
+    Project,
+    Range,
+    Relation,
+    Rows,
+    Scan,
+    Single,
+    Sort,
+    Union,
+    Unnest,
+    Window,
+)
+from wallaby.relations.tree import expressions_of, narrowed, with_children
+
+
+def prune(relation: Relation, needed: frozenset[int]) -> Relation:
+    """The same relation, which may have lost columns that are not needed."""
+    match relation:
+        case Scan():
+            columns = narrowed(relation.columns, needed)
+            names = dict(zip((column.id for column in relation.columns), relation.names, strict=True))
+            return replace(relation, columns=columns, names=tuple(names[column.id] for column in columns))
+        case Input() | Rows() | Range():
+            return relation
+        case Project() | Aggregate() | Expand():
+            return replace(relation, child=prune(relation.child, _used(*expressions_of(relation))))
+        case Unnest():
+            kept = tuple(column for column in relation.kept if column.id in needed)
+            used = frozenset(column.id for column in kept) | _used(relation.array)
+            return replace(relation, kept=kept, child=prune(relation.child, used))
+        case Filter() | Sort() | Limit() | Single() | Window():
+            used = _used(*expressions_of(relation))
+            return replace(relation, child=prune(relation.child, needed | used))
+        case Join():
+            return _join(relation, needed)
+        case Union():
+            # Columns correspond by position, so all of them stay.
+            children = (prune(c, frozenset(column.id for column in c.columns)) for c in relation.children)
+            return replace(relation, children=tuple(children))
+
+
+def _join(join: Join, needed: frozenset[int]) -> Relation:
+    residual = () if join.residual is None else (join.residual,)
+    left = prune(join.left, needed | _used(*join.left_keys, *residual))
+    filters = join.kind in (JoinKind.SEMI, JoinKind.ANTI, JoinKind.EXISTENCE)
+    right = prune(join.right, (frozenset() if filters else needed) | _used(*join.right_keys, *residual))
+    return with_children(join, (left, right))
+
+
+def _used(*expressions: Expression) -> frozenset[int]:
+    return frozenset().union(*(columns_in(expression) for expression in expressions))

@@ -1,0 +1,124 @@
+"""The way in: a DataFrame's optimized plan as one of our relations, or every reason why Spark has to run it.
+
+Nothing that a user can write makes this raise: what is unknown, unresolved, too deep or broken is a reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Final
+
+from wallaby.catalyst.jvm import part_of, plan_of, zone_rules
+from wallaby.catalyst.node import PlanPart, PlanText, UnreadablePlanError
+from wallaby.plan.leaf import SparkLeaf
+from wallaby.reading.defect import DEFECTS, defect
+from wallaby.reading.expressions import ExpressionReader
+from wallaby.reading.leaves import LeafCutter, Path
+from wallaby.reading.operators import RelationReader
+from wallaby.reading.prune import prune
+from wallaby.relations.expression import Column, Named
+from wallaby.relations.reason import Reason
+from wallaby.relations.relation import ParquetFile, Project, Range, Relation, Scan, children_of
+from wallaby.relations.storage import Storage
+from wallaby.relations.types import Kind
+from wallaby.relations.zone import UTC
+
+#: Numbers that Spark makes and looks at in less time than a query takes to start.
+_LONG_RANGE: Final = 1 << 20
+_ALL_READABLE: Final[Mapping[ParquetFile, str]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class ReadResult:
+    """What became of a plan: a relation, or the reasons why there is none.
+
+    `leaves` are the parts of it that Spark has to run first; each has the reasons why. `columns` is the output as
+    Catalyst says it (names, types, nullability), in order, under the relation's ids; empty if a type of it cannot be
+    read.
+    """
+
+    relation: Relation | None
+    reasons: tuple[Reason, ...]
+    columns: tuple[Column, ...]
+    leaves: tuple[SparkLeaf, ...] = ()
+    #: Where files lie that are on no local disk, by the names that they have for it.
+    storages: Mapping[str, Storage] = field(default_factory=dict)
+
+
+def read_plan(
+    query: Any, *, leaves: bool = False, unreadable: Mapping[ParquetFile, str] = _ALL_READABLE
+) -> ReadResult:
+    """Read the optimized plan of a DataFrame, or of a `QueryExecution` that lives in the JVM.
+
+    With `leaves`, what cannot be read at the bottom of the plan is left to Spark instead of being refused; so are
+    tables with a file of `unreadable`, which says why.
+    """
+    try:
+        describe = partial(part_of, query) if leaves else None
+        return read_text(plan_of(query), describe, unreadable, zone_rules)
+    except UnreadablePlanError as error:
+        return _refused(error.what)
+    except DEFECTS as error:
+        return ReadResult(None, (defect("reading", error),), ())
+
+
+def read_text(
+    text: PlanText,
+    describe: Callable[[Path], PlanPart] | None = None,
+    unreadable: Mapping[ParquetFile, str] = _ALL_READABLE,
+    zone: Callable[[str], str | None] | None = None,
+) -> ReadResult:
+    """Read a plan that has been written down; `describe` tells of the parts that may be left to Spark.
+
+    `zone` knows the rules of time zones; without it only UTC is known.
+    """
+    reader = ExpressionReader(text.largest_id, text.settings)
+    if zone is not None:
+        reader.zone = zone
+        reader.session_zone = zone(text.settings.get("spark.sql.session.timeZone", "UTC")) or UTC
+    if text.streaming:
+        reader.refuse("plan", "streaming queries stay on Spark")
+    found = [reader.column(attribute) for attribute in text.root.output]
+    columns = tuple(column for column in found if column is not None)
+    for column in columns:
+        if column.type.kind is Kind.YEAR_MONTH:
+            reader.refuse(
+                str(column), "Arrow has no arrays of intervals of months in Python", "cast it to text"
+            )
+    if not found:
+        reader.refuse("plan", "it has no columns")
+    cutter = LeafCutter(reader, text.root, describe)
+    relations = RelationReader(reader, text.settings, cutter, unreadable)
+    relation = relations.read(text.root)
+    if relation is not None and not _reads_something(relation):
+        reader.refuse("plan", "local rows need no engine")
+    if reader.reasons or relation is None:
+        reasons = (*reader.reasons, *(reason for leaf in cutter.leaves for reason in leaf.reasons))
+        known = columns if len(columns) == len(found) else ()
+        return ReadResult(None, tuple(dict.fromkeys(reasons)), known)
+    finished = _finished(relation, columns, text.largest_id)
+    numbered = (replace(c, id=own.id) for c, own in zip(columns, finished.columns, strict=True))
+    return ReadResult(finished, (), tuple(numbered), tuple(cutter.leaves), relations.storages)
+
+
+def _reads_something(relation: Relation) -> bool:
+    """Is there a table or a long range in it? What is only rows of the query itself, Spark answers at once."""
+    long = isinstance(relation, Range) and relation.count >= _LONG_RANGE
+    return long or isinstance(relation, Scan) or any(map(_reads_something, children_of(relation)))
+
+
+def _finished(relation: Relation, columns: tuple[Column, ...], largest_id: int) -> Relation:
+    """The relation with only the columns that it needs, and those of the output in their order."""
+    pruned = prune(relation, frozenset(column.id for column in columns))
+    own = pruned.columns
+    # A column that is selected twice has an id of its own the second time.
+    same = (own[i].id == c.id or own[i].id > largest_id for i, c in enumerate(columns) if i < len(own))
+    if len(own) == len(columns) and all(same):
+        return pruned
+    return Project(pruned, tuple(Named(column, column) for column in columns))
+
+
+def _refused(why: str) -> ReadResult:
+    return ReadResult(None, (Reason("plan", why),), ())

@@ -1,0 +1,199 @@
+"""Reading a table: which files, as Spark listed them when it planned, and which columns they have.
+
+On local disks, S3 and HDFS. The values of partition columns are those of Spark's own listing; no
+path is taken apart here. What Spark would do to the files while it reads them (skip what is corrupt, fill in defaults)
+and we would not is a reason to leave them to Spark.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Final
+
+from wallaby.catalyst.data_types import data_type, literal
+from wallaby.catalyst.node import Node, UnreadablePlanError
+from wallaby.reading.expressions import ExpressionReader
+from wallaby.reading.formats import file_format, is_compressed
+from wallaby.reading.storages import storage_name, storage_of
+from wallaby.relations.expression import Column
+from wallaby.relations.formats import Format, Orc, Parquet
+from wallaby.relations.relation import Constant, ParquetFile, Scan
+from wallaby.relations.storage import Storage
+from wallaby.relations.types import DataType, Kind
+
+_FILES: Final = "org.apache.spark.sql.execution.datasources.HadoopFsRelation"
+
+_CORRUPT: Final = "spark.sql.columnNameOfCorruptRecord"
+#: Session settings with which Spark reads fewer rows than the files have.
+_MUST_BE_FALSE: Final = ("spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles")
+#: Session settings with which Spark finds a file's columns in another way than by their names without regard to case.
+_NAMES_OTHERWISE: Final = ("spark.sql.caseSensitive", "spark.sql.parquet.fieldId.read.enabled")
+#: Session settings with which Spark changes dates or instants of files while it reads them.
+_TIMES_AS_THEY_ARE: Final = {
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96TimestampConversion": "false",
+}
+
+
+def read_scan(
+    node: Node, reader: ExpressionReader, settings: Mapping[str, str], storages: dict[str, Storage]
+) -> Scan | None:
+    """A `LogicalRelation` as a scan of all the columns whose types can be read. `storages` gets those of its files."""
+    relation = node.field("relation")
+    if not isinstance(relation, dict) or relation.get("c") != _FILES:
+        reader.refuse(
+            "LogicalRelation", f"the source {_source(relation)} is not supported yet", "read Parquet files"
+        )
+        return None
+    before = len(reader.reasons)
+    format_ = _format(relation, reader, settings)
+    files = _files(relation, reader, storages)
+    if not isinstance(format_, Parquet | Orc) and any(is_compressed(file.path) for file in files):
+        reader.refuse("LogicalRelation", "compressed files are not supported yet", "use Parquet")
+    columns = _columns(node, _names(relation), reader)
+    if len(reader.reasons) > before:
+        return None
+    names = tuple(column.name for column in columns)
+    return Scan(files, columns, names, _label(files), format_)
+
+
+def _source(relation: object) -> str:
+    name = relation.get("opaque", "") if isinstance(relation, dict) else ""
+    return str(name).rpartition(".")[2] or "that it reads"
+
+
+def _format(relation: dict[str, object], reader: ExpressionReader, settings: Mapping[str, str]) -> Format:
+    """The format of the files, which is of no use if there are reasons against it."""
+    name = "LogicalRelation"
+    found = file_format(relation)
+    if isinstance(found, str):
+        reader.refuse(name, found, "use Parquet")
+    elif not isinstance(found, Parquet | Orc) and settings.get(_CORRUPT, "") in _names(relation):
+        reader.refuse(name, "one column collects malformed lines")
+    for key in _MUST_BE_FALSE:
+        if settings.get(key) != "false":
+            reader.refuse(name, f"with {key} Spark may leave files out", f"set {key}=false")
+    for key in _NAMES_OTHERWISE:
+        if settings.get(key) != "false":
+            reader.refuse(name, f"with {key} Spark matches columns in a different way", f"set {key}=false")
+    if isinstance(found, Parquet) and _has_times(relation):
+        for key, value in _TIMES_AS_THEY_ARE.items():
+            if settings.get(key, "").upper() != value.upper():
+                reader.refuse(
+                    name, f"with {key} Spark may change dates and instants of files", f"set {key}={value}"
+                )
+    return Parquet() if isinstance(found, str) else found
+
+
+def _has_times(relation: dict[str, object]) -> bool:
+    written = json.dumps(relation["schema"])
+    return '"date"' in written or '"timestamp' in written
+
+
+def _files(
+    relation: dict[str, object], reader: ExpressionReader, storages: dict[str, Storage]
+) -> tuple[ParquetFile, ...]:
+    directories = relation["directories"]
+    if not isinstance(directories, list):
+        raise UnreadablePlanError("A relation's directories are no list.")
+    partitions = _partitions(relation)
+    files: list[ParquetFile] = []
+    roots = {(scheme, authority) for _, listed in directories for scheme, _, _, _, authority in listed}
+    names = _storages(roots, relation, reader, storages)
+    for values, listed in directories:
+        constants = _constants(partitions, values, reader)
+        for scheme, path, size, time, authority in listed:
+            storage = names[scheme, authority]
+            address = f"{scheme}://{authority}{path}" if storage else path
+            files.append(ParquetFile(address, size, time, constants, storage))
+    # Spark's listing is made by several threads; the order of paths is the same every time.
+    return tuple(sorted(files, key=lambda file: file.path))
+
+
+def _storages(
+    roots: set[tuple[str, str]],
+    relation: dict[str, object],
+    reader: ExpressionReader,
+    storages: dict[str, Storage],
+) -> dict[tuple[str, str], str]:
+    """For every root of files (scheme and authority) what its storage is called; "" for a local disk."""
+    settings = relation.get("storage")
+    names = dict.fromkeys(roots, "")
+    for scheme, authority in sorted(roots):
+        if scheme in ("", "file"):
+            continue
+        found = storage_of(scheme, authority, settings if isinstance(settings, dict) else {})
+        if isinstance(found, str):
+            reader.refuse("LogicalRelation", found, "use a local path")
+            continue
+        names[scheme, authority] = storage_name(found)
+        storages[names[scheme, authority]] = found
+    return names
+
+
+def _constants(
+    partitions: dict[str, DataType | None], values: list[object], reader: ExpressionReader
+) -> tuple[Constant, ...]:
+    """The partition columns of a directory, but for those of types that cannot be read."""
+    found: list[Constant] = []
+    for (name, kind), value in zip(partitions.items(), values, strict=True):
+        made = None if kind is None else literal(value, kind)
+        if kind is not None and kind.kind is Kind.DECIMAL and not _has_scale(value, kind.scale):
+            # Spark takes its digits for those of the column's type.
+            reader.refuse(name, f"it is a partition column with a value that is not a {kind}")
+        elif made is not None:
+            found.append(Constant(name, made.value, made.type))
+        elif kind is not None:
+            reader.refuse(name, "it is a partition column with a value that cannot be read")
+    return tuple(found)
+
+
+def _has_scale(value: object, scale: int) -> bool:
+    match value:
+        case {"decimal": str(text)}:
+            return len(text.partition(".")[2]) == scale
+        case _:
+            return value is None
+
+
+def _partitions(relation: dict[str, object]) -> dict[str, DataType | None]:
+    """The partition columns and their types; None for one that cannot be read."""
+    partitions = relation["partitions"]
+    if not isinstance(partitions, list):
+        raise UnreadablePlanError("A relation's partition columns are no list.")
+    return {str(name): data_type(str(kind)) for name, kind in partitions}
+
+
+def _columns(node: Node, names: frozenset[str], reader: ExpressionReader) -> tuple[Column, ...]:
+    """The columns of the table. One of a type that cannot be read is missed only by who uses it."""
+    columns: list[Column] = []
+    for attribute in node.nodes("output"):
+        kind = data_type(attribute.type)
+        if attribute.label not in names:
+            reader.refuse(attribute.label, "the column is neither in the files nor a partition column")
+        elif kind is not None and attribute.id is not None:
+            columns.append(Column(attribute.id, attribute.label, kind, attribute.nullable))
+    return tuple(columns)
+
+
+def _names(relation: dict[str, object]) -> frozenset[str]:
+    """The columns of the table; not those with a default for older files, of which we know nothing."""
+    schema = relation["schema"]
+    fields = schema.get("fields") if isinstance(schema, dict) else None
+    if not isinstance(fields, list):
+        raise UnreadablePlanError("A relation's schema is none.")
+    own = {str(field["name"]) for field in fields if "EXISTS_DEFAULT" not in field.get("metadata", {})}
+    return frozenset(own.union(_partitions(relation)))
+
+
+def _label(files: tuple[ParquetFile, ...]) -> str:
+    """What people call the table: its file, or its directory, above those of its partitions."""
+    if not files:
+        return "no files"
+    path = files[0].path.rstrip("/")
+    chosen = path if len(files) == 1 and "part-" not in path.rpartition("/")[2] else path.rpartition("/")[0]
+    while files[0].constants and "=" in chosen.rpartition("/")[2]:
+        chosen = chosen.rpartition("/")[0]
+    return chosen.rpartition("/")[2].removesuffix(".parquet")

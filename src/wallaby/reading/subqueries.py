@@ -1,0 +1,98 @@
+"""Scalar subqueries: a value that a query of its own gives becomes a column beside the rows that use it.
+
+Catalyst has turned the correlated ones into joins; what is left gives the same value for every row. Its relation
+is put beside the rows by a cross join with its single row, so planning and kernels need to know nothing of
+subqueries. Several subqueries that Catalyst has merged into one give a struct, of which each use takes a field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from wallaby.catalyst.node import Node
+from wallaby.relations.expression import Column, Expression, Named, columns_in
+from wallaby.relations.relation import Join, JoinKind, Project, Relation, Single
+from wallaby.relations.tree import ids_of
+
+SUBQUERY = "ScalarSubquery"
+FIELD = "GetStructField"
+
+
+def is_subquery(node: Node) -> bool:
+    """Is an expression a scalar subquery, or a field of one?"""
+    return node.name == SUBQUERY or (node.name == FIELD and node.children[0].name == SUBQUERY)
+
+
+class Subqueries:
+    """The subqueries of the operator that is being read, until it puts them beside its input."""
+
+    def __init__(
+        self,
+        read: Callable[[Node], Relation | None],
+        fresh_id: Callable[[], int],
+        refuse: Callable[[str, str], None],
+    ) -> None:
+        self._read = read
+        self._fresh_id = fresh_id
+        self._refuse = refuse
+        self._pending: list[tuple[Node, Relation]] = []
+        self._placed: set[int] = set()
+
+    def read(self, node: Node) -> Column | None:
+        """The column that will hold a subquery's value; None, with reasons, if it cannot be read."""
+        field = 0
+        if node.name == FIELD:
+            ordinal = node.field("ordinal")
+            field, node = ordinal if isinstance(ordinal, int) else 0, node.children[0]
+        if node.children:
+            self._refuse(SUBQUERY, "a correlated subquery that is no join is not supported yet")
+            return None
+        plan = node.node("plan")
+        # Each subquery has an id of its own; equal plans give equal values.
+        for known, single in self._pending:
+            if known == plan:
+                return single.columns[field]
+        outer = self._pending, self._placed
+        self._pending, self._placed = [], set()
+        relation = self._read(_unpacked(plan))
+        self._pending, self._placed = outer
+        if relation is None:
+            return None
+        if not field < len(relation.columns):
+            self._refuse(SUBQUERY, "its value has another shape than its use")
+            return None
+        outputs = tuple(Named(replace(c, id=self._fresh_id(), nullable=True), c) for c in relation.columns)
+        made = Single(Project(relation, outputs))
+        self._pending.append((plan, made))
+        return made.columns[field]
+
+    def beside(self, relation: Relation, *expressions: Expression) -> Relation:
+        """A relation with the values of the subqueries that some expressions use as further columns."""
+        used = frozenset[int]().union(*map(columns_in, expressions))
+        for number, (_, single) in enumerate(self._pending):
+            if used.intersection(ids_of(single.columns)):
+                self._placed.add(number)
+                columns = (*relation.columns, *single.columns)
+                relation = Join(relation, single, JoinKind.CROSS, (), (), None, columns)
+        return relation
+
+    def finish(self, name: str) -> None:
+        """The operator has been read: what it has put nowhere, it has no place for."""
+        if len(self._placed) < len(self._pending):
+            self._refuse(name, "subqueries in it are not supported yet")
+        self._pending, self._placed = [], set()
+
+
+def _unpacked(plan: Node) -> Node:
+    """`Project [named_struct('a', x, 'b', y)]`, the form of merged subqueries, as a projection of x and y."""
+    if plan.name != "Project":
+        return plan
+    outputs = plan.nodes("projectList")
+    if len(outputs) != 1 or outputs[0].name != "Alias" or outputs[0].children[0].name != "CreateNamedStruct":
+        return plan
+    values = outputs[0].children[0].children[1::2]
+    named = [
+        replace(outputs[0], children=(value,), type=value.type, nullable=value.nullable) for value in values
+    ]
+    return replace(plan, fields={**(plan.fields or {}), "projectList": named})

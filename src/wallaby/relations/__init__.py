@@ -1,0 +1,1 @@
+"""The language of plans: relations, expressions and types as frozen trees. Pure: no I/O, no clock."""

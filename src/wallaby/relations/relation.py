@@ -1,0 +1,308 @@
+"""Relations: the frozen tree that a query is read into, and of which a stage's work is made.
+
+Every relation knows its output columns, in order. The leaves are sources, or an `Input`: rows that come from
+elsewhere, by number. The same nodes serve the whole query and the part of it that one stage runs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from wallaby.relations.expression import Aggregation, Column, Expression, Named, SortKey
+from wallaby.relations.formats import PARQUET, Format
+from wallaby.relations.types import DataType
+
+
+class JoinKind(Enum):
+    """Which rows a join gives. `left` is the side that semi and anti joins filter."""
+
+    INNER = "inner"
+    LEFT = "left outer"
+    RIGHT = "right outer"
+    FULL = "full outer"
+    SEMI = "left semi"
+    ANTI = "left anti"
+    CROSS = "cross"
+    #: All rows of the left side, and whether each has a partner.
+    EXISTENCE = "existence"
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A column that has one value in all rows of a file: of a partitioned table, what its directory is named for."""
+
+    name: str
+    #: Like a literal's value, and of the type beside it: to Python, 1 and 1.0 and true are equal.
+    value: object
+    type: DataType
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetFile:
+    """One file as it was when the query was planned: another size or time later is an error."""
+
+    #: Where no storage is named, a local path.
+    path: str
+    size_bytes: int
+    modified_ms: int
+    #: These are not read, whatever the file itself has under their names.
+    constants: tuple[Constant, ...] = ()
+    #: What its storage is called, if it is on no local disk; see `storage`.
+    storage: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """A table in files. `columns` are those that are needed; `names` are the table's names for them.
+
+    A file may write a name in other letters, have a narrower type, or not have the column, which is NULL then.
+    """
+
+    files: tuple[ParquetFile, ...]
+    columns: tuple[Column, ...]
+    names: tuple[str, ...]
+    label: str = ""
+    format: Format = PARQUET
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows that stand in the query itself, as values like those of literals."""
+
+    rows: tuple[tuple[object, ...], ...]
+    columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """`count` whole numbers from `start` on, `step` apart."""
+
+    start: int
+    step: int
+    count: int
+    column: Column
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The numbers."""
+        return (self.column,)
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """Rows that come over a link or from a split; `number` says which input of the stage."""
+
+    number: int
+    columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """The rows for which the condition is true."""
+
+    child: Relation
+    condition: Expression
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The child's."""
+        return self.child.columns
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """New columns from old."""
+
+    child: Relation
+    outputs: tuple[Named, ...]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The named ones."""
+        return tuple(named.column for named in self.outputs)
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Pairs with equal keys for which `residual` is true. Keys that are NULL equal nothing."""
+
+    left: Relation
+    right: Relation
+    kind: JoinKind
+    left_keys: tuple[Expression, ...]
+    right_keys: tuple[Expression, ...]
+    residual: Expression | None
+    columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """One row a group; without keys, one row in all. Outputs may compute with aggregations and keys."""
+
+    child: Relation
+    keys: tuple[Named, ...]
+    aggregations: tuple[Named, ...]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Keys first, then aggregations."""
+        return tuple(named.column for named in (*self.keys, *self.aggregations))
+
+
+@dataclass(frozen=True, slots=True)
+class Sort:
+    """All rows in one order."""
+
+    child: Relation
+    keys: tuple[SortKey, ...]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The child's."""
+        return self.child.columns
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """The first `count` rows after skipping `offset`, or all (None): of a sorted child the first, else any."""
+
+    child: Relation
+    count: int | None
+    offset: int = 0
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The child's."""
+        return self.child.columns
+
+
+@dataclass(frozen=True, slots=True)
+class Single:
+    """The child's only row, or a row of NULLs if it has none; more than one are an error. A subquery's value."""
+
+    child: Relation
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The child's, which may be NULL."""
+        return tuple(replace(column, nullable=True) for column in self.child.columns)
+
+
+class FrameUnit(Enum):
+    """What the ends of a frame count: rows, or rows that tie with the current one."""
+
+    ROWS = "rows"
+    RANGE = "range"
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The rows around a row that a window function sees: from `begin` to `end` rows after it; None: no end.
+
+    Of ties, `begin` and `end` count in the least units of the one key: days, microseconds, the last digit of a decimal;
+    or in calendar months; for a floating-point key they are such numbers.
+    """
+
+    unit: FrameUnit
+    begin: int | float | None
+    end: int | float | None
+    months: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WindowCall:
+    """A function over a frame, or over the order of a partition, and the column that it becomes."""
+
+    column: Column
+    function: Aggregation
+    frame: Frame
+    ignore_nulls: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The child's rows, each with what functions say about the rows around it in its partition."""
+
+    child: Relation
+    partition: tuple[Expression, ...]
+    order: tuple[SortKey, ...]
+    calls: tuple[WindowCall, ...]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The child's, then one for each function."""
+        return (*self.child.columns, *(call.column for call in self.calls))
+
+
+@dataclass(frozen=True, slots=True)
+class Expand:
+    """Every row once for each projection, whose expressions become the columns: what grouping sets begin with."""
+
+    child: Relation
+    projections: tuple[tuple[Expression, ...], ...]
+    columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unnest:
+    """Every row once for each element of an array: some of its columns, the element's place, and the element."""
+
+    child: Relation
+    array: Expression
+    #: The columns of the child that stay.
+    kept: tuple[Column, ...]
+    #: The places of elements, from 0 on, if they are wanted.
+    position: Column | None
+    #: The element; or its fields, if `fields` says so.
+    values: tuple[Column, ...]
+    fields: bool
+    #: Does a row without elements stay, once, with NULLs?
+    outer: bool
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Those that stay, then the new ones."""
+        return (*self.kept, *(() if self.position is None else (self.position,)), *self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """All rows of all children, whose columns correspond by position."""
+
+    children: tuple[Relation, ...]
+    columns: tuple[Column, ...]
+
+
+#: Where rows begin.
+Source = Scan | Rows | Range
+Relation = (
+    Source
+    | Input
+    | Filter
+    | Project
+    | Join
+    | Aggregate
+    | Sort
+    | Limit
+    | Single
+    | Expand
+    | Unnest
+    | Window
+    | Union
+)
+
+
+def children_of(relation: Relation) -> tuple[Relation, ...]:
+    """The relations that one is made from."""
+    match relation:
+        case Scan() | Rows() | Range() | Input():
+            return ()
+        case Join():
+            return (relation.left, relation.right)
+        case Union():
+            return relation.children
+        case (
+            Filter() | Project() | Aggregate() | Sort() | Limit() | Single() | Expand() | Unnest() | Window()
+        ):
+            return (relation.child,)

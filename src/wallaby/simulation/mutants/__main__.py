@@ -1,7 +1,0 @@
-"""The process of one mutant; see `hunt.hunt_one`, which starts it."""
-
-import sys
-
-from wallaby.simulation.mutants.hunt import main
-
-sys.exit(main(sys.argv[1:]))

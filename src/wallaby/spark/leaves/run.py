@@ -1,0 +1,158 @@
+"""A query with Spark leaves on its way: first Spark's jobs, then the query, and at its end the files are removed.
+
+All of it happens on a thread of its own, so that whoever asked can wait, cancel or be interrupted. Until the query
+has been submitted nothing of its result exists; so whatever keeps the rows from being handed over still leaves the
+choice to let Spark run the whole query. An error of Spark's, from a user's function or data, is the query's error.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from typing import TYPE_CHECKING
+
+from py4j.protocol import Py4JError
+
+from wallaby.errors import HandOverError, QueryCancelledError, QueryTimeoutError, WallabyError
+from wallaby.head.collected import Collected
+from wallaby.plan.leaf import SparkLeaf
+from wallaby.relations.relation import ParquetFile, Scan
+from wallaby.spark.bypass import on_spark
+from wallaby.spark.leaves.directory import LeafDirectory
+from wallaby.spark.leaves.leaf import cancel, prepare, run
+from wallaby.worker.scratch import remove_scratch
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame
+
+_log = logging.getLogger(__name__)
+#: Submits the query once its leaves are there; the second argument is the time that is left to it, 0 for no limit.
+Submit = Callable[[Mapping[int, tuple[ParquetFile, ...]], float], Collected]
+
+
+class LeafRun:
+    """One run of one query with leaves."""
+
+    def __init__(
+        self,
+        query: DataFrame,
+        leaves: Sequence[tuple[SparkLeaf, Scan]],
+        directory: LeafDirectory,
+        submit: Submit,
+        timeout_seconds: float,
+    ) -> None:
+        #: The running query; or why Spark has to run all of it.
+        self.outcome: Future[Collected | HandOverError] = Future()
+        #: How long Spark's jobs took.
+        self.seconds = 0.0
+        self.leaves = len(leaves)
+        self._query = query
+        self._work = leaves
+        self._directory = directory
+        self._submit = submit
+        self._timeout_seconds = timeout_seconds
+        self._group = f"wallaby-leaf-{uuid.uuid4().hex[:12]}"
+        self._lock = threading.Lock()
+        self._ended_because: WallabyError | None = None
+        self._thread = threading.Thread(target=self._go, name=self._group, daemon=True)
+
+    def start(self) -> None:
+        """Begin with the leaves."""
+        self._thread.start()
+
+    def cancel(self, because: WallabyError | None = None) -> None:
+        """End it, wherever it is."""
+        with self._lock:
+            self._ended_because = (
+                self._ended_because
+                or because
+                or QueryCancelledError("The query was cancelled while Spark ran a part of it.")
+            )
+        if self.outcome.done():
+            collected = None if self.outcome.exception() else self.outcome.result()
+            if isinstance(collected, Collected):
+                collected.cancel(because)
+            return
+        try:
+            cancel(self._query.sparkSession.sparkContext, self._group)
+        except (Py4JError, OSError) as error:
+            _log.debug("cancelling a leaf failed: %s", type(error).__name__)
+
+    def when_over(self, call: Callable[[BaseException | None], None]) -> None:
+        """Have something called when the query has ended, or is left to Spark as a whole. It must not wait."""
+
+        def decided(outcome: Future[Collected | HandOverError]) -> None:
+            error = outcome.exception()
+            if error is None and isinstance(collected := outcome.result(), Collected):
+                collected.when_over(call)
+            else:
+                call(error)
+
+        self.outcome.add_done_callback(decided)
+
+    def join(self, seconds: float) -> None:
+        """Wait for its end, and for its files to be gone."""
+        self._thread.join(seconds)
+
+    # --- on its own thread ---------------------------------------------------------------------------
+
+    def _go(self) -> None:
+        directory: Path | None = None
+        timer = threading.Timer(self._timeout_seconds, self._expire)
+        timer.daemon = True
+        if self._timeout_seconds:
+            timer.start()
+        try:
+            directory = self._directory.make()
+            collected = self._hand_over(directory)
+        except HandOverError as error:
+            self._settle(error)
+        except BaseException as error:  # noqa: BLE001 - whoever waits gets it
+            self.outcome.set_exception(self._ended_because or error)
+        else:
+            timer.cancel()
+            self._settle(collected)
+            collected.removed.wait()
+        finally:
+            timer.cancel()
+            if directory is not None:
+                remove_scratch(directory)
+
+    def _settle(self, outcome: Collected | HandOverError) -> None:
+        """Unless it was cancelled in the meantime: then that is its end."""
+        with self._lock:
+            ended = self._ended_because
+            if ended is None:
+                self.outcome.set_result(outcome)
+                return
+        if isinstance(outcome, Collected):
+            outcome.cancel()
+        self.outcome.set_exception(ended)
+
+    def _hand_over(self, directory: Path) -> Collected:
+        began = time.monotonic()
+        jobs = [(leaf, prepare(self._query, leaf, scan, directory)) for leaf, scan in self._work]
+        files: dict[int, tuple[ParquetFile, ...]] = {}
+        for leaf, job in jobs:
+            if self._ended_because is not None:
+                raise self._ended_because
+            with on_spark():
+                files[leaf.number] = run(job, self._group, leaf)
+        self.seconds = time.monotonic() - began
+        left = max(self._timeout_seconds - self.seconds, 0.001) if self._timeout_seconds else 0.0
+        return self._submit(files, left)
+
+    def _expire(self) -> None:
+        self.cancel(
+            QueryTimeoutError(
+                f"A query took longer than {self._timeout_seconds:g} s and was ended while Spark ran a part of it.",
+                fix="Raise spark.wallaby.timeout, or set it to 0 for no limit.",
+                timeout_seconds=self._timeout_seconds,
+            )
+        )

@@ -1,0 +1,110 @@
+"""An engine's stay in a durable store that it shares with others, and that outlives it.
+
+While its driver lives, an engine writes a small object in its folder again and again, which says whose the folder is
+and how old that object may become. At the end the folder goes. If the driver was killed, the next engine that comes
+removes it: at once if it can see that the process is gone, because it would be one of its own host; else once the
+object is too old or, where there is none, once nothing has been written for a day. The store's own clock tells ages.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import logging
+import threading
+
+import pyarrow as pa
+
+from wallaby.config import Settings
+from wallaby.errors import ConfigurationError, DurableStoreError
+from wallaby.exchange.durable import DurableStore, new_folder
+from wallaby.lineage.tolerance import Tolerance
+from wallaby.node.process_identity import has_ended, this_process
+
+_log = logging.getLogger(__name__)
+ALIVE = "alive"
+#: A folder that does not say how long it may be left alone is left alone for so long.
+ABANDONED_SECONDS = 86_400.0
+#: So often is the object written in the time that it may become old.
+RENEWALS = 8
+#: How long an end waits for the thread that sweeps.
+END_SECONDS = 5.0
+
+
+class StoreStay:
+    """See the module. Begins when it is made; it ends with the interpreter if nobody ends it before."""
+
+    def __init__(self, store: DurableStore, abandoned_seconds: float = ABANDONED_SECONDS) -> None:
+        self.store = store
+        self._abandoned_seconds = abandoned_seconds
+        self._over = threading.Event()
+        store.require_writable()
+        self._renew()
+        self._thread = threading.Thread(target=self._stay, name="wallaby-store-stay", daemon=True)
+        self._thread.start()
+        atexit.register(self.end)
+
+    def end(self) -> None:
+        """Leave nothing behind; if the store does not answer, another engine removes it."""
+        if not self._over.is_set():
+            self._over.set()
+            atexit.unregister(self.end)
+            self._thread.join(END_SECONDS)
+            self.store.remove()
+
+    def _stay(self) -> None:
+        try:
+            self._sweep()
+        except DurableStoreError as error:
+            _log.info("the durable store was not swept: %s", error)
+        while not self._over.wait(self._abandoned_seconds / RENEWALS):
+            try:
+                self._renew()
+            except DurableStoreError as error:
+                _log.info("the stay in the durable store was not renewed: %s", error)
+
+    def _renew(self) -> None:
+        said = {"abandoned_seconds": self._abandoned_seconds, "process": this_process()}
+        self.store.write(ALIVE, [pa.py_buffer(json.dumps(said).encode())])
+
+    def _sweep(self) -> None:
+        """Remove the folders of engines whose drivers are gone."""
+        now = self.store.written_at(ALIVE)
+        for other in self.store.engines():
+            if now is None or self._over.is_set():
+                return
+            if other.folder != self.store.folder and is_abandoned(other, now):
+                _log.info("removing %s from the durable store, left behind by a dead driver", other.folder)
+                other.remove()
+
+
+def begin_stay(settings: Settings, tolerance: Tolerance) -> StoreStay | None:
+    """A folder in the durable store, if the policy needs one.
+
+    Raises:
+        ConfigurationError: none is named, or it cannot be written to and read from.
+    """
+    if not tolerance.uses_store:
+        return None
+    if not settings.fault_tolerance_store:
+        raise ConfigurationError(
+            f"The fault-tolerance policy {settings.fault_tolerance_policy} needs a durable store.",
+            fix="Set spark.wallaby.faultTolerance.store to a directory that all hosts reach.",
+            key="spark.wallaby.faultTolerance.store",
+        )
+    store = DurableStore(settings.fault_tolerance_store, new_folder())
+    return StoreStay(store, settings.fault_tolerance_abandoned_after)
+
+
+def is_abandoned(folder: DurableStore, now_seconds: float) -> bool:
+    """Is the engine of this folder gone, at this time by the store's clock?"""
+    written_at = folder.written_at(ALIVE)
+    try:
+        said = json.loads(folder.read(ALIVE).to_pybytes()) if written_at is not None else {}
+        process, abandoned_seconds = str(said["process"]), float(said["abandoned_seconds"])
+    except (DurableStoreError, ValueError, KeyError, TypeError):
+        # It was removed in part, or workers wrote to it after it had been.
+        process, abandoned_seconds, written_at = "", ABANDONED_SECONDS, folder.last_written_at()
+    if has_ended(process):
+        return True
+    return written_at is not None and now_seconds - written_at > abandoned_seconds

@@ -1,0 +1,158 @@
+"""Expressions and aggregations as SQL, each cast to the type that Catalyst gave it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from wallaby.errors import InternalError
+from wallaby.functions import sql_aggregate
+from wallaby.functions.scalar import FUNCTIONS, fallible
+from wallaby.functions.sql_aggregate import aggregation_reason
+from wallaby.relations import functions
+from wallaby.relations.expression import Aggregation, Call, Column, Expression, Literal
+from wallaby.relations.types import Kind
+from wallaby.sql.types import is_carried
+from wallaby.sql.words import case, cast, column_identifier, literal, normalized
+
+_CONNECTIVES = ("and", "or")
+
+#: How a column is written: in a join it is qualified by its side.
+Resolve = Callable[[Column], str]
+
+
+def plain_column(column: Column) -> str:
+    """A column of the only relation in sight."""
+    return column_identifier(column.id)
+
+
+def expression_sql(expression: Expression, resolve: Resolve = plain_column) -> str:
+    """The SQL of an expression for which `supports` has no reason against."""
+    match expression:
+        case Column():
+            return resolve(expression)
+        case Literal():
+            return literal(expression)
+        case Call():
+            own = _parameters(expression)
+            if own:
+                resolve = _with_parameters(resolve, own)
+            whole = _flat(expression)
+            arguments = [expression_sql(argument, resolve) for argument in whole.arguments]
+            if _is_constant(whole):
+                _delay(whole, arguments)
+            return FUNCTIONS[whole.function].write(whole, arguments)
+        case Aggregation():
+            raise InternalError(f"{expression} stands where no aggregation can be.")
+
+
+def _is_constant(expression: Expression) -> bool:
+    """Is there no column in it? A lambda's own parameters are columns too."""
+    match expression:
+        case Literal():
+            return True
+        case Call():
+            return all(map(_is_constant, expression.arguments))
+        case _:
+            return False
+
+
+def _delay(call: Call, arguments: list[str]) -> None:
+    """Keep DuckDB from computing a call of constants ahead.
+
+    Catalyst has computed all of them but those that fail, which is left to whoever comes to evaluate them. DuckDB
+    computes a constant condition of CASE while it plans, wherever that stands: the query would fail for no row.
+    """
+    for place, argument in enumerate(call.arguments):
+        if isinstance(argument, Literal):
+            arguments[place] = case([("random() >= 0", arguments[place])])
+            return
+
+
+def _parameters(call: Call) -> frozenset[int]:
+    """The ids of a lambda's own columns."""
+    if call.function != functions.LAMBDA:
+        return frozenset()
+    return frozenset(part.id for part in call.arguments[1:] if isinstance(part, Column))
+
+
+def _with_parameters(resolve: Resolve, own: frozenset[int]) -> Resolve:
+    return lambda column: plain_column(column) if column.id in own else resolve(column)
+
+
+def _flat(call: Call) -> Call:
+    """AND of ANDs as one, OR too: where one must come before another, each of them is written twice."""
+    if call.function not in _CONNECTIVES:
+        return call
+    parts: list[Expression] = []
+    for argument in call.arguments:
+        same = isinstance(argument, Call) and argument.function == call.function
+        parts += _flat(argument).arguments if isinstance(argument, Call) and same else (argument,)
+    return replace(call, arguments=tuple(parts))
+
+
+def output_sql(expression: Expression, resolve: Resolve = plain_column) -> str:
+    """An expression that becomes a column: in exactly Catalyst's type."""
+    written = expression_sql(expression, resolve)
+    if expression.type.kind is Kind.DECIMAL and isinstance(expression, Call):
+        return cast(written, expression.type)
+    return written
+
+
+def filter_sql(condition: Expression, resolve: Resolve = plain_column) -> str:
+    """The condition of a filter: where one of several can fail, each is looked at only where all before it are true.
+
+    In an expression an AND goes on behind NULL, which may still become false; a row is lost to a filter either way.
+    """
+    if not (isinstance(condition, Call) and condition.function == "and" and fallible(condition)):
+        return expression_sql(condition, resolve)
+    *before, last = (expression_sql(part, resolve) for part in _flat(condition).arguments)
+    written = last
+    for one in reversed(before):
+        written = case([(one, written)], "FALSE")
+    return written
+
+
+def key_sql(expression: Expression) -> str:
+    """A grouping key: of the two zeros, Spark shows the positive one."""
+    return normalized(output_sql(expression), expression.type)
+
+
+def aggregation_sql(aggregation: Aggregation, over: str = "") -> str:
+    """The SQL of an aggregation, of a group or over a window."""
+    return sql_aggregate.aggregation_sql(aggregation, expression_sql, over)
+
+
+def supports(expression: Expression) -> str | None:
+    """Why an expression is not computed here exactly as Spark would; None if it is."""
+    match expression:
+        case Column() | Literal():
+            return (
+                None
+                if _carried(expression)
+                else f"the type {expression.type} of {expression} is not supported"
+            )
+        case Call():
+            inner = (supports(argument) for argument in expression.arguments)
+            return next((reason for reason in inner if reason is not None), None) or _call_reason(expression)
+        case Aggregation():
+            parts = (*expression.arguments, *([expression.filter] if expression.filter is not None else []))
+            inner = (supports(part) for part in parts)
+            return next((reason for reason in inner if reason is not None), None) or aggregation_reason(
+                expression
+            )
+
+
+def _carried(value: Column | Literal) -> bool:
+    return is_carried(value.type) or (isinstance(value, Literal) and value.type.kind is Kind.NULL)
+
+
+def _call_reason(call: Call) -> str | None:
+    known = FUNCTIONS.get(call.function)
+    if known is None:
+        return f"the function {call.function} is not supported"
+    if not known.arity[0] <= len(call.arguments) <= known.arity[1]:
+        return f"{call.function} with {len(call.arguments)} arguments is not supported"
+    if not is_carried(call.type):
+        return f"{call.function} as {call.type} is not supported"
+    return known.reason(call)

@@ -1,0 +1,299 @@
+"""Relations as one SELECT: every relation is a subquery, every column is named by its id, every input is a table.
+
+Inside a statement no relation has a column twice; `result_columns` says what the statement gives, and whoever
+runs it puts repeated columns back. Rows without columns have the column `rows`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from wallaby.errors import InternalError
+from wallaby.relations.expression import Aggregation, Call, Column, Expression, Named, walk
+from wallaby.relations.relation import (
+    Aggregate,
+    Expand,
+    Filter,
+    Input,
+    Join,
+    JoinKind,
+    Limit,
+    Project,
+    Range,
+    Relation,
+    Rows,
+    Scan,
+    Single,
+    Sort,
+    Union,
+    Unnest,
+    Window,
+    children_of,
+)
+from wallaby.relations.tree import expressions_of
+from wallaby.relations.types import INTEGER, array
+from wallaby.sql.types import ROWS_ONLY, duckdb_type, is_carried
+from wallaby.sql.words import TOO_MANY_ROWS, case, cast, column_identifier, field_sql, identifier, names_of
+from wallaby.statements.expression import (
+    Resolve,
+    aggregation_sql,
+    expression_sql,
+    filter_sql,
+    key_sql,
+    output_sql,
+    plain_column,
+    supports,
+)
+from wallaby.statements.window import order_sql, plain_parts, window_reason, window_sql
+
+_JOINS = {
+    JoinKind.INNER: "INNER JOIN",
+    JoinKind.LEFT: "LEFT JOIN",
+    JoinKind.RIGHT: "RIGHT JOIN",
+    JoinKind.FULL: "FULL JOIN",
+    JoinKind.SEMI: "SEMI JOIN",
+    JoinKind.ANTI: "ANTI JOIN",
+    JoinKind.CROSS: "INNER JOIN",
+}
+
+
+def input_name(number: int) -> str:
+    """The table that holds an input's rows."""
+    return f"input_{number}"
+
+
+def result_columns(relation: Relation) -> tuple[Column, ...]:
+    """The columns that the statement of a relation gives: each once."""
+    return tuple({column.id: column for column in relation.columns}.values())
+
+
+def relation_sql(relation: Relation) -> str:
+    """The SELECT of a relation for which `relation_reason` has nothing against."""
+    match relation:
+        case Input():
+            return _select(_list(relation.columns), identifier(input_name(relation.number)))
+        case Filter() | Project() | Sort():
+            return _plain(relation)
+        case Join():
+            return _join(relation)
+        case Aggregate():
+            return _aggregate(relation)
+        case Limit():
+            return _limit(relation)
+        case Single():
+            return _single(relation)
+        case Expand():
+            return _expand(relation)
+        case Unnest():
+            return _unnest(relation)
+        case Window():
+            return _window(relation)
+        case Union():
+            return _union(relation)
+        case Scan() | Rows() | Range():
+            raise InternalError("A source is no part of a statement: its rows come as an input.")
+
+
+def inputs_of(relation: Relation) -> Iterator[Input]:
+    """All inputs of a tree."""
+    if isinstance(relation, Input):
+        yield relation
+    for child in children_of(relation):
+        yield from inputs_of(child)
+
+
+def relation_reason(relation: Relation) -> str | None:
+    """Why some relation of a tree cannot be computed here exactly; None if all can."""
+    for child in children_of(relation):
+        reason = relation_reason(child)
+        if reason is not None:
+            return reason
+    odd = [column for column in relation.columns if not is_carried(column.type)]
+    if odd:
+        return f"the type {odd[0].type} of {odd[0]} is not supported"
+    if isinstance(relation, Window):
+        reason = window_reason(relation)
+        if reason is not None:
+            return reason
+        return next(
+            (reason for part in plain_parts(relation) if (reason := supports(part)) is not None), None
+        )
+    return next((reason for part in expressions_of(relation) if (reason := supports(part)) is not None), None)
+
+
+# ---------------------------------------------------------------------------------------------------- pieces
+def _select(outputs: str, source: str) -> str:
+    return f"SELECT {outputs} FROM {source}"  # noqa: S608 - from typed trees, identifiers quoted
+
+
+def _over(outputs: str, child: Relation) -> str:
+    return _select(outputs, f"({relation_sql(child)}) AS t")
+
+
+def _list(columns: Sequence[Column]) -> str:
+    return ", ".join(names_of(columns)) or identifier(ROWS_ONLY)
+
+
+def _named(outputs: Sequence[Named], resolve: Resolve = plain_column) -> str:
+    written = {
+        named.column.id: f"{output_sql(named.expression, resolve)} AS {column_identifier(named.column.id)}"
+        for named in outputs
+    }
+    return ", ".join(written.values()) or f"CAST(NULL AS TINYINT) AS {identifier(ROWS_ONLY)}"
+
+
+def _renamed(child: Relation, columns: Sequence[Column]) -> str:
+    """A union's child: its columns take the union's ids by position."""
+    pairs = zip(columns, child.columns, strict=True)
+    return _over(_named([Named(column, source) for column, source in pairs]), child)
+
+
+def _join(join: Join) -> str:
+    left, right = (frozenset(column.id for column in side.columns) for side in (join.left, join.right))
+
+    def either(column: Column) -> str:
+        if column.id in left and column.id in right:
+            raise InternalError(f"{column} is on both sides of a join.")
+        return _qualified("l" if column.id in left else "r", column)
+
+    pairs = zip(join.left_keys, join.right_keys, strict=True)
+    conditions = [
+        f"{expression_sql(a, lambda column: _qualified('l', column))} = "
+        f"{expression_sql(b, lambda column: _qualified('r', column))}"
+        for a, b in pairs
+    ]
+    if join.residual is not None:
+        conditions.append(expression_sql(join.residual, either))
+    on = " AND ".join(conditions) or "TRUE"
+    lefts, rights = f"({relation_sql(join.left)}) AS l", f"({relation_sql(join.right)}) AS r"
+    if join.kind is JoinKind.EXISTENCE:
+        found = f"EXISTS ({_select('1', rights)} WHERE {on})"
+        shown = [_qualified("l", column) for column in join.columns[:-1]]
+        return _select(", ".join([*shown, f"{found} AS {column_identifier(join.columns[-1].id)}"]), lefts)
+    outputs = {
+        column.id: f"{_qualified('l' if column.id in left else 'r', column)} AS {column_identifier(column.id)}"
+        for column in join.columns
+    }
+    shown_columns = ", ".join(outputs.values()) or f"CAST(NULL AS TINYINT) AS {identifier(ROWS_ONLY)}"
+    return _select(shown_columns, f"{lefts} {_JOINS[join.kind]} {rights} ON {on}")
+
+
+def _single(single: Single) -> str:
+    """The only row. An aggregation without keys has a row even where its child has none."""
+    values = [
+        f"{case([('count(*) > 1', TOO_MANY_ROWS)], f'first({name})')} AS {name}"
+        for name in names_of(single.columns)
+    ]
+    return _over(", ".join(values), single.child)
+
+
+def _limit(limit: Limit) -> str:
+    # On top of the sort itself, not of a subquery: so DuckDB keeps only the first rows.
+    inner = relation_sql(limit.child) if isinstance(limit.child, Sort) else None
+    rows = inner or _over(_list(limit.columns), limit.child)
+    count = "" if limit.count is None else f" LIMIT {limit.count}"
+    return f"{rows}{count} OFFSET {limit.offset}"
+
+
+def _plain(relation: Filter | Project | Sort) -> str:
+    match relation:
+        case Project():
+            return _over(_named(relation.outputs), relation.child)
+        case Filter(condition=condition):
+            return f"{_over(_list(relation.columns), relation.child)} WHERE {filter_sql(condition)}"
+        case Sort(keys=keys):
+            return f"{_over(_list(relation.columns), relation.child)} ORDER BY {order_sql(keys)}"
+
+
+def _union(union: Union) -> str:
+    return " UNION ALL ".join(f"({_renamed(child, union.columns)})" for child in union.children)
+
+
+def _window(window: Window) -> str:
+    return _over(", ".join([*names_of(window.child.columns), *window_sql(window)]), window.child)
+
+
+def _expand(expand: Expand) -> str:
+    """Each row beside the numbers of all projections; the number says which expressions are computed."""
+    numbers = ", ".join(f"({number})" for number in range(len(expand.projections)))
+    shown = []
+    for place, column in enumerate(expand.columns):
+        values = [output_sql(projection[place]) for projection in expand.projections]
+        pairs = [(f"e.n = {number}", value) for number, value in enumerate(values)]
+        value = values[0] if len(set(values)) == 1 else cast(case(pairs), column.type)
+        shown.append(f"{value} AS {column_identifier(column.id)}")
+    source = f"({relation_sql(expand.child)}) AS t CROSS JOIN (VALUES {numbers}) AS e(n)"
+    return _select(", ".join(shown), source)
+
+
+def _unnest(unnest: Unnest) -> str:
+    """First the array, once; then its elements beside their places; then their fields."""
+    listed = [*names_of(unnest.kept)]
+    begin = _over(", ".join([*listed, f"{expression_sql(unnest.array)} AS a"]), unnest.child)
+    places = f"CAST(range(len(a)) AS {duckdb_type(array(INTEGER))})"
+    elements = "a"
+    if unnest.outer:
+        none = "a IS NULL OR len(a) = 0"
+        elements, places = case([(none, "[NULL]")], "a"), case([(none, "[NULL]")], places)
+    numbered = [] if unnest.position is None else [f"unnest({places}) AS p"]
+    rows = _select(", ".join([*listed, f"unnest({elements}) AS e", *numbered]), f"({begin}) AS t")
+    shown = [] if unnest.position is None else [f"p AS {column_identifier(unnest.position.id)}"]
+    values = [field_sql("e", place) for place in range(len(unnest.values))] if unnest.fields else ["e"]
+    pairs = zip(values, unnest.values, strict=True)
+    shown += [f"{value} AS {column_identifier(column.id)}" for value, column in pairs]
+    return _select(", ".join([*listed, *shown]), f"({rows}) AS u")
+
+
+def _qualified(side: str, column: Column) -> str:
+    return f"{side}.{column_identifier(column.id)}"
+
+
+def _aggregate(aggregate: Aggregate) -> str:
+    """Two levels: inside keys and bare aggregations, outside what is computed from them."""
+    bare = list(
+        dict.fromkeys(
+            part
+            for named in aggregate.aggregations
+            for part in walk(named.expression)
+            if isinstance(part, Aggregation)
+        )
+    )
+    inner = {
+        named.column.id: f"{key_sql(named.expression)} AS {column_identifier(named.column.id)}"
+        for named in aggregate.keys
+    }
+    keys = len(inner)
+    made = {part: f"a{number}" for number, part in enumerate(bare)}
+    written = [
+        *inner.values(),
+        *(f"{aggregation_sql(part)} AS {identifier(name)}" for part, name in made.items()),
+    ]
+    grouping = f" GROUP BY {', '.join(str(position) for position in range(1, keys + 1))}" if keys else ""
+    shown = ", ".join(written) or f"count(*) AS {identifier(ROWS_ONLY)}"
+    groups = _over(shown, aggregate.child) + grouping
+    known = {named.expression: column_identifier(named.column.id) for named in aggregate.keys}
+    known |= {part: identifier(name) for part, name in made.items()}
+    outputs = [column_identifier(column_id) for column_id in inner]
+    outputs += {
+        named.column.id: f"{_computed(named.expression, known)} AS {column_identifier(named.column.id)}"
+        for named in aggregate.aggregations
+        if named.column.id not in inner
+    }.values()
+    return _select(
+        ", ".join(outputs) or f"CAST(NULL AS TINYINT) AS {identifier(ROWS_ONLY)}", f"({groups}) AS g"
+    )
+
+
+def _computed(expression: Expression, known: dict[Expression, str]) -> str:
+    """An output of an aggregation: what is known is a column of the groups; the rest computes with it."""
+    replaced = _replace(expression, known)
+    return output_sql(replaced, lambda column: column.name if column.id < 0 else plain_column(column))
+
+
+def _replace(expression: Expression, known: dict[Expression, str]) -> Expression:
+    if expression in known:
+        return Column(-1, known[expression], expression.type, nullable=True)
+    if isinstance(expression, Call):
+        arguments = tuple(_replace(argument, known) for argument in expression.arguments)
+        return Call(expression.function, arguments, expression.type, expression.nullable, expression.mode)
+    return expression

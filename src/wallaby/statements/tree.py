@@ -1,0 +1,93 @@
+"""Small questions about trees of relations, and small changes to them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from wallaby.relations.relation import (
+    Aggregate,
+    Expand,
+    Filter,
+    Input,
+    Join,
+    JoinKind,
+    Limit,
+    Project,
+    Range,
+    Relation,
+    Rows,
+    Scan,
+    Single,
+    Sort,
+    Union,
+    Unnest,
+    Window,
+    children_of,
+)
+from wallaby.statements.sql import inputs_of
+
+
+def with_children(relation: Relation, children: Sequence[Relation]) -> Relation:
+    """The same relation made from others."""
+    match relation:
+        case Scan() | Rows() | Range() | Input():
+            return relation
+        case Join():
+            return replace(relation, left=children[0], right=children[1])
+        case Union():
+            return replace(relation, children=tuple(children))
+        case (
+            Filter() | Project() | Aggregate() | Sort() | Limit() | Single() | Expand() | Unnest() | Window()
+        ):
+            return replace(relation, child=children[0])
+
+
+def without_inputs(relation: Relation, absent: frozenset[int]) -> Relation:
+    """The tree without the semi joins whose filtering side is not there."""
+    match relation:
+        case Join(kind=JoinKind.SEMI) if any(source.number in absent for source in inputs_of(relation.right)):
+            return without_inputs(relation.left, absent)
+        case _:
+            children = [without_inputs(child, absent) for child in children_of(relation)]
+            return with_children(relation, children)
+
+
+def needs_input(relation: Relation, number: int) -> bool:
+    """Does the relation have no rows whenever the input has none?"""
+    match relation:
+        case Input():
+            return relation.number == number
+        case Scan() | Rows() | Range() | Single():
+            return False
+        case Aggregate():
+            return bool(relation.keys) and needs_input(relation.child, number)
+        case Join():
+            return _join_needs(relation, number)
+        case Filter() | Project() | Sort() | Limit() | Expand() | Unnest() | Window() | Union():
+            return all(needs_input(child, number) for child in children_of(relation))
+
+
+def _join_needs(join: Join, number: int) -> bool:
+    left, right = needs_input(join.left, number), needs_input(join.right, number)
+    match join.kind:
+        case JoinKind.INNER | JoinKind.CROSS | JoinKind.SEMI:
+            return left or right
+        case JoinKind.LEFT | JoinKind.ANTI | JoinKind.EXISTENCE:
+            return left
+        case JoinKind.RIGHT:
+            return right
+        case JoinKind.FULL:
+            return left and right
+
+
+def is_inner(relation: Relation, number: int, streaming: int = 1) -> bool:
+    """Can the rows of an input be taken in any pieces, as the streaming rows can? Yes if only inner joins use it."""
+    numbers = {source.number for source in inputs_of(relation)}
+    if number not in numbers:
+        return True
+    if isinstance(relation, Join) and relation.kind not in (JoinKind.INNER, JoinKind.CROSS):
+        return False
+    if isinstance(relation, Aggregate | Sort | Limit | Single | Window) and streaming not in numbers:
+        return False
+    return all(is_inner(child, number, streaming) for child in children_of(relation))

@@ -1,0 +1,142 @@
+"""Window functions as SQL: DuckDB's own, with every order, frame and type written out.
+
+Rows that tie may stand in any order within their partition, in Spark as well; here it is that of the input, so that
+the same input gives the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from wallaby.functions.sql_decimal import unscaled
+from wallaby.relations.expression import Aggregation, Expression, Literal, SortKey
+from wallaby.relations.relation import Frame, FrameUnit, Window, WindowCall
+from wallaby.relations.types import Kind
+from wallaby.sql.words import cast, column_identifier, literal, ordered
+from wallaby.statements.expression import aggregation_sql, expression_sql, supports
+
+#: By the order of a partition alone; the frame says nothing.
+_RANKS: Final = frozenset({"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile"})
+_OFFSETS: Final = frozenset({"lag", "lead"})
+_VALUES: Final = frozenset({"first_value", "last_value", "nth_value"})
+
+
+def order_sql(keys: Sequence[SortKey]) -> str:
+    """Keys of an order, each with its direction and the place of NULL."""
+    return ", ".join(f"{key_order_sql(key)} {_direction(key)}" for key in keys)
+
+
+def key_order_sql(key: SortKey) -> str:
+    """A key as DuckDB has to see it, to order it as Spark does."""
+    return ordered(expression_sql(key.expression), key.expression.type)
+
+
+def _direction(key: SortKey) -> str:
+    return f"{'ASC' if key.ascending else 'DESC'} NULLS {'FIRST' if key.nulls_first else 'LAST'}"
+
+
+def window_sql(window: Window) -> list[str]:
+    """The functions of a window, each with its column's name."""
+    return [f"{_call(call, window)} AS {column_identifier(call.column.id)}" for call in window.calls]
+
+
+def window_reason(window: Window) -> str | None:
+    """Why a function of a window is not computed here; None if all are."""
+    for call in window.calls:
+        function = call.function
+        if function.function == "nth_value" and function.filter is not None:
+            return "a filter of nth_value is not supported"
+        if function.function in _RANKS | _OFFSETS | _VALUES:
+            continue
+        if function.distinct:
+            return f"distinct {function.function} over a window is not supported"
+        reason = supports(function)
+        if reason is not None:
+            return reason
+    return None
+
+
+def plain_parts(window: Window) -> Iterator[Expression]:
+    """The expressions of a window that are no window functions."""
+    yield from window.partition
+    yield from (key.expression for key in window.order)
+    for call in window.calls:
+        yield from call.function.arguments
+        if call.function.filter is not None:
+            yield call.function.filter
+
+
+def _call(call: WindowCall, window: Window) -> str:
+    function = call.function
+    framed = function.function not in _RANKS | _OFFSETS
+    order = order_sql(window.order)
+    if framed and _has_distance(call.frame) and not call.frame.months:
+        order = _distances(window.order)
+    over = f" OVER ({_partition(window, order)}{_frame(call.frame, window.order) if framed else ''})"
+    if function.function in _VALUES and function.filter is not None:
+        return cast(_filtered_value(function, over, ignore_nulls=call.ignore_nulls), function.type)
+    if function.function in _RANKS | _OFFSETS | _VALUES:
+        return cast(f"{_own(function, ignore_nulls=call.ignore_nulls)}{over}", function.type)
+    return aggregation_sql(function, over)
+
+
+def _own(function: Aggregation, *, ignore_nulls: bool) -> str:
+    arguments = ", ".join(expression_sql(argument) for argument in function.arguments)
+    return f"{function.function}({arguments}{' IGNORE NULLS' if ignore_nulls else ''})"
+
+
+def _filtered_value(function: Aggregation, over: str, *, ignore_nulls: bool) -> str:
+    """The first or last of the values that a filter lets through."""
+    assert function.filter is not None
+    value, condition = expression_sql(function.arguments[0]), expression_sql(function.filter)
+    present = f" AND {value} IS NOT NULL" if ignore_nulls else ""
+    place = 1 if function.function == "first_value" else -1
+    return f"(list({value}) FILTER (WHERE {condition}{present}){over})[{place}]"
+
+
+def _partition(window: Window, order: str) -> str:
+    keys = ", ".join(map(expression_sql, window.partition))
+    by = f"PARTITION BY {keys}" if keys else ""
+    return f"{by} ORDER BY {order}" if order else by
+
+
+def _has_distance(frame: Frame) -> bool:
+    """Does an end of the frame lie at a distance in values of the key?"""
+    return frame.unit is FrameUnit.RANGE and bool(frame.begin or frame.end)
+
+
+def _distances(keys: Sequence[SortKey]) -> str:
+    """The order by a key as a number to which any offset can be added.
+
+    What is not of floating point is a whole number, wide enough, in the key's least units.
+    """
+    (key,) = keys
+    value, type_ = expression_sql(key.expression), key.expression.type
+    match type_.kind:
+        case Kind.FLOAT | Kind.DOUBLE:
+            return f"{value} {_direction(key)}"
+        case Kind.DATE:
+            value = f"({value} - DATE '1970-01-01')"
+        case Kind.TIMESTAMP | Kind.TIMESTAMP_NTZ:
+            value = f"epoch_us({value})"
+        case Kind.DECIMAL:
+            value = unscaled(value, type_)
+        case _:
+            pass
+    return f"CAST({value} AS HUGEINT) {_direction(key)}"
+
+
+def _frame(frame: Frame, keys: Sequence[SortKey]) -> str:
+    def bound(offset: float) -> str:
+        if offset == 0:
+            return "CURRENT ROW"
+        if isinstance(offset, int):
+            distance = f"to_months({abs(offset)})" if frame.months else str(abs(offset))
+        else:
+            distance = literal(Literal(abs(offset), keys[0].expression.type))
+        return f"{distance} {'FOLLOWING' if offset > 0 else 'PRECEDING'}"
+
+    begin = "UNBOUNDED PRECEDING" if frame.begin is None else bound(frame.begin)
+    end = "UNBOUNDED FOLLOWING" if frame.end is None else bound(frame.end)
+    return f" {frame.unit.value.upper()} BETWEEN {begin} AND {end}"

@@ -1,0 +1,105 @@
+"""Parquet footers: what a file says of itself, checked against what the query was planned with.
+
+A file that has another size or time than at planning is an error, never another answer. Footers are kept for
+the files read last; they are small beside the data and every split of a file needs the same one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from functools import lru_cache
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import fs
+
+from wallaby.batches import stopping
+from wallaby.errors import CorruptFileError, SourceChangedError, SourceGoneError
+from wallaby.relations.relation import ParquetFile
+from wallaby.tables.file_systems import is_local, local_path, open_remote, remote_info
+
+
+def check_unchanged(file: ParquetFile) -> None:
+    """Is it still the file that the query was planned with? Whoever plans or reads may be stopped here."""
+    stopping.check()
+    try:
+        unchanged = _is_as_listed(file) if is_local(file) else _is_as_listed_remotely(file)
+    except FileNotFoundError as error:
+        raise SourceGoneError(
+            f"{file.path} no longer exists.",
+            fix="Run the query again; in Spark, REFRESH TABLE first.",
+            path=file.path,
+        ) from error
+    except OSError as error:
+        raise SourceChangedError(
+            f"{file.path} can no longer be opened: {error.strerror or error}.",
+            fix="Run the query again; in Spark, REFRESH TABLE first.",
+            path=file.path,
+        ) from error
+    if not unchanged:
+        raise SourceChangedError(
+            f"{file.path} was changed after the query was planned.",
+            fix="Run the query again; in Spark, REFRESH TABLE first.",
+            path=file.path,
+        )
+
+
+def _is_as_listed(file: ParquetFile) -> bool:
+    found = local_path(file).stat()
+    return (found.st_size, found.st_mtime_ns // 1_000_000) == (file.size_bytes, file.modified_ms)
+
+
+def _is_as_listed_remotely(file: ParquetFile) -> bool:
+    """Remote storages tell whole seconds, whatever their listings do."""
+    found = remote_info(file)
+    if found.type is not fs.FileType.File or found.mtime_ns is None:
+        raise FileNotFoundError("it does not exist")
+    return (found.size, found.mtime_ns // 1_000_000_000) == (file.size_bytes, file.modified_ms // 1_000)
+
+
+@contextmanager
+def reading(file: ParquetFile) -> Iterator[None]:
+    """Errors of the Parquet readers become ours."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        check_unchanged(file)
+        raise SourceGoneError(f"{file.path} does not exist.", path=file.path) from error
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, pa.ArrowException, OSError) as error:
+        check_unchanged(file)
+        raise CorruptFileError(
+            f"{file.path} cannot be read: it is damaged, or has another format than expected.",
+            fix="Check the file with another reader; write it again if it is damaged.",
+            path=file.path,
+            detail=str(error).partition("\n")[0],
+        ) from error
+
+
+@lru_cache(maxsize=1024)
+def footer(file: ParquetFile) -> pq.FileMetaData:
+    """The footer of an unchanged file."""
+    check_unchanged(file)
+    with reading(file):
+        if is_local(file):
+            return pq.read_metadata(local_path(file))
+        with closing(open_remote(file)) as opened:
+            return pq.read_metadata(opened)
+
+
+def has_only_nulls(chunk: pq.ColumnChunkMetaData) -> bool:
+    """Are all values of a column in a row group NULL, as its footer says?"""
+    found = chunk.statistics
+    return found is not None and found.has_null_count and found.null_count == chunk.num_values
+
+
+def bounds_of(chunk: pq.ColumnChunkMetaData) -> tuple[object, object] | None:
+    """The least and the greatest value of a column in a row group; None if nobody says, or Python has no such value."""
+    found = chunk.statistics
+    if found is None or not found.has_min_max:
+        return None
+    try:
+        return found.min, found.max
+    except (OverflowError, ValueError):
+        return None  # dates before the year 1 or after 9999, text that is not UTF-8

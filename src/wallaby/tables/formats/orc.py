@@ -1,0 +1,185 @@
+"""ORC: stripes of columns, found by their names without regard to case; one that a file does not have is NULL.
+
+Files do not say in which calendar they count early dates: one that is not in today's leaves the query to Spark.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+from pyarrow import dataset, orc
+
+from wallaby.errors import MemoryLimitError
+from wallaby.relations.relation import ParquetFile
+from wallaby.relations.types import DataType, Kind
+from wallaby.sql.types import arrow_type
+from wallaby.tables.cutting import cut, on_disk, side_by_side
+from wallaby.tables.file_systems import is_local, local_path, open_remote
+from wallaby.tables.formats.content import Asked, DoubtError, Part, Room
+from wallaby.tables.formats.orc_stripe import ColumnSizes, StripedFile
+from wallaby.tables.formats.values import date_in_range
+
+_KINDS: Final = frozenset(
+    {
+        *(Kind.BOOLEAN, Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG, Kind.FLOAT, Kind.DOUBLE),
+        *(Kind.DECIMAL, Kind.STRING, Kind.BINARY, Kind.DATE),
+    }
+)
+#: Columns of files that Hive has written are found by their places.
+_BY_PLACE: Final = "_col"
+#: Arrow reads ahead: so many batches are there beside the one that is taken, and a portion is divided among them.
+_BATCHES: Final = 16
+_BATCH_ROWS_MAX: Final = 1 << 16
+#: What is decompressed at once of a column may be so many times what a kernel may hold.
+_HELD_PARTS: Final = 2
+
+
+def _source(file: ParquetFile) -> pa.NativeFile:
+    return pa.OSFile(str(local_path(file))) if is_local(file) else open_remote(file)
+
+
+@contextmanager
+def _opened(file: ParquetFile) -> Iterator[orc.ORCFile]:
+    with closing(_source(file)) as source:
+        yield orc.ORCFile(source)
+
+
+def stripes(file: ParquetFile, asked: Asked) -> tuple[int, int]:
+    """How many stripes and rows a file has in which these columns can be read."""
+    with _opened(file) as source:
+        if source.compression == "LZO":
+            raise DoubtError("it is compressed with LZO, so nobody here can tell how large its stripes are")
+        if source.nrows:
+            _places(source, asked)
+        return source.nstripes, source.nrows
+
+
+def read_stripe(file: ParquetFile, asked: Asked, number: int, room: Room) -> Iterator[Part]:
+    """A stripe, as a whole or batch by batch; without columns, one that is only there to be counted.
+
+    Raises:
+        MemoryLimitError: A dictionary in it is larger than there is room for.
+    """
+    with _opened(file) as source, closing(_source(file)) as plain:
+        places = _places(source, asked)
+        names = list(dict.fromkeys(place for place in places if place is not None)) or source.schema.names[:1]
+        kinds = [source.schema.field(name).type for name in names]
+        striped = StripedFile(plain, file.size_bytes)
+        sizes = striped.sizes(number, names, kinds)
+        if sum(size.decoded_bytes for size in sizes) <= room.whole_bytes or room.directory is None:
+            rows = pa.Table.from_batches([source.read_stripe(number, columns=names)])
+            yield Part(_renamed(rows, asked, places), last=True)
+            return
+        _check_held(file, names, sizes, room)
+        groups = _grouped(names, sizes, room.memory_bytes)
+        copies = _copies(striped, number, len(groups), room.directory)
+        left = striped.rows(number)
+    row_bytes = sum(size.row_bytes for size in sizes)
+    rows = min(max(int(room.portion_bytes / _BATCHES / max(row_bytes, 1)), 1), _BATCH_ROWS_MAX)
+    with ExitStack() as stack:
+        readers = [
+            _batches(stack.enter_context(closing(copy)), group, rows)
+            for copy, group in zip(copies, groups, strict=True)
+        ]
+        for table in _portions(readers, room):
+            left -= table.num_rows
+            yield Part(_renamed(table, asked, places), last=not left)
+
+
+def _copies(striped: StripedFile, number: int, count: int, directory: Path) -> list[pa.NativeFile]:
+    """A stripe as a file of its own that has no name any more, opened so many times."""
+    path = directory / f"stripe-{uuid.uuid4().hex}.orc"
+    try:
+        striped.copy_stripe(number, path)
+        return [pa.OSFile(str(path)) for _ in range(count)]
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def _check_held(file: ParquetFile, names: list[str], sizes: list[ColumnSizes], room: Room) -> None:
+    """Dictionaries and compressed blocks are decompressed at once, so there must be room for those of a column."""
+    for name, size in zip(names, sizes, strict=True):
+        if size.held_bytes > _HELD_PARTS * room.memory_bytes:
+            raise MemoryLimitError(
+                f"The column {name} in a stripe of {file.path} has {size.held_bytes >> 20} MiB that must be "
+                "decompressed at once.",
+                fix="Raise spark.wallaby.memory, or write the file with smaller stripes.",
+                memory_bytes=room.memory_bytes,
+            )
+
+
+def _portions(readers: list[Iterator[pa.RecordBatch]], room: Room) -> Iterator[pa.Table]:
+    """The columns of all readers side by side, about a portion at a time."""
+    if len(readers) == 1:
+        yield from cut(readers[0], room.portion_bytes)
+        return
+    assert room.directory is not None, "stripes are read by batches where there is room on disk"
+    parts = [on_disk(_merged(reader), room.directory) for reader in readers]
+    for table in cut(side_by_side(parts), room.portion_bytes):
+        yield table
+        for part in parts:
+            part.release()
+
+
+def _batches(source: pa.NativeFile, names: list[str], rows: int) -> Iterator[pa.RecordBatch]:
+    fragment = dataset.OrcFileFormat().make_fragment(source)
+    yield from fragment.to_batches(columns=names, batch_size=rows, use_threads=False)
+
+
+def _merged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """So many batches as one: each array of a batch takes some hundred bytes, however few its values are."""
+    while group := list(islice(batches, _BATCHES)):
+        yield pa.concat_batches(group)
+
+
+def _grouped(names: list[str], sizes: list[ColumnSizes], limit_bytes: int) -> list[list[str]]:
+    """Columns in groups that do not hold more than a limit together while they are read."""
+    groups: list[list[str]] = []
+    held = 0
+    for name, size in zip(names, sizes, strict=True):
+        if not groups or held + size.held_bytes > limit_bytes:
+            groups.append([])
+            held = 0
+        groups[-1].append(name)
+        held += size.held_bytes
+    return groups
+
+
+def _renamed(table: pa.Table, asked: Asked, places: list[str | None]) -> pa.Table:
+    if not asked:
+        return table.select(table.column_names[:1])
+    columns = [
+        pa.nulls(table.num_rows, arrow_type(type_)) if place is None else table.column(place)
+        for (_, type_), place in zip(asked, places, strict=True)
+    ]
+    for column in columns:
+        if pa.types.is_date(column.type):
+            date_in_range(column)
+    return pa.table(columns, names=[name for name, _ in asked])
+
+
+def _places(source: orc.ORCFile, asked: Asked) -> list[str | None]:
+    """What the columns are called in the file; None for one that it does not have."""
+    schema = source.schema
+    if all(name.startswith(_BY_PLACE) for name in schema.names):
+        raise DoubtError("its columns have no names")
+    return [_place(schema, name, type_) for name, type_ in asked]
+
+
+def _place(schema: pa.Schema, name: str, type_: DataType) -> str | None:
+    found: list[str] = [own for own in schema.names if own.lower() == name.lower()]
+    if len(found) > 1 or "." in name:
+        raise DoubtError(f"it may have more than one column {name}")
+    if type_.kind not in _KINDS:
+        raise DoubtError(f"the column {name} of type {type_} is not supported yet")
+    if not found:
+        return None
+    if schema.field(found[0]).type != arrow_type(type_):
+        raise DoubtError(f"the column {name} is {schema.field(found[0]).type}, not {type_}")
+    return found[0]

@@ -1,0 +1,126 @@
+"""Simple conditions, used before any row is read: to skip files and row groups whose constants and bounds exclude them.
+
+A simple condition compares a column with a constant of its own type. The fragment's tree applies all conditions
+anyway, so forgetting one costs time and nothing else; wrongly using one would cost rows. Floats are left out:
+Parquet's bounds do not count NaN, which Spark finds greater than everything.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Final
+
+import pyarrow.parquet as pq
+
+from wallaby.relations import functions
+from wallaby.relations.expression import Call, Column, Expression, Literal
+from wallaby.relations.relation import Constant, ParquetFile, Scan
+from wallaby.relations.types import DataType, Kind
+from wallaby.tables.file_columns import file_column
+from wallaby.tables.footer import bounds_of, has_only_nulls
+
+_SIGNS: Final = {
+    "eq": "=", "equal": "=", functions.EQUAL_NULL_SAFE: "=",
+    "lt": "<", "less": "<",
+    "le": "<=", "less_or_equal": "<=",
+    "gt": ">", "greater": ">",
+    "ge": ">=", "greater_or_equal": ">=",
+}  # fmt: skip
+_MIRRORED: Final = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_KINDS: Final = frozenset(
+    {Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG, Kind.DECIMAL, Kind.STRING, Kind.DATE}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Simple:
+    """`name sign value`, or `name in values`."""
+
+    name: str
+    type: DataType
+    sign: str
+    values: tuple[object, ...]
+
+
+def simple_conditions(scan: Scan, conditions: Iterable[Expression]) -> tuple[Simple, ...]:
+    """Those conditions that are simple, in terms of the files' columns."""
+    names = {column.id: name for column, name in zip(scan.columns, scan.names, strict=True)}
+    found = (_simple(condition, names) for condition in conditions)
+    return tuple(simple for simple in found if simple is not None)
+
+
+def _simple(condition: Expression, names: dict[int, str]) -> Simple | None:
+    if not isinstance(condition, Call) or len(condition.arguments) < 2:
+        return None
+    first, *others = condition.arguments
+    sign = "in" if condition.function == "in" else _SIGNS.get(condition.function)
+    if sign is None:
+        return None
+    if isinstance(first, Literal) and sign != "in":
+        first, others, sign = others[0], [first], _MIRRORED[sign]
+    if not isinstance(first, Column) or first.id not in names or first.type.kind not in _KINDS:
+        return None
+    values = [
+        other.value for other in others if isinstance(other, Literal) and _comparable(other, first.type)
+    ]
+    if len(values) != len(others):
+        return None
+    return Simple(names[first.id], first.type, sign, tuple(values))
+
+
+def _comparable(literal: Literal, type_: DataType) -> bool:
+    expected = {Kind.DECIMAL: Decimal, Kind.STRING: str, Kind.DATE: datetime.date}.get(type_.kind, int)
+    return literal.type == type_ and isinstance(literal.value, expected)
+
+
+def may_match(file: ParquetFile, group: pq.RowGroupMetaData, conditions: Sequence[Simple]) -> bool:
+    """Can some row of a row group meet all conditions, as far as its bounds and the file's constants tell?"""
+    return all(_may_match(file, group, condition) for condition in conditions)
+
+
+def constants_match(file: ParquetFile, conditions: Sequence[Simple]) -> bool:
+    """Can some row of a file meet all conditions, as far as its constants tell? The file is not opened for it."""
+    constants = {constant.name.lower(): constant for constant in file.constants}
+    pairs = ((constants.get(condition.name.lower()), condition) for condition in conditions)
+    return all(constant is None or _meets(constant, condition) for constant, condition in pairs)
+
+
+def _meets(constant: Constant, condition: Simple) -> bool:
+    if constant.value is None:
+        return False  # no comparison with NULL is true
+    return any(_inside(value, condition.sign, constant.value, constant.value) for value in condition.values)
+
+
+def _may_match(file: ParquetFile, group: pq.RowGroupMetaData, condition: Simple) -> bool:
+    source = file_column(file, condition.name)
+    if isinstance(source, Constant):
+        return _meets(source, condition)
+    columns = map(group.column, range(group.num_columns))
+    chunk = next((column for column in columns if column.path_in_schema == source), None)
+    if chunk is not None and has_only_nulls(chunk):
+        return False
+    bounds = bounds_of(chunk) if chunk is not None else None
+    if bounds is None:
+        return True
+    return any(_inside(value, condition.sign, *bounds) for value in condition.values)
+
+
+def _inside(value: object, sign: str, low: object, high: object) -> bool:
+    """Can a value between the bounds stand left of `sign value`?"""
+    if not isinstance(low, type(value)) or not isinstance(high, type(value)):
+        return True
+    # One ordered type each: `_comparable` lets nothing else through.
+    match sign:
+        case "=" | "in":
+            return bool(low <= value <= high)  # type: ignore[operator]
+        case "<":
+            return bool(low < value)  # type: ignore[operator]
+        case "<=":
+            return bool(low <= value)  # type: ignore[operator]
+        case ">":
+            return bool(high > value)  # type: ignore[operator]
+        case _:
+            return bool(high >= value)  # type: ignore[operator]

@@ -1,0 +1,95 @@
+"""What of a scan fragment's tree is done while its rows are read: filters and the choice of columns at its foot."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from dataclasses import dataclass, replace
+
+import polars as pl
+
+from wallaby.functions.scalar import fallible
+from wallaby.relations import functions
+from wallaby.relations.expression import Call, Expression, columns_in
+from wallaby.relations.relation import Filter, Input, Project, Relation, Scan, children_of
+from wallaby.relations.tree import conjuncts, expressions_of, filtered
+from wallaby.statements.sql import inputs_of
+from wallaby.statements.tree import with_children
+from wallaby.tables.row_filter import Names, row_filter
+
+_SPLIT = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Read these columns of the rows that `keep` keeps, then run the tree on them."""
+
+    scan: Scan
+    keep: pl.Expr | None
+    #: The columns that `keep` uses.
+    kept_by: tuple[str, ...]
+    tree: Relation
+
+
+def planned_reading(scan: Scan, tree: Relation) -> Reading:
+    """How to read for a tree; for a tree that uses the split more than once, all rows and columns."""
+    if sum(source.number == _SPLIT for source in inputs_of(tree)) != 1:
+        return Reading(scan, None, (), tree)
+    names = {column.id: name for column, name in zip(scan.columns, scan.names, strict=True)}
+    found: dict[Expression, pl.Expr] = {}
+    tree = _without_filters(tree, names, found)
+    keep = functools.reduce(operator.and_, found.values()) if found else None
+    kept_by = sorted(names[column_id] for column_id in frozenset[int]().union(*map(columns_in, found)))
+    foot = next(source for source in inputs_of(tree) if source.number == _SPLIT)
+    kept = [
+        (column, name)
+        for column, name in zip(scan.columns, scan.names, strict=True)
+        if column in foot.columns
+    ]
+    narrow = replace(scan, columns=tuple(column for column, _ in kept), names=tuple(name for _, name in kept))
+    return Reading(narrow, keep, tuple(kept_by), tree)
+
+
+def _without_filters(relation: Relation, names: Names, found: dict[Expression, pl.Expr]) -> Relation:
+    """The tree without the filters that `found` gets, and without the columns that only they used."""
+    match relation:
+        case Filter(child=Input(number=0) as split, condition=condition):
+            rest: list[Expression] = []
+            for part in conjuncts(condition):
+                # What comes after a condition that can fail does not keep rows from it.
+                late = any(map(fallible, rest)) and not _is_null_check(part)
+                keep = None if late else row_filter(part, names)
+                if keep is None:
+                    rest.append(part)
+                else:
+                    found[part] = keep
+            return filtered(split, rest)
+        case Project():
+            child = _without_filters(relation.child, names, found)
+            return replace(relation, child=_narrowed(child, _used(relation)))
+        case _:
+            return with_children(
+                relation, [_without_filters(child, names, found) for child in children_of(relation)]
+            )
+
+
+def _is_null_check(condition: Expression) -> bool:
+    """NULL in, NULL out: a row without the value makes nothing fail."""
+    return isinstance(condition, Call) and condition.function == functions.IS_NOT_NULL
+
+
+def _narrowed(relation: Relation, used: frozenset[int]) -> Relation:
+    """Only the columns of the split that are used; at least one, since there are no rows without columns."""
+    match relation:
+        case Filter(child=Input(number=0) as split):
+            used |= columns_in(relation.condition)
+            return replace(relation, child=_narrowed(split, used))
+        case Input(number=0):
+            columns = tuple(column for column in relation.columns if column.id in used)
+            return replace(relation, columns=columns or relation.columns[:1])
+        case _:
+            return relation
+
+
+def _used(relation: Relation) -> frozenset[int]:
+    return frozenset[int]().union(*(columns_in(expression) for expression in expressions_of(relation)))

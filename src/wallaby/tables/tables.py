@@ -1,0 +1,209 @@
+"""What planning knows of a table: can its files be read here, in which splits, and what their footers sum up to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Final
+
+import pyarrow.parquet as pq
+
+from wallaby.errors import CorruptFileError, SourceChangedError
+from wallaby.plan.estimates.statistics import ColumnStatistics, Statistics, TableStatistics
+from wallaby.plan.physical import Split
+from wallaby.relations.formats import Format, Parquet
+from wallaby.relations.relation import Constant, ParquetFile, Scan
+from wallaby.relations.types import DataType
+from wallaby.tables.distinct import GroupValues, distinct_values, values_of_group
+from wallaby.tables.file_columns import column_reason, file_column, read_places
+from wallaby.tables.file_systems import is_local
+from wallaby.tables.footer import bounds_of, footer
+from wallaby.tables.formats import file_reason, pieces
+from wallaby.tables.nested_columns import leaf_columns
+
+#: Files written by Spark 2 or Hive count early dates in another calendar, those of Spark 3.0 instants of 96 bits.
+_LEGACY_CALENDAR: Final = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
+_WRITTEN_BY: Final = b"org.apache.spark.version"
+_TODAYS_CALENDAR_SINCE: Final = b"3.1.0"
+#: What a split without columns counts for, so that counting rows is cut into splits too.
+_ROW_BYTES_WITHOUT_COLUMNS: Final = 1
+#: What footers sum up to is kept for so many columns and files: a large table has thousands of row groups, and
+#: sessions ask the same tables again and again. A file that changes is another one.
+_KEPT: Final = 1 << 12
+
+
+@dataclass(frozen=True, slots=True)
+class FileReason:
+    """A file that cannot be read here, and why."""
+
+    file: ParquetFile
+    why: str
+
+
+def scan_reason(scan: Scan) -> FileReason | None:
+    """Why the files of a scan cannot be read here exactly as Spark would, by the first of them; None if they can."""
+    found = ((file, _file_reason(scan, file)) for file in scan.files)
+    return next((FileReason(file, why) for file, why in found if why is not None), None)
+
+
+def _file_reason(scan: Scan, file: ParquetFile) -> str | None:
+    try:
+        if not isinstance(scan.format, Parquet):
+            return file_reason(scan, file)
+        metadata = footer(file)
+    except CorruptFileError as error:
+        return error.what  # Spark may be able to read it, and else has an error for it
+    except (SourceChangedError, OSError) as error:
+        if is_local(file):
+            raise
+        # Spark may have ways to reach a storage that we do not know.
+        return (
+            error.what if isinstance(error, SourceChangedError) else f"{file.path} cannot be reached: {error}"
+        )
+    if _has_legacy_calendar(metadata.metadata or {}):
+        return f"{file.path} has dates or times in a legacy calendar"
+    reasons = (
+        column_reason(file, column, name) for column, name in zip(scan.columns, scan.names, strict=True)
+    )
+    return next((why for why in reasons if why is not None), None)
+
+
+def _has_legacy_calendar(said: Mapping[bytes, bytes]) -> bool:
+    """By what a file says of itself; one that does not say who wrote it is read as the session's settings say."""
+    older = said.get(_WRITTEN_BY, _TODAYS_CALENDAR_SINCE) < _TODAYS_CALENDAR_SINCE
+    return older or any(key in said for key in _LEGACY_CALENDAR)
+
+
+def list_splits(scan: Scan, target_bytes: int) -> tuple[Split, ...]:
+    """Neighbouring row groups of one file together, up to `target_bytes` of encoded data in needed columns."""
+    if not isinstance(scan.format, Parquet):
+        return tuple(split for file in scan.files for split in _pieces(scan, file))
+    return tuple(
+        split
+        for file in scan.files
+        for split in _splits_of(file, tuple(sorted(read_places(scan, file))), target_bytes)
+    )
+
+
+@lru_cache(maxsize=_KEPT)
+def _splits_of(file: ParquetFile, places: tuple[int, ...], target_bytes: int) -> tuple[Split, ...]:
+    splits: list[Split] = []
+    metadata = footer(file)
+    groups: list[int] = []
+    rows = size = 0
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        group_size = sum(group.column(place).total_uncompressed_size for place in places)
+        group_size = group_size or group.num_rows * _ROW_BYTES_WITHOUT_COLUMNS
+        if groups and size + group_size > target_bytes:
+            splits.append(Split(file, tuple(groups), rows, size))
+            groups, rows, size = [], 0, 0
+        groups.append(number)
+        rows += group.num_rows
+        size += group_size
+    if groups:
+        splits.append(Split(file, tuple(groups), rows, size))
+    return tuple(splits)
+
+
+def _pieces(scan: Scan, file: ParquetFile) -> list[Split]:
+    found = pieces(scan, file)
+    shares = max(1, found.count)
+    return [
+        Split(file, (number,), found.rows // shares, file.size_bytes // shares)
+        for number in range(found.count)
+    ]
+
+
+def known_tables(scans: Sequence[Scan], target_bytes: int) -> Statistics:
+    """What planning may know of all tables of a query; of one that is read twice, the columns of both scans."""
+    by_files: dict[tuple[tuple[ParquetFile, ...], Format], Scan] = {}
+    for scan in scans:
+        before = by_files.get((scan.files, scan.format), scan)
+        columns = {
+            name: column for s in (before, scan) for name, column in zip(s.names, s.columns, strict=True)
+        }
+        by_files[scan.files, scan.format] = replace(
+            scan, columns=tuple(columns.values()), names=tuple(columns)
+        )
+    return Statistics(tuple(table_statistics(scan, target_bytes) for scan in by_files.values()))
+
+
+def table_statistics(scan: Scan, target_bytes: int) -> TableStatistics:
+    """What planning may know of a scan's table: splits, rows, and bounds of the needed columns."""
+    if not isinstance(scan.format, Parquet):
+        rows = sum(pieces(scan, file).rows for file in scan.files)
+        return TableStatistics(scan.files, rows, (), list_splits(scan, target_bytes), scan.format)
+    rows = sum(footer(file).num_rows for file in scan.files)
+    return TableStatistics(scan.files, rows, _column_statistics(scan), list_splits(scan, target_bytes))
+
+
+@dataclass(slots=True)
+class _Sum:
+    """What is known of a column so far. `nulls` is None once somebody does not say, `bounded` false."""
+
+    ends: list[object] = field(default_factory=list)
+    bounded: bool = True
+    nulls: int | None = 0
+    size_bytes: int = 0
+    #: For each row group the values that it has, as far as they can be guessed.
+    groups: list[GroupValues | None] = field(default_factory=list)
+    constants: set[object] = field(default_factory=set)
+
+    def add_constant(self, value: object, rows: int) -> None:
+        if value is not None:
+            self.ends.append(value)
+            self.constants.add(value)
+        elif self.nulls is not None:
+            self.nulls += rows
+
+    def add_chunk(self, chunk: pq.ColumnChunkMetaData, rows: int) -> None:
+        self.size_bytes += chunk.total_uncompressed_size
+        known = chunk.statistics
+        counted = known is not None and known.has_null_count
+        self.nulls = self.nulls + known.null_count if counted and self.nulls is not None else None
+        ends = bounds_of(chunk)
+        self.groups.append(values_of_group(chunk, rows, ends))
+        if ends is not None:
+            self.ends += ends
+        elif not (counted and known.null_count == chunk.num_values):
+            self.bounded = False
+
+    def statistics(self, name: str) -> ColumnStatistics:
+        if not self.bounded or not self.ends:
+            return ColumnStatistics(name, nulls=self.nulls, encoded_bytes=self.size_bytes)
+        low, high = min(self.ends), max(self.ends)  # type: ignore[type-var]  # numbers, or one type
+        return ColumnStatistics(name, low, high, self.nulls, self.size_bytes, self._distinct())
+
+    def _distinct(self) -> int | None:
+        known = [group for group in self.groups if group is not None]
+        if len(known) < len(self.groups):
+            return None
+        return max(len(self.constants), round(distinct_values(known)) if known else 0)
+
+
+def _column_statistics(scan: Scan) -> tuple[ColumnStatistics, ...]:
+    return tuple(
+        _statistics_of(scan.files, name, column.type)
+        for name, column in zip(scan.names, scan.columns, strict=True)
+    )
+
+
+@lru_cache(maxsize=_KEPT)
+def _statistics_of(files: tuple[ParquetFile, ...], name: str, type_: DataType) -> ColumnStatistics:
+    found = _Sum()
+    for file in files:
+        metadata = footer(file)
+        source = file_column(file, name)
+        if isinstance(source, Constant):
+            found.add_constant(source.value, metadata.num_rows)
+            continue
+        if type_.is_nested:
+            found.bounded, found.nulls = False, None  # what is known is of its parts
+            continue
+        for place in leaf_columns(metadata, source, type_):
+            for number in range(metadata.num_row_groups):
+                group = metadata.row_group(number)
+                found.add_chunk(group.column(place), group.num_rows)
+    return found.statistics(name)

@@ -1,0 +1,104 @@
+"""Whose memory it is: what each query holds in this TaskManager, as far as that can be told.
+
+Backups, states and inboxes are counted by whoever holds them. What a task takes while it runs is in no count; so it is
+taken to be what the process has grown by since the task began. With several tasks at once that is too much for some
+of them: what began when memory was full already has grown little, and what runs for long while memory fills up, much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from wallaby.errors import MemoryLimitError
+from wallaby.lineage.names import QueryId, TaskName
+from wallaby.node.node import Serving
+from wallaby.worker.memory.floor import MIB, Limits
+
+
+class CountsMemory(Protocol):
+    """What keeps outputs; see `exchange.backup`."""
+
+    def memory_bytes_of(self, query: QueryId) -> int:
+        """What a query has in memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Greed:
+    """What one query takes of a TaskManager's memory, and where most of it is."""
+
+    serving: Serving
+    backup_bytes: int
+    state_bytes: int
+    inbox_bytes: int
+    #: What the process has grown by since the task that has run through most of it began.
+    task_bytes: int
+    task: TaskName | None
+    #: The stage of that task, or else the one that has collected most.
+    stage: int | None
+
+    @property
+    def size_bytes(self) -> int:
+        """All of it."""
+        return self.backup_bytes + self.state_bytes + self.inbox_bytes + self.task_bytes
+
+    def error(self, worker: str, used_bytes: int, limits: Limits, room_bytes: int | None) -> MemoryLimitError:
+        """What its user is told if it must end."""
+        operator = "" if self.stage is None else self.serving.work.operator_of(self.stage)
+        at = f" ({self.task})" if self.task is not None else ""
+        where = f", most of it in the {operator} of stage {self.stage}{at}" if operator else ""
+        limit = (
+            f"{used_bytes // MIB} MiB of the {limits.limit_bytes // MIB} that it may take "
+            f"({limits.budget_bytes // MIB} MiB of spark.wallaby.memory and {limits.allowance_bytes // MIB} beside it)"
+        )
+        left = (
+            ""
+            if room_bytes is None
+            else f", and the host or its control group leaves {room_bytes // MIB} MiB"
+        )
+        more: dict[str, Any] = {} if self.stage is None else {"stage": self.stage, "operator": operator}
+        if self.task is not None:
+            more["task"] = self.task
+        return MemoryLimitError(
+            f"The query took about {self.size_bytes // MIB} MiB of the memory of TaskManager {worker}{where}. "
+            f"That TaskManager has {limit}{left}; the query was ended before the TaskManager would have been killed.",
+            fix="Raise spark.wallaby.memory, lower spark.wallaby.threads, or make the query hold less: join on more "
+            "selective keys, or select fewer and shorter columns.",
+            worker=worker,
+            used_bytes=used_bytes,
+            held_bytes=self.size_bytes,
+            memory_bytes=limits.budget_bytes,
+            limit_bytes=limits.limit_bytes,
+            setting="spark.wallaby.memory",
+            **more,
+        )
+
+
+def greediest(servings: Iterable[Serving], backup: CountsMemory, resident_bytes: int) -> Greed | None:
+    """The query that takes most; among equals the one that came last. None if there is none."""
+    found = [greed_of(serving, backup, resident_bytes) for serving in servings if serving.work is not None]
+    return max(found, key=lambda greed: (greed.size_bytes, greed.serving.query), default=None)
+
+
+def greed_of(serving: Serving, backup: CountsMemory, resident_bytes: int) -> Greed:
+    """What one query takes."""
+    states: dict[int, int] = serving.work.held_bytes()
+    grown = [
+        (resident_bytes - task.before_bytes, task.name)
+        for task in serving.work.tasks()
+        if isinstance(task.name, TaskName)
+    ]
+    task_bytes, task = max(grown, key=lambda each: each[0], default=(0, None))
+    stage = max(states, key=lambda each: states[each], default=None)
+    if task is not None and (stage is None or task_bytes >= states[stage]):
+        stage = task.stage
+    return Greed(
+        serving,
+        backup.memory_bytes_of(serving.query),
+        sum(states.values()),
+        sum(tenure.inbox.held_bytes for tenure in list(serving.session.tenures.values())),
+        max(task_bytes, 0),
+        task if task is not None and task.stage == stage else None,
+        stage,
+    )

@@ -1,0 +1,359 @@
+"""The watch over a TaskManager's memory: what it really has, and what is done when that is too much.
+
+A thread of its own looks every few milliseconds; the nearer the limit, the more often. What to do `floor` decides;
+here it is done. Steps that take time (dropping caches, writing to files) run on another thread, so that the watch
+goes on meanwhile. Nothing of it shapes an output: what is dropped is made again, what is spilled says the same, and a
+task that must wait draws what its record will say.
+
+A query ends on the way of every task's own error: through the store, where all workers and the client learn of it.
+If it cannot be stopped here, this is written down first, and then the process ends: so the worker that comes instead
+does not begin the same again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from wallaby.error_text import write_error
+from wallaby.errors import GcsError, MemoryLimitError
+from wallaby.exchange.allocator import give_freed_memory_back
+from wallaby.exchange.backup import Backup
+from wallaby.gcs.interface import Gcs
+from wallaby.lineage.names import QueryId
+from wallaby.lineage.verdict import Verdict
+from wallaby.node.garbage import collect_garbage
+from wallaby.node.node import Node, Serving
+from wallaby.node.pools import CallPool, KernelPool
+from wallaby.statements.connection import close_thread_session
+from wallaby.worker.memory.floor import AGAIN_SECONDS, MIB, RESERVE_BYTES, Act, Floor, Limits
+from wallaby.worker.memory.greed import Greed, greed_of, greediest
+from wallaby.worker.memory.states import States
+from wallaby.worker.memory.usage import proportional_bytes, resident_bytes, room_bytes
+
+_log = logging.getLogger(__name__)
+#: How long the watch sleeps: at least, at most, and at most while no query runs.
+LOOK_SECONDS_MIN: Final = 0.005
+LOOK_SECONDS_MAX: Final = 0.05
+IDLE_SECONDS: Final = 0.5
+#: Memory is taken to grow by no more than this in a second, so it sleeps less the nearer the limit is.
+GROWTH_BYTES: Final = 4 << 30
+#: How often what it shares with others, and what the host leaves, are looked at.
+SHARED_SECONDS: Final = 0.05
+ROOM_SECONDS: Final = 0.25
+#: So often, and for so long in all, the store is told of a query that costs the worker.
+TELL_TIMES: Final = 5
+TELL_SECONDS: Final = 0.1
+#: So long after a query is over, nobody should refer to anything of it any more but what it held itself.
+GONE_SECONDS: Final = 1.0
+#: On Linux priorities belong to threads.
+NICENESS: Final = -10
+
+
+class Looks(Protocol):
+    """Where figures come from; see `usage`."""
+
+    def resident(self) -> int:
+        """What the process has, all that it shares included."""
+
+    def proportional(self) -> int:
+        """What the process has, with its part of what it shares."""
+
+    def room(self) -> int | None:
+        """What the host and its control groups leave."""
+
+
+class HostLooks:
+    """The real ones."""
+
+    def resident(self) -> int:
+        """See `usage`."""
+        return resident_bytes()
+
+    def proportional(self) -> int:
+        """See `usage`."""
+        return proportional_bytes()
+
+    def room(self) -> int | None:
+        """See `usage`."""
+        return room_bytes()
+
+
+class MemoryWatch:
+    """See the module. `leave` ends the process."""
+
+    def __init__(
+        self,
+        node: Node,
+        kernels: KernelPool,
+        backup: Backup,
+        states: States,
+        gcs: Gcs,
+        limits: Limits,
+        leave: Callable[[], None],
+        looks: Looks | None = None,
+    ) -> None:
+        self._node = node
+        self._kernels = kernels
+        self._backup = backup
+        self._states = states
+        self._gcs = gcs
+        self._leave = leave
+        self._looks = looks if looks is not None else HostLooks()
+        self._floor = Floor(limits)
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"wallaby-{node.worker}-memory", daemon=True)
+        self._steps = CallPool(f"wallaby-{node.worker}-relief", 1, node.end)
+        self._notes = CallPool(f"wallaby-{node.worker}-strain", 1, node.end)
+        self._at_work = False
+        #: What of the resident memory others share, and when that was looked at; the same for the room that is left.
+        self._shared_bytes, self._shared_at = 0, float("-inf")
+        self._room_bytes: int | None = None
+        self._room_at = float("-inf")
+        #: The query that was told to end, and with what.
+        self._ending: tuple[Serving, MemoryLimitError] | None = None
+        #: The query that the store has been told of as the one that takes most.
+        self._blamed: QueryId | None = None
+        self._last_bytes = 0
+        self._helpless = False
+        #: The queries that were served at the last look, and when what is left of ended ones is collected.
+        self._served: frozenset[QueryId] = frozenset()
+        self._collect_at: float | None = None
+
+    def start(self) -> None:
+        """Watch from now on."""
+        self._thread.start()
+
+    def close(self, wait_seconds: float) -> None:
+        """End the threads."""
+        self._over.set()
+        if self._thread.ident is not None:
+            self._thread.join(wait_seconds)
+        self._steps.stop(wait_seconds)
+        self._notes.stop(wait_seconds)
+
+    def _run(self) -> None:
+        with contextlib.suppress(OSError):  # where it may be, it is before those that fill memory
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
+        try:
+            while not self._over.wait(self._sleep_seconds()):
+                self.look(time.monotonic())
+        except Exception as error:  # noqa: BLE001 - a watch that has ended in silence would be none
+            _log.exception("the memory watch failed")
+            self._node.end(error)
+
+    def _sleep_seconds(self) -> float:
+        if not self._node.servings and self._ending is None and not self._floor.strained:
+            return IDLE_SECONDS
+        used = self._looks.resident() - self._shared_bytes
+        room = self._floor.limits.near_bytes - used
+        if self._room_bytes is not None:
+            room = min(room, self._room_bytes - RESERVE_BYTES - self._floor.limits.allowance_bytes // 2)
+        return min(max(room / GROWTH_BYTES, LOOK_SECONDS_MIN), LOOK_SECONDS_MAX)
+
+    def look(self, now: float) -> None:
+        """Look once, and do what is to be done."""
+        self._press_on(now)
+        self._collect_after_queries(now)
+        used, room = self._used_bytes(now), self._room(now)
+        grown, self._last_bytes = used - self._last_bytes, used
+        act = self._floor.decide(now, used, room, at_work=self._at_work, grown_bytes=grown)
+        if act is Act.NOTHING:
+            return
+        self._shared_at = float("-inf")  # to be sure
+        used = self._used_bytes(now)
+        act = self._floor.decide(now, used, room, at_work=self._at_work, grown_bytes=grown)
+        match act:
+            case Act.SHED | Act.SPILL:
+                self._step(act, used)
+            case Act.END:
+                self._end(now, used, room)
+            case Act.LEAVE:
+                self._go(used)
+            case Act.RELAX:
+                self._relax(now, used)
+            case Act.NOTHING:
+                pass
+
+    def _collect_after_queries(self, now: float) -> None:
+        """Free what refers to itself in ended queries, once their last steps and calls have let go of it."""
+        served = frozenset(self._node.servings)
+        if self._served - served:
+            self._collect_at = now + GONE_SECONDS
+        self._served = served
+        if self._collect_at is not None and now >= self._collect_at:
+            self._collect_at = None
+            self._steps.submit(_collect)
+
+    # --- figures -------------------------------------------------------------------------------------
+
+    def _used_bytes(self, now: float) -> int:
+        """What the process has. What it shares is looked at now and then, and only if it may matter."""
+        resident = self._looks.resident()
+        if resident < self._floor.limits.near_bytes:
+            return resident
+        if now - self._shared_at >= SHARED_SECONDS:
+            proportional = self._looks.proportional()
+            self._shared_bytes, self._shared_at = max(self._looks.resident() - proportional, 0), now
+            return proportional
+        return resident - self._shared_bytes
+
+    def _room(self, now: float) -> int | None:
+        """What the kernel leaves: rarely looked at while that is much."""
+        tight = self._room_bytes is not None and self._room_bytes < GROWTH_BYTES * ROOM_SECONDS
+        if tight or now - self._room_at >= ROOM_SECONDS:
+            self._room_bytes, self._room_at = self._looks.room(), now
+        return self._room_bytes
+
+    # --- steps that take time ------------------------------------------------------------------------
+
+    def _step(self, act: Act, used_bytes: int) -> None:
+        """Begin a step on the other thread."""
+        self._at_work = True
+        self._kernels.narrow(1)
+        self._blame(self._greediest())
+
+        def job() -> None:
+            servings = self._servings()
+            try:
+                freed = self._shed(servings) if act is Act.SHED else self._spill(servings)
+            finally:
+                self._floor.took(act, time.monotonic())
+                self._at_work = False
+            self._tell(act, used_bytes, freed)
+
+        self._steps.submit(job)
+
+    def _shed(self, servings: list[Serving]) -> int:
+        before = self._looks.resident()
+        for serving in servings:
+            serving.work.forget()
+        self._kernels.on_each(_tidy)
+        collect_garbage()
+        give_freed_memory_back()
+        return max(before - self._looks.resident(), 0)
+
+    def _spill(self, servings: list[Serving]) -> int:
+        self._backup.press(pressed=True)
+        self._states.press(pressed=True)
+        moved = self._backup.spill()
+        for serving in servings:
+            serving.work.forget()  # an index holds the rows that it was made of
+            moved += serving.work.spill()
+        give_freed_memory_back()
+        return moved
+
+    def _relax(self, now: float, used_bytes: int) -> None:
+        self._backup.press(pressed=False)
+        self._states.press(pressed=False)
+        self._kernels.narrow(None)
+        self._floor.took(Act.RELAX, now)
+        self._blame(None)
+        self._helpless = False
+        self._tell(Act.RELAX, used_bytes, 0)
+
+    # --- ending a query ------------------------------------------------------------------------------
+
+    def _end(self, now: float, used_bytes: int, room: int | None) -> None:
+        """Tell the query that takes most to end, as if one of its tasks had raised."""
+        greed = self._greediest()
+        limits = self._floor.limits
+        if greed is None or not limits.is_greedy(greed.size_bytes, used_bytes, room):
+            if not self._helpless:
+                _log.warning("%s uses %d MiB that belong to no query", self._node.worker, used_bytes // MIB)
+            self._helpless = True
+            if not self._at_work and now - (self._floor.shed_at or 0.0) >= AGAIN_SECONDS:
+                self._step(Act.SHED, used_bytes)
+            return
+        tight = room is not None and room < RESERVE_BYTES * 2
+        error = greed.error(self._node.worker, used_bytes, limits, room if tight else None)
+        serving = greed.serving
+        _log.warning("%s ends query %s: %s", self._node.worker, serving.query, error)
+        self._blame(greed)
+        self._ending = serving, error
+        self._floor.took(Act.END, now)
+        serving.work.stop(error)
+        self._node.loop.post(self._node.fail, serving, error)
+        self._tell(Act.END, used_bytes, 0)
+        self._press_on(now)
+
+    def _press_on(self, now: float) -> None:
+        """Interrupt what still runs for a query that was told to end; others must not wait for that."""
+        if self._ending is None:
+            return
+        serving, error = self._ending
+        running = serving.work.stop(error)
+        if not running and serving.query not in self._node.servings:
+            self._ending = None
+            self._floor.query_gone(now)
+            self._kernels.narrow(1)
+        else:
+            self._kernels.narrow(1 + running)
+
+    def _go(self, used_bytes: int) -> None:
+        """The last resort: write down what the query ends with, then end the process."""
+        assert self._ending is not None, "a worker leaves only after it has tried to end a query"
+        serving, error = self._ending
+        _log.error("%s leaves: query %s cannot be stopped", self._node.worker, serving.query)
+        self._tell(Act.LEAVE, used_bytes, 0)
+        for _ in range(TELL_TIMES):
+            epoch = serving.session.host.epoch
+            try:
+                verdict = self._gcs.fail(serving.query, self._node.worker, epoch, write_error(error))
+            except GcsError:
+                break  # the mark that it is strained has to do
+            if verdict not in (Verdict.FROZEN, Verdict.STALE):
+                break
+            time.sleep(TELL_SECONDS)
+        self._over.set()
+        self._leave()
+
+    # --- who it is -----------------------------------------------------------------------------------
+
+    def _servings(self) -> list[Serving]:
+        return [serving for serving in list(self._node.servings.values()) if serving.work is not None]
+
+    def _greediest(self) -> Greed | None:
+        return greediest(self._servings(), self._backup, self._looks.resident())
+
+    def _blame(self, greed: Greed | None) -> None:
+        """Have the store know whose fault it is, should this worker be ended from outside."""
+        query = greed.serving.query if greed is not None else None
+        if query == self._blamed:
+            return
+        before, self._blamed = self._blamed, query
+
+        def note() -> None:
+            try:
+                if before is not None:
+                    self._gcs.strain(before, self._node.worker, False)
+                if query is not None:
+                    self._gcs.strain(query, self._node.worker, True)
+            except GcsError as error:
+                _log.debug("the store does not know that %s is strained: %s", self._node.worker, error)
+
+        self._notes.submit(note)
+
+    def _tell(self, act: Act, used_bytes: int, freed_bytes: int) -> None:
+        """Let whoever observes a query know."""
+        limit, resident = self._floor.limits.limit_bytes, self._looks.resident()
+        for serving in self._servings():
+            if serving.recorder is not None:
+                held = greed_of(serving, self._backup, resident).size_bytes
+                serving.recorder.short_of_memory(act.name.lower(), used_bytes, limit, held, freed_bytes)
+
+
+def _collect() -> None:
+    collect_garbage()
+    give_freed_memory_back()
+
+
+def _tidy() -> None:
+    """On a kernel thread between two tasks: what its DuckDB keeps goes."""
+    close_thread_session()
+    give_freed_memory_back()

@@ -1,0 +1,23 @@
+"""One locked-down DuckDB for the tests that need no other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from tests.trees import SETTINGS
+
+from wallaby.statements.connection import Session, close_thread_session
+
+
+@pytest.fixture(scope="session")
+def session() -> Iterator[Session]:
+    made = Session(SETTINGS)
+    yield made
+    made.close()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _no_session_left_behind() -> Iterator[None]:
+    yield
+    close_thread_session()

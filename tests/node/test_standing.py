@@ -1,0 +1,158 @@
+"""How a process stands with a query: what moved, who is busy, who waits for what, and the bytes of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.builders import output, piece
+from tests.hand import GRAPH, ME, ROUTES, S0, TO_X0, X0, Hand, assigned, view
+
+from wallaby.errors import EncodingError
+from wallaby.lineage.effects import (
+    Await,
+    BackUp,
+    Collect,
+    CommitTask,
+    Execute,
+    FailPoint,
+    Pause,
+    Push,
+    RestoreState,
+    SaveState,
+)
+from wallaby.lineage.lineage import Draw
+from wallaby.lineage.names import HEAD, TaskName, WorkerId
+from wallaby.lineage.standing import Standing, occupation
+from wallaby.node.standing import ask_standing, decode_standing, encode_standing, standing_of, standings
+
+TASK = TaskName(1, 0, 3)
+BUSY: list[Any] = [
+    Execute(FailPoint.EXECUTE, TASK, None, None, None, (), {}, False),
+    BackUp(FailPoint.BACK_UP, TASK, output(), False),
+    SaveState(TASK, "key", None, {}),
+    RestoreState(TASK, "key"),
+    Collect(()),
+]
+WAITING: list[Any] = [
+    None,
+    Await(),
+    Pause(5),
+    CommitTask(TASK, b"", False, (), 1),
+    Push(FailPoint.DELIVER, 1, ME, HEAD, ()),
+]
+
+
+def serving() -> Hand:
+    """A worker that reads and executes: the reader has two outputs for a window of 100 bytes."""
+    hand = Hand(GRAPH)
+    hand.look(view(assigned(S0, split=0), assigned(X0), routes=ROUTES))
+    return hand
+
+
+@pytest.mark.parametrize("effect", BUSY, ids=lambda effect: type(effect).__name__)
+def test_what_may_take_any_time_is_an_occupation(effect: Any) -> None:
+    assert occupation(effect)
+    found = standing_of(serving().session, [("a", Await()), ("b", effect)])
+    assert found.busy == occupation(effect)
+    assert found.waits == ()
+
+
+@pytest.mark.parametrize("effect", WAITING, ids=lambda effect: type(effect).__name__)
+def test_what_has_a_time_limit_of_its_own_is_none(effect: Any) -> None:
+    assert not occupation(effect)
+    assert not standing_of(serving().session, [("a", effect)]).busy
+
+
+def test_what_a_process_does_beside_its_effects_counts_too() -> None:
+    assert standing_of(serving().session, [], "outputs are being read").busy == "outputs are being read"
+
+
+def test_whatever_moves_changes_the_marks() -> None:
+    hand = serving()
+    session, outbox = hand.session, hand.session.host.outbox
+    seen = [standing_of(session, []).marks]
+    session.receive(3, ME, (piece(GRAPH, TO_X0, 0),))
+    seen.append(standing_of(session, []).marks)
+    outbox.publish(TaskName(*S0, 0), ended=False)
+    outbox.confirm(((TO_X0, TaskName(*S0, 0)),), (True,))
+    seen.append(standing_of(session, []).marks)
+    session.tenures[X0].seq += 1
+    seen.append(standing_of(session, []).marks)
+    session.tenures[X0].closed = True
+    seen.append(standing_of(session, []).marks)
+    session.host.epoch += 1
+    seen.append(standing_of(session, []).marks)
+    assert len(set(seen)) == len(seen)
+    assert standing_of(session, []).marks == seen[-1]
+
+
+def test_it_is_told_who_waits_for_which_edge_with_how_many_bytes_and_why() -> None:
+    hand = serving()
+    session, outbox = hand.session, hand.session.host.outbox
+    for seq, size_bytes in ((0, 60), (1, 70)):
+        outbox.publish(TaskName(*S0, seq), ended=False)
+        reply = session.receive(3, ME, (piece(GRAPH, TO_X0, seq, size_bytes),))
+        outbox.confirm(((TO_X0, TaskName(*S0, seq)),), reply.held)
+    waits = standing_of(
+        session, [("s1.c0", Await()), ("deliver to w2", Push(FailPoint.DELIVER, 3, ME, ME, ()))]
+    ).waits
+    assert (
+        f"s1.c0 is at task 0 and waits for s0.c0 over {TO_X0}: consumed 0, holds 1 with 60 bytes of a window of 100, "
+        "has refused output 1 with 70 bytes" in waits
+    )
+    assert (
+        f"s0.c0 has outputs 1 to 1 for s1.c0 over {TO_X0} at {ME}: refused when it was last offered" in waits
+    )
+    assert "deliver to w2 waits for an answer to Push" in waits
+    assert not any(line.startswith("s1.c0 waits for an answer") for line in waits), "it is only parked"
+
+
+def test_a_refusal_is_forgotten_when_the_output_is_there() -> None:
+    hand = serving()
+    inbox = hand.session.tenures[X0].inbox
+    assert not hand.session.receive(3, ME, (piece(GRAPH, TO_X0, 1, 170),)).held[0]
+    assert any("has refused output 1" in line for line in standing_of(hand.session, []).waits)
+    hand.session.receive(3, ME, (piece(GRAPH, TO_X0, 0),))
+    inbox.take(Draw(0, ((0, 1),)))
+    assert hand.session.receive(3, ME, (piece(GRAPH, TO_X0, 1, 170),)).held[0]
+    assert not any("has refused" in line for line in standing_of(hand.session, []).waits)
+
+
+def test_an_answer_is_these_bytes() -> None:
+    standing = Standing((1, 22), "busy", ("a waits for b",))
+    data = b'{"version":1,"marks":[1,22],"busy":"busy","waits":["a waits for b"]}'
+    assert encode_standing(standing) == data
+    assert decode_standing(data) == standing
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b'{"version":2}', b'{"version":1,"marks":["x"]}', b"\xff"])
+def test_what_is_no_answer_is_an_error(data: bytes) -> None:
+    with pytest.raises(EncodingError):
+        decode_standing(data)
+
+
+class Peers:
+    """Answers every question with the same bytes."""
+
+    def __init__(self, answer: bytes | None) -> None:
+        self.answer = answer
+
+    def ask(self, *_: Any) -> bytes | None:
+        return self.answer
+
+
+@pytest.mark.parametrize("answer", [None, b"nonsense"])
+def test_a_process_that_says_nothing_that_can_be_understood_has_not_answered(answer: bytes | None) -> None:
+    assert ask_standing(Peers(answer), "w1:1", "q", 1.0) is None  # type: ignore[arg-type]
+
+
+def test_after_one_that_does_not_answer_nobody_is_asked() -> None:
+    asked: list[WorkerId] = []
+
+    def ask(worker: WorkerId) -> Standing | None:
+        asked.append(worker)
+        return Standing() if worker == ME else None
+
+    assert standings((ME, HEAD, WorkerId("w9")), ask) == {ME: Standing()}
+    assert asked == [ME, HEAD]
