@@ -9,11 +9,12 @@ import pytest
 from tools.run_tests import parts, run
 
 TESTS = Path(__file__).parent
+LAB_TESTS = TESTS.parent / "lab" / "tests"
 
 
 def test_every_test_is_in_one_part() -> None:
-    first, second = parts(TESTS, TESTS / "engine")
-    for path in TESTS.rglob("test_*.py"):
+    first, second = parts((TESTS, LAB_TESTS), TESTS / "engine")
+    for path in (*TESTS.rglob("test_*.py"), *LAB_TESTS.rglob("test_*.py")):
         holding = [part for part in (*first, *second) if path.is_relative_to(part)]
         assert len(holding) == 1, path
     assert first == [str(TESTS / "engine")]

@@ -13,15 +13,16 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-TESTS = Path("tests")
+#: The tests of the engine and those of the lab.
+TESTS = (Path("tests"), Path("lab/tests"))
 #: The folder whose tests take about as long as all others together.
-ENGINES = TESTS / "engine"
+ENGINES = TESTS[0] / "engine"
 END_SECONDS = 60.0
 
 
-def parts(tests: Path = TESTS, engines: Path = ENGINES) -> tuple[list[str], list[str]]:
+def parts(tests: Sequence[Path] = TESTS, engines: Path = ENGINES) -> tuple[list[str], list[str]]:
     """What each process runs: every folder and file of tests is in one of them."""
-    found = sorted(path for path in tests.iterdir() if _has_tests(path))
+    found = sorted(path for folder in tests for path in folder.iterdir() if _has_tests(path))
     return [str(engines)], [str(path) for path in found if path != engines]
 
 
