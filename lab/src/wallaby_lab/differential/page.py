@@ -18,8 +18,8 @@ _HEAD = """# Compared with Spark
 `make differential` runs the same expressions and queries on Spark and on Wallaby over generated rows: NULLs, NaN,
 infinities, both zeros, the extremes of every type, decimals of all shapes, text beyond the basic plane, dates before
 1582 and after 2100, moments around changes of clocks, no rows, one row, many batches. One
-[comparison](../lab/src/wallaby_lab/compare.py) checks all answers; an error must have Spark's condition. A difference is
-reduced to a small case and printed as a script. `make test` runs a few of these with fixed seeds.
+[comparison](../lab/src/wallaby_lab/compare.py) checks all answers; an error must have Spark's condition. A difference
+is reduced to a small case and printed as a script. `make test` runs a few of these with fixed seeds.
 
 Three things are not compared, or less strictly:
 
