@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from tools.daily_functions import Daily, kept
+from tools.rooms import ARCHITECTURE, architecture
 
 from wallaby.catalyst.data_types import (
     ARRAYS,
@@ -246,6 +247,7 @@ def main() -> None:
     """Write them all."""
     for name, make in PAGES.items():
         (DOCS / name).write_text(make(), encoding="utf-8")
+    ARCHITECTURE.write_text(architecture(), encoding="utf-8")
 
 
 if __name__ == "__main__":
