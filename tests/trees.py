@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from wallaby.operators.kernel import EMPTY, make_kernel
 from wallaby.plan.physical import Fragment
 from wallaby.relations.expression import Aggregation, Call, Column, EvalMode, Expression, Literal, Named
-from wallaby.relations.relation import Input, ParquetFile, Relation, Scan
+from wallaby.relations.relation import DataFile, Input, Relation, Scan
 from wallaby.relations.types import BOOLEAN, DataType, Kind
 from wallaby.sql.types import arrow_schema
 from wallaby.statements.connection import KernelSettings, Session
@@ -99,16 +99,16 @@ def reduce_all(fragment: Fragment, batches: Sequence[pa.RecordBatch]) -> list[tu
     return tuples(result.batches)
 
 
-def parquet(path: Path, table: pa.Table, row_group_size: int = 1000) -> ParquetFile:
+def parquet(path: Path, table: pa.Table, row_group_size: int = 1000) -> DataFile:
     pq.write_table(table, path, row_group_size=row_group_size)
     return file_of(path)
 
 
-def file_of(path: Path) -> ParquetFile:
+def file_of(path: Path) -> DataFile:
     found = path.stat()
-    return ParquetFile(str(path), found.st_size, found.st_mtime_ns // 1_000_000)
+    return DataFile(str(path), found.st_size, found.st_mtime_ns // 1_000_000)
 
 
-def scan_of(file: ParquetFile, *columns: tuple[str, DataType]) -> Scan:
+def scan_of(file: DataFile, *columns: tuple[str, DataType]) -> Scan:
     made = tuple(Column(10 + i, name, type_, nullable=True) for i, (name, type_) in enumerate(columns))
     return Scan((file,), made, tuple(name for name, _ in columns))

@@ -52,7 +52,7 @@ from wallaby.plan.leaf import (
 )
 from wallaby.plan.physical import PhysicalPlan
 from wallaby.plan.planned import Planned
-from wallaby.relations.relation import ParquetFile, Relation
+from wallaby.relations.relation import DataFile, Relation
 from wallaby.result import LeafResult, Result, SparkResult, result_of
 from wallaby.spark.bypass import on_spark
 from wallaby.spark.checks import check_session
@@ -273,7 +273,7 @@ class Engine:
     ) -> Result:
         _log.info("partly on Spark: %s", "; ".join(map(str, planned.leaf_reasons)))
 
-        def submit(files: Mapping[int, tuple[ParquetFile, ...]], timeout_seconds: float) -> Collected:
+        def submit(files: Mapping[int, tuple[DataFile, ...]], timeout_seconds: float) -> Collected:
             final, reasons = self._planning.physical(handed_over(relation, files), settings)
             if final is None:
                 raise HandOverError("; ".join(map(str, reasons)))

@@ -18,7 +18,7 @@ import wallaby
 from wallaby.batches import stopping
 from wallaby.engine import Engine
 from wallaby.errors import QueryCancelledError, SparkCancelledError
-from wallaby.relations.relation import ParquetFile
+from wallaby.relations.relation import DataFile
 from wallaby.tables import footer
 
 GROUP = "nightly"
@@ -118,7 +118,7 @@ def test_it_ends_a_query_that_is_being_planned(
     spark.range(0, 30, 1, 3).write.parquet(path)
     looked, go_on = [], threading.Event()
 
-    def slow(file: ParquetFile) -> bool:
+    def slow(file: DataFile) -> bool:
         looked.append(file)
         return go_on.wait(60)
 

@@ -17,7 +17,8 @@ from wallaby.errors import MemoryLimitError
 from wallaby.operators.kernel import EMPTY, Kernel, make_kernel
 from wallaby.plan.physical import Fragment, JoinFragment, ReduceFragment
 from wallaby.relations.expression import SortKey
-from wallaby.relations.relation import Aggregate, Input, Join, JoinKind, Limit, Relation, Sort
+from wallaby.relations.join_kind import JoinKind
+from wallaby.relations.relation import Aggregate, Input, Join, Limit, Relation, Sort
 from wallaby.relations.types import LONG, STRING
 from wallaby.statements.connection import KernelSettings, close_thread_session
 from wallaby.worker.memory.states import States

@@ -9,7 +9,7 @@ import pytest
 from wallaby.operators.joins.index import JoinIndex, Ranks, Slots, cut_by_partners, find, make_index, pairs
 from wallaby.operators.joins.key_set import KeySet
 from wallaby.operators.joins.probing import joined_batches
-from wallaby.relations.relation import JoinKind
+from wallaby.relations.join_kind import JoinKind
 
 LEAST, MOST = -(1 << 63), (1 << 63) - 1
 PROBED = [None, LEAST, -8, -7, 0, 3, 3, 5, 7, 10, 2996, 2997, 1 << 22, MOST]

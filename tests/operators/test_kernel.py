@@ -40,12 +40,12 @@ from wallaby.plan.physical import (
     ScanFragment,
 )
 from wallaby.relations.expression import SortKey
+from wallaby.relations.join_kind import JoinKind
 from wallaby.relations.relation import (
     Aggregate,
     Filter,
     Input,
     Join,
-    JoinKind,
     Limit,
     Project,
     Relation,

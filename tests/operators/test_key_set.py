@@ -8,7 +8,7 @@ import pytest
 
 from wallaby.operators.joins.index import make_index, rows_in
 from wallaby.operators.joins.key_set import KeySet, make_key_set
-from wallaby.relations.relation import JoinKind
+from wallaby.relations.join_kind import JoinKind
 
 LEAST, MOST = -(1 << 63), (1 << 63) - 1
 

@@ -18,7 +18,8 @@ from wallaby.operators.program import Program
 from wallaby.operators.state import StepResult
 from wallaby.operators.taking import ALL, Place, first_pace, take
 from wallaby.plan.physical import JoinFragment, MapFragment, ScanFragment, Split
-from wallaby.relations.relation import Filter, Input, Join, JoinKind, Project, Relation, Union, Unnest
+from wallaby.relations.join_kind import JoinKind
+from wallaby.relations.relation import Filter, Input, Join, Project, Relation, Union, Unnest
 from wallaby.relations.types import BOOLEAN, INTEGER, LONG, STRING, array
 from wallaby.statements.connection import OVER_PORTIONS, KernelSettings, Session, close_thread_session
 from wallaby.statements.growth import Growth

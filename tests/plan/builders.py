@@ -10,7 +10,8 @@ from decimal import Decimal
 from wallaby.plan.estimates.statistics import ColumnStatistics, Statistics, TableStatistics
 from wallaby.plan.physical import Split
 from wallaby.relations.expression import Aggregation, Call, Column, Expression, Literal, Named, SortKey
-from wallaby.relations.relation import Aggregate, Join, JoinKind, ParquetFile, Relation, Scan
+from wallaby.relations.join_kind import JoinKind
+from wallaby.relations.relation import Aggregate, DataFile, Join, Relation, Scan
 from wallaby.relations.tree import conjunction
 from wallaby.relations.types import BOOLEAN, DATE, DOUBLE, INTEGER, LONG, STRING, DataType, decimal
 
@@ -123,7 +124,7 @@ class Table:
     def __init__(
         self, name: str, rows: int, splits: int, columns: list[tuple[str, DataType, object, object, float]]
     ):
-        files = (ParquetFile(f"/data/{name}.parquet", rows * 40, 1),)
+        files = (DataFile(f"/data/{name}.parquet", rows * 40, 1),)
         made = tuple(
             Column(next(self._ids), column_name, type_, nullable=True) for column_name, type_, *_ in columns
         )

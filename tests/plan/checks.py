@@ -15,7 +15,8 @@ from wallaby.plan.physical import (
     ScanFragment,
 )
 from wallaby.relations.expression import Column, columns_in
-from wallaby.relations.relation import Input, Join, JoinKind, Relation, Scan, children_of
+from wallaby.relations.join_kind import JoinKind
+from wallaby.relations.relation import Input, Join, Relation, Scan, children_of
 from wallaby.relations.tree import expressions_of, ids_of
 
 

@@ -23,13 +23,13 @@ from wallaby.plan.physical import (
     Split,
 )
 from wallaby.relations.expression import Aggregation, Call, Column, Expression, Literal, SortKey, walk
+from wallaby.relations.join_kind import JoinKind
 from wallaby.relations.relation import (
     Aggregate,
     Expand,
     Filter,
     Input,
     Join,
-    JoinKind,
     Limit,
     Project,
     Range,

@@ -22,7 +22,8 @@ from tests.plan.builders import (
 )
 
 from wallaby.relations.expression import Call, Column
-from wallaby.relations.relation import Filter, JoinKind, Limit, Project, Relation, Sort
+from wallaby.relations.join_kind import JoinKind
+from wallaby.relations.relation import Filter, Limit, Project, Relation, Sort
 from wallaby.relations.types import decimal
 
 Tables = dict[str, Table]

@@ -25,12 +25,12 @@ from wallaby.plan.estimates.estimate import Estimator
 from wallaby.plan.estimates.selectivity import number
 from wallaby.plan.estimates.statistics import Statistics
 from wallaby.relations.expression import Column, Expression, Literal
+from wallaby.relations.join_kind import JoinKind
 from wallaby.relations.relation import (
+    DataFile,
     Expand,
     Filter,
-    JoinKind,
     Limit,
-    ParquetFile,
     Project,
     Relation,
     Scan,
@@ -118,7 +118,7 @@ def test_groups_are_bounded_by_values_and_by_rows() -> None:
 
 
 def test_an_unknown_table_is_large() -> None:
-    scan = Scan((ParquetFile("/other", 1, 1),), LINE.scan.columns, LINE.scan.names)
+    scan = Scan((DataFile("/other", 1, 1),), LINE.scan.columns, LINE.scan.names)
     assert Estimator(Statistics(())).of(scan).rows >= 1e9
 
 

@@ -30,7 +30,8 @@ from wallaby.plan.physical import ScanFragment
 from wallaby.plan.planner import plan
 from wallaby.plan.rules.filter_scans import filter_scans
 from wallaby.plan.settings import PlanSettings
-from wallaby.relations.relation import Filter, Input, Join, JoinKind, Limit, Relation, Scan
+from wallaby.relations.join_kind import JoinKind
+from wallaby.relations.relation import Filter, Input, Join, Limit, Relation, Scan
 
 FIXTURES = Path(__file__).parent / "fixtures" / "rules"
 T = tpch(10)

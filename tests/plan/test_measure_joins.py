@@ -10,7 +10,7 @@ import pytest
 from tests.plan.builders import column, holds, join, literal
 from tools.measure_joins import Counting, choices_of, report, summary
 
-from wallaby.relations.relation import Filter, ParquetFile, Relation, Scan
+from wallaby.relations.relation import DataFile, Filter, Relation, Scan
 
 ITEMS, WEEKS = 50, 20
 
@@ -19,7 +19,7 @@ def scan(folder: Path, name: str, first_id: int, **columns: list[int]) -> Scan:
     path = folder / f"{name}.parquet"
     pq.write_table(pa.table({key: pa.array(values, pa.int64()) for key, values in columns.items()}), path)
     status = path.stat()
-    file = ParquetFile(str(path), status.st_size, status.st_mtime_ns // 1_000_000)
+    file = DataFile(str(path), status.st_size, status.st_mtime_ns // 1_000_000)
     made = tuple(column(first_id + at, key) for at, key in enumerate(columns))
     return Scan((file,), made, tuple(columns), name)
 

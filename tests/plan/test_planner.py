@@ -35,6 +35,7 @@ from wallaby.plan.physical import JoinFragment, LimitFragment, PhysicalPlan, Red
 from wallaby.plan.planner import plan
 from wallaby.plan.settings import PlanSettings
 from wallaby.relations.expression import Aggregation, Column, Literal
+from wallaby.relations.join_kind import JoinKind
 from wallaby.relations.reason import UnplannableError
 from wallaby.relations.relation import (
     Expand,
@@ -42,7 +43,6 @@ from wallaby.relations.relation import (
     Frame,
     FrameUnit,
     Input,
-    JoinKind,
     Limit,
     Project,
     Range,

@@ -34,7 +34,8 @@ from wallaby.plan.rules.order_joins import order_joins
 from wallaby.plan.rules.prune_columns import prune_columns
 from wallaby.plan.rules.push_filters import push_filters
 from wallaby.plan.rules.push_limits import push_limits
-from wallaby.relations.relation import Filter, Input, JoinKind, Limit, Project, Relation, Scan, Sort, Union
+from wallaby.relations.join_kind import JoinKind
+from wallaby.relations.relation import Filter, Input, Limit, Project, Relation, Scan, Sort, Union
 
 FIXTURES = Path(__file__).parent / "fixtures" / "rules"
 T = tpch(0.1)

@@ -29,7 +29,8 @@ from wallaby.plan.planner import plan
 from wallaby.plan.rules.share_subplans import share_subplans
 from wallaby.plan.settings import PlanSettings
 from wallaby.relations.expression import Column
-from wallaby.relations.relation import Aggregate, Filter, Input, JoinKind, Relation, Scan
+from wallaby.relations.join_kind import JoinKind
+from wallaby.relations.relation import Aggregate, Filter, Input, Relation, Scan
 
 FIXTURES = Path(__file__).parent / "fixtures" / "rules"
 T = tpch(0.5)

@@ -17,7 +17,7 @@ from tests.plan.tpch_fixtures import SHARED, numbered, write
 from wallaby.plan.estimates.statistics import Statistics
 from wallaby.reading.reader import read_plan
 from wallaby.relations.codec import Codec
-from wallaby.relations.relation import ParquetFile, Relation, Scan, children_of
+from wallaby.relations.relation import DataFile, Relation, Scan, children_of
 from wallaby.relations.tree import with_children
 from wallaby.tables.tables import known_tables
 
@@ -59,8 +59,8 @@ def _scans(relation: Relation) -> Iterator[Scan]:
         yield from _scans(child)
 
 
-def _file(scan: Scan) -> ParquetFile:
-    return ParquetFile(f"{scan.label}.parquet", 0, 0)
+def _file(scan: Scan) -> DataFile:
+    return DataFile(f"{scan.label}.parquet", 0, 0)
 
 
 def _renamed(relation: Relation) -> Relation:

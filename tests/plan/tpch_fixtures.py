@@ -20,14 +20,14 @@ from wallaby.plan.estimates.statistics import Statistics, TableStatistics
 from wallaby.plan.physical import Split
 from wallaby.relations.codec import Codec
 from wallaby.relations.expression import Column
-from wallaby.relations.relation import ParquetFile, Relation, Scan, children_of
+from wallaby.relations.relation import DataFile, Relation, Scan, children_of
 from wallaby.relations.types import LONG, DataType
 from wallaby.tables.tables import table_statistics
 from wallaby_lab.tpch import TABLES
 
 FOLDER = Path(__file__).parent / "fixtures" / "tpch"
 STATISTICS = FOLDER / "statistics.json"
-SHARED = (DataType, Column, ParquetFile)
+SHARED = (DataType, Column, DataFile)
 _SPLIT_BYTES = 64 << 20
 
 
@@ -93,7 +93,7 @@ def _number_columns(value: object, numbers: dict[int, int]) -> None:
 def _replaced(value: object, numbers: Mapping[int, int], *, files: bool) -> object:
     if isinstance(value, Column):
         return replace(value, id=numbers[value.id])
-    if isinstance(value, ParquetFile) and files:
+    if isinstance(value, DataFile) and files:
         return _file(Path(value.path).stem)
     if isinstance(value, tuple):
         return tuple(_replaced(each, numbers, files=files) for each in value)
@@ -105,8 +105,8 @@ def _replaced(value: object, numbers: Mapping[int, int], *, files: bool) -> obje
     return value
 
 
-def _file(table: str) -> ParquetFile:
-    return ParquetFile(f"{table}.parquet", 0, 0)
+def _file(table: str) -> DataFile:
+    return DataFile(f"{table}.parquet", 0, 0)
 
 
 def statistics_of(directory: Path) -> Statistics:
@@ -118,12 +118,12 @@ def _table(directory: Path, table: str) -> TableStatistics:
     path = directory / f"{table}.parquet"
     names = tuple(pq.read_schema(path).names)
     status = path.stat()
-    file = ParquetFile(str(path), status.st_size, status.st_mtime_ns // 1_000_000)
+    file = DataFile(str(path), status.st_size, status.st_mtime_ns // 1_000_000)
     # Types do not matter here: footers have their own.
     columns = tuple(Column(at, name, LONG, nullable=True) for at, name in enumerate(names))
     found = table_statistics(Scan((file,), columns, names, table), _SPLIT_BYTES)
     kept = _file(table)
-    splits = tuple(Split(kept, split.row_groups, split.rows, split.size_bytes) for split in found.splits)
+    splits = tuple(Split(kept, split.pieces, split.rows, split.size_bytes) for split in found.splits)
     return replace(found, files=(kept,), splits=splits)
 
 

@@ -15,6 +15,7 @@ from tests.reading.reading import reasons_of, relation_of, walk_relations
 
 from wallaby.catalyst.node import decode
 from wallaby.reading.reader import read_plan
+from wallaby.relations.join_kind import JoinKind
 from wallaby.relations.relation import (
     Aggregate,
     Expand,
@@ -22,7 +23,6 @@ from wallaby.relations.relation import (
     Frame,
     FrameUnit,
     Join,
-    JoinKind,
     Limit,
     Project,
     Range,

@@ -28,12 +28,12 @@ from tests.trees import (
 from wallaby.errors import ArithmeticOverflowError, TooManyRowsError
 from wallaby.operators.program import Program
 from wallaby.relations.expression import Column, Expression, SortKey
+from wallaby.relations.join_kind import JoinKind
 from wallaby.relations.relation import (
     Aggregate,
     Filter,
     Input,
     Join,
-    JoinKind,
     Limit,
     Project,
     Relation,

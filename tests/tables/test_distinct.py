@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from wallaby.relations.expression import Column
-from wallaby.relations.relation import ParquetFile, Scan
+from wallaby.relations.relation import DataFile, Scan
 from wallaby.relations.types import LONG, STRING
 from wallaby.tables.distinct import values_of_group
 from wallaby.tables.tables import known_tables
@@ -41,7 +41,7 @@ def scan(tmp_path: Path) -> Scan:
     path = tmp_path / "t.parquet"
     pq.write_table(table, path, row_group_size=GROUP)
     status = path.stat()
-    file = ParquetFile(str(path), status.st_size, status.st_mtime_ns // 1_000_000)
+    file = DataFile(str(path), status.st_size, status.st_mtime_ns // 1_000_000)
     types = dict.fromkeys(COLUMNS, LONG) | dict.fromkeys(TEXTS, STRING)
     columns = tuple(Column(at, name, type_, nullable=True) for at, (name, type_) in enumerate(types.items()))
     return Scan((file,), columns, tuple(types), "t")

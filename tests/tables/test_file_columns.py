@@ -16,7 +16,8 @@ from wallaby.frontend.partitions import without_excluded_files
 from wallaby.operators.kernel import EMPTY, make_kernel
 from wallaby.plan.physical import ScanFragment
 from wallaby.relations.expression import Call, Expression, Literal
-from wallaby.relations.relation import Constant, Filter, Input, Join, JoinKind, ParquetFile, Scan
+from wallaby.relations.join_kind import JoinKind
+from wallaby.relations.relation import Constant, DataFile, Filter, Input, Join, Scan
 from wallaby.relations.types import BOOLEAN, DATE, DOUBLE, INTEGER, LONG, STRING, DataType, decimal
 from wallaby.tables import scan as scans
 from wallaby.tables.footer import footer
@@ -27,15 +28,15 @@ ROWS = 5000  # more than are read by Arrow
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> ParquetFile:
+def file(tmp_path: Path) -> DataFile:
     return parquet(tmp_path / "t.parquet", pa.table({"V": pa.array(range(ROWS), pa.int32())}), 2500)
 
 
-def with_constants(file: ParquetFile, **values: tuple[object, DataType]) -> ParquetFile:
+def with_constants(file: DataFile, **values: tuple[object, DataType]) -> DataFile:
     return replace(file, constants=tuple(Constant(name, *value) for name, value in values.items()))
 
 
-def test_each_column_comes_from_where_the_file_has_it(file: ParquetFile) -> None:
+def test_each_column_comes_from_where_the_file_has_it(file: DataFile) -> None:
     day = date(2024, 2, 29)
     constants = {"K": (7, INTEGER), "day": (day, DATE), "price": (Decimal("1.50"), decimal(5, 2))}
     scan = scan_of(
@@ -56,13 +57,13 @@ def test_each_column_comes_from_where_the_file_has_it(file: ParquetFile) -> None
         assert rows == [(7, v, day, Decimal("1.50"), None, None) for v in range(ROWS)]
 
 
-def test_a_file_of_which_nothing_is_read_still_has_its_rows(file: ParquetFile) -> None:
+def test_a_file_of_which_nothing_is_read_still_has_its_rows(file: DataFile) -> None:
     scan = scan_of(with_constants(file, k=("x", STRING)), ("k", STRING))
     splits = list_splits(scan, 1)
     assert [read_split(scan, split).num_rows for split in splits] == [2500, 2500]
 
 
-def test_statistics_know_constants_and_missing_columns(file: ParquetFile, tmp_path: Path) -> None:
+def test_statistics_know_constants_and_missing_columns(file: DataFile, tmp_path: Path) -> None:
     other = parquet(tmp_path / "u.parquet", pa.table({"v": [10**10], "w": [1]}))
     files = (with_constants(file, k=(1, LONG)), with_constants(other, k=(None, LONG)))
     scan = replace(scan_of(file, ("k", LONG), ("v", LONG), ("w", LONG)), files=files)
@@ -72,7 +73,7 @@ def test_statistics_know_constants_and_missing_columns(file: ParquetFile, tmp_pa
     assert known.column("w").nulls == ROWS
 
 
-def test_equal_numbers_of_other_types_are_other_constants(file: ParquetFile) -> None:
+def test_equal_numbers_of_other_types_are_other_constants(file: DataFile) -> None:
     for type_, value in ((INTEGER, 1), (DOUBLE, 1.0), (BOOLEAN, True), (decimal(5, 0), Decimal(1))):
         scan = scan_of(with_constants(file, k=(value, type_)), ("k", type_))
         (found,) = set(read_split(scan, list_splits(scan, 1)[0]).column(0).to_pylist())
@@ -80,12 +81,12 @@ def test_equal_numbers_of_other_types_are_other_constants(file: ParquetFile) -> 
 
 
 def test_a_partition_that_is_none_of_the_keys_is_not_opened(
-    file: ParquetFile, monkeypatch: pytest.MonkeyPatch
+    file: DataFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The keys beside the read are the filter: by numbers, by texts, and with NULL, which equals nothing."""
-    opened: list[ParquetFile] = []
+    opened: list[DataFile] = []
 
-    def opening(each: ParquetFile) -> pq.FileMetaData:
+    def opening(each: DataFile) -> pq.FileMetaData:
         opened.append(each)
         return footer(each)
 
@@ -117,7 +118,7 @@ def condition(function: str, *arguments: Expression) -> Call:
     return Call(function, arguments, BOOLEAN, nullable=True)
 
 
-def test_files_that_a_condition_on_constants_excludes_are_left_out(file: ParquetFile) -> None:
+def test_files_that_a_condition_on_constants_excludes_are_left_out(file: DataFile) -> None:
     files = tuple(with_constants(file, k=(value, LONG)) for value in (1, 2, None))
     scan: Scan = replace(scan_of(file, ("k", LONG), ("v", LONG)), files=files)
     k, v = scan.columns
@@ -132,7 +133,7 @@ def test_files_that_a_condition_on_constants_excludes_are_left_out(file: Parquet
     assert without_excluded_files(either) == either
 
 
-def test_a_condition_that_fails_excludes_nothing(file: ParquetFile) -> None:
+def test_a_condition_that_fails_excludes_nothing(file: DataFile) -> None:
     """A row may raise the error, if there is one."""
     scan = replace(scan_of(file, ("k", DOUBLE)), files=(with_constants(file, k=(0.0, DOUBLE)),))
     divided = Call("divide", (Literal(1.0, DOUBLE), scan.columns[0]), DOUBLE, nullable=True)
@@ -140,9 +141,7 @@ def test_a_condition_that_fails_excludes_nothing(file: ParquetFile) -> None:
     assert without_excluded_files(failing) == failing
 
 
-def test_conditions_of_the_reader_hold_for_files_that_are_otherwise(
-    file: ParquetFile, tmp_path: Path
-) -> None:
+def test_conditions_of_the_reader_hold_for_files_that_are_otherwise(file: DataFile, tmp_path: Path) -> None:
     """What the reader filters by itself may be a constant, missing, narrower or written otherwise in a file."""
     small = parquet(
         tmp_path / "u.parquet", pa.table({"v": pa.array([10, 20, 30], pa.int64()), "w": ["a", "b", "c"]})

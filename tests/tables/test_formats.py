@@ -161,7 +161,7 @@ def test_a_file_is_a_split_with_the_columns_that_it_does_not_have(tmp_path: Path
     scan = Scan(files, columns, ("n", "day"), "t", PLAIN)
     assert scan_reason(scan) is None
     (split,) = list_splits(scan, 1)
-    assert (split.rows, split.row_groups) == (2, (0,))
+    assert (split.rows, split.pieces) == (2, (0,))
     assert [column.to_pylist() for column in read_split(scan, split).columns] == [[1, 2], [7, 7]]
     none = Scan(files, (), (), "t", PLAIN)
     assert read_split(none, split).num_rows == 2

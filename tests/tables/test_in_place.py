@@ -28,13 +28,13 @@ from wallaby.operators import scan_kernel
 from wallaby.operators.kernel import EMPTY, make_kernel
 from wallaby.plan.physical import ScanFragment, Split
 from wallaby.relations.expression import Call, Named
+from wallaby.relations.join_kind import JoinKind
 from wallaby.relations.relation import (
     Aggregate,
+    DataFile,
     Filter,
     Input,
     Join,
-    JoinKind,
-    ParquetFile,
     Project,
     Relation,
     Scan,
@@ -58,7 +58,7 @@ ROWS = 9000
 
 
 @pytest.fixture(scope="module")
-def file(tmp_path_factory: pytest.TempPathFactory) -> ParquetFile:
+def file(tmp_path_factory: pytest.TempPathFactory) -> DataFile:
     numbers = range(ROWS)
     table = pa.table(
         {
@@ -75,7 +75,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> ParquetFile:
 
 
 @pytest.fixture
-def scan(file: ParquetFile) -> Scan:
+def scan(file: DataFile) -> Scan:
     return scan_of(file, *TYPES.items())
 
 
@@ -95,7 +95,7 @@ def rows_of(
     (split,) = list_splits(scan, 1 << 30)
     kernel = make_kernel(fragment, replace(SETTINGS, readable=readable))
     try:
-        _, result = kernel.step(EMPTY, split=replace(split, row_groups=groups))
+        _, result = kernel.step(EMPTY, split=replace(split, pieces=groups))
         return sorted(tuples(result.batches), key=str)
     finally:
         close_thread_session()
@@ -166,7 +166,7 @@ def test_only_files_of_large_tables_with_plain_names_may_be_read(scan: Scan, tmp
         assert readable_files([plain]) == ()
 
 
-def test_no_other_file_can_be_read(file: ParquetFile, tmp_path: Path) -> None:
+def test_no_other_file_can_be_read(file: DataFile, tmp_path: Path) -> None:
     secret = tmp_path / "secret.parquet"
     parquet(secret, pa.table({"n": [1]}))
     session = Session(replace(SETTINGS, readable=(file.path,)))
@@ -180,19 +180,19 @@ def test_no_other_file_can_be_read(file: ParquetFile, tmp_path: Path) -> None:
     session.close()
 
 
-def test_a_damaged_file_is_the_reader_s_matter(file: ParquetFile, tmp_path: Path) -> None:
+def test_a_damaged_file_is_the_reader_s_matter(file: DataFile, tmp_path: Path) -> None:
     data = bytearray(Path(file.path).read_bytes())
     data[100 : len(data) // 2] = b"\xff" * (len(data) // 2 - 100)
     damaged = tmp_path / "damaged.parquet"
     damaged.write_bytes(bytes(data))
     found = damaged.stat()
-    broken = ParquetFile(str(damaged), found.st_size, found.st_mtime_ns // 1_000_000)
+    broken = DataFile(str(damaged), found.st_size, found.st_mtime_ns // 1_000_000)
     scan = scan_of(broken, *TYPES.items())
     with pytest.raises(CorruptFileError):
         rows_of(scan, summed(Input(0, scan.columns)), in_place=True)
 
 
-def test_a_file_that_changed_is_refused(scan: Scan, file: ParquetFile) -> None:
+def test_a_file_that_changed_is_refused(scan: Scan, file: DataFile) -> None:
     changed = replace(file, modified_ms=file.modified_ms + 1)
     other = replace(scan, files=(changed,))
     with pytest.raises(SourceChangedError):

@@ -13,7 +13,8 @@ from wallaby.operators import scan_kernel as kernels
 from wallaby.operators.kernel import EMPTY, make_kernel
 from wallaby.plan.physical import ScanFragment, Split
 from wallaby.relations.expression import Expression, Named
-from wallaby.relations.relation import Input, Join, JoinKind, Limit, Project, Relation, Scan
+from wallaby.relations.join_kind import JoinKind
+from wallaby.relations.relation import Input, Join, Limit, Project, Relation, Scan
 from wallaby.relations.types import LONG
 from wallaby.tables.reading import Reading
 from wallaby.tables.scan import read_split

@@ -20,7 +20,8 @@ from wallaby.operators.program import NOTHING
 from wallaby.operators.scan_kernel import ScanKernel
 from wallaby.plan.physical import ScanFragment, Split
 from wallaby.relations.expression import Column, Expression
-from wallaby.relations.relation import Filter, Input, Join, JoinKind, ParquetFile, Relation, Scan, Unnest
+from wallaby.relations.join_kind import JoinKind
+from wallaby.relations.relation import DataFile, Filter, Input, Join, Relation, Scan, Unnest
 from wallaby.relations.types import BOOLEAN, LONG, STRING, array
 from wallaby.statements.connection import OVER_PORTIONS, KernelSettings, close_thread_session
 from wallaby.tables.decoded import decoded_bytes_max, planned_decoding
@@ -41,12 +42,12 @@ def settings(tmp_path: Path) -> Iterator[KernelSettings]:
     close_thread_session()
 
 
-def written(path: Path, columns: dict[str, Any], **options: Any) -> ParquetFile:
+def written(path: Path, columns: dict[str, Any], **options: Any) -> DataFile:
     pq.write_table(pa.table(columns), path, row_group_size=options.pop("group", ROWS), **options)
     return file_of(path)
 
 
-def texts(path: Path, **options: Any) -> ParquetFile:
+def texts(path: Path, **options: Any) -> DataFile:
     """Four megabytes of text, of which some twenty kilobytes are in the file if it is a dictionary."""
     return written(path, {"n": range(ROWS), "t": [WORDS[n % 20] for n in range(ROWS)]}, **options)
 
@@ -55,7 +56,7 @@ def all_of(scan: Scan) -> Reading:
     return Reading(scan, None, (), Input(0, scan.columns))
 
 
-def split_of(file: ParquetFile) -> Split:
+def split_of(file: DataFile) -> Split:
     groups = tuple(range(footer(file).num_row_groups))
     return Split(file, groups, footer(file).num_rows, 1000)
 

@@ -16,7 +16,7 @@ from tests.trees import BINARY, BYTE, FLOAT, SHORT, file_of, literal, parquet, s
 from wallaby.errors import CorruptFileError, SourceChangedError
 from wallaby.plan.physical import Split
 from wallaby.relations.expression import Call, Expression
-from wallaby.relations.relation import ParquetFile, Scan
+from wallaby.relations.relation import DataFile, Scan
 from wallaby.relations.types import BOOLEAN, DATE, DOUBLE, INTEGER, LONG, STRING, DataType, Kind, decimal
 from wallaby.tables import tables
 from wallaby.tables.scan import read_split
@@ -75,15 +75,15 @@ TYPES: dict[str, DataType] = {
 
 
 @pytest.fixture(scope="module")
-def file(table: pa.Table, tmp_path_factory: pytest.TempPathFactory) -> ParquetFile:
+def file(table: pa.Table, tmp_path_factory: pytest.TempPathFactory) -> DataFile:
     return parquet(tmp_path_factory.mktemp("files") / "odd [*] name?.parquet", table)
 
 
-def scan(file: ParquetFile, *names: str) -> Scan:
+def scan(file: DataFile, *names: str) -> Scan:
     return scan_of(file, *((name, TYPES[name]) for name in names))
 
 
-def test_every_type_comes_back_exactly(file: ParquetFile, table: pa.Table) -> None:
+def test_every_type_comes_back_exactly(file: DataFile, table: pa.Table) -> None:
     wanted = scan(file, *TYPES)
     assert scan_reason(wanted) is None
     (split,) = list_splits(wanted, 1 << 30)
@@ -94,23 +94,23 @@ def test_every_type_comes_back_exactly(file: ParquetFile, table: pa.Table) -> No
         assert str(mine.to_pylist()) == str(theirs.to_pylist())
 
 
-def test_splits_hold_every_row_group_once(file: ParquetFile) -> None:
+def test_splits_hold_every_row_group_once(file: DataFile) -> None:
     wanted = scan(file, "n", "text")
     splits = list_splits(wanted, 10_000)
-    assert [number for split in splits for number in split.row_groups] == list(range(5))
+    assert [number for split in splits for number in split.pieces] == list(range(5))
     assert len(splits) > 1
     assert sum(split.rows for split in splits) == ROWS
     numbers = [n for split in splits for n in read_split(wanted, split).column(0).to_pylist()]
     assert numbers == list(range(ROWS))
 
 
-def test_there_is_one_chunk_for_each_row_group(file: ParquetFile) -> None:
+def test_there_is_one_chunk_for_each_row_group(file: DataFile) -> None:
     (split,) = list_splits(scan(file, "n", "text"), 1 << 30)
     found = read_split(scan(file, "n", "text"), split)
     assert [len(batch) for batch in found.to_batches()] == [1000] * 5
 
 
-def test_columns_may_be_few_repeated_in_another_order_or_none(file: ParquetFile) -> None:
+def test_columns_may_be_few_repeated_in_another_order_or_none(file: DataFile) -> None:
     wanted = scan(file, "text", "n", "text")
     (split,) = list_splits(wanted, 1 << 30)
     found = read_split(wanted, split)
@@ -145,7 +145,7 @@ def condition(wanted: Scan, function: str, *values: object) -> tuple[Expression,
     ],
 )
 def test_row_groups_that_cannot_match_are_not_read(
-    name: str, function: str, values: list[object], groups: list[int], file: ParquetFile
+    name: str, function: str, values: list[object], groups: list[int], file: DataFile
 ) -> None:
     wanted = scan(file, name, "n")
     (split,) = list_splits(wanted, 1 << 30)
@@ -161,14 +161,14 @@ def test_nothing_is_read_of_a_column_without_values(function: str, rows: int, tm
     assert read_split(wanted, split, condition(wanted, function, 0)).num_rows == rows
 
 
-def test_a_constant_on_the_left_is_turned_round(file: ParquetFile) -> None:
+def test_a_constant_on_the_left_is_turned_round(file: DataFile) -> None:
     wanted = scan(file, "n")
     (split,) = list_splits(wanted, 1 << 30)
     mirrored: Call = test("gt", literal(1000, LONG), wanted.columns[0])
     assert read_split(wanted, split, (mirrored,)).num_rows == 1000
 
 
-def test_statistics_for_planning(file: ParquetFile) -> None:
+def test_statistics_for_planning(file: DataFile) -> None:
     found = table_statistics(scan(file, "n", "price", "text", "ratio"), 1 << 20)
     assert found.rows == ROWS
     assert (found.column("n").minimum, found.column("n").maximum, found.column("n").nulls) == (0, 4999, 0)
@@ -195,9 +195,9 @@ def test_what_a_footer_sums_up_to_is_kept_for_the_next_query(
     assert looked
 
 
-def test_a_file_address_is_a_path(file: ParquetFile) -> None:
+def test_a_file_address_is_a_path(file: DataFile) -> None:
     address = Path(file.path).as_uri()
-    wanted = scan(ParquetFile(address, file.size_bytes, file.modified_ms), "n")
+    wanted = scan(DataFile(address, file.size_bytes, file.modified_ms), "n")
     assert sum(split.rows for split in list_splits(wanted, 1 << 20)) == ROWS
 
 

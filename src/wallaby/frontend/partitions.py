@@ -14,7 +14,7 @@ import pyarrow as pa
 from wallaby.errors import QueryError
 from wallaby.operators.program import Program
 from wallaby.relations.expression import Column, Expression, columns_in
-from wallaby.relations.relation import Filter, Input, ParquetFile, Relation, Scan
+from wallaby.relations.relation import DataFile, Filter, Input, Relation, Scan
 from wallaby.relations.tree import conjunction, conjuncts, filtered, rewrite_up
 from wallaby.relations.types import LONG
 from wallaby.sql.types import arrow_schema, column_name
@@ -65,11 +65,11 @@ def _constant_columns(scan: Scan) -> dict[int, tuple[Column, str]]:
 
 
 def _chosen(
-    files: tuple[ParquetFile, ...],
+    files: tuple[DataFile, ...],
     columns: dict[int, tuple[Column, str]],
     conditions: list[Expression],
     session: Session,
-) -> tuple[ParquetFile, ...]:
+) -> tuple[DataFile, ...]:
     used = frozenset[int]().union(*map(columns_in, conditions))
     asked = [columns[column_id] for column_id in sorted(used)]
     # Most files share their constants with others.
@@ -90,5 +90,5 @@ def _chosen(
     return tuple(file for file in files if tuple(_value(file, name) for _, name in asked) in left)
 
 
-def _value(file: ParquetFile, name: str) -> object:
+def _value(file: DataFile, name: str) -> object:
     return next(each.value for each in file.constants if each.name.lower() == name.lower())

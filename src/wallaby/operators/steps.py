@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 
 from wallaby.operators.joins.index import COMPARED_KINDS, INDEXED_KINDS
 from wallaby.relations.expression import Column, columns_in
-from wallaby.relations.relation import Filter, Input, Join, JoinKind, Project, Relation, children_of
-from wallaby.relations.tree import is_choice
+from wallaby.relations.join_kind import JoinKind
+from wallaby.relations.relation import Filter, Input, Join, Project, Relation, children_of
+from wallaby.relations.tree import is_choice, with_equal_children
 from wallaby.sql.types import column_name
 from wallaby.statements.sql import inputs_of, relation_sql, result_columns
-from wallaby.statements.tree import with_children
 
 #: Inputs with such numbers are made by the steps themselves.
 _MADE = 1000
@@ -95,7 +95,7 @@ class Lowered:
             sides = _indexed_sides(relation.child, self.fixed)
             if sides is not None:
                 return replace(relation, child=self._probe(relation.child, relation.columns, *sides))
-        return with_children(relation, [self._lower(child) for child in children_of(relation)])
+        return with_equal_children(relation, [self._lower(child) for child in children_of(relation)])
 
     def _probe(
         self, join: Join, wanted: tuple[Column, ...], streaming: Relation, fixed: Relation, kind: JoinKind

@@ -15,7 +15,8 @@ from wallaby.plan.estimates.selectivity import ColumnEstimate, selectivity_betwe
 from wallaby.relations import functions
 from wallaby.relations.expression import Call, Expression, columns_in
 from wallaby.relations.infallible import cannot_fail
-from wallaby.relations.relation import Join, JoinKind, Relation
+from wallaby.relations.join_kind import JoinKind
+from wallaby.relations.relation import Join, Relation
 from wallaby.relations.tree import conjunction, conjuncts, filtered, ids_of
 from wallaby.relations.types import BOOLEAN
 

@@ -28,7 +28,8 @@ from wallaby.plan.open_stage import (
 )
 from wallaby.plan.settings import PlanSettings
 from wallaby.relations.expression import Column, Expression, Literal, Named
-from wallaby.relations.relation import Aggregate, Input, Join, JoinKind, Project, Relation
+from wallaby.relations.join_kind import JoinKind
+from wallaby.relations.relation import Aggregate, Input, Join, Project, Relation
 from wallaby.relations.tree import ids_of, join_columns, kept, narrow
 
 _BUILD, _PROBE = 0, 1
@@ -221,7 +222,7 @@ def _hashed(
 
 def smaller_side(join: Join, estimator: Estimator) -> Relation:
     """The side that is built: where either can be, the one that is estimated to be smaller."""
-    either = join.kind in (JoinKind.INNER, JoinKind.CROSS)
+    either = join.kind.is_inner
     left_smaller = estimator.of(join.right).size_bytes > estimator.of(join.left).size_bytes
     return join.left if either and left_smaller else join.right
 

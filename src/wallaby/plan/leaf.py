@@ -15,7 +15,7 @@ from wallaby.plan.estimates.statistics import TableStatistics
 from wallaby.plan.physical import Split
 from wallaby.relations.expression import Column
 from wallaby.relations.reason import Reason
-from wallaby.relations.relation import Filter, Limit, ParquetFile, Project, Relation, Scan, Union, children_of
+from wallaby.relations.relation import DataFile, Filter, Limit, Project, Relation, Scan, Union, children_of
 from wallaby.relations.tree import rewrite_up
 
 #: Before the leaf has run: the path of the file by which its scan is known, with the leaf's number behind it.
@@ -50,7 +50,7 @@ class SparkLeaf:
         """What stands for the leaf in a tree."""
         names = tuple(f"c{column.id}" for column in columns)
         return Scan(
-            (ParquetFile(f"{_PENDING}{self.number}", 0, 0),), columns, names, f"Spark leaf {self.number}"
+            (DataFile(f"{_PENDING}{self.number}", 0, 0),), columns, names, f"Spark leaf {self.number}"
         )
 
     def __str__(self) -> str:
@@ -82,7 +82,7 @@ def whole_scan(relation: Relation, leaf: SparkLeaf) -> Scan:
     return leaf.scan(tuple(dict.fromkeys(column for scan in scans for column in scan.columns)))
 
 
-def handed_over(relation: Relation, files: Mapping[int, tuple[ParquetFile, ...]]) -> Relation:
+def handed_over(relation: Relation, files: Mapping[int, tuple[DataFile, ...]]) -> Relation:
     """The tree with the files that Spark has written in the place of its leaves."""
 
     def fill(part: Relation) -> Relation:

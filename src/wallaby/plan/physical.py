@@ -17,15 +17,15 @@ from dataclasses import dataclass
 
 from wallaby.lineage.graph import StageGraph
 from wallaby.relations.expression import Column, Expression
-from wallaby.relations.relation import ParquetFile, Relation, Source
+from wallaby.relations.relation import DataFile, Relation, Source
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Some row groups of one file: the work of one read."""
+    """Some pieces of one file, the work of one read: row groups of Parquet, stripes of ORC, ranges of lines."""
 
-    file: ParquetFile
-    row_groups: tuple[int, ...]
+    file: DataFile
+    pieces: tuple[int, ...]
     rows: int
     size_bytes: int
 

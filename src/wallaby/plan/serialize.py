@@ -1,6 +1,6 @@
 """Physical plans as bytes, for the way to the workers: versioned JSON, never pickle.
 
-The form is `{"format": "wallaby-plan", "version": 6, "table": […], "plan": {…}}`; `codec` says how records
+The form is `{"format": "wallaby-plan", "version": 7, "table": […], "plan": {…}}`; `codec` says how records
 are written. Any change of the plan's classes changes what is written: raise `VERSION` then, and the golden
 file under `tests/plan/fixtures` with it. All workers of a query run the driver's version, so no older version
 is ever read.
@@ -16,12 +16,12 @@ from wallaby.errors import EncodingError, InvalidArgumentError
 from wallaby.plan.physical import PhysicalPlan
 from wallaby.relations.codec import Codec
 from wallaby.relations.expression import Column
-from wallaby.relations.relation import ParquetFile
+from wallaby.relations.relation import DataFile
 from wallaby.relations.types import DataType
 
 FORMAT: Final = "wallaby-plan"
-VERSION: Final = 6
-_SHARED: Final = (DataType, Column, ParquetFile)
+VERSION: Final = 7
+_SHARED: Final = (DataType, Column, DataFile)
 
 
 def to_bytes(plan: PhysicalPlan) -> bytes:

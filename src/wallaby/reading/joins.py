@@ -13,7 +13,8 @@ from wallaby.catalyst.node import Node
 from wallaby.reading.expressions import ExpressionReader
 from wallaby.reading.subqueries import Subqueries
 from wallaby.relations.expression import Aggregation, Call, Column, Expression, Literal, Named, columns_in
-from wallaby.relations.relation import Aggregate, Filter, Join, JoinKind, Limit, Relation, children_of
+from wallaby.relations.join_kind import JoinKind
+from wallaby.relations.relation import Aggregate, Filter, Join, Limit, Relation, children_of
 from wallaby.relations.tree import arrange, conjunction, conjuncts, ids_of
 from wallaby.relations.types import BOOLEAN, LONG, Kind
 
@@ -72,7 +73,7 @@ def read_join(
     if kind is JoinKind.EXISTENCE:
         exists = reader.column(node.part("joinType", "exists"))
         shown = shown if exists is None else (*left.columns, exists)
-    if kind in (JoinKind.INNER, JoinKind.CROSS):
+    if kind.is_inner:
         kind = JoinKind.CROSS if condition is None else JoinKind.INNER
     if condition is not None:
         left = subqueries.beside(left, condition)
@@ -163,12 +164,11 @@ def null_aware_anti(
 def columns_of(kind: JoinKind, left: Relation, right: Relation) -> tuple[Column, ...]:
     """The output, but for an existence join's answer: a side whose rows can be missing is nullable."""
     lefts, rights = left.columns, right.columns
-    if kind in (JoinKind.RIGHT, JoinKind.FULL):
+    if kind.keeps_right:
         lefts = tuple(replace(column, nullable=True) for column in lefts)
-    if kind in (JoinKind.LEFT, JoinKind.FULL):
+    if kind.pads_right:
         rights = tuple(replace(column, nullable=True) for column in rights)
-    only_left = kind in (JoinKind.SEMI, JoinKind.ANTI, JoinKind.EXISTENCE)
-    return lefts if only_left else (*lefts, *rights)
+    return (*lefts, *rights) if kind.shows_right else lefts
 
 
 def split(

@@ -20,10 +20,10 @@ from wallaby.reading.subqueries import Subqueries
 from wallaby.reading.windows import WindowCalls
 from wallaby.relations.expression import Column, Expression, Literal, Named, SortKey, columns_in
 from wallaby.relations.relation import (
+    DataFile,
     Expand,
     Filter,
     Limit,
-    ParquetFile,
     Project,
     Relation,
     Sort,
@@ -67,7 +67,7 @@ class RelationReader:
         expressions: ExpressionReader,
         settings: Mapping[str, str],
         leaves: LeafCutter,
-        unreadable: Mapping[ParquetFile, str],
+        unreadable: Mapping[DataFile, str],
     ) -> None:
         self._expressions = expressions
         self._unreadable = unreadable

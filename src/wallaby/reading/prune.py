@@ -14,7 +14,6 @@ from wallaby.relations.relation import (
     Filter,
     Input,
     Join,
-    JoinKind,
     Limit,
     Project,
     Range,
@@ -59,8 +58,9 @@ def prune(relation: Relation, needed: frozenset[int]) -> Relation:
 def _join(join: Join, needed: frozenset[int]) -> Relation:
     residual = () if join.residual is None else (join.residual,)
     left = prune(join.left, needed | _used(*join.left_keys, *residual))
-    filters = join.kind in (JoinKind.SEMI, JoinKind.ANTI, JoinKind.EXISTENCE)
-    right = prune(join.right, (frozenset() if filters else needed) | _used(*join.right_keys, *residual))
+    right = prune(
+        join.right, (needed if join.kind.shows_right else frozenset()) | _used(*join.right_keys, *residual)
+    )
     return with_children(join, (left, right))
 
 

@@ -20,14 +20,14 @@ from wallaby.reading.operators import RelationReader
 from wallaby.reading.prune import prune
 from wallaby.relations.expression import Column, Named
 from wallaby.relations.reason import Reason
-from wallaby.relations.relation import ParquetFile, Project, Range, Relation, Scan, children_of
+from wallaby.relations.relation import DataFile, Project, Range, Relation, Scan, children_of
 from wallaby.relations.storage import Storage
 from wallaby.relations.types import Kind
 from wallaby.relations.zone import UTC
 
 #: Numbers that Spark makes and looks at in less time than a query takes to start.
 _LONG_RANGE: Final = 1 << 20
-_ALL_READABLE: Final[Mapping[ParquetFile, str]] = {}
+_ALL_READABLE: Final[Mapping[DataFile, str]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class ReadResult:
 
 
 def read_plan(
-    query: Any, *, leaves: bool = False, unreadable: Mapping[ParquetFile, str] = _ALL_READABLE
+    query: Any, *, leaves: bool = False, unreadable: Mapping[DataFile, str] = _ALL_READABLE
 ) -> ReadResult:
     """Read the optimized plan of a DataFrame, or of a `QueryExecution` that lives in the JVM.
 
@@ -67,7 +67,7 @@ def read_plan(
 def read_text(
     text: PlanText,
     describe: Callable[[Path], PlanPart] | None = None,
-    unreadable: Mapping[ParquetFile, str] = _ALL_READABLE,
+    unreadable: Mapping[DataFile, str] = _ALL_READABLE,
     zone: Callable[[str], str | None] | None = None,
 ) -> ReadResult:
     """Read a plan that has been written down; `describe` tells of the parts that may be left to Spark.

@@ -18,7 +18,7 @@ from wallaby.reading.formats import file_format, is_compressed
 from wallaby.reading.storages import storage_name, storage_of
 from wallaby.relations.expression import Column
 from wallaby.relations.formats import Format, Orc, Parquet
-from wallaby.relations.relation import Constant, ParquetFile, Scan
+from wallaby.relations.relation import Constant, DataFile, Scan
 from wallaby.relations.storage import Storage
 from wallaby.relations.types import DataType, Kind
 
@@ -94,12 +94,12 @@ def _has_times(relation: dict[str, object]) -> bool:
 
 def _files(
     relation: dict[str, object], reader: ExpressionReader, storages: dict[str, Storage]
-) -> tuple[ParquetFile, ...]:
+) -> tuple[DataFile, ...]:
     directories = relation["directories"]
     if not isinstance(directories, list):
         raise UnreadablePlanError("A relation's directories are no list.")
     partitions = _partitions(relation)
-    files: list[ParquetFile] = []
+    files: list[DataFile] = []
     roots = {(scheme, authority) for _, listed in directories for scheme, _, _, _, authority in listed}
     names = _storages(roots, relation, reader, storages)
     for values, listed in directories:
@@ -107,7 +107,7 @@ def _files(
         for scheme, path, size, time, authority in listed:
             storage = names[scheme, authority]
             address = f"{scheme}://{authority}{path}" if storage else path
-            files.append(ParquetFile(address, size, time, constants, storage))
+            files.append(DataFile(address, size, time, constants, storage))
     # Spark's listing is made by several threads; the order of paths is the same every time.
     return tuple(sorted(files, key=lambda file: file.path))
 
@@ -188,7 +188,7 @@ def _names(relation: dict[str, object]) -> frozenset[str]:
     return frozenset(own.union(_partitions(relation)))
 
 
-def _label(files: tuple[ParquetFile, ...]) -> str:
+def _label(files: tuple[DataFile, ...]) -> str:
     """What people call the table: its file, or its directory, above those of its partitions."""
     if not files:
         return "no files"

@@ -12,7 +12,8 @@ from dataclasses import replace
 
 from wallaby.catalyst.node import Node
 from wallaby.relations.expression import Column, Expression, Named, columns_in
-from wallaby.relations.relation import Join, JoinKind, Project, Relation, Single
+from wallaby.relations.join_kind import JoinKind
+from wallaby.relations.relation import Join, Project, Relation, Single
 from wallaby.relations.tree import ids_of
 
 SUBQUERY = "ScalarSubquery"

@@ -10,13 +10,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from wallaby.relations.expression import Column, Expression, Named, walk
+from wallaby.relations.join_kind import JoinKind
 from wallaby.relations.relation import (
     Aggregate,
     Expand,
     Filter,
     Input,
     Join,
-    JoinKind,
     Limit,
     Project,
     Range,

@@ -11,21 +11,8 @@ from enum import Enum
 
 from wallaby.relations.expression import Aggregation, Column, Expression, Named, SortKey
 from wallaby.relations.formats import PARQUET, Format
+from wallaby.relations.join_kind import JoinKind
 from wallaby.relations.types import DataType
-
-
-class JoinKind(Enum):
-    """Which rows a join gives. `left` is the side that semi and anti joins filter."""
-
-    INNER = "inner"
-    LEFT = "left outer"
-    RIGHT = "right outer"
-    FULL = "full outer"
-    SEMI = "left semi"
-    ANTI = "left anti"
-    CROSS = "cross"
-    #: All rows of the left side, and whether each has a partner.
-    EXISTENCE = "existence"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +26,7 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True)
-class ParquetFile:
+class DataFile:
     """One file as it was when the query was planned: another size or time later is an error."""
 
     #: Where no storage is named, a local path.
@@ -59,7 +46,7 @@ class Scan:
     A file may write a name in other letters, have a narrower type, or not have the column, which is NULL then.
     """
 
-    files: tuple[ParquetFile, ...]
+    files: tuple[DataFile, ...]
     columns: tuple[Column, ...]
     names: tuple[str, ...]
     label: str = ""

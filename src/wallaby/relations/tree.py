@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from wallaby.relations.expression import Aggregation, Call, Column, Expression, Literal, Named, walk
 from wallaby.relations.functions import AND
+from wallaby.relations.join_kind import JoinKind
 from wallaby.relations.relation import (
     Aggregate,
     Expand,
     Filter,
     Input,
     Join,
-    JoinKind,
     Limit,
     Project,
     Range,
@@ -96,14 +96,24 @@ def narrowed(columns: tuple[Column, ...], needed: frozenset[int]) -> tuple[Colum
 
 def with_children(relation: Relation, children: tuple[Relation, ...]) -> Relation:
     """The same relation over other children, which give the same columns, in whatever order."""
+    found = with_equal_children(relation, children)
+    return (
+        replace(found, columns=join_columns(found, found.left, found.right))
+        if isinstance(found, Join)
+        else found
+    )
+
+
+def with_equal_children(relation: Relation, children: Sequence[Relation]) -> Relation:
+    """The same relation over other children, which give the same columns in the same order."""
     match relation:
         case Scan() | Rows() | Range() | Input():
             return relation
         case Join():
             left, right = children
-            return replace(relation, left=left, right=right, columns=join_columns(relation, left, right))
+            return replace(relation, left=left, right=right)
         case Union():
-            return replace(relation, children=children)
+            return replace(relation, children=tuple(children))
         case (
             Filter() | Project() | Aggregate() | Sort() | Limit() | Single() | Expand() | Unnest() | Window()
         ):
@@ -115,12 +125,12 @@ def join_columns(join: Join, left: Relation, right: Relation) -> tuple[Column, .
     """The columns of a join over other sides: the left ones, then what its kind has beside them."""
     known = {column.id: column for column in join.columns}
     lefts = tuple(known.get(column.id, column) for column in left.columns)
-    if join.kind in (JoinKind.SEMI, JoinKind.ANTI):
-        return lefts
     if join.kind is JoinKind.EXISTENCE:
         return (*lefts, join.columns[-1])
-    outer = join.kind in (JoinKind.LEFT, JoinKind.FULL)
-    rights = (known.get(c.id, replace(c, nullable=c.nullable or outer)) for c in right.columns)
+    if not join.kind.shows_right:
+        return lefts
+    padded = join.kind.pads_right
+    rights = (known.get(c.id, replace(c, nullable=c.nullable or padded)) for c in right.columns)
     return (*lefts, *rights)
 
 

@@ -10,13 +10,13 @@ from collections.abc import Iterator, Sequence
 
 from wallaby.errors import InternalError
 from wallaby.relations.expression import Aggregation, Call, Column, Expression, Named, walk
+from wallaby.relations.join_kind import JoinKind
 from wallaby.relations.relation import (
     Aggregate,
     Expand,
     Filter,
     Input,
     Join,
-    JoinKind,
     Limit,
     Project,
     Range,

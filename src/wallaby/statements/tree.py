@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-
+from wallaby.relations.join_kind import JoinKind
 from wallaby.relations.relation import (
     Aggregate,
     Expand,
     Filter,
     Input,
     Join,
-    JoinKind,
     Limit,
     Project,
     Range,
@@ -25,22 +22,8 @@ from wallaby.relations.relation import (
     Window,
     children_of,
 )
+from wallaby.relations.tree import with_equal_children
 from wallaby.statements.sql import inputs_of
-
-
-def with_children(relation: Relation, children: Sequence[Relation]) -> Relation:
-    """The same relation made from others."""
-    match relation:
-        case Scan() | Rows() | Range() | Input():
-            return relation
-        case Join():
-            return replace(relation, left=children[0], right=children[1])
-        case Union():
-            return replace(relation, children=tuple(children))
-        case (
-            Filter() | Project() | Aggregate() | Sort() | Limit() | Single() | Expand() | Unnest() | Window()
-        ):
-            return replace(relation, child=children[0])
 
 
 def without_inputs(relation: Relation, absent: frozenset[int]) -> Relation:
@@ -50,7 +33,7 @@ def without_inputs(relation: Relation, absent: frozenset[int]) -> Relation:
             return without_inputs(relation.left, absent)
         case _:
             children = [without_inputs(child, absent) for child in children_of(relation)]
-            return with_children(relation, children)
+            return with_equal_children(relation, children)
 
 
 def needs_input(relation: Relation, number: int) -> bool:
@@ -70,15 +53,9 @@ def needs_input(relation: Relation, number: int) -> bool:
 
 def _join_needs(join: Join, number: int) -> bool:
     left, right = needs_input(join.left, number), needs_input(join.right, number)
-    match join.kind:
-        case JoinKind.INNER | JoinKind.CROSS | JoinKind.SEMI:
-            return left or right
-        case JoinKind.LEFT | JoinKind.ANTI | JoinKind.EXISTENCE:
-            return left
-        case JoinKind.RIGHT:
-            return right
-        case JoinKind.FULL:
-            return left and right
+    if join.kind.keeps_left and join.kind.keeps_right:
+        return left and right
+    return (left and not join.kind.keeps_right) or (right and not join.kind.keeps_left)
 
 
 def is_inner(relation: Relation, number: int, streaming: int = 1) -> bool:
@@ -86,7 +63,7 @@ def is_inner(relation: Relation, number: int, streaming: int = 1) -> bool:
     numbers = {source.number for source in inputs_of(relation)}
     if number not in numbers:
         return True
-    if isinstance(relation, Join) and relation.kind not in (JoinKind.INNER, JoinKind.CROSS):
+    if isinstance(relation, Join) and not relation.kind.is_inner:
         return False
     if isinstance(relation, Aggregate | Sort | Limit | Single | Window) and streaming not in numbers:
         return False

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from wallaby.errors import MemoryLimitError
-from wallaby.relations.relation import ParquetFile
+from wallaby.relations.relation import DataFile
 from wallaby.statements.connection import KernelSettings
 from wallaby.tables.file_systems import is_local, local_path, open_remote
 from wallaby.tables.footer import footer, reading
@@ -47,7 +47,7 @@ _PAGE_BYTES: Final = 1 << 20
 
 
 @lru_cache(maxsize=1 << 12)
-def undecoded_bytes_max(file: ParquetFile, groups: tuple[int, ...], places: tuple[int, ...]) -> float:
+def undecoded_bytes_max(file: DataFile, groups: tuple[int, ...], places: tuple[int, ...]) -> float:
     """What columns of row groups take at most where texts that are a dictionary stay references to it."""
     metadata = footer(file)
     chunks = ((metadata.row_group(number).column(place), place) for number in groups for place in places)
@@ -64,7 +64,7 @@ def _undecoded_bytes(metadata: pq.FileMetaData, chunk: pq.ColumnChunkMetaData, p
 
 @lru_cache(maxsize=1 << 12)
 def decoded_bytes_max(
-    file: ParquetFile, groups: tuple[int, ...], places: tuple[int, ...], enough_bytes: int
+    file: DataFile, groups: tuple[int, ...], places: tuple[int, ...], enough_bytes: int
 ) -> float:
     """What columns of row groups take at most, decoded. Where that may be more than enough, it is looked at closely."""
     chunks = [(number, place) for number in groups for place in places]
@@ -80,7 +80,7 @@ def decoded_bytes_max(
 
 
 def _column_bytes_max(
-    file: ParquetFile, source: BinaryIO | pa.NativeFile, number: int, place: int, *, closely: bool
+    file: DataFile, source: BinaryIO | pa.NativeFile, number: int, place: int, *, closely: bool
 ) -> float:
     metadata = footer(file)
     chunk = metadata.row_group(number).column(place)
@@ -122,7 +122,7 @@ def _longest(
     return pc.max(pc.binary_length(array.dictionary)).as_py() or 0
 
 
-def _opened(file: ParquetFile) -> BinaryIO | pa.NativeFile:
+def _opened(file: DataFile) -> BinaryIO | pa.NativeFile:
     return local_path(file).open("rb", buffering=0) if is_local(file) else open_remote(file)
 
 
@@ -146,7 +146,7 @@ class Decoding:
 
 
 def planned_decoding(
-    file: ParquetFile, number: int, places: tuple[int, ...], limit_bytes: int, settings: KernelSettings
+    file: DataFile, number: int, places: tuple[int, ...], limit_bytes: int, settings: KernelSettings
 ) -> Decoding:
     """How to decode a row group so that what is decoded at a time takes about so much at most.
 
@@ -160,7 +160,7 @@ def planned_decoding(
 
 
 def _planned(
-    file: ParquetFile,
+    file: DataFile,
     number: int,
     places: tuple[int, ...],
     limit_bytes: int,
@@ -216,7 +216,7 @@ def _grouped(
 
 
 def _largest(
-    file: ParquetFile, chunk: pq.ColumnChunkMetaData, pages: list[Page], settings: KernelSettings
+    file: DataFile, chunk: pq.ColumnChunkMetaData, pages: list[Page], settings: KernelSettings
 ) -> int:
     """The largest page, decompressed. That is done at once, so there must be room for it."""
     largest = max((page.size_bytes for page in pages), default=0)
@@ -243,7 +243,7 @@ def _is_flat(column: pq.ColumnSchema) -> bool:
 
 
 def _known_pages(
-    file: ParquetFile, source: BinaryIO | pa.NativeFile, chunk: pq.ColumnChunkMetaData
+    file: DataFile, source: BinaryIO | pa.NativeFile, chunk: pq.ColumnChunkMetaData
 ) -> Iterator[Page]:
     """The pages of a column; of a file that lies far away, what its footer says of all of them together."""
     if is_local(file):

@@ -13,7 +13,7 @@ from typing import Final
 import pyarrow as pa
 
 from wallaby.relations.expression import Column
-from wallaby.relations.relation import Constant, ParquetFile, Scan
+from wallaby.relations.relation import Constant, DataFile, Scan
 from wallaby.relations.types import NULL, DataType, Kind
 from wallaby.sql.types import arrow_type
 from wallaby.tables.file_schema import file_schema
@@ -32,7 +32,7 @@ _INTEGER_DIGITS: Final = {pa.int8(): 10, pa.int16(): 10, pa.int32(): 10, pa.int6
 
 
 @lru_cache(maxsize=1 << 14)
-def file_column(file: ParquetFile, name: str) -> str | Constant:
+def file_column(file: DataFile, name: str) -> str | Constant:
     """What a table's column is in a file: the name under which the file has it, or its value in all rows."""
     wanted = name.lower()
     for constant in file.constants:
@@ -41,13 +41,13 @@ def file_column(file: ParquetFile, name: str) -> str | Constant:
     return next((found for found in _own_names(file) if found.lower() == wanted), Constant(name, None, NULL))
 
 
-def column_reason(file: ParquetFile, column: Column, name: str) -> str | None:
+def column_reason(file: DataFile, column: Column, name: str) -> str | None:
     """Why a column of a file cannot be read here exactly as Spark would; None if it can."""
     return _reason(file, name, column.type, nullable=column.nullable)
 
 
 @lru_cache(maxsize=1 << 14)
-def _reason(file: ParquetFile, name: str, type_: DataType, *, nullable: bool) -> str | None:
+def _reason(file: DataFile, name: str, type_: DataType, *, nullable: bool) -> str | None:
     source = file_column(file, name)
     if isinstance(source, Constant):
         if source.value is None and not nullable:
@@ -66,7 +66,7 @@ def _reason(file: ParquetFile, name: str, type_: DataType, *, nullable: bool) ->
 
 
 @lru_cache(maxsize=1 << 14)
-def is_as_in_the_table(file: ParquetFile, column: Column, name: str) -> bool:
+def is_as_in_the_table(file: DataFile, column: Column, name: str) -> bool:
     """Has a file a column under the very name and in the very type of the table?"""
     if file_column(file, name) != name:
         return False
@@ -133,13 +133,13 @@ def _is_narrower_number(found: pa.DataType, wanted: DataType) -> bool:
     return found in _INTEGER_DIGITS and _INTEGER_DIGITS[found] <= wanted.precision - wanted.scale
 
 
-def read_paths(scan: Scan, file: ParquetFile) -> list[str]:
+def read_paths(scan: Scan, file: DataFile) -> list[str]:
     """The same, down to the fields that are needed of structs."""
     schema = footer(file).schema
     return [schema.column(place).path for place in read_places(scan, file)]
 
 
-def read_places(scan: Scan, file: ParquetFile) -> list[int]:
+def read_places(scan: Scan, file: DataFile) -> list[int]:
     """Where in the footer the columns are that a scan reads."""
     places: dict[int, None] = {}
     for column, name in zip(scan.columns, scan.names, strict=True):
@@ -149,12 +149,12 @@ def read_places(scan: Scan, file: ParquetFile) -> list[int]:
     return list(places)
 
 
-def read_names(scan: Scan, file: ParquetFile) -> list[str]:
+def read_names(scan: Scan, file: DataFile) -> list[str]:
     """The columns of a file that a scan reads from it."""
     sources = (file_column(file, name) for name in scan.names)
     return list(dict.fromkeys(source for source in sources if isinstance(source, str)))
 
 
 @lru_cache(maxsize=1024)
-def _own_names(file: ParquetFile) -> tuple[str, ...]:
+def _own_names(file: DataFile) -> tuple[str, ...]:
     return tuple(file_schema(file).names)

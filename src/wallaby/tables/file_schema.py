@@ -12,7 +12,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from wallaby.relations.relation import ParquetFile
+from wallaby.relations.relation import DataFile
 from wallaby.tables.footer import footer
 
 #: What Arrow is to read instants of 96 bits in.
@@ -21,14 +21,14 @@ _INT96: Final = "INT96"
 
 
 @lru_cache(maxsize=1024)
-def file_schema(file: ParquetFile) -> pa.Schema:
+def file_schema(file: DataFile) -> pa.Schema:
     """The columns of a file; instants of 96 bits are such as have a zone."""
     schema = footer(file).schema
     stored = iter([schema.column(place).physical_type for place in range(len(schema))])
     return pa.schema([field.with_type(_as_read(field.type, stored)) for field in schema.to_arrow_schema()])
 
 
-def has_int96(file: ParquetFile, places: list[int]) -> bool:
+def has_int96(file: DataFile, places: list[int]) -> bool:
     """Is one of these columns of a footer stored in 96 bits?"""
     schema = footer(file).schema
     return any(schema.column(place).physical_type == _INT96 for place in places)

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from wallaby.plan.physical import Fragment, ScanFragment
-from wallaby.relations.relation import ParquetFile, Scan
+from wallaby.relations.relation import DataFile, Scan
 from wallaby.relations.storage import (
     S3_ATTEMPTS,
     S3_CONNECT_SECONDS,
@@ -44,29 +44,29 @@ def storages_of(fragments: Iterable[Fragment]) -> dict[str, Storage]:
     return {name: _storages[name] for name in sorted(names - {""})}
 
 
-def is_local(file: ParquetFile) -> bool:
+def is_local(file: DataFile) -> bool:
     """Is a file on a local disk?"""
     return not file.storage
 
 
-def local_path(file: ParquetFile) -> Path:
+def local_path(file: DataFile) -> Path:
     """Where a local file lies: its path, or its `file:` address."""
     if file.path.startswith("file:"):
         return Path(unquote(urlsplit(file.path).path))
     return Path(file.path)
 
 
-def remote_info(file: ParquetFile) -> fs.FileInfo:
+def remote_info(file: DataFile) -> fs.FileInfo:
     """What its storage says of a file now."""
     return _opened(file.storage).get_file_info(_inner_path(file))
 
 
-def open_remote(file: ParquetFile) -> pa.NativeFile:
+def open_remote(file: DataFile) -> pa.NativeFile:
     """A file to read from at any place, which has to be closed."""
     return _opened(file.storage).open_input_file(_inner_path(file))
 
 
-def _inner_path(file: ParquetFile) -> str:
+def _inner_path(file: DataFile) -> str:
     """S3's file system wants the bucket and the key, Hadoop's the path."""
     _, _, rest = file.path.partition("://")
     return rest if isinstance(_storages[file.storage], S3Storage) else "/" + rest.partition("/")[2]

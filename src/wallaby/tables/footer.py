@@ -17,11 +17,11 @@ from pyarrow import fs
 
 from wallaby.batches import stopping
 from wallaby.errors import CorruptFileError, SourceChangedError, SourceGoneError
-from wallaby.relations.relation import ParquetFile
+from wallaby.relations.relation import DataFile
 from wallaby.tables.file_systems import is_local, local_path, open_remote, remote_info
 
 
-def check_unchanged(file: ParquetFile) -> None:
+def check_unchanged(file: DataFile) -> None:
     """Is it still the file that the query was planned with? Whoever plans or reads may be stopped here."""
     stopping.check()
     try:
@@ -46,12 +46,12 @@ def check_unchanged(file: ParquetFile) -> None:
         )
 
 
-def _is_as_listed(file: ParquetFile) -> bool:
+def _is_as_listed(file: DataFile) -> bool:
     found = local_path(file).stat()
     return (found.st_size, found.st_mtime_ns // 1_000_000) == (file.size_bytes, file.modified_ms)
 
 
-def _is_as_listed_remotely(file: ParquetFile) -> bool:
+def _is_as_listed_remotely(file: DataFile) -> bool:
     """Remote storages tell whole seconds, whatever their listings do."""
     found = remote_info(file)
     if found.type is not fs.FileType.File or found.mtime_ns is None:
@@ -60,7 +60,7 @@ def _is_as_listed_remotely(file: ParquetFile) -> bool:
 
 
 @contextmanager
-def reading(file: ParquetFile) -> Iterator[None]:
+def reading(file: DataFile) -> Iterator[None]:
     """Errors of the Parquet readers become ours."""
     try:
         yield
@@ -78,7 +78,7 @@ def reading(file: ParquetFile) -> Iterator[None]:
 
 
 @lru_cache(maxsize=1024)
-def footer(file: ParquetFile) -> pq.FileMetaData:
+def footer(file: DataFile) -> pq.FileMetaData:
     """The footer of an unchanged file."""
     check_unchanged(file)
     with reading(file):

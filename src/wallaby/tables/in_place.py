@@ -15,9 +15,9 @@ from wallaby.plan.physical import Fragment, ScanFragment, Split
 from wallaby.relations.formats import Parquet
 from wallaby.relations.relation import (
     Aggregate,
+    DataFile,
     Filter,
     Input,
-    ParquetFile,
     Project,
     Relation,
     Scan,
@@ -86,7 +86,7 @@ def readable_files(fragments: Iterable[Fragment]) -> tuple[str, ...]:
     return tuple(sorted(str(local_path(file)) for file in files if _is_plain(file)))
 
 
-def _is_plain(file: ParquetFile) -> bool:
+def _is_plain(file: DataFile) -> bool:
     return is_local(file) and not _PATTERN & set(str(local_path(file)))
 
 

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from wallaby.relations import functions
 from wallaby.relations.expression import Call, Column, Expression, Literal
-from wallaby.relations.relation import Filter, Input, Join, JoinKind, Project, Relation, children_of
+from wallaby.relations.relation import Filter, Input, Join, Project, Relation, children_of
 from wallaby.relations.tree import is_choice
 from wallaby.relations.types import BOOLEAN, Kind
 from wallaby.sql.types import arrow_type, column_name
@@ -25,8 +25,6 @@ _KINDS = _BOUNDED | {Kind.STRING, Kind.DECIMAL}
 _KEYS_MAX = 256
 #: The first rows often tell that there are more.
 _SAMPLE_ROWS = 1 << 16
-_NEEDS_PARTNER = frozenset({JoinKind.INNER, JoinKind.SEMI})
-_KEEPS_LEFT = frozenset({*_NEEDS_PARTNER, JoinKind.LEFT, JoinKind.ANTI, JoinKind.EXISTENCE, JoinKind.CROSS})
 
 
 class KeyBounds:
@@ -98,8 +96,8 @@ def _pairs(tree: Relation) -> Iterator[tuple[Column, int, Column]]:
                 tree = child
             case Project(child=child) if is_choice(tree):
                 tree = child
-            case Join(left=left, right=right, kind=kind) if kind in _KEEPS_LEFT:
-                if kind in _NEEDS_PARTNER and isinstance(right, Input):
+            case Join(left=left, right=right, kind=kind) if not kind.keeps_right:
+                if kind.keeps_only_matched and isinstance(right, Input):
                     keys = zip(tree.left_keys, tree.right_keys, strict=True)
                     found += [
                         (ours, right.number, theirs)

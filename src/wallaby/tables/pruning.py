@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from wallaby.relations import functions
 from wallaby.relations.expression import Call, Column, Expression, Literal
-from wallaby.relations.relation import Constant, ParquetFile, Scan
+from wallaby.relations.relation import Constant, DataFile, Scan
 from wallaby.relations.types import DataType, Kind
 from wallaby.tables.file_columns import file_column
 from wallaby.tables.footer import bounds_of, has_only_nulls
@@ -76,12 +76,12 @@ def _comparable(literal: Literal, type_: DataType) -> bool:
     return literal.type == type_ and isinstance(literal.value, expected)
 
 
-def may_match(file: ParquetFile, group: pq.RowGroupMetaData, conditions: Sequence[Simple]) -> bool:
+def may_match(file: DataFile, group: pq.RowGroupMetaData, conditions: Sequence[Simple]) -> bool:
     """Can some row of a row group meet all conditions, as far as its bounds and the file's constants tell?"""
     return all(_may_match(file, group, condition) for condition in conditions)
 
 
-def constants_match(file: ParquetFile, conditions: Sequence[Simple]) -> bool:
+def constants_match(file: DataFile, conditions: Sequence[Simple]) -> bool:
     """Can some row of a file meet all conditions, as far as its constants tell? The file is not opened for it."""
     constants = {constant.name.lower(): constant for constant in file.constants}
     pairs = ((constants.get(condition.name.lower()), condition) for condition in conditions)
@@ -94,7 +94,7 @@ def _meets(constant: Constant, condition: Simple) -> bool:
     return any(_inside(value, condition.sign, constant.value, constant.value) for value in condition.values)
 
 
-def _may_match(file: ParquetFile, group: pq.RowGroupMetaData, condition: Simple) -> bool:
+def _may_match(file: DataFile, group: pq.RowGroupMetaData, condition: Simple) -> bool:
     source = file_column(file, condition.name)
     if isinstance(source, Constant):
         return _meets(source, condition)

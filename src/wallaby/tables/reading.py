@@ -12,9 +12,8 @@ from wallaby.functions.scalar import fallible
 from wallaby.relations import functions
 from wallaby.relations.expression import Call, Expression, columns_in
 from wallaby.relations.relation import Filter, Input, Project, Relation, Scan, children_of
-from wallaby.relations.tree import conjuncts, expressions_of, filtered
+from wallaby.relations.tree import conjuncts, expressions_of, filtered, with_equal_children
 from wallaby.statements.sql import inputs_of
-from wallaby.statements.tree import with_children
 from wallaby.tables.row_filter import Names, row_filter
 
 _SPLIT = 0
@@ -68,7 +67,7 @@ def _without_filters(relation: Relation, names: Names, found: dict[Expression, p
             child = _without_filters(relation.child, names, found)
             return replace(relation, child=_narrowed(child, _used(relation)))
         case _:
-            return with_children(
+            return with_equal_children(
                 relation, [_without_filters(child, names, found) for child in children_of(relation)]
             )
 

@@ -99,7 +99,7 @@ def windows(
     kept = groups_to_read(scan, split, conditions)
     chosen = set(groups_to_read(scan, split, (*conditions, *more)))
     runs = [run for run in _runs(needed, split, kept, settings) if not chosen.isdisjoint(run.groups)]
-    counts = [metadata.row_group(number).num_rows for number in split.row_groups]
+    counts = [metadata.row_group(number).num_rows for number in split.pieces]
     begins = list(accumulate(counts, initial=0))
     whole = False
     begin = 0
@@ -160,7 +160,7 @@ def _read_at_once(
     scan: Scan, split: Split, run: _Run, wanted: Reading, settings: KernelSettings
 ) -> list[pa.RecordBatch] | None:
     """The rows of some row groups, by the fastest reader; None if their texts turn out to be too large for that."""
-    piece = replace(split, row_groups=run.groups)
+    piece = replace(split, pieces=run.groups)
     with suppress(LargeSplitError):
         return list(read_split(scan, piece, (), wanted, whole_bytes_max(settings)).to_batches())
     return None
@@ -181,7 +181,7 @@ def _runs(needed: Scan, split: Split, kept: Sequence[int], settings: KernelSetti
     places = tuple(read_places(needed, split.file))
     runs: list[_Run] = []
     size = 0.0
-    for at, number in enumerate(split.row_groups):
+    for at, number in enumerate(split.pieces):
         if number not in chosen:
             continue
         own = undecoded_bytes_max(split.file, (number,), places) if places else 0.0

@@ -28,7 +28,7 @@ from wallaby.errors import CorruptFileError
 from wallaby.plan.physical import Split
 from wallaby.relations.expression import Expression, Literal
 from wallaby.relations.formats import Parquet
-from wallaby.relations.relation import Constant, Input, ParquetFile, Scan
+from wallaby.relations.relation import Constant, DataFile, Input, Scan
 from wallaby.sql.types import arrow_schema
 from wallaby.tables.decoded import decoded_bytes_max
 from wallaby.tables.file_columns import file_column, is_as_in_the_table, read_names, read_paths, read_places
@@ -121,14 +121,14 @@ def piece_parts(
     needed = dict.fromkeys((*wanted.scan.names, *wanted.kept_by))
     columns = dict(zip(scan.names, scan.columns, strict=True))
     narrow = replace(scan, columns=tuple(columns[name] for name in needed), names=tuple(needed))
-    for number in split.row_groups:
+    for number in split.pieces:
         for part in read_piece(narrow, split.file, number, room):
             with reading(split.file):
                 require_text([part.rows], split.file)
             # A file that was replaced while it was read must not be half old and half new.
             check_unchanged(split.file)
             count, table = part.rows.num_rows, part.rows
-            last = part.last and number == split.row_groups[-1]
+            last = part.last and number == split.pieces[-1]
             if not needed:
                 yield PiecePart(pa.table([pa.nulls(count, pa.int8())], schema=schema), count, last)
                 continue
@@ -150,16 +150,14 @@ def groups_to_read(scan: Scan, split: Split, conditions: Sequence[Expression]) -
         return []
     simple = simple_conditions(scan, conditions)
     metadata = footer(split.file)
-    return [
-        number for number in split.row_groups if may_match(split.file, metadata.row_group(number), simple)
-    ]
+    return [number for number in split.pieces if may_match(split.file, metadata.row_group(number), simple)]
 
 
 def _everything(scan: Scan) -> Reading:
     return Reading(scan, None, (), Input(0, scan.columns))
 
 
-def _filters_in_the_file(scan: Scan, file: ParquetFile, wanted: Reading) -> bool:
+def _filters_in_the_file(scan: Scan, file: DataFile, wanted: Reading) -> bool:
     """Has the file what the rows are filtered by as the filter expects it?"""
     columns = dict(zip(scan.names, scan.columns, strict=True))
     return all(is_as_in_the_table(file, columns[name], name) for name in wanted.kept_by)
@@ -243,13 +241,13 @@ def _read(
     ]
 
 
-def only_arrow(scan: Scan, file: ParquetFile) -> bool:
+def only_arrow(scan: Scan, file: DataFile) -> bool:
     """Does Polars not read what a scan wants of a file?"""
     nested = any(column.type.is_nested for column in scan.columns)
     return nested or not is_local(file) or has_int96(file, read_places(scan, file))
 
 
-def _check_footer(wanted: Reading, file: ParquetFile, run: Sequence[int], limit_bytes: int | None) -> None:
+def _check_footer(wanted: Reading, file: DataFile, run: Sequence[int], limit_bytes: int | None) -> None:
     """Arrow gives each text its own place, so it has to be known before."""
     if limit_bytes is None:
         return
@@ -321,7 +319,7 @@ def _read_groups(
         source.close()
 
 
-def named_columns(table: pa.Table, rows: int, scan: Scan, file: ParquetFile) -> pa.Table:
+def named_columns(table: pa.Table, rows: int, scan: Scan, file: DataFile) -> pa.Table:
     """In the order and with the types and names of the scan, and with what is the same in all rows of the file."""
     schema = arrow_schema(scan.columns)
     columns: list[pa.ChunkedArray | pa.Array] = []

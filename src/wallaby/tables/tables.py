@@ -13,7 +13,7 @@ from wallaby.errors import CorruptFileError, SourceChangedError
 from wallaby.plan.estimates.statistics import ColumnStatistics, Statistics, TableStatistics
 from wallaby.plan.physical import Split
 from wallaby.relations.formats import Format, Parquet
-from wallaby.relations.relation import Constant, ParquetFile, Scan
+from wallaby.relations.relation import Constant, DataFile, Scan
 from wallaby.relations.types import DataType
 from wallaby.tables.distinct import GroupValues, distinct_values, values_of_group
 from wallaby.tables.file_columns import column_reason, file_column, read_places
@@ -37,7 +37,7 @@ _KEPT: Final = 1 << 12
 class FileReason:
     """A file that cannot be read here, and why."""
 
-    file: ParquetFile
+    file: DataFile
     why: str
 
 
@@ -47,7 +47,7 @@ def scan_reason(scan: Scan) -> FileReason | None:
     return next((FileReason(file, why) for file, why in found if why is not None), None)
 
 
-def _file_reason(scan: Scan, file: ParquetFile) -> str | None:
+def _file_reason(scan: Scan, file: DataFile) -> str | None:
     try:
         if not isinstance(scan.format, Parquet):
             return file_reason(scan, file)
@@ -87,7 +87,7 @@ def list_splits(scan: Scan, target_bytes: int) -> tuple[Split, ...]:
 
 
 @lru_cache(maxsize=_KEPT)
-def _splits_of(file: ParquetFile, places: tuple[int, ...], target_bytes: int) -> tuple[Split, ...]:
+def _splits_of(file: DataFile, places: tuple[int, ...], target_bytes: int) -> tuple[Split, ...]:
     splits: list[Split] = []
     metadata = footer(file)
     groups: list[int] = []
@@ -107,7 +107,7 @@ def _splits_of(file: ParquetFile, places: tuple[int, ...], target_bytes: int) ->
     return tuple(splits)
 
 
-def _pieces(scan: Scan, file: ParquetFile) -> list[Split]:
+def _pieces(scan: Scan, file: DataFile) -> list[Split]:
     found = pieces(scan, file)
     shares = max(1, found.count)
     return [
@@ -118,7 +118,7 @@ def _pieces(scan: Scan, file: ParquetFile) -> list[Split]:
 
 def known_tables(scans: Sequence[Scan], target_bytes: int) -> Statistics:
     """What planning may know of all tables of a query; of one that is read twice, the columns of both scans."""
-    by_files: dict[tuple[tuple[ParquetFile, ...], Format], Scan] = {}
+    by_files: dict[tuple[tuple[DataFile, ...], Format], Scan] = {}
     for scan in scans:
         before = by_files.get((scan.files, scan.format), scan)
         columns = {
@@ -191,7 +191,7 @@ def _column_statistics(scan: Scan) -> tuple[ColumnStatistics, ...]:
 
 
 @lru_cache(maxsize=_KEPT)
-def _statistics_of(files: tuple[ParquetFile, ...], name: str, type_: DataType) -> ColumnStatistics:
+def _statistics_of(files: tuple[DataFile, ...], name: str, type_: DataType) -> ColumnStatistics:
     found = _Sum()
     for file in files:
         metadata = footer(file)

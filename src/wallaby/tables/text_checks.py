@@ -12,10 +12,10 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 from wallaby.errors import DoubtfulValueError
-from wallaby.relations.relation import ParquetFile
+from wallaby.relations.relation import DataFile
 
 
-def require_text(tables: Iterable[pa.Table], file: ParquetFile) -> None:
+def require_text(tables: Iterable[pa.Table], file: DataFile) -> None:
     """Is all text in rows of a file text?
 
     Raises:
@@ -30,6 +30,6 @@ def require_text(tables: Iterable[pa.Table], file: ParquetFile) -> None:
         raise no_text(file) from error
 
 
-def no_text(file: ParquetFile) -> DoubtfulValueError:
+def no_text(file: DataFile) -> DoubtfulValueError:
     """What is raised for a file with text that is none."""
     return DoubtfulValueError(f"{file.path} has text that is not UTF-8.", path=file.path)

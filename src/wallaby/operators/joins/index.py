@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from wallaby.batches.sizes import sizes_of_values
 from wallaby.operators.joins.key_set import KeySet, make_key_set
-from wallaby.relations.relation import JoinKind
+from wallaby.relations.join_kind import JoinKind
 from wallaby.relations.types import Kind
 
 INDEXED_KINDS: Final = frozenset({Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG, Kind.DATE})

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from wallaby.batches.sizes import is_varying, rows_within, sizes_of_values
 from wallaby.operators.joins.index import JoinIndex, cut_by_partners, find, pairs_by_pieces, rows_in
 from wallaby.operators.joins.key_set import KeySet
-from wallaby.relations.relation import JoinKind
+from wallaby.relations.join_kind import JoinKind
 from wallaby.sql.types import ROWS_ONLY
 
 Keys = Sequence[tuple[str, str]]

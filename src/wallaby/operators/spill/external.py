@@ -32,10 +32,10 @@ from wallaby.relations.relation import (
     Window,
     children_of,
 )
+from wallaby.relations.tree import with_equal_children
 from wallaby.sql.types import arrow_schema, column_name
 from wallaby.statements.connection import KernelSettings, Session
 from wallaby.statements.relation import input_name, relation_sql, result_columns
-from wallaby.statements.tree import with_children
 from wallaby.statements.widths import divided, rows_at_once, side_by_side
 
 
@@ -152,14 +152,14 @@ def _segments(tree: Relation) -> tuple[_Segment, ...]:
                     segments.append(relation)
                 open_tree = source
             case Aggregate() | Window() | Single():
-                whole = with_children(relation, [open_tree])
+                whole = with_equal_children(relation, [open_tree])
                 segments.append(_Grouped(whole, _keys_below(_divided_by(relation), open_tree)))
                 open_tree = Input(0, result_columns(relation))
             case Expand() | Unnest():  # what comes next divides its rows by the columns that it makes
-                segments.append(_Grouped(with_children(relation, [open_tree]), ()))
+                segments.append(_Grouped(with_equal_children(relation, [open_tree]), ()))
                 open_tree = Input(0, result_columns(relation))
             case _:
-                open_tree = with_children(relation, [open_tree])
+                open_tree = with_equal_children(relation, [open_tree])
     if not isinstance(open_tree, Input) or not segments:
         segments.append(_Grouped(open_tree, ()))
     return tuple(segments)

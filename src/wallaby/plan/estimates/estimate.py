@@ -22,13 +22,13 @@ from wallaby.plan.estimates.selectivity import (
 from wallaby.plan.estimates.statistics import ColumnStatistics, Statistics, TableStatistics
 from wallaby.relations import functions
 from wallaby.relations.expression import Aggregation, Call, Column, Expression, Literal, Named, columns_in
+from wallaby.relations.join_kind import JoinKind
 from wallaby.relations.relation import (
     Aggregate,
     Expand,
     Filter,
     Input,
     Join,
-    JoinKind,
     Limit,
     Project,
     Range,
@@ -338,7 +338,7 @@ def _of_join(join: Join, left: Estimate, right: Estimate, row_bytes: int) -> Est
             id_: replace(known, met=known.met * found) for id_, known in left.columns.items() if id_ in keys
         }
         return Estimate(rows, {**left.columns, **met}, row_bytes)
-    if join.kind in (JoinKind.ANTI, JoinKind.EXISTENCE):
+    if not join.kind.shows_right:
         return Estimate(rows, left.columns, row_bytes)
     known = _after_join(join, left.columns, right.columns, to_one)
     return Estimate(rows, _with_nulls(join.kind, known, sides, found), row_bytes)
@@ -387,11 +387,7 @@ def _with_nulls(
     kind: JoinKind, columns: Columns, sides: tuple[frozenset[int], frozenset[int]], found: float
 ) -> Columns:
     """After an outer join, the columns of a side are NULL in rows of the other side that have no partner there."""
-    padded = {
-        JoinKind.LEFT: sides[1],
-        JoinKind.RIGHT: sides[0],
-        JoinKind.FULL: sides[0] | sides[1],
-    }.get(kind, frozenset())
+    padded = (sides[0] if kind.keeps_right else frozenset()) | (sides[1] if kind.pads_right else frozenset())
     lacking = max(1 - found, _ANTI_LEAST)
     return {
         id_: replace(known, null_share=max(known.null_share, lacking)) if id_ in padded else known

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from wallaby.plan.physical import Split
 from wallaby.relations.formats import PARQUET, Format
-from wallaby.relations.relation import ParquetFile, Scan
+from wallaby.relations.relation import DataFile, Scan
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class ColumnStatistics:
 class TableStatistics:
     """A table is known by its files, and by how they are read."""
 
-    files: tuple[ParquetFile, ...]
+    files: tuple[DataFile, ...]
     rows: int
     columns: tuple[ColumnStatistics, ...]
     #: The units in which the table is read; every row group in exactly one.

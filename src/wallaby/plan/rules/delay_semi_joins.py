@@ -12,7 +12,8 @@ from wallaby.plan.estimates.estimate import Estimator
 from wallaby.plan.estimates.statistics import Statistics
 from wallaby.plan.joins import flipped
 from wallaby.relations.infallible import cannot_fail
-from wallaby.relations.relation import Join, JoinKind, Project, Relation
+from wallaby.relations.join_kind import JoinKind
+from wallaby.relations.relation import Join, Project, Relation
 from wallaby.relations.tree import arrange, ids_of, is_choice, join_columns, rewrite_up
 
 _DELAYED = frozenset((JoinKind.SEMI, JoinKind.ANTI))

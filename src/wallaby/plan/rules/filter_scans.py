@@ -18,11 +18,11 @@ from wallaby.plan.estimates.statistics import Statistics
 from wallaby.plan.joins import broadcast_pays, smaller_side
 from wallaby.plan.settings import PlanSettings
 from wallaby.relations.expression import Column, Named
+from wallaby.relations.join_kind import JoinKind
 from wallaby.relations.relation import (
     Aggregate,
     Filter,
     Join,
-    JoinKind,
     Project,
     Relation,
     Scan,
@@ -31,12 +31,6 @@ from wallaby.relations.relation import (
 )
 from wallaby.relations.tree import arrange, ids_of, kept, with_children
 
-#: The right rows that these need are those with a partner.
-_RIGHT_MAY = frozenset((JoinKind.INNER, JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI, JoinKind.EXISTENCE))
-#: The left rows that these give are those with a partner.
-_LEFT_MAY = frozenset((JoinKind.INNER, JoinKind.SEMI))
-#: Filtering the left rows of these before or after is the same.
-_LEFT_COMMUTES = frozenset((*_RIGHT_MAY, JoinKind.CROSS))
 #: A filter that keeps more than this share of the rows is not worth waiting for.
 _KEPT_MAX = 0.5
 #: It must spare so many times the bytes that it costs, and at least so many bytes.
@@ -106,9 +100,9 @@ class _Filtering:
         for left, right in zip(join.left_keys, join.right_keys, strict=True):
             if not isinstance(left, Column) or not isinstance(right, Column):
                 continue
-            if join.kind in _RIGHT_MAY:
+            if not join.kind.keeps_right:  # of the right rows only those with a partner matter
                 yield from self._choice(join, left, right, to_right=True)
-            if join.kind in _LEFT_MAY:
+            if join.kind.keeps_only_matched:
                 yield from self._choice(join, right, left, to_right=False)
 
     def _choice(
@@ -220,11 +214,11 @@ def _place(relation: Relation, key: Column) -> _Place | None:
             return None if place is None else replace(place, aggregated=True)
         case Join(left=left, right=right, kind=kind):
             place = None
-            if kind in _LEFT_COMMUTES and key.id in ids_of(left.columns):
+            if not kind.keeps_right and key.id in ids_of(left.columns):
                 place = _place(left, key)
-            elif kind in (JoinKind.INNER, JoinKind.CROSS) and key.id in ids_of(right.columns):
+            elif kind.is_inner and key.id in ids_of(right.columns):
                 place = _place(right, key)
-            if place is None or kind not in _LEFT_MAY:
+            if place is None or not kind.keeps_only_matched:
                 return place
             return replace(place, partners=(*place.partners, *_partners(relation, key)))
         case _:
@@ -253,7 +247,7 @@ def _sources(relation: Relation, key: Column) -> Iterator[tuple[Relation, Column
                 yield from _sources(child, source)
         case Join(left=left, right=right, kind=kind):
             pairs = list(zip(relation.left_keys, relation.right_keys, strict=True))
-            equal = kind in (JoinKind.INNER, JoinKind.SEMI)
+            equal = kind.keeps_only_matched
             if key.id in ids_of(left.columns):
                 yield from _sources(left, key)
                 for ours, theirs in pairs if equal else ():

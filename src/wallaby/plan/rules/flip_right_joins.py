@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from wallaby.plan.estimates.statistics import Statistics
 from wallaby.plan.joins import flipped
-from wallaby.relations.relation import Join, JoinKind, Relation
+from wallaby.relations.join_kind import JoinKind
+from wallaby.relations.relation import Join, Relation
 from wallaby.relations.tree import arrange, rewrite_up
 
 

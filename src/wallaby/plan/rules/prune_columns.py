@@ -16,7 +16,6 @@ from wallaby.relations.relation import (
     Filter,
     Input,
     Join,
-    JoinKind,
     Limit,
     Project,
     Range,
@@ -32,7 +31,6 @@ from wallaby.relations.relation import (
 from wallaby.relations.tree import expressions_of, ids_of, narrow, narrowed, with_children
 
 Needed = frozenset[int]
-_ONLY_LEFT = frozenset((JoinKind.SEMI, JoinKind.ANTI, JoinKind.EXISTENCE))
 
 
 def prune_columns(relation: Relation, _: Statistics) -> Relation:
@@ -65,7 +63,7 @@ def _pruned(relation: Relation, needed: Needed) -> Relation:
         case Join():
             used = _used(relation)
             # Of the right side such a join shows nothing, whatever is needed of columns with the same numbers.
-            right = used if relation.kind in _ONLY_LEFT else needed | used
+            right = needed | used if relation.kind.shows_right else used
             sides = (pruned_to(relation.left, needed | used), pruned_to(relation.right, right))
             return with_children(relation, sides)
         case Aggregate():

@@ -17,11 +17,9 @@ from wallaby.plan.estimates.statistics import Statistics
 from wallaby.plan.join_graph import equality
 from wallaby.relations.expression import Column, Expression, columns_in
 from wallaby.relations.infallible import cannot_fail
-from wallaby.relations.relation import Filter, Join, JoinKind, Project, Relation
+from wallaby.relations.join_kind import JoinKind
+from wallaby.relations.relation import Filter, Join, Project, Relation
 from wallaby.relations.tree import by_ids, conjunction, conjuncts, filtered, ids_of, rewrite_up, with_children
-
-_INNER = (JoinKind.INNER, JoinKind.CROSS)
-_LEFT_MAY = frozenset((*_INNER, JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI, JoinKind.EXISTENCE))
 
 
 def push_filters(relation: Relation, _: Statistics) -> Relation:
@@ -54,11 +52,11 @@ def _into_join(join: Join, conditions: tuple[Expression, ...]) -> Relation:
         used = columns_in(condition)
         if not cannot_fail(condition):
             above.append(condition)
-        elif used <= lefts and join.kind in _LEFT_MAY:
+        elif used <= lefts and not join.kind.keeps_right:
             left.append(condition)
-        elif used <= rights and join.kind in _INNER:
+        elif used <= rights and join.kind.is_inner:
             right.append(condition)
-        elif join.kind in _INNER:
+        elif join.kind.is_inner:
             between.append(condition)
         else:
             above.append(condition)

@@ -19,7 +19,7 @@ from pyspark.sql import functions
 from wallaby.catalyst.jvm import plan_physically, query_of
 from wallaby.errors import HandOverError
 from wallaby.plan.leaf import SparkLeaf
-from wallaby.relations.relation import ParquetFile, Scan
+from wallaby.relations.relation import DataFile, Scan
 from wallaby.spark.leaves.part import ANSWER, COUNTED, write_part
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def _rows(query: DataFrame, leaf: SparkLeaf, scan: Scan) -> DataFrame:
     return placed.select(wanted or [functions.lit(True).alias(COUNTED)])
 
 
-def run(job: DataFrame, group: str, leaf: SparkLeaf) -> tuple[ParquetFile, ...]:
+def run(job: DataFrame, group: str, leaf: SparkLeaf) -> tuple[DataFile, ...]:
     """Run a leaf's job on this thread: the files that it has written, in the order of its partitions.
 
     Raises:
@@ -92,9 +92,9 @@ def _writer(
     return write
 
 
-def _file(path: str) -> ParquetFile:
+def _file(path: str) -> DataFile:
     try:
         status = Path(path).stat()
     except OSError as error:
         raise HandOverError(f"{path} was written by an executor and does not exist on the driver") from error
-    return ParquetFile(path, status.st_size, status.st_mtime_ns // 1_000_000)
+    return DataFile(path, status.st_size, status.st_mtime_ns // 1_000_000)

@@ -20,7 +20,7 @@ from py4j.protocol import Py4JError
 from wallaby.errors import HandOverError, QueryCancelledError, QueryTimeoutError, WallabyError
 from wallaby.head.collected import Collected
 from wallaby.plan.leaf import SparkLeaf
-from wallaby.relations.relation import ParquetFile, Scan
+from wallaby.relations.relation import DataFile, Scan
 from wallaby.spark.bypass import on_spark
 from wallaby.spark.leaves.directory import LeafDirectory
 from wallaby.spark.leaves.leaf import cancel, prepare, run
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 #: Submits the query once its leaves are there; the second argument is the time that is left to it, 0 for no limit.
-Submit = Callable[[Mapping[int, tuple[ParquetFile, ...]], float], Collected]
+Submit = Callable[[Mapping[int, tuple[DataFile, ...]], float], Collected]
 
 
 class LeafRun:
@@ -138,7 +138,7 @@ class LeafRun:
     def _hand_over(self, directory: Path) -> Collected:
         began = time.monotonic()
         jobs = [(leaf, prepare(self._query, leaf, scan, directory)) for leaf, scan in self._work]
-        files: dict[int, tuple[ParquetFile, ...]] = {}
+        files: dict[int, tuple[DataFile, ...]] = {}
         for leaf, job in jobs:
             if self._ended_because is not None:
                 raise self._ended_because

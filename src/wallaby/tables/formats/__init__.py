@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from wallaby.errors import CorruptFileError, DoubtfulValueError, SourceChangedError
 from wallaby.relations.formats import Csv, Format, Json, Orc, Text
-from wallaby.relations.relation import Constant, ParquetFile, Scan
+from wallaby.relations.relation import Constant, DataFile, Scan
 from wallaby.sql.types import arrow_schema
 from wallaby.tables.footer import check_unchanged, reading
 from wallaby.tables.formats import csv_lines, json_lines, orc, plain_lines
@@ -42,7 +42,7 @@ class Pieces:
     rows: int
 
 
-def file_reason(scan: Scan, file: ParquetFile) -> str | None:
+def file_reason(scan: Scan, file: DataFile) -> str | None:
     """Why a file cannot be read here exactly as Spark would; None if it can."""
     size = sum(each.size_bytes for each in scan.files)
     if not isinstance(scan.format, Orc) and size > TABLE_BYTES_MAX:
@@ -56,13 +56,13 @@ def file_reason(scan: Scan, file: ParquetFile) -> str | None:
     return None
 
 
-def pieces(scan: Scan, file: ParquetFile) -> Pieces:
+def pieces(scan: Scan, file: DataFile) -> Pieces:
     """The pieces of a file that can be read."""
     return pieces_of(scan.format, _asked(scan, file), file)
 
 
 @lru_cache(maxsize=1024)
-def pieces_of(format_: Format, asked: Asked, file: ParquetFile) -> Pieces:
+def pieces_of(format_: Format, asked: Asked, file: DataFile) -> Pieces:
     """The pieces of a file in which these columns can be read.
 
     Raises:
@@ -77,7 +77,7 @@ def pieces_of(format_: Format, asked: Asked, file: ParquetFile) -> Pieces:
         return Pieces(1, sum(part.rows.num_rows for part in _parsed(format_, asked, file)))
 
 
-def read_piece(scan: Scan, file: ParquetFile, number: int, room: Room) -> Iterator[Part]:
+def read_piece(scan: Scan, file: DataFile, number: int, room: Room) -> Iterator[Part]:
     """A piece of a file part by part, with the columns of the scan, constants included; at least one part."""
     asked = _asked(scan, file)
     with reading(file), _no_doubts(scan, file):
@@ -90,7 +90,7 @@ def read_piece(scan: Scan, file: ParquetFile, number: int, room: Room) -> Iterat
 
 
 @contextmanager
-def _no_doubts(scan: Scan, file: ParquetFile) -> Iterator[None]:
+def _no_doubts(scan: Scan, file: DataFile) -> Iterator[None]:
     try:
         yield
     except DoubtError as doubt:
@@ -101,7 +101,7 @@ def _no_doubts(scan: Scan, file: ParquetFile) -> Iterator[None]:
         ) from doubt
 
 
-def _parsed(format_: Format, asked: Asked, file: ParquetFile) -> Iterator[Part]:
+def _parsed(format_: Format, asked: Asked, file: DataFile) -> Iterator[Part]:
     """The asked columns of a file of lines; without any, a column that is only there to be counted."""
     data = content(file)
     if isinstance(format_, Csv):
@@ -133,17 +133,17 @@ def _together(parts: Iterator[Part], size_bytes: int) -> Iterator[Part]:
             group, size = [], 0
 
 
-def _constant(file: ParquetFile, name: str) -> Constant | None:
+def _constant(file: DataFile, name: str) -> Constant | None:
     return next((each for each in file.constants if each.name.lower() == name.lower()), None)
 
 
-def _asked(scan: Scan, file: ParquetFile) -> Asked:
+def _asked(scan: Scan, file: DataFile) -> Asked:
     """The columns that are read from a file, by the table's names for them."""
     pairs = zip(scan.names, scan.columns, strict=True)
     return tuple((name, column.type) for name, column in pairs if _constant(file, name) is None)
 
 
-def _completed(table: pa.Table, scan: Scan, file: ParquetFile) -> pa.Table:
+def _completed(table: pa.Table, scan: Scan, file: DataFile) -> pa.Table:
     """In the order, and with the types and names of the scan."""
     schema = arrow_schema(scan.columns)
     if not scan.columns:

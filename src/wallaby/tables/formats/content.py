@@ -10,7 +10,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from wallaby.relations.relation import ParquetFile
+from wallaby.relations.relation import DataFile
 from wallaby.relations.types import DataType
 from wallaby.tables.file_systems import is_local, local_path, open_remote
 
@@ -41,7 +41,7 @@ class Part:
     last: bool
 
 
-def content(file: ParquetFile) -> bytes:
+def content(file: DataFile) -> bytes:
     """All bytes of a file."""
     if is_local(file):
         return local_path(file).read_bytes()

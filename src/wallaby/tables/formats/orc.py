@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyarrow import dataset, orc
 
 from wallaby.errors import MemoryLimitError
-from wallaby.relations.relation import ParquetFile
+from wallaby.relations.relation import DataFile
 from wallaby.relations.types import DataType, Kind
 from wallaby.sql.types import arrow_type
 from wallaby.tables.cutting import cut, on_disk, side_by_side
@@ -40,17 +40,17 @@ _BATCH_ROWS_MAX: Final = 1 << 16
 _HELD_PARTS: Final = 2
 
 
-def _source(file: ParquetFile) -> pa.NativeFile:
+def _source(file: DataFile) -> pa.NativeFile:
     return pa.OSFile(str(local_path(file))) if is_local(file) else open_remote(file)
 
 
 @contextmanager
-def _opened(file: ParquetFile) -> Iterator[orc.ORCFile]:
+def _opened(file: DataFile) -> Iterator[orc.ORCFile]:
     with closing(_source(file)) as source:
         yield orc.ORCFile(source)
 
 
-def stripes(file: ParquetFile, asked: Asked) -> tuple[int, int]:
+def stripes(file: DataFile, asked: Asked) -> tuple[int, int]:
     """How many stripes and rows a file has in which these columns can be read."""
     with _opened(file) as source:
         if source.compression == "LZO":
@@ -60,7 +60,7 @@ def stripes(file: ParquetFile, asked: Asked) -> tuple[int, int]:
         return source.nstripes, source.nrows
 
 
-def read_stripe(file: ParquetFile, asked: Asked, number: int, room: Room) -> Iterator[Part]:
+def read_stripe(file: DataFile, asked: Asked, number: int, room: Room) -> Iterator[Part]:
     """A stripe, as a whole or batch by batch; without columns, one that is only there to be counted.
 
     Raises:
@@ -102,7 +102,7 @@ def _copies(striped: StripedFile, number: int, count: int, directory: Path) -> l
         path.unlink(missing_ok=True)
 
 
-def _check_held(file: ParquetFile, names: list[str], sizes: list[ColumnSizes], room: Room) -> None:
+def _check_held(file: DataFile, names: list[str], sizes: list[ColumnSizes], room: Room) -> None:
     """Dictionaries and compressed blocks are decompressed at once, so there must be room for those of a column."""
     for name, size in zip(names, sizes, strict=True):
         if size.held_bytes > _HELD_PARTS * room.memory_bytes:

@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 
 from wallaby.operators.program import Program
 from wallaby.relations.expression import Column
-from wallaby.relations.relation import Input, Join, JoinKind
+from wallaby.relations.join_kind import JoinKind
+from wallaby.relations.relation import Input, Join
 from wallaby.relations.types import DATE, LONG
 from wallaby.sql.types import arrow_schema
 from wallaby.statements.connection import KernelSettings, thread_session

@@ -1,0 +1,49 @@
+"""The kinds of joins, and what each of them does with rows that have no partner."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class JoinKind(Enum):
+    """Which rows a join gives. `left` is the side that semi and anti joins filter."""
+
+    INNER = "inner"
+    LEFT = "left outer"
+    RIGHT = "right outer"
+    FULL = "full outer"
+    SEMI = "left semi"
+    ANTI = "left anti"
+    CROSS = "cross"
+    #: All rows of the left side, and whether each has a partner.
+    EXISTENCE = "existence"
+
+    @property
+    def is_inner(self) -> bool:
+        """Only pairs come out, so the sides may change places."""
+        return self in (JoinKind.INNER, JoinKind.CROSS)
+
+    @property
+    def shows_right(self) -> bool:
+        """The columns of the right side come out too."""
+        return self not in (JoinKind.SEMI, JoinKind.ANTI, JoinKind.EXISTENCE)
+
+    @property
+    def keeps_left(self) -> bool:
+        """Rows of the left side without a partner come out."""
+        return self in (JoinKind.LEFT, JoinKind.FULL, JoinKind.ANTI, JoinKind.EXISTENCE)
+
+    @property
+    def keeps_right(self) -> bool:
+        """Rows of the right side without a partner come out, with NULLs for the columns of the left side."""
+        return self in (JoinKind.RIGHT, JoinKind.FULL)
+
+    @property
+    def pads_right(self) -> bool:
+        """Rows of the left side without a partner come out with NULLs for the columns of the right side."""
+        return self.keeps_left and self.shows_right
+
+    @property
+    def keeps_only_matched(self) -> bool:
+        """Rows without a partner come out of neither side: keys of one side may filter the other."""
+        return not self.keeps_left and not self.keeps_right
