@@ -20,9 +20,8 @@ from wallaby.plan.physical import PhysicalPlan, trees_of
 from wallaby.plan.planned import Planned
 from wallaby.plan.planner import plan
 from wallaby.plan.settings import PlanSettings
-from wallaby.plan.unplannable import unplannable
 from wallaby.reading.defect import DEFECTS, defect
-from wallaby.relations.reason import Reason
+from wallaby.relations.reason import Reason, UnplannableError
 from wallaby.relations.relation import Relation
 from wallaby.statements.sql import relation_reason
 from wallaby.tables.tables import known_tables
@@ -75,15 +74,14 @@ class Planning:
             if (number := leaf_number(scan)) is not None
         ]
         statistics = Statistics((*known.tables, *assumed))
-        reasons = unplannable(relation, statistics)
-        if reasons:
-            return None, reasons
         channels = settings.channels or self._count * self._threads
         sizes = PlanSettings(
             channels=channels, workers=self._count, broadcast_bytes=self.broadcast_bytes(settings)
         )
         try:
             physical = plan(relation, statistics, sizes)
+        except UnplannableError as error:
+            return None, error.reasons
         except DEFECTS as error:
             return None, (defect("planning", error),)
         reasons = tuple(

@@ -33,6 +33,6 @@ def read_query(
     odd = [scan_reason(scan) for scan in tables_in(relation)]
     unreadable = {reason.file: reason.why for reason in odd if reason is not None}
     if unreadable:
-        read = read_plan(df, leaves=True, unreadable=unreadable)
+        read = read_plan(df, leaves=True, unreadable=unreadable, text=read.text)
         relation = None if read.relation is None else without_excluded_files(read.relation)
     return read, relation

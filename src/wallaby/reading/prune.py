@@ -1,6 +1,7 @@
 """Only the columns that are used: Spark's file sources find this out after the optimizer, so it is done here.
 
 Catalyst has already put projections where columns end; what is left is to tell the scans, and the joins above them.
+No operator is added or lost: `plan/rules/prune_columns.py` does that once the order of joins is known.
 """
 
 from __future__ import annotations

@@ -45,19 +45,26 @@ class ReadResult:
     leaves: tuple[SparkLeaf, ...] = ()
     #: Where files lie that are on no local disk, by the names that they have for it.
     storages: Mapping[str, Storage] = field(default_factory=dict)
+    #: What was read, so that it need not be asked for again.
+    text: PlanText | None = None
 
 
 def read_plan(
-    query: Any, *, leaves: bool = False, unreadable: Mapping[DataFile, str] = _ALL_READABLE
+    query: Any,
+    *,
+    leaves: bool = False,
+    unreadable: Mapping[DataFile, str] = _ALL_READABLE,
+    text: PlanText | None = None,
 ) -> ReadResult:
     """Read the optimized plan of a DataFrame, or of a `QueryExecution` that lives in the JVM.
 
     With `leaves`, what cannot be read at the bottom of the plan is left to Spark instead of being refused; so are
-    tables with a file of `unreadable`, which says why.
+    tables with a file of `unreadable`, which says why. `text` is the plan if Spark has written it down before.
     """
     try:
         describe = partial(part_of, query) if leaves else None
-        return read_text(plan_of(query), describe, unreadable, zone_rules)
+        text = text or plan_of(query)
+        return replace(read_text(text, describe, unreadable, zone_rules), text=text)
     except UnreadablePlanError as error:
         return _refused(error.what)
     except DEFECTS as error:
