@@ -17,7 +17,7 @@ def test_every_test_is_in_one_part() -> None:
     for path in (*TESTS.rglob("test_*.py"), *LAB_TESTS.rglob("test_*.py")):
         holding = [part for part in (*first, *second) if path.is_relative_to(part)]
         assert len(holding) == 1, path
-    assert first == [str(TESTS / "engine")]
+    assert all(Path(path).parent == TESTS / "engine" for path in first)
 
 
 @pytest.mark.parametrize("codes", [(0, 0), (3, 0), (0, 4)])

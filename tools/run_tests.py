@@ -15,15 +15,20 @@ from pathlib import Path
 
 #: The tests of the engine and those of the lab.
 TESTS = (Path("tests"), Path("lab/tests"))
-#: The folder whose tests take about as long as all others together.
+#: The folder whose tests take longer than all others together.
 ENGINES = TESTS[0] / "engine"
+#: Tests of that folder which the other process runs, so that both take about as long.
+LENT = frozenset({"test_policies.py", "test_store_losses.py"})
 END_SECONDS = 60.0
 
 
 def parts(tests: Sequence[Path] = TESTS, engines: Path = ENGINES) -> tuple[list[str], list[str]]:
     """What each process runs: every folder and file of tests is in one of them."""
     found = sorted(path for folder in tests for path in folder.iterdir() if _has_tests(path))
-    return [str(engines)], [str(path) for path in found if path != engines]
+    own = sorted(engines.glob("test_*.py"))
+    lent = [path for path in own if path.name in LENT]
+    others = [path for path in found if path != engines]
+    return [str(path) for path in own if path not in lent], [str(path) for path in (*others, *lent)]
 
 
 def _has_tests(path: Path) -> bool:

@@ -377,6 +377,7 @@ def test_a_figure_on_a_real_engine(data: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.cluster
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("letter", [each for each in FIGURES if each not in (*LOSING, "d")])
 def test_every_figure_on_real_engines(data: Path, tmp_path: Path, letter: str) -> None:
