@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import pytest
 from tests.trees import SETTINGS
 
-from wallaby.statements.connection import Session, close_thread_session
+from wallaby.statements.connection import DuckDbSession, close_thread_session
 
 
 @pytest.fixture(scope="session")
-def session() -> Iterator[Session]:
-    made = Session(SETTINGS)
+def session() -> Iterator[DuckDbSession]:
+    made = DuckDbSession(SETTINGS)
     yield made
     made.close()
 

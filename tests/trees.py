@@ -14,7 +14,7 @@ from wallaby.relations.expression import Aggregation, Call, Column, EvalMode, Ex
 from wallaby.relations.relation import DataFile, Input, Relation, Scan
 from wallaby.relations.types import BOOLEAN, DataType, Kind
 from wallaby.sql.types import arrow_schema
-from wallaby.statements.connection import KernelSettings, Session
+from wallaby.statements.connection import DuckDbSession, KernelSettings
 from wallaby.statements.expression import output_sql
 from wallaby.statements.sql import relation_reason, relation_sql, supports
 
@@ -58,7 +58,7 @@ def named(number: int, expression: Expression) -> Named:
     return Named(column(number, expression.type), expression)
 
 
-def value_of(expression: Expression, session: Session) -> object:
+def value_of(expression: Expression, session: DuckDbSession) -> object:
     """What an expression over constants is; as a column, so that nothing is computed by the planner alone."""
     assert supports(expression) is None, supports(expression)
     sql = f"SELECT {output_sql(expression)} AS x FROM one"
@@ -72,7 +72,9 @@ def rows_of(columns: Sequence[Column], rows: Sequence[Sequence[object]]) -> list
     return [pa.RecordBatch.from_arrays(arrays, schema=schema)] if rows else []
 
 
-def run(relation: Relation, session: Session, **inputs: Sequence[pa.RecordBatch]) -> list[tuple[object, ...]]:
+def run(
+    relation: Relation, session: DuckDbSession, **inputs: Sequence[pa.RecordBatch]
+) -> list[tuple[object, ...]]:
     """The rows of a tree by one SQL statement; inputs are given as `i0=…`."""
     assert relation_reason(relation) is None, relation_reason(relation)
     tables = {f"input_{name[1:]}": batches for name, batches in inputs.items()}

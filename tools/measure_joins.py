@@ -24,7 +24,7 @@ from wallaby.functions import exact
 from wallaby.operators.generated_rows import made_rows
 from wallaby.plan.physical import RowSplit
 from wallaby.plan.rules import RULES
-from wallaby.plan.rules.order_joins import Choice, Order, choices, order_joins, pairs_of
+from wallaby.plan.rules.order_joins import JoinChoice, Order, choices, order_joins, pairs_of
 from wallaby.reading.reader import read_plan
 from wallaby.relations.relation import Input, Range, Relation, Rows, Scan, children_of
 from wallaby.relations.tree import with_children
@@ -65,7 +65,7 @@ class Counting:
         self._functions: set[str] = set()
         self._tables = 0
 
-    def measured(self, choice: Choice) -> Measured:
+    def measured(self, choice: JoinChoice) -> Measured:
         """What all orders of some joins would have in between."""
         graph = choice.graph
         self._counts: dict[int, int] = {}
@@ -180,7 +180,7 @@ def _between(order: Order, everything: int) -> list[int]:
     return found
 
 
-def choices_of(relation: Relation) -> Iterator[Choice]:
+def choices_of(relation: Relation) -> Iterator[JoinChoice]:
     """The choices that planning has in a query."""
     statistics = known_tables(list(_scans(relation)), _SPLIT_BYTES)
     for rule in RULES[: RULES.index(order_joins)]:

@@ -32,7 +32,7 @@ from wallaby.exchange.backup import Backup
 from wallaby.exchange.client import PeerClient
 from wallaby.exchange.memory import ByteBudget
 from wallaby.faults.orders import order_book
-from wallaby.frontend.planning import Planning
+from wallaby.frontend.planning import QueryPlanner
 from wallaby.frontend.replanning import Replanning
 from wallaby.gcs.interface import Gcs
 from wallaby.head.collected import Collected
@@ -154,7 +154,7 @@ class Engine:
         self._gcs, self._head = deployment.gcs, deployment.head
         self._count, self._threads = deployment.size.count, deployment.size.threads
         self._shares = Shares(deployment.size.memory_bytes, self._threads)
-        self._planning = Planning(
+        self._planning = QueryPlanner(
             self._count, self._threads, self._shares, lambda: self._leaf_directory.reason
         )
 

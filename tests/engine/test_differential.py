@@ -15,7 +15,7 @@ from wallaby.engine import Engine
 from wallaby.faults.orders import OrderBook
 from wallaby.result import Result
 from wallaby_lab.differential import campaign
-from wallaby_lab.differential.arena import QUICK, Arena
+from wallaby_lab.differential.arena import QUICK, ComparisonArena
 from wallaby_lab.differential.entries import MODES, EntrySuite
 from wallaby_lab.differential.functions import scalar_functions
 from wallaby_lab.differential.layouts import configured
@@ -71,7 +71,9 @@ def _swapped(table: pa.Table) -> pa.Table:
 @pytest.mark.usefixtures("tables")
 def test_random_queries_agree_with_spark(spark: SparkSession, engine: Engine, tmp_path: Path) -> None:
     functions = scalar_functions(spark, engine, FUNCTIONS)
-    found = campaign.run(Arena(spark, engine, tmp_path / "random"), functions, range(10), print, trials=20)
+    found = campaign.run(
+        ComparisonArena(spark, engine, tmp_path / "random"), functions, range(10), print, trials=20
+    )
     assert found.differences == []
     assert found.how["native"] > 5
     assert found.queries + found.how["large"] == 10
@@ -84,7 +86,7 @@ def test_random_queries_that_lose_a_worker_agree_with_spark(
     book = tmp_path / "orders"
     engine = engines.get(workers=2, threads=1, split=1, chaos_enabled=True, chaos_directory=str(book))
     functions = scalar_functions(spark, engine, FUNCTIONS)
-    arena = Arena(spark, engine, tmp_path / "random")
+    arena = ComparisonArena(spark, engine, tmp_path / "random")
     seeds = range(100, 105)
     found = campaign.run(arena, functions, seeds, print, trials=0, losses=Losses(OrderBook(book)))
     assert found.differences == []
@@ -95,7 +97,7 @@ def test_random_queries_that_lose_a_worker_agree_with_spark(
 def test_a_wrong_query_is_made_small(spark: SparkSession, engine: Engine, tmp_path: Path) -> None:
     liar: Engine = Forgetful(engine)  # type: ignore[assignment]  # it has what the arena needs
     functions = scalar_functions(spark, engine, ("IsNull",))
-    arena = Arena(spark, liar, tmp_path / "random")
+    arena = ComparisonArena(spark, liar, tmp_path / "random")
     found = campaign.run(arena, functions, range(669, 670), print, trials=25)
     _, what, text = found.differences[0]
     assert "rows instead of" in what
@@ -129,7 +131,7 @@ def test_of_errors_in_several_rows_each_will_do(
     spark: SparkSession, engine: Engine, tmp_path: Path, failing: str, different: str
 ) -> None:
     hasty: Any = Hasty(engine, spark.sql(f"select {failing} from range(1)"))
-    arena = Arena(spark, hasty, tmp_path / "random")
+    arena = ComparisonArena(spark, hasty, tmp_path / "random")
     arena.use((RandomTable("t0", (Field("x", "int"),), ((0,), (1,), (2,))),), {})
     query = "select if(x = 0, 1 div x, element_at(array(1), x + 5)) as y from t0"
     assert arena.ask(query).different == different

@@ -24,7 +24,7 @@ from wallaby.exchange.durable import DurableStore, new_folder
 from wallaby.faults.orders import OrderBook, parse_all
 from wallaby.lineage.tolerance import Tolerance, tolerance_of
 from wallaby.node.process_identity import this_process
-from wallaby.observe.event import How, Kind
+from wallaby.observe.event import EventKind, How
 from wallaby.observe.history import read_log
 from wallaby.spark.policy import chosen_tolerance
 from wallaby.spark.store_registration import ALIVE
@@ -121,7 +121,7 @@ def test_a_way_of_execution_changes_the_tasks_and_not_the_answer(
     seen = result.observed_stats()  # waits for the last events
     assert seen is not None
     history = read_log(seen.event_log)
-    tasks = [event for event in result.events if event["event"] == Kind.TASK.value]
+    tasks = [event for event in result.events if event["event"] == EventKind.TASK.value]
     drawn = [task["inputs"] for task in tasks if task["how"] == How.EXECUTE.value and task["inputs"]]
     if mode == "stagewise":
         for link in (link for link in history.links if link.consumer < len(history.stages) - 1):

@@ -13,7 +13,7 @@ from wallaby.errors import NumericOutOfRangeError
 from wallaby.functions.exact.decimals import divide, fit
 from wallaby.relations.relation import Aggregate, Input
 from wallaby.relations.types import LONG, DataType, decimal
-from wallaby.statements.connection import Session
+from wallaby.statements.connection import DuckDbSession
 
 EXACT = Context(prec=200, rounding=ROUND_HALF_UP)
 
@@ -71,7 +71,7 @@ def decimals(draw: st.DrawFn) -> tuple[Decimal, DataType]:
 @settings(max_examples=150, deadline=None)
 @given(a=decimals(), b=decimals())
 def test_a_decimal_result_is_rounded_as_spark_rounds_it(
-    operation: str, a: tuple[Decimal, DataType], b: tuple[Decimal, DataType], session: Session
+    operation: str, a: tuple[Decimal, DataType], b: tuple[Decimal, DataType], session: DuckDbSession
 ) -> None:
     if operation in ("divide", "remainder") and not b[0]:
         return
@@ -90,7 +90,7 @@ def test_a_decimal_result_is_rounded_as_spark_rounds_it(
     "operations", [("multiply", "multiply"), ("add", "multiply"), ("multiply", "subtract")]
 )
 def test_nested_arithmetic_does_not_overflow_where_spark_has_room(
-    precision: int, operations: tuple[str, str], session: Session
+    precision: int, operations: tuple[str, str], session: DuckDbSession
 ) -> None:
     source = decimal(precision, 1)
     greatest = Decimal("9" * precision).scaleb(-1)
@@ -111,7 +111,7 @@ def test_nested_arithmetic_does_not_overflow_where_spark_has_room(
         assert value_of(second, session) == (EXACT.minus(wanted) if operations[1] == "subtract" else wanted)
 
 
-def test_the_divisions_of_tpch_are_exact(session: Session) -> None:
+def test_the_divisions_of_tpch_are_exact(session: DuckDbSession) -> None:
     # q14: decimal(38,6) / decimal(38,4) has 42 digits on the way.
     type_ = decimal(38, 6)
     promo = call(
@@ -128,7 +128,7 @@ def test_the_divisions_of_tpch_are_exact(session: Session) -> None:
     assert value_of(promo, session) == Decimal("237.438752")
 
 
-def test_nested_divisions_stay_short(session: Session) -> None:
+def test_nested_divisions_stay_short(session: DuckDbSession) -> None:
     expression = literal(Decimal("100.00"), decimal(7, 2))
     value = Decimal("100.00")
     nested = call("divide", decimal(15, 6), expression, literal(Decimal("3"), decimal(3, 0)))
@@ -150,7 +150,7 @@ def test_nested_divisions_stay_short(session: Session) -> None:
     ],
 )
 def test_an_average_of_decimals_is_decimal(
-    values: list[str | None], average: str | None, session: Session
+    values: list[str | None], average: str | None, session: DuckDbSession
 ) -> None:
     source = column(1, decimal(15, 2))
     tree = Aggregate(
@@ -168,7 +168,7 @@ def test_an_average_of_decimals_is_decimal(
     assert run(tree, session, i0=rows) == [(wanted, sum(present) if present else None, len(present))]
 
 
-def test_a_wide_average_has_more_digits_than_128_bits(session: Session) -> None:
+def test_a_wide_average_has_more_digits_than_128_bits(session: DuckDbSession) -> None:
     source = column(1, decimal(32, 4))
     tree = Aggregate(Input(0, (source,)), (), (named(2, aggregation("avg", decimal(36, 8), source)),))
     rows = rows_of((source,), [(Decimal("9999999999999999999999999999.9999"),), (Decimal("0.0002"),)] * 3)

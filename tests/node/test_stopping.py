@@ -9,7 +9,7 @@ import pytest
 
 from wallaby.batches import stopping
 from wallaby.errors import KernelError, MemoryLimitError
-from wallaby.statements.connection import KernelSettings, Session
+from wallaby.statements.connection import DuckDbSession, KernelSettings
 
 ENDLESS = "SELECT sum(a.range * b.range) AS n FROM range(1000000) a, range(1000000) b"
 LIMIT_SECONDS = 30.0
@@ -26,7 +26,7 @@ def test_a_statement_that_never_ends_is_interrupted_with_the_error_that_is_given
 
     thread = threading.Thread(target=interrupt)
     thread.start()
-    session = Session(KernelSettings())
+    session = DuckDbSession(KernelSettings())
 
     def run() -> None:
         with stopping.stoppable(owner):
@@ -47,7 +47,7 @@ def test_a_statement_that_never_ends_is_interrupted_with_the_error_that_is_given
 
 def test_a_stream_stops_between_two_batches() -> None:
     owner, error = object(), MemoryLimitError("too much")
-    session = Session(KernelSettings())
+    session = DuckDbSession(KernelSettings())
     schema = pa.schema([("n", pa.int64())])
     seen = 0
 

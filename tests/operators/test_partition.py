@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from wallaby.errors import InvalidArgumentError
 from wallaby.operators.partition import partition
-from wallaby.statements.connection import Session
+from wallaby.statements.connection import DuckDbSession
 
 VALUES: dict[pa.DataType, st.SearchStrategy[object]] = {
     pa.int8(): st.integers(-(2**7), 2**7 - 1),
@@ -40,7 +40,7 @@ def keys(draw: st.DrawFn) -> pa.Array:
 @settings(max_examples=80, deadline=None)
 @given(key=keys(), channels=st.integers(1, 9), cut=st.integers(0, 60))
 def test_every_row_goes_to_the_channel_of_its_key_in_order(
-    key: pa.Array, channels: int, cut: int, session: Session
+    key: pa.Array, channels: int, cut: int, session: DuckDbSession
 ) -> None:
     batch = pa.record_batch([key, pa.array(range(len(key)), pa.int64())], names=["k", "n"])
     parts = partition([batch.slice(0, cut), batch.slice(cut)], [0], channels, session)
@@ -62,13 +62,13 @@ def test_every_row_goes_to_the_channel_of_its_key_in_order(
     assert [sum(p.num_rows for p in s) for s in again] == [sum(p.num_rows for p in s) for s in parts]
 
 
-def test_the_zeros_and_the_nans_are_together(session: Session) -> None:
+def test_the_zeros_and_the_nans_are_together(session: DuckDbSession) -> None:
     key = pa.array([0.0, -0.0, float("nan"), -float("nan")] * 10)
     parts = partition([pa.record_batch([key], names=["k"])], [0], 7, session)
     assert sum(bool(slices) for slices in parts) <= 2
 
 
-def test_several_keys_and_positions(session: Session) -> None:
+def test_several_keys_and_positions(session: DuckDbSession) -> None:
     batch = pa.record_batch(
         [pa.array(range(1000)), pa.array(["x", None] * 500), pa.array([datetime.date(2020, 1, 1)] * 1000)],
         names=["same", "same", "z"],
@@ -78,7 +78,7 @@ def test_several_keys_and_positions(session: Session) -> None:
     assert sum(p.num_rows for slices in parts for p in slices) == 1000
 
 
-def test_many_keys_are_spread_evenly(session: Session) -> None:
+def test_many_keys_are_spread_evenly(session: DuckDbSession) -> None:
     batch = pa.record_batch([pa.array(range(40_000))], names=["k"])
     sizes = [sum(p.num_rows for p in slices) for slices in partition([batch], [0], 8, session)]
     assert min(sizes) > 4_500
@@ -118,12 +118,12 @@ def test_other_processes_cut_the_same_way() -> None:
 PINNED = "[[4, 5, 4, 5], [10, 1, 4, 11], [6, 11, 14, 0], [3, 3, 3, 3], [0, 10, 0, 5]]\n"
 
 
-def test_a_decimal_of_another_precision_is_another_type(session: Session) -> None:
+def test_a_decimal_of_another_precision_is_another_type(session: DuckDbSession) -> None:
     key = pa.array([Decimal("1.25")] * 3, pa.decimal128(15, 2))
     assert partition([pa.record_batch([key], names=["k"])], [0], 1, session)[0][0].num_rows == 3
 
 
 @pytest.mark.parametrize(("keys", "channels"), [([0], 0), ([0], 1 << 20), ([], 2)])
-def test_what_cannot_be_is_refused(keys: list[int], channels: int, session: Session) -> None:
+def test_what_cannot_be_is_refused(keys: list[int], channels: int, session: DuckDbSession) -> None:
     with pytest.raises(InvalidArgumentError):
         partition([], keys, channels, session)

@@ -21,7 +21,7 @@ from wallaby.plan.physical import JoinFragment, MapFragment, ScanFragment, Split
 from wallaby.relations.join_kind import JoinKind
 from wallaby.relations.relation import Filter, Input, Join, Project, Relation, Union, Unnest
 from wallaby.relations.types import BOOLEAN, INTEGER, LONG, STRING, array
-from wallaby.statements.connection import OVER_PORTIONS, KernelSettings, Session, close_thread_session
+from wallaby.statements.connection import OVER_PORTIONS, DuckDbSession, KernelSettings, close_thread_session
 from wallaby.statements.growth import Growth
 
 PORTION = 128 << 10
@@ -60,7 +60,7 @@ def two_joins() -> dict[int, list[pa.RecordBatch]]:
 
 def test_what_is_between_two_joins_is_bounded(settings: KernelSettings) -> None:
     """The first join gives 400 times its input, 2.5 MiB, the second 20 times that."""
-    session = Session(settings)
+    session = DuckDbSession(settings)
     program = Program(TWO_JOINS, frozenset({0, 2}))
     inputs = two_joins()
     program.run(session, {**inputs, 1: numbers((A, B), 1, 4)})  # what is kept is made now
@@ -79,7 +79,7 @@ def test_steps_that_branch_work_on_as_many_rows_as_there_is_room_for(settings: K
     joined = inner(PROBE, BUILD, A, C)
     other = inner(PROBE, NEXT, A, E)
     both = Union((joined, other), (A, B, C, D))
-    session = Session(replace(settings, memory_bytes=32 << 20))
+    session = DuckDbSession(replace(settings, memory_bytes=32 << 20))
     inputs = two_joins() | {1: numbers((A, B), 4000, 4)}
     found = sorted(tuples(Program(both, frozenset({0, 2})).run(session, inputs)))
     session.close()
@@ -244,7 +244,7 @@ def test_what_a_split_gives_is_read_part_by_part(
 def test_long_texts_beside_few_numbers_are_cut_by_their_size(settings: KernelSettings) -> None:
     """A probe that repeats a long text of either side gives it in batches of a portion."""
     build, probe = Input(0, (C, S)), Input(1, (A, B))
-    session = Session(settings)
+    session = DuckDbSession(settings)
     inputs = {
         0: rows_of((C, S), [(1, "x" * 5000), (1, "y")]),
         1: rows_of((A, B), [(1, i) for i in range(500)]),

@@ -8,11 +8,11 @@ import threading
 import pyarrow as pa
 import pytest
 
-from wallaby.operators.shared import Shared
+from wallaby.operators.shared import SharedInputs
 
 
 def test_two_threads_make_one_thing() -> None:
-    shared, inputs = Shared(), (object(),)
+    shared, inputs = SharedInputs(), (object(),)
     begun, go_on = threading.Event(), threading.Event()
     made: list[str] = []
     given: list[object] = []
@@ -42,7 +42,7 @@ def test_two_threads_make_one_thing() -> None:
 
 
 def test_other_keys_and_other_inputs_are_other_things() -> None:
-    shared, one, other = Shared(), pa.table({"a": [1]}), pa.table({"a": [1]})
+    shared, one, other = SharedInputs(), pa.table({"a": [1]}), pa.table({"a": [1]})
     held = shared.of("key", (one,))
     assert shared.of("key", (one,)) is held
     assert shared.of("key", (other,)) is not held
@@ -53,7 +53,7 @@ def test_other_keys_and_other_inputs_are_other_things() -> None:
 
 
 def test_what_nobody_holds_is_made_again() -> None:
-    shared, inputs = Shared(), (object(),)
+    shared, inputs = SharedInputs(), (object(),)
     made: list[int] = []
 
     def make() -> int:
@@ -66,7 +66,7 @@ def test_what_nobody_holds_is_made_again() -> None:
 
 
 def test_who_fails_to_make_it_leaves_it_to_the_next() -> None:
-    held = Shared().of("key", ())
+    held = SharedInputs().of("key", ())
 
     def failing() -> int:
         raise ValueError("interrupted")

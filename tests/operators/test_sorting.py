@@ -20,7 +20,7 @@ from wallaby.operators.spill.sorting import ExternalSort
 from wallaby.relations.expression import SortKey
 from wallaby.relations.relation import Input, Sort
 from wallaby.relations.types import LONG, STRING
-from wallaby.statements.connection import KernelSettings, Session
+from wallaby.statements.connection import DuckDbSession, KernelSettings
 
 MIB = 1 << 20
 V, T = column(1, LONG), column(2, STRING)
@@ -34,8 +34,8 @@ def settings(tmp_path: Path) -> KernelSettings:
 
 
 @pytest.fixture
-def session(settings: KernelSettings) -> Iterator[Session]:
-    found = Session(settings)
+def session(settings: KernelSettings) -> Iterator[DuckDbSession]:
+    found = DuckDbSession(settings)
     yield found
     found.close()
 
@@ -48,7 +48,7 @@ def long_texts(count: int, keys: int) -> pa.RecordBatch:
 
 
 def sorted_rows(
-    session: Session, settings: KernelSettings, rows: Chunks, reach: int | None = None
+    session: DuckDbSession, settings: KernelSettings, rows: Chunks, reach: int | None = None
 ) -> pa.Table:
     return pa.Table.from_batches(ExternalSort(SORT, reach, settings).run(session, rows))
 
@@ -64,7 +64,7 @@ def require_sorted(found: pa.Table, batch: pa.RecordBatch) -> None:
 
 
 def test_a_batch_that_is_larger_than_a_part_is_sorted_in_pieces(
-    session: Session, settings: KernelSettings
+    session: DuckDbSession, settings: KernelSettings
 ) -> None:
     batch = long_texts(40_000, keys=1 << 40)
     rows = Chunks((batch,), (), value_bytes((batch,)))
@@ -74,7 +74,7 @@ def test_a_batch_that_is_larger_than_a_part_is_sorted_in_pieces(
 
 @pytest.mark.parametrize("keys", [1, 2, 7, 1 << 40])
 def test_ranges_that_are_too_large_are_divided_again(
-    session: Session, settings: KernelSettings, monkeypatch: pytest.MonkeyPatch, keys: int
+    session: DuckDbSession, settings: KernelSettings, monkeypatch: pytest.MonkeyPatch, keys: int
 ) -> None:
     """With two ranges at a time each is too large, until it is small enough or has one key."""
     made: list[object] = []
@@ -93,7 +93,7 @@ def test_ranges_that_are_too_large_are_divided_again(
 
 
 def test_a_sample_that_says_nothing_does_no_harm(
-    session: Session, settings: KernelSettings, monkeypatch: pytest.MonkeyPatch
+    session: DuckDbSession, settings: KernelSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every row that is looked at has the same text; the others are in one range, which is divided again."""
     monkeypatch.setattr(sorting, "_every", lambda batch, _every, _first: batch.slice(0, 1))
@@ -105,7 +105,9 @@ def test_a_sample_that_says_nothing_does_no_harm(
     require_sorted(sorted_rows(session, settings, rows), batch)
 
 
-def test_rows_that_a_top_k_cannot_want_are_not_written(session: Session, settings: KernelSettings) -> None:
+def test_rows_that_a_top_k_cannot_want_are_not_written(
+    session: DuckDbSession, settings: KernelSettings
+) -> None:
     batch = long_texts(40_000, keys=1 << 40)
     rows = Chunks(tuple(pa.Table.from_batches([batch]).to_batches(4_000)), (), value_bytes((batch,)))
     taken()

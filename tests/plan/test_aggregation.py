@@ -8,14 +8,14 @@ from dataclasses import replace
 import pytest
 from tests.plan.builders import aggregate, aggregation, named, same, tpch
 
-from wallaby.plan.aggregation import Parts, take_apart
+from wallaby.plan.aggregation import AggregationParts, take_apart
 from wallaby.relations.expression import Aggregation, Call, Column, EvalMode, Literal
 from wallaby.relations.types import DOUBLE, LONG, DataType, decimal
 
 LINE = tpch()["lineitem"]
 
 
-def parts(*aggregations: Aggregation, grouped: bool = True) -> Parts:
+def parts(*aggregations: Aggregation, grouped: bool = True) -> AggregationParts:
     ids = itertools.count(300)
     keys = same(LINE.l_returnflag) if grouped else ()
     outputs = (named(200 + i, "value", a) for i, a in enumerate(aggregations))
@@ -25,7 +25,7 @@ def parts(*aggregations: Aggregation, grouped: bool = True) -> Parts:
     )
 
 
-def types(made: Parts) -> list[DataType]:
+def types(made: AggregationParts) -> list[DataType]:
     return [partial.column.type for partial in made.partials]
 
 

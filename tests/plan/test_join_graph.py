@@ -9,7 +9,7 @@ from tests.plan.builders import Table, holds, join, literal, statistics_of
 
 from wallaby.plan.estimates.estimate import Estimator
 from wallaby.plan.explain import explain_relation
-from wallaby.plan.join_graph import JoinGraph, Parts, equality
+from wallaby.plan.join_graph import JoinGraph, JoinParts, equality
 from wallaby.relations.expression import Expression
 from wallaby.relations.relation import Filter, Relation
 from wallaby.relations.types import DOUBLE, LONG
@@ -39,7 +39,7 @@ ESTIMATOR = Estimator(statistics_of(TABLES))
 def graph(
     sides: list[Relation], *pairs: tuple[Expression, Expression], where: tuple[Expression, ...] = ()
 ) -> JoinGraph:
-    return JoinGraph(Parts(sides, list(pairs), list(where)), ESTIMATOR)
+    return JoinGraph(JoinParts(sides, list(pairs), list(where)), ESTIMATOR)
 
 
 def test_sides_that_are_equal_to_a_third_can_be_joined_without_it() -> None:

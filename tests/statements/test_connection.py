@@ -17,7 +17,13 @@ from wallaby.errors import (
     QueryCancelledError,
 )
 from wallaby.functions import exact
-from wallaby.statements.connection import KernelSettings, Session, View, close_thread_session, thread_session
+from wallaby.statements.connection import (
+    DuckDbSession,
+    KernelSettings,
+    TableView,
+    close_thread_session,
+    thread_session,
+)
 
 
 @pytest.mark.parametrize(
@@ -36,7 +42,7 @@ from wallaby.statements.connection import KernelSettings, Session, View, close_t
         "SELECT * FROM hidden_table",
     ],
 )
-def test_statements_reach_nothing_outside(sql: str, session: Session) -> None:
+def test_statements_reach_nothing_outside(sql: str, session: DuckDbSession) -> None:
     hidden_table = pa.table({"secret": [1]})
     with pytest.raises(KernelError):
         session.query(sql, {})
@@ -44,7 +50,7 @@ def test_statements_reach_nothing_outside(sql: str, session: Session) -> None:
     assert not Path("/tmp/wallaby-should-not-exist").exists()
 
 
-def test_settings_that_decide_the_bytes_are_set(session: Session) -> None:
+def test_settings_that_decide_the_bytes_are_set(session: DuckDbSession) -> None:
     names = "'threads', 'async_threads', 'preserve_insertion_order', 'TimeZone', 'lock_configuration'"
     found = session.query(f"SELECT name, value FROM duckdb_settings() WHERE name IN ({names})", {})
     assert dict(zip(found.column(0).to_pylist(), found.column(1).to_pylist(), strict=True)) == {
@@ -56,7 +62,7 @@ def test_settings_that_decide_the_bytes_are_set(session: Session) -> None:
     }
 
 
-def test_tables_are_gone_after_a_statement(session: Session) -> None:
+def test_tables_are_gone_after_a_statement(session: DuckDbSession) -> None:
     assert session.query("SELECT a FROM t", {"t": pa.table({"a": [1]})}).num_rows == 1
     with pytest.raises(KernelError):
         session.query("SELECT a FROM t", {})
@@ -80,7 +86,7 @@ def test_a_thread_has_one_session() -> None:
     settings = KernelSettings(memory_bytes=64 << 20)
     mine = thread_session(settings)
     assert thread_session(settings) is mine
-    others: list[Session] = []
+    others: list[DuckDbSession] = []
 
     def other() -> None:
         others.append(thread_session(settings))
@@ -111,7 +117,7 @@ def big() -> pa.Table:
 
 
 def test_what_does_not_fit_is_spilled_and_cleaned_up(big: pa.Table, tmp_path: Path) -> None:
-    small = Session(KernelSettings(memory_bytes=40 << 20, temp_directory=tmp_path))
+    small = DuckDbSession(KernelSettings(memory_bytes=40 << 20, temp_directory=tmp_path))
     found = small.query(f"{SORT} LIMIT 2000000", {"t": big})
     assert found.num_rows == ROWS
     ordered = found.column("c").to_numpy()
@@ -121,7 +127,7 @@ def test_what_does_not_fit_is_spilled_and_cleaned_up(big: pa.Table, tmp_path: Pa
 
 
 def test_what_cannot_spill_names_the_setting(big: pa.Table) -> None:
-    small = Session(KernelSettings(memory_bytes=32 << 20))
+    small = DuckDbSession(KernelSettings(memory_bytes=32 << 20))
     with pytest.raises(MemoryLimitError, match=r"spark\.wallaby\.memory") as caught:
         small.query(SORT, {"t": big})
     assert caught.value.fields["memory_bytes"] == 32 << 20
@@ -129,7 +135,7 @@ def test_what_cannot_spill_names_the_setting(big: pa.Table) -> None:
     small.close()
 
 
-def test_a_running_statement_can_be_interrupted(session: Session) -> None:
+def test_a_running_statement_can_be_interrupted(session: DuckDbSession) -> None:
     timer = threading.Timer(0.2, session.interrupt)
     timer.start()
     with pytest.raises(QueryCancelledError):
@@ -139,9 +145,9 @@ def test_a_running_statement_can_be_interrupted(session: Session) -> None:
 
 
 def test_a_session_learns_the_functions_that_statements_name() -> None:
-    session = Session(KernelSettings())
+    session = DuckDbSession(KernelSettings())
     assert session.query("SELECT wallaby_luhn_check('18') AS x", {}).column(0).to_pylist() == [True]
-    view = View("SELECT wallaby_soundex('Robert') AS y")
+    view = TableView("SELECT wallaby_soundex('Robert') AS y")
     assert session.query("SELECT y FROM v", {"v": view}).column(0).to_pylist() == ["R163"]
     session.close()
 
@@ -151,7 +157,7 @@ def test_functions_of_our_own_are_known_by_their_first_word() -> None:
     assert len(exact.BY_NAME) == len(exact.ALL)
 
 
-def test_an_error_that_comes_while_rows_are_streamed_has_its_condition(session: Session) -> None:
+def test_an_error_that_comes_while_rows_are_streamed_has_its_condition(session: DuckDbSession) -> None:
     """Arrow's reader passes DuckDB's errors on as errors of its own."""
     rows = pa.table({"x": pa.array(range(10_000), pa.int64())})
     factor = "CAST('100000000000000000000000000000000000000' AS HUGEINT)"

@@ -48,7 +48,7 @@ from wallaby.relations.types import (
     map_of,
     struct,
 )
-from wallaby.statements.connection import Session
+from wallaby.statements.connection import DuckDbSession
 from wallaby.statements.expression import output_sql
 from wallaby.statements.sql import supports
 
@@ -341,7 +341,9 @@ VALUES: list[tuple[Expression, object]] = [
 
 
 @pytest.mark.parametrize(("expression", "expected"), VALUES, ids=lambda value: str(value)[:60])
-def test_an_expression_has_sparks_value(expression: Expression, expected: object, session: Session) -> None:
+def test_an_expression_has_sparks_value(
+    expression: Expression, expected: object, session: DuckDbSession
+) -> None:
     found = value_of(expression, session)
     assert found == expected
     assert type(found) is type(expected)
@@ -413,7 +415,7 @@ ERRORS: list[tuple[Expression, type[QueryError]]] = [
 
 @pytest.mark.parametrize(("expression", "error"), ERRORS, ids=lambda value: str(value)[:60])
 def test_a_value_that_has_no_result_is_sparks_error(
-    expression: Expression, error: type[QueryError], session: Session
+    expression: Expression, error: type[QueryError], session: DuckDbSession
 ) -> None:
     with pytest.raises(error) as caught:
         value_of(expression, session)
@@ -463,12 +465,12 @@ MODES: list[tuple[Expression, object]] = [
 
 @pytest.mark.parametrize(("expression", "wanted"), MODES, ids=str)
 def test_what_does_not_fit_is_null_or_wraps_around_as_the_mode_says(
-    expression: Expression, wanted: object, session: Session
+    expression: Expression, wanted: object, session: DuckDbSession
 ) -> None:
     assert value_of(expression, session) == wanted
 
 
-def test_a_long_chain_in_legacy_mode_stays_short(session: Session) -> None:
+def test_a_long_chain_in_legacy_mode_stays_short(session: DuckDbSession) -> None:
     chain: Expression = literal(2**62, LONG)
     for _ in range(40):
         chain = call("add", LONG, chain, literal(2**62, LONG), mode=LEGACY)
@@ -540,11 +542,11 @@ def test_modes_do_not_matter_where_nothing_can_fail() -> None:
     ],
     ids=lambda value: repr(value)[:30],
 )
-def test_a_literal_comes_back_as_it_was(value: object, type_: DataType, session: Session) -> None:
+def test_a_literal_comes_back_as_it_was(value: object, type_: DataType, session: DuckDbSession) -> None:
     assert value_of(literal(value, type_), session) == value
 
 
-def test_float_literals_keep_nan_and_the_sign_of_zero(session: Session) -> None:
+def test_float_literals_keep_nan_and_the_sign_of_zero(session: DuckDbSession) -> None:
     found = value_of(f(NAN), session)
     assert isinstance(found, float)
     assert math.isnan(found)
@@ -564,7 +566,7 @@ def test_float_literals_keep_nan_and_the_sign_of_zero(session: Session) -> None:
     ],
 )
 def test_a_map_of_a_text(
-    text: str | None, pairs: list[tuple[str, str | None]] | None, session: Session
+    text: str | None, pairs: list[tuple[str, str | None]] | None, session: DuckDbSession
 ) -> None:
     made = call("map_from_text", map_of(STRING, STRING), s(text), s("&"), s("="))
     found = value_of(made, session)
@@ -575,7 +577,7 @@ def test_a_map_of_a_text(
 @pytest.mark.parametrize("name", ["greatest", "least"])
 @pytest.mark.parametrize("first", [-0.0, 0.0])
 def test_of_the_two_zeros_the_first_one_is_the_greatest_and_the_least(
-    kind: DataType, name: str, first: float, session: Session
+    kind: DataType, name: str, first: float, session: DuckDbSession
 ) -> None:
     arguments = (literal(value, kind) for value in (None, first, -first))
     assert repr(value_of(call(name, kind, *arguments), session)) == repr(first)
@@ -607,7 +609,7 @@ PAIR = struct(k=DOUBLE, v=INTEGER)
     ids=lambda given: given[0] if isinstance(given, tuple) else given,
 )
 def test_keys_of_maps_have_one_zero_unless_they_were_an_array(
-    made: tuple[str, Expression], zero: str, session: Session
+    made: tuple[str, Expression], zero: str, session: DuckDbSession
 ) -> None:
     name, *arguments = made
     found = value_of(call(name, map_of(DOUBLE, INTEGER), *arguments), session)

@@ -42,7 +42,7 @@ from wallaby.relations.relation import (
     Union,
 )
 from wallaby.relations.types import BOOLEAN, DOUBLE, INTEGER, LONG, STRING, decimal
-from wallaby.statements.connection import Rows, Session
+from wallaby.statements.connection import DuckDbSession, Rows
 
 A, B = column(1, LONG), column(2, STRING)
 C, D = column(3, LONG), column(4, STRING)
@@ -98,7 +98,7 @@ def order(rows: list[tuple[object, ...]]) -> list[tuple[object, ...]]:
 @pytest.mark.parametrize("left", [LEFT_ROWS, []], ids=["rows", "no probe"])
 @pytest.mark.parametrize("right", [RIGHT_ROWS, RIGHT_ROWS[2:], []], ids=["rows", "unique", "no build"])
 def test_a_join_gives_the_pairs_that_its_kind_says(
-    kind: JoinKind, residual: bool, left: list[Row], right: list[Row], session: Session
+    kind: JoinKind, residual: bool, left: list[Row], right: list[Row], session: DuckDbSession
 ) -> None:
     tree = join(kind, test("ne", D, literal("x", STRING)) if residual else None)
     wanted = order(expected(kind, left, right, residual=residual))
@@ -113,7 +113,9 @@ def test_a_join_gives_the_pairs_that_its_kind_says(
 
 @pytest.mark.parametrize("kind", list(JoinKind))
 @pytest.mark.parametrize("right", [RIGHT_ROWS, []], ids=["rows", "no build"])
-def test_a_join_without_keys_tries_every_pair(kind: JoinKind, right: list[Row], session: Session) -> None:
+def test_a_join_without_keys_tries_every_pair(
+    kind: JoinKind, right: list[Row], session: DuckDbSession
+) -> None:
     """By its residual alone, which is here what the keys were before."""
     keyed = join(kind if kind is not JoinKind.CROSS else JoinKind.INNER)
     tree = replace(keyed, left_keys=(), right_keys=(), residual=test("eq", A, C))
@@ -122,7 +124,7 @@ def test_a_join_without_keys_tries_every_pair(kind: JoinKind, right: list[Row], 
     assert order(tuples(Program(tree, frozenset({0})).run(session, inputs))) == wanted
 
 
-def test_a_single_row_is_the_only_one_or_nulls(session: Session) -> None:
+def test_a_single_row_is_the_only_one_or_nulls(session: DuckDbSession) -> None:
     single = Single(LEFT)
     assert run(single, session, i1=rows_of((A, B), [(7, "x")])) == [(7, "x")]
     assert run(single, session, i1=rows_of((A, B), [(None, "x")])) == [(None, "x")]
@@ -142,7 +144,7 @@ keys = st.one_of(st.none(), st.integers(0, 5), st.sampled_from([2**62, -(2**63),
     kind=st.sampled_from([JoinKind.INNER, JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI]),
 )
 def test_an_index_answers_as_sql_does(
-    left: list[int | None], right: list[int | None], kind: JoinKind, session: Session
+    left: list[int | None], right: list[int | None], kind: JoinKind, session: DuckDbSession
 ) -> None:
     left_rows: list[Row] = [(key, f"l{i}") for i, key in enumerate(left)]
     right_rows: list[Row] = [(key, f"r{i}") for i, key in enumerate(right)]
@@ -153,7 +155,7 @@ def test_an_index_answers_as_sql_does(
     assert order(tuples(program.run(session, inputs))) == wanted, "and again, with what it kept"
 
 
-def test_an_index_is_made_anew_for_another_build_side(session: Session) -> None:
+def test_an_index_is_made_anew_for_another_build_side(session: DuckDbSession) -> None:
     program = Program(join(JoinKind.SEMI), frozenset({0}))
     probe = rows_of((A, B), LEFT_ROWS)
     for right in ([(1, "x")], [(2, "x")], []):
@@ -161,7 +163,7 @@ def test_an_index_is_made_anew_for_another_build_side(session: Session) -> None:
         assert found == [row for row in LEFT_ROWS if row[0] in [key for key, _ in right]]
 
 
-class CountingSession(Session):
+class CountingSession(DuckDbSession):
     """Counts the statements it runs."""
 
     count = 0
@@ -188,7 +190,7 @@ def test_what_stays_the_same_is_computed_and_indexed_once() -> None:
     session.close()
 
 
-def test_a_join_of_several_keys_and_of_expressions_is_sql(session: Session) -> None:
+def test_a_join_of_several_keys_and_of_expressions_is_sql(session: DuckDbSession) -> None:
     tree = Join(
         LEFT,
         RIGHT,
@@ -226,7 +228,7 @@ def grouped(child: Relation) -> Aggregate:
     )
 
 
-def test_groups_have_null_as_a_key_and_leave_nulls_out_of_sums(session: Session) -> None:
+def test_groups_have_null_as_a_key_and_leave_nulls_out_of_sums(session: DuckDbSession) -> None:
     found = run(grouped(Input(0, (K, V))), session, i0=rows_of((K, V), ROWS))
     assert order(found) == order(
         [
@@ -237,14 +239,14 @@ def test_groups_have_null_as_a_key_and_leave_nulls_out_of_sums(session: Session)
     )
 
 
-def test_no_rows_have_no_groups_but_one_total(session: Session) -> None:
+def test_no_rows_have_no_groups_but_one_total(session: DuckDbSession) -> None:
     tree = grouped(Input(0, (K, V)))
     assert run(tree, session) == []
     total = Aggregate(tree.child, (), tree.aggregations)
     assert run(total, session) == [(0, 0, None, None, None, None, None, 0, 0, None)]
 
 
-def test_outputs_compute_with_aggregations_and_keys(session: Session) -> None:
+def test_outputs_compute_with_aggregations_and_keys(session: DuckDbSession) -> None:
     key = call("upper", STRING, K)
     output = call(
         "case",
@@ -258,14 +260,14 @@ def test_outputs_compute_with_aggregations_and_keys(session: Session) -> None:
     assert order(found) == [("A", "A!"), ("B", "B")]
 
 
-def test_a_sum_beyond_a_long_is_an_overflow(session: Session) -> None:
+def test_a_sum_beyond_a_long_is_an_overflow(session: DuckDbSession) -> None:
     tree = Aggregate(Input(0, (K, V)), (), (named(5, aggregation("sum", LONG, V)),))
     with pytest.raises(ArithmeticOverflowError):
         run(tree, session, i0=rows_of((K, V), [("a", 2**63 - 1), ("a", 1)]))
     assert run(tree, session, i0=rows_of((K, V), [("a", 2**63 - 1), ("a", -1)])) == [(2**63 - 2,)]
 
 
-def test_the_zeros_are_one_group_and_so_are_nans(session: Session) -> None:
+def test_the_zeros_are_one_group_and_so_are_nans(session: DuckDbSession) -> None:
     key = column(1, DOUBLE)
     rows = rows_of((key,), [(-0.0,), (0.0,), (float("nan"),), (-float("nan"),), (None,)])
     tree = Aggregate(Input(0, (key,)), (named(1, key),), (named(2, aggregation("count", LONG)),))
@@ -276,7 +278,7 @@ def test_the_zeros_are_one_group_and_so_are_nans(session: Session) -> None:
     assert sorted(n for _, n in found if isinstance(n, int)) == [1, 2, 2]
 
 
-def test_a_filter_of_an_aggregation_guards_its_argument(session: Session) -> None:
+def test_a_filter_of_an_aggregation_guards_its_argument(session: DuckDbSession) -> None:
     risky = call("remainder", LONG, literal(7, LONG), V)
     tree = Aggregate(
         Input(0, (V,)),
@@ -286,13 +288,13 @@ def test_a_filter_of_an_aggregation_guards_its_argument(session: Session) -> Non
     assert run(tree, session, i0=rows_of((V,), [(0,), (4,), (None,)])) == [(3,)]
 
 
-def test_count_distinct_of_several_columns_leaves_rows_with_nulls_out(session: Session) -> None:
+def test_count_distinct_of_several_columns_leaves_rows_with_nulls_out(session: DuckDbSession) -> None:
     tree = Aggregate(Input(0, (K, V)), (), (named(5, aggregation("count", LONG, K, V, distinct=True)),))
     assert run(tree, session, i0=rows_of((K, V), ROWS)) == [(2,)]
 
 
 # ------------------------------------------------------------------------------------ filter, order, the rest
-def test_a_condition_guards_the_one_after_it(session: Session) -> None:
+def test_a_condition_guards_the_one_after_it(session: DuckDbSession) -> None:
     risky = test("eq", call("remainder", LONG, literal(7, LONG), V), literal(3, LONG))
     tree = Filter(Input(0, (V,)), test("and", test("ne", V, literal(0, LONG)), risky))
     rows = [(n % 5 if n % 7 else None,) for n in range(20_000)]
@@ -303,7 +305,7 @@ def test_a_condition_guards_the_one_after_it(session: Session) -> None:
 @pytest.mark.parametrize("ascending", [True, False])
 @pytest.mark.parametrize("nulls_first", [True, False])
 def test_an_order_says_where_nulls_go_and_nan_is_the_greatest(
-    ascending: bool, nulls_first: bool, session: Session
+    ascending: bool, nulls_first: bool, session: DuckDbSession
 ) -> None:
     key = column(1, DOUBLE)
     rows = rows_of((key,), [(1.0,), (None,), (float("nan"),), (float("-inf"),), (None,), (2.0,)])
@@ -313,7 +315,7 @@ def test_an_order_says_where_nulls_go_and_nan_is_the_greatest(
     assert shown == (["None"] * 2 + values if nulls_first else values + ["None"] * 2)
 
 
-def test_strings_are_in_the_order_of_their_bytes(session: Session) -> None:
+def test_strings_are_in_the_order_of_their_bytes(session: DuckDbSession) -> None:
     key = column(1, STRING)
     words = ["b", "B", "é", "z", "", "a b", "\U00010000", "\uffff"]
     tree = Sort(Input(0, (key,)), (SortKey(key, ascending=True, nulls_first=True),))
@@ -321,14 +323,14 @@ def test_strings_are_in_the_order_of_their_bytes(session: Session) -> None:
     assert found == sorted(words, key=lambda word: word.encode())
 
 
-def test_the_first_rows_of_an_order(session: Session) -> None:
+def test_the_first_rows_of_an_order(session: DuckDbSession) -> None:
     tree = Limit(Sort(Input(0, (V,)), (SortKey(V, ascending=False, nulls_first=False),)), 2, 1)
     assert run(tree, session, i0=rows_of((V,), [(n,) for n in range(10)])) == [(8,), (7,)]
     above = Project(tree, (named(8, call("negate", LONG, V)),))
     assert run(above, session, i0=rows_of((V,), [(n,) for n in range(10)])) == [(-8,), (-7,)]
 
 
-def test_a_union_takes_columns_by_position(session: Session) -> None:
+def test_a_union_takes_columns_by_position(session: DuckDbSession) -> None:
     out: Column = column(7, LONG)
     tree = Union((Input(0, (A,)), Project(Input(1, (C,)), (named(9, call("add", LONG, C, C)),))), (out,))
     assert run(tree, session, i0=rows_of((A,), [(1,)]), i1=rows_of((C,), [(2,), (None,)])) == [
@@ -338,13 +340,13 @@ def test_a_union_takes_columns_by_position(session: Session) -> None:
     ]
 
 
-def test_the_same_column_may_be_shown_twice(session: Session) -> None:
+def test_the_same_column_may_be_shown_twice(session: DuckDbSession) -> None:
     tree = Project(Input(0, (A, B)), (named(1, A), named(2, B), named(1, A)))
     program = Program(tree, frozenset())
     assert tuples(program.run(session, {0: rows_of((A, B), [(1, "x")])})) == [(1, "x", 1)]
 
 
-def test_rows_without_columns_are_counted(session: Session) -> None:
+def test_rows_without_columns_are_counted(session: DuckDbSession) -> None:
     none = Project(Filter(Input(0, (A, B)), test("is_not_null", A)), ())
     tree = Aggregate(none, (), (named(5, aggregation("count", LONG, literal(1, INTEGER))),))
     assert run(tree, session, i0=rows_of((A, B), LEFT_ROWS)) == [(5,)]
@@ -353,7 +355,7 @@ def test_rows_without_columns_are_counted(session: Session) -> None:
     assert tuples(Program(again, frozenset()).run(session, {0: batches})) == [(5,)]
 
 
-def test_results_have_catalysts_types_not_the_kernels(session: Session) -> None:
+def test_results_have_catalysts_types_not_the_kernels(session: DuckDbSession) -> None:
     price = column(1, decimal(15, 2))
     product_type = decimal(32, 4)
     tree = Project(

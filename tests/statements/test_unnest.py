@@ -11,7 +11,7 @@ from wallaby.operators.program import Program
 from wallaby.relations.relation import Input, Unnest
 from wallaby.relations.types import INTEGER, LONG, STRING, DataType, array, struct
 from wallaby.sql.types import arrow_schema
-from wallaby.statements.connection import Session
+from wallaby.statements.connection import DuckDbSession
 
 K, A = column(1, LONG), column(2, array(struct(x=INTEGER, y=STRING)))
 P, X, Y = column(3, INTEGER), column(4, INTEGER), column(5, STRING)
@@ -35,7 +35,7 @@ def batches(times: int = 1) -> list[pa.RecordBatch]:
 
 
 def unnested(unnest: Unnest, given: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    session = Session(SETTINGS)
+    session = DuckDbSession(SETTINGS)
     try:
         return Program(unnest, frozenset()).run(session, {0: given})
     finally:

@@ -40,7 +40,7 @@ from wallaby.relations.relation import (
     Scan,
 )
 from wallaby.relations.types import BOOLEAN, DATE, DOUBLE, LONG, STRING, DataType, decimal
-from wallaby.statements.connection import Session, View, close_thread_session
+from wallaby.statements.connection import DuckDbSession, TableView, close_thread_session
 from wallaby.tables.in_place import readable_files, reads_in_place, rows_in_place
 from wallaby.tables.tables import list_splits
 
@@ -169,14 +169,14 @@ def test_only_files_of_large_tables_with_plain_names_may_be_read(scan: Scan, tmp
 def test_no_other_file_can_be_read(file: DataFile, tmp_path: Path) -> None:
     secret = tmp_path / "secret.parquet"
     parquet(secret, pa.table({"n": [1]}))
-    session = Session(replace(SETTINGS, readable=(file.path,)))
-    allowed = View("SELECT count(*) AS n FROM read_parquet('" + file.path.replace("'", "''") + "')")
+    session = DuckDbSession(replace(SETTINGS, readable=(file.path,)))
+    allowed = TableView("SELECT count(*) AS n FROM read_parquet('" + file.path.replace("'", "''") + "')")
     assert session.query("SELECT n FROM v", {"v": allowed}).to_pylist() == [{"n": ROWS}]
     with pytest.raises(KernelError) as refused:
-        session.query("SELECT * FROM v", {"v": View(f"SELECT * FROM read_parquet('{secret}')")})
+        session.query("SELECT * FROM v", {"v": TableView(f"SELECT * FROM read_parquet('{secret}')")})
     assert re.search(r"(?i)permission|disabled", str(refused.value.fields["detail"]))
     with pytest.raises(KernelError):
-        session.query("SELECT * FROM v", {"v": View(f"SELECT * FROM read_csv('{secret}')")})
+        session.query("SELECT * FROM v", {"v": TableView(f"SELECT * FROM read_csv('{secret}')")})
     session.close()
 
 

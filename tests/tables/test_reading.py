@@ -29,7 +29,7 @@ from wallaby.relations.expression import Column, Expression, Named
 from wallaby.relations.relation import Filter, Input, Project, Relation, Scan
 from wallaby.relations.types import BOOLEAN, DATE, DOUBLE, INTEGER, LONG, STRING, DataType, decimal
 from wallaby.sql.types import arrow_schema
-from wallaby.statements.connection import Session
+from wallaby.statements.connection import DuckDbSession
 from wallaby.tables.reading import planned_reading
 from wallaby.tables.row_filter import row_filter
 from wallaby.tables.scan import read_split
@@ -138,7 +138,7 @@ def through_kernel(scan: Scan, tree: Relation) -> list[tuple[object, ...]]:
 
 def by_sql(scan: Scan, tree: Relation) -> list[tuple[object, ...]]:
     (split,) = list_splits(scan, 1 << 30)
-    session = Session(SETTINGS)
+    session = DuckDbSession(SETTINGS)
     try:
         return run(tree, session, i0=read_split(scan, split).to_batches())
     finally:

@@ -28,7 +28,7 @@ from wallaby.tables.decoded import decoded_bytes_max, planned_decoding
 from wallaby.tables.footer import footer
 from wallaby.tables.pages import pages_of
 from wallaby.tables.reading import Reading, planned_reading
-from wallaby.tables.row_windows import Window, is_read_in_windows, windows
+from wallaby.tables.row_windows import RowWindow, is_read_in_windows, windows
 from wallaby.tables.scan import LargeSplitError, read_split
 
 PORTION = 64 << 10
@@ -63,7 +63,7 @@ def split_of(file: DataFile) -> Split:
 
 def read(
     scan: Scan, wanted: Reading, settings: KernelSettings, row: int = 0, conditions: Sequence[Expression] = ()
-) -> list[Window]:
+) -> list[RowWindow]:
     return list(windows(scan, split_of(scan.files[0]), (), conditions, wanted, settings, row))
 
 

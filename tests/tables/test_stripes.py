@@ -26,7 +26,7 @@ from wallaby.tables.formats.content import blocks_of
 from wallaby.tables.formats.json_lines import LINE_LENGTH_MAX
 from wallaby.tables.formats.orc_stripe import StripedFile
 from wallaby.tables.reading import Reading
-from wallaby.tables.row_windows import Window, piece_windows
+from wallaby.tables.row_windows import RowWindow, piece_windows
 from wallaby.tables.scan import read_split
 from wallaby.tables.tables import list_splits, scan_reason
 
@@ -67,7 +67,7 @@ def rows_of_texts(begin: int, end: int) -> list[tuple[object, ...]]:
     return [(None if n % 3 else f"own text {n}", n, WORDS[n % 20], n % 2 == 0) for n in range(begin, end)]
 
 
-def read(scan: Scan, split: Split, settings: KernelSettings, row: int = 0) -> Iterator[Window]:
+def read(scan: Scan, split: Split, settings: KernelSettings, row: int = 0) -> Iterator[RowWindow]:
     wanted = Reading(scan, None, (), Input(0, scan.columns))
     return piece_windows(scan, split, (), wanted, settings, row)
 

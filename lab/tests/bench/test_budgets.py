@@ -9,13 +9,15 @@ import pytest
 from wallaby.errors import InvalidArgumentError
 from wallaby_lab.bench.budgets.exploding import query
 from wallaby_lab.bench.budgets.page import budget_page
-from wallaby_lab.bench.budgets.run import ALLOWANCE_MIB, Outcome
+from wallaby_lab.bench.budgets.run import ALLOWANCE_MIB, BudgetOutcome
 from wallaby_lab.tpcds import TpcdsError, generate
 from wallaby_lab.tpcds import query as tpcds_query
 
 
-def outcome(name: str, verdict: str, peak_mib: int, lost: int = 0) -> Outcome:
-    return Outcome(name, "1g", verdict, "why" if verdict != "equal" else "", (), 1, 1.0, 2.0, peak_mib, lost)
+def outcome(name: str, verdict: str, peak_mib: int, lost: int = 0) -> BudgetOutcome:
+    return BudgetOutcome(
+        name, "1g", verdict, "why" if verdict != "equal" else "", (), 1, 1.0, 2.0, peak_mib, lost
+    )
 
 
 def test_a_peak_counts_beyond_the_budget_and_its_allowance() -> None:

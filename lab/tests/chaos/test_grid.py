@@ -11,15 +11,15 @@ from typer.testing import CliRunner
 
 from wallaby.cli import app
 from wallaby.errors import InvalidArgumentError
-from wallaby_lab.chaos.faults import Fault
-from wallaby_lab.chaos.grid import Grid, circumstances, summary, summary_of
-from wallaby_lab.chaos.run import Outcome, Verdict
+from wallaby_lab.chaos.faults import ChaosFault
+from wallaby_lab.chaos.grid import RunGrid, circumstances, summary, summary_of
+from wallaby_lab.chaos.run import RunOutcome, RunVerdict
 from wallaby_lab.commands import chaos as commands
 from wallaby_lab.provenance import commit, digest
 
 
-def outcome(query: int, fault: str, verdict: Verdict, seconds: float = 2.0) -> Outcome:
-    return Outcome(
+def outcome(query: int, fault: str, verdict: RunVerdict, seconds: float = 2.0) -> RunOutcome:
+    return RunOutcome(
         query,
         fault,
         [],
@@ -37,24 +37,28 @@ OF = {"sources": "abc", "workers": 3}
 
 
 def test_cells_that_were_run_are_not_run_again(tmp_path: Path) -> None:
-    cells = [(1, Fault("commit: kill")), (1, Fault("commit: kill after")), (9, Fault("commit: kill"))]
-    Grid(tmp_path, OF).keep(outcome(1, "commit: kill", Verdict.EQUAL))
-    assert Grid(tmp_path, OF).missing(cells) == cells[1:]
+    cells = [
+        (1, ChaosFault("commit: kill")),
+        (1, ChaosFault("commit: kill after")),
+        (9, ChaosFault("commit: kill")),
+    ]
+    RunGrid(tmp_path, OF).keep(outcome(1, "commit: kill", RunVerdict.EQUAL))
+    assert RunGrid(tmp_path, OF).missing(cells) == cells[1:]
 
 
 @pytest.mark.parametrize("other", [{"sources": "def", "workers": 3}, {"sources": "abc", "workers": 4}])
 def test_cells_of_other_code_or_settings_are_run_anew_and_left_alone(
     tmp_path: Path, other: dict[str, Any]
 ) -> None:
-    cells = [(1, Fault("commit: kill"))]
-    Grid(tmp_path, OF).keep(outcome(1, "commit: kill", Verdict.DIFFERS))
-    grid = Grid(tmp_path, other)
+    cells = [(1, ChaosFault("commit: kill"))]
+    RunGrid(tmp_path, OF).keep(outcome(1, "commit: kill", RunVerdict.DIFFERS))
+    grid = RunGrid(tmp_path, other)
     assert grid.missing(cells) == cells
     assert grid.others() == 1
-    grid.keep(outcome(1, "commit: kill", Verdict.EQUAL))
+    grid.keep(outcome(1, "commit: kill", RunVerdict.EQUAL))
     found = summary_of(grid, cells)
     assert (found["of"], found["cells"], found["bad"]) == (other, 1, [])
-    assert [bad["verdict"] for bad in summary_of(Grid(tmp_path, OF), cells)["bad"]] == ["DIFFERS"]
+    assert [bad["verdict"] for bad in summary_of(RunGrid(tmp_path, OF), cells)["bad"]] == ["DIFFERS"]
 
 
 def test_circumstances_are_the_code_the_tables_and_the_settings(tmp_path: Path) -> None:
@@ -71,11 +75,11 @@ def test_circumstances_are_the_code_the_tables_and_the_settings(tmp_path: Path) 
 
 
 def test_what_was_not_run_and_what_was_not_reached_are_counted(tmp_path: Path) -> None:
-    cells = [(number, Fault("a")) for number in (1, 2, 3)]
-    grid = Grid(tmp_path, OF)
-    grid.keep(outcome(1, "a", Verdict.EQUAL))
-    grid.keep(outcome(2, "a", Verdict.NOT_REACHED))
-    grid.keep(outcome(9, "a", Verdict.DIFFERS))
+    cells = [(number, ChaosFault("a")) for number in (1, 2, 3)]
+    grid = RunGrid(tmp_path, OF)
+    grid.keep(outcome(1, "a", RunVerdict.EQUAL))
+    grid.keep(outcome(2, "a", RunVerdict.NOT_REACHED))
+    grid.keep(outcome(9, "a", RunVerdict.DIFFERS))
     found = summary_of(grid, cells)
     assert [found[name] for name in ("cells_asked_for", "cells", "not_run", "not_reached", "struck")] == [
         *(3, 2, 1, 1, 1)
@@ -85,11 +89,11 @@ def test_what_was_not_run_and_what_was_not_reached_are_counted(tmp_path: Path) -
 
 
 def test_the_summary_counts_what_struck_and_names_what_is_bad(tmp_path: Path) -> None:
-    grid = Grid(tmp_path, OF)
-    grid.keep(outcome(1, "a", Verdict.EQUAL))
-    grid.keep(outcome(2, "a", Verdict.NOT_REACHED))
-    grid.keep(outcome(3, "b", Verdict.DIFFERS, seconds=4.0))
-    found = summary(grid.outcomes([(1, Fault("a")), (2, Fault("a")), (3, Fault("b"))]))
+    grid = RunGrid(tmp_path, OF)
+    grid.keep(outcome(1, "a", RunVerdict.EQUAL))
+    grid.keep(outcome(2, "a", RunVerdict.NOT_REACHED))
+    grid.keep(outcome(3, "b", RunVerdict.DIFFERS, seconds=4.0))
+    found = summary(grid.outcomes([(1, ChaosFault("a")), (2, ChaosFault("a")), (3, ChaosFault("b"))]))
     assert (found["cells"], found["struck"], found["seconds"]) == (3, 2, 8.0)
     assert (found["recovered"], found["channels_rewound"]) == (2, 4), "of what struck only"
     assert found["faults"] == {"a": {"equal": 1, "not reached": 1}, "b": {"DIFFERS": 1}}
@@ -97,22 +101,26 @@ def test_the_summary_counts_what_struck_and_names_what_is_bad(tmp_path: Path) ->
     assert found["overhead_seconds"]["most"] == 3.0
 
 
-@pytest.mark.parametrize("verdict", [Verdict.DIFFERS, Verdict.FAILED, Verdict.HUNG, Verdict.LEFT_SOMETHING])
-def test_whatever_is_not_promised_is_bad(verdict: Verdict) -> None:
+@pytest.mark.parametrize(
+    "verdict", [RunVerdict.DIFFERS, RunVerdict.FAILED, RunVerdict.HUNG, RunVerdict.LEFT_SOMETHING]
+)
+def test_whatever_is_not_promised_is_bad(verdict: RunVerdict) -> None:
     assert not verdict.is_good
 
 
 def test_a_directory_that_cannot_be_written_is_an_error_that_names_it(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InvalidArgumentError, match="file"):
-        Grid(tmp_path / "file" / "cells", OF)
+        RunGrid(tmp_path / "file" / "cells", OF)
 
 
 def test_the_command_says_what_was_not_reached_and_what_was_not_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def run_one(cells: list[tuple[int, Fault]], grid: Grid, *_args: object, **_settings: object) -> None:
-        grid.keep(outcome(*(cells[0][0], cells[0][1].name), Verdict.NOT_REACHED))
+    def run_one(
+        cells: list[tuple[int, ChaosFault]], grid: RunGrid, *_args: object, **_settings: object
+    ) -> None:
+        grid.keep(outcome(*(cells[0][0], cells[0][1].name), RunVerdict.NOT_REACHED))
 
     monkeypatch.setattr(commands, "_run", run_one)
     asked = ["--query", "6", "--fault", "commit: kill", "--fault", "execute: kill"]

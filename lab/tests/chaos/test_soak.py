@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 from wallaby_lab.chaos.faults import all_faults
-from wallaby_lab.chaos.run import Verdict
+from wallaby_lab.chaos.run import RunVerdict
 from wallaby_lab.chaos.soak import CANCEL, NOTHING, ROUNDS, Round, Soaked, load, save, schedule
 from wallaby_lab.chaos.soak_page import page, problems
 
@@ -26,24 +26,27 @@ FIGURES = {
 
 
 def a_round(
-    fault: str = "a zombie wakes", verdict: Verdict = Verdict.EQUAL, struck: str = "SIGSTOP", **figures: int
+    fault: str = "a zombie wakes",
+    verdict: RunVerdict = RunVerdict.EQUAL,
+    struck: str = "SIGSTOP",
+    **figures: int,
 ) -> Round:
     return Round(9, fault, verdict.value, "", 1.0, [struck] if struck else [], {**FIGURES, **figures})
 
 
 def test_a_soak_in_which_everything_holds_has_no_problems() -> None:
-    rounds = [a_round(), a_round(NOTHING, struck=""), a_round(CANCEL, Verdict.FAILED_AS_IT_MUST)] * 4
+    rounds = [a_round(), a_round(NOTHING, struck=""), a_round(CANCEL, RunVerdict.FAILED_AS_IT_MUST)] * 4
     assert problems(Soaked(60, rounds)) == []
     assert "Everything was as it must be." in page(Soaked(60, rounds), "abc", {"workers": 4})
 
 
 def test_a_bad_verdict_is_a_problem() -> None:
-    assert "DIFFERS" in problems(Soaked(1, [a_round(verdict=Verdict.DIFFERS)]))[0]
-    assert "HUNG" in problems(Soaked(1, [a_round(verdict=Verdict.HUNG)]))[0]
+    assert "DIFFERS" in problems(Soaked(1, [a_round(verdict=RunVerdict.DIFFERS)]))[0]
+    assert "HUNG" in problems(Soaked(1, [a_round(verdict=RunVerdict.HUNG)]))[0]
 
 
 def test_a_fault_that_never_struck_is_a_problem_and_one_that_missed_once_is_none() -> None:
-    missed = a_round(verdict=Verdict.NOT_REACHED, struck="")
+    missed = a_round(verdict=RunVerdict.NOT_REACHED, struck="")
     assert problems(Soaked(1, [missed])) == ["a zombie wakes: never struck, in 1 rounds"]
     assert problems(Soaked(1, [missed, a_round()])) == []
 

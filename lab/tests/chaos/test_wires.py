@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from wallaby_lab.chaos.wires import Wires
+from wallaby_lab.chaos.wires import HostWires
 
 LIMIT_SECONDS = 10.0
 ADDRESS = "127.0.0.1"
 
 
-class Net(Wires):
+class Net(HostWires):
     """Proxies without an engine: who is at the other end is said, not looked up."""
 
     def __init__(self) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from wallaby_lab.differential.arena import IN_DOUBT, ROWS_MAX, Arena
+from wallaby_lab.differential.arena import IN_DOUBT, ROWS_MAX, ComparisonArena
 
 
 class Fake:
@@ -41,7 +41,7 @@ class Fake:
 @pytest.mark.parametrize(("rows", "how", "asked"), [(3, "native", 1), (ROWS_MAX + 1, "large", 0)])
 def test_large_answers_are_not_compared(rows: int, how: str, asked: int, tmp_path: Path) -> None:
     fake: Any = Fake(rows)
-    assert Arena(fake, fake, tmp_path).ask("select …").how == how
+    assert ComparisonArena(fake, fake, tmp_path).ask("select …").how == how
     assert fake.asked == asked
 
 
@@ -58,14 +58,14 @@ def test_what_spark_has_run_is_not_asked_again_and_a_defect_is_a_difference(
     reason: str, how: str, different: bool, asked: int, tmp_path: Path
 ) -> None:
     fake: Any = Fake(3, reason)
-    verdict = Arena(fake, fake, tmp_path).ask("select …")
+    verdict = ComparisonArena(fake, fake, tmp_path).ask("select …")
     assert (verdict.how, bool(verdict.different), fake.asked) == (how, different, asked)
 
 
 def test_a_query_with_a_value_in_doubt_is_sparks(tmp_path: Path) -> None:
     fake: Any = Fake(3)
     fake.native = False
-    verdict = Arena(fake, fake, tmp_path).ask("select …")
+    verdict = ComparisonArena(fake, fake, tmp_path).ask("select …")
     assert (verdict.how, verdict.different, fake.asked) == ("spark", "", 0)
     assert verdict.reasons == (IN_DOUBT,)
 
@@ -77,4 +77,4 @@ def test_a_crash_is_a_difference(tmp_path: Path) -> None:
         raise KeyError("lost")
 
     fake.arrow = crash
-    assert "KeyError: 'lost'" in Arena(fake, fake, tmp_path).ask("select …").different
+    assert "KeyError: 'lost'" in ComparisonArena(fake, fake, tmp_path).ask("select …").different

@@ -7,12 +7,12 @@ import re
 from typing import Any
 
 from wallaby_lab.differential import campaign
-from wallaby_lab.differential.arena import Verdict
-from wallaby_lab.differential.functions import Function
+from wallaby_lab.differential.arena import Comparison
+from wallaby_lab.differential.functions import ExampleFunction
 
 FUNCTIONS = [
-    Function("{0} + {1}", ("int", "int"), "int", native=True, risky=True, exact=True),
-    Function("upper({0})", ("string",), "string", native=True, risky=False, exact=True),
+    ExampleFunction("{0} + {1}", ("int", "int"), "int", native=True, risky=True, exact=True),
+    ExampleFunction("upper({0})", ("string",), "string", native=True, risky=False, exact=True),
 ]
 
 
@@ -28,9 +28,9 @@ class FakeArena:
     def leave(self) -> None:
         """Nor are settings."""
 
-    def ask(self, query: str, _order: object) -> Verdict:
+    def ask(self, query: str, _order: object) -> Comparison:
         self.asked.append(query)
-        return Verdict("native")
+        return Comparison("native")
 
 
 def test_what_could_have_too_many_rows_is_not_asked() -> None:
@@ -44,7 +44,7 @@ def test_seeds_are_parted_by_the_tables_that_they_share_and_counts_add_up() -> N
     seeds = range(20, 60)
     parts = list(campaign.parts(seeds))
     assert parts == [range(20, 25), range(25, 50), range(50, 60)]
-    whole, total = campaign.Found(), campaign.Found()
+    whole, total = campaign.CampaignResult(), campaign.CampaignResult()
     for target, these in ((whole, [seeds]), (total, parts)):
         for some in these:
             arena: Any = FakeArena()

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from wallaby.errors import DivideByZeroError
-from wallaby_lab.differential.entries import EntrySuite, Tally
+from wallaby_lab.differential.entries import EntrySuite, EntryTally
 from wallaby_lab.differential.expand import Expression
 from wallaby_lab.differential.shapes import ROWS
 
@@ -46,7 +46,7 @@ def test_an_error_that_spark_raises_for_several_expressions_is_not_expected_of_o
     both: Any = Both()
     said: list[str] = []
     suite = EntrySuite(both, both, 0, said.append)
-    suite.tallies = {"Upper": Tally(), "Lower": Tally()}
+    suite.tallies = {"Upper": EntryTally(), "Lower": EntryTally()}
     suite._compare_all(ROWS[0], [FIRST, SECOND], "tame")
     assert said == []
     assert {name: (tally.compared, tally.raised) for name, tally in suite.tallies.items()} == {

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wallaby_lab.differential.functions import Function
+from wallaby_lab.differential.functions import ExampleFunction
 from wallaby_lab.differential.kept import kept_functions
 
-UPPER = Function("upper({0})", ("string",), "string", native=True, risky=False, exact=True)
+UPPER = ExampleFunction("upper({0})", ("string",), "string", native=True, risky=False, exact=True)
 
 
 def test_functions_are_kept(tmp_path: Path) -> None:
     asked = []
 
-    def find() -> list[Function]:
+    def find() -> list[ExampleFunction]:
         asked.append(1)
         return [UPPER]
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from wallaby.errors import ArithmeticOverflowError, NumericOutOfRangeError
 from wallaby_lab.differential.layouts import configured, spark_raises
-from wallaby_lab.differential.outcome import Outcome
+from wallaby_lab.differential.outcome import QueryOutcome
 
 
 class Conf(dict[str, str]):
@@ -35,8 +35,8 @@ class Fake:
 
 def test_what_spark_raises_in_another_way_is_sparks() -> None:
     fake: Any = Fake()
-    assert spark_raises(fake, "select …", Outcome(None, "ARITHMETIC_OVERFLOW"))
-    assert not spark_raises(fake, "select …", Outcome(None, "DIVIDE_BY_ZERO"))
+    assert spark_raises(fake, "select …", QueryOutcome(None, "ARITHMETIC_OVERFLOW"))
+    assert not spark_raises(fake, "select …", QueryOutcome(None, "DIVIDE_BY_ZERO"))
     assert fake.conf == {"spark.sql.codegen.wholeStage": "false"}
 
 

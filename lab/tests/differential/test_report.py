@@ -9,15 +9,17 @@ import pytest
 
 from wallaby.errors import InvalidArgumentError
 from wallaby_lab.differential import report
-from wallaby_lab.differential.campaign import Found
-from wallaby_lab.differential.entries import Difference, Tally, groups
+from wallaby_lab.differential.campaign import CampaignResult
+from wallaby_lab.differential.entries import Difference, EntryTally, groups
 from wallaby_lab.differential.examples import AGGREGATED, EXAMPLES
 from wallaby_lab.differential.expand import Expression
 from wallaby_lab.differential.page import page
 
 
 def part(begin: int, end: int, *, different: tuple[int, ...] = ()) -> dict[str, Any]:
-    found = Found(queries=end - begin, differences=[(seed, "2 rows instead of 1", "…") for seed in different])
+    found = CampaignResult(
+        queries=end - begin, differences=[(seed, "2 rows instead of 1", "…") for seed in different]
+    )
     return report.figures(found, begin, end, "abc")
 
 
@@ -53,14 +55,14 @@ def test_a_seed_that_is_not_different_any_more_is_mended() -> None:
 
 
 def test_entries_lack_until_they_were_equal() -> None:
-    bad = Tally(
+    bad = EntryTally(
         differences=[Difference(Expression("Upper", "upper(a)"), "select", {}, "2 rows instead of 1")]
     )
-    known = report.with_entries({}, {"Lower": Tally(compared=3), "Upper": bad}, "abc")
+    known = report.with_entries({}, {"Lower": EntryTally(compared=3), "Upper": bad}, "abc")
     assert report.not_equal_yet(known, ["Lower", "Upper", "Trim"]) == ["Upper", "Trim"]
     assert "Different: Upper." in page(known)
     for commit in ("def", "ghi"):
-        known = report.with_entries(known, {"Upper": Tally(compared=3)}, commit)
+        known = report.with_entries(known, {"Upper": EntryTally(compared=3)}, commit)
         assert report.not_equal_yet(known, ["Lower", "Upper", "Trim"]) == ["Trim"]
         assert "Different: none; different before, and fixed: Upper." in page(known)
 

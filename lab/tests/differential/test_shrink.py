@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from wallaby_lab.differential.campaign import group_of, query_of
-from wallaby_lab.differential.functions import Function
+from wallaby_lab.differential.functions import ExampleFunction
 from wallaby_lab.differential.schemas import Field, RandomTable, random_tables
 from wallaby_lab.differential.script import script
 from wallaby_lab.differential.shrink import Case, shrink
@@ -19,11 +19,11 @@ from wallaby_lab.differential.syntax import Piece, listed, smaller, text
 from wallaby_lab.differential.values import COLUMNS
 
 FUNCTIONS = [
-    Function("{0} + {1}", ("int", "int"), "int", native=True, risky=True, exact=True),
-    Function("upper({0})", ("string",), "string", native=True, risky=False, exact=True),
-    Function("length({0})", ("string",), "int", native=True, risky=False, exact=True),
-    Function("{0} like 'a%'", ("string",), "boolean", native=True, risky=False, exact=True),
-    Function("year({0})", ("date",), "int", native=True, risky=False, exact=True),
+    ExampleFunction("{0} + {1}", ("int", "int"), "int", native=True, risky=True, exact=True),
+    ExampleFunction("upper({0})", ("string",), "string", native=True, risky=False, exact=True),
+    ExampleFunction("length({0})", ("string",), "int", native=True, risky=False, exact=True),
+    ExampleFunction("{0} like 'a%'", ("string",), "boolean", native=True, risky=False, exact=True),
+    ExampleFunction("year({0})", ("date",), "int", native=True, risky=False, exact=True),
 ]
 
 

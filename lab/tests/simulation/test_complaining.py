@@ -11,7 +11,7 @@ from wallaby.lineage.names import QueryId, TaskName, WorkerId
 from wallaby_lab.simulation.complaining import Complaining
 from wallaby_lab.simulation.process import Serving
 from wallaby_lab.simulation.run import draw, run_seed
-from wallaby_lab.simulation.wires import FOR_GOOD_US, Trouble, Wires
+from wallaby_lab.simulation.wires import FOR_GOOD_US, SimulatedWires, Trouble
 
 A, B, Q = WorkerId("a"), WorkerId("b"), QueryId("q")
 TASK = TaskName(0, 0, 1)
@@ -67,7 +67,7 @@ def test_a_backup_must_hold_what_the_latest_tenure_has_made() -> None:
 
 
 def test_a_picky_wire_loses_one_kind_of_push_or_large_ones_and_nothing_else() -> None:
-    wires = Wires(lambda: 0)
+    wires = SimulatedWires(lambda: 0)
     wires.spoil(A, B, Trouble(FOR_GOOD_US, only=FailPoint.REREAD_DELIVER))
     assert wires.loses(A, B, FailPoint.REREAD_DELIVER, 0)
     assert not wires.loses(A, B, FailPoint.DELIVER, 1_000)

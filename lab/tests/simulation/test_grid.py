@@ -6,7 +6,7 @@ import pytest
 
 from wallaby.lineage.effects import FailPoint
 from wallaby_lab.simulation.faults import FaultKind
-from wallaby_lab.simulation.grid import Grid, as_markdown, prepared
+from wallaby_lab.simulation.grid import FaultGrid, as_markdown, prepared
 from wallaby_lab.simulation.run import run
 
 
@@ -33,7 +33,7 @@ def test_a_fault_strikes_where_a_query_seldom_comes(pair: tuple[FailPoint, Fault
 def test_the_table_has_a_row_for_each_point_and_tells_what_is_empty() -> None:
     struck = {(point, kind): (1, 2) for point in FailPoint for kind in FaultKind}
     struck[FailPoint.JOIN, FaultKind.CANCEL] = (0, 9)
-    grid = Grid(struck, ())
+    grid = FaultGrid(struck, ())
     assert grid.empty == [(FailPoint.JOIN, FaultKind.CANCEL)]
     rows = [line for line in as_markdown(grid).splitlines() if line.startswith("| ")]
     assert len(rows) == 1 + len(FailPoint)

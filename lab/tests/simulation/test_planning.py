@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wallaby_lab.simulation.interleavings.planning import Plan, plans_of
+from wallaby_lab.simulation.interleavings.planning import ThreadPlan, plans_of
 from wallaby_lab.simulation.interleavings.touching import Touch, touch_of
 
 
@@ -38,9 +38,9 @@ def test_plans_stop_at_lines_that_touch_what_both_use() -> None:
     reader = [Touch(), Touch(reads=frozenset({"both"})), Touch(reads=frozenset({"other"}))]
     traces = {"write": writer, "read": reader}
     assert set(plans_of("write", traces, "read", traces)) == {
-        Plan("write", 2),
-        Plan("read", 2),
-        Plan("read", 2, 2),
+        ThreadPlan("write", 2),
+        ThreadPlan("read", 2),
+        ThreadPlan("read", 2, 2),
     }
 
 
@@ -48,4 +48,4 @@ def test_what_only_one_order_shows_to_be_shared_counts() -> None:
     writer = [Touch(writes=frozenset({"place"}))]
     alone, after = [Touch()], [Touch(reads=frozenset({"place"}))]
     first, second = {"write": writer, "read": after}, {"write": writer, "read": alone}
-    assert Plan("write", 1) in plans_of("write", first, "read", second)
+    assert ThreadPlan("write", 1) in plans_of("write", first, "read", second)

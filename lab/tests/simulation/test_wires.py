@@ -8,16 +8,16 @@ import pytest
 
 from wallaby.lineage.effects import FailPoint
 from wallaby.lineage.names import WorkerId
-from wallaby_lab.simulation.faults import OF_WIRES, Fault, FaultKind
+from wallaby_lab.simulation.faults import OF_WIRES, FaultKind, SimulatedFault
 from wallaby_lab.simulation.run import NEVER_MS, RunResult, draw, run
-from wallaby_lab.simulation.wires import FOR_GOOD_US, Trouble, Wires
+from wallaby_lab.simulation.wires import FOR_GOOD_US, SimulatedWires, Trouble
 
 A, B = WorkerId("a"), WorkerId("b")
 #: Under these, a reader's host is lost with outputs that others lack, so that there are re-reads.
-LOST = Fault(FaultKind.CRASH, FailPoint.ADVANCE, 2, after=False)
+LOST = SimulatedFault(FaultKind.CRASH, FailPoint.ADVANCE, 2, after=False)
 
 
-def ran(seed: int, *faults: Fault) -> RunResult:
+def ran(seed: int, *faults: SimulatedFault) -> RunResult:
     scenario, _ = draw(seed, workers=4)
     patient = replace(scenario.coordinator, no_workers_ms=NEVER_MS, submit_ms=NEVER_MS)
     return run(seed, replace(scenario, coordinator=patient), faults)
@@ -25,7 +25,7 @@ def ran(seed: int, *faults: Fault) -> RunResult:
 
 def test_a_wire_is_in_trouble_in_the_given_ways_and_for_good_only_if_it_says_so() -> None:
     now = [0]
-    wires = Wires(lambda: now[0])
+    wires = SimulatedWires(lambda: now[0])
     wires.spoil(A, B, Trouble(100), one_way=True)
     assert (wires.is_cut(A, B), wires.is_cut(B, A)) == (True, False)
     wires.spoil(A, B, Trouble(FOR_GOOD_US, period_us=10))
@@ -44,7 +44,7 @@ def test_re_reads_and_deliveries_over_a_wire_in_trouble_come_to_an_end(kind: Fau
     struck = 0
     for seed in range(5):
         for point in (FailPoint.REREAD_DELIVER, FailPoint.RESUME):
-            result = ran(seed, LOST, Fault(kind, point, 1, after=False))
+            result = ran(seed, LOST, SimulatedFault(kind, point, 1, after=False))
             assert result.failure is None, (seed, point)
             struck += (point, kind) in result.tally.fired
     assert struck > 1
@@ -59,7 +59,7 @@ def test_a_submission_that_is_not_answered_runs_or_leaves_nothing(kind: FaultKin
     for seed in range(4):
         scenario, _ = draw(seed, workers=2)
         impatient = replace(scenario.coordinator, submit_ms=submit_ms)
-        fault = Fault(kind, FailPoint.SUBMIT, 1, after=False)
+        fault = SimulatedFault(kind, FailPoint.SUBMIT, 1, after=False)
         result = run(seed, replace(scenario, coordinator=impatient), (fault,))
         assert result.failure is None, seed
         assert (FailPoint.SUBMIT, kind) in result.tally.fired

@@ -17,7 +17,7 @@ from wallaby.batches.stopping import check
 from wallaby.faults.orders import Act
 from wallaby.lineage.effects import Execute, Output
 from wallaby.lineage.names import TaskName
-from wallaby.statements.connection import KernelSettings, Session
+from wallaby.statements.connection import DuckDbSession, KernelSettings
 
 MIB: Final = 1 << 20
 PIECE_BYTES: Final = 2 * MIB
@@ -70,7 +70,7 @@ def hoard(act: Act, size_bytes: int) -> None:
                 check()
                 held.append(_piece())
         case Act.HOARD_SQL:
-            session = Session(KernelSettings(memory_bytes=64 * MIB))
+            session = DuckDbSession(KernelSettings(memory_bytes=64 * MIB))
             sql = f"SELECT repeat({_SLOW_TEXT}, {_REPEATED}) AS t FROM range({size_bytes // _ROW_BYTES})"  # noqa: S608 - numbers
             try:
                 session.query(sql, {})

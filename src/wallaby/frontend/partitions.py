@@ -18,13 +18,13 @@ from wallaby.relations.relation import DataFile, Filter, Input, Relation, Scan
 from wallaby.relations.tree import conjunction, conjuncts, filtered, rewrite_up
 from wallaby.relations.types import LONG
 from wallaby.sql.types import arrow_schema, column_name
-from wallaby.statements.connection import KernelSettings, Session
+from wallaby.statements.connection import DuckDbSession, KernelSettings
 from wallaby.statements.sql import supports
 
 
 def without_excluded_files(relation: Relation) -> Relation:
     """The relation with only the files that its conditions on partition columns leave."""
-    session: list[Session] = []
+    session: list[DuckDbSession] = []
 
     def exclude(part: Relation) -> Relation:
         if not isinstance(part, Filter) or not isinstance(part.child, Scan):
@@ -37,7 +37,7 @@ def without_excluded_files(relation: Relation) -> Relation:
             return part
         rest = [condition for condition in conditions if condition not in settled]
         if not session:
-            session.append(Session(KernelSettings()))
+            session.append(DuckDbSession(KernelSettings()))
         try:
             files = _chosen(scan.files, columns, settled, session[0])
         except QueryError:  # one that a row would raise too, if there is one
@@ -68,7 +68,7 @@ def _chosen(
     files: tuple[DataFile, ...],
     columns: dict[int, tuple[Column, str]],
     conditions: list[Expression],
-    session: Session,
+    session: DuckDbSession,
 ) -> tuple[DataFile, ...]:
     used = frozenset[int]().union(*map(columns_in, conditions))
     asked = [columns[column_id] for column_id in sorted(used)]

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-class Planning:
+class QueryPlanner:
     """Plans queries for an engine of so many TaskManagers, each with these threads and shares of memory."""
 
     def __init__(

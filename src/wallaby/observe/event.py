@@ -42,7 +42,7 @@ SUFFIX: Final = ".jsonl"
 Event = dict[str, Any]
 
 
-class Kind(Enum):
+class EventKind(Enum):
     """Every kind of event."""
 
     LOG = "log"
@@ -71,7 +71,7 @@ class How(Enum):
     REREAD = "re-read"
 
 
-def make(kind: Kind, at: float, **fields: object) -> Event:
+def make(kind: EventKind, at: float, **fields: object) -> Event:
     """An event."""
     return {"event": kind.value, "at": round(at, 6), **fields}
 

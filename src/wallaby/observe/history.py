@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from wallaby.errors import InvalidArgumentError
-from wallaby.observe.event import VERSION, How, Kind
+from wallaby.observe.event import VERSION, EventKind, How
 from wallaby.observe.event_batch import StageTotals
 
 #: A line of more is no event of ours.
@@ -200,7 +200,7 @@ def _history(name: str, events: Iterator[tuple[int, dict[str, Any]]]) -> History
     if first is None:
         raise _no_log(name, "it is empty")
     head = first[1]
-    if head.get("event") != Kind.LOG.value or "version" not in head:
+    if head.get("event") != EventKind.LOG.value or "version" not in head:
         raise _no_log(name, "it does not begin as one")
     if head["version"] != VERSION:
         raise EventLogError(
@@ -226,50 +226,50 @@ class _Reading:
 
     def take(self, event: Mapping[str, Any]) -> None:
         try:
-            kind = Kind(event.get("event"))
+            kind = EventKind(event.get("event"))
         except ValueError:
             return
         at = float(event["at"])
         history = self._history
         history.ended = max(
-            history.ended, at + float(event.get("seconds", 0.0) if kind is Kind.TASK else 0.0)
+            history.ended, at + float(event.get("seconds", 0.0) if kind is EventKind.TASK else 0.0)
         )
         match kind:
-            case Kind.PLAN:
+            case EventKind.PLAN:
                 self._plan(event)
-            case Kind.MEMBERS:
+            case EventKind.MEMBERS:
                 history.workers |= {w["id"]: (str(w["host"]), int(w["pid"])) for w in event["workers"]}
-            case Kind.TASK:
+            case EventKind.TASK:
                 history.tasks.append(_task(at, event))
                 history.workers.setdefault(str(event["worker"]), ("", 0))
-            case Kind.COMMIT | Kind.PUSH | Kind.SPILL | Kind.MEMORY:
+            case EventKind.COMMIT | EventKind.PUSH | EventKind.SPILL | EventKind.MEMORY:
                 self._count(kind, event)
-            case Kind.FROZE | Kind.RESUMED:
+            case EventKind.FROZE | EventKind.RESUMED:
                 self._gate.append((at, event))
-            case Kind.DROPPED:
+            case EventKind.DROPPED:
                 history.dropped += int(event["count"])
-            case Kind.CUT:
+            case EventKind.CUT:
                 history.cut = True
-            case Kind.END:
+            case EventKind.END:
                 history.outcome, history.condition = str(event["outcome"]), str(event.get("condition", ""))
                 history.error, history.commits = str(event.get("error", "")), int(event.get("commits", 0))
-            case Kind.JOINED:
+            case EventKind.JOINED:
                 history.workers[str(event["worker"])] = (str(event.get("host", "")), int(event.get("pid", 0)))
-            case Kind.LOG | Kind.STORED:
+            case EventKind.LOG | EventKind.STORED:
                 pass
 
-    def _count(self, kind: Kind, event: Mapping[str, Any]) -> None:
+    def _count(self, kind: EventKind, event: Mapping[str, Any]) -> None:
         """What is only added up."""
         history = self._history
-        if kind is Kind.COMMIT:
+        if kind is EventKind.COMMIT:
             history.commit_calls += 1
             history.commit_seconds += float(event["seconds"])
             for verdict, count in event.get("refused", {}).items():
                 history.refused[verdict] = history.refused.get(verdict, 0) + int(count)
-        elif kind is Kind.MEMORY:
+        elif kind is EventKind.MEMORY:
             step = str(event["step"])
             history.short_of_memory[step] = history.short_of_memory.get(step, 0) + 1
-        elif kind is Kind.SPILL:
+        elif kind is EventKind.SPILL:
             stage = _named(event["task"])[0]
             history.spilled[stage] = history.spilled.get(stage, 0) + int(event["bytes"])
         elif event.get("route") != "memory":
@@ -302,7 +302,7 @@ class _Reading:
         history = self._history
         open_: Recovery | None = None
         for at, event in sorted(self._gate, key=lambda each: each[0]):
-            if event["event"] == Kind.FROZE.value:
+            if event["event"] == EventKind.FROZE.value:
                 lost = tuple((str(w["id"]), str(w.get("host", ""))) for w in event["lost"])
                 if open_ is None:
                     open_ = Recovery(at, lost, tuple(event.get("draining", ())))

@@ -14,7 +14,7 @@ from typing import Final, TextIO
 
 from wallaby.errors import ConfigurationError
 from wallaby.lineage.names import QueryId
-from wallaby.observe.event import SUFFIX, VERSION, Event, Kind, encode, make
+from wallaby.observe.event import SUFFIX, VERSION, Event, EventKind, encode, make
 
 _log = logging.getLogger(__name__)
 LOG_BYTES_MAX: Final = 256 << 20
@@ -31,7 +31,7 @@ class EventLog:
         self._written_bytes = 0
         self._cut = False
         self._file: TextIO | None = path.open("x", encoding="utf-8")
-        self.write(make(Kind.LOG, time.time(), version=VERSION, query=query))
+        self.write(make(EventKind.LOG, time.time(), version=VERSION, query=query))
 
     def write(self, event: Event) -> None:
         """An event of the head."""
@@ -43,7 +43,7 @@ class EventLog:
         with self._lock:
             if not self._cut and self._written_bytes + len(lines) > self._bytes_max:
                 self._cut = True
-                self._put(encode(make(Kind.CUT, time.time(), bytes_max=self._bytes_max)) + "\n")
+                self._put(encode(make(EventKind.CUT, time.time(), bytes_max=self._bytes_max)) + "\n")
             if not self._cut:
                 self._put(lines.decode("utf-8", "replace"))
 

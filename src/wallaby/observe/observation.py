@@ -17,7 +17,7 @@ from wallaby.errors import QueryCancelledError, WallabyError
 from wallaby.gcs.interface import QueryStatus
 from wallaby.lineage.names import HEAD, ChannelName, QueryId, WorkerId
 from wallaby.lineage.snapshot import Plan, Snapshot
-from wallaby.observe.event import Event, Kind, make
+from wallaby.observe.event import Event, EventKind, make
 from wallaby.observe.event_batch import Carried, Parcel, StageTotals
 from wallaby.observe.exchanged import exchanged_bytes
 from wallaby.observe.log import EventLog
@@ -135,10 +135,10 @@ class Observation:
             }
             for link in graph.links
         ]
-        self._write(Kind.PLAN, stages=stages, links=links)
+        self._write(EventKind.PLAN, stages=stages, links=links)
         workers = [{"id": w, "host": at.host, "pid": at.pid} for w, at in sorted(whereabouts.items())]
         self._write(
-            Kind.MEMBERS, workers=workers, hosts={str(name): worker for name, worker in hosts.items()}
+            EventKind.MEMBERS, workers=workers, hosts={str(name): worker for name, worker in hosts.items()}
         )
 
     # --- on the way ----------------------------------------------------------------------------------
@@ -154,7 +154,7 @@ class Observation:
     def joined(self, worker: WorkerId, whereabouts: Mapping[WorkerId, Whereabouts]) -> None:
         """A worker came."""
         at = whereabouts.get(worker, Whereabouts(""))
-        self._write(Kind.JOINED, worker=worker, host=at.host, pid=at.pid)
+        self._write(EventKind.JOINED, worker=worker, host=at.host, pid=at.pid)
 
     def froze(
         self,
@@ -173,7 +173,7 @@ class Observation:
             if self._frozen_at is None:
                 self._frozen_at = self._clock()
         named = [{"id": w, "host": whereabouts.get(w, Whereabouts("")).host} for w in lost]
-        self._write(Kind.FROZE, lost=named, draining=list(draining))
+        self._write(EventKind.FROZE, lost=named, draining=list(draining))
 
     def took(self, snapshot: Snapshot | None) -> None:
         """The coordinator has a snapshot, of which the next plan is made."""
@@ -195,7 +195,7 @@ class Observation:
             self._counts.frozen_seconds += seconds
             self._open.update(set(plan.hosts.values()) - {HEAD})
         self._write(
-            Kind.RESUMED,
+            EventKind.RESUMED,
             seconds=round(seconds, 6),
             rewound=[str(name) for name in plan.rewound],
             moved=[str(name) for name in plan.bases],
@@ -228,7 +228,7 @@ class Observation:
             self._log.write_lines(parcel.lines)
         dropped = parcel.dropped - (before.dropped if before else 0)
         if dropped:
-            self._write(Kind.DROPPED, worker=parcel.worker, count=dropped)
+            self._write(EventKind.DROPPED, worker=parcel.worker, count=dropped)
         self._settle_if_done()
 
     # --- the end -------------------------------------------------------------------------------------
@@ -247,7 +247,7 @@ class Observation:
             "done" if error is None else "cancelled" if isinstance(error, QueryCancelledError) else "failed"
         )
         self._write(
-            Kind.END,
+            EventKind.END,
             outcome=outcome,
             condition=error.condition
             if isinstance(error, WallabyError)
@@ -320,7 +320,7 @@ class Observation:
             self._settled.wait(SETTLE_SECONDS)
         return list(self._remembered) if self._log is None else self._log.read()
 
-    def _write(self, kind: Kind, **fields: object) -> None:
+    def _write(self, kind: EventKind, **fields: object) -> None:
         event = make(kind, self._clock(), **fields)
         if self._log is not None:
             self._log.write(event)

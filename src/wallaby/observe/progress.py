@@ -32,7 +32,7 @@ POLL_SHARE: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class QueryProgress:
     """How far a query is."""
 
     splits_read: int
@@ -56,7 +56,7 @@ class Standing:
         )
 
 
-def standing(graph: StageGraph, snapshot: Snapshot) -> Standing:
+def standing(graph: StageGraph, snapshot: Snapshot) -> QueryProgress:
     """How far a query is by a snapshot; the collector is no stage to people."""
     read = splits = done = tasks = 0
     for number, stage in enumerate(graph.stages[:-1]):
@@ -67,7 +67,7 @@ def standing(graph: StageGraph, snapshot: Snapshot) -> Standing:
         if stage.kind is StageKind.READ:
             splits += stage.splits
             read += min(length, stage.splits)
-    return Standing(read, splits, done, len(graph.stages) - 1, tasks, not snapshot.gate_open)
+    return QueryProgress(read, splits, done, len(graph.stages) - 1, tasks, not snapshot.gate_open)
 
 
 def is_wanted(console: Console, environment: dict[str, str] | None = None) -> bool:

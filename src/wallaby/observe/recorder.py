@@ -20,7 +20,7 @@ from wallaby.lineage.effects import CommitTask, Execute, FailPoint, Output, Push
 from wallaby.lineage.lineage import is_saved
 from wallaby.lineage.names import QueryId, TaskName, WorkerId
 from wallaby.lineage.verdict import CommitReply, Verdict
-from wallaby.observe.event import Event, How, Kind, encode, make
+from wallaby.observe.event import Event, EventKind, How, encode, make
 from wallaby.observe.event_batch import PARCEL_BYTES_MAX, Carried, Parcel, StageTotals, encode_parcel
 
 #: Events that wait to be sent, at most; about ten megabytes.
@@ -99,7 +99,7 @@ class Recorder:
         laps = taken()
         how = _HOW.get(effect.point, How.EXECUTE)
         event = make(
-            Kind.TASK,
+            EventKind.TASK,
             started,
             worker=self._worker,
             seconds=round(seconds, 6),
@@ -150,7 +150,7 @@ class Recorder:
                 refused[name] = refused.get(name, 0) + 1
             else:
                 snapshots += is_saved(effect.record)
-        event = self._timed(Kind.COMMIT, started, tasks=[str(effect.task) for effect in tasks])
+        event = self._timed(EventKind.COMMIT, started, tasks=[str(effect.task) for effect in tasks])
         if refused:
             event["refused"] = refused
         self._add(event)
@@ -175,7 +175,12 @@ class Recorder:
         answers = () if reply is None or not reply.accepted else reply.held
         held = sum(answers)
         event = self._timed(
-            Kind.PUSH, started, target=effect.target, outputs=len(effect.items), bytes=size_bytes, held=held
+            EventKind.PUSH,
+            started,
+            target=effect.target,
+            outputs=len(effect.items),
+            bytes=size_bytes,
+            held=held,
         )
         event["route"] = route
         self._add(event)
@@ -187,7 +192,7 @@ class Recorder:
 
     def spilled(self, started: float, task: TaskName, size_bytes: int) -> None:
         """Backups went to disk, so that there is room for one."""
-        event = self._timed(Kind.SPILL, started, task=str(task), bytes=size_bytes)
+        event = self._timed(EventKind.SPILL, started, task=str(task), bytes=size_bytes)
         self._add(event)
         with self._lock:
             self._carried.backup_seconds += event["seconds"]
@@ -195,7 +200,7 @@ class Recorder:
 
     def stored(self, started: float, task: TaskName, size_bytes: int) -> None:
         """An output or a state is in the durable store."""
-        event = self._timed(Kind.STORED, started, task=str(task), bytes=size_bytes)
+        event = self._timed(EventKind.STORED, started, task=str(task), bytes=size_bytes)
         self._add(event)
         with self._lock:
             self._carried.durable_bytes += size_bytes
@@ -206,9 +211,9 @@ class Recorder:
     ) -> None:
         """The worker is short of memory, and did something about it."""
         fields = {"step": step, "used": used_bytes, "limit": limit_bytes, "held": held_bytes}
-        self._add(make(Kind.MEMORY, self._clock(), worker=self._worker, **fields, freed=freed_bytes))
+        self._add(make(EventKind.MEMORY, self._clock(), worker=self._worker, **fields, freed=freed_bytes))
 
-    def _timed(self, kind: Kind, started: float, **fields: object) -> Event:
+    def _timed(self, kind: EventKind, started: float, **fields: object) -> Event:
         seconds = round(self._clock() - started, 6)
         return make(kind, started, worker=self._worker, seconds=seconds, **fields)
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 import pyarrow as pa
 
 from wallaby.operators.program import Batches, Program
-from wallaby.operators.shared import Shared
+from wallaby.operators.shared import SharedInputs
 from wallaby.relations.relation import Relation
-from wallaby.statements.connection import KernelSettings, View, thread_session
+from wallaby.statements.connection import KernelSettings, TableView, thread_session
 from wallaby.statements.sql import inputs_of
 from wallaby.statements.tree import needs_input, without_inputs
 
@@ -18,7 +18,7 @@ class Trees:
     """One tree's programs: one for each set of optional sides that were there in time."""
 
     def __init__(
-        self, tree: Relation, streaming: int, settings: KernelSettings, shared: Shared | None = None
+        self, tree: Relation, streaming: int, settings: KernelSettings, shared: SharedInputs | None = None
     ) -> None:
         self._tree = tree
         self._shared = shared
@@ -27,7 +27,9 @@ class Trees:
         self._numbers = frozenset(source.number for source in inputs_of(tree))
         self._programs: dict[frozenset[int], Program] = {}
 
-    def run(self, inputs: Mapping[int, Batches], streaming: View | None = None) -> Iterator[pa.RecordBatch]:
+    def run(
+        self, inputs: Mapping[int, Batches], streaming: TableView | None = None
+    ) -> Iterator[pa.RecordBatch]:
         """The rows for these inputs; the streaming one may be a view, and is empty among them then."""
         absent = self._numbers.difference(inputs)
         if absent not in self._programs:

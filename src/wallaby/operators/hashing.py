@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from wallaby.sql.words import identifier
-from wallaby.statements.connection import Session
+from wallaby.statements.connection import DuckDbSession
 
 Hashes = npt.NDArray[np.uint64]
 
@@ -27,7 +27,7 @@ _HALF: Final = np.uint64(32)
 _NULL: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
-def row_hashes(batch: pa.RecordBatch, keys: Sequence[int], session: Session) -> Hashes:
+def row_hashes(batch: pa.RecordBatch, keys: Sequence[int], session: DuckDbSession) -> Hashes:
     """A hash of every row, of which all bits can be used. `keys` are positions of columns."""
     columns = [batch.column(position) for position in keys]
     if all(_is_whole(column.type) for column in columns):

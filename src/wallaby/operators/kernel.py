@@ -22,7 +22,7 @@ from wallaby.errors import InternalError
 from wallaby.operators.fragment_tree import Trees
 from wallaby.operators.program import NOTHING, Batches
 from wallaby.operators.scan_kernel import ScanKernel
-from wallaby.operators.shared import Shared
+from wallaby.operators.shared import SharedInputs
 from wallaby.operators.spill.external import External
 from wallaby.operators.spill.parts import cut_into_parts, parts_for
 from wallaby.operators.state import EMPTY, KernelState, StepResult, handed_on, made_of, next_portion
@@ -84,14 +84,14 @@ def make_kernel(
     fragment: Fragment,
     settings: KernelSettings,
     keys: Keys = _NO_KEYS,
-    shared: Shared | None = None,
+    shared: SharedInputs | None = None,
     optional: frozenset[int] = frozenset(),
 ) -> Kernel:
     """The kernel of one channel. `shared` is what the kernels of the same stage make together.
 
     `optional` are the numbers of the sides that need not be there.
     """
-    shared = shared if shared is not None else Shared()
+    shared = shared if shared is not None else SharedInputs()
     match fragment:
         case ScanFragment():
             return ScanKernel(fragment, settings, shared, optional)
@@ -110,7 +110,7 @@ def make_kernel(
 class MapKernel:
     """Runs a tree on each step's batches. Keeps no state."""
 
-    def __init__(self, fragment: MapFragment, settings: KernelSettings, shared: Shared) -> None:
+    def __init__(self, fragment: MapFragment, settings: KernelSettings, shared: SharedInputs) -> None:
         self._trees = Trees(fragment.tree, 0, settings, shared)
         self._growth = Growth(fragment.tree, 0, settings)
         self._rows_max = rows_at_once(fragment.tree, settings)
@@ -170,7 +170,7 @@ class JoinKernel:
     """
 
     def __init__(
-        self, fragment: JoinFragment, settings: KernelSettings, shared: Shared, keys: Keys = _NO_KEYS
+        self, fragment: JoinFragment, settings: KernelSettings, shared: SharedInputs, keys: Keys = _NO_KEYS
     ) -> None:
         self._trees = Trees(fragment.tree, 1, settings, shared)
         self._growth = Growth(fragment.tree, 1, settings)

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from wallaby.errors import InvalidArgumentError
 from wallaby.operators.hashing import row_hashes
-from wallaby.statements.connection import Session
+from wallaby.statements.connection import DuckDbSession
 
 #: Up to here looking for the rows of each channel in turn is faster than sorting all of them.
 _FEW_CHANNELS = 8
@@ -23,7 +23,7 @@ _LOWER_HALF = np.uint64((1 << 32) - 1)
 
 
 def partition(
-    batches: Sequence[pa.RecordBatch], keys: Sequence[int], channels: int, session: Session
+    batches: Sequence[pa.RecordBatch], keys: Sequence[int], channels: int, session: DuckDbSession
 ) -> list[list[pa.RecordBatch]]:
     """For each channel its batches, none empty. `keys` are positions of columns."""
     if not 1 <= channels <= 1 << 16:
@@ -42,7 +42,7 @@ def partition(
 
 
 def channels_of(
-    batch: pa.RecordBatch, keys: Sequence[int], channels: int, session: Session
+    batch: pa.RecordBatch, keys: Sequence[int], channels: int, session: DuckDbSession
 ) -> npt.NDArray[np.uint16]:
     """The channel of every row."""
     # The upper half decides: multiplying and shifting is even, and cheaper than a remainder.
@@ -50,7 +50,7 @@ def channels_of(
 
 
 def part_of_rows(
-    batch: pa.RecordBatch, keys: Sequence[int], parts: int, session: Session
+    batch: pa.RecordBatch, keys: Sequence[int], parts: int, session: DuckDbSession
 ) -> npt.NDArray[np.uint16]:
     """The part of every row, within a channel: by the bits that do not decide the channel."""
     return _scaled(row_hashes(batch, keys, session) & _LOWER_HALF, parts)

@@ -20,16 +20,16 @@ from wallaby.batches.sizes import gathered, value_bytes
 from wallaby.operators.joins.index import JoinIndex, make_index
 from wallaby.operators.joins.key_set import KeySet
 from wallaby.operators.joins.probing import joined_batches
-from wallaby.operators.shared import Made, Shared
-from wallaby.operators.steps import Choice, Lowered, Probe, Statement, Step
+from wallaby.operators.shared import SharedInputs, SharedValue
+from wallaby.operators.steps import ColumnChoice, Lowered, Probe, Statement, Step
 from wallaby.relations.relation import Input, Relation
 from wallaby.sql.types import arrow_schema, column_name
-from wallaby.statements.connection import Rows, Session, View
+from wallaby.statements.connection import DuckDbSession, Rows, TableView
 from wallaby.statements.sql import input_name, relation_sql, result_columns
 from wallaby.statements.widths import divided, side_by_side
 
 T = TypeVar("T")
-_NO_VIEWS: Mapping[int, View] = {}
+_NO_VIEWS: Mapping[int, TableView] = {}
 #: Batches that are smaller than this on average are put together before they are used.
 _SMALL_ROWS = 1 << 14
 #: What is kept is on disk if it is larger than this part of a kernel's memory.
@@ -50,9 +50,9 @@ class _TooMuchError(Exception):
 class _Run:
     """What one run of a program works with."""
 
-    session: Session
+    session: DuckDbSession
     inputs: Mapping[int, Batches]
-    views: Mapping[int, View]
+    views: Mapping[int, TableView]
     #: What was made of fixed inputs; where steps branch, of the others too.
     tables: dict[int, pa.Table] = field(default_factory=dict)
 
@@ -61,25 +61,28 @@ class Program:
     """A compiled tree with what it keeps between runs. It belongs to one channel, and one thread at a time."""
 
     def __init__(
-        self, tree: Relation, fixed: frozenset[int], shared: Shared | None = None, name: Hashable = None
+        self, tree: Relation, fixed: frozenset[int], shared: SharedInputs | None = None, name: Hashable = None
     ) -> None:
         """`name` tells the program from others whose kernels share what they make."""
         self.columns = tree.columns
-        self._shared = shared if shared is not None else Shared()
+        self._shared = shared if shared is not None else SharedInputs()
         self._name = name
         self._lowered = Lowered(tree, fixed)
         self._fixed = self._lowered.fixed
         #: What was made of fixed inputs, by number, and the indexes.
-        self._kept: dict[Hashable, Made[object]] = {}
+        self._kept: dict[Hashable, SharedValue[object]] = {}
         #: The files of kept tables that are too large for memory.
         self._files: dict[int, list[MappedBatches]] = {}
 
-    def run(self, session: Session, inputs: Mapping[int, Batches]) -> list[pa.RecordBatch]:
+    def run(self, session: DuckDbSession, inputs: Mapping[int, Batches]) -> list[pa.RecordBatch]:
         """The tree's rows for the given inputs."""
         return list(self.stream(session, inputs))
 
     def stream(
-        self, session: Session, inputs: Mapping[int, Batches], views: Mapping[int, View] = _NO_VIEWS
+        self,
+        session: DuckDbSession,
+        inputs: Mapping[int, Batches],
+        views: Mapping[int, TableView] = _NO_VIEWS,
     ) -> Iterator[pa.RecordBatch]:
         """The same, batch by batch as they are made; none is empty. Only statements may use inputs that are views."""
         run = _Run(session, inputs, views)
@@ -124,7 +127,7 @@ class Program:
         match step:
             case Statement():
                 return self._answered(step, run)
-            case Choice():
+            case ColumnChoice():
                 return self._through(step, iter(self._table(step.source, run).to_batches()), run)
             case Probe():
                 if self._index(step, run) is None:
@@ -135,7 +138,7 @@ class Program:
 
     def _through(self, step: Step, flow: Iterator[pa.RecordBatch], run: _Run) -> Iterator[pa.RecordBatch]:
         match step:
-            case Choice():
+            case ColumnChoice():
                 names = [column_name(column.id) for column in step.columns]
                 return (batch.select(names) for batch in flow)
             case Probe():
@@ -223,7 +226,7 @@ class Program:
                         step.number, self._answered(step, run), arrow_schema(columns), run
                     ),
                 )
-            case Choice():
+            case ColumnChoice():
                 return self._table(step.source, run).select(
                     [column_name(column.id) for column in step.columns]
                 )
@@ -277,7 +280,7 @@ class Program:
         kept = self._kept.get(key)
         if kept is None or not kept.is_of(inputs):
             kept = self._kept[key] = self._shared.of((self._name, key), inputs)
-        return cast("Made[T]", kept).get(make)
+        return cast("SharedValue[T]", kept).get(make)
 
 
 def _one_table(batches: Batches, schema: pa.Schema) -> pa.Table:

@@ -16,7 +16,7 @@ from wallaby.errors import KernelError, MemoryLimitError
 from wallaby.operators.fragment_tree import Trees
 from wallaby.operators.generated_rows import made_rows
 from wallaby.operators.program import NOTHING, Batches
-from wallaby.operators.shared import Shared
+from wallaby.operators.shared import SharedInputs
 from wallaby.operators.state import KernelState, StepResult
 from wallaby.operators.taking import PORTIONS_MAX, Place, all_within, first_pace, first_rows, rest_of, take
 from wallaby.plan.physical import RowSplit, ScanFragment, Split
@@ -29,7 +29,7 @@ from wallaby.tables.footer import check_unchanged
 from wallaby.tables.in_place import MEMORY_BYTES_MIN, reads_in_place, rows_in_place
 from wallaby.tables.key_bounds import KeyBounds
 from wallaby.tables.reading import planned_reading
-from wallaby.tables.row_windows import Window, is_read_in_windows, piece_windows, whole_bytes_max, windows
+from wallaby.tables.row_windows import RowWindow, is_read_in_windows, piece_windows, whole_bytes_max, windows
 from wallaby.tables.scan import LargeSplitError, groups_to_read, read_split
 
 
@@ -40,7 +40,7 @@ class ScanKernel:
         self,
         fragment: ScanFragment,
         settings: KernelSettings,
-        shared: Shared,
+        shared: SharedInputs,
         optional: frozenset[int] = frozenset(),
     ) -> None:
         """`optional` are the sides that need not be there."""
@@ -63,7 +63,7 @@ class ScanKernel:
         #: The files that hold some of what is kept.
         self._files: tuple[MappedBatches, ...] = ()
         in_place = self._readable and settings.memory_bytes >= MEMORY_BYTES_MIN and reads_in_place(fragment)
-        self._in_place = Trees(fragment.tree, 0, settings, Shared()) if in_place else None
+        self._in_place = Trees(fragment.tree, 0, settings, SharedInputs()) if in_place else None
 
     def step(
         self,
@@ -158,7 +158,7 @@ class ScanKernel:
 
     def _window(
         self, split: Split | RowSplit, sides: Mapping[int, Batches], row: int, *, prune: bool
-    ) -> Window:
+    ) -> RowWindow:
         """The window of a split that has a row, or the first one after it in which a filter has left any."""
         beside = _objects(sides)
         read = self._read
@@ -175,12 +175,12 @@ class ScanKernel:
 
     def _windows(
         self, split: Split | RowSplit, sides: Mapping[int, Batches], row: int, *, prune: bool
-    ) -> Iterator[Window]:
+    ) -> Iterator[RowWindow]:
         """Windows of large splits; else all rows, of which some row groups may be left out, as one."""
         source, conditions = self._fragment.scan, self._fragment.conditions
         if not isinstance(source, Scan):
             assert isinstance(split, RowSplit), "what is no file is made by rows"
-            yield Window(0, None, made_rows(source, split).to_batches())
+            yield RowWindow(0, None, made_rows(source, split).to_batches())
             return
         assert isinstance(split, Split), "files are read by row groups"
         assert self._reading is not None, "how to read a file is planned"
@@ -192,7 +192,7 @@ class ScanKernel:
         if not is_read_in_windows(source, split, conditions, self._reading, self._settings):
             with suppress(LargeSplitError):
                 limit = whole_bytes_max(self._settings)
-                yield Window(0, None, read_split(source, split, now, self._reading, limit).to_batches())
+                yield RowWindow(0, None, read_split(source, split, now, self._reading, limit).to_batches())
                 return
         yield from windows(source, split, conditions, more, self._reading, self._settings, row)
 
@@ -272,8 +272,8 @@ class _Read:
 
     split: Split | RowSplit
     beside: tuple[object, ...]
-    coming: Iterator[Window]
-    window: Window | None = None
+    coming: Iterator[RowWindow]
+    window: RowWindow | None = None
 
     def can_go_on(self, split: Split | RowSplit, beside: tuple[object, ...], row: int) -> bool:
         """Are these windows those of a split, with the same beside it, and is a row not before them?"""

@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 T = TypeVar("T")
 
 
-class Made(Generic[T]):
+class SharedValue(Generic[T]):
     """One thing, made of inputs when it is first asked for. It holds them, so that no others take their place."""
 
     def __init__(self, inputs: tuple[object, ...]) -> None:
@@ -37,19 +37,19 @@ class Made(Generic[T]):
             return self._values[0]
 
 
-class Shared:
+class SharedInputs:
     """What the kernels of one stage have made, by what it is and what it is made of."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._made: WeakValueDictionary[Hashable, Made[object]] = WeakValueDictionary()
+        self._made: WeakValueDictionary[Hashable, SharedValue[object]] = WeakValueDictionary()
 
-    def of(self, key: Hashable, inputs: tuple[object, ...]) -> Made[object]:
+    def of(self, key: Hashable, inputs: tuple[object, ...]) -> SharedValue[object]:
         """The one thing of this key and these inputs; it lives as long as somebody holds it."""
         # A living entry holds its inputs, so their identities are theirs alone.
         full = (key, *map(id, inputs))
         with self._lock:
             found = self._made.get(full)
             if found is None:
-                found = self._made[full] = Made(inputs)
+                found = self._made[full] = SharedValue(inputs)
             return found

@@ -48,7 +48,7 @@ class Probe:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ColumnChoice:
     """Some columns of an input, in order; the result is input `number`."""
 
     number: int
@@ -56,7 +56,7 @@ class Choice:
     columns: tuple[Column, ...]
 
 
-Step = Statement | Probe | Choice
+Step = Statement | Probe | ColumnChoice
 
 
 class Lowered:
@@ -133,7 +133,7 @@ class Lowered:
             and columns
         ):
             self._made += 1
-            self.steps.append(Choice(self._made, relation.child, columns))
+            self.steps.append(ColumnChoice(self._made, relation.child, columns))
             return Input(self._made, columns)
         statement = self._compiled(relation)
         self.steps.append(statement)
@@ -152,7 +152,7 @@ def sources_of(step: Step) -> Sequence[Input]:
             return step.inputs
         case Probe():
             return (step.probe, step.build)
-        case Choice():
+        case ColumnChoice():
             return (step.source,)
 
 

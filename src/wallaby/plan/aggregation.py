@@ -47,7 +47,7 @@ _PRECISION_MAX = 38
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class AggregationParts:
     """An aggregation taken apart. `keys` and `arguments` are computed from the child's columns."""
 
     keys: tuple[Named, ...]
@@ -87,7 +87,7 @@ class Parts:
         return Project(Aggregate(child, self.keys, (*self.partials, *self.distincts)), self.outputs)
 
 
-def take_apart(aggregate: Aggregate, new_column: NewColumn) -> Parts:
+def take_apart(aggregate: Aggregate, new_column: NewColumn) -> AggregationParts:
     """The parts of an aggregation."""
     return _Taker(aggregate, new_column).parts()
 
@@ -134,7 +134,7 @@ class _Taker:
         #: With keys every group has a row; only without can a merged count be NULL.
         self._counts_may_lack = not aggregate.keys
 
-    def parts(self) -> Parts:
+    def parts(self) -> AggregationParts:
         found = [_without_needless_distinct(a) for a in _aggregations(self._aggregate)]
         lists = dict.fromkeys(a.arguments for a in found if a.distinct)
         mergeable = len(lists) <= 1 and all(map(_is_mergeable, found))
@@ -152,7 +152,7 @@ class _Taker:
             for named in self._aggregate.aggregations
         )
         partials = tuple(Named(column, aggregation) for aggregation, column in self._partials.items())
-        return Parts(
+        return AggregationParts(
             keys=self._aggregate.keys,
             arguments=tuple(Named(column, argument) for argument, column in self._arguments.items()),
             partials=partials,

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from wallaby.plan.aggregation import Parts
+from wallaby.plan.aggregation import AggregationParts
 from wallaby.relations.expression import Column, Named, columns_in
 from wallaby.relations.relation import Aggregate, Expand, Relation
 from wallaby.relations.tree import by_ids, kept
@@ -27,7 +27,7 @@ from wallaby.relations.tree import by_ids, kept
 class EarlyGroups:
     """An aggregation over grouping sets, rewritten to aggregate the rows below the expansion first."""
 
-    parts: Parts
+    parts: AggregationParts
     expand: Expand
     #: The columns below the expansion that any of the sets groups by.
     finest: tuple[Column, ...]
@@ -48,7 +48,7 @@ class EarlyGroups:
         return Aggregate(repeated, self.parts.keys, self.parts.merges)
 
 
-def early_groups(aggregate: Aggregate, parts: Parts) -> EarlyGroups | None:
+def early_groups(aggregate: Aggregate, parts: AggregationParts) -> EarlyGroups | None:
     """The rewritten aggregation; None if its shape does not allow that."""
     expand = aggregate.child
     if not isinstance(expand, Expand) or not parts.mergeable or parts.arguments or not parts.keys:

@@ -25,7 +25,7 @@ Sides = int
 
 
 @dataclass(slots=True)
-class Parts:
+class JoinParts:
     """Inner joins taken apart."""
 
     sides: list[Relation] = field(default_factory=list)
@@ -81,7 +81,7 @@ def equality(condition: Expression) -> tuple[Expression, Expression] | None:
 class JoinGraph:
     """The graph of some joins, with estimates for every set of its sides."""
 
-    def __init__(self, parts: Parts, estimator: Estimator) -> None:
+    def __init__(self, parts: JoinParts, estimator: Estimator) -> None:
         places = {id_: at for at, side in enumerate(parts.sides) for id_ in ids_of(side.columns)}
         self._places = places
         classes, rest = self._classes(parts)
@@ -235,7 +235,7 @@ class JoinGraph:
 
     # --- classes -------------------------------------------------------------------------------------------
 
-    def _classes(self, parts: Parts) -> tuple[list[list[tuple[int, Expression]]], list[Expression]]:
+    def _classes(self, parts: JoinParts) -> tuple[list[list[tuple[int, Expression]]], list[Expression]]:
         """Equal expressions, each with its side; and the conditions that are no equality of two sides."""
         pairs: list[tuple[Expression, Expression]] = []
         rest: list[Expression] = []

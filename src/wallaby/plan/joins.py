@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 from wallaby.lineage.graph import Routing
 from wallaby.plan.estimates.estimate import Estimator
 from wallaby.plan.open_stage import (
-    Assembly,
     Feed,
     Flow,
     JoinBody,
     MapBody,
     Partitioning,
     Pipe,
+    StageAssembly,
     aligned,
     on_top,
     passed_on,
@@ -43,7 +43,7 @@ class JoinPlanner:
 
     estimator: Estimator
     settings: PlanSettings
-    assembly: Assembly
+    assembly: StageAssembly
     plan_relation: Callable[[Relation], Flow]
 
     def plan(self, join: Join) -> Flow:

@@ -130,7 +130,7 @@ class Pipe:
 Flow = tuple[Pipe, ...]
 
 
-class Assembly:
+class StageAssembly:
     """The stages and links of one plan, in the making."""
 
     def __init__(self, first_id: int) -> None:
@@ -193,7 +193,7 @@ class Assembly:
             self._keys.append(feed.keys)
 
 
-def on_top(assembly: Assembly, pipe: Pipe, step: Rewrite, label: str = "") -> Pipe:
+def on_top(assembly: StageAssembly, pipe: Pipe, step: Rewrite, label: str = "") -> Pipe:
     """A step on top of a pipe. On a limit or a tap nothing can be put, so there a new stage begins."""
     tree = step(pipe.tree)
     if tree is pipe.tree:
@@ -206,20 +206,20 @@ def on_top(assembly: Assembly, pipe: Pipe, step: Rewrite, label: str = "") -> Pi
     return replace(pipe, tree=tree, label=f"{pipe.label}, {label}", rows=None)
 
 
-def tapped(assembly: Assembly, pipe: Pipe) -> Pipe:
+def tapped(assembly: StageAssembly, pipe: Pipe) -> Pipe:
     """A pipe that gives what another gives, as often as one likes."""
     tap = TapBody(assembly.close(pipe))
     return Pipe(tap, Input(0, pipe.columns), pipe.channels, pipe.label, (), (), pipe.partitioning, pipe.rows)
 
 
-def passed_on(assembly: Assembly, pipe: Pipe) -> Pipe:
+def passed_on(assembly: StageAssembly, pipe: Pipe) -> Pipe:
     """A new pipe that goes on where one ends, channel by channel."""
     feed = Feed(assembly.close(pipe), Routing.PASS_THROUGH)
     tree = Input(0, pipe.columns)
     return Pipe(MapBody(), tree, pipe.channels, "map", (feed,), (), pipe.partitioning, pipe.rows)
 
 
-def aligned(assembly: Assembly, flow: Flow, columns: tuple[Column, ...]) -> Flow:
+def aligned(assembly: StageAssembly, flow: Flow, columns: tuple[Column, ...]) -> Flow:
     """Several pipes that feed the same input give the same columns in the same order."""
     return tuple(on_top(assembly, pipe, lambda tree: arrange(tree, columns)) for pipe in flow)
 

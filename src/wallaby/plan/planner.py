@@ -11,13 +11,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from wallaby.lineage.graph import Routing
-from wallaby.plan.aggregation import NewColumn, Parts, take_apart, with_arguments_computed
+from wallaby.plan.aggregation import AggregationParts, NewColumn, take_apart, with_arguments_computed
 from wallaby.plan.early_groups import EarlyGroups, early_groups
 from wallaby.plan.estimates.estimate import Estimator
 from wallaby.plan.estimates.statistics import Statistics
 from wallaby.plan.joins import JoinPlanner
 from wallaby.plan.open_stage import (
-    Assembly,
     Feed,
     Flow,
     LimitBody,
@@ -25,6 +24,7 @@ from wallaby.plan.open_stage import (
     Pipe,
     ReduceBody,
     ScanBody,
+    StageAssembly,
     aligned,
     on_top,
     renamed,
@@ -34,7 +34,7 @@ from wallaby.plan.physical import PhysicalPlan, RowSplit
 from wallaby.plan.rules import RULES
 from wallaby.plan.rules.filter_scans import filter_scans
 from wallaby.plan.rules.prune_columns import prune_columns
-from wallaby.plan.rules.share_subplans import Shared, share_subplans
+from wallaby.plan.rules.share_subplans import SharedParts, share_subplans
 from wallaby.plan.settings import PlanSettings
 from wallaby.plan.unplannable import unplannable
 from wallaby.relations.expression import Column, Named
@@ -74,7 +74,7 @@ def plan(relation: Relation, statistics: Statistics, settings: PlanSettings) -> 
         raise UnplannableError(reasons)
     shared = _shared(rewrite(relation, statistics), statistics, settings)
     first_id = 1 + max(map(largest_id, (shared.root, *shared.parts)))
-    planner = _Planner(statistics, settings, Assembly(first_id), shared.parts)
+    planner = _Planner(statistics, settings, StageAssembly(first_id), shared.parts)
     return planner.run(shared.root, relation.columns)
 
 
@@ -85,7 +85,7 @@ def rewrite(relation: Relation, statistics: Statistics) -> Relation:
     return relation
 
 
-def _shared(relation: Relation, statistics: Statistics, settings: PlanSettings) -> Shared:
+def _shared(relation: Relation, statistics: Statistics, settings: PlanSettings) -> SharedParts:
     """What is computed once, and run-time filters, whose sources are computed once too."""
     shared = share_subplans(relation, statistics)
 
@@ -102,7 +102,7 @@ class _Planner:
         self,
         statistics: Statistics,
         settings: PlanSettings,
-        assembly: Assembly,
+        assembly: StageAssembly,
         parts: tuple[Relation, ...] = (),
     ) -> None:
         self._statistics = statistics
@@ -319,7 +319,7 @@ class _Planner:
         feeds, channels, partitioning = self._grouped(aggregate, flow, partial=False)
         return (Pipe(ReduceBody(None), finish, channels, "aggregate", feeds, (), partitioning),)
 
-    def _merged(self, aggregate: Aggregate, parts: Parts, flow: Flow) -> Flow:
+    def _merged(self, aggregate: Aggregate, parts: AggregationParts, flow: Flow) -> Flow:
         """Merge the partial results that tasks give."""
         rows = Input(0, flow[0].columns)
         feeds, channels, partitioning = self._grouped(aggregate, flow, partial=True)

@@ -69,7 +69,7 @@ class QueryJob:
         self._finish(self, None if error is None else str(error))
 
 
-class Planning:
+class PlanningJob:
     """A query that is being planned. It is a job as soon as that may take time: queries that stay Spark's never are."""
 
     def __init__(self, begin: Callable[[], QueryJob]) -> None:
@@ -132,9 +132,9 @@ class QueryJobs:
         return job
 
     @contextmanager
-    def planning(self, session: SparkSession) -> Iterator[Planning]:
+    def planning(self, session: SparkSession) -> Iterator[PlanningJob]:
         """While this thread plans a query in here, Spark can cancel it."""
-        planning = Planning(partial(self.begin, session))
+        planning = PlanningJob(partial(self.begin, session))
         try:
             with stoppable(planning):
                 yield planning

@@ -58,13 +58,13 @@ from wallaby.sql.words import identifier, text
 
 MIB: Final = 1 << 20
 #: What a statement reads: a reader can be read once, and need not be in memory; a view's rows are where they are.
-Rows: TypeAlias = "pa.Table | pa.RecordBatchReader | View"
+Rows: TypeAlias = "pa.Table | pa.RecordBatchReader | TableView"
 #: Less than this and DuckDB cannot even hold the blocks that one operator pins.
 MEMORY_MIN_BYTES: Final = 32 * MIB
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class TableView:
     """Rows that DuckDB finds by a statement of its own."""
 
     sql: str
@@ -121,7 +121,7 @@ class KernelSettings:
         return max(self.memory_bytes // 8, self.portion_bytes)
 
 
-class Session:
+class DuckDbSession:
     """A DuckDB instance that belongs to the thread which made it."""
 
     def __init__(self, settings: KernelSettings) -> None:
@@ -198,7 +198,7 @@ class Session:
         self, connection: duckdb.DuckDBPyConnection, tables: Mapping[str, Rows]
     ) -> Iterator[None]:
         for name, table in tables.items():
-            if isinstance(table, View):
+            if isinstance(table, TableView):
                 exact.register(self._connection, table.sql, self._functions)
                 connection.execute(f"CREATE OR REPLACE TEMP VIEW {identifier(name)} AS {table.sql}")
             else:
@@ -207,7 +207,7 @@ class Session:
             yield
         finally:
             for name, table in tables.items():
-                if isinstance(table, View):
+                if isinstance(table, TableView):
                     connection.execute(f"DROP VIEW {identifier(name)}")
                 else:
                     connection.unregister(name)
@@ -226,18 +226,18 @@ class Session:
 _threads = threading.local()
 
 
-def thread_session(settings: KernelSettings) -> Session:
+def thread_session(settings: KernelSettings) -> DuckDbSession:
     """This thread's session. It is made once for each settings and closed when others are asked for, or if it broke."""
-    session: Session | None = getattr(_threads, "session", None)
+    session: DuckDbSession | None = getattr(_threads, "session", None)
     if session is None or session.is_broken or session.settings != settings:
         close_thread_session()
-        session = _threads.session = Session(settings)
+        session = _threads.session = DuckDbSession(settings)
     return session
 
 
 def close_thread_session() -> None:
     """Free what this thread's session holds. Threads that run kernels call it when they end."""
-    session: Session | None = getattr(_threads, "session", None)
+    session: DuckDbSession | None = getattr(_threads, "session", None)
     if session is not None:
         session.close()
         _threads.session = None

@@ -26,7 +26,7 @@ from wallaby.relations.relation import (
 from wallaby.relations.tree import is_choice
 from wallaby.relations.types import Kind
 from wallaby.sql.words import column_identifier, identifier, text
-from wallaby.statements.connection import View
+from wallaby.statements.connection import TableView
 from wallaby.tables.file_columns import is_as_in_the_table
 from wallaby.tables.file_systems import is_local, local_path
 from wallaby.tables.footer import footer
@@ -90,7 +90,9 @@ def _is_plain(file: DataFile) -> bool:
     return is_local(file) and not _PATTERN & set(str(local_path(file)))
 
 
-def rows_in_place(scan: Scan, split: Split, groups: Sequence[int], readable: Collection[str]) -> View | None:
+def rows_in_place(
+    scan: Scan, split: Split, groups: Sequence[int], readable: Collection[str]
+) -> TableView | None:
     """The rows of neighbouring row groups of a split, if the file has all columns just as the table has them."""
     path = str(local_path(split.file))
     if not groups or groups[-1] - groups[0] != len(groups) - 1 or path not in readable:
@@ -103,4 +105,4 @@ def rows_in_place(scan: Scan, split: Split, groups: Sequence[int], readable: Col
     first, end = sum(lengths[: groups[0]]), sum(lengths)
     listed = ", ".join(f"{identifier(name)} AS {column_identifier(column.id)}" for column, name in pairs)
     source = f"read_parquet({text(path)}, file_row_number = true, hive_partitioning = false)"
-    return View(f"SELECT {listed} FROM {source} WHERE file_row_number BETWEEN {first} AND {end - 1}")  # noqa: S608 - made of typed parts
+    return TableView(f"SELECT {listed} FROM {source} WHERE file_row_number BETWEEN {first} AND {end - 1}")  # noqa: S608 - made of typed parts

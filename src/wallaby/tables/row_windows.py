@@ -51,7 +51,7 @@ _BATCH_PARTS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class RowWindow:
     """The rows that a filter has left of those from `begin` to `end`; no end: it is the last window of its split."""
 
     begin: int
@@ -87,7 +87,7 @@ def windows(
     wanted: Reading,
     settings: KernelSettings,
     row: int = 0,
-) -> Iterator[Window]:
+) -> Iterator[RowWindow]:
     """The windows of a split, from the one on that has a row.
 
     Row groups that may be read at once make a window together; what makes one does not depend on the further
@@ -111,7 +111,7 @@ def windows(
             continue
         if run.fits and (read := _read_at_once(scan, split, run, wanted, settings)) is not None:
             whole = last
-            yield Window(begin, None if last else end, read)
+            yield RowWindow(begin, None if last else end, read)
             begin = end
             continue
         for number in run.groups:
@@ -128,10 +128,10 @@ def windows(
                     require_text([table], split.file)
                     made = _finished(table, needed, wanted, split)
                     whole = last and number == run.groups[-1] and not left
-                    yield Window(begin, None if whole else end, made)
+                    yield RowWindow(begin, None if whole else end, made)
                 begin = end
     if not whole:  # no row group is left to be read from the row on
-        yield Window(begin, None, ())
+        yield RowWindow(begin, None, ())
 
 
 def piece_windows(
@@ -141,7 +141,7 @@ def piece_windows(
     wanted: Reading,
     settings: KernelSettings,
     row: int = 0,
-) -> Iterator[Window]:
+) -> Iterator[RowWindow]:
     """The windows of a split that is no Parquet, from the one on that has a row."""
     room = Room(
         whole_bytes_max(settings), settings.portion_bytes, settings.memory_bytes, settings.temp_directory
@@ -150,10 +150,10 @@ def piece_windows(
     for part in piece_parts(scan, split, conditions, wanted, room):
         end, last = begin + part.count, part.last
         if row < end or last:
-            yield Window(begin, None if last else end, part.rows.to_batches())
+            yield RowWindow(begin, None if last else end, part.rows.to_batches())
         begin = end
     if not last:
-        yield Window(begin, None, ())
+        yield RowWindow(begin, None, ())
 
 
 def _read_at_once(

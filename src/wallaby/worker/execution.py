@@ -30,7 +30,7 @@ from wallaby.node.payload import QueryPayload
 from wallaby.operators.kernel import EMPTY, Kernel, make_kernel
 from wallaby.operators.partition import partition
 from wallaby.operators.scan_kernel import ScanKernel
-from wallaby.operators.shared import Shared
+from wallaby.operators.shared import SharedInputs
 from wallaby.plan.physical import JoinFragment, MapFragment, PhysicalPlan, ReduceFragment, ScanFragment
 from wallaby.statements.connection import KernelSettings, thread_session
 from wallaby.tables.file_systems import make_known
@@ -80,7 +80,7 @@ class QueryWork:
         self._settings = settings
         self._states = states
         self._kernels: dict[tuple[int, int], tuple[Kernel, threading.Lock]] = {}
-        self._shared: dict[int, Shared] = {}
+        self._shared: dict[int, SharedInputs] = {}
         self._lock = threading.Lock()
         #: Set when no more is to be computed: what its tasks end with.
         self._stopped: QueryError | None = None
@@ -205,7 +205,7 @@ class QueryWork:
         with self._lock:
             if key not in self._kernels:
                 stage = effect.task.stage
-                shared = self._shared.setdefault(stage, Shared())
+                shared = self._shared.setdefault(stage, SharedInputs())
                 fragment, keys = self._plan.fragments[stage], self._hashed_by(stage)
                 kernel = make_kernel(fragment, self._settings, keys, shared, self._optional(stage))
                 self._kernels[key] = kernel, threading.Lock()

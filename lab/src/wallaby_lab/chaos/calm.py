@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pyspark.sql import SparkSession
 
 from wallaby.engine import Engine
-from wallaby.observe.event import Kind
+from wallaby.observe.event import EventKind
 from wallaby_lab import tpch
 
 
@@ -39,7 +39,7 @@ def run_calmly(
     for number in queries:
         result = engine.run(spark.sql(tpch.query(number)))
         rows = result.arrow().num_rows
-        lost = [w["id"] for e in result.events if e["event"] == Kind.FROZE.value for w in e["lost"]]
+        lost = [w["id"] for e in result.events if e["event"] == EventKind.FROZE.value for w in e["lost"]]
         found.false_alarms += [f"q{number} lost {worker}" for worker in lost]
         found.queries += 1
         found.tasks += int(result.stats["tasks"])

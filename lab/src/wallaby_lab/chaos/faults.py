@@ -14,7 +14,7 @@ from wallaby_lab.chaos.wires import CUT_WIRE, SILENCE_WIRE
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class ChaosFault:
     """What is to go wrong in one run."""
 
     name: str
@@ -31,7 +31,7 @@ class Fault:
     #: Does it cost a worker, so that it fails the query where there is no recovery?
     costs_a_worker: bool = True
 
-    def for_query(self, graph: StageGraph, first: str) -> Fault:
+    def for_query(self, graph: StageGraph, first: str) -> ChaosFault:
         """The same, with the stage and the worker that are meant in this query; `first` is the first one's place."""
         executing = [at for at, stage in enumerate(graph.stages) if stage.kind is StageKind.EXECUTE]
         orders = [replace(o, who=first) if o.who == NEXT_TO_THE_HEAD else o for o in self.orders]
@@ -40,8 +40,8 @@ class Fault:
         return replace(self, orders=tuple(orders))
 
 
-def _ordered(name: str, text: str, *, costs_a_worker: bool = True) -> Fault:
-    return Fault(name, parse_all(text), costs_a_worker=costs_a_worker)
+def _ordered(name: str, text: str, *, costs_a_worker: bool = True) -> ChaosFault:
+    return ChaosFault(name, parse_all(text), costs_a_worker=costs_a_worker)
 
 
 #: Points of Algorithm 1, of delivery and of a TaskManager's life, and the visit at which a worker dies there.
@@ -98,18 +98,20 @@ _A_MOMENT: Final = "*:read:1:slow=40ms:x9"
 KILL_SHARES: Final = (10, 25, 50, 75, 90)
 
 
-def point_faults() -> tuple[Fault, ...]:
+def point_faults() -> tuple[ChaosFault, ...]:
     """A loss at every fail point, before the effect and, where that differs, after it."""
     faults = [
-        Fault("register: kill", parse_all(f"*:register:1:kill; {_A_MOMENT}"), outside=_ALL_LOST),
-        Fault("join: restart", parse_all(f"head:join:1:restart; {_A_MOMENT}"), outside=_ALL_LOST),
-        Fault("join: restart after", parse_all(f"head:join:1:restart:after; {_A_MOMENT}"), outside=_ALL_LOST),
+        ChaosFault("register: kill", parse_all(f"*:register:1:kill; {_A_MOMENT}"), outside=_ALL_LOST),
+        ChaosFault("join: restart", parse_all(f"head:join:1:restart; {_A_MOMENT}"), outside=_ALL_LOST),
+        ChaosFault(
+            "join: restart after", parse_all(f"head:join:1:restart:after; {_A_MOMENT}"), outside=_ALL_LOST
+        ),
         # So many that one worker has had three from the same one, whoever sends to whom.
         _ordered("complain: kill", "*:deliver:1:fail:x30; *:complain:1:kill"),
         _ordered("complain: kill after", "*:deliver:1:fail:x30; *:complain:1:kill:after"),
         # An error that was not reported is none, since another worker does not make it; one that was ends the query.
         _ordered("fail: kill", "*:read:2:fail; *:fail:1:kill"),
-        Fault(
+        ChaosFault(
             "fail: kill after",
             parse_all("*:read:2:fail; *:fail:1:kill:after"),
             expects=KernelError.condition,
@@ -136,16 +138,21 @@ def point_faults() -> tuple[Fault, ...]:
     return tuple(faults)
 
 
-def other_faults() -> tuple[Fault, ...]:
+def other_faults() -> tuple[ChaosFault, ...]:
     """Every kind of fault that is not a death at a fail point."""
     return (
-        *(Fault(f"a worker is killed at {share} %", outside="kill", at=share / 100) for share in KILL_SHARES),
-        Fault("two workers are killed", outside="kill two"),
-        Fault("all workers are killed", outside="kill all"),
-        Fault("the replacement is killed again", parse_all("*:read:1:slow=300ms:x9"), outside="kill again"),
-        Fault("a zombie wakes", parse_all(_A_MOMENT), outside="stop"),
+        *(
+            ChaosFault(f"a worker is killed at {share} %", outside="kill", at=share / 100)
+            for share in KILL_SHARES
+        ),
+        ChaosFault("two workers are killed", outside="kill two"),
+        ChaosFault("all workers are killed", outside="kill all"),
+        ChaosFault(
+            "the replacement is killed again", parse_all("*:read:1:slow=300ms:x9"), outside="kill again"
+        ),
+        ChaosFault("a zombie wakes", parse_all(_A_MOMENT), outside="stop"),
         # Its TaskManager outlives it by a second or two, until Spark's daemon notices.
-        Fault(
+        ChaosFault(
             "an executor's JVM is killed",
             parse_all("*:read:1:slow=400ms:x9"),
             outside="kill executor",
@@ -157,8 +164,8 @@ def other_faults() -> tuple[Fault, ...]:
         _ordered("the network is cut from w0 to w1", "w0:deliver@w1:1:fail:x300"),
         _ordered("the network is cut from w1 to w2", "w1:deliver@w2:1:fail:x300"),
         _ordered("the network is cut to the head", f"{NEXT_TO_THE_HEAD}:deliver@head:1:fail:x500"),
-        Fault("the wire between two workers is cut", parse_all(_A_MOMENT), outside=CUT_WIRE),
-        Fault("the wire between two workers is silent", parse_all(_A_MOMENT), outside=SILENCE_WIRE),
+        ChaosFault("the wire between two workers is cut", parse_all(_A_MOMENT), outside=CUT_WIRE),
+        ChaosFault("the wire between two workers is silent", parse_all(_A_MOMENT), outside=SILENCE_WIRE),
         _ordered(
             "a slow worker",
             "w1:execute:1:slow=100ms; w1:read:1:slow=100ms; w1:commit:1:slow=50ms",
@@ -176,14 +183,14 @@ def other_faults() -> tuple[Fault, ...]:
         _ordered("a late resume", "*:commit:2:kill; head:resume:1:delay=800ms"),
         _ordered("a resume's answer is lost", "*:commit:2:kill; head:resume:1:fail:after"),
         _ordered("a false alarm", "*:commit:2:kill; head:ping:1:fail"),
-        Fault("the store is paused", outside="pause store", costs_a_worker=False),
-        Fault(
+        ChaosFault("the store is paused", outside="pause store", costs_a_worker=False),
+        ChaosFault(
             "the driver's connections to the store are reset",
             parse_all(_A_MOMENT),
             outside="reset store",
             costs_a_worker=False,
         ),
-        Fault(
+        ChaosFault(
             "the store is restarted empty",
             outside="restart store",
             expects=GcsLostError.condition,
@@ -197,7 +204,7 @@ def other_faults() -> tuple[Fault, ...]:
 _STAND: Final = "delay=500ms"
 
 
-def wire_faults() -> tuple[Fault, ...]:
+def wire_faults() -> tuple[ChaosFault, ...]:
     """The wire between two workers, cut in every phase of a query, of a retrace, of re-reads and of a recovery."""
     orders = {point: f"*:{point_name(point)}:{nth}:{_STAND}" for point, nth in _ATTEMPT.items()}
     del orders[FailPoint.REGISTER]  # nobody knows the address of one that has not registered
@@ -210,7 +217,7 @@ def wire_faults() -> tuple[Fault, ...]:
         orders[point] = f"{loss}head:{point_name(point)}:1:{_STAND}"
     del orders[FailPoint.REMOVE]  # the query is over: nobody sends anything
     return tuple(
-        Fault(f"the wire is cut in {point_name(point)}", parse_all(text), outside=CUT_WIRE, during=point)
+        ChaosFault(f"the wire is cut in {point_name(point)}", parse_all(text), outside=CUT_WIRE, during=point)
         for point, text in orders.items()
     )
 
@@ -228,7 +235,7 @@ POLICY_FAULTS: Final = (
 )
 
 
-def drawn_fault(seed: int) -> Fault:
+def drawn_fault(seed: int) -> ChaosFault:
     """One to three faults at random points; a seed always draws the same."""
     random = Random(seed)  # noqa: S311 - a schedule, no secret
     points = [
@@ -260,28 +267,28 @@ def drawn_fault(seed: int) -> Fault:
                 act = Act.KILL  # a step that fails ends its query, rightly
             order = Order("*", point, random.randint(1, 6), act, _seconds(act), random.random() < 0.4)
         orders.append(order)
-    return Fault(f"seed {seed}", tuple(orders))
+    return ChaosFault(f"seed {seed}", tuple(orders))
 
 
 def _seconds(act: Act) -> float:
     return {Act.STOP: 4.0, Act.DELAY: 0.3}.get(act, 0.0)
 
 
-def all_faults() -> dict[str, Fault]:
+def all_faults() -> dict[str, ChaosFault]:
     """Every fault by its name."""
     return {fault.name: fault for fault in (*point_faults(), *other_faults(), *wire_faults())}
 
 
-def chosen(names: list[str]) -> tuple[Fault, ...]:
+def chosen(names: list[str]) -> tuple[ChaosFault, ...]:
     """Faults by name, by the beginning of a name, or as orders."""
     known = all_faults()
-    found: list[Fault] = []
+    found: list[ChaosFault] = []
     for name in names:
         matches = [fault for each, fault in known.items() if each == name or each.startswith(f"{name}:")]
         if matches:
             found += matches
         elif ":" in name:
-            found.append(Fault(name, parse_all(name)))
+            found.append(ChaosFault(name, parse_all(name)))
         else:
             raise InvalidArgumentError(
                 f"There is no fault {name!r}.", fix="wallaby chaos --list prints all of them."

@@ -20,8 +20,8 @@ import pyarrow.parquet as pq
 
 from wallaby.errors import WallabyError
 from wallaby.faults.orders import parse_all
-from wallaby.observe.event import Kind
-from wallaby_lab.chaos.run import Arena
+from wallaby.observe.event import EventKind
+from wallaby_lab.chaos.run import ChaosArena
 
 #: What is promised: with so many tasks committed, 95 of 100 recoveries are shorter than this.
 FROZEN_COMMITS: Final = 10_000
@@ -53,7 +53,7 @@ class Frozen:
 
 
 def measure_frozen(
-    arena: Arena, directory: Path, commits: int, kills: int, told: Callable[[str], None]
+    arena: ChaosArena, directory: Path, commits: int, kills: int, told: Callable[[str], None]
 ) -> Frozen:
     """Kill so many workers of one query after so many commits."""
     path = directory / "many.parquet"
@@ -93,9 +93,9 @@ def measure_frozen(
     found.equal = answer == {k: int(values[values % 97 == k].sum()) for k in range(97)}
     lost = False
     for event in result.events:
-        if event["event"] == Kind.FROZE.value:
+        if event["event"] == EventKind.FROZE.value:
             lost = lost or bool(event["lost"])
-        elif event["event"] == Kind.RESUMED.value and lost:
+        elif event["event"] == EventKind.RESUMED.value and lost:
             found.frozen_seconds.append(float(event["seconds"]))
             lost = False
     return found

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from wallaby.errors import InvalidArgumentError
-from wallaby_lab.chaos.faults import Fault
-from wallaby_lab.chaos.run import Outcome, Verdict
+from wallaby_lab.chaos.faults import ChaosFault
+from wallaby_lab.chaos.run import RunOutcome, RunVerdict
 from wallaby_lab.provenance import commit, digest
 
 _LISTED: Final = (
@@ -25,7 +25,7 @@ _LISTED: Final = (
 )
 _OF: Final = "circumstances.json"
 
-Cell = tuple[int, Fault]
+Cell = tuple[int, ChaosFault]
 
 
 def circumstances(data: Path, workers: int, master: str, **settings: object) -> dict[str, Any]:
@@ -41,7 +41,7 @@ def circumstances(data: Path, workers: int, master: str, **settings: object) -> 
     }
 
 
-class Grid:
+class RunGrid:
     """The cells of one directory that were run under these circumstances."""
 
     def __init__(self, directory: Path, of: Mapping[str, Any]) -> None:
@@ -66,7 +66,7 @@ class Grid:
         found = [path for path in self._all.glob("**/q*.json") if path.parent != self._directory]
         return len(found)
 
-    def keep(self, outcome: Outcome) -> None:
+    def keep(self, outcome: RunOutcome) -> None:
         """Write a cell down; it has its name when it is whole."""
         path = self._path(outcome.query, outcome.fault)
         unfinished = path.with_suffix(".unfinished")
@@ -83,7 +83,7 @@ class Grid:
         return self._directory / f"q{number:02d}-{re.sub(r'[^a-z0-9]+', '-', fault.lower())}.json"
 
 
-def summary_of(grid: Grid, cells: Sequence[Cell]) -> dict[str, Any]:
+def summary_of(grid: RunGrid, cells: Sequence[Cell]) -> dict[str, Any]:
     """What these cells show, those that were not run counted, and under which circumstances."""
     found = summary(grid.outcomes(cells))
     return {
@@ -101,7 +101,7 @@ def summary(outcomes: Iterable[dict[str, Any]]) -> dict[str, Any]:
     by_fault: dict[str, list[dict[str, Any]]] = {}
     for cell in cells:
         by_fault.setdefault(cell["fault"], []).append(cell)
-    struck = [cell for cell in cells if cell["verdict"] != Verdict.NOT_REACHED.value]
+    struck = [cell for cell in cells if cell["verdict"] != RunVerdict.NOT_REACHED.value]
     return {
         "cells": len(cells),
         "seconds": round(sum(cell["seconds"] + max(cell["settle_seconds"], 0) for cell in cells), 1),
@@ -123,7 +123,7 @@ def summary(outcomes: Iterable[dict[str, Any]]) -> dict[str, Any]:
         "bad": [
             {"query": c["query"], "fault": c["fault"], "verdict": c["verdict"], "detail": c["detail"]}
             for c in cells
-            if not Verdict(c["verdict"]).is_good
+            if not RunVerdict(c["verdict"]).is_good
         ],
     }
 

@@ -19,7 +19,7 @@ import redis
 
 from wallaby.engine import Engine
 from wallaby.gcs.embedded import EmbeddedRedis, redis_server_binary
-from wallaby_lab.chaos.wires import CUT_WIRE, SILENCE_WIRE, Wires
+from wallaby_lab.chaos.wires import CUT_WIRE, SILENCE_WIRE, HostWires
 
 #: How long anything that is done takes to be seen, at most.
 SEEN_SECONDS: Final = 20.0
@@ -39,7 +39,7 @@ class Proof:
 class Outside:
     """What can be done to one engine. `undo` ends what lasts."""
 
-    def __init__(self, engine: Engine, wires: Wires | None = None) -> None:
+    def __init__(self, engine: Engine, wires: HostWires | None = None) -> None:
         self._engine = engine
         self._wires = wires
         self._lease_seconds = engine.settings.lease

@@ -22,14 +22,14 @@ from wallaby.engine import Engine, attach
 from wallaby.errors import GcsError, QueryCancelledError, WallabyError, WorkerLostError
 from wallaby.faults.orders import Act, OrderBook, parse
 from wallaby.lineage.graph import StageGraph
-from wallaby.observe.event import Kind
+from wallaby.observe.event import EventKind
 from wallaby.result import Result
 from wallaby.spark.bypass import on_spark
 from wallaby_lab import tpch
-from wallaby_lab.chaos.faults import Fault
+from wallaby_lab.chaos.faults import ChaosFault
 from wallaby_lab.chaos.outside import Outside, Proof
 from wallaby_lab.chaos.repairs import Repairs
-from wallaby_lab.chaos.wires import CUT_WIRE, SILENCE_WIRE, Wires
+from wallaby_lab.chaos.wires import CUT_WIRE, SILENCE_WIRE, HostWires
 from wallaby_lab.compare import DifferentError, require_same
 
 #: A query that takes longer, after a fault, hangs.
@@ -39,7 +39,7 @@ SETTLE_SECONDS: Final = 90.0
 _POLL_SECONDS: Final = 0.02
 
 
-class Verdict(Enum):
+class RunVerdict(Enum):
     """What came of a run."""
 
     EQUAL = "equal"
@@ -54,7 +54,7 @@ class Verdict(Enum):
     @property
     def is_good(self) -> bool:
         """Is no promise broken? A fault that was not reached shows nothing either way, and is counted apart."""
-        return self in (Verdict.EQUAL, Verdict.FAILED_AS_IT_MUST, Verdict.NOT_REACHED)
+        return self in (RunVerdict.EQUAL, RunVerdict.FAILED_AS_IT_MUST, RunVerdict.NOT_REACHED)
 
 
 @dataclass(slots=True)
@@ -68,7 +68,7 @@ class Undisturbed:
 
 
 @dataclass(slots=True)
-class Outcome:
+class RunOutcome:
     """One cell of a grid."""
 
     query: int
@@ -89,7 +89,7 @@ class Outcome:
     stats: dict[str, Any] = field(default_factory=dict)
 
 
-class Arena:
+class ChaosArena:
     """A session with an engine that may be broken, attached again when it is beyond repair."""
 
     def __init__(self, spark: SparkSession, directory: Path, workers: int, **settings: object) -> None:
@@ -172,7 +172,7 @@ class Arena:
             return str(error), result.stats["recoveries"]
         return "", result.stats["recoveries"]
 
-    def run(self, number: int, fault: Fault) -> Outcome:
+    def run(self, number: int, fault: ChaosFault) -> RunOutcome:
         """Run a query under a fault."""
         if fault.outside in (CUT_WIRE, SILENCE_WIRE):
             with self._proxied() as wires:
@@ -180,24 +180,26 @@ class Arena:
         return self._run(number, fault, None)
 
     @contextmanager
-    def _proxied(self) -> Iterator[Wires]:
+    def _proxied(self) -> Iterator[HostWires]:
         """An engine of its own, whose workers have known each other by nothing but proxies."""
         self.close()
-        wires = Wires(self.engine)
+        wires = HostWires(self.engine)
         try:
             yield wires
         finally:
             self.close()
             wires.close()
 
-    def _run(self, number: int, fault: Fault, wires: Wires | None) -> Outcome:
+    def _run(self, number: int, fault: ChaosFault, wires: HostWires | None) -> RunOutcome:
         tolerant = self.engine.settings.fault_tolerance_enabled
         if self.settle() is None:
             self.close()
             self.settle()
         usual = self.undisturbed(number)
         fault = fault.for_query(usual.graph, self.engine.workers()[0]["id"].partition("-")[0])
-        outcome = Outcome(number, fault.name, [str(order) for order in fault.orders], fault.outside, tolerant)
+        outcome = RunOutcome(
+            number, fault.name, [str(order) for order in fault.orders], fault.outside, tolerant
+        )
         outcome.undisturbed_seconds = round(usual.seconds, 3)
         expects = fault.expects if tolerant or not fault.costs_a_worker else WorkerLostError.condition
         outside = Outside(self.engine, wires)
@@ -223,28 +225,28 @@ class Arena:
         wanted = {str(order) for order in fault.orders if order.act is not Act.SLOW}
         missed = wanted - {s.order for s in strikes} or (fault.outside and not proofs)
         if hung.is_set():
-            verdict = Verdict.HUNG
-        elif missed and verdict in (Verdict.EQUAL, Verdict.FAILED_AS_IT_MUST, Verdict.FAILED):
-            lost_but_unplanned = verdict is Verdict.FAILED and not expects
-            verdict = verdict if lost_but_unplanned else Verdict.NOT_REACHED
+            verdict = RunVerdict.HUNG
+        elif missed and verdict in (RunVerdict.EQUAL, RunVerdict.FAILED_AS_IT_MUST, RunVerdict.FAILED):
+            lost_but_unplanned = verdict is RunVerdict.FAILED and not expects
+            verdict = verdict if lost_but_unplanned else RunVerdict.NOT_REACHED
         self._look_back(outcome, result, fault)
         collected = result._collected
         outcome.repairs_checked, violation = self._repairs.check(
             collected.query, collected.graph, self.engine.tolerance
         )
         if violation and verdict.is_good:
-            verdict, outcome.detail = Verdict.REWOUND_OTHERS, violation
+            verdict, outcome.detail = RunVerdict.REWOUND_OTHERS, violation
         if verdict.is_good and outcome.settle_seconds < 0:
-            verdict, outcome.detail = Verdict.LEFT_SOMETHING, "the engine is not as good as new"
+            verdict, outcome.detail = RunVerdict.LEFT_SOMETHING, "the engine is not as good as new"
         outcome.verdict = verdict.value
         return outcome
 
-    def _look_back(self, outcome: Outcome, result: Result, fault: Fault) -> None:
+    def _look_back(self, outcome: RunOutcome, result: Result, fault: ChaosFault) -> None:
         """What the query did, how soon it noticed, and whether the engine is as good as new."""
         outcome.stats = {
             key: value for key, value in result.stats.items() if key not in ("query", "event_log")
         }
-        froze = [e["at"] for e in result.events if e["event"] == Kind.FROZE.value and e["lost"]]
+        froze = [e["at"] for e in result.events if e["event"] == EventKind.FROZE.value and e["lost"]]
         slow = {str(order) for order in fault.orders if order.act is Act.SLOW}
         first = min((strike["at"] for strike in outcome.struck if strike["what"] not in slow), default=None)
         after = [at for at in froze if first is not None and at >= first]
@@ -256,7 +258,7 @@ class Arena:
 
     @contextmanager
     def _struck_outside(
-        self, outside: Outside, fault: Fault, result: Result, usual: Undisturbed, orders: str
+        self, outside: Outside, fault: ChaosFault, result: Result, usual: Undisturbed, orders: str
     ) -> Iterator[list[Proof]]:
         """While the query runs, do to it from outside what is to be done."""
         proofs: list[Proof] = []
@@ -306,18 +308,18 @@ def _hanging(result: Result) -> Iterator[threading.Event]:
         timer.cancel()
 
 
-def _judge(result: Result, answer: pa.Table, number: int, expects: str) -> tuple[Verdict, str]:
+def _judge(result: Result, answer: pa.Table, number: int, expects: str) -> tuple[RunVerdict, str]:
     try:
         ours = result.arrow()
     except QueryCancelledError as error:
-        return Verdict.FAILED, str(error)
+        return RunVerdict.FAILED, str(error)
     except WallabyError as error:
         as_it_must = expects and error.condition == expects
-        return Verdict.FAILED_AS_IT_MUST if as_it_must else Verdict.FAILED, str(error)
+        return RunVerdict.FAILED_AS_IT_MUST if as_it_must else RunVerdict.FAILED, str(error)
     try:
         require_same(ours, answer, order=tpch.ORDERS[number])
     except DifferentError as error:
-        return Verdict.DIFFERS, str(error)
+        return RunVerdict.DIFFERS, str(error)
     if expects:
-        return Verdict.NOT_REACHED, f"answered, although {expects} was expected"
-    return Verdict.EQUAL, ""
+        return RunVerdict.NOT_REACHED, f"answered, although {expects} was expected"
+    return RunVerdict.EQUAL, ""

@@ -23,8 +23,8 @@ from wallaby.errors import QueryCancelledError, WallabyError
 from wallaby.gcs.keys import EVERY_KEY
 from wallaby.worker.scratch import PREFIX
 from wallaby_lab import tpch
-from wallaby_lab.chaos.faults import Fault, all_faults
-from wallaby_lab.chaos.run import HANG_SECONDS, Arena, Verdict
+from wallaby_lab.chaos.faults import ChaosFault, all_faults
+from wallaby_lab.chaos.run import HANG_SECONDS, ChaosArena, RunVerdict
 from wallaby_lab.compare import DifferentError, require_same
 
 CANCEL: Final = "the query is cancelled"
@@ -76,7 +76,7 @@ class Soaked:
     @property
     def bad(self) -> list[Round]:
         """The rounds in which a promise was broken."""
-        return [each for each in self.rounds if not Verdict(each.verdict).is_good]
+        return [each for each in self.rounds if not RunVerdict(each.verdict).is_good]
 
     def under(self, memory: str) -> Soaked:
         """The rounds with this budget."""
@@ -103,7 +103,7 @@ def schedule(
 
 
 def soak(
-    arena: Arena,
+    arena: ChaosArena,
     queries: Sequence[int],
     budgets: Sequence[str],
     seconds: float,
@@ -131,19 +131,19 @@ def soak(
         told(found)
 
 
-def _round(arena: Arena, number: int, fault: str, random: Random) -> tuple[Verdict, str, list[str]]:
+def _round(arena: ChaosArena, number: int, fault: str, random: Random) -> tuple[RunVerdict, str, list[str]]:
     if fault == CANCEL:
         return _cancel(arena, number, random)
     try:
-        known = all_faults().get(fault) or Fault(fault)
+        known = all_faults().get(fault) or ChaosFault(fault)
         outcome = arena.run(number, known)
     except WallabyError as error:
         arena.close()
-        return Verdict.FAILED, str(error), []
-    return Verdict(outcome.verdict), outcome.detail, [str(each["what"]) for each in outcome.struck]
+        return RunVerdict.FAILED, str(error), []
+    return RunVerdict(outcome.verdict), outcome.detail, [str(each["what"]) for each in outcome.struck]
 
 
-def _cancel(arena: Arena, number: int, random: Random) -> tuple[Verdict, str, list[str]]:
+def _cancel(arena: ChaosArena, number: int, random: Random) -> tuple[RunVerdict, str, list[str]]:
     """Cancel a query somewhere on its way; a result that was whole by then is a result."""
     usual = arena.undisturbed(number)
     result = arena.engine.run(arena.spark.sql(tpch.query(number)))
@@ -154,23 +154,23 @@ def _cancel(arena: Arena, number: int, random: Random) -> tuple[Verdict, str, li
     began = time.monotonic()
     try:
         require_same(result.arrow(), usual.answer, order=tpch.ORDERS[number])
-        verdict, detail, struck = Verdict.NOT_REACHED, "it was there before", []
+        verdict, detail, struck = RunVerdict.NOT_REACHED, "it was there before", []
     except QueryCancelledError as error:
-        verdict, detail, struck = Verdict.FAILED_AS_IT_MUST, "", [str(error)]
+        verdict, detail, struck = RunVerdict.FAILED_AS_IT_MUST, "", [str(error)]
     except DifferentError as error:
-        verdict, detail, struck = Verdict.DIFFERS, str(error), []
+        verdict, detail, struck = RunVerdict.DIFFERS, str(error), []
     except WallabyError as error:
-        verdict, detail, struck = Verdict.FAILED, str(error), []
+        verdict, detail, struck = RunVerdict.FAILED, str(error), []
     finally:
         timer.cancel()
     if time.monotonic() - began > HANG_SECONDS:
-        verdict = Verdict.HUNG
+        verdict = RunVerdict.HUNG
     if arena.settle() is None and verdict.is_good:
-        verdict, detail = Verdict.LEFT_SOMETHING, "the engine is not as good as new"
+        verdict, detail = RunVerdict.LEFT_SOMETHING, "the engine is not as good as new"
     return verdict, detail, struck
 
 
-def measured(arena: Arena) -> dict[str, int]:
+def measured(arena: ChaosArena) -> dict[str, int]:
     """What there is of everything that could leak, once the engine is as good as new."""
     arena.settle()
     engine, here = arena.engine, psutil.Process()

@@ -6,7 +6,7 @@ from collections import Counter
 from statistics import median
 from typing import Final
 
-from wallaby_lab.chaos.run import Verdict
+from wallaby_lab.chaos.run import RunVerdict
 from wallaby_lab.chaos.soak import NOTHING, Soaked
 
 #: What the median of the last third may have more than that of the first, beyond which memory is not flat.
@@ -95,17 +95,17 @@ def page(found: Soaked, commit: str, of: dict[str, object]) -> str:
     ]
     for fault in sorted({each.fault for each in found.rounds}):
         rounds = [each for each in found.rounds if each.fault == fault]
-        count = Counter(Verdict(each.verdict) for each in rounds)
+        count = Counter(RunVerdict(each.verdict) for each in rounds)
         bad = sum(number for verdict, number in count.items() if not verdict.is_good)
         lines.append(
-            f"| {fault} | {len(rounds)} | {sum(bool(each.struck) for each in rounds)} | {count[Verdict.EQUAL]} "
-            f"| {count[Verdict.FAILED_AS_IT_MUST]} | {count[Verdict.NOT_REACHED]} | {bad} |"
+            f"| {fault} | {len(rounds)} | {sum(bool(each.struck) for each in rounds)} | {count[RunVerdict.EQUAL]} "
+            f"| {count[RunVerdict.FAILED_AS_IT_MUST]} | {count[RunVerdict.NOT_REACHED]} | {bad} |"
         )
     lines += ["", "| budget | rounds | largest TaskManager after a round, MiB | bad |", "|---|---|---|---|"]
     for memory in dict.fromkeys(each.memory for each in found.rounds):
         rounds = found.under(memory).rounds
         largest = max(each.measured["worker_bytes_max"] for each in rounds) >> 20
-        bad = sum(not Verdict(each.verdict).is_good for each in rounds)
+        bad = sum(not RunVerdict(each.verdict).is_good for each in rounds)
         lines.append(f"| {memory} | {len(rounds)} | {largest} | {bad} |")
     lines += ["", "| figure, after a round | first third | last third | largest |", "|---|---|---|---|"]
     for name in found.rounds[0].measured if found.rounds else ():

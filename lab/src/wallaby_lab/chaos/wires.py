@@ -48,7 +48,7 @@ class _Wire:
             end.close()
 
 
-class Wires:
+class HostWires:
     """All connections to the data servers of the workers that an engine has now."""
 
     def __init__(self, engine: Engine) -> None:

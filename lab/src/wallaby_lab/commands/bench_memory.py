@@ -15,7 +15,7 @@ from wallaby.errors import InvalidArgumentError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from wallaby_lab.bench.budgets.run import Outcome
+    from wallaby_lab.bench.budgets.run import BudgetOutcome
 
 EXAMPLES = """
 Examples:
@@ -99,9 +99,9 @@ def memory(
         raise typer.Exit(1)
 
 
-def _kept(save: Path | None, workload: str, data: str) -> list[Outcome]:
+def _kept(save: Path | None, workload: str, data: str) -> list[BudgetOutcome]:
     """The runs that a file has of a workload and its data; a file of others is refused."""
-    from wallaby_lab.bench.budgets.run import Outcome
+    from wallaby_lab.bench.budgets.run import BudgetOutcome
 
     if save is None or not save.exists():
         return []
@@ -110,10 +110,10 @@ def _kept(save: Path | None, workload: str, data: str) -> list[Outcome]:
         raise InvalidArgumentError(
             f"{save} has runs of {kept['workload']} over {kept['data']}.", fix="Name another file."
         )
-    return [Outcome(**{**run, "reasons": tuple(run["reasons"])}) for run in kept["runs"]]
+    return [BudgetOutcome(**{**run, "reasons": tuple(run["reasons"])}) for run in kept["runs"]]
 
 
-def _save(save: Path | None, outcomes: Sequence[Outcome], **about: str) -> None:
+def _save(save: Path | None, outcomes: Sequence[BudgetOutcome], **about: str) -> None:
     if save is not None:
         runs = [asdict(outcome) for outcome in outcomes]
         write_whole(save, json.dumps({**about, "runs": runs}, indent=1) + "\n")

@@ -17,9 +17,9 @@ from wallaby.commands.terminal import note, out, progress, say
 from wallaby.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
-    from wallaby_lab.chaos.faults import Fault
-    from wallaby_lab.chaos.grid import Grid
-    from wallaby_lab.chaos.run import Arena
+    from wallaby_lab.chaos.faults import ChaosFault
+    from wallaby_lab.chaos.grid import RunGrid
+    from wallaby_lab.chaos.run import ChaosArena
 
 #: With policies that save states: between two of them.
 CHECKPOINT_SECONDS = 0.1
@@ -116,7 +116,7 @@ def chaos(
         point_faults,
         wire_faults,
     )
-    from wallaby_lab.chaos.grid import Grid, circumstances, summary_of
+    from wallaby_lab.chaos.grid import RunGrid, circumstances, summary_of
 
     if listed:
         for name in all_faults():
@@ -167,7 +167,7 @@ def chaos(
     tables = _required(data or _tables(results, scale))
     settings = {"fault_tolerance_enabled": tolerant}
     of = circumstances(tables, workers, master, **settings)
-    grid = Grid(results / ("cells" if tolerant else "control"), of)
+    grid = RunGrid(results / ("cells" if tolerant else "control"), of)
     _run(_missing(grid, cells), grid, tables, workers, master, limit, **settings)
     found = summary_of(grid, cells)
     (results / ("summary.json" if tolerant else "control.json")).write_text(
@@ -190,7 +190,9 @@ def _required(data: Path) -> Path:
     return data
 
 
-def _missing(grid: Grid, cells: list[tuple[int, Fault]], of: str = "") -> list[tuple[int, Fault]]:
+def _missing(
+    grid: RunGrid, cells: list[tuple[int, ChaosFault]], of: str = ""
+) -> list[tuple[int, ChaosFault]]:
     """What has not been run by this code, on these tables and with these settings; all of it is told."""
     missing = grid.missing(cells)
     note(f"{of}{len(cells)} cells, {len(cells) - len(missing)} of them run before")
@@ -200,11 +202,11 @@ def _missing(grid: Grid, cells: list[tuple[int, Fault]], of: str = "") -> list[t
 
 
 @contextmanager
-def _arena(data: Path, workers: int, master: str, **settings: object) -> Iterator[Arena]:
+def _arena(data: Path, workers: int, master: str, **settings: object) -> Iterator[ChaosArena]:
     """A Spark session, and an engine in it that may be broken."""
     from wallaby.commands.session import spark_session
     from wallaby_lab import tpch
-    from wallaby_lab.chaos.run import Arena
+    from wallaby_lab.chaos.run import ChaosArena
 
     _required(data)
     configuration = {"spark.driver.memory": "2g", "spark.sql.session.timeZone": "UTC"}
@@ -215,7 +217,7 @@ def _arena(data: Path, workers: int, master: str, **settings: object) -> Iterato
         tpch.register(spark, data)
         # Small tasks: at a small scale a query would have too few for a fault to find its place.
         small = {"threads": 1, "split": "1m", "task_target": "256k"}
-        arena = Arena(spark, Path(book), workers, **{**small, **settings})
+        arena = ChaosArena(spark, Path(book), workers, **{**small, **settings})
         try:
             yield arena
         finally:
@@ -223,8 +225,8 @@ def _arena(data: Path, workers: int, master: str, **settings: object) -> Iterato
 
 
 def _run(
-    cells: list[tuple[int, Fault]],
-    grid: Grid,
+    cells: list[tuple[int, ChaosFault]],
+    grid: RunGrid,
     data: Path,
     workers: int,
     master: str,
@@ -253,7 +255,7 @@ def _run(
 def _run_policies(
     names: list[str],
     queries: list[int],
-    faults: tuple[Fault, ...],
+    faults: tuple[ChaosFault, ...],
     results: Path,
     data: Path,
     workers: int,
@@ -263,7 +265,7 @@ def _run_policies(
     """The same cells under each policy; the summary of all of them in one file."""
     from wallaby.lineage.tolerance import tolerance_of
     from wallaby_lab.chaos.faults import POLICY_FAULTS, chosen
-    from wallaby_lab.chaos.grid import Grid, circumstances, summary_of
+    from wallaby_lab.chaos.grid import RunGrid, circumstances, summary_of
 
     policies = {name: tolerance_of(name) for name in names}
     cells = [(number, each) for each in faults or chosen(list(POLICY_FAULTS)) for number in queries]
@@ -272,7 +274,7 @@ def _run_policies(
         settings: dict[str, Any] = {"fault_tolerance_policy": name}
         if tolerance.uses_store:
             settings["fault_tolerance_checkpoint"] = CHECKPOINT_SECONDS
-        grid = Grid(results / f"policy-{name}", circumstances(data, workers, master, **settings))
+        grid = RunGrid(results / f"policy-{name}", circumstances(data, workers, master, **settings))
         with tempfile.TemporaryDirectory(prefix="wallaby-store-") as store:
             if tolerance.uses_store:
                 settings["fault_tolerance_store"] = store

@@ -15,9 +15,9 @@ from wallaby.commands.terminal import note, out, say
 from wallaby.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
-    from wallaby_lab.commands.differential_work import EntryWork, QueryWork
-    from wallaby_lab.differential.campaign import Found
-    from wallaby_lab.differential.entries import Tally
+    from wallaby_lab.commands.differential_work import EntryWork, RandomQueryWork
+    from wallaby_lab.differential.campaign import CampaignResult
+    from wallaby_lab.differential.entries import EntryTally
 
 Part = TypeVar("Part")
 EXAMPLES = """
@@ -94,14 +94,14 @@ def differential(
     entries = _chosen(entry or [], family or [])
     if rest:
         entries = report.not_equal_yet(known, entries)
-    from wallaby_lab.commands.differential_work import EntryWork, QueryWork
+    from wallaby_lab.commands.differential_work import EntryWork, RandomQueryWork
 
     with tempfile.TemporaryDirectory(prefix="wallaby-differential-") as directory:
         if queries:
             begin = report.next_seed(known, report.LOSSES if losses else report.QUERIES)
             begin = begin if first is None else first
             seeds = range(begin, begin + queries)
-            work = QueryWork(Path(directory), keep, losses)
+            work = RandomQueryWork(Path(directory), keep, losses)
             good = _queries(work, seeds, save, minutes, commit, processes)
         else:
             good = _entries(
@@ -126,7 +126,7 @@ def _entries(
     from wallaby_lab.differential.entries import groups
 
     began = time.monotonic()
-    tallies: dict[str, Tally] = {}
+    tallies: dict[str, EntryTally] = {}
     parts = _in_time(groups(entries, work.seed), minutes)
     for group, found in shared_out(work, parts, note, processes):
         tallies |= found
@@ -140,15 +140,15 @@ def _entries(
 
 
 def _queries(
-    work: QueryWork, seeds: range, save: Path | None, minutes: float, commit: str, processes: int
+    work: RandomQueryWork, seeds: range, save: Path | None, minutes: float, commit: str, processes: int
 ) -> bool:
     from wallaby_lab.differential import campaign, report
     from wallaby_lab.differential.crew import shared_out
 
     name = report.LOSSES if work.losses else report.QUERIES
     #: By their first seeds, those that came before one in front of them.
-    early: dict[int, tuple[range, Found]] = {}
-    total, end = campaign.Found(), seeds.start
+    early: dict[int, tuple[range, CampaignResult]] = {}
+    total, end = campaign.CampaignResult(), seeds.start
     parts = _in_time(campaign.parts(seeds), minutes)
     for part, found in shared_out(work, parts, note, processes):
         early[part.start] = (part, found)
@@ -191,7 +191,7 @@ def _chosen(entries: Sequence[str], families: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(wanted)) if entries or families else list(KNOWN)
 
 
-def _show(tallies: Mapping[str, Tally], *, verbose: bool) -> None:
+def _show(tallies: Mapping[str, EntryTally], *, verbose: bool) -> None:
     from rich.table import Table
 
     table = Table("entry", "native", "on Spark", "compared", "errors alike", "in doubt", "different")
@@ -217,7 +217,7 @@ def _show(tallies: Mapping[str, Tally], *, verbose: bool) -> None:
     say(f"{len(tallies)} entries, {compared} comparisons, {len(differences)} differences.")
 
 
-def _tell(found: Found) -> None:
+def _tell(found: CampaignResult) -> None:
     for _, what, text in found.differences:
         say(f"{what}\n{text}")
     for reason, count in found.reasons.most_common(20):

@@ -15,11 +15,11 @@ from wallaby.commands.session import engine_session
 from wallaby.engine import Engine
 from wallaby.faults.orders import OrderBook
 from wallaby_lab.differential import campaign
-from wallaby_lab.differential.arena import QUICK, QUICK_JVM, Arena
-from wallaby_lab.differential.campaign import Found
+from wallaby_lab.differential.arena import QUICK, QUICK_JVM, ComparisonArena
+from wallaby_lab.differential.campaign import CampaignResult
 from wallaby_lab.differential.crew import Say
-from wallaby_lab.differential.entries import EntrySuite, Tally
-from wallaby_lab.differential.functions import Function, scalar_functions
+from wallaby_lab.differential.entries import EntrySuite, EntryTally
+from wallaby_lab.differential.functions import ExampleFunction, scalar_functions
 from wallaby_lab.differential.kept import kept_functions
 from wallaby_lab.differential.losses import Losses
 from wallaby_lab.differential.tables import register, write_tables
@@ -36,7 +36,7 @@ class EntryWork:
     directory: Path
 
     @contextmanager
-    def begin(self, say: Say) -> Iterator[Callable[[Sequence[str]], dict[str, Tally]]]:
+    def begin(self, say: Say) -> Iterator[Callable[[Sequence[str]], dict[str, EntryTally]]]:
         """A session, and the tables of entries."""
         with _session() as (spark, engine):
             _register(spark, _own(self.directory), self.seed)
@@ -44,7 +44,7 @@ class EntryWork:
 
 
 @dataclass(frozen=True, slots=True)
-class QueryWork:
+class RandomQueryWork:
     """Random queries, by their seeds; with losses, a worker is killed in each."""
 
     directory: Path
@@ -53,7 +53,7 @@ class QueryWork:
     losses: bool
 
     @contextmanager
-    def begin(self, say: Say) -> Iterator[Callable[[Sequence[int]], Found]]:
+    def begin(self, say: Say) -> Iterator[Callable[[Sequence[int]], CampaignResult]]:
         """A session, and the functions that queries are made of."""
         own = _own(self.directory)
         book = own / "orders"
@@ -61,7 +61,7 @@ class QueryWork:
         if self.losses:
             settings |= {"chaos_enabled": True, "chaos_directory": str(book)}
 
-        def functions_found() -> list[Function]:
+        def functions_found() -> list[ExampleFunction]:
             _register(spark, own, 0)
             return scalar_functions(spark, engine)
 
@@ -70,7 +70,7 @@ class QueryWork:
             say(f"expressions are made of {len(functions)} functions")
             yield partial(
                 campaign.run,
-                Arena(spark, engine, own / "random"),
+                ComparisonArena(spark, engine, own / "random"),
                 functions,
                 say=say,
                 losses=Losses(OrderBook(book)) if self.losses else None,

@@ -20,7 +20,7 @@ from wallaby.errors import InvalidArgumentError
 if TYPE_CHECKING:
     from wallaby_lab.simulation.predict.checks import Check, Measured
     from wallaby_lab.simulation.predict.known import Known
-    from wallaby_lab.simulation.predict.pace import Cluster
+    from wallaby_lab.simulation.predict.pace import PredictedCluster
     from wallaby_lab.simulation.predict.report import Line
 
 EXAMPLES = """
@@ -112,7 +112,7 @@ def predict(
     ] = None,
 ) -> None:
     """Predict query times by simulating the protocol's own code with the task times and sizes of real runs."""
-    from wallaby_lab.simulation.predict.pace import Cluster
+    from wallaby_lab.simulation.predict.pace import PredictedCluster
     from wallaby_lab.simulation.predict.report import USUAL, to_json
 
     _require_predictable(workers or [], figure or [])
@@ -137,7 +137,7 @@ def predict(
     measured = _read_policies(policies, data) if policies is not None and data is not None else None
     _require_savable(save, page)
     learned_from = data.name if data is not None else "event logs"
-    cluster = Cluster(
+    cluster = PredictedCluster(
         1,
         threads,
         cores,
@@ -176,7 +176,7 @@ def predict(
             rewrite(page, save.parent)
 
 
-def _lines(asked: Sequence[tuple[str, Known, Cluster, Sequence[str]]], processes: int) -> list[Line]:
+def _lines(asked: Sequence[tuple[str, Known, PredictedCluster, Sequence[str]]], processes: int) -> list[Line]:
     """All lines of the table, in their order; the largest clusters are begun first."""
     from wallaby_lab.simulation.predict.report import line
 
@@ -221,7 +221,9 @@ def _require_savable(save: Path | None, page: Path | None) -> None:
     above(page, save.parent)
 
 
-def _from_logs(logs: list[Path], check: list[Path], cluster: Cluster) -> tuple[dict[str, Known], list[Check]]:
+def _from_logs(
+    logs: list[Path], check: list[Path], cluster: PredictedCluster
+) -> tuple[dict[str, Known], list[Check]]:
     from wallaby.observe.history import read_log
     from wallaby_lab.simulation.predict.checks import checked
     from wallaby_lab.simulation.predict.known import Known
@@ -245,7 +247,7 @@ def _from_logs(logs: list[Path], check: list[Path], cluster: Cluster) -> tuple[d
 def _from_data(
     data: Path,
     queries: list[int],
-    cluster: Cluster,
+    cluster: PredictedCluster,
     kept: Path | None,
     broadcast: int | None,
     measured: _Policies | None,
@@ -263,7 +265,7 @@ def _from_data(
 
 
 def _from_runs(
-    data: Path, queries: list[int], cluster: Cluster, kept: Path | None, broadcast: int | None
+    data: Path, queries: list[int], cluster: PredictedCluster, kept: Path | None, broadcast: int | None
 ) -> tuple[dict[str, Known], list[Check]]:
     """Predicted from two workers, since one has no exchange; what only shows between runs, from both."""
     from wallaby_lab.bench.calibration import CHECKED, LEARNED, run_queries
@@ -278,7 +280,7 @@ def _from_runs(
         settings = {} if broadcast is None else {"broadcast": broadcast}
         runs = run_queries(data.absolute(), queries, (*LEARNED, *CHECKED), logs, note, settings)
 
-    def on(count: int) -> Cluster:
+    def on(count: int) -> PredictedCluster:
         return replace(here, workers=count)
 
     few, more = LEARNED
@@ -291,7 +293,7 @@ def _from_runs(
     return known, checks
 
 
-def _on_this_machine(cluster: Cluster) -> Cluster:
+def _on_this_machine(cluster: PredictedCluster) -> PredictedCluster:
     return replace(cluster, threads=1, shared_cores=len(os.sched_getaffinity(0)))
 
 
@@ -328,7 +330,7 @@ def _read_policies(path: Path, data: Path) -> _Policies:
     return table
 
 
-def _beside_policies(known: dict[str, Known], measured: _Policies, cluster: Cluster) -> list[Check]:
+def _beside_policies(known: dict[str, Known], measured: _Policies, cluster: PredictedCluster) -> list[Check]:
     from wallaby_lab.simulation.predict.checks import checked_policies
 
     of = replace(_on_this_machine(cluster), workers=measured.workers, shared_cores=measured.cores)

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from wallaby.config import Settings
 from wallaby.engine import Engine
 from wallaby_lab.differential.layouts import spark_raises
-from wallaby_lab.differential.outcome import Outcome, difference, engines_outcome, outcome
+from wallaby_lab.differential.outcome import QueryOutcome, difference, engines_outcome, outcome
 from wallaby_lab.differential.schemas import RandomTable
 
 #: The queries are tiny: what Spark would compile and adapt takes longer than they do.
@@ -46,7 +46,7 @@ _NUMBERED: Final = re.compile(r"#\d+L?|\b\d+\b")
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Comparison:
     """What became of a query: `how` is native, leaf, spark, local (Catalyst itself has the answer), large or invalid.
 
     Large answers, of joins without keys, are not compared: Spark's driver would not hold them.
@@ -58,7 +58,7 @@ class Verdict:
     reasons: tuple[str, ...] = ()
 
 
-class Arena:
+class ComparisonArena:
     """A session with an engine, and the tables of the moment."""
 
     def __init__(self, spark: SparkSession, engine: Engine, directory: Path) -> None:
@@ -102,22 +102,22 @@ class Arena:
         if self._before is not None:
             self._engine.settings, self._before = self._before, None
 
-    def ask(self, query: str, order: Sequence[str] = ()) -> Verdict:
+    def ask(self, query: str, order: Sequence[str] = ()) -> Comparison:
         """Run a query by both and compare."""
         try:
             df = self._spark.sql(query)
         except AnalysisException as error:
-            return Verdict("invalid", reasons=(_first_line(error),))
+            return Comparison("invalid", reasons=(_first_line(error),))
         result, ran = engines_outcome(self._engine, df)
         if result.table is not None and result.table.num_rows > ROWS_MAX:
-            return Verdict("large")
+            return Comparison("large")
         if result.in_doubt:
-            return Verdict("spark", result.own_error, result.table is None, (IN_DOUBT,))
+            return Comparison("spark", result.own_error, result.table is None, (IN_DOUBT,))
         planned = () if ran and ran.is_wholly_native else tuple(self._engine.fallback_reasons(df))
         how = _how(planned)
         if how in ("local", "spark"):  # it is Spark's answer already
             different = next((reason for reason in planned if _DEFECT in reason), "") or result.own_error
-            return Verdict(how, different, result.table is None, _without_numbers(planned))
+            return Comparison(how, different, result.table is None, _without_numbers(planned))
         expected = outcome(df.toArrow)
         different = difference(result, expected, order=order)
         if different and result.is_sparks_error:
@@ -125,9 +125,9 @@ class Arena:
             if not raised and expected.is_sparks_error:
                 raised = self._raised_in_another_order(query, result)
             different = "" if raised else different
-        return Verdict(how, different, expected.table is None, _without_numbers(planned))
+        return Comparison(how, different, expected.table is None, _without_numbers(planned))
 
-    def _raised_in_another_order(self, query: str, actual: Outcome) -> bool:
+    def _raised_in_another_order(self, query: str, actual: QueryOutcome) -> bool:
         """Does Spark raise this very error if the rows of its tables come in another order, or one row of one?
 
         Of two rows with an error each, the one that is met first decides. Tables have no order, nor has what a join

@@ -12,11 +12,11 @@ from itertools import groupby
 from random import Random
 from typing import Final
 
-from wallaby_lab.differential.arena import Arena, Verdict
+from wallaby_lab.differential.arena import Comparison, ComparisonArena
 from wallaby_lab.differential.expressions import Expressions
-from wallaby_lab.differential.functions import Function
+from wallaby_lab.differential.functions import ExampleFunction
 from wallaby_lab.differential.losses import Losses
-from wallaby_lab.differential.queries import Queries, Query
+from wallaby_lab.differential.queries import Queries, RandomQuery
 from wallaby_lab.differential.schemas import RandomTable, random_tables
 from wallaby_lab.differential.script import script
 from wallaby_lab.differential.shrink import Case, shrink
@@ -29,7 +29,7 @@ _TRIALS: Final = 400
 
 
 @dataclass(slots=True)
-class Found:
+class CampaignResult:
     """What a campaign has seen."""
 
     queries: int = 0
@@ -42,7 +42,7 @@ class Found:
     #: For each difference its seed, what is different, and the script.
     differences: list[tuple[int, str, str]] = field(default_factory=list)
 
-    def add(self, more: Found) -> None:
+    def add(self, more: CampaignResult) -> None:
         """Count what another one has seen as well."""
         self.queries += more.queries
         self.how += more.how
@@ -54,7 +54,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class QueryGroup:
     """Tables and settings that some queries share."""
 
     tables: tuple[RandomTable, ...]
@@ -68,7 +68,7 @@ class Group:
         return self.settings["spark.sql.ansi.enabled"] == "true"
 
 
-def group_of(number: int) -> Group:
+def group_of(number: int) -> QueryGroup:
     """The tables and settings of a group of queries."""
     random = Random(f"group {number}")
     ansi = random.random() < 0.7
@@ -78,14 +78,14 @@ def group_of(number: int) -> Group:
         "broadcast": random.choice((0, 128 << 20)),
         "split": random.choice((1, 64 << 20, 64 << 20)),
     }
-    return Group(
+    return QueryGroup(
         tables,
         {"spark.sql.ansi.enabled": str(ansi).lower(), "spark.sql.session.timeZone": zone},
         planning,
     )
 
 
-def query_of(seed: int, group: Group, functions: Sequence[Function]) -> Query:
+def query_of(seed: int, group: QueryGroup, functions: Sequence[ExampleFunction]) -> RandomQuery:
     """The query of a seed."""
     random = Random(f"query {seed}")
     return Queries(random, group.tables, Expressions(random, functions, ansi=group.ansi)).query()
@@ -98,18 +98,18 @@ def parts(seeds: range) -> Iterator[range]:
 
 
 def run(
-    arena: Arena,
-    functions: Sequence[Function],
+    arena: ComparisonArena,
+    functions: Sequence[ExampleFunction],
     seeds: Sequence[int],
     say: Callable[[str], None],
     trials: int = _TRIALS,
     losses: Losses | None = None,
-) -> Found:
+) -> CampaignResult:
     """The queries of these seeds, by both engines; a difference is made small in so many trials.
 
     With losses, a worker is lost in each.
     """
-    found = Found()
+    found = CampaignResult()
     try:
         for number, together in groupby(seeds, key=lambda seed: seed // TOGETHER):
             group = group_of(number)
@@ -119,7 +119,9 @@ def run(
                 if losses is not None:
                     losses.order(seed)
                 verdict = (
-                    arena.ask(str(query.piece), query.order) if query.reach <= REACH_MAX else Verdict("large")
+                    arena.ask(str(query.piece), query.order)
+                    if query.reach <= REACH_MAX
+                    else Comparison("large")
                 )
                 found.struck += losses is not None and losses.end()
                 _count(found, verdict)
@@ -134,7 +136,7 @@ def run(
     return found
 
 
-def _count(found: Found, verdict: Verdict) -> None:
+def _count(found: CampaignResult, verdict: Comparison) -> None:
     if verdict.how == "invalid":
         found.invalid.update(verdict.reasons)
         return
@@ -146,7 +148,9 @@ def _count(found: Found, verdict: Verdict) -> None:
     found.reasons.update(set(verdict.reasons))
 
 
-def _made_small(arena: Arena, query: Query, group: Group, verdict: Verdict, trials: int) -> str:
+def _made_small(
+    arena: ComparisonArena, query: RandomQuery, group: QueryGroup, verdict: Comparison, trials: int
+) -> str:
     known: tuple[RandomTable, ...] = group.tables
 
     def still_different(case: Case) -> bool:

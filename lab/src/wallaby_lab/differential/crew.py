@@ -27,7 +27,7 @@ Found_co = TypeVar("Found_co", covariant=True)
 Say = Callable[[str], None]
 
 
-class Work(Protocol[Part_contra, Found_co]):
+class CrewWork(Protocol[Part_contra, Found_co]):
     """What can be done by several, if it can be sent to another process."""
 
     def begin(self, say: Say) -> AbstractContextManager[Callable[[Part_contra], Found_co]]:
@@ -42,7 +42,7 @@ class _Free:
 
 
 def shared_out(
-    work: Work[Part, Found], parts: Iterable[Part], say: Say, processes: int = 1
+    work: CrewWork[Part, Found], parts: Iterable[Part], say: Say, processes: int = 1
 ) -> Iterator[tuple[Part, Found]]:
     """Each part and what was found of it, in the order in which they come to their ends.
 
@@ -82,7 +82,7 @@ def shared_out(
             process.terminate()
 
 
-def _hired(work: Work[Any, Any]) -> tuple[Connection, BaseProcess]:
+def _hired(work: CrewWork[Any, Any]) -> tuple[Connection, BaseProcess]:
     # A fork would share the sockets of a session that this process may have.
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
@@ -92,7 +92,7 @@ def _hired(work: Work[Any, Any]) -> tuple[Connection, BaseProcess]:
     return ours, process
 
 
-def _member(work: Work[Any, Any], pipe: Connection) -> None:
+def _member(work: CrewWork[Any, Any], pipe: Connection) -> None:
     with work.begin(pipe.send) as do:
         pipe.send(_Free())
         while (part := pipe.recv()) is not None:

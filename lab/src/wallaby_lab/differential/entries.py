@@ -22,7 +22,7 @@ from wallaby_lab.differential.examples import AGGREGATED, CANCELLING, CLOSE, EXA
 from wallaby_lab.differential.expand import Expression, expand
 from wallaby_lab.differential.halves import BATCH, bad_ones
 from wallaby_lab.differential.layouts import spark_raises
-from wallaby_lab.differential.outcome import Outcome, difference, engines_outcome, outcome
+from wallaby_lab.differential.outcome import QueryOutcome, difference, engines_outcome, outcome
 from wallaby_lab.differential.shapes import AGGREGATES, BLOCKS, ROWS, SMALL, Shape
 
 #: Settings of Spark's under which everything is compared: evaluation modes, and time zones.
@@ -49,7 +49,7 @@ class Difference:
 
 
 @dataclass(slots=True)
-class Tally:
+class EntryTally:
     """What was seen of one entry."""
 
     native: int = 0
@@ -92,11 +92,11 @@ class EntrySuite:
         self._seed = seed
         self._say = say
         self._settings: dict[str, str] = {}
-        self.tallies: dict[str, Tally] = {}
+        self.tallies: dict[str, EntryTally] = {}
 
-    def run(self, entries: Sequence[str], modes: Sequence[dict[str, str]] = MODES) -> dict[str, Tally]:
+    def run(self, entries: Sequence[str], modes: Sequence[dict[str, str]] = MODES) -> dict[str, EntryTally]:
         """All examples of these entries."""
-        self.tallies = {entry: Tally() for entry in entries}
+        self.tallies = {entry: EntryTally() for entry in entries}
         for settings in modes:
             self._settings = dict(settings)
             for key, value in settings.items():
@@ -139,7 +139,7 @@ class EntrySuite:
 
     def _is_native(self, expressions: Sequence[Expression], shape: Shape) -> bool:
         """Are all of them valid, and native? Of a single one it is told why not."""
-        tally = self.tallies[expressions[0].entry] if len(expressions) == 1 else Tally()
+        tally = self.tallies[expressions[0].entry] if len(expressions) == 1 else EntryTally()
         try:
             df = self._spark.sql(shape.sql([e.sql for e in expressions], shape.tables[0]))
         except AnalysisException as error:
@@ -201,7 +201,7 @@ class EntrySuite:
         return failing
 
     def _what(
-        self, shape: Shape, expressions: Sequence[Expression], actual: Outcome, expected: Outcome
+        self, shape: Shape, expressions: Sequence[Expression], actual: QueryOutcome, expected: QueryOutcome
     ) -> str:
         """What is different."""
         exact = shape in (*ROWS, *BLOCKS) and not any(e.entry in CLOSE for e in expressions)
@@ -209,7 +209,7 @@ class EntrySuite:
         return difference(actual, expected, exact=exact, noise=_NOISE if cancelling else 0.0)
 
     def _judge(
-        self, shape: Shape, expression: Expression, query: str, actual: Outcome, expected: Outcome
+        self, shape: Shape, expression: Expression, query: str, actual: QueryOutcome, expected: QueryOutcome
     ) -> None:
         """Count the comparison of a single expression."""
         tally = self.tallies[expression.entry]

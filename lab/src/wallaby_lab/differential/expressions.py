@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from wallaby_lab.differential.functions import Function
+from wallaby_lab.differential.functions import ExampleFunction
 from wallaby_lab.differential.syntax import Piece, listed, text
 from wallaby_lab.differential.values import COLUMNS, is_map, literal
 
@@ -17,7 +17,7 @@ _COMPARISONS: Final = ("=", "<>", "<", "<=", ">", ">=", "<=>")
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ScopeColumn:
     """A column in scope. One that is not exact can be shown, and nothing else."""
 
     sql: str
@@ -28,7 +28,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class TypedText:
     """An expression, and what is known of its values."""
 
     piece: Piece
@@ -40,23 +40,23 @@ class Made:
 class Expressions:
     """Makes expressions from one source of randomness. Without ANSI mode, risk is none."""
 
-    def __init__(self, random: Random, functions: Sequence[Function], *, ansi: bool) -> None:
+    def __init__(self, random: Random, functions: Sequence[ExampleFunction], *, ansi: bool) -> None:
         self._random = random
         foreign = random.random() < 0.05
         risky = not ansi or random.random() < 0.15
-        self._by_result: dict[str, list[Function]] = {}
+        self._by_result: dict[str, list[ExampleFunction]] = {}
         for function in functions:
             if (function.native or foreign) and (not function.risky or risky):
                 self._by_result.setdefault(function.result, []).append(function)
         self._kinds = [kind for kind in self._by_result if kind in COLUMNS]
 
-    def any(self, scope: Sequence[Column], depth: int = 2) -> Made:
+    def any(self, scope: Sequence[ScopeColumn], depth: int = 2) -> TypedText:
         """An expression of any kind."""
         usable = [column.kind for column in scope if column.exact and column.kind in COLUMNS]
         kind = self._random.choice(usable + self._random.sample(self._kinds, min(3, len(self._kinds))))
         return self.of(ALSO.get(kind, kind), scope, depth)
 
-    def of(self, kind: str, scope: Sequence[Column], depth: int = 2) -> Made:
+    def of(self, kind: str, scope: Sequence[ScopeColumn], depth: int = 2) -> TypedText:
         """An expression of a kind."""
         columns = [c for c in scope if c.exact and kind in (c.kind, ALSO.get(c.kind))]
         functions = self._by_result.get(kind, [])
@@ -64,25 +64,25 @@ class Expressions:
         if kind in ALSO or depth <= 0 or (roll < 0.35 and columns) or not functions:
             if columns and self._random.random() < 0.8:
                 column = self._random.choice(columns)
-                return Made(text(column.sql, kind), kind, adds_up=column.adds_up)
+                return TypedText(text(column.sql, kind), kind, adds_up=column.adds_up)
             return self.constant(kind)
         if roll < 0.42:
             return self.constant(kind)
         if roll < 0.52:
             return self._case(kind, scope, depth)
         if kind == "boolean" and roll < 0.75:
-            return Made(self.condition(scope, depth), kind)
+            return TypedText(self.condition(scope, depth), kind)
         function = self._random.choice(functions)
         parts = tuple(self.of(argument, scope, depth - 1).piece for argument in function.arguments)
-        return Made(Piece(f"({function.template})", parts, kind), kind, exact=function.exact)
+        return TypedText(Piece(f"({function.template})", parts, kind), kind, exact=function.exact)
 
-    def constant(self, kind: str) -> Made:
+    def constant(self, kind: str) -> TypedText:
         """A constant, NULL now and then."""
         column = COLUMNS[kind]
         value = None if self._random.random() < 0.03 else column.tame(self._random)
-        return Made(text(literal(value, column), kind), kind)
+        return TypedText(text(literal(value, column), kind), kind)
 
-    def condition(self, scope: Sequence[Column], depth: int = 2) -> Piece:
+    def condition(self, scope: Sequence[ScopeColumn], depth: int = 2) -> Piece:
         """Something that is true, false or neither."""
         roll = self._random.random()
         if depth > 0 and roll < 0.2:
@@ -109,13 +109,15 @@ class Expressions:
         other = self.of(kind, scope, depth - 1).piece
         return Piece(f"({{0}} {self._random.choice(_COMPARISONS)} {{1}})", (one, other), "boolean")
 
-    def _case(self, kind: str, scope: Sequence[Column], depth: int) -> Made:
+    def _case(self, kind: str, scope: Sequence[ScopeColumn], depth: int) -> TypedText:
         when = self.condition(scope, depth - 1)
         then = self.of(kind, scope, depth - 1)
         other = self.of(kind, scope, depth - 1)
         if self._random.random() < 0.3:
             parts = (then.piece, other.piece)
-            return Made(Piece("coalesce({0}, {1})", parts, kind), kind, then.exact and other.exact)
+            return TypedText(Piece("coalesce({0}, {1})", parts, kind), kind, then.exact and other.exact)
         otherwise = Piece(" else {0}", (other.piece,), optional=True)
         whole = (when, then.piece, otherwise)
-        return Made(Piece("case when {0} then {1}{2} end", whole, kind), kind, then.exact and other.exact)
+        return TypedText(
+            Piece("case when {0} then {1}{2} end", whole, kind), kind, then.exact and other.exact
+        )

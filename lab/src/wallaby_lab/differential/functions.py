@@ -31,7 +31,7 @@ _KIND_OF: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class ExampleFunction:
     """A template with a place for each argument, the kinds of these, and the type of the result."""
 
     template: str
@@ -50,7 +50,7 @@ def kind_of(sql: str) -> str:
 
 def scalar_functions(
     spark: SparkSession, engine: Engine, entries: Sequence[str] = tuple(EXAMPLES)
-) -> list[Function]:
+) -> list[ExampleFunction]:
     """Some expressions for every example that applies to rows; the tables of `tables.py` are registered."""
     examples = {found[0].sql: found for found in _examples(entries)}
     invalid = set(bad_ones(tuple(examples), lambda some: _is_valid(spark, some)))
@@ -64,7 +64,9 @@ def scalar_functions(
             expression, template, arguments = examples[sql]
             result = kind_of(column.dataType.simpleString())
             exact = expression.entry not in CLOSE
-            found.append(Function(template, arguments, result, sql not in foreign, sql in risky, exact))
+            found.append(
+                ExampleFunction(template, arguments, result, sql not in foreign, sql in risky, exact)
+            )
     return found
 
 

@@ -13,14 +13,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from wallaby_lab.differential.functions import Function
+from wallaby_lab.differential.functions import ExampleFunction
 
 _FILES = ("expand", "functions", "tables", "values")
 #: Of the package, what decides about functions.
 _SOURCES = ("catalyst/*", "differential/examples/*", *(f"differential/{name}" for name in _FILES))
 
 
-def kept_functions(directory: Path, find: Callable[[], Sequence[Function]]) -> list[Function]:
+def kept_functions(directory: Path, find: Callable[[], Sequence[ExampleFunction]]) -> list[ExampleFunction]:
     """The functions in a directory's file, or those that are found now, and put there; other processes wait."""
     path = directory / f"functions-{_digest()}.json"
     directory.mkdir(parents=True, exist_ok=True)
@@ -31,7 +31,7 @@ def kept_functions(directory: Path, find: Callable[[], Sequence[Function]]) -> l
             unfinished.write_text(json.dumps([asdict(one) for one in find()], indent=0), encoding="utf-8")
             unfinished.replace(path)
     return [
-        Function(**{**one, "arguments": tuple(one["arguments"])})
+        ExampleFunction(**{**one, "arguments": tuple(one["arguments"])})
         for one in json.loads(path.read_text(encoding="utf-8"))
     ]
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-from wallaby_lab.differential.outcome import Outcome, outcome
+from wallaby_lab.differential.outcome import QueryOutcome, outcome
 
 _COMPILED: Final = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
 _MANY_TASKS: Final = {
@@ -26,7 +26,7 @@ _WHOLE_FILES: Final = {"spark.sql.parquet.filterPushdown": "false"}
 LAYOUTS: Final = (_COMPILED, _MANY_TASKS, {**_COMPILED, **_MANY_TASKS}, _WHOLE_FILES)
 
 
-def spark_raises(spark: SparkSession, query: str, actual: Outcome) -> bool:
+def spark_raises(spark: SparkSession, query: str, actual: QueryOutcome) -> bool:
     """Does Spark raise this very error of its own in some way of running the query?"""
     for layout in LAYOUTS:
         with configured(spark, layout):

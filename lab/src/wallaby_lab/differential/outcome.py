@@ -26,7 +26,7 @@ _CONDITION: Final = re.compile(r"\[([A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]")
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class QueryOutcome:
     """A table, or the condition of an error; with the message, if it is none of Spark's."""
 
     table: pa.Table | None
@@ -66,19 +66,19 @@ def _position(error: Exception) -> int:
     return int(found[1]) - 1 if found else -1
 
 
-def outcome(run: Callable[[], pa.Table]) -> Outcome:
+def outcome(run: Callable[[], pa.Table]) -> QueryOutcome:
     """What becomes of a query."""
     try:
-        return Outcome(run())
+        return QueryOutcome(run())
     except (PySparkException, Py4JJavaError) as error:
         condition = condition_of(error)
         named = f"{condition}: {error}" if condition.startswith("WALLABY") else condition
-        return Outcome(None, named, _position(error))
+        return QueryOutcome(None, named, _position(error))
     except Exception as error:  # noqa: BLE001 - a crash, of whatever kind, is what is looked for
-        return Outcome(None, f"{CRASH}: {type(error).__name__}: {error}")
+        return QueryOutcome(None, f"{CRASH}: {type(error).__name__}: {error}")
 
 
-def engines_outcome(engine: Engine, df: DataFrame) -> tuple[Outcome, Result | None]:
+def engines_outcome(engine: Engine, df: DataFrame) -> tuple[QueryOutcome, Result | None]:
     """What becomes of a query that the engine is asked for, and how it ran, if it began to."""
     ran: list[Result] = []
 
@@ -93,8 +93,8 @@ def engines_outcome(engine: Engine, df: DataFrame) -> tuple[Outcome, Result | No
 
 
 def difference(
-    actual: Outcome,
-    expected: Outcome,
+    actual: QueryOutcome,
+    expected: QueryOutcome,
     *,
     order: Sequence[str] = (),
     exact: bool = False,

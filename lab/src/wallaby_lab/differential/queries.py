@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Final
 
-from wallaby_lab.differential.expressions import ALSO, Column, Expressions, Made
+from wallaby_lab.differential.expressions import ALSO, Expressions, ScopeColumn, TypedText
 from wallaby_lab.differential.schemas import RandomTable
 from wallaby_lab.differential.syntax import Piece, listed, text
 from wallaby_lab.differential.values import COLUMNS, EXPLODED, is_map
@@ -35,11 +35,11 @@ _DEPTH: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class RandomQuery:
     """A query, and the columns that it gives."""
 
     piece: Piece
-    columns: tuple[Column, ...]
+    columns: tuple[ScopeColumn, ...]
     #: The columns of the ORDER BY at its top.
     order: tuple[str, ...] = ()
     #: As many rows as its joins could have, were there no condition in it.
@@ -61,14 +61,14 @@ class Queries:
         self._names = 0
         self._reach = 1
 
-    def query(self) -> Query:
+    def query(self) -> RandomQuery:
         """A whole query."""
         query = self._ordered(self._query(_DEPTH), top=True)
         return replace(query, reach=self._reach)
 
     # --- queries -------------------------------------------------------------------------------------
 
-    def _query(self, depth: int) -> Query:
+    def _query(self, depth: int) -> RandomQuery:
         roll = self._random.random()
         if roll < 0.34 or depth <= 0:
             return self._selection(depth)
@@ -80,7 +80,7 @@ class Queries:
             return self._set_operation(depth)
         return self._common_table(depth)
 
-    def _selection(self, depth: int, kinds: Sequence[str] | None = None) -> Query:
+    def _selection(self, depth: int, kinds: Sequence[str] | None = None) -> RandomQuery:
         source, scope = self._from(depth)
         made = (
             [self._expressions.of(kind, scope) for kind in kinds]
@@ -92,9 +92,9 @@ class Queries:
         items, columns = self._items(made)
         head = "select distinct" if distinct else "select"
         parts = (items, source, self._where(scope, depth))
-        return Query(Piece(f"{head} {{0}} from {{1}}{{2}}", parts, "query"), columns)
+        return RandomQuery(Piece(f"{head} {{0}} from {{1}}{{2}}", parts, "query"), columns)
 
-    def _aggregation(self, depth: int) -> Query:
+    def _aggregation(self, depth: int) -> RandomQuery:
         source, scope = self._from(depth)
         keys = [self._expressions.any(scope, 1) for _ in range(self._random.choice((0, 1, 1, 2, 2, 3)))]
         keys = [key for key in keys if key.exact]
@@ -117,7 +117,7 @@ class Queries:
             self._grouping([key.piece for key in keys]),
             having,
         )
-        return Query(Piece("select {0} from {1}{2}{3}{4}", parts, "query"), columns)
+        return RandomQuery(Piece("select {0} from {1}{2}{3}{4}", parts, "query"), columns)
 
     def _grouping(self, keys: list[Piece]) -> Piece:
         if not keys:
@@ -136,12 +136,12 @@ class Queries:
             return Piece(" group by grouping sets ({0})", (listed(sets),))
         return Piece(" group by {0}", (listed(tuple(keys)),))
 
-    def _aggregate(self, scope: Sequence[Column], *, exact: bool = False) -> Made:
+    def _aggregate(self, scope: Sequence[ScopeColumn], *, exact: bool = False) -> TypedText:
         usable = [c for c in scope if c.exact and c.kind in COLUMNS and c.kind != "binary"]
         if not usable or self._random.random() < 0.15:
-            return Made(text("count(*)", "bigint"), "bigint")
+            return TypedText(text("count(*)", "bigint"), "bigint")
         column = self._random.choice(usable)
-        argument = Made(text(column.sql, column.kind), column.kind, adds_up=column.adds_up)
+        argument = TypedText(text(column.sql, column.kind), column.kind, adds_up=column.adds_up)
         if self._random.random() < 0.4:
             argument = self._expressions.of(ALSO.get(column.kind, column.kind), scope, 1)
         # Whether a sum of numbers of 38 digits overflows depends on the order of rows.
@@ -154,29 +154,29 @@ class Queries:
         floating = argument.kind in ("float", "double") and name in ("sum", "avg")
         inexact = (floating and not argument.adds_up) or not argument.exact
         if exact and inexact:
-            return Made(text("count(*)", "bigint"), "bigint")
+            return TypedText(text("count(*)", "bigint"), "bigint")
         distinct = "distinct " if self._random.random() < 0.15 and not is_map(argument.kind) else ""
         kept = text("", optional=True)
         if self._random.random() < 0.12:
             kept = Piece(" filter (where {0})", (self._expressions.condition(scope, 1),), optional=True)
         kind = "bigint" if name == "count" else argument.kind if name in _ANY else "number"
-        return Made(
+        return TypedText(
             Piece(f"{name}({distinct}{{0}}){{1}}", (argument.piece, kept), kind), kind, exact=not inexact
         )
 
-    def _window(self, depth: int) -> Query:
+    def _window(self, depth: int) -> RandomQuery:
         source, scope = self._from(depth)
-        shown = [Made(text(c.sql, c.kind), c.kind, c.exact, c.adds_up) for c in scope]
+        shown = [TypedText(text(c.sql, c.kind), c.kind, c.exact, c.adds_up) for c in scope]
         windows = [self._windowed(scope, by_place=True)]
         if self._random.random() < 0.5:
             windows.append(self._windowed(scope, by_place=False))
         made = [*shown[:4], *windows]
         items, columns = self._items(made)
-        return Query(
+        return RandomQuery(
             Piece("select {0} from {1}{2}", (items, source, self._where(scope, depth)), "query"), columns
         )
 
-    def _windowed(self, scope: Sequence[Column], *, by_place: bool) -> Made:
+    def _windowed(self, scope: Sequence[ScopeColumn], *, by_place: bool) -> TypedText:
         """A function over a window; if it goes by a row's place, the window is ordered by all there is.
 
         Rows that are the same in all columns may then change places, in each window anew: of several such functions
@@ -192,13 +192,15 @@ class Queries:
         )
         roll = self._random.random()
         if roll < 0.25 or (roll < 0.6 and not by_place) or len(usable) < len(scope):
-            function: Made = Made(
+            function: TypedText = TypedText(
                 text(self._random.choice(("rank()", "dense_rank()", "percent_rank()", "cume_dist()"))), "rank"
             )
             order = self._order_by(self._random.sample(usable, min(len(usable), 2)))
             return self._over(function, partition, order, "")
         if roll < 0.4:
-            function = Made(text(self._random.choice(("row_number()", "ntile(3)", "row_number()"))), "int")
+            function = TypedText(
+                text(self._random.choice(("row_number()", "ntile(3)", "row_number()"))), "int"
+            )
             return self._over(function, partition, self._order_by(usable), "")
         column = self._random.choice(usable)
         if roll < 0.6:
@@ -212,11 +214,11 @@ class Queries:
                     "nth_value({}, 2)",
                 )
             )
-            function = Made(text(call.format(column.sql)), column.kind)
+            function = TypedText(text(call.format(column.sql)), column.kind)
             return self._over(function, partition, self._order_by(usable), "")
         function = self._aggregate(scope)
         if "distinct" in str(function.piece) or "filter" in str(function.piece):
-            function = Made(text("count(*)", "bigint"), "bigint")
+            function = TypedText(text("count(*)", "bigint"), "bigint")
         if roll < 0.7:
             return self._over(function, partition, text(""), "")
         if roll < 0.85 and by_place:
@@ -232,22 +234,22 @@ class Queries:
             function, partition, self._order_by([self._random.choice(numbers)]), f" range between {frame}"
         )
 
-    def _over(self, function: Made, partition: Piece, order: Piece, frame: str) -> Made:
+    def _over(self, function: TypedText, partition: Piece, order: Piece, frame: str) -> TypedText:
         piece = Piece(
             "{0} over ({1}{2}{3})",
             (function.piece, partition, order, text(frame, optional=True)),
             function.kind,
         )
-        return Made(piece, function.kind, function.exact)
+        return TypedText(piece, function.kind, function.exact)
 
-    def _order_by(self, columns: Sequence[Column]) -> Piece:
+    def _order_by(self, columns: Sequence[ScopeColumn]) -> Piece:
         """As a whole: of a shorter order other rows are the same, and answers differ by right."""
         if not columns:
             return text("")
         items = (f"{column.sql} {self._random.choice(_ORDERS)}" for column in columns)
         return text(f"order by {', '.join(items)}")
 
-    def _set_operation(self, depth: int) -> Query:
+    def _set_operation(self, depth: int) -> RandomQuery:
         count = self._random.randint(1, 3)
         shared = [field.kind for field in self._tables[0].fields if not is_map(field.kind)]
         kinds = [ALSO.get(kind, kind) for kind in self._random.choices(shared, k=count)]
@@ -258,9 +260,9 @@ class Queries:
             replace(c, exact=c.exact and o.exact, adds_up=False)
             for c, o in zip(one.columns, two.columns, strict=True)
         )
-        return Query(Piece(f"({{0}}) {word} ({{1}})", (one.piece, two.piece), "query"), columns)
+        return RandomQuery(Piece(f"({{0}}) {word} ({{1}})", (one.piece, two.piece), "query"), columns)
 
-    def _common_table(self, depth: int) -> Query:
+    def _common_table(self, depth: int) -> RandomQuery:
         before, self._reach = self._reach, 1
         inner = self._query(depth - 1)
         self._reach = before * self._reach**2  # it is joined with itself
@@ -272,9 +274,9 @@ class Queries:
         source = Piece(f"{name} {a} {kind} {name} {b} on {{0}}", (condition,), "source")
         items, columns = self._items([self._expressions.any(scope, 1) for _ in range(2)])
         head = Piece(f"with {name} as ({{0}})", (inner.piece,))
-        return Query(Piece("{0} select {1} from {2}", (head, items, source), "query"), columns)
+        return RandomQuery(Piece("{0} select {1} from {2}", (head, items, source), "query"), columns)
 
-    def _ordered(self, query: Query, *, top: bool) -> Query:
+    def _ordered(self, query: RandomQuery, *, top: bool) -> RandomQuery:
         """With an order by everything, and a limit or an offset or both."""
         if (
             not query.exact
@@ -296,22 +298,22 @@ class Queries:
             Piece(" order by {0}", (listed(items),)),
             text(self._random.choice(cuts), optional=True),
         )
-        return Query(
+        return RandomQuery(
             Piece(f"select * from ({{0}}) {inner}{{1}}{{2}}", parts, "query"), query.columns, tuple(names)
         )
 
     # --- their parts ---------------------------------------------------------------------------------
 
-    def _items(self, made: Sequence[Made]) -> tuple[Piece, tuple[Column, ...]]:
+    def _items(self, made: Sequence[TypedText]) -> tuple[Piece, tuple[ScopeColumn, ...]]:
         """A list of columns with new names."""
         names = [self._name() for _ in made]
         items = tuple(Piece(f"{{0}} as {name}", (one.piece,)) for name, one in zip(names, made, strict=True))
         columns = tuple(
-            Column(name, one.kind, one.exact, one.adds_up) for name, one in zip(names, made, strict=True)
+            ScopeColumn(name, one.kind, one.exact, one.adds_up) for name, one in zip(names, made, strict=True)
         )
         return listed(items), columns
 
-    def _from(self, depth: int) -> tuple[Piece, list[Column]]:
+    def _from(self, depth: int) -> tuple[Piece, list[ScopeColumn]]:
         """A source, and now and then the elements of one of its columns beside it."""
         source, scope = self._source(depth)
         nested = [column for column in scope if column.exact and column.kind in EXPLODED]
@@ -321,7 +323,7 @@ class Queries:
         name, kinds = self._name(), list(EXPLODED[column.kind])
         call = self._random.choice(("explode", "posexplode"))
         kinds = [*(["int"] if call == "posexplode" else []), *kinds]
-        columns = [Column(self._name(), kind, adds_up=kind != "double") for kind in kinds]
+        columns = [ScopeColumn(self._name(), kind, adds_up=kind != "double") for kind in kinds]
         outer = self._random.choice(("", "outer "))
         names = ", ".join(one.sql for one in columns)
         piece = Piece(
@@ -329,7 +331,7 @@ class Queries:
         )
         return piece, [*scope, *columns]
 
-    def _source(self, depth: int) -> tuple[Piece, list[Column]]:
+    def _source(self, depth: int) -> tuple[Piece, list[ScopeColumn]]:
         roll = self._random.random()
         if depth <= 0 or roll < 0.35:
             return self._table()
@@ -339,14 +341,14 @@ class Queries:
             return Piece(f"({{0}}) {name}", (query.piece,), "source"), list(query.columns)
         return self._join(depth)
 
-    def _table(self) -> tuple[Piece, list[Column]]:
+    def _table(self) -> tuple[Piece, list[ScopeColumn]]:
         table = self._random.choice(self._tables)
         self._reach *= max(1, len(table.rows))
         alias = self._name()
-        columns = [Column(f"{alias}.{field.name}", field.kind) for field in table.fields]
+        columns = [ScopeColumn(f"{alias}.{field.name}", field.kind) for field in table.fields]
         return text(f"{table.name} {alias}", "source"), columns
 
-    def _join(self, depth: int) -> tuple[Piece, list[Column]]:
+    def _join(self, depth: int) -> tuple[Piece, list[ScopeColumn]]:
         left, ours = self._source(depth - 2)
         right, theirs = self._source(depth - 2)
         kind = self._random.choice(_JOINS)
@@ -356,7 +358,7 @@ class Queries:
         condition = self._join_condition(ours, theirs)
         return Piece(f"{{0}} {kind} ({{1}}) on {{2}}", (left, right, condition), "source"), scope
 
-    def _join_condition(self, ours: Sequence[Column], theirs: Sequence[Column]) -> Piece:
+    def _join_condition(self, ours: Sequence[ScopeColumn], theirs: Sequence[ScopeColumn]) -> Piece:
         pairs = [(a, b) for a in ours for b in theirs if _may_be_equal(a, b)]
         parts: list[Piece] = []
         if pairs and self._random.random() < 0.85:
@@ -368,7 +370,7 @@ class Queries:
             parts.append(self._expressions.condition([*ours, *theirs], 1))
         return listed(tuple(parts), " and ")
 
-    def _where(self, scope: Sequence[Column], depth: int) -> Piece:
+    def _where(self, scope: Sequence[ScopeColumn], depth: int) -> Piece:
         roll = self._random.random()
         if roll < 0.45:
             return text("", optional=True)
@@ -377,7 +379,7 @@ class Queries:
             conditions.append(self._subquery(scope))
         return Piece(" where {0}", (listed(tuple(conditions), " and "),), optional=True)
 
-    def _subquery(self, scope: Sequence[Column]) -> Piece:
+    def _subquery(self, scope: Sequence[ScopeColumn]) -> Piece:
         """EXISTS, IN or a comparison with a single value, correlated with the outer query or not."""
         source, inner = self._table()
         pairs = [(a, b) for a in scope for b in inner if _may_be_equal(a, b)]
@@ -424,7 +426,7 @@ _RANGE_FRAMES: Final = (
 )
 
 
-def _may_be_equal(one: Column, other: Column) -> bool:
+def _may_be_equal(one: ScopeColumn, other: ScopeColumn) -> bool:
     return one.exact and other.exact and one.kind == other.kind and not is_map(one.kind)
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from wallaby.errors import InvalidArgumentError
-from wallaby_lab.differential.campaign import Found
-from wallaby_lab.differential.entries import Tally
+from wallaby_lab.differential.campaign import CampaignResult
+from wallaby_lab.differential.entries import EntryTally
 
 #: Where random queries stand, and those during which a worker was lost.
 QUERIES: Final = "queries"
@@ -71,7 +71,7 @@ def _mended(report: Report, name: str, run: Mapping[str, Any], seed: int, part: 
     return {**report, name: [mended if one is run else one for one in report[name]]}
 
 
-def with_entries(report: Report, tallies: Mapping[str, Tally], commit: str) -> Report:
+def with_entries(report: Report, tallies: Mapping[str, EntryTally], commit: str) -> Report:
     """With the figures of some entries, in the place of earlier ones."""
     known = report.get("entries", {})
     figures = {
@@ -100,7 +100,7 @@ def not_equal_yet(report: Report, entries: Sequence[str]) -> list[str]:
     return [name for name in entries if name not in known or known[name]["different"]]
 
 
-def figures(found: Found, begin: int, end: int, commit: str) -> dict[str, Any]:
+def figures(found: CampaignResult, begin: int, end: int, commit: str) -> dict[str, Any]:
     """What a campaign has seen of the seeds from one up to another."""
     return {
         "seeds": [begin, end],

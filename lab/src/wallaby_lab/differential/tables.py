@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from wallaby_lab.differential.values import COLUMNS, Column
+from wallaby_lab.differential.values import COLUMNS, ValueColumn
 
 TABLES: Final = ("tame", "wild", "one", "none")
 LETTERS: Final = "abc"
@@ -64,7 +64,7 @@ def _table(random: Random, rows: int, *, wild: bool) -> pa.Table:
     return pa.table(columns)
 
 
-def _value(random: Random, column: Column, *, wild: bool) -> Any:
+def _value(random: Random, column: ValueColumn, *, wild: bool) -> Any:
     if random.random() < _NULLS:
         return None
     return column.wild(random) if wild else column.tame(random)

@@ -215,7 +215,7 @@ _DAYS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ValueColumn:
     """A kind of column: its type for Spark and for Arrow, and how values are drawn."""
 
     sql: str
@@ -224,17 +224,17 @@ class Column:
     wild: Callable[[Random], Any]
 
 
-def _whole(sql: str, arrow: pa.DataType, bits: int) -> Column:
+def _whole(sql: str, arrow: pa.DataType, bits: int) -> ValueColumn:
     low, high = -(1 << bits - 1), (1 << bits - 1) - 1
     odd = (low, low + 1, high, high - 1, 0, 1, -1, 2, 10, high // 2, low // 2)
-    return Column(sql, arrow, _small_number, lambda r: r.choice((*odd, r.randint(low, high))))
+    return ValueColumn(sql, arrow, _small_number, lambda r: r.choice((*odd, r.randint(low, high))))
 
 
 def _small_number(random: Random) -> int:
     return random.choice((-1, 1)) * random.randint(1, 20)
 
 
-def _floating(sql: str, arrow: pa.DataType, largest: float, least: float) -> Column:
+def _floating(sql: str, arrow: pa.DataType, largest: float, least: float) -> ValueColumn:
     odd = (
         math.nan,
         math.inf,
@@ -266,7 +266,7 @@ def _floating(sql: str, arrow: pa.DataType, largest: float, least: float) -> Col
         127.5,
         -0.49999999999999994,
     )
-    return Column(
+    return ValueColumn(
         sql,
         arrow,
         # Quarters add up to the same sum in whatever order.
@@ -280,7 +280,7 @@ def _rounded(value: float, arrow: pa.DataType) -> float:
     return rounded
 
 
-def _decimal(precision: int, scale: int) -> Column:
+def _decimal(precision: int, scale: int) -> ValueColumn:
     def shaped(unscaled: int) -> Decimal:
         return Decimal(unscaled).scaleb(-scale, _DIGITS)
 
@@ -291,7 +291,7 @@ def _decimal(precision: int, scale: int) -> Column:
     def tame(random: Random) -> Decimal:
         return shaped(random.choice((-1, 1)) * random.randint(max(1, tame_top // 20), tame_top))
 
-    return Column(
+    return ValueColumn(
         f"decimal({precision},{scale})",
         pa.decimal128(precision, scale),
         tame,
@@ -323,20 +323,20 @@ def _local(draw: Callable[[Random], datetime]) -> Callable[[Random], datetime]:
     return lambda random: draw(random).replace(tzinfo=None)
 
 
-def _text(tame: tuple[str, ...], wild: tuple[str, ...]) -> Column:
-    return Column("string", pa.string(), lambda r: r.choice(tame), lambda r: r.choice((*tame, *wild)))
+def _text(tame: tuple[str, ...], wild: tuple[str, ...]) -> ValueColumn:
+    return ValueColumn("string", pa.string(), lambda r: r.choice(tame), lambda r: r.choice((*tame, *wild)))
 
 
-def _list(name: str) -> Column:
+def _list(name: str) -> ValueColumn:
     of = COLUMNS[name]
 
     def many(draw: Callable[[Random], Any]) -> Callable[[Random], list[Any]]:
         return lambda r: [None if r.random() < 0.15 else draw(r) for _ in range(r.choice((0, 1, 2, 3, 3, 5)))]
 
-    return Column(f"array<{of.sql}>", pa.list_(of.arrow), many(of.tame), many(of.wild))
+    return ValueColumn(f"array<{of.sql}>", pa.list_(of.arrow), many(of.tame), many(of.wild))
 
 
-def _map(name: str) -> Column:
+def _map(name: str) -> ValueColumn:
     of = COLUMNS[name]
 
     def many(draw: Callable[[Random], Any]) -> Callable[[Random], list[tuple[str, Any]]]:
@@ -345,10 +345,10 @@ def _map(name: str) -> Column:
             for key in r.sample(("a", "b", "c", "ß", ""), r.randint(0, 4))
         ]
 
-    return Column(f"map<string,{of.sql}>", pa.map_(pa.string(), of.arrow), many(of.tame), many(of.wild))
+    return ValueColumn(f"map<string,{of.sql}>", pa.map_(pa.string(), of.arrow), many(of.tame), many(of.wild))
 
 
-def _struct(first: str, second: str) -> Column:
+def _struct(first: str, second: str) -> ValueColumn:
     one, two = COLUMNS[first], COLUMNS[second]
 
     def pair(wild: bool) -> Callable[[Random], dict[str, Any]]:
@@ -356,13 +356,13 @@ def _struct(first: str, second: str) -> Column:
         return lambda r: {"x": None if r.random() < 0.15 else a(r), "y": None if r.random() < 0.15 else b(r)}
 
     arrow = pa.struct([pa.field("x", one.arrow), pa.field("y", two.arrow)])
-    return Column(f"struct<x:{one.sql},y:{two.sql}>", arrow, pair(False), pair(True))
+    return ValueColumn(f"struct<x:{one.sql},y:{two.sql}>", arrow, pair(False), pair(True))
 
 
 #: By the name that a placeholder of an example has; `decimal_5_2` is the type decimal(5,2).
 _DECIMALS: Final = ((5, 2), (9, 0), (10, 10), (18, 6), (20, 4), (38, 0), (38, 18), (38, 37))
-COLUMNS: dict[str, Column] = {
-    "boolean": Column("boolean", pa.bool_(), lambda r: r.random() < 0.5, lambda r: r.random() < 0.5),
+COLUMNS: dict[str, ValueColumn] = {
+    "boolean": ValueColumn("boolean", pa.bool_(), lambda r: r.random() < 0.5, lambda r: r.random() < 0.5),
     "tinyint": _whole("tinyint", pa.int8(), 8),
     "smallint": _whole("smallint", pa.int16(), 16),
     "int": _whole("int", pa.int32(), 32),
@@ -373,16 +373,18 @@ COLUMNS: dict[str, Column] = {
     "string": _text(WORDS, ODD_TEXT),
     "digits": _text(DIGITS, ODD_DIGITS),
     "moment": _text(MOMENTS, ODD_MOMENTS),
-    "small": Column("int", pa.int32(), lambda r: r.randint(1, 5), lambda r: r.randint(-7, 12)),
-    "binary": Column(
+    "small": ValueColumn("int", pa.int32(), lambda r: r.randint(1, 5), lambda r: r.randint(-7, 12)),
+    "binary": ValueColumn(
         "binary",
         pa.binary(),
         lambda r: r.choice(WORDS).encode(),
         lambda r: r.choice((b"", b"\x00", b"\xff\xfe", b"\xc3\x28", bytes(range(20)), "ß😀".encode())),
     ),
-    "date": Column("date", pa.date32(), _tame_day, _wild_day),
-    "timestamp": Column("timestamp", pa.timestamp("us", tz="UTC"), _tame_moment, _wild_moment),
-    "timestamp_ntz": Column("timestamp_ntz", pa.timestamp("us"), _local(_tame_moment), _local(_wild_moment)),
+    "date": ValueColumn("date", pa.date32(), _tame_day, _wild_day),
+    "timestamp": ValueColumn("timestamp", pa.timestamp("us", tz="UTC"), _tame_moment, _wild_moment),
+    "timestamp_ntz": ValueColumn(
+        "timestamp_ntz", pa.timestamp("us"), _local(_tame_moment), _local(_wild_moment)
+    ),
 }
 COLUMNS |= {f"array_{name}": _list(name) for name in ("int", "double", "string", "date")}
 COLUMNS |= {f"map_{name}": _map(name) for name in ("int", "string")}
@@ -423,7 +425,7 @@ def is_map(kind: str) -> bool:
     return "map_" in kind or "map<" in kind
 
 
-def literal(value: Any, column: Column) -> str:
+def literal(value: Any, column: ValueColumn) -> str:
     """A value as SQL, of exactly the column's type."""
     if value is None:
         return f"cast(null as {column.sql})"
@@ -447,7 +449,7 @@ def _quoted(text: str) -> str:
     return "'" + escaped.replace("\x00", "\\u0000") + "'"
 
 
-def _nested(value: Any, column: Column) -> str:
+def _nested(value: Any, column: ValueColumn) -> str:
     def of(part: Any) -> str:
         if part is None:
             return "null"

@@ -9,12 +9,12 @@ from __future__ import annotations
 from random import Random
 
 from wallaby.lineage.graph import Link, Stage, StageGraph, StageKind
-from wallaby_lab.simulation.workload import Operator, Rows, Workload
+from wallaby_lab.simulation.workload import Operator, Rows, ToyWorkload
 
 _STATEFUL = (Operator.DISTINCT, Operator.DISTINCT, Operator.MAP, Operator.SUM)
 
 
-def draw_chain(random: Random) -> Workload:
+def draw_chain(random: Random) -> ToyWorkload:
     """A random chain of two or three operators; the first hands on what it gets, as it comes."""
     splits = random.randint(8, 14)
     inner = [Operator.DISTINCT, *(random.choice(_STATEFUL) for _ in range(random.choice((1, 1, 2))))]
@@ -28,4 +28,4 @@ def draw_chain(random: Random) -> Workload:
         Stage(StageKind.COLLECT, 1),
     )
     graph = StageGraph(stages, tuple(Link(stage, stage + 1) for stage in range(len(stages) - 1)))
-    return Workload(graph, (Operator.SCAN, *inner, Operator.COLLECT), {0: table}, limit=1)
+    return ToyWorkload(graph, (Operator.SCAN, *inner, Operator.COLLECT), {0: table}, limit=1)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from wallaby.lineage.effects import FailPoint
 from wallaby_lab.simulation import report
 from wallaby_lab.simulation.campaign import run_campaign
-from wallaby_lab.simulation.faults import Fault, FaultKind
+from wallaby_lab.simulation.faults import FaultKind, SimulatedFault
 from wallaby_lab.simulation.shrink import tell
 from wallaby_lab.simulation.sweep import small_scenario
 
@@ -33,7 +33,7 @@ def run_demo(say: Callable[[str], None], processes: int) -> None:
     say("Wallaby's protocol at work, in simulation: the real code, a simulated network, disk and store.\n")
     say(report.format_scenario(scenario))
     say("\nOne worker crashes just before it would commit a task:\n")
-    result, story = tell(0, scenario, (Fault(FaultKind.CRASH, FailPoint.COMMIT, 12, after=False),))
+    result, story = tell(0, scenario, (SimulatedFault(FaultKind.CRASH, FailPoint.COMMIT, 12, after=False),))
     for line in story:
         if any(told in line for told in _TOLD):
             say(line)

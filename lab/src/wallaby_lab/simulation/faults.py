@@ -120,7 +120,7 @@ RARE_POINTS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class SimulatedFault:
     """One fault: at the `nth` visit of a fail point, before its effect or after it."""
 
     kind: FaultKind
@@ -132,7 +132,7 @@ class Fault:
         return f"{self.kind.value} {'after' if self.after else 'before'} {self.point.value} #{self.nth}"
 
 
-def draw_faults(random: Random, *, with_errors: bool = False) -> tuple[Fault, ...]:
+def draw_faults(random: Random, *, with_errors: bool = False) -> tuple[SimulatedFault, ...]:
     """A schedule: most seeds a few faults of any kind, some only losses, many with one during a recovery.
 
     `with_errors`: a task will have an error of its own, so there may be a fault when it is reported.
@@ -163,24 +163,24 @@ def draw_faults(random: Random, *, with_errors: bool = False) -> tuple[Fault, ..
         faults.append(_draw_fault(random, random.choice(ending), tuple(FailPoint)))
     if random.random() < 0.05:
         unsure = (FaultKind.REPLY_LOST, FaultKind.REFUSED, FaultKind.STORE_PARTITION, FaultKind.STORE_PAUSE)
-        faults.append(Fault(random.choice(unsure), FailPoint.REMOVE, 1, after=False))
+        faults.append(SimulatedFault(random.choice(unsure), FailPoint.REMOVE, 1, after=False))
     if random.random() < 0.06:
         # A step of a recovery that comes late, into the recovery from a further loss.
         late = random.choice((FailPoint.FREEZE, FailPoint.RESUME, FailPoint.RESUME))
-        faults.append(Fault(FaultKind.REORDER, late, 1, after=False))
+        faults.append(SimulatedFault(FaultKind.REORDER, late, 1, after=False))
         then = random.choice((FailPoint.RESUME, FailPoint.READ_RECORDS, FailPoint.RETRACE, FailPoint.REREAD))
-        faults.append(Fault(random.choice(LOSING[:2]), then, random.choice((1, 2)), after=True))
+        faults.append(SimulatedFault(random.choice(LOSING[:2]), then, random.choice((1, 2)), after=True))
     if random.random() < 0.06:
         kind = random.choice((FaultKind.REPLY_LOST, FaultKind.REPLY_LOST, FaultKind.PAUSE))
-        faults.append(Fault(kind, FailPoint.CLAIM, random.choice((1, 1, 2)), after=False))
+        faults.append(SimulatedFault(kind, FailPoint.CLAIM, random.choice((1, 1, 2)), after=False))
     if random.random() < 0.05:
         unsure = (FaultKind.REPLY_LOST, FaultKind.REFUSED, FaultKind.REORDER, FaultKind.STORE_PAUSE)
-        faults.append(Fault(random.choice(unsure), FailPoint.SUBMIT, 1, after=False))
+        faults.append(SimulatedFault(random.choice(unsure), FailPoint.SUBMIT, 1, after=False))
     if random.random() < 0.05:
         # A worker is asked to leave, and the store does not answer.
         faults.append(_draw_fault(random, FaultKind.DRAIN, (FailPoint.COMMIT, FailPoint.DELIVER)))
         kind = random.choice((FaultKind.REPLY_LOST, FaultKind.REFUSED, FaultKind.REORDER))
-        faults.append(Fault(kind, FailPoint.DRAIN, random.choice((1, 1, 2)), after=False))
+        faults.append(SimulatedFault(kind, FailPoint.DRAIN, random.choice((1, 1, 2)), after=False))
     if random.random() < 0.12:
         # A loss, and wires in trouble while it is repaired: mostly those over which something is just sent again.
         faults.append(_draw_fault(random, random.choice(LOSING[:2]), (FailPoint.COMMIT, FailPoint.DELIVER)))
@@ -191,7 +191,7 @@ def draw_faults(random: Random, *, with_errors: bool = False) -> tuple[Fault, ..
             FailPoint.DELIVER,
         )
         faults += [
-            Fault(
+            SimulatedFault(
                 random.choice((*OF_WIRES, FaultKind.PICKY_WIRE)),
                 random.choice(points),
                 random.choice((1, 1, 2)),
@@ -202,11 +202,11 @@ def draw_faults(random: Random, *, with_errors: bool = False) -> tuple[Fault, ..
     if with_errors and random.random() < 0.8:
         often = (*LOSING, FaultKind.REPLY_LOST, FaultKind.REFUSED, FaultKind.REFUSED)
         kind = random.choice(often if random.random() < 0.5 else tuple(FaultKind))
-        faults.append(Fault(kind, FailPoint.FAIL, 1, after=False))
+        faults.append(SimulatedFault(kind, FailPoint.FAIL, 1, after=False))
     return tuple(faults)
 
 
-def _draw_fault(random: Random, kind: FaultKind, points: tuple[FailPoint, ...]) -> Fault:
+def _draw_fault(random: Random, kind: FaultKind, points: tuple[FailPoint, ...]) -> SimulatedFault:
     point = random.choice(points)
     often = 3 if point in RECOVERY_POINTS or point in RARE_POINTS else 12
-    return Fault(kind, point, 1 + int(random.random() ** 2 * often), random.random() < 0.4)
+    return SimulatedFault(kind, point, 1 + int(random.random() ** 2 * often), random.random() < 0.4)

@@ -11,22 +11,22 @@ from dataclasses import dataclass, replace
 
 from wallaby.lineage.effects import FailPoint
 from wallaby.lineage.names import TaskName
-from wallaby_lab.simulation.faults import RECOVERY_POINTS, Fault, FaultKind
+from wallaby_lab.simulation.faults import RECOVERY_POINTS, FaultKind, SimulatedFault
 from wallaby_lab.simulation.run import draw, run
 from wallaby_lab.simulation.scenario import Scenario
 
 #: Seeds that a pair may take, and in how many of them it has to strike.
 SEEDS_MAX = 120
 STRIKES = 2
-_LOST = Fault(FaultKind.CRASH, FailPoint.ADVANCE, 2, after=False)
-_ASKED = Fault(FaultKind.DRAIN, FailPoint.DELIVER, 1, after=False)
-_CUT = Fault(FaultKind.CUT_FOR_GOOD, FailPoint.DELIVER, 1, after=False)
+_LOST = SimulatedFault(FaultKind.CRASH, FailPoint.ADVANCE, 2, after=False)
+_ASKED = SimulatedFault(FaultKind.DRAIN, FailPoint.DELIVER, 1, after=False)
+_CUT = SimulatedFault(FaultKind.CUT_FOR_GOOD, FailPoint.DELIVER, 1, after=False)
 
 Pair = tuple[FailPoint, FaultKind]
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class FaultGrid:
     """In how many of how many seeds each pair has struck, and what went wrong."""
 
     struck: Mapping[Pair, tuple[int, int]]
@@ -38,7 +38,7 @@ class Grid:
         return [pair for pair, (struck, _) in self.struck.items() if not struck]
 
 
-def run_grid(progress: Callable[[int, int], None] | None = None) -> Grid:
+def run_grid(progress: Callable[[int, int], None] | None = None) -> FaultGrid:
     """Run all pairs."""
     struck: dict[Pair, tuple[int, int]] = {}
     failures: list[tuple[int, Pair, str]] = []
@@ -55,13 +55,13 @@ def run_grid(progress: Callable[[int, int], None] | None = None) -> Grid:
         struck[pair] = hits, seed
         if progress is not None:
             progress(at + 1, len(pairs))
-    return Grid(struck, tuple(failures))
+    return FaultGrid(struck, tuple(failures))
 
 
-def prepared(seed: int, point: FailPoint, kind: FaultKind) -> tuple[Scenario, tuple[Fault, ...]]:
+def prepared(seed: int, point: FailPoint, kind: FaultKind) -> tuple[Scenario, tuple[SimulatedFault, ...]]:
     """What a seed draws, with a fault of this kind at this point and with what leads there."""
     scenario, _ = draw(seed)
-    first: tuple[Fault, ...] = ()
+    first: tuple[SimulatedFault, ...] = ()
     if point in RECOVERY_POINTS:
         first = (_CUT,) if point is FailPoint.COMPLAIN else (_LOST,)
         scenario = replace(scenario, workers=3)
@@ -70,10 +70,10 @@ def prepared(seed: int, point: FailPoint, kind: FaultKind) -> tuple[Scenario, tu
     if point is FailPoint.FAIL:
         spoiled = replace(scenario.workloads[0], error=TaskName(0, 0, 0))
         scenario = replace(scenario, workloads=(spoiled, *scenario.workloads[1:]))
-    return scenario, (*first, Fault(kind, point, 1, after=False))
+    return scenario, (*first, SimulatedFault(kind, point, 1, after=False))
 
 
-def as_markdown(grid: Grid) -> str:
+def as_markdown(grid: FaultGrid) -> str:
     """The table: a row for each fail point, a column for each kind of fault, numbered; and the numbers."""
     kinds = list(FaultKind)
     lines = [f"{at}: {kind.value}" for at, kind in enumerate(kinds, 1)]

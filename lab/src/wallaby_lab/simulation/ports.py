@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from wallaby_lab.simulation.faults import Fault
+from wallaby_lab.simulation.faults import SimulatedFault
 from wallaby_lab.simulation.process import Actor
 
 
@@ -18,7 +18,7 @@ class Performs(Protocol):
 class Strikes(Protocol):
     """Whoever applies faults; see `strike`."""
 
-    def strike(self, fault: Fault, actor: Actor) -> bool:
+    def strike(self, fault: SimulatedFault, actor: Actor) -> bool:
         """Apply one fault where an actor stands; False if there was nothing it could befall."""
 
     def heal(self) -> None:

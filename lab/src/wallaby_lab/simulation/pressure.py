@@ -11,7 +11,7 @@ from random import Random
 from wallaby.lineage.choose import Dynamic, Static
 from wallaby.lineage.effects import FailPoint
 from wallaby_lab.simulation.chain import draw_chain
-from wallaby_lab.simulation.faults import Fault, FaultKind
+from wallaby_lab.simulation.faults import FaultKind, SimulatedFault
 from wallaby_lab.simulation.flow import FREE, PLENTY_BYTES, Flow
 from wallaby_lab.simulation.scenario import Scenario
 from wallaby_lab.simulation.schedules import Aim, Hold, draw_aimed
@@ -110,8 +110,8 @@ def _lost_later(random: Random) -> tuple[Hold, ...]:
 
 
 def with_aimed_faults(
-    seed: int, scenario: Scenario, faults: tuple[Fault, ...]
-) -> tuple[Scenario, tuple[Fault, ...]]:
+    seed: int, scenario: Scenario, faults: tuple[SimulatedFault, ...]
+) -> tuple[Scenario, tuple[SimulatedFault, ...]]:
     """Something goes wrong at many early ends; some seeds lose a worker, and wires over which is sent what it had.
 
     There are enough workers for wires to matter, and windows are small, so that something else is always being sent.
@@ -119,13 +119,13 @@ def with_aimed_faults(
     random = Random(f"wires {seed}")
     if any(_EARLY & set(workload.operators) for workload in scenario.workloads) and random.random() < 0.4:
         kind, after = random.choice(_AT_AN_EARLY_END), random.random() < 0.3
-        faults = (Fault(kind, FailPoint.CLOSE_EARLY, 1, after), *faults)
+        faults = (SimulatedFault(kind, FailPoint.CLOSE_EARLY, 1, after), *faults)
     if scenario.flow.forgotten is not None and random.random() < 0.5:
         # Some of the answers about a stall do not come.
-        flapping = Fault(FaultKind.FLAPPING, FailPoint.WATCH, random.randint(1, 4), after=True)
+        flapping = SimulatedFault(FaultKind.FLAPPING, FailPoint.WATCH, random.randint(1, 4), after=True)
         return scenario, (flapping, *faults[:1])
     if random.random() < 0.03:  # it is given up, and then it comes
-        faults = (Fault(FaultKind.REORDER, FailPoint.SUBMIT, 1, after=False), *faults)
+        faults = (SimulatedFault(FaultKind.REORDER, FailPoint.SUBMIT, 1, after=False), *faults)
         scenario = replace(scenario, coordinator=replace(scenario.coordinator, submit_ms=300))
     if any(hold.aimed for hold in scenario.schedule.holds):
         return scenario, faults[: random.choice((0, 0, 1))]
@@ -140,9 +140,13 @@ def with_aimed_faults(
         return replace(scenario, schedule=schedule, workers=max(scenario.workers, 3)), faults[:1]
     if random.random() >= WIRES_SHARE:
         return scenario, faults
-    lost = Fault(FaultKind.CRASH, random.choice(_LOST_AT), random.randint(1, 4), random.random() < 0.5)
+    lost = SimulatedFault(
+        FaultKind.CRASH, random.choice(_LOST_AT), random.randint(1, 4), random.random() < 0.5
+    )
     wires = tuple(
-        Fault(random.choice(_WIRES), random.choice(_SENT_AGAIN), random.choice((1, 1, 2)), after=False)
+        SimulatedFault(
+            random.choice(_WIRES), random.choice(_SENT_AGAIN), random.choice((1, 1, 2)), after=False
+        )
         for _ in range(random.choice((1, 2)))
     )
     session = replace(

@@ -116,7 +116,7 @@ class Process:
 
 
 @dataclass(slots=True)
-class Tally:
+class RunTally:
     """What happened in one run: for the report, and to know that the run was worth something."""
 
     steps: int = 0

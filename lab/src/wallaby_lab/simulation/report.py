@@ -5,7 +5,7 @@ from __future__ import annotations
 from wallaby.lineage.effects import FailPoint
 from wallaby_lab.simulation.campaign import Summary
 from wallaby_lab.simulation.faults import FaultKind
-from wallaby_lab.simulation.process import Tally
+from wallaby_lab.simulation.process import RunTally
 from wallaby_lab.simulation.scenario import Scenario
 from wallaby_lab.simulation.shrink import Shrunk
 from wallaby_lab.simulation.sweep import SweepResult
@@ -120,7 +120,7 @@ def format_story(shrunk: Shrunk, lines_max: int) -> str:
     return "\n".join((*head, "", *told))
 
 
-def format_tally(tally: Tally) -> str:
+def format_tally(tally: RunTally) -> str:
     """One run in one line."""
     return (
         f"{tally.steps} steps, {len(tally.fired)} faults struck, {tally.workers_lost} workers lost, "

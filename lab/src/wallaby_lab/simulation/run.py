@@ -34,15 +34,15 @@ from wallaby.lineage.invariants import InvariantViolation
 from wallaby.lineage.names import TaskName
 from wallaby.lineage.tolerance import Tolerance, tolerance_of
 from wallaby.node.session import SessionSettings
-from wallaby_lab.simulation.faults import STORE_LOST, Fault, FaultKind, draw_faults
+from wallaby_lab.simulation.faults import STORE_LOST, FaultKind, SimulatedFault, draw_faults
 from wallaby_lab.simulation.perform import Performer
 from wallaby_lab.simulation.pressure import pressed, with_aimed_faults
-from wallaby_lab.simulation.process import Tally
+from wallaby_lab.simulation.process import RunTally
 from wallaby_lab.simulation.running import Running
 from wallaby_lab.simulation.scenario import PLENTY_BYTES, Scenario
 from wallaby_lab.simulation.schedules import draw_schedule
 from wallaby_lab.simulation.strike import Striker
-from wallaby_lab.simulation.workload import Workload, draw_workload
+from wallaby_lab.simulation.workload import ToyWorkload, draw_workload
 from wallaby_lab.simulation.world import World
 
 #: Faults strike for so long at most; then the world is healed.
@@ -78,8 +78,8 @@ class RunResult:
     """One run: what happened, and what was wrong with it, if anything."""
 
     seed: int
-    faults: tuple[Fault, ...]
-    tally: Tally
+    faults: tuple[SimulatedFault, ...]
+    tally: RunTally
     failure: Failure | None
 
 
@@ -123,7 +123,7 @@ def _draw_policy(random: Random) -> Policy:
     return Static(random.choice((1, 2, 3)), several)
 
 
-def _spoiled(random: Random, workload: Workload, poisoned: bool) -> Workload:
+def _spoiled(random: Random, workload: ToyWorkload, poisoned: bool) -> ToyWorkload:
     """Now and then a task that kills its worker, has an error of its own, or is not deterministic."""
     kind = random.random()
     if not poisoned and kind >= 0.07:
@@ -137,7 +137,7 @@ def _spoiled(random: Random, workload: Workload, poisoned: bool) -> Workload:
 
 def draw(
     seed: int, workers: int | None = None, policy: str = "lineage"
-) -> tuple[Scenario, tuple[Fault, ...]]:
+) -> tuple[Scenario, tuple[SimulatedFault, ...]]:
     """What a seed draws; `workers` overrides how many workers it starts with. The policy changes nothing of it."""
     check_workers(workers)
     tolerance = simulated(policy_of(seed, policy))
@@ -184,7 +184,7 @@ def run_seed(seed: int, workers: int | None = None, policy: str = "lineage") -> 
 def run(
     seed: int,
     scenario: Scenario,
-    faults: tuple[Fault, ...],
+    faults: tuple[SimulatedFault, ...],
     story: list[str] | None = None,
     visits: Counter[tuple[FailPoint, bool]] | None = None,
 ) -> RunResult:

@@ -13,7 +13,7 @@ from wallaby.lineage.invariants import Audit, InvariantViolation
 from wallaby.lineage.names import TaskName, Upstream, WorkerId
 from wallaby.lineage.snapshot import Snapshot
 from wallaby_lab.simulation.scrutiny import Scrutiny
-from wallaby_lab.simulation.workload import Row, Workload
+from wallaby_lab.simulation.workload import Row, ToyWorkload
 
 
 @dataclass(slots=True)
@@ -21,7 +21,7 @@ class Running:
     """One query in the world: what was drawn for it, and what is known of it from outside."""
 
     query: Query
-    workload: Workload
+    workload: ToyWorkload
     audit: Audit
     scrutiny: Scrutiny
     collected: Counter[Row] = field(default_factory=Counter)

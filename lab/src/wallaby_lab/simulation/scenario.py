@@ -8,7 +8,7 @@ from wallaby.coordinator.coordinator import CoordinatorSettings
 from wallaby.node.session import SessionSettings
 from wallaby_lab.simulation.flow import FREE, PLENTY_BYTES, Flow
 from wallaby_lab.simulation.schedules import EVEN, Schedule
-from wallaby_lab.simulation.workload import Workload
+from wallaby_lab.simulation.workload import ToyWorkload
 
 __all__ = ["PLENTY_BYTES", "Scenario"]
 
@@ -20,7 +20,7 @@ COMPLAINT_MS = 3_000
 class Scenario:
     """All that a seed draws but its faults."""
 
-    workloads: tuple[Workload, ...]
+    workloads: tuple[ToyWorkload, ...]
     session: SessionSettings
     coordinator: CoordinatorSettings
     workers: int

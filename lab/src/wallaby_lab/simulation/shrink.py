@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from wallaby_lab.simulation.faults import Fault
+from wallaby_lab.simulation.faults import SimulatedFault
 from wallaby_lab.simulation.run import Failure, RunResult, draw, run
 from wallaby_lab.simulation.scenario import Scenario
 
@@ -18,13 +18,15 @@ class Shrunk:
 
     seed: int
     scenario: Scenario
-    faults: tuple[Fault, ...]
+    faults: tuple[SimulatedFault, ...]
     result: RunResult
     story: tuple[str, ...]
     runs: int
 
 
-def tell(seed: int, scenario: Scenario, faults: tuple[Fault, ...]) -> tuple[RunResult, tuple[str, ...]]:
+def tell(
+    seed: int, scenario: Scenario, faults: tuple[SimulatedFault, ...]
+) -> tuple[RunResult, tuple[str, ...]]:
     """Run once more, listening."""
     story: list[str] = []
     return run(seed, scenario, faults, story), tuple(story)
@@ -36,7 +38,7 @@ def shrink(seed: int, workers: int | None = None, policy: str = "lineage") -> Sh
     failure = run(seed, scenario, faults).failure
     runs = 1
 
-    def fails(scenario: Scenario, faults: tuple[Fault, ...]) -> bool:
+    def fails(scenario: Scenario, faults: tuple[SimulatedFault, ...]) -> bool:
         nonlocal runs
         runs += 1
         return _same(failure, run(seed, scenario, faults).failure)

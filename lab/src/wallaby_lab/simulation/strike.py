@@ -12,7 +12,7 @@ from wallaby.gcs.memory import MemoryStore, StoredQuery
 from wallaby.lineage.effects import FailPoint, Push
 from wallaby.lineage.names import WorkerId
 from wallaby.lineage.verdict import Verdict
-from wallaby_lab.simulation.faults import Fault, FaultKind
+from wallaby_lab.simulation.faults import FaultKind, SimulatedFault
 from wallaby_lab.simulation.process import Actor, Process
 from wallaby_lab.simulation.scenario import PLENTY_BYTES
 from wallaby_lab.simulation.wires import FOR_GOOD_US, Trouble
@@ -72,7 +72,7 @@ class Striker:
             FaultKind.OUT_OF_MEMORY: self._run_out_of_memory,
         }
 
-    def strike(self, fault: Fault, actor: Actor) -> bool:
+    def strike(self, fault: SimulatedFault, actor: Actor) -> bool:
         """Apply one fault where an actor stands; False if there was nothing it could befall."""
         world = self._world
         victim = self._victim(actor)

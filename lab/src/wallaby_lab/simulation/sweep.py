@@ -18,10 +18,10 @@ from wallaby.lineage.choose import Dynamic
 from wallaby.lineage.effects import FailPoint
 from wallaby.lineage.graph import Link, LinkKind, Routing, Stage, StageGraph, StageKind
 from wallaby.node.session import SessionSettings
-from wallaby_lab.simulation.faults import Fault, FaultKind
+from wallaby_lab.simulation.faults import FaultKind, SimulatedFault
 from wallaby_lab.simulation.run import NEVER_MS, RunResult, run
 from wallaby_lab.simulation.scenario import PLENTY_BYTES, Scenario
-from wallaby_lab.simulation.workload import Operator, Rows, Workload
+from wallaby_lab.simulation.workload import Operator, Rows, ToyWorkload
 
 KINDS = (
     FaultKind.CRASH,
@@ -51,7 +51,7 @@ class SweepResult:
 
     tried: int
     struck: int
-    failures: tuple[tuple[Fault, str], ...]
+    failures: tuple[tuple[SimulatedFault, str], ...]
 
 
 def small_scenario() -> Scenario:
@@ -84,7 +84,7 @@ def small_scenario() -> Scenario:
         Operator.COLLECT,
     )
     return Scenario(
-        workloads=(Workload(graph, operators, tables, limit=1),),
+        workloads=(ToyWorkload(graph, operators, tables, limit=1),),
         session=SessionSettings(Dynamic(16), window_bytes=24, outputs_per_push=2, look_every_ms=100),
         coordinator=CoordinatorSettings(300, 40, 600, NEVER_MS, NEVER_MS, 1_000),
         workers=3,
@@ -96,12 +96,12 @@ def small_scenario() -> Scenario:
     )
 
 
-def sweep_faults(kinds: tuple[FaultKind, ...] = KINDS) -> list[Fault]:
+def sweep_faults(kinds: tuple[FaultKind, ...] = KINDS) -> list[SimulatedFault]:
     """Every single fault of these kinds at every visit of every fail point of the small query."""
     visits: Counter[tuple[FailPoint, bool]] = Counter()
     run(0, small_scenario(), (), visits=visits)
     return [
-        Fault(kind, point, nth, after)
+        SimulatedFault(kind, point, nth, after)
         for (point, after), count in sorted(visits.items(), key=lambda item: (item[0][0].value, item[0][1]))
         for nth in range(1, 1 + (min(count, POLLS_MAX) if point in POLLED else count))
         for kind in kinds
@@ -122,5 +122,5 @@ def run_sweep(processes: int, progress: Callable[[int, int], None] | None = None
     return SweepResult(len(faults), struck, tuple(failures))
 
 
-def _run_one(fault: Fault) -> RunResult:
+def _run_one(fault: SimulatedFault) -> RunResult:
     return run(0, small_scenario(), (fault,))

@@ -34,7 +34,7 @@ class Trouble:
         return self.only is not None or self.only_bytes > 0
 
 
-class Wires:
+class SimulatedWires:
     """The trouble of every wire, by sender and target."""
 
     def __init__(self, now_us: Callable[[], int]) -> None:

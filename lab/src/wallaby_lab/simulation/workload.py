@@ -51,7 +51,7 @@ class Operator(Enum):
 
 
 @dataclass(frozen=True)
-class Workload:
+class ToyWorkload:
     """A stage graph, what each stage computes, and the tables that its readers read."""
 
     graph: StageGraph
@@ -261,7 +261,7 @@ READ_ROWS = 4
 ROWS_MAX = 150
 
 
-def draw_workload(random: Random) -> Workload:
+def draw_workload(random: Random) -> ToyWorkload:
     """A random query: up to three tables, up to three operators over them, perhaps a limit."""
     while True:
         workload = _Draft(random).finish()
@@ -269,7 +269,7 @@ def draw_workload(random: Random) -> Workload:
             return workload
 
 
-def _rows_at_most(workload: Workload) -> int:
+def _rows_at_most(workload: ToyWorkload) -> int:
     """An upper bound on the rows that all stages together give out, from counts per key alone."""
     counts: list[Counter[int]] = []
     for stage, operator in enumerate(workload.operators):
@@ -395,7 +395,7 @@ class _Draft:
         if keep:
             self._open.insert(0, source)
 
-    def finish(self) -> Workload:
+    def finish(self) -> ToyWorkload:
         """Add a limit, perhaps, and the collector."""
         if self._random.random() < 0.3:
             if self._random.random() < 0.5:
@@ -403,7 +403,7 @@ class _Draft:
             self._gather(self._add(Operator.LIMIT, StageKind.EXECUTE, 1))
         self._gather(self._add(Operator.COLLECT, StageKind.COLLECT, 1))
         graph = StageGraph(tuple(self._stages), tuple(self._links))
-        return Workload(graph, tuple(self._operators), self._tables, limit=self._random.choice((1, 3, 8)))
+        return ToyWorkload(graph, tuple(self._operators), self._tables, limit=self._random.choice((1, 3, 8)))
 
     def _gather(self, consumer: int) -> None:
         for stage in [stage for stage in self._open if stage != consumer]:

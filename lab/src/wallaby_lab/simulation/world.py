@@ -27,17 +27,17 @@ from wallaby.worker.taskmanager import TaskManager
 from wallaby_lab.simulation.agenda import Agenda
 from wallaby_lab.simulation.aim import strike_holds
 from wallaby_lab.simulation.complaining import Complaining
-from wallaby_lab.simulation.faults import OF_WIRES, Fault
+from wallaby_lab.simulation.faults import OF_WIRES, SimulatedFault
 from wallaby_lab.simulation.flow import Lapses
 from wallaby_lab.simulation.insisting import Insisting, require_tenure
 from wallaby_lab.simulation.ports import Performs, Strikes
-from wallaby_lab.simulation.process import Actor, Process, Serving, Tally
+from wallaby_lab.simulation.process import Actor, Process, RunTally, Serving
 from wallaby_lab.simulation.reach import Reach
 from wallaby_lab.simulation.running import BackedUp, Running
 from wallaby_lab.simulation.scenario import COMPLAINT_MS, PLENTY_BYTES, Scenario
 from wallaby_lab.simulation.schedules import LAGS
 from wallaby_lab.simulation.scrutiny import JUDGED, Scrutiny
-from wallaby_lab.simulation.wires import Wires
+from wallaby_lab.simulation.wires import SimulatedWires
 
 #: Events between two looks at whether a run is over.
 EVENTS_AT_ONCE = 4
@@ -49,7 +49,7 @@ class World:
     def __init__(
         self,
         scenario: Scenario,
-        faults: tuple[Fault, ...],
+        faults: tuple[SimulatedFault, ...],
         performer: Callable[[World], Performs],
         striker: Callable[[World], Strikes],
         story: list[str] | None = None,
@@ -64,7 +64,7 @@ class World:
         #: Where the address of the store leads for whoever connects now; elsewhere than the head, if it was split.
         self.address = self.store
         self.store_paused_until_us = 0
-        self.tally = Tally()
+        self.tally = RunTally()
         self.story = story
         self.lapses = Lapses(scenario.flow, self.tell)
         self.healed = False
@@ -72,7 +72,7 @@ class World:
         self.pending_holds = list(scenario.schedule.holds)
         self.processes: dict[WorkerId, Process] = {}
         self.cuts_until_us: dict[frozenset[WorkerId], int] = {}
-        self.wires = Wires(lambda: self.agenda.now_us)
+        self.wires = SimulatedWires(lambda: self.agenda.now_us)
         self.reach = Reach(self)
         self.complaining = Complaining(COMPLAINT_MS)
         self.insisting = Insisting()

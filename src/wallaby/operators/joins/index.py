@@ -120,7 +120,7 @@ class JoinIndex:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Matches:
     """For rows of a batch, where their partners begin in the index's `rows` and how many they are."""
 
     begin: _Places
@@ -129,9 +129,9 @@ class Found:
     #: Which rows of the batch they are: those that have partners, where few do; None: all.
     rows: _Rows | None = None
 
-    def piece(self, begin: int, end: int) -> Found:
+    def piece(self, begin: int, end: int) -> Matches:
         """The same for some of the rows."""
-        return Found(
+        return Matches(
             self.begin[begin:end],
             None if self.counts is None else self.counts[begin:end],
             None if self.rows is None else self.rows[begin:end],
@@ -228,7 +228,7 @@ def _slots(keys: KeySet, used: _Ints, places: _Places, limit_bytes: int) -> Slot
     return Slots(keys.low, keys.high, slots)
 
 
-def find(index: JoinIndex, column: pa.Array, kind: JoinKind) -> Found:
+def find(index: JoinIndex, column: pa.Array, kind: JoinKind) -> Matches:
     """The partners of each row of a column; in an inner join a row without any may be left out."""
     keys, present = _whole_numbers(column)
     places, rows = None, None
@@ -243,13 +243,13 @@ def find(index: JoinIndex, column: pa.Array, kind: JoinKind) -> Found:
     if rows is not None and len(rows) == len(keys):
         rows = None
     if index.begins is None:
-        return Found(places, None, rows)
+        return Matches(places, None, rows)
     begin = index.begins[places]
     # For -1 this is the last begin and the first one: less than nothing, so none.
-    return Found(begin, np.maximum(index.begins[places + 1] - begin, 0), rows)
+    return Matches(begin, np.maximum(index.begins[places + 1] - begin, 0), rows)
 
 
-def pairs(index: JoinIndex, found: Found, kind: JoinKind) -> tuple[_Rows | None, pa.Array]:
+def pairs(index: JoinIndex, found: Matches, kind: JoinKind) -> tuple[_Rows | None, pa.Array]:
     """Which rows of the batch, and which of the build side beside them, the join gives.
 
     The first is None where all rows of the batch come, in order. A NULL in the second is a row without partner.
@@ -262,7 +262,7 @@ def pairs(index: JoinIndex, found: Found, kind: JoinKind) -> tuple[_Rows | None,
 
 
 def pairs_by_pieces(
-    index: JoinIndex, found: Found, kind: JoinKind, rows_max: int
+    index: JoinIndex, found: Matches, kind: JoinKind, rows_max: int
 ) -> Iterator[tuple[_Rows | None, pa.Array]]:
     """The same, where a single row has more partners than so many: some of its partners at a time."""
     if found.counts is None or len(found.begin) != 1 or int(found.counts[0]) <= rows_max:
@@ -280,7 +280,7 @@ def rows_in(keys: KeySet, column: pa.Array, kind: JoinKind) -> _Rows | None:
     return None if len(chosen) == len(column) else chosen
 
 
-def cut_by_partners(found: Found, rows_max: int) -> list[int]:
+def cut_by_partners(found: Matches, rows_max: int) -> list[int]:
     """Where to end pieces of a batch that have at most so many partners each, or one row."""
     length = len(found.begin)
     if found.counts is None or not length:

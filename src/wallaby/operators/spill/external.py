@@ -34,7 +34,7 @@ from wallaby.relations.relation import (
 )
 from wallaby.relations.tree import with_equal_children
 from wallaby.sql.types import arrow_schema, column_name
-from wallaby.statements.connection import KernelSettings, Session
+from wallaby.statements.connection import DuckDbSession, KernelSettings
 from wallaby.statements.relation import input_name, relation_sql, result_columns
 from wallaby.statements.widths import divided, rows_at_once, side_by_side
 
@@ -66,7 +66,7 @@ class External:
         self._settings = settings
         self._segments = _segments(tree)
 
-    def run(self, session: Session, rows: Chunks) -> Iterator[pa.RecordBatch]:
+    def run(self, session: DuckDbSession, rows: Chunks) -> Iterator[pa.RecordBatch]:
         """The tree's rows for these rows."""
         for segment in self._segments[:-1]:
             made = self._run(segment, session, rows)
@@ -75,7 +75,7 @@ class External:
         for batch in self._run(self._segments[-1], session, rows):
             yield batch if batch.num_columns == max(len(names), 1) else batch.select(names)
 
-    def _run(self, segment: _Segment, session: Session, rows: Chunks) -> Iterator[pa.RecordBatch]:
+    def _run(self, segment: _Segment, session: DuckDbSession, rows: Chunks) -> Iterator[pa.RecordBatch]:
         match segment:
             case _Grouped():
                 return self._grouped(segment, session, rows)
@@ -89,7 +89,7 @@ class External:
             case Limit():
                 return _limited(iter(rows.batches), segment)
 
-    def _grouped(self, segment: _Grouped, session: Session, rows: Chunks) -> Iterator[pa.RecordBatch]:
+    def _grouped(self, segment: _Grouped, session: DuckDbSession, rows: Chunks) -> Iterator[pa.RecordBatch]:
         parts = [rows]
         count = parts_for(rows.value_bytes, self._settings.part_bytes)
         if (most := rows_at_once(segment.tree, self._settings)) is not None:
@@ -106,7 +106,7 @@ class External:
             part.release()
 
 
-def _answered(tree: Relation, session: Session, rows: Chunks) -> Iterator[pa.RecordBatch]:
+def _answered(tree: Relation, session: DuckDbSession, rows: Chunks) -> Iterator[pa.RecordBatch]:
     taken = arrow_schema(_input_of(tree).columns)
     schema = arrow_schema(result_columns(tree))
     return session.stream(relation_sql(tree), {input_name(0): rows.reader(taken)}, schema)

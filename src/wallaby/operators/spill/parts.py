@@ -19,7 +19,7 @@ from wallaby.batches.sizes import grouped, value_bytes
 from wallaby.batches.stored import StoredBatches
 from wallaby.errors import InternalError
 from wallaby.operators.partition import cut_rows, part_of_rows
-from wallaby.statements.connection import KernelSettings, Session
+from wallaby.statements.connection import DuckDbSession, KernelSettings
 from wallaby.statements.widths import described_bytes
 
 PARTS_MAX = 4096
@@ -33,7 +33,7 @@ def parts_for(size_bytes: int, limit_bytes: int) -> int:
 
 
 def cut_into_parts(
-    rows: Chunks, keys: Sequence[int], parts: int, session: Session, settings: KernelSettings
+    rows: Chunks, keys: Sequence[int], parts: int, session: DuckDbSession, settings: KernelSettings
 ) -> list[Chunks]:
     """For each part its rows, in their order. All parts share one file."""
     if settings.temp_directory is None:
@@ -61,7 +61,7 @@ def cut_into_parts(
 
 
 def _cut(
-    rows: Chunks, keys: Sequence[int], parts: int, session: Session, settings: KernelSettings
+    rows: Chunks, keys: Sequence[int], parts: int, session: DuckDbSession, settings: KernelSettings
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """The rows of a portion after the other, cut, with the numbers of their parts."""
     for group in rows.groups(settings.portion_bytes):

@@ -29,7 +29,7 @@ from wallaby.relations.expression import columns_in
 from wallaby.relations.relation import Sort
 from wallaby.sql.types import arrow_schema, column_name
 from wallaby.sql.words import identifier, names_of, text
-from wallaby.statements.connection import KernelSettings, Session
+from wallaby.statements.connection import DuckDbSession, KernelSettings
 from wallaby.statements.relation import input_name
 from wallaby.statements.window import key_order_sql
 
@@ -69,7 +69,7 @@ class _Source(Protocol):
     count: int
     size_bytes: int
 
-    def sample(self, every: int, session: Session) -> list[bytes]:
+    def sample(self, every: int, session: DuckDbSession) -> list[bytes]:
         """The keys of every so many rows, in order."""
         ...
 
@@ -93,7 +93,7 @@ class _Collected:
         self.count = sum(batch.num_rows for batch in rows.batches)
         self.size_bytes = rows.value_bytes
 
-    def sample(self, every: int, session: Session) -> list[bytes]:
+    def sample(self, every: int, session: DuckDbSession) -> list[bytes]:
         """See `_Source`."""
         used = sorted({i for key in self._sort.keys for i in columns_in(key.expression)})
         names = list(dict.fromkeys(map(column_name, used))) or self._rows.batches[0].schema.names[:1]
@@ -137,7 +137,7 @@ class _Again:
         self.count = rows.count
         self.size_bytes = rows.size_bytes
 
-    def sample(self, every: int, session: Session) -> list[bytes]:  # noqa: ARG002 - the keys are there
+    def sample(self, every: int, session: DuckDbSession) -> list[bytes]:  # noqa: ARG002 - the keys are there
         """See `_Source`."""
         keys: list[bytes] = []
         at = 0
@@ -160,7 +160,7 @@ class ExternalSort:
     reach: int | None
     settings: KernelSettings
 
-    def run(self, session: Session, rows: Chunks) -> Iterator[pa.RecordBatch]:
+    def run(self, session: DuckDbSession, rows: Chunks) -> Iterator[pa.RecordBatch]:
         """The rows in order."""
         if not rows.batches:
             return
@@ -171,7 +171,7 @@ class ExternalSort:
         for table in source.groups(source.size_bytes):
             yield from self._ordered(session, table, source.key_sql)
 
-    def _sorted(self, session: Session, source: _Source) -> Iterator[pa.RecordBatch]:
+    def _sorted(self, session: DuckDbSession, source: _Source) -> Iterator[pa.RecordBatch]:
         """The rows in order, by ranges."""
         if self.settings.temp_directory is None:
             raise InternalError("Ranges of a sort are on disk, but there is no directory for them.")
@@ -183,7 +183,7 @@ class ExternalSort:
         finally:
             file.close()
 
-    def _cuts(self, session: Session, source: _Source) -> list[_Cut]:
+    def _cuts(self, session: DuckDbSession, source: _Source) -> list[_Cut]:
         """Where to cut: before a key; after it too if it has more rows than a range, or is the only one there is."""
         ranges = min(max(source.size_bytes // self.settings.flow_bytes, 2), _RANGES_MAX)
         # All keys of a sample together are not more than what is worked on at once.
@@ -199,7 +199,7 @@ class ExternalSort:
         return cuts
 
     def _divided(
-        self, session: Session, source: _Source, cuts: Sequence[_Cut], file: StoredBatches
+        self, session: DuckDbSession, source: _Source, cuts: Sequence[_Cut], file: StoredBatches
     ) -> list[_Range]:
         """All rows, or those that may be wanted, in ranges: each is what lies before a cut, and what is left."""
         ranges = [_Range(file, cut.after_equal) for cut in cuts]
@@ -218,7 +218,7 @@ class ExternalSort:
         reached = list(accumulate(part.count for part in ranges))
         return ranges[: bisect_left(reached, self.reach) + 1]
 
-    def _range(self, session: Session, part: _Range) -> Iterator[pa.RecordBatch]:
+    def _range(self, session: DuckDbSession, part: _Range) -> Iterator[pa.RecordBatch]:
         """The rows of a range, in order."""
         if part.equal or part.count <= 1:
             yield from (batch.drop_columns([_KEY]) for batch in part.batches())
@@ -230,7 +230,7 @@ class ExternalSort:
 
     def _ordered(
         self,
-        session: Session,
+        session: DuckDbSession,
         table: pa.Table,
         key_sql: str,
         end: _Cut | None = None,

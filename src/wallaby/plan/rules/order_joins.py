@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from wallaby.plan.estimates.estimate import Estimator
 from wallaby.plan.estimates.statistics import Statistics
-from wallaby.plan.join_graph import JoinGraph, Parts, Sides, can_move, conditions_of
+from wallaby.plan.join_graph import JoinGraph, JoinParts, Sides, can_move, conditions_of
 from wallaby.relations.relation import Join, Project, Relation, children_of
 from wallaby.relations.tree import arrange, is_choice, with_children
 
@@ -37,7 +37,7 @@ def order_joins(relation: Relation, statistics: Statistics) -> Relation:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class JoinChoice:
     """Neighbouring joins of more than two sides, as they are written and as they will be."""
 
     graph: JoinGraph
@@ -45,17 +45,17 @@ class Choice:
     chosen: Order
 
 
-def choices(relation: Relation, statistics: Statistics) -> Iterator[Choice]:
+def choices(relation: Relation, statistics: Statistics) -> Iterator[JoinChoice]:
     """All that there is to choose in a query, for those who want to know how good it is."""
     yield from _choices(relation, Estimator(statistics))
 
 
-def _choices(relation: Relation, estimator: Estimator) -> Iterator[Choice]:
+def _choices(relation: Relation, estimator: Estimator) -> Iterator[JoinChoice]:
     if not isinstance(relation, Join) or not can_move(relation):
         for child in children_of(relation):
             yield from _choices(child, estimator)
         return
-    parts = Parts()
+    parts = JoinParts()
     written = _take_apart(relation, parts)
     for side in parts.sides:
         yield from _choices(side, estimator)
@@ -64,18 +64,18 @@ def _choices(relation: Relation, estimator: Estimator) -> Iterator[Choice]:
         yield _choice(parts, written, estimator)
 
 
-def _choice(parts: Parts, written: Order, estimator: Estimator) -> Choice:
+def _choice(parts: JoinParts, written: Order, estimator: Estimator) -> JoinChoice:
     graph = JoinGraph(parts, estimator)
     best = _best(graph)
     better = best is not None and _cost(graph, best) <= _CLEARLY_BETTER * _cost(graph, written)
-    return Choice(graph, written, best if best is not None and better else written)
+    return JoinChoice(graph, written, best if best is not None and better else written)
 
 
 def _ordered(relation: Relation, estimator: Estimator) -> Relation:
     if not isinstance(relation, Join) or not can_move(relation):
         children = children_of(relation)
         return _with_children(relation, tuple(_ordered(child, estimator) for child in children))
-    parts = Parts()
+    parts = JoinParts()
     written = _take_apart(relation, parts)
     parts.sides = [_ordered(side, estimator) for side in parts.sides]
     if len(parts.sides) > 2:
@@ -85,7 +85,7 @@ def _ordered(relation: Relation, estimator: Estimator) -> Relation:
     return _put_back(relation, iter(parts.sides))
 
 
-def _take_apart(relation: Relation, parts: Parts) -> Order:
+def _take_apart(relation: Relation, parts: JoinParts) -> Order:
     """Sides, pairs and conditions of a tree of inner joins, looking through projections that only drop columns."""
     match relation:
         case Join() if can_move(relation):

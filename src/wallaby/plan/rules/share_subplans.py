@@ -29,7 +29,7 @@ _ROWS_MIN = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
+class SharedParts:
     """A query in which equal parts are `Input`s: number `i` stands for the rows of `parts[i]`, in its columns.
 
     Parts may have inputs of other parts, of smaller ones only.
@@ -47,14 +47,16 @@ class _Equal:
     uses: list[tuple[Relation, dict[int, int]]]
 
 
-def share_subplans(relation: Relation, statistics: Statistics, parts: tuple[Relation, ...] = ()) -> Shared:
+def share_subplans(
+    relation: Relation, statistics: Statistics, parts: tuple[Relation, ...] = ()
+) -> SharedParts:
     """The query with its equal parts taken out, the largest first; `parts` were taken out before."""
     trees: list[Relation] = [relation, *parts]
     while True:
         estimator = Estimator(statistics, dict(enumerate(trees[1:])))
         found = _largest_equal(trees, estimator)
         if found is None:
-            return Shared(trees[0], tuple(trees[1:]))
+            return SharedParts(trees[0], tuple(trees[1:]))
         needed = frozenset(mapping[c.id] for use, mapping in found.uses for c in use.columns)
         part = pruned_to(found.part, needed)
         number = len(trees) - 1

@@ -23,7 +23,7 @@ from wallaby.relations.relation import Constant, DataFile, Scan
 from wallaby.sql.types import arrow_schema
 from wallaby.tables.footer import check_unchanged, reading
 from wallaby.tables.formats import csv_lines, json_lines, orc, plain_lines
-from wallaby.tables.formats.content import Asked, DoubtError, Part, Room, blocks_of, content
+from wallaby.tables.formats.content import Asked, ContentPart, DoubtError, Room, blocks_of, content
 
 #: Larger files of text, and tables with more of it, are not looked at when a query is planned: it would take too long.
 TEXT_BYTES_MAX: Final = 16 << 20
@@ -77,7 +77,7 @@ def pieces_of(format_: Format, asked: Asked, file: DataFile) -> Pieces:
         return Pieces(1, sum(part.rows.num_rows for part in _parsed(format_, asked, file)))
 
 
-def read_piece(scan: Scan, file: DataFile, number: int, room: Room) -> Iterator[Part]:
+def read_piece(scan: Scan, file: DataFile, number: int, room: Room) -> Iterator[ContentPart]:
     """A piece of a file part by part, with the columns of the scan, constants included; at least one part."""
     asked = _asked(scan, file)
     with reading(file), _no_doubts(scan, file):
@@ -101,7 +101,7 @@ def _no_doubts(scan: Scan, file: DataFile) -> Iterator[None]:
         ) from doubt
 
 
-def _parsed(format_: Format, asked: Asked, file: DataFile) -> Iterator[Part]:
+def _parsed(format_: Format, asked: Asked, file: DataFile) -> Iterator[ContentPart]:
     """The asked columns of a file of lines; without any, a column that is only there to be counted."""
     data = content(file)
     if isinstance(format_, Csv):
@@ -118,10 +118,10 @@ def _parsed(format_: Format, asked: Asked, file: DataFile) -> Iterator[Part]:
                 rows = plain_lines.parse(block, asked)
             case _:
                 raise AssertionError("not a format of lines")
-        yield Part(rows, last)
+        yield ContentPart(rows, last)
 
 
-def _together(parts: Iterator[Part], size_bytes: int) -> Iterator[Part]:
+def _together(parts: Iterator[ContentPart], size_bytes: int) -> Iterator[ContentPart]:
     """Neighbouring parts as one, up to about this size."""
     group: list[pa.Table] = []
     size = 0
@@ -129,7 +129,7 @@ def _together(parts: Iterator[Part], size_bytes: int) -> Iterator[Part]:
         group.append(part.rows)
         size += part.rows.nbytes
         if part.last or size >= size_bytes:
-            yield Part(pa.concat_tables(group), part.last)
+            yield ContentPart(pa.concat_tables(group), part.last)
             group, size = [], 0
 
 

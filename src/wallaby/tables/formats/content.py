@@ -34,7 +34,7 @@ class Room:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ContentPart:
     """Rows of a piece of a file, and whether they are its last."""
 
     rows: pa.Table

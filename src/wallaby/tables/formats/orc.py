@@ -21,7 +21,7 @@ from wallaby.relations.types import DataType, Kind
 from wallaby.sql.types import arrow_type
 from wallaby.tables.cutting import cut, on_disk, side_by_side
 from wallaby.tables.file_systems import is_local, local_path, open_remote
-from wallaby.tables.formats.content import Asked, DoubtError, Part, Room
+from wallaby.tables.formats.content import Asked, ContentPart, DoubtError, Room
 from wallaby.tables.formats.orc_stripe import ColumnSizes, StripedFile
 from wallaby.tables.formats.values import date_in_range
 
@@ -60,7 +60,7 @@ def stripes(file: DataFile, asked: Asked) -> tuple[int, int]:
         return source.nstripes, source.nrows
 
 
-def read_stripe(file: DataFile, asked: Asked, number: int, room: Room) -> Iterator[Part]:
+def read_stripe(file: DataFile, asked: Asked, number: int, room: Room) -> Iterator[ContentPart]:
     """A stripe, as a whole or batch by batch; without columns, one that is only there to be counted.
 
     Raises:
@@ -74,7 +74,7 @@ def read_stripe(file: DataFile, asked: Asked, number: int, room: Room) -> Iterat
         sizes = striped.sizes(number, names, kinds)
         if sum(size.decoded_bytes for size in sizes) <= room.whole_bytes or room.directory is None:
             rows = pa.Table.from_batches([source.read_stripe(number, columns=names)])
-            yield Part(_renamed(rows, asked, places), last=True)
+            yield ContentPart(_renamed(rows, asked, places), last=True)
             return
         _check_held(file, names, sizes, room)
         groups = _grouped(names, sizes, room.memory_bytes)
@@ -89,7 +89,7 @@ def read_stripe(file: DataFile, asked: Asked, number: int, room: Room) -> Iterat
         ]
         for table in _portions(readers, room):
             left -= table.num_rows
-            yield Part(_renamed(table, asked, places), last=not left)
+            yield ContentPart(_renamed(table, asked, places), last=not left)
 
 
 def _copies(striped: StripedFile, number: int, count: int, directory: Path) -> list[pa.NativeFile]:

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from wallaby_lab.bench.budgets.run import ALLOWANCE_MIB, SAMPLE_SECONDS, Outcome
+from wallaby_lab.bench.budgets.run import ALLOWANCE_MIB, SAMPLE_SECONDS, BudgetOutcome
 from wallaby_lab.bench.figures import table, where
 
 #: A page names at most this many queries of a long workload: those with the highest peaks.
 _QUERIES_MAX: Final = 100
 
 
-def budget_page(title: str, outcomes: Sequence[Outcome], budgets_mib: dict[str, int], **about: object) -> str:
+def budget_page(
+    title: str, outcomes: Sequence[BudgetOutcome], budgets_mib: dict[str, int], **about: object
+) -> str:
     """Markdown. `budgets_mib` has the budgets in the order of the columns."""
     told = (
         f"The promise is the budget and {ALLOWANCE_MIB} MiB beside it. Each peak is the largest proportional set "
@@ -48,7 +50,7 @@ def budget_page(title: str, outcomes: Sequence[Outcome], budgets_mib: dict[str, 
     return "\n".join(lines) + "\n"
 
 
-def _summary(name: str, budget_mib: int, outcomes: Sequence[Outcome]) -> list[object]:
+def _summary(name: str, budget_mib: int, outcomes: Sequence[BudgetOutcome]) -> list[object]:
     own = [one for one in outcomes if one.memory == name]
     verdicts = [one.verdict for one in own]
     return [
@@ -62,8 +64,8 @@ def _summary(name: str, budget_mib: int, outcomes: Sequence[Outcome]) -> list[ob
     ]
 
 
-def _by_query(outcomes: Sequence[Outcome], budgets: Sequence[str]) -> list[str]:
-    by_name: dict[str, dict[str, Outcome]] = {}
+def _by_query(outcomes: Sequence[BudgetOutcome], budgets: Sequence[str]) -> list[str]:
+    by_name: dict[str, dict[str, BudgetOutcome]] = {}
     for one in outcomes:
         by_name.setdefault(one.query, {})[one.memory] = one
     highest = sorted(by_name, key=lambda name: -max(one.peak_mib for one in by_name[name].values()))
@@ -80,7 +82,7 @@ def _by_query(outcomes: Sequence[Outcome], budgets: Sequence[str]) -> list[str]:
     return table(["query", "Spark, s", *(f"{budget}: peak, s" for budget in budgets)], rows)
 
 
-def _cell(one: Outcome | None) -> str:
+def _cell(one: BudgetOutcome | None) -> str:
     if one is None:
         return ""
     mark = "" if one.verdict == "equal" else f" {one.verdict}"

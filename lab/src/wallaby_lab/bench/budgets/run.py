@@ -28,7 +28,7 @@ MEMORY_CONDITION: Final = "WALLABY_MEMORY_LIMIT"
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class BudgetOutcome:
     """What became of a query under a budget. `verdict` is equal, memory, DIFFERENT or FAILED."""
 
     query: str
@@ -57,7 +57,7 @@ def run_budget(
     answers: SparkAnswers,
     timeout_seconds: float,
     **settings: Any,
-) -> Iterator[Outcome]:
+) -> Iterator[BudgetOutcome]:
     """Run each query in one TaskManager with this budget."""
     own = {"workers": 1, "memory": memory, "timeout": timeout_seconds, "spark_errors": False}
     with attach(spark, **own, **settings) as engine:
@@ -79,7 +79,7 @@ def run_budget(
                 verdict = "DIFFERENT"
             rows = 0 if actual is None else actual.num_rows
             lost = len(set(pids) - set(_pids(engine.workers())))
-            yield Outcome(
+            yield BudgetOutcome(
                 *(name, memory, verdict, detail, reasons, rows, seconds, expected.seconds),
                 *(peak.bytes // MIB, lost),
             )

@@ -14,7 +14,7 @@ from wallaby_lab.bench.budgets import exploding
 
 
 @dataclass(frozen=True, slots=True)
-class Workload:
+class BudgetWorkload:
     """Tables and numbered queries."""
 
     title: str
@@ -28,9 +28,9 @@ def _exploding(spark: SparkSession, directory: Path) -> None:
 
 
 WORKLOADS: Final = {
-    "tpch": Workload("TPC-H", tpch.QUERIES, tpch.register, lambda _, number: tpch.query(number)),
-    "tpcds": Workload("TPC-DS", tpcds.QUERIES, tpcds.register, tpcds.query),
-    "exploding": Workload(
+    "tpch": BudgetWorkload("TPC-H", tpch.QUERIES, tpch.register, lambda _, number: tpch.query(number)),
+    "tpcds": BudgetWorkload("TPC-DS", tpcds.QUERIES, tpcds.register, tpcds.query),
+    "exploding": BudgetWorkload(
         "Exploding joins", range(2_000), _exploding, lambda _, number: exploding.query(number)
     ),
 }

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from wallaby.engine import Engine, attach
-from wallaby.observe.event import Kind
+from wallaby.observe.event import EventKind
 from wallaby.result import Result
 from wallaby.version import __version__
 from wallaby_lab.bench.breakdown import breakdown
@@ -95,7 +95,7 @@ class Wallaby(Contender):
             result = self._run(sql, observed=True)
             answer = result.arrow()
             stats = result.stats
-            froze = [event["at"] for event in result.events if event["event"] == Kind.FROZE.value]
+            froze = [event["at"] for event in result.events if event["event"] == EventKind.FROZE.value]
             again = sum(stage["again_seconds"] for stage in stats["per_stage"])
             return answer, {
                 "froze_at": min(froze, default=None),

@@ -39,7 +39,7 @@ from wallaby.node.session import Session, SessionSettings
 from wallaby.worker.taskmanager import TaskManager
 from wallaby_lab.simulation.interleavings.scheduler import FakeQueue, Scheduler
 from wallaby_lab.simulation.interleavings.shelves import PLENTY_BYTES, require
-from wallaby_lab.simulation.workload import Row, Workload, draw_workload
+from wallaby_lab.simulation.workload import Row, ToyWorkload, draw_workload
 
 QUERY = QueryId("q1")
 #: Of calls to the store, those that fail, and those whose answer is lost.
@@ -52,7 +52,7 @@ CALL_SECONDS = 5.0
 class _Work:
     """Steps on Arrow data: rows come as batches, and leave as batches."""
 
-    def __init__(self, workload: Workload) -> None:
+    def __init__(self, workload: ToyWorkload) -> None:
         self._workload = workload
 
     def execute(self, effect: Execute) -> tuple[Any, Output]:
@@ -126,7 +126,7 @@ class _Stream:
 class _Peers(PeerClient):
     """The client's own code, over calls that the scheduler makes."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: InterleavedCluster) -> None:
         super().__init__("a token for no server")
         self._cluster = cluster
 
@@ -169,7 +169,7 @@ class _Peers(PeerClient):
 class _Store:
     """A connection to the store that fails now and then, and sees to it that commits go under their own epoch."""
 
-    def __init__(self, cluster: Cluster, worker: WorkerId) -> None:
+    def __init__(self, cluster: InterleavedCluster, worker: WorkerId) -> None:
         self._cluster = cluster
         self._worker = worker
         self._gcs = MemoryGcs(cluster.store)
@@ -205,7 +205,7 @@ class _Store:
 class _Node(Node):
     """A node that looks at what its actors are answered."""
 
-    cluster: Cluster
+    cluster: InterleavedCluster
 
     def answer(self, actor: Actor, value: Any) -> None:
         effect = self.cluster.asked.pop(id(actor), None)
@@ -227,7 +227,7 @@ class _Node(Node):
 class _Performer(Performer):
     """A performer that notes what it is asked for."""
 
-    cluster: Cluster
+    cluster: InterleavedCluster
 
     def perform(self, actor: Actor, effect: Any) -> None:
         self.cluster.asked[id(actor)] = effect
@@ -240,7 +240,7 @@ class _Performer(Performer):
 class Member:
     """One node and all that belongs to it."""
 
-    def __init__(self, cluster: Cluster, worker: WorkerId, folder: Path) -> None:
+    def __init__(self, cluster: InterleavedCluster, worker: WorkerId, folder: Path) -> None:
         self._cluster = cluster
         random = cluster.random
         self.worker = worker
@@ -290,7 +290,7 @@ class Member:
             self._cluster.scheduler.error = self._cluster.scheduler.error or error
 
 
-class Cluster:
+class InterleavedCluster:
     """See the module."""
 
     def __init__(self, scheduler: Scheduler, random: Random, folder: Path) -> None:
@@ -422,7 +422,7 @@ class Cluster:
             gcs.resume(QUERY, reconcile(self.graph, snapshot), snapshot.version)
 
 
-def _drawn(random: Random) -> Workload:
+def _drawn(random: Random) -> ToyWorkload:
     while True:
         workload = draw_workload(random)
         rows = sum(len(split) for table in workload.tables.values() for split in table)
@@ -443,7 +443,7 @@ def run_cluster(scheduler: Scheduler, random: Random) -> None:
         client_module.ASK_BYTES = random.choice((0, 100, before["ASK_BYTES"]))
         client_module.CALL_BYTES = random.choice((1, 200, before["CALL_BYTES"]))
         client_module.CHUNK_BYTES = random.choice((50, 700, before["CHUNK_BYTES"]))
-        Cluster(scheduler, random, folder).run()
+        InterleavedCluster(scheduler, random, folder).run()
     finally:
         for name, value in before.items():
             setattr(client_module, name, value)

@@ -19,7 +19,7 @@ _ORDER = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ThreadPlan:
     """Which of two threads goes first, and before which line of its, if any, each of them stops."""
 
     first: str
@@ -30,7 +30,7 @@ class Plan:
 Traces = Mapping[str, Sequence[Touch]]
 
 
-def plans_of(one: str, of_one: Traces, other: str, of_other: Traces) -> tuple[Plan, ...]:
+def plans_of(one: str, of_one: Traces, other: str, of_other: Traces) -> tuple[ThreadPlan, ...]:
     """All plans for two threads, in an order that mixes them.
 
     What each line of both touches is given twice: as seen when the one went first, and when the other did.
@@ -54,10 +54,12 @@ def _shared(one: Sequence[Sequence[Touch]], other: Sequence[Sequence[Touch]]) ->
     return (written[0] & touched[1]) | (written[1] & touched[0])
 
 
-def _plans(first: str, its: Sequence[Touch], others: Sequence[Touch], shared: frozenset[str]) -> list[Plan]:
+def _plans(
+    first: str, its: Sequence[Touch], others: Sequence[Touch], shared: frozenset[str]
+) -> list[ThreadPlan]:
     stops = [line for line, touch in enumerate(its, 1) if touch.names & shared]
     writes = [line for line, touch in enumerate(others, 1) if touch.writes & shared]
     return [
-        *(Plan(first, stop) for stop in stops),
-        *(Plan(first, stop, write) for stop in stops for write in writes),
+        *(ThreadPlan(first, stop) for stop in stops),
+        *(ThreadPlan(first, stop, write) for stop in stops for write in writes),
     ]

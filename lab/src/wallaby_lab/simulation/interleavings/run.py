@@ -13,7 +13,7 @@ from types import ModuleType
 from wallaby_lab.simulation.interleaved import INTERLEAVED
 from wallaby_lab.simulation.interleavings.cluster import run_cluster
 from wallaby_lab.simulation.interleavings.groups import run_groups
-from wallaby_lab.simulation.interleavings.planning import Plan, Traces, plans_of
+from wallaby_lab.simulation.interleavings.planning import ThreadPlan, Traces, plans_of
 from wallaby_lab.simulation.interleavings.scheduler import Scheduler, StuckError, replace_threads
 from wallaby_lab.simulation.interleavings.shelves import KEEP, WrongError, run_preempted, run_shelves
 
@@ -68,12 +68,12 @@ def _planned(number: int) -> Scene:
 
 
 @cache
-def _plans_for(others: str) -> tuple[Plan, ...]:
+def _plans_for(others: str) -> tuple[ThreadPlan, ...]:
     """All plans for a thread that keeps outputs and one that does something else."""
     traces: dict[str, Traces] = {}
 
     def run(first: str, scheduler: Scheduler, _random: Random) -> None:
-        run_preempted(scheduler, others, Plan(first))
+        run_preempted(scheduler, others, ThreadPlan(first))
         traces[first] = scheduler.touches()
 
     for first in (KEEP, others):

@@ -35,7 +35,7 @@ class _Stopped(BaseException):
     """Unwinds a thread that is to go no further."""
 
 
-class Task:
+class ScheduledTask:
     """One thread under the scheduler."""
 
     def __init__(self, name: str, do: Callable[[], None], owner: str) -> None:
@@ -66,9 +66,9 @@ class Scheduler:
     def __init__(self, seed: int, files: frozenset[str]) -> None:
         self._random = Random(seed)
         self._files = files
-        self._tasks: list[Task] = []
+        self._tasks: list[ScheduledTask] = []
         self._control = threading.Semaphore(0)
-        self._current: Task | None = None
+        self._current: ScheduledTask | None = None
         self._owner = ""
         self._stopping = False
         self.now = 0.0
@@ -87,9 +87,9 @@ class Scheduler:
 
     # --- tasks ---------------------------------------------------------------------------------------
 
-    def spawn(self, name: str, do: Callable[[], None], owner: str = "") -> Task:
+    def spawn(self, name: str, do: Callable[[], None], owner: str = "") -> ScheduledTask:
         """One more thread, of the same owner as the one that starts it unless it is said."""
-        task = Task(name, do, owner or (self._current.owner if self._current else self._owner))
+        task = ScheduledTask(name, do, owner or (self._current.owner if self._current else self._owner))
         task.priority = -len(self._tasks) / 1000 if self._in_order else self._random.random()
         task.thread = threading.Thread(target=self._run, args=(task,), name=name, daemon=True)
         self._tasks.append(task)
@@ -110,7 +110,7 @@ class Scheduler:
         """What the lines of each thread have touched, if that was recorded."""
         return {task.name: task.touches for task in self._tasks}
 
-    def _is_planned(self, task: Task, frame: FrameType) -> bool:
+    def _is_planned(self, task: ScheduledTask, frame: FrameType) -> bool:
         task.lines += 1
         if self._records:
             task.touches.append(touch_of(frame.f_code, frame.f_lineno))
@@ -142,7 +142,7 @@ class Scheduler:
         if self.error is not None:
             raise self.error
 
-    def _choose(self, ready: list[Task]) -> Task:
+    def _choose(self, ready: list[ScheduledTask]) -> ScheduledTask:
         if not self._by_priority:
             return self._random.choice(ready)
         return max(ready, key=lambda task: task.priority)
@@ -157,13 +157,13 @@ class Scheduler:
         task.until, task.deadline, task.timed_out = None, None, True
         return True
 
-    def _give_turn(self, task: Task) -> None:
+    def _give_turn(self, task: ScheduledTask) -> None:
         self._current = task
         task.turn.release()
         self._control.acquire()
         self._current = None
 
-    def _run(self, task: Task) -> None:
+    def _run(self, task: ScheduledTask) -> None:
         task.turn.acquire()
         try:
             if not self._stopping:
@@ -231,7 +231,7 @@ class Scheduler:
         return not task.timed_out
 
     @property
-    def current(self) -> Task | None:
+    def current(self) -> ScheduledTask | None:
         """The thread that runs now."""
         return self._current
 
@@ -337,7 +337,7 @@ class FakeThread:
         self._do = lambda: target(*args)
         self.name = name
         self.daemon = daemon
-        self.task: Task | None = None
+        self.task: ScheduledTask | None = None
 
     def start(self) -> None:
         """Begin."""

@@ -20,7 +20,7 @@ from wallaby.exchange.body import Body
 from wallaby.exchange.lazy_body import GoneError, fetched
 from wallaby.exchange.memory import ByteBudget
 from wallaby.lineage.names import Edge, QueryId, TaskName
-from wallaby_lab.simulation.interleavings.planning import Plan
+from wallaby_lab.simulation.interleavings.planning import ThreadPlan
 from wallaby_lab.simulation.interleavings.scheduler import Scheduler
 
 EDGES = tuple(Edge(0, 0, consumer) for consumer in range(3))
@@ -217,7 +217,7 @@ class Shelves:
         )
 
 
-def run_preempted(scheduler: Scheduler, others: str, plan: Plan) -> None:
+def run_preempted(scheduler: Scheduler, others: str, plan: ThreadPlan) -> None:
     """Keep outputs while something else is done, under a plan; one without a stop is recorded."""
     folder = Path(tempfile.mkdtemp(prefix="wallaby-shelves-"))
     scheduler.keep_order(record=plan.stop is None)

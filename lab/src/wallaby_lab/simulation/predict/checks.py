@@ -18,7 +18,7 @@ from wallaby_lab.simulation.predict.known import (
     STAGEWISE_HALF,
     Known,
 )
-from wallaby_lab.simulation.predict.pace import Cluster
+from wallaby_lab.simulation.predict.pace import PredictedCluster
 
 #: A prediction that is further from the run is not to be believed.
 TOLERATED: Final = 0.25
@@ -57,7 +57,7 @@ def worst(checks: Sequence[Check]) -> dict[str, float]:
     }
 
 
-def checked(name: str, known: Known, run: History, cluster: Cluster) -> Check:
+def checked(name: str, known: Known, run: History, cluster: PredictedCluster) -> Check:
     """A prediction for the cluster of another run of the same query. Its log need not name workers without work."""
     return Check(name, cluster.workers, known.predict(cluster).seconds + known.beside, run.seconds)
 
@@ -70,7 +70,7 @@ class Measured(NamedTuple):
 
 
 def checked_policies(
-    known: Mapping[str, Known], measured: Mapping[str, Mapping[str, Measured]], cluster: Cluster
+    known: Mapping[str, Known], measured: Mapping[str, Mapping[str, Measured]], cluster: PredictedCluster
 ) -> list[Check]:
     """Ratios, beside measured ones: of stages, spooling and checkpoints, and of losing a worker.
 

@@ -57,7 +57,7 @@ class StageCost:
     start_seconds: float = 0.0
 
 
-class Held(NamedTuple):
+class HeldBytes(NamedTuple):
     """What a channel keeps between its tasks, in bytes: for a later phase, and for its last task."""
 
     for_later: int
@@ -82,7 +82,7 @@ class Costed:
     fickle: TaskName | None = None
     error: TaskName | None = None
 
-    def step(self, effect: Execute) -> tuple[Held, Output]:
+    def step(self, effect: Execute) -> tuple[HeldBytes, Output]:
         """What the channel keeps, and the size of an output, with nothing in it."""
         size, part = self._size(effect), self.parts[effect.task.stage]
         slices: dict[Edge, tuple[int, object]] = {}
@@ -96,14 +96,14 @@ class Costed:
             slices[edge] = (int(sent), None)
         return self._held(effect), Output(_CHECKSUM, slices)
 
-    def _held(self, effect: Execute) -> Held:
+    def _held(self, effect: Execute) -> HeldBytes:
         stage = effect.task.stage
-        before: Held = effect.state or Held(0, 0)
+        before: HeldBytes = effect.state or HeldBytes(0, 0)
         links, last = self.graph.links, self._last_phases.get(stage, 0)
         later = sum(piece.size_bytes for piece in effect.inputs if links[piece.edge.link].phase < last)
         now = sum(piece.size_bytes for piece in effect.inputs) - later
         owed = min(before.owed + now, int(self.stages[stage].last_bytes / self._channels(stage)))
-        return Held(before.for_later + later, owed)
+        return HeldBytes(before.for_later + later, owed)
 
     @cached_property
     def _last_phases(self) -> dict[int, int]:

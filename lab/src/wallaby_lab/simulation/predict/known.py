@@ -13,7 +13,7 @@ from wallaby.lineage.choose import Policy
 from wallaby.lineage.tolerance import LINEAGE, Tolerance
 from wallaby.observe.history import History
 from wallaby_lab.simulation.predict.costs import starts
-from wallaby_lab.simulation.predict.pace import Cluster
+from wallaby_lab.simulation.predict.pace import PredictedCluster
 from wallaby_lab.simulation.predict.run import Prediction, predict
 
 #: What is predicted, by name.
@@ -46,7 +46,7 @@ class Known:
 
     def predict(
         self,
-        cluster: Cluster,
+        cluster: PredictedCluster,
         tolerance: Tolerance = LINEAGE,
         policy: Policy | None = None,
         kill_at_seconds: float | None = None,
@@ -63,7 +63,7 @@ class Known:
         )
 
 
-def taught(history: History, cluster: Cluster, fewer: History) -> Known:
+def taught(history: History, cluster: PredictedCluster, fewer: History) -> Known:
     """What two runs of a query teach: the one that is predicted from, on its cluster, and one with fewer workers."""
     known = Known(history, starts(history, fewer))
     return replace(known, beside=max(0.0, history.seconds - known.predict(cluster).seconds))

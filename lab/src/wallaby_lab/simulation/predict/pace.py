@@ -32,7 +32,7 @@ MORE_COMMITS: Final = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class PredictedCluster:
     """What a prediction is made for."""
 
     workers: int
@@ -112,7 +112,7 @@ class Queues:
 class PacedWorld(World):
     """A world without checks, in which a worker that is lost is noticed after a given time and is not replaced."""
 
-    cluster: Cluster
+    cluster: PredictedCluster
 
     def after_crash(self, process: Process) -> None:
         """Who is asked whether it is alive has some time to answer."""
@@ -152,7 +152,7 @@ class PacedPerformer(Performer):
         self._asked = 0
 
     @property
-    def _cluster(self) -> Cluster:
+    def _cluster(self) -> PredictedCluster:
         assert isinstance(self._world, PacedWorld)
         return self._world.cluster
 

@@ -23,7 +23,7 @@ from wallaby_lab.simulation.predict.known import (
     UNRECORDED,
     Known,
 )
-from wallaby_lab.simulation.predict.pace import Cluster
+from wallaby_lab.simulation.predict.pace import PredictedCluster
 from wallaby_lab.simulation.predict.run import WHOLE_MAX, Prediction
 
 #: The figures of the paper that can be predicted; (g) is what the others are compared with, on each cluster.
@@ -47,7 +47,7 @@ class Line:
     rewound: int | None
 
 
-def line(name: str, known: Known, cluster: Cluster, figures: Sequence[str] = USUAL) -> Line:
+def line(name: str, known: Known, cluster: PredictedCluster, figures: Sequence[str] = USUAL) -> Line:
     """All that is predicted of one query on one cluster."""
     staged = POLICIES["stagewise"]
     pipelined = known.predict(cluster)
@@ -81,7 +81,7 @@ def line(name: str, known: Known, cluster: Cluster, figures: Sequence[str] = USU
     return Line(name, cluster.workers, rounded, half.rewound if half is not None else None)
 
 
-def _holds_still(outputs: int, cluster: Cluster) -> bool:
+def _holds_still(outputs: int, cluster: PredictedCluster) -> bool:
     """Can static dependencies be predicted? Not of a part of the cluster either: a draw would be of all channels."""
     return (
         cluster.workers <= WHOLE_MAX and cluster.workers * cluster.slots <= CHANNELS_PER_OUTPUT_MAX * outputs
@@ -94,7 +94,7 @@ def to_json(
     times: int,
     lines: Sequence[Line],
     checks: Sequence[Check],
-    cluster: Cluster,
+    cluster: PredictedCluster,
 ) -> dict[str, Any]:
     """Everything, as plain values."""
     return {

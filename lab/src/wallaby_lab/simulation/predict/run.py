@@ -15,13 +15,13 @@ from wallaby.lineage.tolerance import LINEAGE, Tolerance
 from wallaby.node.session import SessionSettings
 from wallaby.observe.history import History
 from wallaby_lab.simulation.predict.costs import learned
-from wallaby_lab.simulation.predict.pace import Cluster, PacedPerformer, PacedWorld
+from wallaby_lab.simulation.predict.pace import PacedPerformer, PacedWorld, PredictedCluster
 from wallaby_lab.simulation.scenario import PLENTY_BYTES, Scenario
 from wallaby_lab.simulation.strike import Striker
 
 NEVER_MS = 10_000_000
 STEPS_MAX = 20_000_000
-#: Leases do not tell who is gone: `Cluster.detection_seconds` does. But they are renewed as always.
+#: Leases do not tell who is gone: `PredictedCluster.detection_seconds` does. But they are renewed as always.
 LEASE_MS = NEVER_MS
 RENEW_MS = 400
 TARGET_BYTES = 32 << 20
@@ -52,7 +52,7 @@ class _NoAudit:
 
 def predict(
     history: History,
-    cluster: Cluster,
+    cluster: PredictedCluster,
     tolerance: Tolerance = LINEAGE,
     policy: Policy | None = None,
     kill_at_seconds: float | None = None,
@@ -100,7 +100,9 @@ def _without_collector() -> Iterator[None]:
             gc.enable()
 
 
-def _run(history: History, world: PacedWorld, cluster: Cluster, kill_at_seconds: float | None) -> Prediction:
+def _run(
+    history: History, world: PacedWorld, cluster: PredictedCluster, kill_at_seconds: float | None
+) -> Prediction:
     world.cluster = cluster
     world.healed = True  # no faults but the one below
     workers = world.scenario.workers
