@@ -15,8 +15,8 @@ from wallaby.relations.relation import DataFile, Input, Relation, Scan
 from wallaby.relations.types import BOOLEAN, DataType, Kind
 from wallaby.sql.types import arrow_schema
 from wallaby.statements.connection import DuckDbSession, KernelSettings
-from wallaby.statements.expression import output_sql
-from wallaby.statements.sql import relation_reason, relation_sql, supports
+from wallaby.statements.expression import output_sql, supports
+from wallaby.statements.relation import relation_reason, relation_sql
 
 SETTINGS = KernelSettings(memory_bytes=256 << 20)
 BYTE = DataType(Kind.BYTE)
@@ -86,7 +86,7 @@ def run(
 
 
 def inputs_in(relation: Relation) -> list[Input]:
-    from wallaby.statements.sql import inputs_of
+    from wallaby.statements.relation import inputs_of
 
     return list(inputs_of(relation))
 

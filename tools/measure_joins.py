@@ -29,7 +29,7 @@ from wallaby.reading.reader import read_plan
 from wallaby.relations.relation import Input, Range, Relation, Rows, Scan, children_of
 from wallaby.relations.tree import with_children
 from wallaby.sql.words import column_identifier, identifier, text
-from wallaby.statements.sql import input_name, relation_sql
+from wallaby.statements.relation import input_name, relation_sql
 from wallaby.tables.tables import known_tables
 
 _SIDES_MAX = 10

@@ -28,7 +28,7 @@ from wallaby.relations.types import (
 )
 from wallaby.sql.types import field_name
 from wallaby.statements.connection import thread_session
-from wallaby.statements.sql import supports
+from wallaby.statements.expression import supports
 
 JAVA = Literal(17, INTEGER)
 PAIR = struct(x=INTEGER, y=STRING)

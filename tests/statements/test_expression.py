@@ -49,8 +49,7 @@ from wallaby.relations.types import (
     struct,
 )
 from wallaby.statements.connection import DuckDbSession
-from wallaby.statements.expression import output_sql
-from wallaby.statements.sql import supports
+from wallaby.statements.expression import output_sql, supports
 
 NTZ = DataType(Kind.TIMESTAMP_NTZ)
 NAN, INF = float("nan"), float("inf")

@@ -19,7 +19,7 @@ from wallaby.relations.tree import conjunction, conjuncts, filtered, rewrite_up
 from wallaby.relations.types import LONG
 from wallaby.sql.types import arrow_schema, column_name
 from wallaby.statements.connection import DuckDbSession, KernelSettings
-from wallaby.statements.sql import supports
+from wallaby.statements.expression import supports
 
 
 def without_excluded_files(relation: Relation) -> Relation:

@@ -23,7 +23,7 @@ from wallaby.plan.settings import PlanSettings
 from wallaby.reading.defect import DEFECTS, defect
 from wallaby.relations.reason import Reason, UnplannableError
 from wallaby.relations.relation import Relation
-from wallaby.statements.sql import relation_reason
+from wallaby.statements.relation import relation_reason
 from wallaby.tables.tables import known_tables
 from wallaby.worker.memory.shares import Shares
 

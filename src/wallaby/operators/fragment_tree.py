@@ -10,7 +10,7 @@ from wallaby.operators.program import Batches, Program
 from wallaby.operators.shared import SharedInputs
 from wallaby.relations.relation import Relation
 from wallaby.statements.connection import KernelSettings, TableView, thread_session
-from wallaby.statements.sql import inputs_of
+from wallaby.statements.relation import inputs_of
 from wallaby.statements.tree import needs_input, without_inputs
 
 

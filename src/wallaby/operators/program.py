@@ -25,7 +25,7 @@ from wallaby.operators.steps import ColumnChoice, Lowered, Probe, Statement, Ste
 from wallaby.relations.relation import Input, Relation
 from wallaby.sql.types import arrow_schema, column_name
 from wallaby.statements.connection import DuckDbSession, Rows, TableView
-from wallaby.statements.sql import input_name, relation_sql, result_columns
+from wallaby.statements.relation import input_name, relation_sql, result_columns
 from wallaby.statements.widths import divided, side_by_side
 
 T = TypeVar("T")

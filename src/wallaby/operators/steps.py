@@ -16,7 +16,7 @@ from wallaby.relations.join_kind import JoinKind
 from wallaby.relations.relation import Filter, Input, Join, Project, Relation, children_of
 from wallaby.relations.tree import is_choice, with_equal_children
 from wallaby.sql.types import column_name
-from wallaby.statements.sql import inputs_of, relation_sql, result_columns
+from wallaby.statements.relation import inputs_of, relation_sql, result_columns
 
 #: Inputs with such numbers are made by the steps themselves.
 _MADE = 1000

@@ -23,7 +23,7 @@ from wallaby.relations.relation import (
     children_of,
 )
 from wallaby.relations.tree import with_equal_children
-from wallaby.statements.sql import inputs_of
+from wallaby.statements.relation import inputs_of
 
 
 def without_inputs(relation: Relation, absent: frozenset[int]) -> Relation:

@@ -13,7 +13,7 @@ from wallaby.relations import functions
 from wallaby.relations.expression import Call, Expression, columns_in
 from wallaby.relations.relation import Filter, Input, Project, Relation, Scan, children_of
 from wallaby.relations.tree import conjuncts, expressions_of, filtered, with_equal_children
-from wallaby.statements.sql import inputs_of
+from wallaby.statements.relation import inputs_of
 from wallaby.tables.row_filter import Names, row_filter
 
 _SPLIT = 0
