@@ -1,4 +1,4 @@
-"""CSV, JSON, ORC and text files: read as Spark reads them, or left to it, never a wrong row."""
+"""CSV, JSON, ORC, text and binary files: read as Spark reads them, or left to it, never a wrong row."""
 
 from __future__ import annotations
 
@@ -113,6 +113,27 @@ def test_text(spark: SparkSession, engine: Engine, tmp_path: Path) -> None:
     agree(engine, words, native=True)
     whole = spark.read.text(str(tmp_path / "t"), wholetext=True)
     agree(engine, whole, native=False)
+
+
+def test_binary_files(spark: SparkSession, engine: Engine, tmp_path: Path) -> None:
+    for number, data in enumerate((b"\x00\xff", b"one", "é 😀".encode("utf-16"), bytes(3000))):
+        folder = tmp_path / "t" / f"kind={number % 2}"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"odd name %20 {number}.bin").write_bytes(data)
+    files = spark.read.format("binaryFile").load(str(tmp_path / "t"))
+    agree(engine, files, native=True)
+    agree(engine, files.groupBy("kind").agg({"length": "sum", "path": "max", "*": "count"}), native=True)
+    agree(engine, files.where("length > 2").selectExpr("modificationTime", "hex(content)"), native=True)
+    agree(engine, files.selectExpr("count(*)"), native=True)
+    with_short_limit = spark.read.format("binaryFile").load(str(tmp_path / "t" / "kind=1"))
+    spark.conf.set("spark.sql.sources.binaryFile.maxLength", "100")
+    try:
+        agree(engine, with_short_limit, native=False)
+        agree(engine, with_short_limit.select("length"), native=True)
+    finally:
+        spark.conf.unset("spark.sql.sources.binaryFile.maxLength")
+    (tmp_path / "t" / "empty").write_bytes(b"")  # Spark passes over it
+    agree(engine, spark.read.format("binaryFile").load(str(tmp_path / "t" / "empty")), native=True)
 
 
 def test_orc(spark: SparkSession, engine: Engine, tmp_path: Path) -> None:

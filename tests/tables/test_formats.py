@@ -14,8 +14,9 @@ from wallaby.relations.expression import Column
 from wallaby.relations.formats import Csv, Json, Text
 from wallaby.relations.relation import Constant, Scan
 from wallaby.relations.types import BOOLEAN, DATE, DOUBLE, INTEGER, LONG, STRING, DataType, Kind, decimal
-from wallaby.tables.formats import TABLE_BYTES_MAX, TEXT_BYTES_MAX, csv_lines, json_lines, plain_lines
+from wallaby.tables.formats import TABLE_BYTES_MAX, csv_lines, json_lines, plain_lines
 from wallaby.tables.formats.content import Asked, DoubtError
+from wallaby.tables.formats.lines import TEXT_BYTES_MAX
 from wallaby.tables.scan import read_split
 from wallaby.tables.tables import list_splits, scan_reason
 

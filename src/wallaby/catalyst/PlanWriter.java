@@ -88,6 +88,7 @@ public class PlanWriter {
         "spark.sql.jsonGenerator.ignoreNullFields", "spark.sql.legacy.timeParserPolicy",
         "spark.sql.mapKeyDedupPolicy", "spark.sql.parquet.datetimeRebaseModeInRead", "spark.sql.parquet.fieldId.read.enabled",
         "spark.sql.parquet.int96RebaseModeInRead", "spark.sql.parquet.int96TimestampConversion", "spark.sql.session.timeZone",
+        "spark.sql.sources.binaryFile.maxLength",
     };
 
     /** The way to the evaluation mode, by class; NO_MODE where there is none. */

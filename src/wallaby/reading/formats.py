@@ -1,7 +1,7 @@
 """The format of a table's files and its options, or why only Spark reads them so.
 
 An option is known if it says nothing about how a line that can be read here is read. Lines that Spark would find
-malformed are not read here (`kernels/formats` looks at all of them first), so that what a mode does with them does not
+malformed are not read here (`tables/formats` looks at all of them first), so that what a mode does with them does not
 matter.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from wallaby.relations.formats import Csv, Format, Json, Orc, Parquet, Text
+from wallaby.relations.formats import Binary, Csv, Format, Json, Orc, Parquet, Text
 
 _PACKAGE: Final = "org.apache.spark.sql.execution.datasources."
 #: Options that say which files there are, which is settled when the plan is read, or nothing at all.
@@ -61,11 +61,12 @@ _OF_JSON: Final = frozenset({"dropfieldifallnull", "primitivesasstring", "prefer
 _OF_TEXT: Final = frozenset({"wholetext=false"})
 #: Which names of the extensions that Hadoop decompresses by.
 _COMPRESSED: Final = (".bz2", ".deflate", ".gz", ".lz4", ".snappy", ".zst", ".xz", ".lzo", ".zip")
+_LENGTH_MAX: Final = "spark.sql.sources.binaryFile.maxLength"
 _DELIMITER: Final = '"\\\n\r\0'
 
 
-def file_format(relation: Mapping[str, object]) -> Format | str:
-    """How a relation's files are read, or why not here."""
+def file_format(relation: Mapping[str, object], settings: Mapping[str, str]) -> Format | str:
+    """How a relation's files are read under these settings of the session, or why not here."""
     name = str(relation["format"]).removeprefix(_PACKAGE)
     known = _OPTIONS.get(name)
     if known is None:
@@ -86,6 +87,8 @@ def file_format(relation: Mapping[str, object]) -> Format | str:
             return Text()
         case "orc.OrcFileFormat":
             return _orc(relation)
+        case "binaryfile.BinaryFileFormat":
+            return Binary(int(settings[_LENGTH_MAX]))
         case _:
             return Parquet()
 
@@ -96,6 +99,7 @@ _OPTIONS: Final = {
     "csv.CSVFileFormat": _HARMLESS - {"compression"} | _OF_LINES | _OF_CSV,
     "json.JsonFileFormat": _HARMLESS - {"compression"} | _OF_LINES | _OF_JSON,
     "text.TextFileFormat": _HARMLESS - {"compression"} | _OF_TEXT,
+    "binaryfile.BinaryFileFormat": _HARMLESS,
 }
 
 

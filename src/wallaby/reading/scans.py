@@ -17,7 +17,7 @@ from wallaby.reading.expressions import ExpressionReader
 from wallaby.reading.formats import file_format, is_compressed
 from wallaby.reading.storages import storage_name, storage_of
 from wallaby.relations.expression import Column
-from wallaby.relations.formats import Format, Orc, Parquet
+from wallaby.relations.formats import Format, Parquet
 from wallaby.relations.relation import Constant, DataFile, Scan
 from wallaby.relations.storage import Storage
 from wallaby.relations.types import DataType, Kind
@@ -50,7 +50,7 @@ def read_scan(
     before = len(reader.reasons)
     format_ = _format(relation, reader, settings)
     files = _files(relation, reader, storages)
-    if not isinstance(format_, Parquet | Orc) and any(is_compressed(file.path) for file in files):
+    if format_.has_lines and any(is_compressed(file.path) for file in files):
         reader.refuse("LogicalRelation", "compressed files are not supported yet", "use Parquet")
     columns = _columns(node, _names(relation), reader)
     if len(reader.reasons) > before:
@@ -67,10 +67,10 @@ def _source(relation: object) -> str:
 def _format(relation: dict[str, object], reader: ExpressionReader, settings: Mapping[str, str]) -> Format:
     """The format of the files, which is of no use if there are reasons against it."""
     name = "LogicalRelation"
-    found = file_format(relation)
+    found = file_format(relation, settings)
     if isinstance(found, str):
         reader.refuse(name, found, "use Parquet")
-    elif not isinstance(found, Parquet | Orc) and settings.get(_CORRUPT, "") in _names(relation):
+    elif found.has_lines and settings.get(_CORRUPT, "") in _names(relation):
         reader.refuse(name, "one column collects malformed lines")
     for key in _MUST_BE_FALSE:
         if settings.get(key) != "false":

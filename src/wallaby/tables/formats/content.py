@@ -1,4 +1,4 @@
-"""The content of a file of text, and what its lines are."""
+"""What readers of all formats share: what is asked of them, what they give, and the content of a file of text."""
 
 from __future__ import annotations
 
@@ -31,6 +31,14 @@ class Room:
     portion_bytes: int
     memory_bytes: int
     directory: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """In how many pieces a file is read, and how many rows they have."""
+
+    count: int
+    rows: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,12 +16,13 @@ import pyarrow as pa
 from pyarrow import dataset, orc
 
 from wallaby.errors import MemoryLimitError
+from wallaby.relations.formats import Format
 from wallaby.relations.relation import DataFile
 from wallaby.relations.types import DataType, Kind
 from wallaby.sql.types import arrow_type
 from wallaby.tables.cutting import cut, on_disk, side_by_side
 from wallaby.tables.file_systems import is_local, local_path, open_remote
-from wallaby.tables.formats.content import Asked, ContentPart, DoubtError, Room
+from wallaby.tables.formats.content import Asked, ContentPart, DoubtError, Pieces, Room
 from wallaby.tables.formats.orc_stripe import ColumnSizes, StripedFile
 from wallaby.tables.formats.values import date_in_range
 
@@ -50,17 +51,17 @@ def _opened(file: DataFile) -> Iterator[orc.ORCFile]:
         yield orc.ORCFile(source)
 
 
-def stripes(file: DataFile, asked: Asked) -> tuple[int, int]:
-    """How many stripes and rows a file has in which these columns can be read."""
+def pieces(_: Format, file: DataFile, asked: Asked) -> Pieces:
+    """The stripes and rows of a file in which these columns can be read."""
     with _opened(file) as source:
         if source.compression == "LZO":
             raise DoubtError("it is compressed with LZO, so nobody here can tell how large its stripes are")
         if source.nrows:
             _places(source, asked)
-        return source.nstripes, source.nrows
+        return Pieces(source.nstripes, source.nrows)
 
 
-def read_stripe(file: DataFile, asked: Asked, number: int, room: Room) -> Iterator[ContentPart]:
+def read(_: Format, file: DataFile, asked: Asked, number: int, room: Room) -> Iterator[ContentPart]:
     """A stripe, as a whole or batch by batch; without columns, one that is only there to be counted.
 
     Raises:
