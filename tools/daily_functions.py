@@ -19,9 +19,9 @@ from pyspark.sql import SparkSession
 from wallaby.catalyst.data_types import data_type
 from wallaby.catalyst.jvm import plan_of
 from wallaby.catalyst.node import Node
-from wallaby.functions.catalyst.casts import CASTS
-from wallaby.functions.catalyst.entry import State
-from wallaby.functions.catalyst.registry import REGISTRY
+from wallaby.functions.casts.casts import CASTS
+from wallaby.functions.entry import State
+from wallaby.functions.registry import REGISTRY
 from wallaby.reading.windows import FUNCTIONS as WINDOW_FUNCTIONS
 
 KEPT = Path(__file__).resolve().parent / "daily_functions.csv"

@@ -20,7 +20,7 @@ from pathlib import Path
 import duckdb
 from pyspark.sql import SparkSession
 
-from wallaby.functions import exact
+from wallaby.functions import registry
 from wallaby.operators.generated_rows import made_rows
 from wallaby.plan.physical import RowSplit
 from wallaby.plan.rules import RULES
@@ -81,7 +81,7 @@ class Counting:
 
     def _table(self, side: Relation) -> Input:
         sql = relation_sql(self._with_inputs(side))
-        exact.register(self._connection, sql, self._functions)
+        registry.register(self._connection, sql, self._functions)
         number = self._next()
         self._connection.execute(f"CREATE TEMP TABLE {identifier(input_name(number))} AS {sql}")
         return Input(number, side.columns)
@@ -139,7 +139,7 @@ class Counting:
             limited = sql if bound is None else f"{sql} LIMIT {bound + 1}"
             timer = threading.Timer(_COUNT_SECONDS, self._connection.interrupt)
             timer.start()
-            exact.register(self._connection, sql, self._functions)
+            registry.register(self._connection, sql, self._functions)
             try:
                 found = self._connection.execute(f"SELECT count(*) FROM ({limited}) AS t").fetchall()  # noqa: S608
             except duckdb.InterruptException:

@@ -19,13 +19,14 @@ from wallaby.catalyst.data_types import (
     NUMERIC,
     ORDERED,
     READABLE,
+    SHORT_INTEGRAL,
     STRUCTS,
     TEXT,
 )
 from wallaby.config import ANY_TIME, PREFIX, SETTINGS, Setting, shown_default
-from wallaby.functions.catalyst.casts import CASTS
-from wallaby.functions.catalyst.entry import Entry, State
-from wallaby.functions.catalyst.registry import FAMILIES
+from wallaby.functions.casts.casts import CASTS
+from wallaby.functions.entry import Entry, State
+from wallaby.functions.registry import FAMILIES
 from wallaby.reading.joins import KINDS, SINGLE
 from wallaby.reading.leaves import NARROW
 from wallaby.reading.operators import READERS, REFUSED
@@ -79,7 +80,7 @@ def _bound(setting: Setting, value: float) -> str:
 
 _COMPATIBILITY = """# Which queries run natively
 
-<!-- Generated from src/wallaby/catalyst by `make docs`. -->
+<!-- Generated from src/wallaby/functions and src/wallaby/reading by `make docs`. -->
 
 Spark plans every query. Wallaby runs the plan if it supports each operator, expression and type in it and computes
 them exactly as Spark does. Otherwise Spark runs the query, or the part of it that Wallaby cannot run; a reason names
@@ -129,6 +130,7 @@ _KIND_SETS = {
     MAPS: "maps",
     NUMERIC: "numbers",
     INTEGRAL: "whole numbers",
+    SHORT_INTEGRAL: "whole numbers up to int",
     FLOATING: "floating point",
     TEXT: "text",
     DATES: "dates",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wallaby.functions.date_pattern import Part, read_parts, written_parts
+from wallaby.functions.times.date_pattern import Part, read_parts, written_parts
 
 
 def test_a_pattern_is_letters_and_texts() -> None:

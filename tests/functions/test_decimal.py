@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.trees import aggregation, call, column, literal, named, rows_of, run, value_of
 
 from wallaby.errors import NumericOutOfRangeError
-from wallaby.functions.exact.decimals import divide, fit
+from wallaby.functions.numbers.decimals import divide, fit
 from wallaby.relations.relation import Aggregate, Input
 from wallaby.relations.types import LONG, DataType, decimal
 from wallaby.statements.connection import DuckDbSession

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wallaby.functions.java_regex import UnsafePatternError, replacement, translate
+from wallaby.functions.text.java_regex import UnsafePatternError, replacement, translate
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from wallaby.functions.exact.arrow_function import Fault
-from wallaby.functions.exact.number_formats import number_of, to_character, to_number
+from wallaby.functions.arrow_function import Fault
+from wallaby.functions.text.number_formats import number_of, to_character, to_number
 
 WRITTEN = [
     ("454", "999", "454"),

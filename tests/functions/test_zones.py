@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from wallaby.errors import EncodingError
-from wallaby.functions.exact.zones import ZoneTable
+from wallaby.functions.times.zones import ZoneTable
 from wallaby.relations.zone import read_zone
 
 #: Middle Europe since 1996, by its rules: the last Sundays of March and of October at 01:00 UTC.

@@ -16,7 +16,7 @@ from wallaby.errors import (
     NumericOutOfRangeError,
     QueryCancelledError,
 )
-from wallaby.functions import exact
+from wallaby.functions import registry
 from wallaby.statements.connection import (
     DuckDbSession,
     KernelSettings,
@@ -153,8 +153,7 @@ def test_a_session_learns_the_functions_that_statements_name() -> None:
 
 
 def test_functions_of_our_own_are_known_by_their_first_word() -> None:
-    assert all(name.startswith("wallaby_") for name in exact.BY_NAME)
-    assert len(exact.BY_NAME) == len(exact.ALL)
+    assert all(name.startswith("wallaby_") for name in registry.ARROW_FUNCTIONS)
 
 
 def test_an_error_that_comes_while_rows_are_streamed_has_its_condition(session: DuckDbSession) -> None:

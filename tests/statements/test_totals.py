@@ -9,7 +9,7 @@ import pytest
 from tests.trees import SETTINGS, aggregation, column, named, rows_of, run
 
 from wallaby.errors import ArithmeticOverflowError, NumericOutOfRangeError
-from wallaby.functions.exact.moments import KURTOSIS, SKEWNESS, SQUARES
+from wallaby.functions.aggregates.moments import KURTOSIS, SKEWNESS, SQUARES
 from wallaby.relations.expression import Aggregation
 from wallaby.relations.relation import Aggregate, Frame, FrameUnit, Input, Window, WindowCall
 from wallaby.relations.types import decimal

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from wallaby.errors import InvalidArgumentError
-from wallaby.functions.catalyst.entry import State
-from wallaby.functions.catalyst.registry import REGISTRY
+from wallaby.functions.entry import State
+from wallaby.functions.registry import REGISTRY
 from wallaby_lab.differential.examples import CLOSE, EXAMPLES, WITHOUT_EXAMPLE
 from wallaby_lab.differential.expand import expand
 from wallaby_lab.differential.values import COLUMNS, literal

@@ -13,6 +13,12 @@ from wallaby.relations.expression import Literal
 from wallaby.relations.types import DataType, Kind
 
 INTEGRAL: Final = frozenset({Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG})
+INTS: Final = frozenset({Kind.INTEGER})
+LONGS: Final = frozenset({Kind.LONG})
+#: Whole numbers of up to 32 bits.
+SHORT_INTEGRAL: Final = INTEGRAL - LONGS
+DOUBLES: Final = frozenset({Kind.DOUBLE})
+DECIMALS: Final = frozenset({Kind.DECIMAL})
 FLOATING: Final = frozenset({Kind.FLOAT, Kind.DOUBLE})
 NUMERIC: Final = INTEGRAL | FLOATING | {Kind.DECIMAL}
 TEXT: Final = frozenset({Kind.STRING})

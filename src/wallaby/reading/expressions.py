@@ -8,10 +8,10 @@ from typing import Final
 
 from wallaby.catalyst.data_types import data_type, literal
 from wallaby.catalyst.node import Node
-from wallaby.functions.catalyst.collections import OF_ARRAYS
-from wallaby.functions.catalyst.entry import Entry, Refusal, State
-from wallaby.functions.catalyst.nested_casts import cast_nested
-from wallaby.functions.catalyst.registry import entry_for
+from wallaby.functions.casts.nested_casts import cast_nested
+from wallaby.functions.entry import Entry, Refusal, State
+from wallaby.functions.nested.arrays import OF_ARRAYS
+from wallaby.functions.registry import entry_for
 from wallaby.reading.subqueries import is_subquery
 from wallaby.relations.expression import Call, Column, Expression, Literal
 from wallaby.relations.functions import LAMBDA

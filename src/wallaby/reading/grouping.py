@@ -6,7 +6,7 @@ An `Aggregate` gives keys and aggregations only; a `Project` on top computes wit
 from __future__ import annotations
 
 from wallaby.catalyst.node import Node
-from wallaby.functions.catalyst.aggregates import only_of_group_sets
+from wallaby.functions.aggregates.wrappers import only_of_group_sets
 from wallaby.reading.expressions import ExpressionReader
 from wallaby.reading.subqueries import Subqueries
 from wallaby.relations.expression import Aggregation, Column, Expression, Named, walk

@@ -53,7 +53,7 @@ from wallaby.errors import (
     TooManyRowsError,
     query_errors,
 )
-from wallaby.functions import exact
+from wallaby.functions import registry
 from wallaby.sql.words import identifier, text
 
 MIB: Final = 1 << 20
@@ -143,13 +143,13 @@ class DuckDbSession:
 
     def query(self, sql: str, tables: Mapping[str, Rows]) -> pa.Table:
         """Run one SELECT on the given tables. DuckDB's errors become ours, with Spark's condition names."""
-        exact.register(self._connection, sql, self._functions)
+        registry.register(self._connection, sql, self._functions)
         with self._asked(tables) as connection:
             return connection.sql(sql).to_arrow_table(BATCH_ROWS_MAX)
 
     def stream(self, sql: str, tables: Mapping[str, Rows], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """The same, batch by batch as it is computed, in the types of a schema. Other statements may run meanwhile."""
-        exact.register(self._connection, sql, self._functions)
+        registry.register(self._connection, sql, self._functions)
         with self._asked(tables) as connection:
             unknown_bytes = max(
                 (varying_bytes(t) for t in tables.values() if isinstance(t, pa.Table)), default=0
@@ -199,7 +199,7 @@ class DuckDbSession:
     ) -> Iterator[None]:
         for name, table in tables.items():
             if isinstance(table, TableView):
-                exact.register(self._connection, table.sql, self._functions)
+                registry.register(self._connection, table.sql, self._functions)
                 connection.execute(f"CREATE OR REPLACE TEMP VIEW {identifier(name)} AS {table.sql}")
             else:
                 connection.register(name, table)

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from wallaby.errors import InternalError
-from wallaby.functions import sql_aggregate
-from wallaby.functions.scalar import FUNCTIONS, fallible
-from wallaby.functions.sql_aggregate import aggregation_reason
+from wallaby.functions import registry
+from wallaby.functions.registry import SCALARS, aggregation_reason, fallible
 from wallaby.relations import functions
 from wallaby.relations.expression import Aggregation, Call, Column, Expression, Literal
 from wallaby.relations.types import Kind
@@ -41,7 +40,7 @@ def expression_sql(expression: Expression, resolve: Resolve = plain_column) -> s
             arguments = [expression_sql(argument, resolve) for argument in whole.arguments]
             if _is_constant(whole):
                 _delay(whole, arguments)
-            return FUNCTIONS[whole.function].write(whole, arguments)
+            return SCALARS[whole.function].write(whole, arguments)
         case Aggregation():
             raise InternalError(f"{expression} stands where no aggregation can be.")
 
@@ -120,7 +119,7 @@ def key_sql(expression: Expression) -> str:
 
 def aggregation_sql(aggregation: Aggregation, over: str = "") -> str:
     """The SQL of an aggregation, of a group or over a window."""
-    return sql_aggregate.aggregation_sql(aggregation, expression_sql, over)
+    return registry.aggregation_sql(aggregation, expression_sql, over)
 
 
 def supports(expression: Expression) -> str | None:
@@ -148,11 +147,12 @@ def _carried(value: Column | Literal) -> bool:
 
 
 def _call_reason(call: Call) -> str | None:
-    known = FUNCTIONS.get(call.function)
+    known = SCALARS.get(call.function)
     if known is None:
         return f"the function {call.function} is not supported"
-    if not known.arity[0] <= len(call.arguments) <= known.arity[1]:
+    least, most = known.arity
+    if not least <= len(call.arguments) <= most:
         return f"{call.function} with {len(call.arguments)} arguments is not supported"
     if not is_carried(call.type):
         return f"{call.function} as {call.type} is not supported"
-    return known.reason(call)
+    return known.refusal(call)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from wallaby.functions.sql_decimal import unscaled
+from wallaby.functions.numbers.decimal_sql import unscaled
 from wallaby.relations.expression import Aggregation, Expression, Literal, SortKey
 from wallaby.relations.relation import Frame, FrameUnit, Window, WindowCall
 from wallaby.relations.types import Kind

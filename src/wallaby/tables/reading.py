@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from wallaby.functions.scalar import fallible
+from wallaby.functions.registry import fallible
 from wallaby.relations import functions
 from wallaby.relations.expression import Call, Expression, columns_in
 from wallaby.relations.relation import Filter, Input, Project, Relation, Scan, children_of

@@ -174,7 +174,7 @@ def _in_time(parts: Iterable[Part], minutes: float) -> Iterator[Part]:
 
 def _chosen(entries: Sequence[str], families: Sequence[str]) -> list[str]:
     """The entries that are asked for, and all that have an example if none is."""
-    from wallaby.functions.catalyst.registry import FAMILIES
+    from wallaby.functions.registry import FAMILIES
     from wallaby_lab.differential.examples import EXAMPLES as KNOWN
 
     unknown = [name for name in entries if name not in KNOWN]

@@ -1,0 +1,47 @@
+"""How each entry of the expression registry is written in SQL, by the name of Catalyst's class.
+
+The examples stand with the functions, in `wallaby.functions`. A placeholder in braces is a column: of the kind that it
+names, or of each kind of its class (`wallaby_lab.differential.values.CLASSES`), e.g. `{string}`, `{number}`, `{any}`.
+Placeholders of one class are of one kind in one expression, and sometimes of several; now and then a constant stands
+in place of one. A whole query names its `{table}`.
+
+An entry without an example fails a test.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Final
+
+from wallaby.functions.registry import FAMILIES, REGISTRY
+
+EXAMPLES: Final = MappingProxyType(
+    {entry.catalyst: entry.examples for entry in REGISTRY.values() if entry.examples}
+)
+#: Native entries that no query is sure to have in its optimized plan, and why they need no example.
+WITHOUT_EXAMPLE: Final = MappingProxyType(
+    {entry.catalyst: entry.without_example for entry in REGISTRY.values() if entry.without_example}
+)
+#: Entries whose examples are aggregates.
+AGGREGATED: Final = frozenset(entry.catalyst for entry in FAMILIES["Aggregates"]) | {"UnscaledValue"}
+#: The class by which a plan shows an entry, where that is another.
+SHOWN_AS: Final = MappingProxyType(
+    {
+        "OnlyOfAGroupSet": "First",
+        "ConcatOfArrays": "Concat",
+        "ReverseOfArray": "Reverse",
+        "SplitPart": "StringSplitSQL",
+        **{name: "StaticInvoke" for name in EXAMPLES if "#" in name},
+        "ParseUrlEvaluator#evaluate": "Invoke",
+        "StructsToJsonEvaluator#evaluate": "Invoke",
+        "TemporalCast": "Cast",
+        "CollectListUnordered": "CollectList",
+        "CollectSetUnordered": "CollectSet",
+    }
+)
+#: Entries that are differences of sums: where these cancel each other out, what is left is rounding.
+CANCELLING: Final = frozenset(
+    {"CovSample", "CovPopulation", "Corr", "RegrSXY", "RegrSlope", "RegrIntercept", "RegrR2"}
+)
+#: Entries whose floating-point results may differ in the last place from Spark's, as aggregates do, and why.
+CLOSE: Final[MappingProxyType[str, str]] = MappingProxyType({})

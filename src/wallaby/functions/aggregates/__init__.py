@@ -1,0 +1,1 @@
+"""Aggregate functions, and what Catalyst puts around them."""

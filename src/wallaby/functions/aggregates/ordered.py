@@ -1,0 +1,182 @@
+"""Aggregates for which an order among the values decides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from wallaby.catalyst.data_types import COMPARABLE, ORDERED
+from wallaby.catalyst.node import Node
+from wallaby.functions.aggregate_sql import AggregateSql, Writer, constant, distinct_word, shown
+from wallaby.functions.entry import Entry, Refusal, guarded, read_aggregation, unsupported
+from wallaby.functions.family import Family
+from wallaby.relations.expression import Aggregation, Expression, Literal
+from wallaby.relations.types import BOOLEAN, STRING, DataType, Kind
+from wallaby.sql.types import is_comparable
+from wallaby.sql.words import cast, field_sql, ordered, struct_sql
+
+_EXPRESSIONS: Final = "org.apache.spark.sql.catalyst.expressions"
+_LITERAL: Final = f"{_EXPRESSIONS}.Literal"
+_TIES: Final = "among ties, any row may come first"
+
+
+def _several_by(
+    entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
+) -> Expression | Refusal:
+    *_, count = arguments
+    if not isinstance(count, Literal) or not isinstance(count.value, int):
+        return Refusal("how many is not a constant", "write the number itself")
+    function = "min_by_k" if node.flag("reverse") else entry.function
+    return Aggregation(function, arguments, kind, node.nullable)
+
+
+def _read_mode(
+    entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
+) -> Expression | Refusal:
+    if isinstance(arguments[0], Literal):
+        return Refusal("it is a constant", "write the constant itself")
+    reverse = node.field("reverseOpt")
+    if not isinstance(reverse, bool):
+        return Refusal(
+            "of values that are there as often it takes any", "use mode() WITHIN GROUP (ORDER BY …)"
+        )
+    return Aggregation(entry.function, (*arguments, Literal(reverse, BOOLEAN)), kind, node.nullable)
+
+
+def _order_as_arguments(node: Node) -> Node:
+    """Text and separator are followed by the key of the order, and by what it says of direction and NULL."""
+    text, separator, *orders = node.children
+    if len(orders) != 1 or orders[0].name != "SortOrder":
+        return replace(node, children=(text, separator))
+    said = (orders[0].word("direction") == "Ascending", orders[0].word("nullOrdering") == "NullsFirst")
+    flags = (Node(class_name=_LITERAL, type="boolean", nullable=False, value=flag) for flag in said)
+    return replace(node, children=(text, separator, orders[0].children[0], *flags))
+
+
+def _listagg(
+    entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
+) -> Expression | Refusal:
+    text, separator, *order = arguments
+    if not order:
+        return Refusal("without an order it depends on the order of rows", "add WITHIN GROUP (ORDER BY …)")
+    if text.type.kind is not Kind.STRING or not isinstance(separator, Literal):
+        return Refusal(f"it is not supported on {text.type}")
+    between = Literal(separator.value or "", STRING)
+    return Aggregation(entry.function, (text, between, *order), kind, node.nullable)
+
+
+def _extreme(name: str) -> Writer:
+    """The value beside the least or the largest of another; it may be NULL, the other not."""
+
+    def write(aggregation: Aggregation, arguments: Sequence[str], over: str) -> str:
+        key = ordered(arguments[1], aggregation.arguments[1].type)
+        found = f"{name}({arguments[0]}, {key}){over}"
+        return found if aggregation.type.is_nested else cast(found, aggregation.type)
+
+    return write
+
+
+def _extremes(name: str) -> Writer:
+    """The values beside so many of the least or the largest of another, in its order."""
+
+    def write(aggregation: Aggregation, arguments: Sequence[str], over: str) -> str:
+        key = ordered(arguments[1], aggregation.arguments[1].type)
+        # In a struct, since a value that is NULL would not count.
+        found = f"{name}({struct_sql([arguments[0]])}, {key}, {constant(aggregation, 2)}){over}"
+        return f"list_transform({found}, lambda e: {field_sql('e', 0)})"
+
+    return write
+
+
+def _write_mode(aggregation: Aggregation, arguments: Sequence[str], over: str) -> str:
+    """Of values that are there as often, the least (of Spark's "reverse" order), or the largest."""
+    direction = "ASC" if constant(aggregation, 1) is True else "DESC"
+    return cast(f"mode({arguments[0]} ORDER BY {arguments[0]} {direction}){over}", aggregation.type)
+
+
+def _joined(aggregation: Aggregation, arguments: Sequence[str], over: str) -> str:
+    """Text, constant separator, order, and whether that ascends and has NULL first."""
+    value, separator, key = arguments[:3]
+    direction = "ASC" if constant(aggregation, 3) is True else "DESC"
+    nulls = "FIRST" if constant(aggregation, 4) is True else "LAST"
+    order = f"ORDER BY {key} {direction} NULLS {nulls}"
+    if aggregation.distinct and key != value:
+        # What is written is a cast of the key, so the pairs are as many as the texts.
+        pairs = f"list(DISTINCT {struct_sql([key, value])}) FILTER (WHERE {value} IS NOT NULL){over}"
+        texts = f"list_transform(list_sort({pairs}, '{direction}'), lambda e: {field_sql('e', 1)})"
+        return f"array_to_string({texts}, {separator})"
+    return f"string_agg({distinct_word(aggregation)}{value}, {separator} {order}){over}"
+
+
+def _key_reason(aggregation: Aggregation) -> str | None:
+    """What decides must have an order."""
+    key = aggregation.arguments[1].type
+    return None if is_comparable(key) else f"{shown(aggregation)} by {key} is not supported"
+
+
+def _listagg_reason(aggregation: Aggregation) -> str | None:
+    key = aggregation.arguments[2].type
+    if aggregation.distinct and key.is_floating:
+        return f"{shown(aggregation)} by {key} is not supported"
+    return None
+
+
+FAMILY: Final = Family(
+    "Aggregates",
+    (
+        unsupported("First", "it depends on the order of rows", "use min or max"),
+        unsupported("Last", "it depends on the order of rows", "use min or max"),
+        guarded(
+            "MinBy",
+            "min_by",
+            COMPARABLE,
+            guard=_TIES,
+            build=read_aggregation,
+            sql=AggregateSql(_extreme("arg_min_null"), arity=2, takes_distinct=False, reason=_key_reason),
+            examples=("min_by({any}, id)", "min_by({int}, struct({double}, {string}, id))"),
+        ),
+        guarded(
+            "MaxBy",
+            "max_by",
+            COMPARABLE,
+            guard=_TIES,
+            build=read_aggregation,
+            sql=AggregateSql(_extreme("arg_max_null"), arity=2, takes_distinct=False, reason=_key_reason),
+            examples=("max_by({any}, id)", "max_by(struct({int}, {string}), struct({date}, id))"),
+        ),
+        guarded(
+            "MaxMinByK",
+            "max_by_k",
+            COMPARABLE,
+            guard=_TIES,
+            build=_several_by,
+            sql=AggregateSql(_extremes("arg_max"), arity=3, takes_distinct=False, reason=_key_reason),
+            examples=("max_by({any}, id, 2)", "min_by({int}, struct({double}, id), 3)"),
+        ),
+        guarded(
+            "Mode",
+            "mode",
+            ORDERED,
+            guard="with an order, which decides between values",
+            build=_read_mode,
+            sql=AggregateSql(_write_mode, arity=2, takes_distinct=False),
+            examples=("mode() within group (order by {any})", "mode() within group (order by {any} desc)"),
+        ),
+        guarded(
+            "ListAgg",
+            "listagg",
+            guard=f"of text, with an order by one key; {_TIES}",
+            build=_listagg,
+            rewrite=_order_as_arguments,
+            sql=AggregateSql(_joined, arity=5, reason=_listagg_reason),
+            examples=(
+                "listagg({string}, ',') within group (order by id)",
+                "string_agg(distinct {string}) within group (order by {string} desc)",
+            ),
+        ),
+    ),
+    also_aggregates={
+        "min_by_k": AggregateSql(_extremes("arg_min"), arity=3, takes_distinct=False, reason=_key_reason)
+    },
+)

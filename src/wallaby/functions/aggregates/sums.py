@@ -1,0 +1,215 @@
+"""Counts, sums, averages, least and greatest values.
+
+Sums and averages of floating-point numbers depend on the order of the rows, in Spark too: they agree to a relative
+1e-9, everything else is equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from wallaby.catalyst.data_types import COMPARABLE, INTEGRAL, INTERVALS, NUMERIC
+from wallaby.catalyst.node import Node
+from wallaby.functions.aggregate_sql import AggregateSql, distinct_word, same_type, shown
+from wallaby.functions.entry import Entry, Refusal, exact, guarded, read_aggregation
+from wallaby.functions.family import Family
+from wallaby.functions.numbers.decimal_sql import decimal_sql, from_digits, unscaled
+from wallaby.functions.numbers.decimals import DIGITS_MAX
+from wallaby.functions.numbers.integers import fitted
+from wallaby.relations.expression import Aggregation, EvalMode, Expression, Literal
+from wallaby.relations.types import DOUBLE, DataType, Kind, decimal
+from wallaby.sql.words import case, cast, error, ordered
+
+
+def _read_count(
+    entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
+) -> Expression | Refusal:
+    """Constants that are not NULL count every row, like `*`."""
+    counted = tuple(a for a in arguments if not isinstance(a, Literal) or a.nullable)
+    return read_aggregation(entry, node, counted, kind)
+
+
+#: A million times such a decimal still has 38 digits.
+_SHORT_DIGITS_MAX: Final = DIGITS_MAX - 6
+_HALF: Final = f"CAST('1{'0' * (DIGITS_MAX // 2)}' AS HUGEINT)"
+#: The least whole number with more digits than a decimal can have.
+_LIMIT: Final = f"CAST('1{'0' * DIGITS_MAX}' AS HUGEINT)"
+_SUM_OVERFLOW: Final = error("ARITHMETIC_OVERFLOW", "Overflow in sum of decimals.")
+_INTERVAL_OVERFLOW: Final = error(
+    "INTERVAL_ARITHMETIC_OVERFLOW.WITH_SUGGESTION", "Overflow in sum of intervals."
+)
+_COUNT_TYPE: Final = decimal(20, 0)
+
+
+def _sum_reason(aggregation: Aggregation) -> str | None:
+    name, source = shown(aggregation), aggregation.arguments[0].type
+    summed = source.is_interval and aggregation.function == "sum" and aggregation.mode is EvalMode.ANSI
+    if not (source.is_integral or source.is_floating or source.kind is Kind.DECIMAL or summed):
+        return f"{name} of {source} is not supported"
+    # A sum has ten digits more than what it sums, so only longer decimals than these can overflow.
+    overflows = source.kind is Kind.DECIMAL and source.precision > DIGITS_MAX - 10
+    if aggregation.mode is not EvalMode.ANSI and overflows:
+        return f"{name} of {source} in {aggregation.mode.value} mode is not supported"
+    return None
+
+
+def _write_count(aggregation: Aggregation, arguments: Sequence[str], condition: str | None, over: str) -> str:
+    """Rows in which no argument is NULL."""
+    needed = [
+        sql
+        for sql, argument in zip(arguments, aggregation.arguments, strict=True)
+        if not isinstance(argument, Literal) or argument.value is None
+    ]
+
+    def filtered(value: str) -> str:
+        return value if condition is None else case([(condition, value)])
+
+    if aggregation.distinct:
+        value = arguments[0] if len(arguments) == 1 else f"row({', '.join(arguments)})"
+        present = " AND ".join(f"{sql} IS NOT NULL" for sql in arguments)
+        return f"count(DISTINCT {filtered(case([(present, value)]))}){over}"
+    if not needed and condition is None:
+        return f"count(*){over}"
+    present = " AND ".join(f"{sql} IS NOT NULL" for sql in needed) or "TRUE"
+    return f"count({filtered(case([(present, '1')]))}){over}"
+
+
+def _sum(aggregation: Aggregation, arguments: Sequence[str], over: str) -> str:
+    if over and aggregation.type.kind is Kind.DECIMAL:
+        return _total(aggregation, arguments, over)
+    total = f"sum({distinct_word(aggregation)}{arguments[0]}){over}"
+    if aggregation.type.is_integral:
+        return fitted(total, aggregation.type, aggregation.mode)
+    if aggregation.type.is_interval:
+        return fitted(total, aggregation.type, aggregation.mode, _INTERVAL_OVERFLOW)
+    return cast(total, aggregation.type)
+
+
+def _total(aggregation: Aggregation, arguments: Sequence[str], over: str) -> str:
+    """A sum of decimals as Spark has it in windows and averages, where it has no limit before its end.
+
+    Long ones are summed in two halves of their digits. What does not fit then is out of range in a window; in an
+    average Spark finds that its sum was lost, and that is an overflow. Those that a million rows cannot bring there
+    are summed as they are.
+    """
+    source = aggregation.arguments[0].type
+    if source.precision <= _SHORT_DIGITS_MAX or aggregation.distinct:
+        return cast(f"sum({distinct_word(aggregation)}{arguments[0]}){over}", aggregation.type)
+    digits = unscaled(arguments[0], source)
+    high, low = (f"sum({digits} {half} {_HALF}){over}" for half in ("//", "%"))
+    carried = f"({high} + {low} // {_HALF})"
+    whole = f"({carried} * {_HALF} + {low} % {_HALF})"
+    found = from_digits(whole, source, aggregation.type)
+    if over:
+        return found
+    return case(
+        [(f"abs({carried}) > {_HALF}", _SUM_OVERFLOW), (f"abs({whole}) >= {_LIMIT}", _SUM_OVERFLOW)], found
+    )
+
+
+def _average(aggregation: Aggregation, arguments: Sequence[str], over: str) -> str:
+    distinct, value, result = distinct_word(aggregation), arguments[0], aggregation.type
+    if result.kind is not Kind.DECIMAL:
+        wide = cast(value, result)
+        return f"(sum({distinct}{wide}){over} / nullif(count({distinct}{value}){over}, 0))"
+    source = aggregation.arguments[0].type
+    total_type = decimal(min(source.precision + 10, 38), source.scale)
+    total = _total(replace(aggregation, type=total_type), arguments, over)
+    count = cast(f"nullif(count({distinct}{value}){over}, 0)", _COUNT_TYPE)
+    sides = Literal(None, total_type), Literal(None, _COUNT_TYPE)  # only their types count
+    return decimal_sql("divide", total, sides[0], count, sides[1], result, aggregation.mode)
+
+
+def _plain(aggregation: Aggregation, arguments: Sequence[str], over: str) -> str:
+    """DuckDB's own, which does not mind repeated values. Of both zeros, as on Spark, the one that is met first."""
+    if aggregation.type.is_nested:
+        key = ordered(arguments[0], aggregation.type)
+        return f"arg_{aggregation.function}({arguments[0]}, {key}){over}"
+    if aggregation.type.is_floating:
+        # As doubles: of equal floats, DuckDB's arg_min and arg_max do not keep the first.
+        value = cast(arguments[0], DOUBLE)
+        return cast(f"arg_{aggregation.function}({value}, {value}){over}", aggregation.type)
+    return cast(f"{aggregation.function}({arguments[0]}){over}", aggregation.type)
+
+
+def _plain_of_distinct(aggregation: Aggregation, arguments: Sequence[str], over: str) -> str:
+    value = f"{distinct_word(aggregation)}{arguments[0]}"
+    return cast(f"{aggregation.function}({value}){over}", aggregation.type)
+
+
+FAMILY: Final = Family(
+    "Aggregates",
+    (
+        exact(
+            "Count",
+            "count",
+            build=_read_count,
+            sql=AggregateSql(arity=None, write_filtered=_write_count),
+            examples=(
+                *("count({any})", "count(*)", "count(distinct {any})", "count({int}, {string})"),
+                *("count(distinct {int}, {small})", "count_if({boolean})"),
+            ),
+        ),
+        guarded(
+            "Sum",
+            "sum",
+            NUMERIC | INTERVALS,
+            guard="an overflow of Catalyst's type is an error (ANSI) or NULL, or wraps around (LEGACY)",
+            build=read_aggregation,
+            sql=AggregateSql(_sum, reason=_sum_reason),
+            examples=("sum({number})", "try_sum({whole})", "sum(distinct {number})"),
+        ),
+        guarded(
+            "Average",
+            "avg",
+            NUMERIC,
+            guard="decimals by an exact sum and one division, rounded half up to Catalyst's type; others as doubles",
+            build=read_aggregation,
+            sql=AggregateSql(_average, reason=_sum_reason),
+            examples=("avg({number})", "try_avg({decimal})", "avg(distinct {whole})"),
+        ),
+        exact(
+            "Min",
+            "min",
+            COMPARABLE,
+            build=read_aggregation,
+            sql=AggregateSql(_plain, reason=same_type),
+            examples=("min({any})", "bool_and({boolean})", "min({array})", "min(struct({int}, {string}))"),
+        ),
+        exact(
+            "Max",
+            "max",
+            COMPARABLE,
+            build=read_aggregation,
+            sql=AggregateSql(_plain, reason=same_type),
+            examples=("max({any})", "bool_or({boolean})", "max({array})", "max({struct})"),
+        ),
+        exact(
+            "BitAndAgg",
+            "bit_and",
+            INTEGRAL,
+            build=read_aggregation,
+            sql=AggregateSql(_plain, reason=same_type),
+            examples=("bit_and({whole})",),
+        ),
+        exact(
+            "BitOrAgg",
+            "bit_or",
+            INTEGRAL,
+            build=read_aggregation,
+            sql=AggregateSql(_plain, reason=same_type),
+            examples=("bit_or({whole})",),
+        ),
+        exact(
+            "BitXorAgg",
+            "bit_xor",
+            INTEGRAL,
+            build=read_aggregation,
+            sql=AggregateSql(_plain_of_distinct, reason=same_type),
+            examples=("bit_xor({whole})", "bit_xor(distinct {whole})"),
+        ),
+    ),
+    also_aggregates={"total": AggregateSql(_total, reason=_sum_reason)},
+)

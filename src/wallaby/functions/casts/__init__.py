@@ -1,0 +1,1 @@
+"""Casts between types."""

@@ -1,0 +1,20 @@
+"""Functions with so many odd cases that only the plain ones are computed: with any other value Spark runs the query.
+
+`plan/doubt.py` says what becomes of such a query.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NoReturn
+
+from wallaby.functions.arrow_function import Fault
+
+#: The condition of the error that leaves a query to Spark.
+DOUBTFUL: Final = "WALLABY_DOUBTFUL_VALUE"
+#: The guard of such functions.
+DOUBT: Final = "with any other value Spark runs the query"
+
+
+def doubt(function: str) -> NoReturn:
+    """Leave the query to Spark."""
+    raise Fault(DOUBTFUL, f"A value of {function} is only Spark's to treat.")

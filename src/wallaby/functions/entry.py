@@ -1,0 +1,161 @@
+"""A function, declared once: how Catalyst's expression is read, how it is computed, how exactly, and its examples.
+
+`EXACT` means that DuckDB's own function does what Spark does. `EXACT_WITH_GUARD` means that it does so only with the
+extra care that the note describes. Everything else is `UNSUPPORTED`, with the reason. What an entry does not cover
+(argument types, an evaluation mode) is refused when a plan is read, never found out when it runs.
+
+`exact`, `guarded` and `unsupported` declare an entry. Several classes of Catalyst's may be one function: then one of
+the entries says how it is computed, and the others only name it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import TypedDict, Unpack
+
+from wallaby.catalyst.node import Node
+from wallaby.functions.aggregate_sql import AggregateSql
+from wallaby.functions.scalar_sql import ScalarSql
+from wallaby.relations.expression import Aggregation, Call, EvalMode, Expression
+from wallaby.relations.types import DataType, Kind
+
+
+class State(Enum):
+    """How well our answer agrees with Spark's."""
+
+    EXACT = "exact"
+    EXACT_WITH_GUARD = "exact with a guard"
+    UNSUPPORTED = "unsupported"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why this use of an expression is not covered, and what would change it."""
+
+    why: str
+    remedy: str = ""
+
+
+#: Makes our expression from Catalyst's node, its arguments already read, and its type.
+Build = Callable[["Entry", Node, tuple[Expression, ...], DataType], Expression | Refusal]
+#: The time zones that a node depends on, by name.
+Zones = Callable[[Node], tuple[str, ...]]
+#: Looks at a node before its children are read; may answer with another one.
+Rewrite = Callable[[Node], Node]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What we know about an expression class."""
+
+    catalyst: str
+    function: str
+    state: State
+    #: The kinds that each argument may have; the last stands for all further ones. Empty: any.
+    takes: tuple[frozenset[Kind], ...] = ()
+    #: The guard, or why it is not supported.
+    note: str = ""
+    remedy: str = ""
+    build: Build | None = None
+    rewrite: Rewrite | None = None
+    #: A setting of the session and the only value with which the entry is right.
+    requires: tuple[str, str] | None = None
+    #: The rules of these time zones follow the arguments, as texts.
+    zones: Zones | None = None
+    #: How the function is computed; None if another entry says so, or if the builder makes something else of it.
+    sql: ScalarSql | AggregateSql | None = None
+    #: How it is written in SQL, for the differential suite: `docs/howto/add-a-function.md` has the placeholders.
+    examples: tuple[str, ...] = ()
+    #: Why it has no example.
+    without_example: str = ""
+
+    def make(
+        self,
+        node: Node,
+        arguments: tuple[Expression, ...],
+        kind: DataType,
+        zones: tuple[Expression, ...] = (),
+    ) -> Expression | Refusal:
+        """Our expression for a node, or why there is none."""
+        for number, argument in enumerate(arguments if self.takes else ()):
+            if argument.type.kind not in self.takes[min(number, len(self.takes) - 1)]:
+                return Refusal(
+                    f"it is not supported on {argument.type}", "cast the argument, if that is possible"
+                )
+        return (self.build or plain)(self, node, (*arguments, *zones), kind)
+
+
+def plain(
+    entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
+) -> Expression | Refusal:
+    """The function applied to the arguments in their order."""
+    mode = mode_of(node)
+    if isinstance(mode, Refusal):
+        return mode
+    return Call(entry.function, arguments, kind, node.nullable, mode)
+
+
+def mode_of(node: Node) -> EvalMode | Refusal:
+    """The evaluation mode of a node; an expression that has none cannot fail, so ANSI says nothing wrong."""
+    try:
+        return EvalMode(node.mode.lower()) if node.mode else EvalMode.ANSI
+    except ValueError:
+        return Refusal(f"its evaluation mode {node.mode} is unknown")
+
+
+def transparent(
+    _entry: Entry, _node: Node, arguments: tuple[Expression, ...], _kind: DataType
+) -> Expression | Refusal:
+    """A wrapper that only tells Catalyst something."""
+    return arguments[0]
+
+
+def fails(
+    entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
+) -> Expression | Refusal:
+    """What Catalyst calls failOnError or ansiEnabled is the mode."""
+    fields = node.fields or {}
+    flag = next((name for name in ("failOnError", "ansiEnabled") if name in fields), None)
+    mode = "ANSI" if flag is None or node.flag(flag) else "LEGACY"
+    return plain(entry, replace(node, mode=mode), arguments, kind)
+
+
+def read_aggregation(
+    entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
+) -> Expression | Refusal:
+    """The aggregate function applied to the arguments in their order."""
+    mode = mode_of(node)
+    if isinstance(mode, Refusal):
+        return mode
+    return Aggregation(entry.function, arguments, kind, node.nullable, mode=mode)
+
+
+class Details(TypedDict, total=False):
+    """What an entry may say besides; see the fields of `Entry`."""
+
+    build: Build | None
+    rewrite: Rewrite | None
+    requires: tuple[str, str] | None
+    zones: Zones | None
+    sql: ScalarSql | AggregateSql | None
+    examples: tuple[str, ...]
+    without_example: str
+
+
+def exact(catalyst: str, function: str, *takes: frozenset[Kind], **details: Unpack[Details]) -> Entry:
+    """The function is Spark's."""
+    return Entry(catalyst, function, State.EXACT, takes, **details)
+
+
+def guarded(
+    catalyst: str, function: str, *takes: frozenset[Kind], guard: str, **details: Unpack[Details]
+) -> Entry:
+    """The function is Spark's with the guard."""
+    return Entry(catalyst, function, State.EXACT_WITH_GUARD, takes, note=guard, **details)
+
+
+def unsupported(catalyst: str, why: str, remedy: str = "", *, rewrite: Rewrite | None = None) -> Entry:
+    """Spark has to compute it."""
+    return Entry(catalyst, "", State.UNSUPPORTED, note=why, remedy=remedy, rewrite=rewrite)

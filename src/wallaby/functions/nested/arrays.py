@@ -1,0 +1,387 @@
+"""Arrays: sorted, cut, joined and filled. Positions count from 1."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Final
+
+from wallaby.catalyst.data_types import ARRAYS, DATES, INTEGRAL, READABLE, TEXT
+from wallaby.catalyst.node import Node
+from wallaby.functions.entry import Entry, Refusal, exact, guarded, plain, unsupported
+from wallaby.functions.family import Family
+from wallaby.functions.nested.searching import comparable
+from wallaby.functions.scalar_sql import MANY, ScalarSql, Write, fine, template
+from wallaby.functions.words import always, bound, failing, has_null
+from wallaby.relations.expression import Call, Expression, Literal
+from wallaby.relations.types import DataType, Kind
+from wallaby.sql.words import case, cast, error, field_sql, ordered, struct_sql
+
+#: Functions that Catalyst has for text and for arrays under one name, and what they are called here for arrays.
+OF_ARRAYS: Final = MappingProxyType({"Concat": "ConcatOfArrays", "Reverse": "ReverseOfArray"})
+_DAY_MICROS: Final = 86_400_000_000
+_DAY_TIMES: Final = frozenset(
+    {"interval day", "interval day to hour", "interval day to minute", "interval day to second"}
+)
+#: Characters that mean nothing but themselves in a regular expression of Java's.
+_PLAIN: Final = re.compile(r"[^\\\[\]{}()*+?.^$|\x00]+")
+_ESCAPED: Final = re.compile(r"\\([^A-Za-z0-9\s])|\[([^\\\[\]^&-])\]")
+#: What `array_sort` compares by, if nothing is said: its parameters are $0 and $1.
+_DEFAULT_ORDER: Final = (
+    "If(And(IsNull($0),IsNull($1)),0,If(IsNull($0),1,If(IsNull($1),-1,"
+    "If(LessThan($0,$1),-1,If(GreaterThan($0,$1),1,0)))))"
+)
+#: What Catalyst makes of that where no element is NULL.
+_DEFAULT_WITHOUT_NULLS: Final = "If(LessThan($0,$1),-1,If(GreaterThan($0,$1),1,0))"
+
+
+def _sort_array(
+    _entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
+) -> Expression | Refusal:
+    match arguments[1]:
+        case Literal(value=bool(ascending)):
+            return Call("sort_up" if ascending else "sort_down", arguments[:1], kind, node.nullable)
+        case _:
+            return Refusal("the direction is not a constant")
+
+
+def _array_sort(
+    entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
+) -> Expression | Refusal:
+    function = node.children[1]
+    places = {part.id: f"${place}" for place, part in enumerate(function.children[1:])}
+    shape = _shape(function.children[0], places)
+    nulls = any(part.nullable for part in function.children[1:])
+    if shape != _DEFAULT_ORDER and (nulls or shape != _DEFAULT_WITHOUT_NULLS):
+        return Refusal("it has a comparator of its own", "use sort_array")
+    return Call(entry.function, arguments[:1], kind, node.nullable)
+
+
+def _shape(node: Node, places: dict[int | None, str]) -> str:
+    if node.id in places:
+        return places[node.id]
+    if node.name == "Literal":
+        return str(node.value)
+    return f"{node.name}({','.join(_shape(child, places) for child in node.children)})"
+
+
+def _read_split(
+    entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
+) -> Expression | Refusal:
+    text, pattern, limit = arguments
+    if not isinstance(limit, Literal) or not isinstance(limit.value, int) or limit.value > 0:
+        return Refusal("the number of parts is limited")
+    separator = split_text(pattern.value) if isinstance(pattern, Literal) else None
+    if separator is None:
+        return Refusal("what it splits by is a regular expression, not just a text")
+    return Call(entry.function, (text, Literal(separator, pattern.type)), kind, node.nullable)
+
+
+def split_text(pattern: object) -> str | None:
+    """The only text that a regular expression finds; None if it is not of the simplest kind."""
+    if not isinstance(pattern, str) or not pattern:
+        return None
+    found, at = "", 0
+    while at < len(pattern):
+        plain_part, escaped = _PLAIN.match(pattern, at), _ESCAPED.match(pattern, at)
+        if plain_part is not None:
+            found, at = found + plain_part[0], plain_part.end()
+        elif escaped is not None:
+            found, at = found + (escaped[1] or escaped[2]), escaped.end()
+        else:
+            return None
+    return found
+
+
+def _in_days(node: Node) -> Node:
+    """A sequence of dates by a constant interval of whole days, as one by a number of days."""
+    if len(node.children) != 3 or node.children[0].type != "date":
+        return node
+    start, stop, step = node.children
+    micros = step.value
+    whole = isinstance(micros, int) and not isinstance(micros, bool) and micros % _DAY_MICROS == 0
+    if step.name != "Literal" or step.type not in _DAY_TIMES or not whole:
+        return node
+    assert isinstance(micros, int), "a day-time interval is a number of microseconds"
+    return replace(node, children=(start, stop, replace(step, type="int", value=micros // _DAY_MICROS)))
+
+
+def _read_insert(
+    entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
+) -> Expression | Refusal:
+    if node.flag("legacyNegativeIndex"):
+        return Refusal("with spark.sql.legacy.negativeIndexInArrayInsert positions count otherwise")
+    return plain(entry, node, arguments, kind)
+
+
+_ZERO = ("INVALID_INDEX_OF_ZERO", "The index 0 is invalid. Positions count from 1.")
+
+
+def _join(call: Call, sql: Sequence[str]) -> str:
+    """DuckDB joins by a constant only; else one text after the other."""
+    constant = isinstance(call.arguments[1], Literal)
+
+    def write(a: str, between: str, instead: str = "") -> str:
+        shown = (
+            f"list_transform({a}, lambda e: coalesce(e, {instead}))"
+            if instead
+            else f"list_filter({a}, lambda e: e IS NOT NULL)"
+        )
+        nulls = " OR ".join(f"{one} IS NULL" for one in (a, between, *([instead] if instead else [])))
+        joined = (
+            f"array_to_string({shown}, {sql[1]})"
+            if constant
+            else f"list_reduce({shown}, lambda x, y: x || {between} || y)"
+        )
+        return case([(nulls, "NULL"), (f"len({shown}) = 0", "''")], joined)
+
+    return cast(bound(sql, write), call.type)
+
+
+def _sorted(ascending: bool, nulls_first: bool) -> Write:
+    direction = f"'{'ASC' if ascending else 'DESC'}', 'NULLS {'FIRST' if nulls_first else 'LAST'}'"
+
+    def write(call: Call, sql: Sequence[str]) -> str:
+        element = call.type.element
+        if not element.is_nested:
+            return f"list_sort({sql[0]}, {direction})"
+        present = "e IS NOT NULL" if nulls_first == ascending else "e IS NULL"
+        pairs = f"list_transform({sql[0]}, lambda e: {struct_sql([present, ordered('e', element), 'e'])})"
+        return f"list_transform(list_sort({pairs}, {direction}), lambda e: {field_sql('e', 2)})"
+
+    return write
+
+
+def _slice(call: Call, sql: Sequence[str]) -> str:  # noqa: ARG001 - the signature of a writer
+    zero = ("INVALID_PARAMETER_VALUE.START", "The parameter start in slice is 0; positions count from 1.")
+    negative = ("INVALID_PARAMETER_VALUE.LENGTH", "The parameter length in slice is negative.")
+
+    def write(a: str, start: str, length: str) -> str:
+        begin = f"(CASE WHEN {start} < 0 THEN len({a}) + {start} + 1 ELSE {start} END)"
+        taken = f"list_slice({a}, {begin}, {begin} + CAST({length} AS BIGINT) - 1)"
+        known = f"{a} IS NULL OR {start} IS NULL OR {length} IS NULL"
+        checked = failing([(f"{start} = 0", *zero), (f"{length} < 0", *negative)], taken)
+        return case([(known, "NULL"), (f"{begin} < 1 AND {start} <> 0 AND {length} >= 0", "[]")], checked)
+
+    return bound(sql, write)
+
+
+def _concatenated(call: Call, sql: Sequence[str]) -> str:
+    nulls = " OR ".join(f"{one} IS NULL" for one in sql)
+    return cast(case([(nulls, "NULL")], f"list_concat({', '.join(sql)})"), call.type)
+
+
+def _flatten(call: Call, sql: Sequence[str]) -> str:
+    inner = call.arguments[0].type.element
+    return bound(sql, lambda a: case([(has_null(a, inner), "NULL")], f"flatten({a})"))
+
+
+def _repeat(call: Call, sql: Sequence[str]) -> str:
+    value, count = sql
+    made = f"list_transform(range(greatest({count}, 0)), lambda n: {value})"
+    return cast(case([(f"{count} IS NULL", "NULL")], made), call.type)
+
+
+def _sequence(call: Call, sql: Sequence[str]) -> str:
+    """Up or down by 1, or by the step; dates are counted in days."""
+    dates = call.type.element.kind is Kind.DATE
+    ends = [f"({one} - DATE '1970-01-01')" if dates else one for one in sql[:2]]
+    made = bound([f"CAST({one} AS BIGINT)" for one in (*ends, *sql[2:])], _series)
+    if dates:
+        made = f"list_transform({made}, lambda e: DATE '1970-01-01' + CAST(e AS INTEGER))"
+    return cast(made, call.type)
+
+
+def _series(a: str, b: str, step: str = "") -> str:
+    if not step:
+        up, down = f"generate_series({a}, {b})", f"generate_series({a}, {b}, -1)"
+        return case([(f"{a} <= {b}", up), (f"{a} > {b}", down)])
+    forward = f"{step} > 0 AND {a} <= {b} OR {step} < 0 AND {a} >= {b} OR {step} = 0 AND {a} = {b}"
+    made = case([(f"{a} = {b}", f"[{a}]")], f"generate_series({a}, {b}, {step})")
+    known = f"{a} IS NULL OR {b} IS NULL OR {step} IS NULL"
+    wrong = ("_LEGACY_ERROR_TEMP_3243", "Illegal sequence boundaries.")
+    return case([(known, "NULL")], failing([(f"NOT ({forward})", *wrong)], made))
+
+
+def _has_step(call: Call) -> bool:
+    return len(call.arguments) > 2
+
+
+def _zip(call: Call, sql: Sequence[str]) -> str:
+    def write(*arrays: str) -> str:
+        nulls = " OR ".join(f"{array} IS NULL" for array in arrays)
+        row = struct_sql([f"list_extract({array}, n)" for array in arrays])
+        longest = f"greatest({', '.join(f'len({array})' for array in arrays)})"
+        return case([(nulls, "NULL")], f"list_transform(generate_series(1, {longest}), lambda n: {row})")
+
+    return cast(bound(sql, write), call.type)
+
+
+def _write_insert(call: Call, sql: Sequence[str]) -> str:
+    """Before a position; from the end, -1 is behind the last. What lies between is filled with NULL."""
+    element = call.type.element
+
+    def write(a: str, position: str, value: str) -> str:
+        one = cast(f"[{value}]", call.type)
+        missing = f"list_transform(range(abs({position}) - len({a}) - 1), lambda n: {cast('NULL', element)})"
+        head = f"list_slice({a}, 1, {position} - 1)"
+        tail = f"list_slice({a}, {position}, len({a}))"
+        back = f"len({a}) + {position} + 1"
+        return case(
+            [
+                (f"{a} IS NULL OR {position} IS NULL", "NULL"),
+                (f"{position} = 0", error(*_ZERO)),
+                (f"{position} > len({a})", f"list_concat({a}, {missing}, {one})"),
+                (f"{position} > 0", f"list_concat({head}, {one}, {tail})"),
+                (f"{back} < 0", f"list_concat({one}, {missing}, {a})"),
+            ],
+            f"list_concat(list_slice({a}, 1, {back}), {one}, list_slice({a}, {back} + 1, len({a})))",
+        )
+
+    position = f"CAST({sql[1]} AS BIGINT)"
+    return cast(bound([sql[0], position, sql[2]], write), call.type)
+
+
+def _write_split(call: Call, sql: Sequence[str]) -> str:
+    """By a constant that is no pattern to Java: what it is escaped with has been taken away by `split_text`."""
+    return cast(f"string_split({sql[0]}, {sql[1]})", call.type)
+
+
+def _same_arrays(call: Call) -> str | None:
+    """Catalyst casts arrays to one type."""
+    odd = next((a.type for a in call.arguments if a.type != call.type), None)
+    return None if odd is None else f"{call.function} of {odd} as {call.type} is not supported"
+
+
+FAMILY: Final = Family(
+    "Arrays, structs and maps",
+    (
+        exact(
+            "ArrayJoin",
+            "array_join",
+            ARRAYS,
+            TEXT,
+            sql=ScalarSql((2, 3), _join),
+            examples=("array_join({array_string}, ',')", "array_join({array_string}, {string}, {string})"),
+        ),
+        exact(
+            "SortArray",
+            "sort_up",
+            ARRAYS,
+            READABLE,
+            build=_sort_array,
+            sql=ScalarSql(1, _sorted(ascending=True, nulls_first=True), reason=comparable),
+            examples=(
+                "sort_array({array})",
+                "sort_array({array}, false)",
+                "sort_array(array({struct}, null, {struct}), false)",
+                "sort_array(array({array}, null, {array}))",
+            ),
+        ),
+        guarded(
+            "ArraySort",
+            "sort_nulls_last",
+            ARRAYS,
+            READABLE,
+            guard="without a comparator",
+            build=_array_sort,
+            sql=ScalarSql(1, _sorted(ascending=True, nulls_first=False), reason=comparable),
+            examples=("array_sort({array})", "array_sort(array({struct}, null, {struct}))"),
+        ),
+        exact(
+            "Slice",
+            "slice",
+            ARRAYS,
+            INTEGRAL,
+            sql=ScalarSql(3, _slice, fallible=always),
+            examples=("slice({array}, {small}, {small})", "slice({array}, -2, 5)", "slice({array}, 2, 0)"),
+        ),
+        exact(
+            "ConcatOfArrays",
+            "array_concat",
+            ARRAYS,
+            sql=ScalarSql((1, MANY), _concatenated, reason=_same_arrays),
+            examples=("concat({array}, {array})",),
+        ),
+        exact(
+            "ReverseOfArray",
+            "array_reverse",
+            ARRAYS,
+            sql=ScalarSql(1, template("list_reverse({0})")),
+            examples=("reverse({array})",),
+        ),
+        exact(
+            "Flatten",
+            "flatten",
+            ARRAYS,
+            sql=ScalarSql(1, _flatten),
+            examples=("flatten(array({array}, {array}))", "flatten(array({array}))"),
+        ),
+        exact(
+            "ArrayRepeat",
+            "array_repeat",
+            READABLE,
+            INTEGRAL,
+            sql=ScalarSql(2, _repeat),
+            examples=("array_repeat({any}, {small})", "array_repeat({array}, 2)"),
+        ),
+        guarded(
+            "Sequence",
+            "sequence",
+            INTEGRAL | DATES,
+            guard="dates by a constant number of days; a step in the wrong direction is an error",
+            rewrite=_in_days,
+            sql=ScalarSql((2, 3), _sequence, fallible=_has_step),
+            examples=(
+                "sequence({small}, {small})",
+                "sequence(cast({small} as bigint), 3L)",
+                "sequence(1Y, cast({small} as tinyint))",
+                "sequence(1, 20, {small} + 8)",
+                "sequence(date'2020-02-27', date'2020-03-01', interval 2 days)",
+            ),
+        ),
+        guarded(
+            "StringSplit",
+            "split",
+            TEXT,
+            TEXT,
+            INTEGRAL,
+            guard="by a constant text, without a limit",
+            build=_read_split,
+            sql=ScalarSql(2, _write_split, reason=fine),
+            examples=(
+                "split({string}, ',')",
+                "split({string}, '[|]')",
+                "split({string}, 'a\\\\.b')",
+                "split({digits}, '-')",
+                "split({string}, ' ', 0)",
+            ),
+        ),
+        exact(
+            "ArraysZip",
+            "arrays_zip",
+            ARRAYS,
+            sql=ScalarSql((1, MANY), _zip),
+            examples=("arrays_zip({array}, {array})", "arrays_zip({array_int})"),
+        ),
+        exact(
+            "ArrayInsert",
+            "array_insert",
+            ARRAYS,
+            INTEGRAL,
+            READABLE,
+            build=_read_insert,
+            sql=ScalarSql(3, _write_insert, reason=fine, fallible=always),
+            examples=(
+                "array_insert({array_int}, {small}, {int})",
+                "array_append({array}, null)",
+                "array_prepend({array_string}, {string})",
+                "array_insert({array_int}, -3, {int})",
+            ),
+        ),
+        unsupported("Shuffle", "its result differs every time"),
+    ),
+    also={"sort_down": ScalarSql(1, _sorted(ascending=False, nulls_first=False), reason=comparable)},
+)

@@ -1,0 +1,1 @@
+"""Numbers: arithmetic, rounding, bits and mathematics."""

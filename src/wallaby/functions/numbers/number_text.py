@@ -1,0 +1,149 @@
+"""Numbers as text with so many places, and in other systems than the decimal one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from decimal import ROUND_HALF_EVEN, Context, Decimal
+from typing import Final
+
+from wallaby.catalyst.data_types import INTS, LONGS, NUMERIC, TEXT
+from wallaby.catalyst.node import Node
+from wallaby.functions.arrow_function import Fault, per_value
+from wallaby.functions.casts.floating_text import java_decimal
+from wallaby.functions.entry import Entry, Refusal, exact, fails, guarded
+from wallaby.functions.family import Family
+from wallaby.functions.scalar_sql import ScalarSql, in_ansi_mode, of_kinds, template
+from wallaby.relations.expression import Call, EvalMode, Expression, Literal
+from wallaby.relations.types import BOOLEAN, DOUBLE, INTEGER, STRING, DataType, Kind
+from wallaby.sql.words import cast
+
+_INT: Final = frozenset({Kind.INTEGER})
+_LONG: Final = frozenset({Kind.LONG})
+_SIXTY_FOUR: Final = "in 64 bits; an overflow is an error (ANSI) or the greatest number (LEGACY)"
+
+
+def _read_format(
+    entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
+) -> Expression | Refusal:
+    """With Java's version, since it begins with Java's digits."""
+    if arguments[1].type.kind is not Kind.INTEGER:
+        return Refusal("a pattern for numbers has no kernel yet", "give the number of places")
+    return Call(entry.function, (*arguments, Literal(node.java, INTEGER)), kind, node.nullable)
+
+
+#: Enough for every double, rounded to any scale at which rounding changes it.
+_WIDE: Final = Context(prec=800)
+_UNSIGNED: Final = 1 << 64
+_DIGITS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_RADIX_MIN: Final = 2
+
+
+def convert(text: str, from_base: int, to_base: int, ansi: bool) -> str | None:
+    """A number from one base in another, by way of 64 bits without a sign; with one, if the base is negative."""
+    if not (_RADIX_MIN <= from_base <= len(_DIGITS) and _RADIX_MIN <= abs(to_base) <= len(_DIGITS)):
+        return None
+    digits = text.strip(" ")
+    if not digits:
+        return None
+    negative = digits.startswith("-")
+    number = 0
+    for character in digits[negative:]:
+        digit = _DIGITS.find(character.upper()) if character.isascii() else -1
+        if not 0 <= digit < from_base:
+            break
+        number = number * from_base + digit
+    if number >= _UNSIGNED:
+        if ansi:
+            raise Fault("ARITHMETIC_OVERFLOW", "Overflow in function conv().")
+        number = _UNSIGNED - 1
+    if negative and to_base > 0:
+        number = _UNSIGNED - 1 if number >= _UNSIGNED // 2 else -number % _UNSIGNED
+    if to_base < 0 and number >= _UNSIGNED // 2:
+        number, negative = _UNSIGNED - number, True
+    return ("-" if negative and to_base < 0 else "") + _in_base(number, abs(to_base))
+
+
+def _in_base(number: int, base: int) -> str:
+    found = ""
+    while number:
+        number, digit = divmod(number, base)
+        found = _DIGITS[digit] + found
+    return found or "0"
+
+
+def format_floating(value: float, places: int, java: int) -> str | None:
+    """A number with so many places, rounded half to even, and commas between thousands, as Java writes it."""
+    if places < 0:
+        return None
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "∞" if value > 0 else "-∞"
+    digits = java_decimal(value, java)
+    exponent = digits.as_tuple().exponent
+    assert isinstance(exponent, int), "the number is finite"
+    return _with_commas(
+        digits if -exponent <= places else Decimal(value), places, math.copysign(1, value) < 0
+    )
+
+
+def format_decimal(text: str, places: int) -> str | None:
+    """The same for whole numbers and decimals, which come as text."""
+    number = Decimal(text)
+    return None if places < 0 else _with_commas(number, places, number < 0)
+
+
+def _with_commas(number: Decimal, places: int, negative: bool) -> str:
+    rounded = number.copy_abs().quantize(Decimal(1).scaleb(-places), rounding=ROUND_HALF_EVEN, context=_WIDE)
+    return f"{'-' if negative else ''}{rounded:,f}"
+
+
+def _conv(call: Call, sql: Sequence[str]) -> str:
+    return f"wallaby_conv({', '.join(sql)}, {'TRUE' if call.mode is EvalMode.ANSI else 'FALSE'})"
+
+
+def _write_format(call: Call, sql: Sequence[str]) -> str:
+    source = call.arguments[0].type
+    if source.is_floating:
+        return f"wallaby_format_floating({cast(sql[0], DOUBLE)}, {sql[1]}, {sql[2]})"
+    return f"wallaby_format_decimal(CAST({cast(sql[0], source)} AS VARCHAR), {sql[1]})"
+
+
+_NUMBERS: Final = (
+    *(Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG),
+    *(Kind.FLOAT, Kind.DOUBLE, Kind.DECIMAL),
+)
+
+
+FAMILY: Final = Family(
+    "Mathematics",
+    (
+        guarded(
+            "FormatNumber",
+            "format_number",
+            NUMERIC,
+            _INT | TEXT,
+            guard="to a number of places, not by a pattern",
+            build=_read_format,
+            sql=ScalarSql(3, _write_format, reason=of_kinds(_NUMBERS, Kind.INTEGER)),
+            examples=("format_number({number}, 2)", "format_number({double}, {small})"),
+        ),
+        exact("Bin", "bin", LONGS, sql=ScalarSql(1, template("bin({0})")), examples=("bin({whole})",)),
+        guarded(
+            "Conv",
+            "conv",
+            TEXT,
+            INTS,
+            guard=_SIXTY_FOUR,
+            build=fails,
+            sql=ScalarSql(3, _conv, fallible=in_ansi_mode),
+            examples=("conv({digits}, 10, 16)", "conv({string}, 36, -2)", "conv({digits}, {small}, {small})"),
+        ),
+    ),
+    arrow_functions=(
+        per_value("wallaby_format_floating", (DOUBLE, INTEGER, INTEGER), STRING, format_floating),
+        per_value("wallaby_format_decimal", (STRING, INTEGER), STRING, format_decimal),
+        per_value("wallaby_conv", (STRING, INTEGER, INTEGER, BOOLEAN), STRING, convert),
+    ),
+)

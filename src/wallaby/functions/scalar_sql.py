@@ -1,0 +1,98 @@
+"""How a scalar function is written as SQL, when it is refused, and whether a value can make it fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from wallaby.relations.expression import Call, EvalMode, Expression
+from wallaby.relations.types import Kind
+from wallaby.sql.words import cast
+
+#: Writes a call, given the SQL of its arguments.
+Write = Callable[[Call, Sequence[str]], str]
+#: Why a call is not computed here; None if it is.
+Reason = Callable[[Call], str | None]
+
+#: So many arguments that no query has more.
+MANY = 1 << 20
+
+
+def never(call: Call) -> bool:  # noqa: ARG001 - the signature of a question about a call
+    """It is never so."""
+    return False
+
+
+def in_ansi_mode(call: Call) -> bool:
+    """Only in ANSI mode is a bad value an error."""
+    return call.mode is EvalMode.ANSI
+
+
+def fine(call: Call) -> str | None:  # noqa: ARG001 - the signature of a question about a call
+    """There is no reason to refuse."""
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarSql:
+    """How one function is written, refused, and whether it can end the query with an error of the data's."""
+
+    #: The number of arguments, or the least and the largest.
+    count: int | tuple[int, int]
+    write: Write
+    #: None: the arguments are of the kinds that the function's entry takes.
+    reason: Reason | None = None
+    fallible: Callable[[Call], bool] = never
+
+    @property
+    def arity(self) -> tuple[int, int]:
+        """The least and the largest number of arguments."""
+        return (self.count, self.count) if isinstance(self.count, int) else self.count
+
+    def refusal(self, call: Call) -> str | None:
+        """Why a call is not computed here; None if it is."""
+        return None if self.reason is None else self.reason(call)
+
+
+#: All of them, by name. The registry puts them here.
+SCALARS: dict[str, ScalarSql] = {}
+
+
+def fallible(expression: Expression) -> bool:
+    """Can some value make an expression end in an error? Then it must not be computed before its guard."""
+    match expression:
+        case Call():
+            known = SCALARS.get(expression.function)
+            own = known is None or known.fallible(expression)
+            return own or any(fallible(argument) for argument in expression.arguments)
+        case _:
+            return False
+
+
+def template(pattern: str, *, typed: bool = False) -> Write:
+    """SQL with a place for each argument; `typed` casts it to Catalyst's type."""
+
+    def write(call: Call, sql: Sequence[str]) -> str:
+        written = pattern.format(*sql)
+        return cast(written, call.type) if typed else written
+
+    return write
+
+
+def not_supported(call: Call) -> str:
+    """The reason to refuse arguments of such types."""
+    types = ", ".join(str(argument.type) for argument in call.arguments)
+    return f"{call.function}({types}) is not supported"
+
+
+def of_kinds(*places: Kind | tuple[Kind, ...] | frozenset[Kind]) -> Reason:
+    """Refuses arguments that are not of these kinds; the last place stands for all further ones."""
+    allowed = [(place,) if isinstance(place, Kind) else place for place in places]
+
+    def reason(call: Call) -> str | None:
+        for number, argument in enumerate(call.arguments):
+            if argument.type.kind not in allowed[min(number, len(allowed) - 1)]:
+                return not_supported(call)
+        return None
+
+    return reason

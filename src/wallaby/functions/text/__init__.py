@@ -1,0 +1,1 @@
+"""Text, binary values, and what is written in them."""

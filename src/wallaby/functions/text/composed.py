@@ -1,0 +1,152 @@
+"""Texts put together from others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from wallaby.catalyst.data_types import BINARY, INTEGRAL, INTS, TEXT
+from wallaby.catalyst.node import Node
+from wallaby.functions.entry import Entry, Refusal, exact, fails, guarded
+from wallaby.functions.family import Family
+from wallaby.functions.scalar_sql import MANY, Reason, ScalarSql, in_ansi_mode, not_supported, template
+from wallaby.relations import functions
+from wallaby.relations.expression import Call, EvalMode, Expression, Literal
+from wallaby.relations.types import STRING, DataType, Kind
+from wallaby.sql.words import case, error
+
+_SPECIFIER: Final = re.compile(r"%(?:(?P<sign>[%n])|(?:(?P<place>[1-9][0-9]?)\$)?(?P<kind>[sd]))")
+_SIGNS: Final = {"%": "%", "n": "\n"}
+_PERCENT: Final = (Literal("%", STRING),)
+
+
+def _read_concat(
+    entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
+) -> Expression | Refusal:
+    if not arguments:
+        return Literal("", STRING)
+    return Call(entry.function, arguments, kind, node.nullable)
+
+
+def _format_string(
+    _entry: Entry, _node: Node, arguments: tuple[Expression, ...], kind: DataType
+) -> Expression | Refusal:
+    """The pieces of the pattern and the arguments as texts, one after the other; NULL is written as `null`."""
+    pattern, *values = arguments
+    if not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
+        return Refusal("the pattern is not a constant", "write the pattern as a constant")
+    pieces: list[Expression] = [Literal("", STRING)]
+    end = taken = 0
+    for found in _SPECIFIER.finditer(pattern.value):
+        pieces.append(Literal(pattern.value[end : found.start()], STRING))
+        end = found.end()
+        if found["sign"] is not None:
+            pieces.append(Literal(_SIGNS[found["sign"]], STRING))
+            continue
+        place = int(found["place"]) - 1 if found["place"] else taken
+        taken += not found["place"]
+        kinds = INTEGRAL if found["kind"] == "d" else INTEGRAL | TEXT | {Kind.BOOLEAN}
+        if not 0 <= place < len(values) or values[place].type.kind not in kinds:
+            return Refusal(f"%{found['kind']} stands for no argument, or for one of another type")
+        pieces.append(_written(values[place]))
+    pieces.append(Literal(pattern.value[end:], STRING))
+    if any(
+        isinstance(piece, Literal) and "%" in str(piece.value) for piece in pieces if piece not in _PERCENT
+    ):
+        return Refusal("a pattern with other specifiers than %s and %d has no kernel yet")
+    return Call("concat", tuple(pieces), kind, nullable=False)
+
+
+def _written(value: Expression) -> Expression:
+    text = value if value.type.kind is Kind.STRING else Call("cast", (value,), STRING, value.nullable)
+    return Call(functions.COALESCE, (text, Literal("null", STRING)), STRING, nullable=False)
+
+
+def _repeat(call: Call, sql: Sequence[str]) -> str:  # noqa: ARG001 - the signature of a writer
+    return f"repeat({sql[0]}, {sql[1]})"
+
+
+def _concat_ws(call: Call, sql: Sequence[str]) -> str:  # noqa: ARG001 - the signature of a writer
+    if len(sql) == 1:
+        return case([(f"{sql[0]} IS NULL", "NULL")], "''")
+    return f"concat_ws({', '.join(sql)})"
+
+
+def _elt(call: Call, sql: Sequence[str]) -> str:
+    choices = [(f"{sql[0]} = {number}", value) for number, value in enumerate(sql[1:], start=1)]
+    outside = error("INVALID_ARRAY_INDEX", "The index of elt is out of bounds.")
+    missing = [(f"{sql[0]} IS NULL", "NULL")]
+    return case([*missing, *choices], outside if call.mode is EvalMode.ANSI else "NULL")
+
+
+def _write_concat(call: Call, sql: Sequence[str]) -> str:  # noqa: ARG001 - the signature of a writer
+    return f"({' || '.join(sql)})"
+
+
+def _one_of(*kinds: Kind) -> Reason:
+    """All arguments are of one and the same kind."""
+
+    def reason(call: Call) -> str | None:
+        found = {argument.type.kind for argument in call.arguments}
+        return None if len(found) == 1 and found <= set(kinds) else not_supported(call)
+
+    return reason
+
+
+FAMILY: Final = Family(
+    "Text",
+    (
+        guarded(
+            "Concat",
+            "concat",
+            TEXT | BINARY,
+            guard="NULL if any argument is",
+            build=_read_concat,
+            sql=ScalarSql((1, MANY), _write_concat, reason=_one_of(Kind.STRING, Kind.BINARY)),
+            examples=("concat({string}, {string}, 'x')", "{string} || {number}", "{binary} || {binary}"),
+        ),
+        exact(
+            "ConcatWs",
+            "concat_ws",
+            TEXT,
+            sql=ScalarSql((1, MANY), _concat_ws),
+            examples=("concat_ws({string}, {string}, {digits})", "concat_ws('-', {string}, null, {string})"),
+        ),
+        guarded(
+            "FormatString",
+            "concat",
+            guard="a constant pattern with %s of text, whole numbers and booleans, and %d of whole numbers",
+            build=_format_string,
+            examples=(
+                "format_string('%s-%d%% %s', {string}, {whole}, {boolean})",
+                "printf('%2$s %1$s%n', {int}, {string})",
+            ),
+        ),
+        exact(
+            "StringRepeat",
+            "repeat",
+            TEXT,
+            INTS,
+            sql=ScalarSql(2, _repeat),
+            examples=("repeat({string}, {small})",),
+        ),
+        exact(
+            "StringSpace",
+            "space",
+            INTS,
+            sql=ScalarSql(1, template("repeat(' ', {0})")),
+            examples=("space({small})",),
+        ),
+        guarded(
+            "Elt",
+            "elt",
+            INTS,
+            TEXT,
+            guard="an index outside is an error (ANSI) or NULL",
+            build=fails,
+            sql=ScalarSql((2, MANY), _elt, fallible=in_ansi_mode),
+            examples=("elt({small}, {string}, {string})", "elt(2, {string}, {string})"),
+        ),
+    ),
+)

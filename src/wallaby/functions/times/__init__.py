@@ -1,0 +1,1 @@
+"""Dates, timestamps, intervals and time zones."""
