@@ -7,7 +7,7 @@ from pathlib import Path
 
 from wallaby_lab.differential.page import page
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def test_shares_are_of_the_queries_that_read_something() -> None:
