@@ -70,6 +70,10 @@ class Entry:
     examples: tuple[str, ...] = ()
     #: Why it has no example.
     without_example: str = ""
+    #: The class by which a plan of an example shows it, where that is another.
+    shown_as: str = ""
+    #: It is a difference of sums: where these cancel each other out, what is left is rounding.
+    cancels: bool = False
 
     def make(
         self,
@@ -142,6 +146,8 @@ class Details(TypedDict, total=False):
     sql: ScalarSql | AggregateSql | None
     examples: tuple[str, ...]
     without_example: str
+    shown_as: str
+    cancels: bool
 
 
 def exact(catalyst: str, function: str, *takes: frozenset[Kind], **details: Unpack[Details]) -> Entry:

@@ -1,7 +1,7 @@
 """The registry of functions: all families, and what they declare, by name.
 
 Whatever expression of Catalyst's has no entry is refused by name, so a new version of Spark can bring no surprise.
-A new file of functions is put into `_FAMILIES`, and that is all.
+A new file of functions is put into `ALL_FAMILIES`, and that is all.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ from wallaby.functions.times import (
 #: What others need of the functions; importing it from here makes sure that all families are there.
 __all__ = [
     "AGGREGATES",
+    "ALL_FAMILIES",
     "ARROW_FUNCTIONS",
     "FAMILIES",
     "REGISTRY",
@@ -61,7 +62,7 @@ __all__ = [
 ]
 
 #: In the order in which documents list them.
-_FAMILIES: Final = (
+ALL_FAMILIES: Final = (
     arithmetic.FAMILY,
     rounding.FAMILY,
     bits.FAMILY,
@@ -110,7 +111,7 @@ _NAMES: Final = re.compile(r"\bwallaby_\w+")
 def _by_title() -> dict[str, tuple[Entry, ...]]:
     """The entries under each heading."""
     found: dict[str, list[Entry]] = {}
-    for family in _FAMILIES:
+    for family in ALL_FAMILIES:
         for entry in family.entries:
             title = _METHODS if "#" in entry.catalyst else family.title
             found.setdefault(title, []).append(entry)
@@ -120,7 +121,7 @@ def _by_title() -> dict[str, tuple[Entry, ...]]:
 def _scalars() -> dict[str, ScalarSql]:
     """How each scalar function is written; the kinds of its arguments are declared once, with its entry."""
     found: dict[str, ScalarSql] = {}
-    for family in _FAMILIES:
+    for family in ALL_FAMILIES:
         declared = {e.function: e for e in family.entries if isinstance(e.sql, ScalarSql)}
         for name, sql in ((n, e.sql) for n, e in declared.items()):
             assert isinstance(sql, ScalarSql), "chosen above"
@@ -133,7 +134,7 @@ def _scalars() -> dict[str, ScalarSql]:
 
 def _aggregates() -> dict[str, AggregateSql]:
     found: dict[str, AggregateSql] = {}
-    for family in _FAMILIES:
+    for family in ALL_FAMILIES:
         found |= {e.function: e.sql for e in family.entries if isinstance(e.sql, AggregateSql)}
         found |= family.also_aggregates
     return found
@@ -145,11 +146,11 @@ AGGREGATES.update(_aggregates())
 FAMILIES: Final = MappingProxyType(_by_title())
 #: By the name of Catalyst's class.
 REGISTRY: Final = MappingProxyType(
-    {entry.catalyst: collected.in_any_order(entry) for family in _FAMILIES for entry in family.entries}
+    {entry.catalyst: collected.in_any_order(entry) for family in ALL_FAMILIES for entry in family.entries}
 )
 #: By name; all begin with the same word.
 ARROW_FUNCTIONS: Final = MappingProxyType(
-    {function.name: function for family in _FAMILIES for function in family.arrow_functions}
+    {function.name: function for family in ALL_FAMILIES for function in family.arrow_functions}
 )
 
 

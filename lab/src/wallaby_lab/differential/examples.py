@@ -24,24 +24,14 @@ WITHOUT_EXAMPLE: Final = MappingProxyType(
 )
 #: Entries whose examples are aggregates.
 AGGREGATED: Final = frozenset(entry.catalyst for entry in FAMILIES["Aggregates"]) | {"UnscaledValue"}
-#: The class by which a plan shows an entry, where that is another.
+#: The class by which a plan shows an entry, where that is another; methods of Java's are called by one class.
 SHOWN_AS: Final = MappingProxyType(
     {
-        "OnlyOfAGroupSet": "First",
-        "ConcatOfArrays": "Concat",
-        "ReverseOfArray": "Reverse",
-        "SplitPart": "StringSplitSQL",
         **{name: "StaticInvoke" for name in EXAMPLES if "#" in name},
-        "ParseUrlEvaluator#evaluate": "Invoke",
-        "StructsToJsonEvaluator#evaluate": "Invoke",
-        "TemporalCast": "Cast",
-        "CollectListUnordered": "CollectList",
-        "CollectSetUnordered": "CollectSet",
+        **{entry.catalyst: entry.shown_as for entry in REGISTRY.values() if entry.shown_as},
     }
 )
 #: Entries that are differences of sums: where these cancel each other out, what is left is rounding.
-CANCELLING: Final = frozenset(
-    {"CovSample", "CovPopulation", "Corr", "RegrSXY", "RegrSlope", "RegrIntercept", "RegrR2"}
-)
+CANCELLING: Final = frozenset(entry.catalyst for entry in REGISTRY.values() if entry.cancels)
 #: Entries whose floating-point results may differ in the last place from Spark's, as aggregates do, and why.
 CLOSE: Final[MappingProxyType[str, str]] = MappingProxyType({})

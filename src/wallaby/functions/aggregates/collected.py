@@ -89,6 +89,7 @@ FAMILY: Final = Family(
                 "sort_array(collect_list(struct({int} as a, {string} as b)), false)",
                 "sort_array(transform(filter(collect_list({int}), x -> x > 0), x -> -x))",
             ),
+            shown_as="CollectList",
         ),
         guarded(
             "CollectSetUnordered",
@@ -98,6 +99,7 @@ FAMILY: Final = Family(
             build=_collect,
             sql=AggregateSql(_collected),
             examples=("sort_array(collect_set({whole}), false)", "array_max(collect_set({date}))"),
+            shown_as="CollectSet",
         ),
     ),
 )

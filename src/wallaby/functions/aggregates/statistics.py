@@ -157,6 +157,7 @@ FAMILY: Final = Family(
             guard=_SPREAD,
             sql=AggregateSql(_of_pairs, arity=2, takes_distinct=False),
             examples=("covar_samp({whole}, {whole})", "covar_samp({small} / 4e0, {decimal})"),
+            cancels=True,
         ),
         guarded(
             "CovPopulation",
@@ -165,6 +166,7 @@ FAMILY: Final = Family(
             guard=_SPREAD,
             sql=AggregateSql(_of_pairs, arity=2, takes_distinct=False),
             examples=("covar_pop({whole}, {whole})", "covar_pop({small} / 4e0, {decimal})"),
+            cancels=True,
         ),
         guarded(
             "Corr",
@@ -173,6 +175,7 @@ FAMILY: Final = Family(
             guard=_SPREAD,
             sql=AggregateSql(_correlation, arity=2, takes_distinct=False),
             examples=("corr({whole}, {whole})", "corr({small} / 4e0, {decimal})"),
+            cancels=True,
         ),
         guarded(
             "Skewness",
@@ -205,6 +208,7 @@ FAMILY: Final = Family(
             guard=_FLOATS,
             sql=AggregateSql(_regression("sxy"), arity=2, takes_distinct=False),
             examples=("regr_sxy({small}, {whole})",),
+            cancels=True,
         ),
         guarded(
             "RegrSlope",
@@ -213,6 +217,7 @@ FAMILY: Final = Family(
             guard=_FLOATS,
             sql=AggregateSql(_regression("slope"), arity=2, takes_distinct=False),
             examples=("regr_slope({small}, {whole})",),
+            cancels=True,
         ),
         guarded(
             "RegrIntercept",
@@ -221,6 +226,7 @@ FAMILY: Final = Family(
             guard=_FLOATS,
             sql=AggregateSql(_regression("intercept"), arity=2, takes_distinct=False),
             examples=("regr_intercept({small}, {whole})",),
+            cancels=True,
         ),
         guarded(
             "RegrR2",
@@ -229,6 +235,7 @@ FAMILY: Final = Family(
             guard=_FLOATS,
             sql=AggregateSql(_regression("r2"), arity=2, takes_distinct=False),
             examples=("regr_r2({small}, {whole})",),
+            cancels=True,
         ),
     ),
     arrow_functions=(*moments.FUNCTIONS,),

@@ -196,6 +196,7 @@ FAMILY: Final = Family(
             examples=(
                 "select key, count(distinct int_a) c, sum(distinct small_b) s, max(date_c) m from {table} group by key",
             ),
+            shown_as="First",
         ),
         unsupported("MakeDecimal", "it wraps something other than a sum", rewrite=_without_wrapper),
     ),

@@ -21,12 +21,12 @@ from wallaby.relations.expression import Call, EvalMode, Expression, Literal
 from wallaby.relations.types import INTEGER, DataType, Kind
 from wallaby.sql.words import case, cast
 
-_TARGETS: Final = (
+_EXAMPLE_TARGETS: Final = (
     *("boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal(5,2)", "decimal(18,6)"),
     *("decimal(38,0)", "decimal(38,18)", "string", "binary", "date", "timestamp", "timestamp_ntz"),
 )
-_SOURCES: Final = {
-    **dict.fromkeys(_TARGETS[:11], ("number", "digits")),
+_EXAMPLE_SOURCES: Final = {
+    **dict.fromkeys(_EXAMPLE_TARGETS[:11], ("number", "digits")),
     "boolean": ("number", "digits"),
     "string": ("any",),
     "binary": ("string",),
@@ -67,8 +67,6 @@ _PLAIN: Final = (
 _YEARS: Final = (State.EXACT_WITH_GUARD, "years of more than four digits have a sign")
 _BY_ZONE: Final = (State.EXACT_WITH_GUARD, "by the rules that Java has for the session's zone")
 _NEAREST: Final = (State.EXACT_WITH_GUARD, "to the nearest binary fraction")
-#: Java writes decimals with more digits after the point with an exponent, unless the mode is ANSI.
-_PLAIN_SCALE_MAX: Final = 6
 _WHOLE: Final = (Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG)
 
 
@@ -144,7 +142,7 @@ def _read_cast(
         return mode
     if (function := _own_function(source, kind)) is not None:
         java = (Literal(node.java, INTEGER),) if function in _JAVA else ()
-        exponent = source.kind is Kind.DECIMAL and source.scale > _PLAIN_SCALE_MAX
+        exponent = source.kind is Kind.DECIMAL and source.scale > PLAIN_SCALE_MAX
         if function == "to_text" and exponent and mode is not EvalMode.ANSI:
             return Refusal("Java writes small decimals with an exponent, unless the mode is ANSI")
         return Call(function, (*arguments, *java), kind, node.nullable, mode)
@@ -278,7 +276,7 @@ FAMILY: Final = Family(
             sql=ScalarSql(1, _write_cast, reason=_cast_reason, fallible=_cast_fallible),
             examples=tuple(
                 f"{how}({{{source}}} as {target})"
-                for target, sources in _SOURCES.items()
+                for target, sources in _EXAMPLE_SOURCES.items()
                 for source in sources
                 for how in ("cast", "try_cast")
             ),

@@ -154,9 +154,6 @@ def _write_enough(call: Call, sql: Sequence[str]) -> str:
     return f"(({' + '.join(present)}) >= {sql[0]})"
 
 
-_FLOATING = (Kind.FLOAT, Kind.DOUBLE)
-
-
 FAMILY: Final = Family(
     "Comparisons and logic",
     (

@@ -67,9 +67,6 @@ def _most(name: str) -> Write:
     return write
 
 
-_FLOATING = (Kind.FLOAT, Kind.DOUBLE)
-
-
 FAMILY: Final = Family(
     "Conditions",
     (

@@ -304,6 +304,7 @@ FAMILY: Final = Family(
             ARRAYS,
             sql=ScalarSql((1, MANY), _concatenated, reason=_same_arrays),
             examples=("concat({array}, {array})",),
+            shown_as="Concat",
         ),
         exact(
             "ReverseOfArray",
@@ -311,6 +312,7 @@ FAMILY: Final = Family(
             ARRAYS,
             sql=ScalarSql(1, template("list_reverse({0})")),
             examples=("reverse({array})",),
+            shown_as="Reverse",
         ),
         exact(
             "Flatten",

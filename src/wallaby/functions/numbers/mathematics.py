@@ -20,11 +20,9 @@ from wallaby.functions.family import Family
 from wallaby.functions.numbers import strict_math
 from wallaby.functions.scalar_sql import ScalarSql, Write, template
 from wallaby.relations.expression import Call, Expression
-from wallaby.relations.types import DOUBLE, LONG, DataType, Kind
+from wallaby.relations.types import DOUBLE, LONG, DataType
 from wallaby.sql.words import case, cast
 
-_INT: Final = frozenset({Kind.INTEGER})
-_LONG: Final = frozenset({Kind.LONG})
 _STRICT: Final = "by the methods of Java's StrictMath"
 _LAST_BIT: Final = "the last bit of Java's result depends on the virtual machine"
 #: The last version of Java that computes some functions of `Math` by no code of its own.

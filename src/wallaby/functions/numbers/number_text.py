@@ -19,7 +19,6 @@ from wallaby.relations.types import BOOLEAN, DOUBLE, INTEGER, STRING, DataType, 
 from wallaby.sql.words import cast
 
 _INT: Final = frozenset({Kind.INTEGER})
-_LONG: Final = frozenset({Kind.LONG})
 _SIXTY_FOUR: Final = "in 64 bits; an overflow is an error (ANSI) or the greatest number (LEGACY)"
 
 

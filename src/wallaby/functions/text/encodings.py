@@ -91,9 +91,6 @@ def _flagged(name: str) -> Write:
     return write
 
 
-_OF_BINARY: Final = of_kinds(Kind.BINARY)
-
-
 FAMILY: Final = Family(
     "Hashes and encodings",
     (

@@ -19,7 +19,7 @@ from wallaby.functions.arrow_function import ArrowFunction, per_value
 from wallaby.functions.entry import Entry, Refusal, exact, guarded
 from wallaby.functions.family import Family
 from wallaby.functions.numbers.decimal_sql import unscaled
-from wallaby.functions.scalar_sql import MANY, ScalarSql, Write, not_supported, of_kinds, template
+from wallaby.functions.scalar_sql import MANY, ScalarSql, Write, not_supported, template
 from wallaby.relations.expression import Call, Expression, Literal
 from wallaby.relations.types import DOUBLE, INTEGER, LONG, STRING, DataType, Kind
 from wallaby.sql.types import FLAT
@@ -204,9 +204,6 @@ def _sha2(call: Call, sql: Sequence[str]) -> str:
     if isinstance(bits, Literal) and bits.value in (0, 256):
         return f"sha256({sql[0]})"
     return f"wallaby_sha2({sql[0]}, {sql[1]})"
-
-
-_OF_BINARY: Final = of_kinds(Kind.BINARY)
 
 
 FAMILY: Final = Family(

@@ -339,6 +339,7 @@ FAMILY: Final = Family(
                 "to_json(array({struct}, {struct}))",
                 "to_json(named_struct('a', {array}, 'm', {map}, 's', {struct}))",
             ),
+            shown_as="Invoke",
         ),
         unsupported(
             "StructsToJsonWithOptions#evaluate",

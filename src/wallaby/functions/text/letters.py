@@ -12,7 +12,7 @@ from wallaby.functions.doubt import DOUBT, doubt
 from wallaby.functions.entry import Entry, Refusal, exact, guarded
 from wallaby.functions.family import Family
 from wallaby.functions.others.java_methods import configured
-from wallaby.functions.scalar_sql import Reason, ScalarSql, Write, of_kinds, template
+from wallaby.functions.scalar_sql import ScalarSql, Write, of_kinds, template
 from wallaby.functions.words import always
 from wallaby.relations.expression import Call, Expression, Literal
 from wallaby.relations.types import BOOLEAN, INTEGER, STRING, DataType, Kind
@@ -193,17 +193,6 @@ def _counted(pattern: str) -> Write:
         return cast(pattern.format(f"{counted}({sql[0]})"), call.type)
 
     return write
-
-
-def strings(*kinds: Kind) -> Reason:
-    """Only the first argument is text."""
-    allowed = kinds or (Kind.STRING,)
-
-    def reason(call: Call) -> str | None:
-        type_ = call.arguments[0].type
-        return None if type_.kind in allowed else f"{call.function} of {type_} is not supported"
-
-    return reason
 
 
 FAMILY: Final = Family(

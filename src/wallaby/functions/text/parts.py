@@ -265,6 +265,7 @@ FAMILY: Final = Family(
             guard="`split_part`; part 0 is an error",
             sql=ScalarSql(3, template("wallaby_split_part({0}, {1}, {2})"), fallible=always),
             examples=("split_part({string}, 'X', {small})", "split_part({string}, {string}, 1)"),
+            shown_as="StringSplitSQL",
         ),
         exact(
             "StringReplace",

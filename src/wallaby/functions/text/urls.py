@@ -87,9 +87,6 @@ def parse_url(text: str, part: str, key: str) -> str | None:
     return None if pair is None else pair[1]
 
 
-_OF_TEXT: Final = of_kinds(Kind.STRING)
-
-
 FAMILY: Final = Family(
     "Text",
     (
@@ -123,6 +120,7 @@ FAMILY: Final = Family(
                 "parse_url(concat('http://spark.apache.org/p', {small}, '?q=', {int}, '&x=1'), 'QUERY', 'q')",
                 "try_parse_url({string}, 'HOST')",
             ),
+            shown_as="Invoke",
         ),
     ),
     also={

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from wallaby.catalyst.data_types import DATES, INTEGRAL, INTS, TEXT, YEAR_MONTHS
+from wallaby.catalyst.data_types import DATES, INTEGRAL, INTS, SHORT_INTEGRAL, TEXT, YEAR_MONTHS
 from wallaby.catalyst.node import Node
 from wallaby.functions.entry import Entry, Refusal, exact, guarded
 from wallaby.functions.family import Family
-from wallaby.functions.scalar_sql import Reason, ScalarSql, Write, of_kinds, template
+from wallaby.functions.scalar_sql import ScalarSql, of_kinds, template
 from wallaby.functions.times import zone_clocks as times
 from wallaby.functions.times.clock import MICROS_PER_DAY
 from wallaby.functions.words import always
@@ -219,11 +219,6 @@ def out_of_bounds(mode: EvalMode) -> str:
     return error("DATETIME_FIELD_OUT_OF_BOUNDS", "A part of a date or of a time is out of its bounds.")
 
 
-def _with_whole(write: Write) -> ScalarSql:
-    reason: Reason = of_kinds(Kind.DATE, _WHOLE)
-    return ScalarSql((2, 2), write, reason)
-
-
 def _subtract_dates(call: Call, sql: Sequence[str]) -> str:  # noqa: ARG001 - the signature of a writer
     return f"(CAST({sql[0]} - {sql[1]} AS BIGINT) * {MICROS_PER_DAY})"
 
@@ -284,7 +279,7 @@ FAMILY: Final = Family(
             TEXT,
             guard="the weekday is a constant",
             build=_read_next_day,
-            sql=_with_whole(_write_next_day),
+            sql=ScalarSql(2, _write_next_day, reason=of_kinds(Kind.DATE, Kind.INTEGER)),
             examples=("next_day({date}, 'MO')", "next_day({date}, 'sunday')", "next_day({time}, 'Thu')"),
         ),
         guarded(
@@ -303,18 +298,18 @@ FAMILY: Final = Family(
             "DateAdd",
             "date_add",
             DATES,
-            INTEGRAL,
+            SHORT_INTEGRAL,
             guard="the result is a date, not a timestamp",
-            sql=_with_whole(_date_add),
+            sql=ScalarSql(2, _date_add),
             examples=("date_add({date}, {small})", "{date} + 40", "date_add({date}, {int})"),
         ),
         guarded(
             "DateSub",
             "date_sub",
             DATES,
-            INTEGRAL,
+            SHORT_INTEGRAL,
             guard="the result is a date, not a timestamp",
-            sql=_with_whole(_date_add),
+            sql=ScalarSql(2, _date_add),
             examples=("date_sub({date}, 45)", "{date} - 1", "date_sub({date}, {small})"),
         ),
         exact(

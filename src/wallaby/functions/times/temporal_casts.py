@@ -217,6 +217,7 @@ FAMILY: Final = Family(
                 "try_cast({moment} as timestamp_ntz)",
                 "cast(cast({timestamp} as string) as timestamp)",
             ),
+            shown_as="Cast",
         ),
     ),
     also={
