@@ -16,6 +16,7 @@ from wallaby.coordinator.effects import (
     ReadStatus,
     Remove,
     Resume,
+    SnapshotReply,
     TakeSnapshot,
     Watch,
 )
@@ -73,7 +74,7 @@ class Cluster:
             case Freeze(query, lost, draining):
                 return self.gcs.freeze(query, lost, draining)
             case TakeSnapshot(query):
-                return self.gcs.snapshot(query), {}
+                return SnapshotReply(self.gcs.snapshot(query))
             case Resume(query, plan, version):
                 return self.gcs.resume(query, plan, version)
             case Remove(query):

@@ -149,7 +149,7 @@ class _Scene:
         self.book = OrderBook(directory)
         self.book.give(parse_all(orders))
         node = Node(WorkerId("w1-abc"), lambda _: None)
-        monkeypatch.setattr(node, "answer", lambda _actor, value: self.answers.append(value))
+        monkeypatch.setattr(node, "answer", lambda _actor, _effect, value: self.answers.append(value))
         monkeypatch.setattr(os, "kill", lambda _pid, number: self.signals.append(number))
         self.performer = _Performer()
         self.striking = StrikingPerformer(self.performer, node, self.book)
@@ -187,13 +187,13 @@ def test_a_kill_is_written_down_before_it_is_done(tmp_path: Path, monkeypatch: p
 def test_after_means_when_the_answer_comes_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scene = _Scene(tmp_path, "*:acknowledge:1:kill:after", monkeypatch)
     actor = Actor("test", _echo())
-    assert actor.effects.send(None) == "first"
+    assert str(actor.effects.send(None)) == "first"
     scene.perform(ACKNOWLEDGE, actor)
     assert scene.performer.performed == [ACKNOWLEDGE]
     assert scene.signals == []
-    assert actor.effects.send("done") == "done"
+    assert str(actor.effects.send("done")) == "done"
     assert scene.signals == [signal.SIGKILL]
-    assert actor.effects.send("more") == "more", "it strikes once"
+    assert str(actor.effects.send("more")) == "more", "it strikes once"
 
 
 def test_an_answer_that_is_lost_after_the_effect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

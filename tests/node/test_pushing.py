@@ -37,7 +37,7 @@ class FakeNode:
         self.received += slices
         return PushReply(True, (True,) * len(slices))
 
-    def answer(self, _actor: object, value: object) -> None:
+    def answer(self, _actor: object, _effect: object, value: object) -> None:
         self.answers.append(value)
 
 

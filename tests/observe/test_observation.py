@@ -58,7 +58,7 @@ def lose_w1(observer: Observer) -> None:
     states = {(0, 0): at(W[1], 3), (0, 1): at(W[2], 4), (1, 0): at(W[1], 2)}
     before = snapshot(GRAPH, states, members=(W[2],), delivered={Edge(0, 0, 0): 2, Edge(0, 1, 0): 4})
     observer.noticed(coordinating.Freeze(QUERY, (W[1],), ()), Verdict.DONE)
-    observer.noticed(coordinating.TakeSnapshot(QUERY), (before,))
+    observer.noticed(coordinating.TakeSnapshot(QUERY), coordinating.SnapshotReply(before))
     observer.noticed(coordinating.Resume(QUERY, plan, 1), Verdict.CONFLICT)
     observer.noticed(coordinating.Resume(QUERY, plan, 1), Verdict.DONE)
 

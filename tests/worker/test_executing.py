@@ -45,7 +45,7 @@ def answer_to(work: Work) -> object:
     nothing: Any = None
     node = Node(WorkerId("w0-1"), lambda _: None)
     answers: queue.SimpleQueue[object] = queue.SimpleQueue()
-    node.answer = lambda actor, value: answers.put(value)  # type: ignore[method-assign]
+    node.answer = lambda actor, _effect, value: answers.put(value)  # type: ignore[method-assign]
     performer = Performer(
         node, nothing, nothing, nothing, nothing, nothing, nothing, NodeSettings(kernel_threads=1)
     )

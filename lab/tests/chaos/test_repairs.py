@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tests.builders import W, at, pipeline, snapshot
 
-from wallaby.coordinator.effects import Resume, TakeSnapshot
+from wallaby.coordinator.effects import Resume, SnapshotReply, TakeSnapshot
 from wallaby.lineage.names import HEAD, QueryId
 from wallaby.lineage.reconcile import reconcile
 from wallaby.lineage.snapshot import Plan, Snapshot
@@ -27,8 +27,10 @@ def lost(version: int = 7) -> Snapshot:
 
 def repaired(plan: Plan, before: Snapshot) -> Repairs:
     repairs = Repairs()
-    repairs.noticed(TakeSnapshot(QUERY), (before, {}))
-    repairs.noticed(TakeSnapshot(QUERY), (replace(before, version=before.version + 1, members=()), {}))
+    repairs.noticed(TakeSnapshot(QUERY), SnapshotReply(before))
+    repairs.noticed(
+        TakeSnapshot(QUERY), SnapshotReply(replace(before, version=before.version + 1, members=()))
+    )
     repairs.noticed(Resume(QUERY, plan, before.version), Verdict.DONE)
     return repairs
 
@@ -51,7 +53,7 @@ def test_a_plan_that_rewinds_one_channel_more_is_told() -> None:
 
 def test_a_plan_that_the_store_refused_changes_nothing_and_is_not_checked() -> None:
     before, repairs = lost(), Repairs()
-    repairs.noticed(TakeSnapshot(QUERY), (before, {}))
+    repairs.noticed(TakeSnapshot(QUERY), SnapshotReply(before))
     repairs.noticed(Resume(QUERY, Plan(), before.version), Verdict.STALE)
     repairs.noticed(Resume(OTHER, Plan(), before.version), Verdict.DONE)
     assert repairs.check(QUERY, GRAPH) == (0, "")

@@ -9,9 +9,8 @@ an open one (invariants 6 and 9). The gate never opens by time: past its limit t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from wallaby.coordinator.detector import Detector
 from wallaby.coordinator.effects import (
@@ -37,7 +36,7 @@ from wallaby.errors import (
     WorkerLostError,
 )
 from wallaby.gcs.interface import QueryStatus, WorkerLease
-from wallaby.lineage.effects import FailPoint, Pause
+from wallaby.lineage.effects import Effects, FailPoint, Pause, ask
 from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.kept import kept
 from wallaby.lineage.names import QueryId, TaskName, WorkerId
@@ -45,8 +44,6 @@ from wallaby.lineage.reconcile import drained, reconcile
 from wallaby.lineage.snapshot import Snapshot
 from wallaby.lineage.tolerance import LINEAGE, Tolerance
 from wallaby.lineage.verdict import Verdict
-
-Effects = Generator[Any, Any, None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +105,7 @@ class Coordinator:
         self.lost: GcsLostError | None = None
         self._silent_since_ms: int | None = None
 
-    def run(self) -> Effects:
+    def run(self) -> Effects[None]:
         """Watch and tend for ever; if the store is lost, so are the queries."""
         try:
             while True:
@@ -126,9 +123,9 @@ class Coordinator:
                 if not query.ended:
                     query.error, query.ended = lost, True
 
-    def _watch(self) -> Generator[Any, Any, tuple[WorkerLease, ...] | None]:
+    def _watch(self) -> Effects[tuple[WorkerLease, ...] | None]:
         """Read the leases, ask the suspects, expel who must go; the leases of those who stay."""
-        leases: tuple[WorkerLease, ...] | None = yield Watch()
+        leases = yield from ask(Watch())
         if leases is None:
             self.detector.store_silent()
             self._require_answer()
@@ -136,14 +133,14 @@ class Coordinator:
         self._silent_since_ms = None
         gone: set[WorkerId] = set()
         for worker in self.detector.suspects(self._now_ms(), leases):
-            answered = yield Ping(worker)
+            answered = yield from ask(Ping(worker))
             if self.detector.must_go(worker, bool(answered), self._now_ms()):
                 gone.add(worker)
         current = self.detector.is_current
         silent = {lease.worker for lease in leases if lease.worker in gone and not current(lease)}
         if silent:
             # One that was too busy to answer may have come to renew its lease meanwhile.
-            younger = yield Watch()
+            younger = yield from ask(Watch())
             if younger is None:
                 self.detector.store_silent()
                 return None
@@ -152,7 +149,7 @@ class Coordinator:
         if unreachable is not None:
             gone.add(unreachable)
         for worker in sorted(gone):
-            if (yield Expel(worker, unreachable=worker == unreachable)) is None:
+            if (yield from ask(Expel(worker, unreachable=worker == unreachable))) is None:
                 return None
         return tuple(lease for lease in leases if lease.worker not in gone)
 
@@ -166,9 +163,9 @@ class Coordinator:
                 fix="Check that it is running, or raise spark.wallaby.gcs.timeout.",
             )
 
-    def _tend(self, query: Query, leases: tuple[WorkerLease, ...]) -> Effects:
+    def _tend(self, query: Query, leases: tuple[WorkerLease, ...]) -> Effects[None]:
         """One round for one query: is it over, has it lost or won a worker, is it frozen?"""
-        status: QueryStatus | None = yield ReadStatus(query.id)
+        status = yield from ask(ReadStatus(query.id))
         if status is None:
             return
         if query.ending:
@@ -189,7 +186,9 @@ class Coordinator:
         else:
             yield from self._tend_members(query, status, leases)
 
-    def _tend_members(self, query: Query, status: QueryStatus, leases: tuple[WorkerLease, ...]) -> Effects:
+    def _tend_members(
+        self, query: Query, status: QueryStatus, leases: tuple[WorkerLease, ...]
+    ) -> Effects[None]:
         live = {lease.worker: lease for lease in leases}
         known = {*status.members, *status.draining}
         for worker, lease in live.items() if self._settings.recovers else ():
@@ -199,14 +198,14 @@ class Coordinator:
         if lost:
             # The leases are older than the status: who is missing may just have come. Who is missing in
             # leases that are younger has been expelled, since members are registered before they join.
-            younger = yield Watch()
+            younger = yield from ask(Watch())
             if younger is None:
                 return
             lost = tuple(worker for worker in lost if worker not in {lease.worker for lease in younger})
         if lost and not self._settings.recovers:
-            answer = yield TakeSnapshot(query.id)
+            answer = yield from ask(TakeSnapshot(query.id))
             if answer is not None:
-                strained = answer[0].strained if answer[0] is not None else ()
+                strained = answer.snapshot.strained if answer.snapshot is not None else ()
                 yield from self._end(query, _lost(query, lost, tuple(sorted({*lost} & {*strained}))))
             return
         leaving = tuple(worker for worker in status.members if worker in live and live[worker].draining)
@@ -221,17 +220,17 @@ class Coordinator:
 
     def _recover(
         self, query: Query, lost: tuple[WorkerId, ...], leaving: tuple[WorkerId, ...], gate_open: bool
-    ) -> Effects:
+    ) -> Effects[None]:
         """Algorithm 2: freeze, reconcile, resume. Safe to be dropped and begun again at any point."""
-        if (lost or leaving or gate_open) and (yield Freeze(query.id, lost, leaving)) is None:
+        if (lost or leaving or gate_open) and (yield from ask(Freeze(query.id, lost, leaving))) is None:
             return
         if query.frozen_since_ms is None:
             query.frozen_since_ms = self._now_ms()
         while True:
-            answer = yield TakeSnapshot(query.id, query.tolerance.snapshots)
+            answer = yield from ask(TakeSnapshot(query.id, query.tolerance.snapshots))
             if answer is None:
                 return
-            snapshot: Snapshot | None = answer[0]
+            snapshot = answer.snapshot
             if snapshot is None or snapshot.gate_open:
                 break
             if (problem := self._problem(query, snapshot)) is not None:
@@ -242,14 +241,14 @@ class Coordinator:
             if len(snapshot.lost_strained) >= self._settings.strained_losses_max:
                 yield from self._end(query, too_large(query.id, len(snapshot.lost_strained)))
                 return
-            plan = reconcile(query.graph, snapshot, kept(query.tolerance, answer[1]))
+            plan = reconcile(query.graph, snapshot, kept(query.tolerance, answer.records))
             # Among equals the first: what comes after it may only have waited for it.
             worst = min(plan.losses, key=lambda name: (-plan.losses[name], name), default=None)
             if worst is not None and plan.losses[worst] >= self._settings.task_worker_losses_max:
                 task = TaskName(*worst, snapshot.channels[worst].length)
                 yield from self._end(query, _poison(task, plan.losses[worst]))
                 return
-            if (yield Resume(query.id, plan, snapshot.version)) is Verdict.DONE:
+            if (yield from ask(Resume(query.id, plan, snapshot.version))) is Verdict.DONE:
                 break
         query.frozen_since_ms = None
 
@@ -270,19 +269,19 @@ class Coordinator:
             )
         return None
 
-    def _release_drained(self, query: Query, draining: tuple[WorkerId, ...]) -> Effects:
+    def _release_drained(self, query: Query, draining: tuple[WorkerId, ...]) -> Effects[None]:
         """Let go of workers that have asked to leave and of which nothing is needed any more."""
-        answer = yield TakeSnapshot(query.id, query.tolerance.snapshots)
-        if answer and answer[0] is not None:
-            left = kept(query.tolerance, answer[1])
-            free = tuple(worker for worker in draining if drained(query.graph, answer[0], worker, left))
+        answer = yield from ask(TakeSnapshot(query.id, query.tolerance.snapshots))
+        if answer is not None and answer.snapshot is not None:
+            snapshot, left = answer.snapshot, kept(query.tolerance, answer.records)
+            free = tuple(worker for worker in draining if drained(query.graph, snapshot, worker, left))
             if free:
                 yield from self._recover(query, free, (), gate_open=True)
 
-    def _end(self, query: Query, error: WallabyError | None) -> Effects:
+    def _end(self, query: Query, error: WallabyError | None) -> Effects[None]:
         """The query is over: its keys go, then its user is told."""
         query.error, query.ending = error, True
-        if (yield Remove(query.id, barred=query.doubtful)) is not None:
+        if (yield from ask(Remove(query.id, barred=query.doubtful))) is not None:
             query.ended = True
 
 

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from wallaby.lineage.effects import FailPoint
+from wallaby.gcs.interface import QueryStatus, WorkerLease
+from wallaby.lineage.effects import Effect, FailPoint
 from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.names import ChannelName, QueryId, WorkerId
-from wallaby.lineage.snapshot import Plan
+from wallaby.lineage.snapshot import Plan, Snapshot
+from wallaby.lineage.standing import Standing
+from wallaby.lineage.verdict import Verdict
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
+class Watch(Effect[tuple[WorkerLease, ...] | None]):
     """The leases of all workers."""
 
     point = FailPoint.WATCH
 
 
 @dataclass(frozen=True, slots=True)
-class Ping:
+class Ping(Effect[bool | None]):
     """Ask a worker, not over the store: the answer is whether it answered in time."""
 
     worker: WorkerId
@@ -27,7 +30,7 @@ class Ping:
 
 
 @dataclass(frozen=True, slots=True)
-class Inquire:
+class Inquire(Effect[Mapping[WorkerId, Standing] | None]):
     """Ask processes, not over the store, how they stand with a query: the answer has the `Standing` of each."""
 
     query: QueryId
@@ -36,7 +39,7 @@ class Inquire:
 
 
 @dataclass(frozen=True, slots=True)
-class Expel:
+class Expel(Effect[bool | None]):
     """Remove a worker for good: the answer is True."""
 
     worker: WorkerId
@@ -46,7 +49,7 @@ class Expel:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadStatus:
+class ReadStatus(Effect[QueryStatus | None]):
     """The answer is a `QueryStatus`."""
 
     query: QueryId
@@ -54,7 +57,7 @@ class ReadStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class Join:
+class Join(Effect[Verdict | None]):
     """Make a worker a member: the answer is a verdict."""
 
     query: QueryId
@@ -63,7 +66,7 @@ class Join:
 
 
 @dataclass(frozen=True, slots=True)
-class Freeze:
+class Freeze(Effect[Verdict | None]):
     """Close the gate and remove members: the answer is a verdict."""
 
     query: QueryId
@@ -73,8 +76,16 @@ class Freeze:
 
 
 @dataclass(frozen=True, slots=True)
-class TakeSnapshot:
-    """The answer is `(snapshot or None, records of each channel)`, the latter only if they are asked for."""
+class SnapshotReply:
+    """A query's state, None if it has ended, and the committed records of its channels, if they were asked for."""
+
+    snapshot: Snapshot | None
+    records: Mapping[ChannelName, tuple[bytes, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TakeSnapshot(Effect[SnapshotReply | None]):
+    """Read a query's state, all at one moment; with its records, if they are asked for."""
 
     query: QueryId
     with_records: bool = False
@@ -82,7 +93,7 @@ class TakeSnapshot:
 
 
 @dataclass(frozen=True, slots=True)
-class Resume:
+class Resume(Effect[Verdict | None]):
     """Apply a plan and open the gate: the answer is a verdict."""
 
     query: QueryId
@@ -92,7 +103,7 @@ class Resume:
 
 
 @dataclass(frozen=True, slots=True)
-class Remove:
+class Remove(Effect[bool | None]):
     """Delete a query's keys: the answer is True. With `barred`, a submit that is still under way is refused later."""
 
     query: QueryId
@@ -101,7 +112,7 @@ class Remove:
 
 
 @dataclass(frozen=True, slots=True)
-class Submit:
+class Submit(Effect[Verdict | None]):
     """Create a query in the store: the answer is a verdict."""
 
     query: QueryId
@@ -112,7 +123,7 @@ class Submit:
 
 
 @dataclass(frozen=True, slots=True)
-class AskToDrain:
+class AskToDrain(Effect[bool | None]):
     """Note in the store that a worker is about to leave: the answer is True."""
 
     worker: WorkerId
@@ -120,7 +131,7 @@ class AskToDrain:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadNeed:
+class ReadNeed(Effect[bool | None]):
     """Is a worker a member of some query in the store? The answer is True or False."""
 
     worker: WorkerId

@@ -8,18 +8,16 @@ would stay in the store with nobody who knows of it, and no worker that it names
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
 
 from wallaby.coordinator.coordinator import CoordinatorSettings, Query
 from wallaby.coordinator.effects import AskToDrain, Expel, ReadNeed, Submit
 from wallaby.errors import GcsLostError, GcsUnavailableError, QueryCancelledError, WallabyError
 from wallaby.lineage.attempt import RETRY_MS
-from wallaby.lineage.effects import FailPoint, Pause
+from wallaby.lineage.effects import Effects, FailPoint, Pause, ask
 from wallaby.lineage.names import ChannelName, WorkerId
 from wallaby.lineage.verdict import Verdict
 
-Effects = Generator[Any, Any, None]
 #: How often it is asked whether a worker may leave.
 NEED_MS = 20
 
@@ -30,14 +28,17 @@ def submitting(
     payload: bytes,
     settings: CoordinatorSettings,
     now_ms: Callable[[], int],
-) -> Effects:
+) -> Effects[None]:
     """Put a query into the store. Afterwards it is there, or is ending with an error, or has ended with the store.
 
     Nobody may tend it while it is `entering`: it is not in the store, and may yet be.
     """
     began_ms = now_ms()
     try:
-        while (yield Submit(query.id, query.graph, hosts, payload)) not in (Verdict.DONE, Verdict.ALREADY):
+        while (yield from ask(Submit(query.id, query.graph, hosts, payload))) not in (
+            Verdict.DONE,
+            Verdict.ALREADY,
+        ):
             query.doubtful = True
             waited_ms = now_ms() - began_ms
             if query.cancelled or waited_ms > settings.submit_ms:
@@ -51,17 +52,17 @@ def submitting(
     query.entering = False
 
 
-def draining(worker: WorkerId, is_over: Callable[[], bool]) -> Generator[Any, Any, bool]:
+def draining(worker: WorkerId, is_over: Callable[[], bool]) -> Effects[bool]:
     """Let a worker leave: ask for it, wait until no query needs anything of it, and dismiss it. False: not in time."""
-    while (yield AskToDrain(worker)) is None:
+    while (yield from ask(AskToDrain(worker))) is None:
         if is_over():
             return False
         yield Pause(RETRY_MS, FailPoint.DRAIN)
-    while (yield ReadNeed(worker)) is not False:
+    while (yield from ask(ReadNeed(worker))) is not False:
         if is_over():
             return False
         yield Pause(NEED_MS, FailPoint.DRAIN)
-    while (yield Expel(worker)) is None:
+    while (yield from ask(Expel(worker))) is None:
         if is_over():
             return False
         yield Pause(RETRY_MS, FailPoint.EXPEL)

@@ -20,18 +20,16 @@ costs one look at the store every few seconds.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
 
 from wallaby.coordinator.coordinator import Query
 from wallaby.coordinator.effects import Inquire, ReadStatus
 from wallaby.errors import GcsLostError, QueryStalledError
 from wallaby.gcs.interface import QueryStatus
-from wallaby.lineage.effects import FailPoint, Pause
+from wallaby.lineage.effects import Effects, FailPoint, Pause, ask
 from wallaby.lineage.names import HEAD, QueryId, WorkerId
-from wallaby.lineage.standing import Standing
 from wallaby.lineage.verdict import Verdict
 
 _log = logging.getLogger(__name__)
@@ -44,7 +42,6 @@ SILENT_LIMITS = 8
 #: How many of the waits that are known are put into the message of the error; all of them are logged.
 WAITS_SHOWN = 12
 
-Effects = Generator[Any, Any, None]
 Seen = tuple[QueryStatus, Mapping[WorkerId, tuple[int, ...]]]
 
 
@@ -72,7 +69,7 @@ class StallWatch:
         self._now_ms = now_ms
         self._quiet: dict[QueryId, _Quiet] = {}
 
-    def run(self) -> Effects:
+    def run(self) -> Effects[None]:
         """Look at every query that runs, again and again. That the store is lost is for the coordinator to say."""
         while True:
             yield Pause(self._pause_ms, FailPoint.STATUS)
@@ -82,7 +79,7 @@ class StallWatch:
                 with suppress(GcsLostError):
                     yield from self._look(query, self._quiet[query.id])
 
-    def _look(self, query: Query, quiet: _Quiet) -> Effects:
+    def _look(self, query: Query, quiet: _Quiet) -> Effects[None]:
         """One round for one query."""
         answered, seen = yield from self._seen(query, quiet)
         now_ms = self._now_ms()
@@ -99,9 +96,9 @@ class StallWatch:
             query.cancelled_because = _stalled(query, quiet)
             query.cancelled = True
 
-    def _seen(self, query: Query, quiet: _Quiet) -> Generator[Any, Any, tuple[bool, Seen | None]]:
+    def _seen(self, query: Query, quiet: _Quiet) -> Effects[tuple[bool, Seen | None]]:
         """Has everybody answered; and what does not change while nothing moves, None if something may move."""
-        status: QueryStatus | None = yield ReadStatus(query.id)
+        status = yield from ask(ReadStatus(query.id))
         quiet.silent = ()
         if status is None:
             return False, None
@@ -109,7 +106,7 @@ class StallWatch:
         if status.verdict is not Verdict.DONE or not status.gate_open or status.error or status != before:
             return True, None
         asked = (*status.members, *status.draining, HEAD)
-        standings: Mapping[WorkerId, Standing] = (yield Inquire(query.id, asked)) or {}
+        standings = (yield from ask(Inquire(query.id, asked))) or {}
         if any(standing.busy for standing in standings.values()):
             return True, None
         quiet.silent = tuple(worker for worker in asked if worker not in standings)

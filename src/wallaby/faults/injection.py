@@ -21,6 +21,7 @@ from wallaby.errors import KernelError
 from wallaby.faults.hoarding import Hoarding
 from wallaby.faults.orders import Act, Order, OrderBook, Strike
 from wallaby.lineage import effects as protocol
+from wallaby.lineage.effects import Effect
 from wallaby.node import effects as working
 from wallaby.node.node import Actor, Node, Performs, Serving, serving_of
 
@@ -28,7 +29,7 @@ _log = logging.getLogger(__name__)
 _EFFECT_CHARACTERS: Final = 120
 
 #: What an effect answers when it fails.
-Failures = Mapping[type, Callable[[Any], Any]]
+Failures = Mapping[type[Effect[Any]], Callable[[Any], Any]]
 
 
 def no_answer(_: object) -> None:
@@ -89,7 +90,7 @@ class StrikingPerformer:
         """Is there a thread with nothing to execute?"""
         return self._performer.has_idle_kernel()
 
-    def perform(self, actor: Actor, effect: Any) -> None:
+    def perform(self, actor: Actor, effect: Effect[Any]) -> None:
         """Carry out an effect, unless something strikes first."""
         order = self._due(effect)
         if order is None:
@@ -100,7 +101,7 @@ class StrikingPerformer:
         else:
             self._before(order, actor, effect)
 
-    def _due(self, effect: Any) -> Order | None:
+    def _due(self, effect: Effect[Any]) -> Order | None:
         """The order that strikes at this effect, written down already."""
         for name, order in self._book.orders().items():
             if not order.counts(effect) or not order.concerns(self._node.worker):
@@ -120,7 +121,7 @@ class StrikingPerformer:
                     return order
         return None
 
-    def _before(self, order: Order, actor: Actor, effect: Any) -> None:
+    def _before(self, order: Order, actor: Actor, effect: Effect[Any]) -> None:
         match order.act:
             case Act.KILL:
                 os.kill(os.getpid(), signal.SIGKILL)
@@ -128,13 +129,14 @@ class StrikingPerformer:
                 stand_still(order.seconds)
                 self._performer.perform(actor, effect)
             case Act.FAIL:
-                self._node.answer(actor, self._failures[type(effect)](effect))
+                self._node.answer(actor, effect, self._failures[type(effect)](effect))
             case Act.DELAY | Act.SLOW:
                 self._node.loop.after(order.seconds, self._performer.perform, actor, effect)
             case Act.DEAFEN:
                 threading.Thread(target=self._deafen, name="wallaby-deafen", daemon=True).start()
                 self._performer.perform(actor, effect)
             case Act.HOARD | Act.HOARD_SQL | Act.HOARD_NATIVE:
+                assert isinstance(effect, protocol.Execute), "memory is taken before a step"
                 serving = serving_of(actor)
                 serving.work = Hoarding(serving.work, effect, order.act, order.size_bytes)
                 self._performer.perform(actor, effect)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from wallaby.coordinator import effects as coordinating
+from wallaby.coordinator.effects import SnapshotReply
 from wallaby.errors import GcsLostError, GcsUnavailableError, WallabyError
 from wallaby.faults.injection import Failures, no_answer, refusal
 from wallaby.gcs.interface import Gcs
@@ -16,10 +17,10 @@ def _expel(gcs: Gcs, effect: coordinating.Expel) -> bool:
     return True
 
 
-def _snapshot(gcs: Gcs, effect: coordinating.TakeSnapshot) -> Any:
+def _snapshot(gcs: Gcs, effect: coordinating.TakeSnapshot) -> SnapshotReply:
     # The gate is closed: no record is committed between the two.
     found = gcs.snapshot(effect.query)
-    return found, gcs.history(effect.query) if effect.with_records else {}
+    return SnapshotReply(found, gcs.history(effect.query) if effect.with_records else {})
 
 
 def _submit(gcs: Gcs, effect: coordinating.Submit) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -39,7 +39,7 @@ from wallaby.head.collected import Collected
 from wallaby.head.inquiry import Inquiry
 from wallaby.head.observer import Observer
 from wallaby.head.submission import Submission
-from wallaby.lineage.effects import Slice
+from wallaby.lineage.effects import Effects, Slice
 from wallaby.lineage.names import HEAD, ChannelName, QueryId, WorkerId
 from wallaby.lineage.verdict import Verdict
 from wallaby.node.directory import Directory
@@ -228,7 +228,7 @@ class Head:
             left_seconds = submission.began_seconds + submission.timeout_seconds - time.monotonic()
             self.node.loop.after(max(left_seconds, 0), self._expire, query, submission.timeout_seconds)
 
-        def entering() -> Generator[Any, Any, None]:
+        def entering() -> Effects[None]:
             payload = submission.payload.encode()
             yield from submitting(query, hosts, payload, self._settings, _now_ms)
             if not (query.ending or query.ended):
@@ -314,7 +314,7 @@ class Head:
         deadline = time.monotonic() + timeout_seconds
         over, left = threading.Event(), []
 
-        def leaving() -> Generator[Any, Any, None]:
+        def leaving() -> Effects[None]:
             left.append((yield from draining(worker, lambda: time.monotonic() > deadline)))
             over.set()
 
@@ -453,7 +453,7 @@ class Head:
         def asks(action: Callable[[Gcs, Any], Any]) -> Callable[[Actor, Any], None]:
             def carry_out(actor: Actor, effect: Any) -> None:
                 self._sweep_ended()
-                call(actor, lambda gcs: self.observer.noticed(effect, action(gcs, effect)))
+                call(actor, effect, lambda gcs: self.observer.noticed(effect, action(gcs, effect)))
 
             return carry_out
 
@@ -493,7 +493,7 @@ class Head:
             collected.figures.seconds = time.monotonic() - self._submissions[query].began_seconds
 
     def _ask(self, actor: Actor, effect: coordinating.Ping) -> None:
-        self._performer.calls.submit(lambda: self.node.answer(actor, self._ping(effect.worker)))
+        self._performer.calls.submit(lambda: self.node.answer(actor, effect, self._ping(effect.worker)))
 
 
 def _now_ms() -> int:

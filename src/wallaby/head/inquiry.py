@@ -29,7 +29,7 @@ class Inquiry:
     def answer(self, actor: Actor, effect: Inquire) -> None:
         """Ask, and post what was answered to the node."""
         ask = partial(self._ask, effect.query)
-        self._calls.submit(lambda: self._node.answer(actor, standings(effect.workers, ask)))
+        self._calls.submit(lambda: self._node.answer(actor, effect, standings(effect.workers, ask)))
 
     def _ask(self, query: QueryId, worker: WorkerId) -> Standing | None:
         if worker == HEAD:

@@ -85,8 +85,8 @@ class Observer:
                 observation.joined(worker, self._whereabouts)
             case coordinating.Freeze(lost=lost, draining=draining) if answer is Verdict.DONE:
                 observation.froze(lost, draining, self._whereabouts)
-            case coordinating.TakeSnapshot() if answer:
-                observation.took(answer[0])
+            case coordinating.TakeSnapshot() if isinstance(answer, coordinating.SnapshotReply):
+                observation.took(answer.snapshot)
             case coordinating.Resume(plan=plan) if answer is Verdict.DONE:
                 observation.resumed(plan, self._whereabouts)
             case _:

@@ -17,7 +17,7 @@ output is published, so that it can be delivered, only after its commit: a name 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,6 +30,7 @@ from wallaby.lineage.effects import (
     CloseEarly,
     Collect,
     CommitTask,
+    Effects,
     Execute,
     FailPoint,
     Leave,
@@ -39,6 +40,7 @@ from wallaby.lineage.effects import (
     RestoreState,
     SaveState,
     Slice,
+    ask,
 )
 from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.inbox import Inbox
@@ -50,8 +52,6 @@ from wallaby.lineage.verdict import CommitReply, Verdict
 
 #: How long to wait, at most, before something that the store refused is tried again.
 RETRY_MS = 50
-#: A generator of effects; answers are sent in, nothing is returned.
-Effects = Generator[Any, Any, None]
 
 
 @dataclass(slots=True)
@@ -103,7 +103,7 @@ class _Chosen:
     last: bool
 
 
-def run_channel(tenure: Tenure) -> Effects:
+def run_channel(tenure: Tenure) -> Effects[None]:
     """Retrace what is committed, then go on to the channel's last task."""
     state: Any = None
     ended = False
@@ -146,20 +146,18 @@ def _recorded(task: TaskName, record: Record, rest: _Chosen | None) -> _Chosen:
     return _Chosen(record.draw, record.split, record.sides, last)
 
 
-def _attempt(
-    tenure: Tenure, task: TaskName, state: Any, chosen: _Chosen
-) -> Generator[Any, Any, tuple[Any, bool, bool]]:
+def _attempt(tenure: Tenure, task: TaskName, state: Any, chosen: _Chosen) -> Effects[tuple[Any, bool, bool]]:
     """One task: execute, back up, commit, publish. The new state, whether the channel has ended, and a rest."""
     inputs = tenure.inbox.take(chosen.draw) if chosen.draw else ()
     tenure.drawing = chosen.draw
     point = FailPoint.READ if chosen.split is not None else FailPoint.EXECUTE
-    state, output = yield _execute(tenure, point, task, state, chosen, inputs)
+    state, output = yield from ask(_execute(tenure, point, task, state, chosen, inputs))
     final = (chosen.last and not output.rest) or output.satisfied
     record = Record(output.checksum, chosen.split, chosen.draw, chosen.sides, final)
     if tenure.host.tolerance.snapshots and _can_be_saved(tenure, output, final):
-        saved = yield SaveState(task, key_of(record), state, tenure.inbox.totals())
+        saved = yield from ask(SaveState(task, key_of(record), state, tenure.inbox.totals()))
         record = replace(record, saved=bool(saved))
-    if not (yield BackUp(FailPoint.BACK_UP, task, output, final, tenure.since_epoch)):
+    if not (yield from ask(BackUp(FailPoint.BACK_UP, task, output, final, tenure.since_epoch))):
         yield Leave(f"no room to back {task} up")
     reply = yield from _commit(tenure, task, record, output.next_split)
     tenure.drawing = None
@@ -178,25 +176,27 @@ def _can_be_saved(tenure: Tenure, output: Output, final: bool) -> bool:
     return not (final or output.rest or tenure.host.graph.is_reader(tenure.channel.stage))
 
 
-def _restored(tenure: Tenure, records: tuple[bytes, ...]) -> Generator[Any, Any, Any]:
+def _restored(tenure: Tenure, records: tuple[bytes, ...]) -> Effects[Any]:
     """The saved state from which the channel goes on: its inbox goes on from there too."""
     before = [decode(data) for data in records[: tenure.base]]
     task = TaskName(*tenure.channel, tenure.base - 1)
-    state, totals = yield RestoreState(task, key_of(before[-1]))
+    state, totals = yield from ask(RestoreState(task, key_of(before[-1])))
     tenure.inbox.go_on(fold(before), totals)
     return state
 
 
 def _retrace(
     tenure: Tenure, task: TaskName, state: Any, record: Record, chosen: _Chosen
-) -> Generator[Any, Any, tuple[Any, bool]]:
+) -> Effects[tuple[Any, bool]]:
     """Repeat one task as its record says; its output must be what it was. The new state, and whether it has a rest."""
     while not _has_arrived(tenure, chosen):
         yield Await()
     inputs = tenure.inbox.take(record.draw) if record.draw else ()
-    state, output = yield _execute(tenure, FailPoint.RETRACE, task, state, chosen, inputs)
+    state, output = yield from ask(_execute(tenure, FailPoint.RETRACE, task, state, chosen, inputs))
     verify(task, record, output)
-    if not (yield BackUp(FailPoint.RETRACE_BACK_UP, task, output, record.final, tenure.since_epoch)):
+    if not (
+        yield from ask(BackUp(FailPoint.RETRACE_BACK_UP, task, output, record.final, tenure.since_epoch))
+    ):
         yield Leave(f"no room to back {task} up")
     tenure.host.outbox.publish(task, ended=record.final)
     return state, output.rest
@@ -212,7 +212,7 @@ def verify(task: TaskName, record: Record, output: Output) -> None:
         )
 
 
-def _choose(tenure: Tenure) -> Generator[Any, Any, _Chosen | None]:
+def _choose(tenure: Tenure) -> Effects[_Chosen | None]:
     """Wait until there is something to do; None if the channel was closed meanwhile."""
     host, name = tenure.host, tenure.channel
     eager = False
@@ -228,7 +228,7 @@ def _choose(tenure: Tenure) -> Generator[Any, Any, _Chosen | None]:
                 sides = host.graph.required_sides(name.stage)
                 draw = choice if isinstance(choice, Draw) else None
                 return _Chosen(draw, None, sides, last=isinstance(choice, Finish))
-        eager = yield Await()
+        eager = yield from ask(Await())
     return None
 
 
@@ -252,14 +252,14 @@ def used_sides(graph: StageGraph, stage: int, inbox: Inbox, bits: int) -> Mappin
 
 def _commit(
     tenure: Tenure, task: TaskName, record: Record, next_split: int | None
-) -> Generator[Any, Any, CommitReply | None]:
+) -> Effects[CommitReply | None]:
     """Commit until it is done; None if the channel, or this worker's part in it, is over."""
     host, data = tenure.host, encode(record)
     while True:
         news = host.outbox.report(task.of)
         epoch = host.epoch
-        reply: CommitReply | None = yield CommitTask(
-            task, data, record.final, news, epoch, tenure.since_epoch, next_split
+        reply: CommitReply | None = yield from ask(
+            CommitTask(task, data, record.final, news, epoch, tenure.since_epoch, next_split)
         )
         match reply and reply.verdict:
             case Verdict.DONE | Verdict.ALREADY:
@@ -279,10 +279,10 @@ def _commit(
                 raise InternalError(f"The store answered the commit of {task} with {unexpected}.", task=task)
 
 
-def _committed(tenure: Tenure) -> Generator[Any, Any, tuple[bytes, ...]]:
+def _committed(tenure: Tenure) -> Effects[tuple[bytes, ...]]:
     """The records to retrace; nothing if this worker's part in the channel is over."""
     while True:
-        answer = yield ReadRecords(tenure.channel, tenure.host.epoch)
+        answer = yield from ask(ReadRecords(tenure.channel, tenure.host.epoch))
         verdict, records = answer or (None, ())
         match verdict:
             case Verdict.DONE:
@@ -295,10 +295,10 @@ def _committed(tenure: Tenure) -> Generator[Any, Any, tuple[bytes, ...]]:
                 return ()
 
 
-def _close_early(tenure: Tenure) -> Effects:
+def _close_early(tenure: Tenure) -> Effects[None]:
     """A LIMIT is satisfied: what feeds only ended channels need not go on."""
     while True:
-        match (yield CloseEarly(tenure.channel, tenure.host.epoch)):
+        match (yield from ask(CloseEarly(tenure.channel, tenure.host.epoch))):
             case Verdict.FROZEN | Verdict.STALE | None:
                 tenure.host.look_wanted = True
                 yield Pause(RETRY_MS, FailPoint.CLOSE_EARLY)
@@ -313,7 +313,7 @@ def _end(tenure: Tenure) -> None:
         tenure.inbox.discard()
 
 
-def run_collector(tenure: Tenure, done: Callable[[], None]) -> Effects:
+def run_collector(tenure: Tenure, done: Callable[[], None]) -> Effects[None]:
     """The collector's life: hand on everything that arrives, in order per upstream channel, once."""
     (links,) = tenure.host.graph.phases(tenure.channel.stage)
     upstreams = [u for link in links for u in tenure.host.graph.upstreams(tenure.channel, link)]

@@ -3,19 +3,23 @@
 Algorithm 1, delivery, re-reads and recovery are generators. Before every side effect they yield one of these
 values; whoever drives them performs it and sends the answer back in. Production performs effects on threads,
 the simulation under a virtual clock, and either may kill the process at any fail point: that is why the list
-of fail points is closed and shared. An answer of None always means: no answer came, it may or may not have
-happened.
+of fail points is closed and shared. The type of an effect says what its answer is. An answer of None always means:
+no answer came, it may or may not have happened.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from wallaby.lineage.lineage import Draw
 from wallaby.lineage.names import ChannelName, Edge, TaskName, Upstream, WorkerId
+from wallaby.lineage.verdict import Claim, CommitReply, Verdict
+
+Answer = TypeVar("Answer")
+Returned = TypeVar("Returned")
 
 
 class FailPoint(Enum):
@@ -67,6 +71,24 @@ class FailPoint(Enum):
     REMOVE = "remove"
 
 
+class Effect(Generic[Answer]):
+    """Something to be done outside of the protocol, and the type of the answer that comes back."""
+
+    __slots__ = ()
+    #: The place where a fault may strike before it is done, or before it is answered.
+    point: FailPoint
+
+
+#: A generator of the protocol: it yields effects, is sent their answers, and returns something in the end.
+Effects = Generator[Effect[Any], Any, Returned]
+
+
+def ask(effect: Effect[Answer]) -> Effects[Answer]:
+    """Yield an effect and return its answer, with its type. Where no answer is wanted, `yield` is enough."""
+    answer: Answer = yield effect
+    return answer
+
+
 @dataclass(frozen=True, slots=True)
 class Slice:
     """The part of one output that goes over one edge. `body` is None where there are no rows."""
@@ -95,7 +117,7 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True)
-class Await:
+class Await(Effect[bool]):
     """Wait until something has arrived or changed, at most as long as the driver's limit.
 
     The answer is True if nothing came although there was time: then a task may be smaller than its target.
@@ -105,7 +127,7 @@ class Await:
 
 
 @dataclass(frozen=True, slots=True)
-class Pause:
+class Pause(Effect[object]):
     """Wait for the given time, or until there are news of the query; what arrives meanwhile does not matter."""
 
     limit_ms: int
@@ -113,7 +135,7 @@ class Pause:
 
 
 @dataclass(frozen=True, slots=True)
-class Execute:
+class Execute(Effect[tuple[Any, Output]]):
     """Run one step; the answer is the new state and the `Output`. Never repeated on the same state.
 
     `inputs` are the drawn slices, or empty; `sides` are the slices of the side links used, by link.
@@ -130,7 +152,7 @@ class Execute:
 
 
 @dataclass(frozen=True, slots=True)
-class BackUp:
+class BackUp(Effect[bool]):
     """Keep an output on this worker; the answer is False if there is no room left for it."""
 
     point: FailPoint
@@ -151,7 +173,7 @@ def replaces(since_epoch: int, kept_since_epoch: int) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class SaveState:
+class SaveState(Effect[bool]):
     """Save the state after a task, if it is time for that: the answer is whether it is in the durable store now.
 
     `key` tells attempts at the task apart; `totals` says how many outputs there are of the upstream channels whose
@@ -166,7 +188,7 @@ class SaveState:
 
 
 @dataclass(frozen=True, slots=True)
-class RestoreState:
+class RestoreState(Effect[tuple[Any, Mapping[Upstream, int]]]):
     """Take up a saved state: the answer is the state and the totals that were saved with it."""
 
     task: TaskName
@@ -175,7 +197,7 @@ class RestoreState:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadRecords:
+class ReadRecords(Effect[tuple[Verdict, tuple[bytes, ...]] | None]):
     """The committed records of a channel: the answer is `(verdict, records)`."""
 
     channel: ChannelName
@@ -184,7 +206,7 @@ class ReadRecords:
 
 
 @dataclass(frozen=True, slots=True)
-class CommitTask:
+class CommitTask(Effect[CommitReply | None]):
     """Commit one task's record: the answer is a `CommitReply`."""
 
     task: TaskName
@@ -200,7 +222,7 @@ class CommitTask:
 
 
 @dataclass(frozen=True, slots=True)
-class Advance:
+class Advance(Effect[None]):
     """The task is committed: free what it consumed. Only now may its output leave."""
 
     task: TaskName
@@ -208,7 +230,7 @@ class Advance:
 
 
 @dataclass(frozen=True, slots=True)
-class CloseEarly:
+class CloseEarly(Effect[Verdict | None]):
     """Close what nobody will draw from again: the answer is a verdict."""
 
     channel: ChannelName
@@ -217,7 +239,7 @@ class CloseEarly:
 
 
 @dataclass(frozen=True, slots=True)
-class Push:
+class Push(Effect["PushReply | None"]):
     """Send slices from the backup to one worker: the answer is a `PushReply`."""
 
     point: FailPoint
@@ -248,7 +270,7 @@ class PushReply:
 
 
 @dataclass(frozen=True, slots=True)
-class Acknowledge:
+class Acknowledge(Effect[Verdict | None]):
     """Write deliveries of ended channels to the GCS: the answer is a verdict."""
 
     delivered: tuple[tuple[Edge, int], ...]
@@ -257,7 +279,7 @@ class Acknowledge:
 
 
 @dataclass(frozen=True, slots=True)
-class ClaimReRead:
+class ClaimReRead(Effect[Claim | None]):
     """Complete a slot's re-read and take the next: the answer is a `Claim`."""
 
     slot: int
@@ -267,7 +289,7 @@ class ClaimReRead:
 
 
 @dataclass(frozen=True, slots=True)
-class Collect:
+class Collect(Effect[None]):
     """Hand slices to the client. They are never taken back."""
 
     slices: tuple[Slice, ...]
@@ -275,7 +297,7 @@ class Collect:
 
 
 @dataclass(frozen=True, slots=True)
-class Leave:
+class Leave(Effect[None]):
     """This worker cannot go on (its backup is full): it ends itself, as if it had crashed."""
 
     reason: str
@@ -283,7 +305,7 @@ class Leave:
 
 
 @dataclass(frozen=True, slots=True)
-class Fail:
+class Fail(Effect[Verdict | None]):
     """Report a task's own error, which ends the query: the answer is a verdict."""
 
     error: Exception

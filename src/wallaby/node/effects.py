@@ -4,34 +4,34 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wallaby.lineage.attempt import Effects
-from wallaby.lineage.effects import FailPoint
+from wallaby.gcs.interface import View
+from wallaby.lineage.effects import Effect, Effects, FailPoint
 from wallaby.lineage.names import QueryId, WorkerId
 
 
 @dataclass(frozen=True, slots=True)
-class Register:
+class Register(Effect[bool | None]):
     """Announce this worker: the answer is False if its id is not to be had."""
 
     point = FailPoint.REGISTER
 
 
 @dataclass(frozen=True, slots=True)
-class Renew:
+class Renew(Effect[bool | None]):
     """Renew the lease: the answer is False if this worker has been expelled."""
 
     point = FailPoint.RENEW
 
 
 @dataclass(frozen=True, slots=True)
-class Discover:
+class Discover(Effect[tuple[QueryId, ...] | None]):
     """The queries that the store holds."""
 
     point = FailPoint.DISCOVER
 
 
 @dataclass(frozen=True, slots=True)
-class OpenSession:
+class OpenSession(Effect[bool]):
     """Start serving a query: the answer is whether that was possible now."""
 
     query: QueryId
@@ -39,23 +39,23 @@ class OpenSession:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Look(Effect[View | None]):
     """Look at the query: the answer is a `View`."""
 
     point = FailPoint.LOOK
 
 
 @dataclass(frozen=True, slots=True)
-class Spawn:
+class Spawn(Effect[None]):
     """Drive another generator of this session. One under the same name is stopped first."""
 
     name: str
-    effects: Effects
+    effects: Effects[None]
     point = FailPoint.LOOK
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class Stop(Effect[None]):
     """Stop a generator of this session, wherever it is."""
 
     name: str
@@ -63,7 +63,7 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True)
-class Complain:
+class Complain(Effect[bool | None]):
     """Say in the store that another worker cannot be reached, or that there is no reason any more to say so.
 
     The answer is None if none came. A complaint that is not renewed ends by itself.

@@ -18,8 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from wallaby.errors import GcsLostError, QueryError
-from wallaby.lineage.attempt import Effects
-from wallaby.lineage.effects import PushReply, Slice
+from wallaby.lineage.effects import Answer, Effect, Effects, PushReply, Slice
 from wallaby.lineage.names import QueryId, WorkerId
 from wallaby.lineage.standing import Standing
 from wallaby.node.durable_outputs import Keeping
@@ -40,7 +39,7 @@ class Actor:
     """One generator being driven."""
 
     name: str
-    effects: Effects
+    effects: Effects[None]
     serving: Serving | None = None
     alive: bool = True
     #: The number of its present wait; a timer of an earlier wait does nothing.
@@ -52,7 +51,7 @@ class Actor:
     #: One of the node's own that comes to an end, without ending the node.
     errand: bool = False
     #: What it has asked for and has no answer to yet.
-    effect: Any = None
+    effect: Effect[Any] | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -85,7 +84,7 @@ def serving_of(actor: Actor) -> Serving:
 class Performs(Protocol):
     """Whoever carries effects out; see `perform`."""
 
-    def perform(self, actor: Actor, effect: Any) -> None:
+    def perform(self, actor: Actor, effect: Effect[Any]) -> None:
         """Carry out an effect; the answer is posted to the node's `answer`."""
 
     def close(self, serving: Serving) -> None:
@@ -111,7 +110,7 @@ class Node:
         self._actors: dict[str, Actor] = {}
         self._ended = ended
 
-    def start(self, performer: Performs, actors: dict[str, Effects]) -> None:
+    def start(self, performer: Performs, actors: dict[str, Effects[None]]) -> None:
         """Begin to drive. From any thread, once."""
         self.performer = performer
         self.loop.start()
@@ -128,7 +127,7 @@ class Node:
 
     # --- actors --------------------------------------------------------------------------------------
 
-    def spawn(self, serving: Serving | None, name: str, effects: Effects) -> None:
+    def spawn(self, serving: Serving | None, name: str, effects: Effects[None]) -> None:
         """Drive a generator, in place of one of the same name."""
         actor = Actor(name, effects, serving)
         actors = self._actors if serving is None else serving.actors
@@ -136,7 +135,7 @@ class Node:
         actors[name] = actor
         self.loop.post(self._resume, actor, None)
 
-    def run_errand(self, name: str, effects: Effects) -> None:
+    def run_errand(self, name: str, effects: Effects[None]) -> None:
         """Drive a generator of the node's own that comes to an end."""
         self.spawn(None, name, effects)
         self._actors[name].errand = True
@@ -147,8 +146,11 @@ class Node:
         if old is not None:
             old.alive = False
 
-    def answer(self, actor: Actor, value: Any) -> None:
-        """The answer to an actor's effect. From any thread."""
+    def answer(self, actor: Actor, _effect: Effect[Answer], value: Answer | BaseException) -> None:
+        """The answer to an actor's effect, or the error that is thrown in instead. From any thread.
+
+        The effect's type says what may be answered.
+        """
         self.loop.post(self._resume, actor, value)
 
     def park(self, actor: Actor, limit_seconds: float, *, patient: bool) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from wallaby.error_text import write_error
 from wallaby.errors import (
@@ -20,8 +20,8 @@ from wallaby.errors import (
 )
 from wallaby.gcs.interface import Commit, Gcs
 from wallaby.lineage import effects as protocol
-from wallaby.lineage.effects import Output, Slice
-from wallaby.lineage.names import Edge, QueryId, TaskName, WorkerId
+from wallaby.lineage.effects import Answer, Effect, Output, Slice
+from wallaby.lineage.names import Edge, QueryId, TaskName, Upstream, WorkerId
 from wallaby.lineage.verdict import Verdict
 from wallaby.node import effects as working
 from wallaby.node.node import Actor, Node, Serving, serving_of
@@ -30,6 +30,7 @@ from wallaby.node.pushing import Peers, Pushing
 from wallaby.observe.recorder import SEND_SECONDS
 
 _log = logging.getLogger(__name__)
+EffectT = TypeVar("EffectT", bound=Effect[Any])
 
 
 #: The longest that anything waits without looking again.
@@ -129,7 +130,7 @@ class Performer:
         self._disk = CallPool(f"{name}-disk", 1, node.end)
         self._durable = CallPool(f"{name}-store", settings.store_threads, node.end)
         self._committer = GroupCommitter(name, self._commit_group, node.end)
-        self._methods: dict[type, Callable[[Actor, Any], None]] = {
+        self._methods: dict[type[Effect[Any]], Callable[[Actor, Any], None]] = {
             protocol.Await: self._await,
             protocol.Pause: self._pause,
             protocol.Execute: self._execute,
@@ -156,11 +157,11 @@ class Performer:
             working.Complain: self._complain,
         }
 
-    def teach(self, effect: type, method: Callable[[Actor, Any], None]) -> None:
+    def teach(self, effect: type[EffectT], method: Callable[[Actor, EffectT], None]) -> None:
         """Carry out one more kind of effect: the coordinator's, on the head."""
         self._methods[effect] = method
 
-    def perform(self, actor: Actor, effect: Any) -> None:
+    def perform(self, actor: Actor, effect: Effect[Any]) -> None:
         """Carry out an effect; its answer is posted to the node."""
         self._methods[type(effect)](actor, effect)
 
@@ -210,7 +211,7 @@ class Performer:
 
         def job() -> None:
             try:
-                answer: Any = execute(effect)
+                answer: tuple[Any, Output] | QueryError = execute(effect)
             except QueryError as error:
                 error.fields.setdefault("task", effect.task)
                 answer = _without_rows(error)
@@ -227,7 +228,7 @@ class Performer:
                 answer = KernelError(
                     STEP_FAILED, fix=REPORT_IT, task=effect.task, detail=f"{type(error).__name__}: {error}"
                 )
-            self._node.answer(actor, answer)
+            self._node.answer(actor, effect, answer)
 
         self.kernels.submit(priority(effect), job)
 
@@ -236,14 +237,14 @@ class Performer:
         untracked, keeping = serving_of(actor).untracked, serving_of(actor).keeping
         if keeping is not None and keeping.spools:
             self._backups.release(query, keeping.released.of(effect.task.of))
-            self._stored(actor, effect.task, lambda: keeping.keep(self._backups, effect))
+            self._stored(actor, effect, lambda: keeping.keep(self._backups, effect))
             return
         if untracked is not None:
             self._backups.release(query, untracked.released.of(effect.task.of))
         bodies = {edge: body for edge, (_, body) in effect.output.slices.items()}
         since = effect.since_epoch
         if self._backups.keep_in_memory(query, effect.task, bodies, final=effect.final, since_epoch=since):
-            self._node.answer(actor, True)
+            self._node.answer(actor, effect, True)
             return
 
         def job() -> None:
@@ -253,17 +254,17 @@ class Performer:
             if recorder is not None:
                 written = max(self._backups.disk_bytes_of(query) - before, 0)  # it may be dropped meanwhile
                 recorder.spilled(started, effect.task, written)
-            self._node.answer(actor, kept)
+            self._node.answer(actor, effect, kept)
 
         self._disk.submit(job)
 
     def _save_state(self, actor: Actor, effect: protocol.SaveState) -> None:
         keeping = serving_of(actor).keeping
         if keeping is None or not keeping.saving.is_due(effect.task.of):
-            self._node.answer(actor, False)
+            self._node.answer(actor, effect, False)
             return
         saving = keeping.saving
-        self._stored(actor, effect.task, lambda: saving.save(effect))
+        self._stored(actor, effect, lambda: saving.save(effect))
 
     def _restore_state(self, actor: Actor, effect: protocol.RestoreState) -> None:
         keeping = serving_of(actor).keeping
@@ -271,14 +272,16 @@ class Performer:
 
         def job() -> None:
             try:
-                answer: Any = keeping.saving.restore(effect)
+                answer: tuple[Any, Mapping[Upstream, int]] | QueryError = keeping.saving.restore(effect)
             except QueryError as error:
                 answer = error
-            self._node.answer(actor, answer)
+            self._node.answer(actor, effect, answer)
 
         self._durable.submit(job)
 
-    def _stored(self, actor: Actor, task: TaskName, write: Callable[[], int]) -> None:
+    def _stored(
+        self, actor: Actor, effect: protocol.BackUp | protocol.SaveState, write: Callable[[], int]
+    ) -> None:
         """Write to the durable store; the answer is True, or the error that ends the query."""
         recorder = serving_of(actor).recorder
 
@@ -286,33 +289,33 @@ class Performer:
             started = recorder.now() if recorder is not None else 0.0
             try:
                 written = write()
-                answer: Any = True
+                answer: bool | QueryError = True
                 if recorder is not None:
-                    recorder.stored(started, task, written)
+                    recorder.stored(started, effect.task, written)
             except QueryError as error:
                 answer = error
-            self._node.answer(actor, answer)
+            self._node.answer(actor, effect, answer)
 
         self._durable.submit(job)
 
     def _advance(self, actor: Actor, effect: protocol.Advance) -> None:
-        self._node.answer(actor, None)
+        self._node.answer(actor, effect, None)
 
     def _collect(self, actor: Actor, effect: protocol.Collect) -> None:
         """The answer comes when there is room for more: until then the collector takes nothing."""
         query = serving_of(actor).query
-        self._collect_slices(query, effect.slices, lambda: self._node.answer(actor, None))
+        self._collect_slices(query, effect.slices, lambda: self._node.answer(actor, effect, None))
 
     def _leave(self, actor: Actor, effect: protocol.Leave) -> None:
         self._node.end(WorkerLeavesError(f"{self._node.worker} leaves: {effect.reason}."))
 
     def _spawn(self, actor: Actor, effect: working.Spawn) -> None:
         self._node.spawn(serving_of(actor), effect.name, effect.effects)
-        self._node.answer(actor, None)
+        self._node.answer(actor, effect, None)
 
     def _stop(self, actor: Actor, effect: working.Stop) -> None:
         self._node.stop_actor(serving_of(actor), effect.name)
-        self._node.answer(actor, None)
+        self._node.answer(actor, effect, None)
 
     def _open_session(self, actor: Actor, effect: working.OpenSession) -> None:
         def job() -> None:
@@ -321,7 +324,7 @@ class Performer:
                 self._node.loop.post(self._node.begin_serving, serving)
                 if serving.recorder is not None:
                     self._node.loop.post(self._send_events, serving)
-            self._node.answer(actor, serving is not None)
+            self._node.answer(actor, effect, serving is not None)
 
         self.calls.submit(job)
 
@@ -333,7 +336,13 @@ class Performer:
 
     # --- the store -----------------------------------------------------------------------------------
 
-    def call(self, actor: Actor, action: Callable[[Gcs], Any], pool: CallPool | None = None) -> None:
+    def call(
+        self,
+        actor: Actor,
+        effect: Effect[Answer | None],
+        action: Callable[[Gcs], Answer | BaseException],
+        pool: CallPool | None = None,
+    ) -> None:
         """Ask the store; no answer is None, a lost store is thrown into whoever asked."""
         recorder = actor.serving.recorder if actor.serving is not None else None
 
@@ -342,14 +351,14 @@ class Performer:
             answer = _answered(lambda: action(self._gcs))
             if recorder is not None:
                 recorder.asked(started)
-            self._node.answer(actor, answer)
+            self._node.answer(actor, effect, answer)
 
         (pool or self.calls).submit(job)
 
     def _commit(self, actor: Actor, effect: protocol.CommitTask) -> None:
         untracked = serving_of(actor).untracked
         if untracked is not None:
-            self._node.answer(actor, untracked.commit(effect))
+            self._node.answer(actor, effect, untracked.commit(effect))
             return
         self._committer.submit((serving_of(actor).query, effect.epoch), (actor, effect))
 
@@ -365,58 +374,60 @@ class Performer:
         replies = _answered(lambda: self._gcs.commit(query, self._node.worker, epoch, commits))
         if recorder is not None:
             recorder.committed(started, [effect for _, effect in requests], replies)
-        for at, (actor, _) in enumerate(requests):
-            self._node.answer(actor, replies[at] if isinstance(replies, tuple) else replies)
+        for at, (actor, effect) in enumerate(requests):
+            self._node.answer(actor, effect, replies[at] if isinstance(replies, tuple) else replies)
 
     def _read_records(self, actor: Actor, effect: protocol.ReadRecords) -> None:
         query, worker = serving_of(actor).query, self._node.worker
-        self.call(actor, lambda gcs: gcs.records(query, worker, effect.epoch, effect.channel))
+        self.call(actor, effect, lambda gcs: gcs.records(query, worker, effect.epoch, effect.channel))
 
     def _close_early(self, actor: Actor, effect: protocol.CloseEarly) -> None:
         serving, worker = serving_of(actor), self._node.worker
         if (
             serving.untracked is not None
         ):  # nobody knows who has ended: what is before the limit goes on to its end
-            self._node.answer(actor, Verdict.DONE)
+            self._node.answer(actor, effect, Verdict.DONE)
             return
         candidates = serving.session.graph.closable_above(effect.channel)
-        self.call(actor, lambda gcs: gcs.close_early(serving.query, worker, effect.epoch, candidates))
+        self.call(actor, effect, lambda gcs: gcs.close_early(serving.query, worker, effect.epoch, candidates))
 
     def _acknowledge(self, actor: Actor, effect: protocol.Acknowledge) -> None:
         if serving_of(actor).untracked is not None:
-            self._node.answer(actor, Verdict.DONE)
+            self._node.answer(actor, effect, Verdict.DONE)
             return
         query, worker = serving_of(actor).query, self._node.worker
-        self.call(actor, lambda gcs: gcs.acknowledge(query, worker, effect.epoch, effect.delivered))
+        self.call(actor, effect, lambda gcs: gcs.acknowledge(query, worker, effect.epoch, effect.delivered))
 
     def _claim(self, actor: Actor, effect: protocol.ClaimReRead) -> None:
         query, worker = serving_of(actor).query, self._node.worker
-        self.call(actor, lambda gcs: gcs.claim(query, worker, effect.epoch, effect.slot, effect.completed))
+        self.call(
+            actor, effect, lambda gcs: gcs.claim(query, worker, effect.epoch, effect.slot, effect.completed)
+        )
 
     def _fail(self, actor: Actor, effect: protocol.Fail) -> None:
         query, worker = serving_of(actor).query, self._node.worker
         assert isinstance(effect.error, QueryError), "a session guards against nothing else"
         said = write_error(effect.error)
-        self.call(actor, lambda gcs: gcs.fail(query, worker, effect.epoch, said))
+        self.call(actor, effect, lambda gcs: gcs.fail(query, worker, effect.epoch, said))
 
     def _register(self, actor: Actor, effect: working.Register) -> None:
         worker, address, lease_ms = self._node.worker, self._address, self._settings.lease_ms
-        self.call(actor, lambda gcs: gcs.register(worker, address, lease_ms))
+        self.call(actor, effect, lambda gcs: gcs.register(worker, address, lease_ms))
 
     def _renew(self, actor: Actor, effect: working.Renew) -> None:
         worker, lease_ms = self._node.worker, self._settings.lease_ms
-        self.call(actor, lambda gcs: gcs.renew(worker, lease_ms), self._renewals)
+        self.call(actor, effect, lambda gcs: gcs.renew(worker, lease_ms), self._renewals)
 
     def _discover(self, actor: Actor, effect: working.Discover) -> None:
-        self.call(actor, lambda gcs: gcs.queries())
+        self.call(actor, effect, lambda gcs: gcs.queries())
 
     def _look(self, actor: Actor, effect: working.Look) -> None:
         query, worker = serving_of(actor).query, self._node.worker
-        self.call(actor, lambda gcs: gcs.look(query, worker))
+        self.call(actor, effect, lambda gcs: gcs.look(query, worker))
 
     def _complain(self, actor: Actor, effect: working.Complain) -> None:
         query, worker = serving_of(actor).query, self._node.worker
-        self.call(actor, lambda gcs: gcs.complain(worker, effect.accused, effect.reachable, query))
+        self.call(actor, effect, lambda gcs: gcs.complain(worker, effect.accused, effect.reachable, query))
 
 
 def _without_rows(error: QueryError) -> QueryError:
@@ -425,7 +436,7 @@ def _without_rows(error: QueryError) -> QueryError:
     return error.with_traceback(None)
 
 
-def _answered(action: Callable[[], Any]) -> Any:
+def _answered(action: Callable[[], Answer]) -> Answer | GcsLostError | None:
     """The store's answer, None if it gave none, or the error that says that it is lost."""
     try:
         return action()

@@ -84,20 +84,20 @@ class Pushing:
                 reply = self._peers.push(address, query, effect.epoch, effect.sender, effect.target, slices)
             if recorder is not None:
                 recorder.pushed(started, effect, slices, reply, "flight")
-            self._node.answer(actor, reply)
+            self._node.answer(actor, effect, reply)
 
-        self._submit(actor, job)
+        self._submit(actor, effect, job)
 
-    def _submit(self, actor: Actor, job: Callable[[], None]) -> None:
+    def _submit(self, actor: Actor, effect: Push, job: Callable[[], None]) -> None:
         """Have bodies looked up, read or sent; what cannot be had of an ended query is refused."""
 
         def guarded() -> None:
             try:
                 job()
             except GoneError:
-                self._node.answer(actor, PushReply(accepted=False))  # the query is over
+                self._node.answer(actor, effect, PushReply(accepted=False))  # the query is over
             except QueryError as error:
-                self._node.answer(actor, error)
+                self._node.answer(actor, effect, error)
 
         self._pool.submit(guarded)
 
@@ -116,7 +116,7 @@ class Pushing:
                 )
                 self._node.loop.post(self._receive_here, actor, effect, now)
 
-            self._submit(actor, job)
+            self._submit(actor, effect, job)
             return
         reply = wanted
         if wanted.accepted:
@@ -124,7 +124,7 @@ class Pushing:
         recorder = serving_of(actor).recorder
         if recorder is not None:
             recorder.pushed(recorder.now(), effect, slices, reply, "memory")
-        self._node.answer(actor, reply)
+        self._node.answer(actor, effect, reply)
 
 
 @contextmanager

@@ -8,15 +8,13 @@ slices, and attempts that are executed but not committed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from wallaby.errors import MemoryLimitError, QueryError, WallabyError
 from wallaby.gcs.interface import Assignment, View
 from wallaby.lineage.attempt import (
     RETRY_MS,
-    Effects,
     Host,
     Tenure,
     run_channel,
@@ -30,6 +28,7 @@ from wallaby.lineage.effects import (
     Await,
     BackUp,
     ClaimReRead,
+    Effects,
     Execute,
     Fail,
     FailPoint,
@@ -38,6 +37,7 @@ from wallaby.lineage.effects import (
     Push,
     PushReply,
     Slice,
+    ask,
 )
 from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.inbox import Inbox
@@ -93,13 +93,13 @@ class Session:
 
     # --- looking -------------------------------------------------------------------------------------
 
-    def run(self) -> Effects:
+    def run(self) -> Effects[None]:
         """Look until the query, or this worker's part in it, is over."""
         for _ in range(self._settings.reread_slots):
             yield self._spawn_slot()
         while not self.over:
             self.host.look_wanted = False
-            view: View | None = yield Look()
+            view = yield from ask(Look())
             match view and view.verdict:
                 case Verdict.DONE:
                     assert view is not None
@@ -111,7 +111,7 @@ class Session:
             if not self.over:
                 yield Pause(self._settings.look_every_ms)
 
-    def _adopt(self, view: View) -> Effects:
+    def _adopt(self, view: View) -> Effects[None]:
         """Take over a view: what changes only with the epoch first, then what changes within it."""
         if view.epoch != self.host.epoch:
             yield from self._begin_epoch(view)
@@ -119,7 +119,7 @@ class Session:
             self.tenures[assignment.channel].closed |= assignment.closed
         self._rereads_waiting = view.rereads_waiting
 
-    def _begin_epoch(self, view: View) -> Effects:
+    def _begin_epoch(self, view: View) -> Effects[None]:
         """All that an epoch changes is changed at once, before anybody else runs; then others are told."""
         mine = tuple(assignment.channel for assignment in view.assignments)
         present = {each.channel: (each.since_epoch, each.base) for each in view.assignments}
@@ -144,7 +144,7 @@ class Session:
             self._delivering_to.add(target)
             yield Spawn(f"deliver to {target}", self._guarded(self._deliver(target)))
 
-    def _begin(self, assignment: Assignment) -> Effects:
+    def _begin(self, assignment: Assignment) -> Effects[None]:
         """A channel comes to this worker: an empty inbox, and its life from its base on."""
         policy = self._settings.policy
         reserve = policy.outputs if isinstance(policy, Static) else 1
@@ -178,20 +178,20 @@ class Session:
             return _nothing()
         return run_channel(tenure)
 
-    def _guarded(self, effects: Effects) -> Effects:
+    def _guarded(self, effects: Effects[None]) -> Effects[None]:
         """A query's own error ends the query, through the store; anything else ends the worker."""
         try:
             yield from effects
         except QueryError as error:
             yield from self.fail(error)
 
-    def fail(self, error: QueryError) -> Effects:
+    def fail(self, error: QueryError) -> Effects[None]:
         """End the query with an error, through the store."""
-        while (yield Fail(error, self.host.epoch)) in (Verdict.FROZEN, Verdict.STALE, None):
+        while (yield from ask(Fail(error, self.host.epoch))) in (Verdict.FROZEN, Verdict.STALE, None):
             self.host.look_wanted = True
             yield Pause(RETRY_MS, FailPoint.FAIL)
 
-    def _during(self, tenure: Tenure, effects: Effects) -> Effects:
+    def _during(self, tenure: Tenure, effects: Effects[None]) -> Effects[None]:
         """Drive a channel's generator while its tenure lasts; what answers it later, answers nobody.
 
         A generator is stopped some steps after its tenure has ended, and may be woken before. It must not commit,
@@ -219,7 +219,7 @@ class Session:
 
     # --- delivering ----------------------------------------------------------------------------------
 
-    def _deliver(self, target: WorkerId) -> Effects:
+    def _deliver(self, target: WorkerId) -> Effects[None]:
         """Push what is due to one worker, in order per edge, until the session is over.
 
         While other edges move on, one that was refused is tried with every few pushes only.
@@ -237,7 +237,7 @@ class Session:
                     yield Await()
                 pushes = 0
                 continue
-            reply = yield Push(FailPoint.DELIVER, epoch, self.worker, target, items)
+            reply = yield from ask(Push(FailPoint.DELIVER, epoch, self.worker, target, items))
             yield from self._judge(target, items, reply)
             moved = False
             if reply is not None and reply.accepted and self.host.epoch == epoch:
@@ -251,7 +251,7 @@ class Session:
 
     def _judge(
         self, target: WorkerId, items: tuple[tuple[Edge, TaskName], ...], reply: PushReply | None
-    ) -> Effects:
+    ) -> Effects[None]:
         """Complain about a worker that does not answer, and renew that; take it back when it does.
 
         An answer to a push that was cut says nothing of what was not sent.
@@ -260,7 +260,7 @@ class Session:
         self.reaching.note(target, spoken_of, answered=reply is not None)
         yield from self._speak_of(target, unanswered=reply is None)
 
-    def _speak_of(self, target: WorkerId, *, unanswered: bool = False) -> Effects:
+    def _speak_of(self, target: WorkerId, *, unanswered: bool = False) -> Effects[None]:
         """Say what has changed about a worker: that it is out of reach, or that there is no reason any more to say so.
 
         The head is never given up. Who cannot reach it is of no use to its queries, and accuses itself.
@@ -271,11 +271,11 @@ class Session:
                 self.reaching.accused.add(target)
                 yield Complain(accused, reachable=False)
         elif target in self.reaching.accused:
-            taken_back = yield Complain(accused, reachable=True)
+            taken_back = yield from ask(Complain(accused, reachable=True))
             if taken_back is not None and not self.reaching.is_out_of_reach(target):
                 self.reaching.accused.discard(target)
 
-    def _acknowledge(self) -> Effects:
+    def _acknowledge(self) -> Effects[None]:
         """Write down deliveries of ended channels; those of others go with their next commit.
 
         There is a delivery to every worker, and one acknowledgement under way at a time: who comes meanwhile leaves
@@ -287,7 +287,7 @@ class Session:
         self._acknowledging = epoch
         try:
             while news := self.host.outbox.report_ended():
-                verdict = yield Acknowledge(news, epoch)
+                verdict = yield from ask(Acknowledge(news, epoch))
                 if verdict is not Verdict.DONE or self.host.epoch != epoch:
                     break
                 self.host.outbox.reported(news)
@@ -368,7 +368,7 @@ class Session:
         slot, self._slots = self._slots, self._slots + 1
         return Spawn(f"re-read {slot}", self._guarded(self._reread_slot(slot)))
 
-    def _reread_slot(self, slot: int) -> Effects:
+    def _reread_slot(self, slot: int) -> Effects[None]:
         """Claim, re-read, deliver, complete: one output after the other, while there are any.
 
         A claim without an answer may have been granted, and then nobody else will be: it is repeated, within
@@ -384,7 +384,7 @@ class Session:
                 yield Await()
                 continue
             asked_in_epoch = epoch
-            claim: Claim | None = yield ClaimReRead(slot, completed, epoch)
+            claim = yield from ask(ClaimReRead(slot, completed, epoch))
             if claim is None or claim.verdict is not Verdict.DONE or epoch != self.host.epoch:
                 self.host.look_wanted = True
                 yield Pause(RETRY_MS, FailPoint.CLAIM)
@@ -393,7 +393,7 @@ class Session:
             elif (yield from self._reread(claim.task, claim, epoch)):
                 completed = claim.task
 
-    def _reread(self, task: TaskName, claim: Claim, epoch: int) -> Generator[Any, Any, bool]:
+    def _reread(self, task: TaskName, claim: Claim, epoch: int) -> Effects[bool]:
         """Repeat one read as its record says, and bring it to the edges that need it. False: a new epoch."""
         record = decode(claim.record)
         links = [link for bit, link in enumerate(self.graph.sides(task.stage)) if record.sides >> bit & 1]
@@ -403,9 +403,9 @@ class Session:
                 return False
         sides = used_sides(self.graph, task.stage, inbox, record.sides)
         last = record.split is None
-        _, output = yield Execute(FailPoint.REREAD, task, None, record.split, None, (), sides, last)
+        _, output = yield from ask(Execute(FailPoint.REREAD, task, None, record.split, None, (), sides, last))
         verify(task, record, output)
-        if not (yield BackUp(FailPoint.REREAD_BACK_UP, task, output, record.final, epoch)):
+        if not (yield from ask(BackUp(FailPoint.REREAD_BACK_UP, task, output, record.final, epoch))):
             yield Leave(f"no room to back {task} up")
         missing = set(claim.edges)
         yield from self._push_reread(task, missing, epoch)
@@ -416,7 +416,7 @@ class Session:
             yield from self._push_reread(task, missing, epoch)
         return not missing and epoch == self.host.epoch
 
-    def _push_reread(self, task: TaskName, missing: set[Edge], epoch: int) -> Effects:
+    def _push_reread(self, task: TaskName, missing: set[Edge], epoch: int) -> Effects[None]:
         """Offer a re-read output once to every edge that lacks it; a push that was cut is followed by another."""
         by_target: dict[WorkerId, list[tuple[Edge, TaskName]]] = {}
         for edge in sorted(missing):
@@ -427,7 +427,7 @@ class Session:
             at = 0
             while at < len(items) and epoch == self.host.epoch:
                 left = tuple(items[at:])
-                reply = yield Push(FailPoint.REREAD_DELIVER, epoch, self.worker, target, left)
+                reply = yield from ask(Push(FailPoint.REREAD_DELIVER, epoch, self.worker, target, left))
                 if epoch == self.host.epoch:
                     yield from self._judge(target, left, reply)
                 if epoch != self.host.epoch or reply is None or not reply.held:
@@ -441,6 +441,6 @@ class Session:
         return next((t.inbox for name, t in self.tenures.items() if name.stage == stage), None)
 
 
-def _nothing() -> Effects:
+def _nothing() -> Effects[None]:
     return
     yield

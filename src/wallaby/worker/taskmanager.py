@@ -8,8 +8,7 @@ soon as the store says that it has been expelled: whatever it still does until t
 
 from __future__ import annotations
 
-from wallaby.lineage.attempt import Effects
-from wallaby.lineage.effects import Pause
+from wallaby.lineage.effects import Effects, Pause, ask
 from wallaby.lineage.names import QueryId
 from wallaby.node.effects import Discover, OpenSession, Register, Renew
 
@@ -27,29 +26,29 @@ class TaskManager:
         self._renew_every_ms = renew_every_ms
         self._registered = False
 
-    def run(self) -> Effects:
+    def run(self) -> Effects[None]:
         """Register, then renew until expelled, or until the store is silent for too long."""
         registered = None
         while registered is None:
-            registered = yield Register()
+            registered = yield from ask(Register())
         if not registered:
             return
         self._registered = True
         unanswered = 0
         while unanswered < UNANSWERED_MAX:
-            renewed = yield Renew()
+            renewed = yield from ask(Renew())
             if renewed is False:
                 return
             unanswered = unanswered + 1 if renewed is None else 0
             yield Pause(self._renew_every_ms)
 
-    def discover(self) -> Effects:
+    def discover(self) -> Effects[None]:
         """Once it is registered: open a session for every query, until the worker ends."""
         while not self._registered:
             yield Pause(REGISTERED_POLL_MS)
         while True:
-            found = yield Discover()
+            found = yield from ask(Discover())
             for query in found or ():
-                if query not in self.serving and (yield OpenSession(query)):
+                if query not in self.serving and (yield from ask(OpenSession(query))):
                     self.serving.add(query)
             yield Pause(self._renew_every_ms)

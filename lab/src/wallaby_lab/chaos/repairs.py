@@ -36,8 +36,10 @@ class Repairs:
         """The store has answered an effect of the coordinator."""
         with self._lock:
             match effect:
-                case coordinating.TakeSnapshot(query=query) if answer and answer[0] is not None:
-                    self._snapshots[query, answer[0].version] = answer
+                case coordinating.TakeSnapshot(query=query) if (
+                    answer is not None and answer.snapshot is not None
+                ):
+                    self._snapshots[query, answer.snapshot.version] = (answer.snapshot, answer.records)
                 case coordinating.Resume(query=query, plan=plan, version=version) if answer is Verdict.DONE:
                     self._applied.append((query, version, plan))
                 case _:

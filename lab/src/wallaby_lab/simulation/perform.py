@@ -8,12 +8,13 @@ from functools import partial
 from typing import Any
 
 from wallaby.coordinator import effects as coordinating
+from wallaby.coordinator.effects import SnapshotReply
 from wallaby.errors import GcsLostError, QueryError
 from wallaby.gcs.interface import Commit, Verdict
 from wallaby.gcs.memory import MemoryGcs
 from wallaby.head.actions import ACTIONS
 from wallaby.lineage import effects as protocol
-from wallaby.lineage.effects import PushReply, Slice
+from wallaby.lineage.effects import Answer, Effect, PushReply, Slice
 from wallaby.lineage.invariants import InvariantViolation
 from wallaby.lineage.kept import kept
 from wallaby.lineage.lineage import decode
@@ -51,7 +52,7 @@ class Performer:
         self._world = world
         self._group_commits = GroupCommits(world, self._commit_group)
         keeping = Keeping(world, self._answer_later)
-        self._methods: dict[type, Callable[[Actor, Any], None]] = {
+        self._methods: dict[type[Effect[Any]], Callable[[Actor, Any], None]] = {
             protocol.Await: self._wait,
             protocol.Pause: self._pause,
             protocol.Execute: self._execute,
@@ -91,14 +92,20 @@ class Performer:
             coordinating.ReadNeed: self._need,
         }
 
-    def perform(self, actor: Actor, effect: Any) -> None:
+    def perform(self, actor: Actor, effect: Effect[Any]) -> None:
         """Perform an effect; its answer comes in later, unless the actor is gone by then."""
         if self._world.story is not None and not isinstance(effect, (protocol.Await, protocol.Pause)):
             self._world.tell(f"{actor.process.id} {actor.name}: {brief(effect)}")
         self._methods[type(effect)](actor, effect)
 
     def _answer_later(
-        self, actor: Actor, effect: Any, value: Any, low_us: int, high_us: int, more_ms: int = 0
+        self,
+        actor: Actor,
+        effect: Effect[Answer],
+        value: Answer | BaseException,
+        low_us: int,
+        high_us: int,
+        more_ms: int = 0,
     ) -> None:
         world = self._world
         delay_us = world.delay_us(actor, low_us, high_us) + more_ms * 1000
@@ -199,7 +206,9 @@ class Performer:
         self._world.tally.fetched += 1
         return running.spooled[task, record.checksum, record.final], record.final
 
-    def _arrive(self, ticket: Ticket, query: QueryId, pieces: tuple[Slice, ...], whole: bool) -> None:
+    def _arrive(
+        self, ticket: Ticket[protocol.Push], query: QueryId, pieces: tuple[Slice, ...], whole: bool
+    ) -> None:
         """Slices reach their target, if it is still there; it takes what fits and answers."""
         world, push = self._world, ticket.effect
         target = world.processes[push.target]
@@ -223,7 +232,7 @@ class Performer:
                 delay_us += world.soon_us(20_000, 250_000)  # it may come in a later epoch than its push
             world.agenda.after(delay_us, self._reply_arrives, ticket, reply)
 
-    def _reply_arrives(self, ticket: Ticket, reply: PushReply) -> None:
+    def _reply_arrives(self, ticket: Ticket[protocol.Push], reply: PushReply) -> None:
         if not self._is_cut(ticket.effect.target, ticket.effect.sender):
             ticket.settle(reply)
 
@@ -254,9 +263,9 @@ class Performer:
     def _call(
         self,
         actor: Actor,
-        effect: Any,
-        action: Callable[[MemoryGcs], Any],
-        ticket: Ticket | GroupTicket | None = None,
+        effect: Effect[Answer | None],
+        action: Callable[[MemoryGcs], Answer | BaseException],
+        ticket: Ticket[Any] | GroupTicket | None = None,
     ) -> None:
         """Ask the store: the request may be lost, refused or late, and so may the reply.
 
@@ -279,7 +288,7 @@ class Performer:
         world.agenda.after(reaches_us - now_us, self._reach_store, ticket, action, replies_us)
 
     def _reach_store(
-        self, ticket: Ticket | GroupTicket, action: Callable[[MemoryGcs], Any], replies_us: int
+        self, ticket: Ticket[Any] | GroupTicket, action: Callable[[MemoryGcs], Any], replies_us: int
     ) -> None:
         world = self._world
         process = ticket.actor.process
@@ -448,10 +457,10 @@ class Performer:
         self._call(actor, effect, freeze)
 
     def _snapshot(self, actor: Actor, effect: coordinating.TakeSnapshot) -> None:
-        def snapshot(gcs: MemoryGcs) -> Any:
+        def snapshot(gcs: MemoryGcs) -> SnapshotReply:
             found = gcs.snapshot(effect.query)
             check_patience(self._world, effect.query, without_worker=found is not None and not found.members)
-            return found, gcs.history(effect.query) if effect.with_records else {}
+            return SnapshotReply(found, gcs.history(effect.query) if effect.with_records else {})
 
         self._call(actor, effect, snapshot)
 

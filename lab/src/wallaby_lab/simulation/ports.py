@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from wallaby.lineage.effects import Effect
 from wallaby_lab.simulation.faults import SimulatedFault
 from wallaby_lab.simulation.process import Actor
 
@@ -11,7 +12,7 @@ from wallaby_lab.simulation.process import Actor
 class Performs(Protocol):
     """Whoever performs effects; see `perform`."""
 
-    def perform(self, actor: Actor, effect: Any) -> None:
+    def perform(self, actor: Actor, effect: Effect[Any]) -> None:
         """Perform an effect; its answer comes in later."""
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from wallaby.coordinator.coordinator import Query
 from wallaby.gcs.memory import MemoryGcs
-from wallaby.lineage.attempt import Effects, Tenure
-from wallaby.lineage.effects import Output, Push, PushReply
+from wallaby.lineage.attempt import Tenure
+from wallaby.lineage.effects import Effect, Effects, Output, Push
 from wallaby.lineage.invariants import InvariantViolation
 from wallaby.lineage.names import HEAD, QueryId, TaskName, WorkerId
 from wallaby.node.session import Session
@@ -20,7 +20,7 @@ class Actor:
 
     name: str
     process: Process
-    effects: Effects
+    effects: Effects[None]
     serving: Serving | None = None
     alive: bool = True
     #: The number of its present wait; a timer of an earlier wait does nothing.
@@ -38,11 +38,11 @@ class Actor:
     #: How much longer than others it takes for everything.
     lag: float = 1.0
     #: What it has asked for and has no answer to yet.
-    effect: Any = None
+    effect: Effect[Any] | None = None
     #: The tenure of the channel that it is the life of.
     tenure: Tenure | None = None
     #: The push that was answered last, and how, until it is judged; see `complaining`.
-    answered: tuple[Push, PushReply | None] | None = None
+    answered: tuple[Push, Any] | None = None
     #: The next output that it backs up takes so much longer to be kept.
     keeps_late_us: int = 0
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Generic, TypeVar
 
+from wallaby.lineage.effects import Effect
 from wallaby_lab.simulation.process import Actor
 from wallaby_lab.simulation.world import World
 
+EffectT = TypeVar("EffectT", bound=Effect[Any])
 
-class Ticket:
+
+class Ticket(Generic[EffectT]):
     """One question to the world outside a process: the first answer counts, later ones are dropped."""
 
-    def __init__(self, world: World, actor: Actor, effect: Any) -> None:
+    def __init__(self, world: World, actor: Actor, effect: EffectT) -> None:
         self._world = world
         self.actor = actor
         self.effect = effect

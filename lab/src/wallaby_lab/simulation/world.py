@@ -17,8 +17,7 @@ from wallaby.coordinator.requests import draining, submitting
 from wallaby.coordinator.stalls import StallWatch
 from wallaby.errors import GcsLostError
 from wallaby.gcs.memory import MemoryGcs, MemoryStore, StoredQuery
-from wallaby.lineage.attempt import Effects
-from wallaby.lineage.effects import Await, FailPoint, Push
+from wallaby.lineage.effects import Answer, Await, Effect, Effects, FailPoint, Push
 from wallaby.lineage.invariants import Audit
 from wallaby.lineage.names import HEAD, ChannelName, QueryId, TaskName, WorkerId
 from wallaby.lineage.sighting import WorkerState
@@ -206,7 +205,7 @@ class World:
         if QueryId(f"q{number + 1}") not in self.queries:
             self.submit(number)
 
-    def _entering(self, query: Query, hosts: dict[ChannelName, WorkerId]) -> Effects:
+    def _entering(self, query: Query, hosts: dict[ChannelName, WorkerId]) -> Effects[None]:
         yield from submitting(query, hosts, b"", self.scenario.coordinator, self.agenda.now_ms)
         if not (query.ending or query.ended):
             self.open_session(self.head, query.id)
@@ -214,7 +213,7 @@ class World:
     def drain(self, process: Process) -> None:
         """The head is asked to let a worker leave."""
 
-        def leaving() -> Effects:
+        def leaving() -> Effects[None]:
             yield from draining(process.id, lambda: not process.alive)
 
         self.spawn(self.head, None, f"drain {process.id}", leaving())
@@ -270,7 +269,7 @@ class World:
 
     # --- actors --------------------------------------------------------------------------------------
 
-    def spawn(self, process: Process, serving: Serving | None, name: str, effects: Effects) -> Actor:
+    def spawn(self, process: Process, serving: Serving | None, name: str, effects: Effects[None]) -> Actor:
         """Drive another generator, in place of one of the same name."""
         actor = Actor(name, process, effects, serving)
         if serving is not None:
@@ -313,7 +312,7 @@ class World:
             if actor is not but:
                 self.wake(actor)
 
-    def answer(self, actor: Actor, effect: Any, value: Any) -> None:
+    def answer(self, actor: Actor, effect: Effect[Answer], value: Answer | BaseException) -> None:
         """The answer to an effect comes in; a fault may strike first."""
         if actor.alive:
             if isinstance(effect, Push):
@@ -363,7 +362,7 @@ class World:
             self._perform(actor, effect)
         self._after_step(actor, serving)
 
-    def _perform(self, actor: Actor, effect: Any) -> None:
+    def _perform(self, actor: Actor, effect: Effect[Any]) -> None:
         """Perform an effect, or, if the process was paused just before it, when that wakes as a zombie."""
         now_us = self.agenda.now_us
         if not actor.alive:

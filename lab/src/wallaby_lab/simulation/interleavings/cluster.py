@@ -29,7 +29,16 @@ from wallaby.exchange.server import CARRIER, FlightDataServer, ServerLimits
 from wallaby.exchange.wire import decode_push, decode_reply, encode_push, encode_reply
 from wallaby.gcs.memory import MemoryGcs, MemoryStore
 from wallaby.lineage.choose import Dynamic, Static
-from wallaby.lineage.effects import BackUp, CommitTask, Execute, Output, Push, PushReply, Slice
+from wallaby.lineage.effects import (
+    BackUp,
+    CommitTask,
+    Effect,
+    Execute,
+    Output,
+    Push,
+    PushReply,
+    Slice,
+)
 from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.names import HEAD, QueryId, Upstream, WorkerId
 from wallaby.lineage.reconcile import reconcile
@@ -207,9 +216,9 @@ class _Node(Node):
 
     cluster: InterleavedCluster
 
-    def answer(self, actor: Actor, value: Any) -> None:
-        effect = self.cluster.asked.pop(id(actor), None)
-        require(effect is not None, f"{actor.name} is answered twice: {value}")
+    def answer(self, actor: Actor, effect: Effect[Any], value: Any) -> None:
+        asked = self.cluster.asked.pop(id(actor), None)
+        require(asked is effect, f"{actor.name} is answered twice, or about something else: {value}")
         match effect:
             case CommitTask(task=task) if value is not None and not isinstance(value, Exception):
                 reply = self.cluster.replies.get((self.worker, task))
@@ -221,7 +230,7 @@ class _Node(Node):
                 require(kept, f"{effect.task} is said to be kept, and is not")
             case _:
                 pass
-        super().answer(actor, value)
+        super().answer(actor, effect, value)
 
 
 class _Performer(Performer):
@@ -229,7 +238,7 @@ class _Performer(Performer):
 
     cluster: InterleavedCluster
 
-    def perform(self, actor: Actor, effect: Any) -> None:
+    def perform(self, actor: Actor, effect: Effect[Any]) -> None:
         self.cluster.asked[id(actor)] = effect
         self.cluster.actors.append(actor)  # so that no other gets its id
         if isinstance(effect, CommitTask):

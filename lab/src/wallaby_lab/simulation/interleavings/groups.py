@@ -78,7 +78,7 @@ class _Groups:
             raise GcsUnavailableError("It does not answer.")
         return tuple(self._replies[commit.task] for commit in commits)
 
-    def _answer(self, actor: Any, value: Any) -> None:
+    def _answer(self, actor: Any, _effect: object, value: Any) -> None:
         task = next(task for task in self._asked if str(task) == actor.name)
         require(task not in self._answered, f"{task} is answered twice")
         require(task in self._replies and value is self._replies[task], f"{task} is answered {value}")

@@ -53,7 +53,7 @@ ATTEMPT: tuple[Mutant, ...] = (
         before=_COMMITTING,
         after="""    committing = (tenure, task, record, output.next_split)
     while (reply := (yield from _commit(*committing))) and reply.verdict is Verdict.STALE:
-        state, output = yield _execute(tenure, point, task, state, chosen, inputs)
+        state, output = yield from ask(_execute(tenure, point, task, state, chosen, inputs))
         record = Record(output.checksum, chosen.split, chosen.draw, chosen.sides, final)
         yield BackUp(FailPoint.BACK_UP, task, output, final)
 """,
@@ -109,7 +109,7 @@ ATTEMPT: tuple[Mutant, ...] = (
                 _COMMITTING,
                 """    committing = (tenure, task, record, output.next_split)
     while (reply := (yield from _commit(*committing))) and reply.verdict is Verdict.STALE:
-        state, output = yield _execute(tenure, point, task, state, chosen, inputs)
+        state, output = yield from ask(_execute(tenure, point, task, state, chosen, inputs))
         record = Record(output.checksum, chosen.split, chosen.draw, chosen.sides, final)
         yield BackUp(FailPoint.BACK_UP, task, output, final)
 """,

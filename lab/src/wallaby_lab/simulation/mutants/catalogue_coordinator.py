@@ -68,7 +68,7 @@ COORDINATOR: tuple[Mutant, ...] = (
         what="a query is taken as removed although the store never answered",
         breaks=("10",),
         module=MODULE,
-        before="        if (yield Remove(query.id, barred=query.doubtful)) is not None:\n"
+        before="        if (yield from ask(Remove(query.id, barred=query.doubtful))) is not None:\n"
         "            query.ended = True\n",
         after="        yield Remove(query.id, barred=query.doubtful)\n        query.ended = True\n",
     ),
@@ -77,8 +77,9 @@ COORDINATOR: tuple[Mutant, ...] = (
         what="the keys of a query that failed or was cancelled stay",
         breaks=("10",),
         module=MODULE,
-        before="        if (yield Remove(query.id, barred=query.doubtful)) is not None:\n",
-        after="        if error is not None or (yield Remove(query.id, barred=query.doubtful)) is not None:\n",
+        before="        if (yield from ask(Remove(query.id, barred=query.doubtful))) is not None:\n",
+        after="        if error is not None or (yield from ask(Remove(query.id, barred=query.doubtful))) is not "
+        "None:\n",
     ),
     Mutant(
         name="loss-of-the-store-survived",

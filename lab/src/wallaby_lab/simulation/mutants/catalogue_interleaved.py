@@ -51,11 +51,11 @@ INTERLEAVED: tuple[Mutant, ...] = (
         what="slices that were cut from a push, because it would be too large, count as held",
         breaks=("3", "5"),
         module=PUSHING,
-        before="            self._node.answer(actor, reply)\n\n        self._submit(actor, job)\n",
+        before="            self._node.answer(actor, effect, reply)\n\n        self._submit(actor, effect, job)\n",
         after=(
             "            if reply is not None and reply.accepted:\n"
             "                reply = PushReply(True, reply.held + (True,) * (len(effect.items) - len(slices)))\n"
-            "            self._node.answer(actor, reply)\n\n        self._submit(actor, job)\n"
+            "            self._node.answer(actor, effect, reply)\n\n        self._submit(actor, effect, job)\n"
         ),
         interleaved=True,
     ),

@@ -153,8 +153,9 @@ SESSION: tuple[Mutant, ...] = (
         what="a task's own error is reported once, whether or not the store took it",
         breaks=("7", "H5"),
         module=MODULE,
-        before="        while (yield Fail(error, self.host.epoch)) in (Verdict.FROZEN, Verdict.STALE, None):\n",
-        after="        if (yield Fail(error, self.host.epoch)) in (Verdict.FROZEN, Verdict.STALE, None):\n",
+        before="        while (yield from ask(Fail(error, self.host.epoch))) in (Verdict.FROZEN, Verdict.STALE, "
+        "None):\n",
+        after="        if (yield from ask(Fail(error, self.host.epoch))) in (Verdict.FROZEN, Verdict.STALE, None):\n",
     ),
     Mutant(
         name="closed-gate-not-looked-at-again",

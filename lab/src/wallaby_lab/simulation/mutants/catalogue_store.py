@@ -196,9 +196,9 @@ STORE: tuple[Mutant, ...] = (
         what="a resume moves the channels in one write and resets what they need in the next",
         breaks=("5", "H6", "6.1.9", "6.1.11"),
         module=COORDINATOR,
-        before="            if (yield Resume(query.id, plan, snapshot.version)) is Verdict.DONE:\n",
+        before="            if (yield from ask(Resume(query.id, plan, snapshot.version))) is Verdict.DONE:\n",
         after="            yield Resume(query.id, Plan(plan.hosts, plan.bases, part=True), snapshot.version)\n"
-        "            if (yield Resume(query.id, plan, snapshot.version)) is Verdict.DONE:\n",
+        "            if (yield from ask(Resume(query.id, plan, snapshot.version))) is Verdict.DONE:\n",
         more=(
             Edit(
                 COORDINATOR,
@@ -223,9 +223,9 @@ STORE: tuple[Mutant, ...] = (
         what="a resume opens the gate in one write and resets what was lost in the next",
         breaks=("5", "H6", "6.1.9"),
         module=COORDINATOR,
-        before="            if (yield Resume(query.id, plan, snapshot.version)) is Verdict.DONE:\n",
+        before="            if (yield from ask(Resume(query.id, plan, snapshot.version))) is Verdict.DONE:\n",
         after="            first = replace(plan, delivered={})\n"
-        "            if (yield Resume(query.id, first, snapshot.version)) is Verdict.DONE:\n"
+        "            if (yield from ask(Resume(query.id, first, snapshot.version))) is Verdict.DONE:\n"
         "                yield Resume(query.id, Plan(delivered=plan.delivered, part=True), -1)\n",
         more=(
             Edit(

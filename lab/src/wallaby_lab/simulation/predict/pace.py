@@ -123,7 +123,7 @@ class PacedWorld(World):
         """Nothing is checked here."""
 
 
-class _PartTicket(Ticket):
+class _PartTicket(Ticket[protocol.Push]):
     """A push of which only what is wanted is sent."""
 
     def __init__(self, world: World, actor: Actor, effect: protocol.Push, wanted: tuple[bool, ...]) -> None:
@@ -291,7 +291,7 @@ class PacedPerformer(Performer):
         actor: Actor,
         effect: Any,
         action: Callable[[MemoryGcs], Any],
-        ticket: Ticket | GroupTicket | None = None,
+        ticket: Ticket[Any] | GroupTicket | None = None,
     ) -> None:
         """The control store answers one call after the other."""
         ticket, reached_us = ticket or Ticket(self._world, actor, effect), self._gcs_reached_us(1)
