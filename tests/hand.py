@@ -75,10 +75,10 @@ class Hand:
         """Answer spawns and stops, up to the next look."""
         while self._run.now is not None and not isinstance(self._run.now, Look):
             if isinstance(self._run.now, Spawn):
-                self.spawned[self._run.now.name] = Driven(self._run.now.effects)
+                self.spawned[str(self._run.now.name)] = Driven(self._run.now.effects)
             elif isinstance(self._run.now, Stop):
-                self.stopped.append(self._run.now.name)
-                del self.spawned[self._run.now.name]
+                self.stopped.append(str(self._run.now.name))
+                del self.spawned[str(self._run.now.name)]
             else:
                 assert self._run.now == Pause(200)
             self._run.answer(None)

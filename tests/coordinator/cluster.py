@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.builders import Driven, W, pipeline
 
-from wallaby.coordinator.coordinator import Coordinator, CoordinatorSettings, Query
+from wallaby.coordinator.coordinator import Coordinator, CoordinatorSettings
 from wallaby.coordinator.effects import (
     Expel,
     Freeze,
@@ -20,6 +20,7 @@ from wallaby.coordinator.effects import (
     TakeSnapshot,
     Watch,
 )
+from wallaby.coordinator.query import Query
 from wallaby.gcs.interface import Commit, QueryStatus
 from wallaby.gcs.memory import MemoryGcs, MemoryStore
 from wallaby.lineage.effects import Pause

@@ -6,8 +6,9 @@ import pytest
 from tests.builders import Driven
 from tests.coordinator.cluster import GRAPH, S0, S1, SETTINGS, SINK, A, B, Cluster, Q, is_a
 
-from wallaby.coordinator.coordinator import Coordinator, CoordinatorSettings, Query
+from wallaby.coordinator.coordinator import Coordinator, CoordinatorSettings
 from wallaby.coordinator.effects import ReadStatus, Remove, Watch
+from wallaby.coordinator.query import Query, QueryPhase
 from wallaby.errors import GcsLostError, QueryCancelledError, QueryError, WorkerLostError
 from wallaby.lineage.names import HEAD, QueryId
 
@@ -91,7 +92,7 @@ def test_how_a_query_ends_is_decided_once_whatever_happens_to_its_removal(how: s
     cluster = Cluster(A)
     cluster.query.cancelled = True
     cluster.round(**{how: is_a(Remove)})
-    assert cluster.query.ending
+    assert cluster.query.phase is QueryPhase.ENDING
     cluster.query.collected = True
     cluster.restart()
     cluster.round()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from wallaby.coordinator.coordinator import Coordinator, CoordinatorSettings, Query
+from wallaby.coordinator.coordinator import Coordinator, CoordinatorSettings
 from wallaby.coordinator.effects import Freeze, Watch
+from wallaby.coordinator.query import Query
 from wallaby.gcs.interface import QueryStatus, WorkerLease
 from wallaby.lineage.graph import Link, Stage, StageGraph, StageKind
 from wallaby.lineage.names import QueryId, WorkerId

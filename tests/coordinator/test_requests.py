@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from tests.builders import Driven, pipeline
 
-from wallaby.coordinator.coordinator import Coordinator, CoordinatorSettings, Query
+from wallaby.coordinator.coordinator import Coordinator, CoordinatorSettings
 from wallaby.coordinator.effects import AskToDrain, Expel, ReadNeed, Remove, Submit
+from wallaby.coordinator.query import Query, QueryPhase
 from wallaby.coordinator.requests import draining, submitting
 from wallaby.errors import GcsLostError, GcsUnavailableError, QueryCancelledError, WallabyError
 from wallaby.gcs.memory import MemoryGcs, MemoryStore
@@ -39,7 +40,7 @@ class Clock:
 
 
 def submission() -> tuple[Query, Clock, Driven]:
-    query, clock = Query(Q, GRAPH, entering=True), Clock()
+    query, clock = Query(Q, GRAPH, QueryPhase.ENTERING), Clock()
     return query, clock, Driven(submitting(query, HOSTS, b"", SETTINGS, clock))
 
 
@@ -49,11 +50,11 @@ def test_a_submission_is_repeated_until_the_store_has_answered(verdict: Verdict)
     for _ in range(2):
         assert run.now == Submit(Q, GRAPH, HOSTS, b"")
         assert isinstance(run.answer(None), Pause)
-        assert query.entering
+        assert query.phase is QueryPhase.ENTERING
         run.answer(None)
     run.answer(verdict)
     assert run.now is None
-    assert (query.entering, query.ending, query.ended, query.doubtful) == (False, False, False, True)
+    assert (query.phase, query.doubtful) == (QueryPhase.RUNNING, True)
 
 
 def test_a_submission_without_an_answer_ends_with_an_error_after_its_time() -> None:
@@ -64,7 +65,7 @@ def test_a_submission_without_an_answer_ends_with_an_error_after_its_time() -> N
     run.answer(None)
     assert run.now is None
     assert isinstance(query.error, GcsUnavailableError)
-    assert (query.entering, query.ending, query.ended) == (False, True, False), "it has yet to be removed"
+    assert query.phase is QueryPhase.ENDING, "it has yet to be removed"
 
 
 def test_whoever_cancels_meanwhile_is_not_told_of_the_store() -> None:
@@ -85,13 +86,13 @@ def test_another_error_of_a_submission_is_the_query_s(error: WallabyError) -> No
 
 
 def test_nobody_tends_a_query_of_which_nobody_knows_whether_it_is_there() -> None:
-    query = Query(Q, GRAPH, entering=True)
+    query = Query(Q, GRAPH, QueryPhase.ENTERING)
     run = Driven(Coordinator(SETTINGS, {Q: query}, lambda: 0).run())
     assert isinstance(run.answer(()), Pause)
 
 
 def test_a_query_that_was_in_doubt_is_removed_and_barred() -> None:
-    query = Query(Q, GRAPH, ending=True, doubtful=True)
+    query = Query(Q, GRAPH, QueryPhase.ENDING, doubtful=True)
     run = Driven(Coordinator(SETTINGS, {Q: query}, lambda: 0).run())
     run.answer(())
     assert run.answer(MemoryGcs(MemoryStore(lambda: 0)).status(Q)) == Remove(Q, barred=True)

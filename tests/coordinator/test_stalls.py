@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from tests.builders import Driven, W, pipeline
 
-from wallaby.coordinator.coordinator import Query
 from wallaby.coordinator.effects import Inquire, ReadStatus
+from wallaby.coordinator.query import Query, QueryPhase
 from wallaby.coordinator.stalls import ROUNDS, SILENT_LIMITS, WAITS_SHOWN, StallWatch
 from wallaby.errors import GcsLostError, QueryStalledError
 from wallaby.gcs.interface import QueryStatus
@@ -77,7 +77,7 @@ def test_a_query_in_which_nothing_moves_and_nobody_is_busy_ends_after_the_limit(
 def test_a_query_that_is_being_put_into_the_store_is_not_watched_yet() -> None:
     """How long the store may take for it has a limit of its own, and an error that says so."""
     scene = Scene()
-    scene.query.entering = True
+    scene.query.phase = QueryPhase.ENTERING
     scene.rounds(2 * ROUNDS)
     assert (scene.asked, scene.ended) == (0, [])
 
@@ -216,10 +216,13 @@ def test_a_head_that_stood_still_itself_has_seen_one_round_and_no_more() -> None
     assert not scene.query.cancelled
 
 
-@pytest.mark.parametrize("over", ["collected", "cancelled", "ending", "ended"])
-def test_a_query_that_is_over_is_not_looked_at(over: str) -> None:
+@pytest.mark.parametrize(
+    ("field", "over"),
+    [("collected", True), ("cancelled", True), ("phase", QueryPhase.ENDING), ("phase", QueryPhase.ENDED)],
+)
+def test_a_query_that_is_over_is_not_looked_at(field: str, over: object) -> None:
     scene = Scene()
-    setattr(scene.query, over, True)
+    setattr(scene.query, field, over)
     scene.rounds(3 * ROUNDS)
     assert scene.asked == 0
     assert scene.query.cancelled_because is None

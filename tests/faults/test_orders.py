@@ -15,6 +15,7 @@ from wallaby.faults.injection import StrikingPerformer
 from wallaby.faults.orders import Act, Order, OrderBook, Strike, order_book, parse, parse_all, point_name
 from wallaby.lineage.effects import Acknowledge, Await, CommitTask, FailPoint, Push
 from wallaby.lineage.names import HEAD, TaskName, WorkerId
+from wallaby.node.actors import SESSION
 from wallaby.node.node import Actor, Node, Serving
 
 STRIKE = Strike("w2:commit:3:kill", "w2-abc", 4711, 12.5, "CommitTask()")
@@ -155,7 +156,7 @@ class _Scene:
         self.striking = StrikingPerformer(self.performer, node, self.book)
 
     def perform(self, effect: Any, actor: Actor | None = None) -> None:
-        self.striking.perform(actor or Actor("test", _echo()), effect)
+        self.striking.perform(actor or Actor(SESSION, _echo()), effect)
 
 
 def _echo() -> Any:
@@ -186,7 +187,7 @@ def test_a_kill_is_written_down_before_it_is_done(tmp_path: Path, monkeypatch: p
 
 def test_after_means_when_the_answer_comes_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scene = _Scene(tmp_path, "*:acknowledge:1:kill:after", monkeypatch)
-    actor = Actor("test", _echo())
+    actor = Actor(SESSION, _echo())
     assert str(actor.effects.send(None)) == "first"
     scene.perform(ACKNOWLEDGE, actor)
     assert scene.performer.performed == [ACKNOWLEDGE]
@@ -198,7 +199,7 @@ def test_after_means_when_the_answer_comes_in(tmp_path: Path, monkeypatch: pytes
 
 def test_an_answer_that_is_lost_after_the_effect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scene = _Scene(tmp_path, "*:acknowledge:1:fail:after", monkeypatch)
-    actor = Actor("test", _echo())
+    actor = Actor(SESSION, _echo())
     actor.effects.send(None)
     scene.perform(ACKNOWLEDGE, actor)
     assert scene.performer.performed == [ACKNOWLEDGE]

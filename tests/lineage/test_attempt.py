@@ -20,7 +20,7 @@ from tests.builders import (
 )
 
 from wallaby.errors import DivergenceError, InternalError
-from wallaby.lineage.attempt import RETRY_MS, Host, Tenure, run_channel
+from wallaby.lineage.attempt import RETRY_MS, ChannelPhase, Host, Tenure, run_channel
 from wallaby.lineage.choose import Dynamic, Policy, Static
 from wallaby.lineage.effects import (
     Advance,
@@ -66,7 +66,8 @@ def tenure(
     outbox.start(channel, base)
     host = Host(graph, policy or Static(1), outbox, epoch=3)
     inbox = Inbox(graph, channel, 100)
-    return Tenure(host, channel, inbox, base, length, split, closed, retracing=retracing)
+    phase = ChannelPhase.RETRACING if retracing else ChannelPhase.CHOOSING
+    return Tenure(host, channel, inbox, base, length, split, closed, phase=phase)
 
 
 def arrive(channel: Tenure, *seqs: int, final: bool = False, edge: Edge = IN) -> None:

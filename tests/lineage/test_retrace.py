@@ -6,7 +6,7 @@ import pytest
 from tests.builders import Driven, W, draw, drawn, filtered_read, final_record, kinds, output, piece, pipeline
 
 from wallaby.errors import DivergenceError, EncodingError
-from wallaby.lineage.attempt import RETRY_MS, Host, Tenure, run_channel, run_collector
+from wallaby.lineage.attempt import RETRY_MS, ChannelPhase, Host, Tenure, run_channel, run_collector
 from wallaby.lineage.choose import Dynamic, Static
 from wallaby.lineage.effects import (
     Await,
@@ -45,7 +45,8 @@ def rewound(
     outbox.begin_epoch(dict.fromkeys(graph.edges_from(at), 0), routes, (at,))
     outbox.start(at, 0)
     host = Host(graph, Dynamic(1), outbox, epoch=3)
-    return Tenure(host, at, Inbox(graph, at, window_bytes), 0, length, closed=closed, retracing=length > 0)
+    phase = ChannelPhase.RETRACING if length > 0 else ChannelPhase.CHOOSING
+    return Tenure(host, at, Inbox(graph, at, window_bytes), 0, length, closed=closed, phase=phase)
 
 
 def arrive(channel: Tenure, edge: Edge, *seqs: int, size_bytes: int = 1, final: bool = False) -> None:

@@ -12,6 +12,7 @@ from wallaby.errors import DurableStoreError
 from wallaby.exchange.lazy_body import GoneError, Shelved
 from wallaby.lineage.effects import FailPoint, Push, PushReply, Slice
 from wallaby.lineage.names import Edge, QueryId, TaskName, WorkerId
+from wallaby.node.actors import ActorKind, ActorName
 from wallaby.node.node import Actor
 from wallaby.node.pushing import Pushing
 
@@ -62,7 +63,9 @@ def pushed(
     serving: Any = SimpleNamespace(query=QueryId("q"), recorder=None, keeping=None, reads=reads)
     pushing = Pushing(node, backups, None, lambda _: None, pool, 1 << 20)  # type: ignore[arg-type]
     items = tuple((edge, TASK) for edge in EDGES)
-    pushing.push(Actor("deliver", iter(()), serving), Push(FailPoint.DELIVER, 1, ME, ME, items))  # type: ignore[arg-type]
+    nothing: Any = iter(())
+    actor = Actor(ActorName(ActorKind.DELIVERY, ME), nothing, serving)
+    pushing.push(actor, Push(FailPoint.DELIVER, 1, ME, ME, items))
 
 
 def test_only_what_there_is_room_for_is_read_and_taken() -> None:

@@ -124,8 +124,8 @@ def test_a_re_read_is_offered_again_to_the_edges_that_had_no_room() -> None:
     hand, run = rereading()
     run.answer_all(claimed(), (None, output()), True, held(True, False))
     assert isinstance(run.now, Spawn), "another slot takes over the rest of the queue"
-    assert run.now.name == "re-read 1"
-    hand.spawned[run.now.name] = Driven(run.now.effects)
+    assert str(run.now.name) == "re-read 1"
+    hand.spawned[str(run.now.name)] = Driven(run.now.effects)
     assert run.answer(None) == Await()
     assert run.answer(False) == reread_push(TO_X1)
     assert run.answer(held(True)) == ClaimReRead(0, LOST, 3)

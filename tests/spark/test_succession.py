@@ -8,7 +8,8 @@ from typing import Any, cast
 import pytest
 from tests.coordinator.cluster import GRAPH
 
-from wallaby.coordinator.coordinator import CoordinatorSettings, Query
+from wallaby.coordinator.coordinator import CoordinatorSettings
+from wallaby.coordinator.query import Query
 from wallaby.errors import AttachError, GcsError, GcsLostError, GcsUnreachableError, QueryCancelledError
 from wallaby.gcs.memory import MemoryGcs, MemoryStore
 from wallaby.head.collected import Collected

@@ -12,7 +12,8 @@ import pytest
 
 from wallaby.errors import KernelError, MemoryLimitError, QueryError
 from wallaby.lineage.effects import Execute, FailPoint
-from wallaby.lineage.names import QueryId, TaskName, WorkerId
+from wallaby.lineage.names import ChannelName, QueryId, TaskName, WorkerId
+from wallaby.node.actors import ActorKind, ActorName
 from wallaby.node.node import Actor, Node, Serving
 from wallaby.node.perform import NodeSettings, Performer
 
@@ -50,7 +51,12 @@ def answer_to(work: Work) -> object:
         node, nothing, nothing, nothing, nothing, nothing, nothing, NodeSettings(kernel_threads=1)
     )
     try:
-        performer.perform(Actor("s1.c0", nothing, Serving(QueryId("q"), nothing, work)), EFFECT)
+        performer.perform(
+            Actor(
+                ActorName(ActorKind.CHANNEL, ChannelName(1, 0)), nothing, Serving(QueryId("q"), nothing, work)
+            ),
+            EFFECT,
+        )
         return answers.get(timeout=LIMIT_SECONDS)
     finally:
         performer.stop(LIMIT_SECONDS)

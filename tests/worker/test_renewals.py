@@ -12,6 +12,7 @@ from wallaby.coordinator.coordinator import CoordinatorSettings
 from wallaby.gcs.memory import MemoryGcs, MemoryStore
 from wallaby.head.head import PING_SECONDS
 from wallaby.lineage.names import WorkerId
+from wallaby.node.actors import TASK_MANAGER
 from wallaby.node.effects import Renew
 from wallaby.node.node import Node
 from wallaby.node.perform import NodeSettings, Performer
@@ -43,7 +44,7 @@ def test_a_lease_is_renewed_while_every_other_call_waits() -> None:
     try:
         for _ in range(2 * settings.call_threads):
             performer.calls.submit(wait)
-        node.start(performer, {"task manager": life()})
+        node.start(performer, {TASK_MANAGER: life()})
         assert answered.wait(LIMIT_SECONDS / 2), "the renewal waits for other calls"
         assert answers == [True]
     finally:

@@ -24,6 +24,7 @@ from wallaby.coordinator.effects import (
     TakeSnapshot,
     Watch,
 )
+from wallaby.coordinator.query import Query, QueryPhase
 from wallaby.error_text import read_error
 from wallaby.errors import (
     GcsLostError,
@@ -37,12 +38,10 @@ from wallaby.errors import (
 )
 from wallaby.gcs.interface import QueryStatus, WorkerLease
 from wallaby.lineage.effects import Effects, FailPoint, Pause, ask
-from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.kept import kept
 from wallaby.lineage.names import QueryId, TaskName, WorkerId
 from wallaby.lineage.reconcile import drained, reconcile
 from wallaby.lineage.snapshot import Snapshot
-from wallaby.lineage.tolerance import LINEAGE, Tolerance
 from wallaby.lineage.verdict import Verdict
 
 
@@ -68,29 +67,6 @@ class CoordinatorSettings:
     stall_ms: int = 60_000
 
 
-@dataclass(slots=True)
-class Query:
-    """A running query as the driver holds it; it outlives a restarted coordinator, not the driver."""
-
-    id: QueryId
-    graph: StageGraph
-    cancelled: bool = False
-    collected: bool = False
-    ended: bool = False
-    error: WallabyError | None = None
-    frozen_since_ms: int | None = None
-    #: Set once the end is decided, so that a lost reply or a restart cannot change it.
-    ending: bool = False
-    #: Its submission has not been answered yet: nobody knows whether the store holds it.
-    entering: bool = False
-    #: A submission was not answered, and may still come to the store after the query has ended.
-    doubtful: bool = False
-    #: What its user is told if it was not the user who cancelled it.
-    cancelled_because: WallabyError | None = None
-    #: What is written down of it, and where.
-    tolerance: Tolerance = LINEAGE
-
-
 class Coordinator:
     """One life of the coordinator. It remembers nothing that the store, or the `queries`, could not tell."""
 
@@ -111,7 +87,7 @@ class Coordinator:
             while True:
                 leases = yield from self._watch()
                 if leases is not None:
-                    for query in [q for q in self._queries.values() if not (q.ended or q.entering)]:
+                    for query in [q for q in self._queries.values() if _is_tended(q)]:
                         yield from self._tend(query, leases)
                 began_ms = self._now_ms()
                 yield Pause(self._settings.poll_ms, FailPoint.WATCH)
@@ -121,7 +97,7 @@ class Coordinator:
             self.lost = lost
             for query in self._queries.values():
                 if not query.ended:
-                    query.error, query.ended = lost, True
+                    query.end(lost, QueryPhase.ENDED)
 
     def _watch(self) -> Effects[tuple[WorkerLease, ...] | None]:
         """Read the leases, ask the suspects, expel who must go; the leases of those who stay."""
@@ -168,7 +144,7 @@ class Coordinator:
         status = yield from ask(ReadStatus(query.id))
         if status is None:
             return
-        if query.ending:
+        if query.phase is QueryPhase.ENDING:
             yield from self._end(query, query.error)
         elif status.verdict is Verdict.GONE:
             yield from self._end(
@@ -280,9 +256,14 @@ class Coordinator:
 
     def _end(self, query: Query, error: WallabyError | None) -> Effects[None]:
         """The query is over: its keys go, then its user is told."""
-        query.error, query.ending = error, True
+        query.end(error)
         if (yield from ask(Remove(query.id, barred=query.doubtful))) is not None:
-            query.ended = True
+            query.advance(QueryPhase.ENDED)
+
+
+def _is_tended(query: Query) -> bool:
+    """Does the store hold it, as far as anybody knows?"""
+    return query.phase in (QueryPhase.RUNNING, QueryPhase.ENDING)
 
 
 def _lost(

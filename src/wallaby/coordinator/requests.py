@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from wallaby.coordinator.coordinator import CoordinatorSettings, Query
+from wallaby.coordinator.coordinator import CoordinatorSettings
 from wallaby.coordinator.effects import AskToDrain, Expel, ReadNeed, Submit
+from wallaby.coordinator.query import Query, QueryPhase
 from wallaby.errors import GcsLostError, GcsUnavailableError, QueryCancelledError, WallabyError
 from wallaby.lineage.attempt import RETRY_MS
 from wallaby.lineage.effects import Effects, FailPoint, Pause, ask
@@ -31,7 +32,7 @@ def submitting(
 ) -> Effects[None]:
     """Put a query into the store. Afterwards it is there, or is ending with an error, or has ended with the store.
 
-    Nobody may tend it while it is `entering`: it is not in the store, and may yet be.
+    Nobody may tend it while it enters: it is not in the store, and may yet be.
     """
     began_ms = now_ms()
     try:
@@ -42,14 +43,14 @@ def submitting(
             query.doubtful = True
             waited_ms = now_ms() - began_ms
             if query.cancelled or waited_ms > settings.submit_ms:
-                query.error, query.ending = _unanswered(query, waited_ms), True
+                query.end(_unanswered(query, waited_ms))
                 break
             yield Pause(RETRY_MS, FailPoint.SUBMIT)
     except GcsLostError as lost:
-        query.error, query.ended = lost, True
+        query.end(lost, QueryPhase.ENDED)
     except WallabyError as error:
-        query.error, query.ending = error, True
-    query.entering = False
+        query.end(error)
+    query.advance(QueryPhase.RUNNING)
 
 
 def draining(worker: WorkerId, is_over: Callable[[], bool]) -> Effects[bool]:

@@ -24,8 +24,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from wallaby.coordinator.coordinator import Query
 from wallaby.coordinator.effects import Inquire, ReadStatus
+from wallaby.coordinator.query import Query, QueryPhase
 from wallaby.errors import GcsLostError, QueryStalledError
 from wallaby.gcs.interface import QueryStatus
 from wallaby.lineage.effects import Effects, FailPoint, Pause, ask
@@ -121,7 +121,7 @@ class StallWatch:
 
 
 def _may_stall(query: Query) -> bool:
-    return not (query.entering or query.ended or query.ending or query.cancelled or query.collected)
+    return query.phase is QueryPhase.RUNNING and not (query.cancelled or query.collected)
 
 
 def _stalled(query: Query, quiet: _Quiet) -> QueryStalledError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 
-from wallaby.coordinator.coordinator import Query
+from wallaby.coordinator.query import Query
 from wallaby.lineage.names import HEAD, ChannelName, QueryId, WorkerId
 from wallaby.node.payload import QueryPayload
 from wallaby.plan.physical import PhysicalPlan

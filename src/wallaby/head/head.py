@@ -17,7 +17,8 @@ from typing import Any
 from rich.console import Console
 
 from wallaby.coordinator import effects as coordinating
-from wallaby.coordinator.coordinator import Coordinator, CoordinatorSettings, Query
+from wallaby.coordinator.coordinator import Coordinator, CoordinatorSettings
+from wallaby.coordinator.query import Query, QueryPhase
 from wallaby.coordinator.requests import draining, submitting
 from wallaby.coordinator.stalls import StallWatch
 from wallaby.errors import (
@@ -42,6 +43,7 @@ from wallaby.head.submission import Submission
 from wallaby.lineage.effects import Effects, Slice
 from wallaby.lineage.names import HEAD, ChannelName, QueryId, WorkerId
 from wallaby.lineage.verdict import Verdict
+from wallaby.node.actors import COORDINATOR, STALL_WATCH, ActorKind, ActorName
 from wallaby.node.directory import Directory
 from wallaby.node.node import Actor, Node, Performs, Serving
 from wallaby.node.payload import QueryPayload
@@ -113,10 +115,10 @@ class Head:
 
     def start(self) -> None:
         """Begin to coordinate."""
-        actors = {"coordinator": self._coordinator.run()}
+        actors = {COORDINATOR: self._coordinator.run()}
         if self._settings.stall_ms:
             watch = StallWatch(self._settings.stall_ms, self._queries, _now_ms)
-            actors["stall watch"] = watch.run()
+            actors[STALL_WATCH] = watch.run()
         self.node.start(self._armed(), actors)
 
     def _new_coordinator(self) -> Coordinator:
@@ -128,7 +130,7 @@ class Head:
         It knows what the store and the queries say, and nothing else; see invariant 9.
         """
         self._coordinator = self._new_coordinator()
-        self.node.spawn(None, "coordinator", self._coordinator.run())
+        self.node.spawn(None, COORDINATOR, self._coordinator.run())
 
     def _armed(self) -> Performs:
         """What carries effects out; with chaos, unless a fault strikes first."""
@@ -190,7 +192,7 @@ class Head:
         except BaseException:
             self._cancel(submission)  # whoever would have waited for it is gone
             raise
-        if submission.query.ending or submission.query.ended:
+        if submission.query.is_over:
             assert submission.query.error is not None, "a query that has not begun ends for a reason"
             raise submission.query.error
         return collected
@@ -204,7 +206,7 @@ class Head:
     ) -> threading.Event:
         """Have a query put into the store, and begun; the event says that this has succeeded, or has not."""
         query, plan, payload = submission.query, submission.plan, submission.payload
-        query.entering = True
+        query.phase = QueryPhase.ENTERING
         if self._board is not None:
             collected.on_wait = partial(self._board.follow, query.id, plan.graph)
         collected.observation = self.observer.begin(query.id, plan, hosts, detailed=payload.observed)
@@ -231,13 +233,13 @@ class Head:
         def entering() -> Effects[None]:
             payload = submission.payload.encode()
             yield from submitting(query, hosts, payload, self._settings, _now_ms)
-            if not (query.ending or query.ended):
+            if not query.is_over:
                 self._begin(submission)
                 self._nudge(set(hosts.values()))
-            self.node.wake_named("coordinator")
+            self.node.wake_named(COORDINATOR)
             entered.set()
 
-        self.node.run_errand(f"submit {query.id}", entering())
+        self.node.spawn(None, ActorName(ActorKind.SUBMIT, query.id), entering())
 
     def _run_again(self, submission: Submission, collected: Collected) -> None:
         """What was written down of a query, if anything was, is lost: from the start, under another name."""
@@ -291,11 +293,11 @@ class Head:
         query = submission.query
         query.cancelled_because = query.cancelled_because or because
         query.cancelled = not query.collected  # what is there as a whole is done, whoever has had enough
-        self.node.loop.post(self.node.wake_named, "coordinator")
+        self.node.loop.post(self.node.wake_named, COORDINATOR)
 
     def _expire(self, query: Query, timeout_seconds: float) -> None:
         """Its time is over: end it, unless it has ended."""
-        if not (query.collected or query.ending or query.cancelled):
+        if not (query.collected or query.is_over or query.cancelled):
             query.cancelled_because = QueryTimeoutError(
                 f"Query {query.id} took longer than {timeout_seconds:g} s and was ended.",
                 fix="Raise spark.wallaby.timeout, or set it to 0 for no limit.",
@@ -303,7 +305,7 @@ class Head:
                 timeout_seconds=timeout_seconds,
             )
             query.cancelled = True
-            self.node.wake_named("coordinator")
+            self.node.wake_named(COORDINATOR)
 
     def workers(self) -> tuple[WorkerLease, ...]:
         """The workers as the store sees them."""
@@ -318,7 +320,7 @@ class Head:
             left.append((yield from draining(worker, lambda: time.monotonic() > deadline)))
             over.set()
 
-        self.node.loop.post(self.node.run_errand, f"drain {worker}", leaving())
+        self.node.loop.post(self.node.spawn, None, ActorName(ActorKind.DRAIN, worker), leaving())
         while not over.wait(WAIT_FOR_WORKER_SECONDS):
             if self.node.loop.is_stopped:
                 return False
@@ -332,7 +334,7 @@ class Head:
 
     def _hint(self, worker: WorkerId) -> None:
         self._coordinator.detector.hint(worker)
-        self.node.wake_named("coordinator")
+        self.node.wake_named(COORDINATOR)
 
     def _collect(self, query: QueryId, slices: tuple[Slice, ...], go_on: Callable[[], None]) -> None:
         collected = self._collected.get(query)
@@ -347,7 +349,7 @@ class Head:
         collected = self._collected.get(query.id)
         if collected is not None:
             collected.end(None)
-        self.node.loop.post(self.node.wake_named, "coordinator")
+        self.node.loop.post(self.node.wake_named, COORDINATOR)
 
     def _sweep_ended(self) -> None:
         """Tell the clients of queries that have ended; forget them here."""
@@ -401,7 +403,7 @@ class Head:
             _log.error("the coordinator failed: %s", error)
         self._end_all(error)
         if error is not None:  # what it would do now, it would do for nobody
-            self.node.loop.post(self.node.stop_actor, None, "coordinator")
+            self.node.loop.post(self.node.stop_actor, None, COORDINATOR)
 
     def _end_all(self, error: BaseException | None) -> None:
         """Whatever is still open ends with an error: half a result must never look like a whole one."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
-from wallaby.coordinator.coordinator import Query, too_large
+from wallaby.coordinator.coordinator import too_large
+from wallaby.coordinator.query import Query
 from wallaby.errors import WallabyError, WorkerLostError
 from wallaby.node.payload import QueryPayload
 from wallaby.plan.physical import PhysicalPlan

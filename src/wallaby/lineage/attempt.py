@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from enum import IntEnum
 from typing import Any
 
 from wallaby.errors import DivergenceError, InternalError
@@ -67,6 +68,16 @@ class Host:
     look_wanted: bool = False
 
 
+class ChannelPhase(IntEnum):
+    """How far a channel has come at its host; it never goes back."""
+
+    #: It repeats its committed records.
+    RETRACING = 0
+    #: It chooses its inputs itself.
+    CHOOSING = 1
+    ENDED = 2
+
+
 @dataclass(slots=True)
 class Tenure:
     """One channel at one host, from the epoch in which it came to the one in which it goes."""
@@ -88,9 +99,17 @@ class Tenure:
     seq: int = 0
     #: What the attempt in flight has taken from the inbox and not yet committed.
     drawing: Draw | None = None
-    #: There are committed records that it has not repeated here yet.
-    retracing: bool = False
-    ended: bool = False
+    phase: ChannelPhase = ChannelPhase.CHOOSING
+
+    @property
+    def retracing(self) -> bool:
+        """Are there committed records that it has not repeated here yet?"""
+        return self.phase is ChannelPhase.RETRACING
+
+    @property
+    def ended(self) -> bool:
+        """Will it do nothing more here?"""
+        return self.phase is ChannelPhase.ENDED
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +138,7 @@ def run_channel(tenure: Tenure) -> Effects[None]:
             state, has_rest = yield from _retrace(tenure, task, state, record, chosen)
             rest = _going_on(chosen) if has_rest else None
             ended = record.final
-        tenure.retracing = False
+        tenure.phase = ChannelPhase.CHOOSING
     tenure.seq = tenure.length
     while not ended and not tenure.closed:
         next_chosen = rest or (yield from _choose(tenure))
@@ -307,7 +326,7 @@ def _close_early(tenure: Tenure) -> Effects[None]:
 
 
 def _end(tenure: Tenure) -> None:
-    tenure.ended = True
+    tenure.phase = ChannelPhase.ENDED
     tenure.host.outbox.end(tenure.channel)
     if not tenure.host.graph.is_reader(tenure.channel.stage):
         tenure.inbox.discard()
@@ -324,5 +343,5 @@ def run_collector(tenure: Tenure, done: Callable[[], None]) -> Effects[None]:
             continue
         for upstream, count in ready:
             yield Collect(tenure.inbox.take(Draw(upstream.link, ((upstream.channel, count),))))
-    tenure.ended = True
+    tenure.phase = ChannelPhase.ENDED
     done()

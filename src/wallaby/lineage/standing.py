@@ -46,7 +46,7 @@ def marks_of(epoch: int, tenures: Mapping[ChannelName, Tenure], outbox: Outbox) 
         len(tenures),
         sum(tenure.seq for tenure in tenures.values()),
         sum(tenure.inbox.arrived for tenure in tenures.values()),
-        sum(tenure.closed + tenure.ended + tenure.retracing for tenure in tenures.values()),
+        sum(tenure.closed + tenure.phase for tenure in tenures.values()),
         sum(outbox.delivered().values()),
     )
 

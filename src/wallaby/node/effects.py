@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from wallaby.gcs.interface import View
 from wallaby.lineage.effects import Effect, Effects, FailPoint
 from wallaby.lineage.names import QueryId, WorkerId
+from wallaby.node.actors import ActorName
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class Look(Effect[View | None]):
 class Spawn(Effect[None]):
     """Drive another generator of this session. One under the same name is stopped first."""
 
-    name: str
+    name: ActorName
     effects: Effects[None]
     point = FailPoint.LOOK
 
@@ -58,7 +59,7 @@ class Spawn(Effect[None]):
 class Stop(Effect[None]):
     """Stop a generator of this session, wherever it is."""
 
-    name: str
+    name: ActorName
     point = FailPoint.LOOK
 
 

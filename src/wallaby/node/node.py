@@ -21,6 +21,7 @@ from wallaby.errors import GcsLostError, QueryError
 from wallaby.lineage.effects import Answer, Effect, Effects, PushReply, Slice
 from wallaby.lineage.names import QueryId, WorkerId
 from wallaby.lineage.standing import Standing
+from wallaby.node.actors import SESSION, ActorKind, ActorName
 from wallaby.node.durable_outputs import Keeping
 from wallaby.node.effects import OpenSession
 from wallaby.node.loop import Loop
@@ -38,7 +39,7 @@ READS_SECONDS = 1.0
 class Actor:
     """One generator being driven."""
 
-    name: str
+    name: ActorName
     effects: Effects[None]
     serving: Serving | None = None
     alive: bool = True
@@ -48,8 +49,6 @@ class Actor:
     patient: bool = False
     #: How often it has waited since something last came for it.
     idle: int = 0
-    #: One of the node's own that comes to an end, without ending the node.
-    errand: bool = False
     #: What it has asked for and has no answer to yet.
     effect: Effect[Any] | None = None
 
@@ -68,7 +67,7 @@ class Serving:
     untracked: Untracked | None = None
     #: What it keeps in the durable store; None if its policy needs none.
     keeping: Keeping | None = None
-    actors: dict[str, Actor] = field(default_factory=dict)
+    actors: dict[ActorName, Actor] = field(default_factory=dict)
     news: tuple[int, ...] = ()
     sent_news: int = 0
     #: When each read of bodies for a push that is under way began, by the clock of `time.monotonic`.
@@ -107,10 +106,10 @@ class Node:
         #: Told by a worker that finds another store than the one they began with, and why it is another; only the
         #: head is. Called on any thread.
         self.take_loss: Callable[[str], None] | None = None
-        self._actors: dict[str, Actor] = {}
+        self._actors: dict[ActorName, Actor] = {}
         self._ended = ended
 
-    def start(self, performer: Performs, actors: dict[str, Effects[None]]) -> None:
+    def start(self, performer: Performs, actors: dict[ActorName, Effects[None]]) -> None:
         """Begin to drive. From any thread, once."""
         self.performer = performer
         self.loop.start()
@@ -127,7 +126,7 @@ class Node:
 
     # --- actors --------------------------------------------------------------------------------------
 
-    def spawn(self, serving: Serving | None, name: str, effects: Effects[None]) -> None:
+    def spawn(self, serving: Serving | None, name: ActorName, effects: Effects[None]) -> None:
         """Drive a generator, in place of one of the same name."""
         actor = Actor(name, effects, serving)
         actors = self._actors if serving is None else serving.actors
@@ -135,12 +134,7 @@ class Node:
         actors[name] = actor
         self.loop.post(self._resume, actor, None)
 
-    def run_errand(self, name: str, effects: Effects[None]) -> None:
-        """Drive a generator of the node's own that comes to an end."""
-        self.spawn(None, name, effects)
-        self._actors[name].errand = True
-
-    def stop_actor(self, serving: Serving | None, name: str) -> None:
+    def stop_actor(self, serving: Serving | None, name: ActorName) -> None:
         """Stop driving a generator."""
         old = (self._actors if serving is None else serving.actors).pop(name, None)
         if old is not None:
@@ -176,14 +170,14 @@ class Node:
             eager = not arrival or (self.performer is not None and self.performer.has_idle_kernel())
             self.loop.post(self._resume, actor, eager)
 
-    def wake_named(self, name: str) -> None:
+    def wake_named(self, name: ActorName) -> None:
         """Wake one of the node's own actors."""
         self.wake(self._actors.get(name))
 
     def wake_sessions(self) -> None:
         """Something has changed in the store: let every session look now."""
         for serving in self.servings.values():
-            self.wake(serving.actors.get("session"))
+            self.wake(serving.actors.get(SESSION))
 
     def _resume(self, actor: Actor, value: Any) -> None:
         if not actor.alive:
@@ -209,11 +203,11 @@ class Node:
 
     def _actor_ended(self, actor: Actor) -> None:
         actor.alive = False
-        if actor.errand:
+        if actor.name.kind.is_errand:
             self._actors.pop(actor.name, None)
         elif actor.serving is None:
             self._ended(None)
-        elif actor.name == "session":
+        elif actor.name == SESSION:
             self.close_session(actor.serving)
         else:
             self._after_step(actor, actor.serving)
@@ -222,8 +216,8 @@ class Node:
         """Wake whoever may go on because of what an actor of the same session has just done."""
         session = serving.session
         if session.host.look_wanted:
-            self.wake(serving.actors.get("session"))
-        if actor.name == "session":
+            self.wake(serving.actors.get(SESSION))
+        if actor.name == SESSION:
             news = session.news()
             if news != serving.news:
                 serving.news = news
@@ -233,7 +227,7 @@ class Node:
         elif serving.sent_news != session.host.outbox.news:
             serving.sent_news = session.host.outbox.news
             for target in session.host.outbox.targets():
-                self.wake(serving.actors.get(f"deliver to {target}"))
+                self.wake(serving.actors.get(ActorName(ActorKind.DELIVERY, target)))
 
     # --- sessions ------------------------------------------------------------------------------------
 
@@ -241,7 +235,7 @@ class Node:
         """Begin to serve a query."""
         if serving.query not in self.servings:
             self.servings[serving.query] = serving
-            self.spawn(serving, "session", serving.session.run())
+            self.spawn(serving, SESSION, serving.session.run())
 
     def close_session(self, serving: Serving) -> None:
         """A query is over for this node: everything that it held for it goes."""
@@ -255,7 +249,7 @@ class Node:
     def fail(self, serving: Serving, error: QueryError) -> None:
         """End a query with an error, as if one of its tasks here had raised it."""
         if not serving.session.over:
-            self.spawn(serving, "failure", serving.session.fail(error))
+            self.spawn(serving, ActorName(ActorKind.FAILURE), serving.session.fail(error))
 
     def receive(self, query: QueryId, epoch: int, target: WorkerId, slices: tuple[Slice, ...]) -> PushReply:
         """Slices arrive from another worker, or from this one by reference."""
@@ -269,9 +263,9 @@ class Node:
             self.fail(serving, error)
         for name, tenure in session.tenures.items():
             if tenure.inbox.arrived > before[name]:
-                self.wake(serving.actors.get(str(name)), arrival=True)
+                self.wake(serving.actors.get(ActorName(ActorKind.CHANNEL, name)), arrival=True)
         if serving.session.host.look_wanted:
-            self.wake(serving.actors.get("session"))
+            self.wake(serving.actors.get(SESSION))
         return reply
 
     def preview(self, query: QueryId, epoch: int, target: WorkerId, slices: tuple[Slice, ...]) -> PushReply:
@@ -292,7 +286,7 @@ class Node:
             return Standing(
                 (), "the query is being opened" if opening else "", ("the query is not open here",)
             )
-        actors = [(actor.name, actor.effect) for actor in serving.actors.values() if actor.alive]
+        actors = [(str(actor.name), actor.effect) for actor in serving.actors.values() if actor.alive]
         return standing_of(serving.session, actors, self._reading(serving))
 
     def _reading(self, serving: Serving) -> str:

@@ -195,7 +195,7 @@ class Performer:
 
     def _await(self, actor: Actor, effect: protocol.Await) -> None:
         """The longer nothing comes, the longer the wait: what comes wakes, the limit is for lost wakes."""
-        retries = actor.name.startswith(("deliver", "re-read"))
+        retries = actor.name.kind.sends
         limit_seconds = self._settings.retry_seconds if retries else self._settings.await_seconds
         most_seconds = RETRY_SECONDS_MAX if retries else AWAIT_SECONDS_MAX
         self._node.park(actor, min(limit_seconds * 2**actor.idle, most_seconds), patient=False)

@@ -15,6 +15,7 @@ from wallaby.errors import MemoryLimitError, QueryError, WallabyError
 from wallaby.gcs.interface import Assignment, View
 from wallaby.lineage.attempt import (
     RETRY_MS,
+    ChannelPhase,
     Host,
     Tenure,
     run_channel,
@@ -46,6 +47,7 @@ from wallaby.lineage.names import HEAD, ChannelName, Edge, TaskName, WorkerId
 from wallaby.lineage.outbox import Outbox
 from wallaby.lineage.tolerance import LINEAGE, Tolerance
 from wallaby.lineage.verdict import Claim, Verdict
+from wallaby.node.actors import ActorKind, ActorName
 from wallaby.node.effects import Complain, Look, Spawn, Stop
 from wallaby.node.reaching import Reaching
 
@@ -137,12 +139,14 @@ class Session:
         self.reaching.begin_epoch()
         begun = [(a.channel, self._begin(a)) for a in view.assignments if a.channel not in self.tenures]
         for name in gone:
-            yield Stop(str(name))
+            yield Stop(ActorName(ActorKind.CHANNEL, name))
         for name, effects in begun:
-            yield Spawn(str(name), self._during(self.tenures[name], self._guarded(effects)))
+            yield Spawn(
+                ActorName(ActorKind.CHANNEL, name), self._during(self.tenures[name], self._guarded(effects))
+            )
         for target in sorted(set(self._routes.values()) - self._delivering_to):
             self._delivering_to.add(target)
-            yield Spawn(f"deliver to {target}", self._guarded(self._deliver(target)))
+            yield Spawn(ActorName(ActorKind.DELIVERY, target), self._guarded(self._deliver(target)))
 
     def _begin(self, assignment: Assignment) -> Effects[None]:
         """A channel comes to this worker: an empty inbox, and its life from its base on."""
@@ -152,6 +156,11 @@ class Session:
         # Nothing has to be repeated for a state that nobody will go on from.
         is_there = durable and (assignment.final or assignment.closed)
         is_reader = self.graph.is_reader(assignment.channel.stage)
+        phase = ChannelPhase.CHOOSING
+        if assignment.final and (is_there or assignment.base == assignment.length):
+            phase = ChannelPhase.ENDED
+        elif assignment.length > 0 and not is_reader and not is_there:
+            phase = ChannelPhase.RETRACING
         tenure = Tenure(
             host=self.host,
             channel=assignment.channel,
@@ -161,9 +170,8 @@ class Session:
             split=assignment.split,
             closed=assignment.closed,
             since_epoch=assignment.since_epoch,
-            retracing=assignment.length > 0 and not is_reader and not is_there,
+            phase=phase,
         )
-        tenure.ended = assignment.final and (is_there or assignment.base == assignment.length)
         self.tenures[assignment.channel] = tenure
         if durable:  # all that is committed can be sent at once, whether it must be repeated or not
             self.host.outbox.start(assignment.channel, 0, assignment.length)
@@ -366,7 +374,7 @@ class Session:
     def _spawn_slot(self) -> Spawn:
         """One more slot. A slot whose output finds no room calls for another, so that none is in the way."""
         slot, self._slots = self._slots, self._slots + 1
-        return Spawn(f"re-read {slot}", self._guarded(self._reread_slot(slot)))
+        return Spawn(ActorName(ActorKind.RE_READ, slot), self._guarded(self._reread_slot(slot)))
 
     def _reread_slot(self, slot: int) -> Effects[None]:
         """Claim, re-read, deliver, complete: one output after the other, while there are any.

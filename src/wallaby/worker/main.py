@@ -39,6 +39,7 @@ from wallaby.gcs.incarnation import incarnation_of
 from wallaby.gcs.redis import RedisGcs
 from wallaby.lineage.effects import PushReply, Slice
 from wallaby.lineage.names import QueryId, WorkerId
+from wallaby.node.actors import DISCOVERY, TASK_MANAGER
 from wallaby.node.directory import Directory
 from wallaby.node.durable_outputs import Keeping
 from wallaby.node.garbage import leave_out_what_is_here
@@ -137,8 +138,8 @@ class DataServer(FlightDataServer):
                 QueryId(decode_name(action.body.to_pybytes())), RECEIVE_SECONDS
             )
             return iter((fl.Result(encode_standing(standing)),) if standing is not None else ())
-        self._node.loop.post(self._node.wake_named, "task manager")
-        self._node.loop.post(self._node.wake_named, "discovery")
+        self._node.loop.post(self._node.wake_named, TASK_MANAGER)
+        self._node.loop.post(self._node.wake_named, DISCOVERY)
         self._node.loop.post(self._node.wake_sessions)
         return super().do_action(context, action)
 
@@ -243,7 +244,7 @@ class _Process:
         self._pulse.start()
         leave_out_what_is_here()
         try:
-            self._node.start(self._armed(), {"task manager": manager.run(), "discovery": manager.discover()})
+            self._node.start(self._armed(), {TASK_MANAGER: manager.run(), DISCOVERY: manager.discover()})
             self._watch.start()
             while not (self._over.wait(PARENT_SECONDS) or self._asked_to_end):
                 if os.getppid() != parent:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from wallaby.lineage.effects import Push, PushReply, Slice
 from wallaby.lineage.invariants import InvariantViolation
 from wallaby.lineage.names import WorkerId
+from wallaby.node.actors import SESSION, ActorKind, ActorName
 from wallaby.node.session import Session
 from wallaby_lab.simulation.process import Serving
 from wallaby_lab.simulation.scrutiny import Scrutiny, arrivals, known_before
@@ -43,8 +44,8 @@ def taken_in(world: World, serving: Serving | None, push: Push, pieces: tuple[Sl
     reply = world.scenario.flow.receive(watched, push.epoch, push.target, pieces, local=local)
     for name, tenure in session.tenures.items():
         if tenure.inbox.arrived > before[name]:
-            world.wake(serving.actors.get(str(name)), arrival=True)
+            world.wake(serving.actors.get(ActorName(ActorKind.CHANNEL, name)), arrival=True)
     if session.host.look_wanted:
-        world.wake(serving.actors.get("session"))
+        world.wake(serving.actors.get(SESSION))
     world.mark_arrival(serving.query.id, push.target)
     return reply

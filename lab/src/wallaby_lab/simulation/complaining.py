@@ -13,6 +13,7 @@ from wallaby.gcs.interface import WorkerLease
 from wallaby.lineage.effects import Await, Push, PushReply
 from wallaby.lineage.invariants import InvariantViolation
 from wallaby.lineage.names import HEAD, Edge, QueryId, TaskName, WorkerId
+from wallaby.node.actors import ActorKind
 from wallaby.node.effects import Complain
 from wallaby_lab.simulation.process import Actor
 
@@ -50,7 +51,7 @@ class Complaining:
                 raise InvariantViolation(
                     7, f"{actor.process.id} does not complain of {answered[0].target}, which does not answer"
                 )
-        elif isinstance(effect, Await) and actor.name.startswith("deliver to "):
+        elif isinstance(effect, Await) and actor.name.kind is ActorKind.DELIVERY:
             self._waits(actor, now_ms)
 
     def _must_complain(self, actor: Actor, push: Push, reply: PushReply | None) -> bool:
@@ -76,7 +77,7 @@ class Complaining:
     def _waits(self, actor: Actor, now_ms: int) -> None:
         """A complaint without a reason is taken back before its author waits."""
         assert actor.serving is not None
-        target = WorkerId(actor.name.removeprefix("deliver to "))
+        target = WorkerId(str(actor.name.of))
         reaching = actor.serving.session.reaching
         spoke = actor in self._spoke
         self._spoke.discard(actor)

@@ -24,7 +24,7 @@ def standings_in(
         serving = process.servings.get(effect.query)
         if serving is None:
             return Standing((), "", ("the query is not open here",))
-        actors = [(actor.name, actor.effect) for actor in serving.actors.values() if actor.alive]
+        actors = [(str(actor.name), actor.effect) for actor in serving.actors.values() if actor.alive]
         return standing_of(serving.session, actors)
 
     return standings(effect.workers, ask)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from wallaby.coordinator.coordinator import Query
+from wallaby.coordinator.query import Query
 from wallaby.gcs.memory import MemoryGcs
 from wallaby.lineage.attempt import Tenure
 from wallaby.lineage.effects import Effect, Effects, Output, Push
 from wallaby.lineage.invariants import InvariantViolation
-from wallaby.lineage.names import HEAD, QueryId, TaskName, WorkerId
+from wallaby.lineage.names import HEAD, ChannelName, QueryId, TaskName, WorkerId
+from wallaby.node.actors import ActorName
 from wallaby.node.session import Session
 
 
@@ -18,7 +19,7 @@ from wallaby.node.session import Session
 class Actor:
     """One generator being driven."""
 
-    name: str
+    name: ActorName
     process: Process
     effects: Effects[None]
     serving: Serving | None = None
@@ -55,7 +56,7 @@ class Serving:
     session: Session
     #: With the epoch of the tenure that made them.
     backups: dict[TaskName, tuple[Output, bool, int]] = field(default_factory=dict)
-    actors: dict[str, Actor] = field(default_factory=dict)
+    actors: dict[ActorName, Actor] = field(default_factory=dict)
     bytes_kept: int = 0
     #: What its session last said of the query; if it says something else, all are woken.
     news: tuple[int, ...] = ()
@@ -77,6 +78,12 @@ def serving_of(actor: Actor) -> Serving:
     """The session that an actor belongs to."""
     assert actor.serving is not None, f"{actor.name} belongs to no session"
     return actor.serving
+
+
+def tenure_of(actor: Actor, session: Session) -> Tenure | None:
+    """The tenure of the channel that an actor is the life of; None for any other actor."""
+    channel = actor.name.of
+    return session.tenures.get(channel) if isinstance(channel, ChannelName) else None
 
 
 @dataclass(slots=True, eq=False)

@@ -7,7 +7,7 @@ from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import Any
 
-from wallaby.coordinator.coordinator import Query
+from wallaby.coordinator.query import Query
 from wallaby.lineage.effects import Output
 from wallaby.lineage.invariants import Audit, InvariantViolation
 from wallaby.lineage.names import TaskName, Upstream, WorkerId

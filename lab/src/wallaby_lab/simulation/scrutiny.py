@@ -9,7 +9,7 @@ worker takes as known to the store, the store has. It shares no code with what i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from wallaby.lineage.attempt import Tenure
 from wallaby.lineage.choose import Dynamic, Static
@@ -29,12 +29,11 @@ from wallaby.lineage.invariants import InvariantViolation
 from wallaby.lineage.lineage import Draw, Record, decode
 from wallaby.lineage.names import HEAD, ChannelName, Edge, TaskName, Upstream, WorkerId
 from wallaby.lineage.sighting import StoreState
+from wallaby.node.actors import ActorKind
 from wallaby.node.effects import Complain
 from wallaby.node.session import Session, SessionSettings
+from wallaby_lab.simulation.process import Actor, tenure_of
 from wallaby_lab.simulation.waiting import Arrived
-
-if TYPE_CHECKING:
-    from wallaby_lab.simulation.process import Actor
 
 #: The effects that are judged when they are asked for.
 JUDGED = frozenset({Execute, CommitTask, Acknowledge, Push, Await})
@@ -76,11 +75,11 @@ class Scrutiny:
                 pass
 
     def _waits(self, actor: Actor, session: Session, state: StoreState | None) -> None:
-        if actor.name.startswith("deliver to "):
+        if actor.name.kind is ActorKind.DELIVERY:
             if state is not None and state.gate_open and state.epoch == session.host.epoch:
                 self._delivery_waits(actor, session, state)
             return
-        tenure = next((t for name, t in session.tenures.items() if str(name) == actor.name), None)
+        tenure = tenure_of(actor, session)
         if tenure is None:
             return  # it was stopped, or is a re-read
         arrived = Arrived(self._graph, tenure, self._policy, staged=session.host.tolerance.staged)
@@ -227,7 +226,7 @@ class Scrutiny:
         if isinstance(actor.last, Push | Complain):
             return  # it did not move on
         assert actor.serving is not None
-        target, outbox = actor.name.removeprefix("deliver to "), session.host.outbox
+        target, outbox = actor.name.of, session.host.outbox
         durable = session.host.tolerance.durable
         due: set[Edge] = set()
         for name, tenure in session.tenures.items():

@@ -12,7 +12,8 @@ from collections.abc import Callable, Container
 from random import Random
 from typing import Any
 
-from wallaby.coordinator.coordinator import Coordinator, Query
+from wallaby.coordinator.coordinator import Coordinator
+from wallaby.coordinator.query import Query, QueryPhase
 from wallaby.coordinator.requests import draining, submitting
 from wallaby.coordinator.stalls import StallWatch
 from wallaby.errors import GcsLostError
@@ -21,6 +22,15 @@ from wallaby.lineage.effects import Answer, Await, Effect, Effects, FailPoint, P
 from wallaby.lineage.invariants import Audit
 from wallaby.lineage.names import HEAD, ChannelName, QueryId, TaskName, WorkerId
 from wallaby.lineage.sighting import WorkerState
+from wallaby.node.actors import (
+    COORDINATOR,
+    DISCOVERY,
+    SESSION,
+    STALL_WATCH,
+    TASK_MANAGER,
+    ActorKind,
+    ActorName,
+)
 from wallaby.node.session import Session
 from wallaby.worker.taskmanager import TaskManager
 from wallaby_lab.simulation.agenda import Agenda
@@ -30,7 +40,7 @@ from wallaby_lab.simulation.faults import OF_WIRES, SimulatedFault
 from wallaby_lab.simulation.flow import Lapses
 from wallaby_lab.simulation.insisting import Insisting, require_tenure
 from wallaby_lab.simulation.ports import Performs, Strikes
-from wallaby_lab.simulation.process import Actor, Process, RunTally, Serving
+from wallaby_lab.simulation.process import Actor, Process, RunTally, Serving, tenure_of
 from wallaby_lab.simulation.reach import Reach
 from wallaby_lab.simulation.running import BackedUp, Running
 from wallaby_lab.simulation.scenario import COMPLAINT_MS, PLENTY_BYTES, Scenario
@@ -86,10 +96,10 @@ class World:
         self.head = Process(HEAD, MemoryGcs(self.store))
         self.processes[HEAD] = self.head
         self.coordinator = self._new_coordinator()
-        self._coordinator_actor = self.spawn(self.head, None, "coordinator", self.coordinator.run())
+        self._coordinator_actor = self.spawn(self.head, None, COORDINATOR, self.coordinator.run())
         if scenario.coordinator.stall_ms:
             watch = StallWatch(scenario.coordinator.stall_ms, self.queries, self.agenda.now_ms)
-            self.spawn(self.head, None, "stall watch", watch.run())
+            self.spawn(self.head, None, STALL_WATCH, watch.run())
         for _ in range(scenario.workers):
             self.start_worker()
 
@@ -126,8 +136,8 @@ class World:
         self.processes[worker] = process
         self.tell(f"{worker} starts")
         manager = TaskManager(self.scenario.renew_every_ms)
-        self.spawn(process, None, "task manager", manager.run())
-        self.spawn(process, None, "discovery", manager.discover())
+        self.spawn(process, None, TASK_MANAGER, manager.run())
+        self.spawn(process, None, DISCOVERY, manager.discover())
 
     def live_workers(self) -> list[Process]:
         """The workers that have not crashed, whether or not anybody believes it."""
@@ -170,7 +180,7 @@ class World:
         self.tell("the coordinator restarts")
         self._coordinator_actor.alive = False
         self.coordinator = self._new_coordinator()
-        self._coordinator_actor = self.spawn(self.head, None, "coordinator", self.coordinator.run())
+        self._coordinator_actor = self.spawn(self.head, None, COORDINATOR, self.coordinator.run())
 
     # --- queries -------------------------------------------------------------------------------------
 
@@ -183,22 +193,20 @@ class World:
             return
         workload = self.scenario.workloads[number]
         tolerance = self.scenario.session.tolerance
-        query = Query(QueryId(f"q{number + 1}"), workload.graph, tolerance=tolerance, entering=True)
+        query = Query(QueryId(f"q{number + 1}"), workload.graph, QueryPhase.ENTERING, tolerance=tolerance)
         self.queries[query.id] = query
         scrutiny = Scrutiny(workload.graph, self.scenario.session)
         self.running[query.id] = Running(query, workload, Audit(workload.graph), scrutiny)
         if lost:
-            query.error, query.ended = (
-                GcsLostError("The store was lost before the query was submitted."),
-                True,
-            )
+            lost_before = GcsLostError("The store was lost before the query was submitted.")
+            query.end(lost_before, QueryPhase.ENDED)
             return
         offset = self.random.randrange(len(members))
         hosts: dict[ChannelName, WorkerId] = {}
         for at, name in enumerate(workload.graph.channels):
             hosts[name] = HEAD if name == workload.graph.collector else members[(at + offset) % len(members)]
         self.tell(f"{query.id} is submitted to {' '.join(members)}")
-        self.spawn(self.head, None, f"submit {query.id}", self._entering(query, hosts))
+        self.spawn(self.head, None, ActorName(ActorKind.SUBMIT, query.id), self._entering(query, hosts))
 
     def submit_late(self, number: int) -> None:
         """Submit a query that waits for a certain moment, unless that has come."""
@@ -207,7 +215,7 @@ class World:
 
     def _entering(self, query: Query, hosts: dict[ChannelName, WorkerId]) -> Effects[None]:
         yield from submitting(query, hosts, b"", self.scenario.coordinator, self.agenda.now_ms)
-        if not (query.ending or query.ended):
+        if not query.is_over:
             self.open_session(self.head, query.id)
 
     def drain(self, process: Process) -> None:
@@ -216,7 +224,7 @@ class World:
         def leaving() -> Effects[None]:
             yield from draining(process.id, lambda: not process.alive)
 
-        self.spawn(self.head, None, f"drain {process.id}", leaving())
+        self.spawn(self.head, None, ActorName(ActorKind.DRAIN, process.id), leaving())
 
     def open_session(self, process: Process, query_id: QueryId) -> None:
         """A process begins to serve a query."""
@@ -226,7 +234,7 @@ class World:
         )
         serving = Serving(running.query, session)
         process.servings[query_id] = serving
-        self.spawn(process, serving, "session", session.run())
+        self.spawn(process, serving, SESSION, session.run())
 
     def _collected(self, running: Running) -> None:
         self.tell(f"{running.query.id}: the whole result is at the client")
@@ -250,7 +258,7 @@ class World:
         self._coordinator_actor.alive = False
         for query in self.queries.values():
             if not query.ended:
-                query.error, query.ended = GcsLostError("A worker has lost the store."), True
+                query.end(GcsLostError("A worker has lost the store."), QueryPhase.ENDED)
         for serving in list(self.head.servings.values()):
             self.close_session(self.head, serving)
         for worker in self.live_workers():  # their lifelines are cut
@@ -269,20 +277,22 @@ class World:
 
     # --- actors --------------------------------------------------------------------------------------
 
-    def spawn(self, process: Process, serving: Serving | None, name: str, effects: Effects[None]) -> Actor:
+    def spawn(
+        self, process: Process, serving: Serving | None, name: ActorName, effects: Effects[None]
+    ) -> Actor:
         """Drive another generator, in place of one of the same name."""
         actor = Actor(name, process, effects, serving)
         if serving is not None:
             self.stop(serving, name)
             serving.actors[name] = actor
-            actor.tenure = next((t for c, t in serving.session.tenures.items() if str(c) == name), None)
+            actor.tenure = tenure_of(actor, serving.session)
         process.actors.append(actor)
         if self.scenario.schedule.uneven:
             actor.lag = self.random.choice(LAGS)
         self.agenda.after(self.delay_us(actor, 0, 500), self.resume, actor, None)
         return actor
 
-    def stop(self, serving: Serving, name: str) -> None:
+    def stop(self, serving: Serving, name: ActorName) -> None:
         """Stop driving a generator, wherever it is."""
         old = serving.actors.pop(name, None)
         if old is not None:
@@ -378,9 +388,9 @@ class World:
             return actor.effects.throw(value) if isinstance(value, Exception) else actor.effects.send(value)
         except StopIteration:
             actor.alive = False
-            if actor.name == "task manager":
+            if actor.name == TASK_MANAGER:
                 self.crash(actor.process, "expelled")
-            elif actor.name == "session" and actor.serving is not None:
+            elif actor.name == SESSION and actor.serving is not None:
                 self.close_session(actor.process, actor.serving)
         except GcsLostError:
             actor.alive = False
@@ -394,8 +404,8 @@ class World:
     def _after_step(self, actor: Actor, serving: Serving) -> None:
         """Wake whoever may go on because of what an actor of the same session has just done."""
         if serving.session.host.look_wanted:
-            self.wake(serving.actors.get("session"))
-        if actor.name == "session":
+            self.wake(serving.actors.get(SESSION))
+        if actor.name == SESSION:
             news = serving.session.news()
             if news != serving.news:
                 serving.news = news
@@ -404,7 +414,7 @@ class World:
         elif serving.sent_news != serving.session.host.outbox.news:
             serving.sent_news = serving.session.host.outbox.news
             for target in serving.session.host.outbox.targets():
-                self.wake(serving.actors.get(f"deliver to {target}"))
+                self.wake(serving.actors.get(ActorName(ActorKind.DELIVERY, target)))
 
     def _visit(self, actor: Actor, effect: Any, after: bool) -> None:
         """An actor is at a fail point: strike the faults that were waiting for it."""

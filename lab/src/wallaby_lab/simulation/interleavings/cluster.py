@@ -42,6 +42,7 @@ from wallaby.lineage.effects import (
 from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.names import HEAD, QueryId, Upstream, WorkerId
 from wallaby.lineage.reconcile import reconcile
+from wallaby.node.actors import DISCOVERY, TASK_MANAGER
 from wallaby.node.node import Actor, Node, Serving
 from wallaby.node.perform import NodeSettings, Performer
 from wallaby.node.session import Session, SessionSettings
@@ -273,7 +274,7 @@ class Member:
         )
         self.performer.cluster = cluster
         manager = TaskManager(100)
-        actors = {"task manager": manager.run(), "discovery": manager.discover()}
+        actors = {TASK_MANAGER: manager.run(), DISCOVERY: manager.discover()}
         self.node.start(self.performer, actors if worker != HEAD else {})
 
     def serving(self) -> Serving:

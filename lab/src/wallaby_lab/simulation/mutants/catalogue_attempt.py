@@ -152,8 +152,8 @@ ATTEMPT: tuple[Mutant, ...] = (
         more=(
             Edit(
                 MODULE,
-                "    retracing: bool = False\n    ended",
-                "    retracing: bool = False\n    left_over: Draw | None = None\n    ended",
+                "    phase: ChannelPhase = ChannelPhase.CHOOSING\n",
+                "    phase: ChannelPhase = ChannelPhase.CHOOSING\n    left_over: Draw | None = None\n",
             ),
         ),
     ),

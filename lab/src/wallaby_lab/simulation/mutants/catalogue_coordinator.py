@@ -69,8 +69,8 @@ COORDINATOR: tuple[Mutant, ...] = (
         breaks=("10",),
         module=MODULE,
         before="        if (yield from ask(Remove(query.id, barred=query.doubtful))) is not None:\n"
-        "            query.ended = True\n",
-        after="        yield Remove(query.id, barred=query.doubtful)\n        query.ended = True\n",
+        "            query.advance(QueryPhase.ENDED)\n",
+        after="        yield Remove(query.id, barred=query.doubtful)\n        query.advance(QueryPhase.ENDED)\n",
     ),
     Mutant(
         name="failed-query-not-removed",
@@ -86,15 +86,16 @@ COORDINATOR: tuple[Mutant, ...] = (
         what="a coordinator that loses its store ends its queries without an error",
         breaks=("7", "H8"),
         module=MODULE,
-        before="                    query.error, query.ended = lost, True\n",
-        after="                    query.error, query.ended = query.error, True\n",
+        before="                    query.end(lost, QueryPhase.ENDED)\n",
+        after="                    query.advance(QueryPhase.ENDED)\n",
     ),
     Mutant(
         name="end-changed-by-a-lost-reply",
         what="an end whose removal was not answered is decided anew, from a store that has forgotten the query",
         breaks=("7", "H5"),
         module=MODULE,
-        before="        if query.ending:\n            yield from self._end(query, query.error)\n        elif status",
+        before="        if query.phase is QueryPhase.ENDING:\n"
+        "            yield from self._end(query, query.error)\n        elif status",
         after="        if status",
     ),
     Mutant(

@@ -100,7 +100,7 @@ HOLES: tuple[Mutant, ...] = (
         breaks=("10", "H5"),
         module=REQUESTS,
         before="            yield Pause(RETRY_MS, FailPoint.SUBMIT)\n",
-        after="            query.error, query.ended = _unanswered(query, waited_ms), True\n            break\n",
+        after="            query.end(_unanswered(query, waited_ms), QueryPhase.ENDED)\n            break\n",
     ),
     Mutant(
         name="late-submission-not-barred",
@@ -115,7 +115,7 @@ HOLES: tuple[Mutant, ...] = (
         what="the coordinator looks after a query of which nobody knows yet whether the store holds it",
         breaks=("7",),
         module=COORDINATOR,
-        before="if not (q.ended or q.entering)]:\n",
+        before="if _is_tended(q)]:\n",
         after="if not q.ended]:\n",
     ),
 )

@@ -164,8 +164,8 @@ OTHERS: tuple[Mutant, ...] = (
         what="a channel that has retraced all its records still counts as one that retraces",
         breaks=("4",),
         module=ATTEMPT,
-        before="        tenure.retracing = False\n",
-        after="        tenure.retracing = True\n",
+        before="        tenure.phase = ChannelPhase.CHOOSING\n",
+        after="",
     ),
     Mutant(
         name="arrivals-not-counted",

@@ -24,7 +24,7 @@ SESSION: tuple[Mutant, ...] = (
         module=MODULE,
         before=_ADOPTED,
         after="""        self.host.epoch = view.epoch
-        yield Stop("nobody")
+        yield Stop(ActorName(ActorKind.FAILURE))
         self.host.outbox.begin_epoch(view.delivered or {}, self._routes, mine)
 """,
     ),
@@ -66,8 +66,8 @@ SESSION: tuple[Mutant, ...] = (
         what="a rewound channel goes on after its committed records without retracing them",
         breaks=("5", "2"),
         module=MODULE,
-        before="            retracing=assignment.length > 0 and not is_reader and not is_there,\n",
-        after="            retracing=False,\n",
+        before="        elif assignment.length > 0 and not is_reader and not is_there:\n",
+        after="        elif assignment.length < 0:\n",
     ),
     Mutant(
         name="re-read-completed-at-its-first-push",

@@ -17,6 +17,7 @@ from wallaby.gcs.memory import MemoryGcs
 from wallaby.lineage import effects as protocol
 from wallaby.lineage.effects import PushReply, Slice
 from wallaby.lineage.names import ChannelName, QueryId, WorkerId
+from wallaby.node.actors import ActorKind
 from wallaby.node.perform import priority
 from wallaby_lab.simulation.committing import GroupTicket
 from wallaby_lab.simulation.perform import PING_TIMEOUT_US, Performer
@@ -25,7 +26,6 @@ from wallaby_lab.simulation.ticket import Ticket
 from wallaby_lab.simulation.world import World
 
 #: How the generators that deliver are named, before the worker that they deliver to.
-DELIVERING: Final = "deliver to "
 ROUND_TRIP_US: Final = 300
 #: Of the time of a call to the control store: what each commit takes beyond the first in it.
 MORE_COMMITS: Final = 0.25
@@ -158,9 +158,9 @@ class PacedPerformer(Performer):
 
     def _wait(self, actor: Actor, effect: protocol.Await) -> None:
         """Who delivers and has nothing to deliver is woken by what is published; there are very many of them."""
-        target = actor.name.removeprefix(DELIVERING)
         outbox = actor.serving.session.host.outbox if actor.serving is not None else None
-        if target != actor.name and outbox is not None and not outbox.due(WorkerId(target), 1):
+        delivers = actor.name.kind is ActorKind.DELIVERY
+        if delivers and outbox is not None and not outbox.due(WorkerId(str(actor.name.of)), 1):
             actor.parked, actor.patient = True, False
             return
         super()._wait(actor, effect)

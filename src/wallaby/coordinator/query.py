@@ -1,0 +1,62 @@
+"""A running query as the driver holds it: how far it has come, what its user wants, and how it ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from wallaby.errors import WallabyError
+from wallaby.lineage.graph import StageGraph
+from wallaby.lineage.names import QueryId
+from wallaby.lineage.tolerance import LINEAGE, Tolerance
+
+
+class QueryPhase(IntEnum):
+    """How far a query has come. It never goes back."""
+
+    #: Its submission has not been answered yet: nobody knows whether the store holds it.
+    ENTERING = 0
+    RUNNING = 1
+    #: Its end is decided, so that a lost reply or a restart cannot change it; its keys may still be in the store.
+    ENDING = 2
+    ENDED = 3
+
+
+@dataclass(slots=True)
+class Query:
+    """One query; it outlives a restarted coordinator, not the driver."""
+
+    id: QueryId
+    graph: StageGraph
+    phase: QueryPhase = QueryPhase.RUNNING
+    #: Its user, or somebody else, wants it to end.
+    cancelled: bool = False
+    #: What its user is told if it was not the user who cancelled it.
+    cancelled_because: WallabyError | None = None
+    #: The whole result is at the client.
+    collected: bool = False
+    error: WallabyError | None = None
+    frozen_since_ms: int | None = None
+    #: A submission was not answered, and may still come to the store after the query has ended.
+    doubtful: bool = False
+    #: What is written down of it, and where.
+    tolerance: Tolerance = LINEAGE
+
+    @property
+    def ended(self) -> bool:
+        """Is it over, and nothing of it in the store?"""
+        return self.phase is QueryPhase.ENDED
+
+    @property
+    def is_over(self) -> bool:
+        """Is its end decided?"""
+        return self.phase >= QueryPhase.ENDING
+
+    def advance(self, phase: QueryPhase) -> None:
+        """Come to a phase, unless it is further by now."""
+        self.phase = max(self.phase, phase)
+
+    def end(self, error: WallabyError | None, phase: QueryPhase = QueryPhase.ENDING) -> None:
+        """Decide its end, or note that it has ended."""
+        self.error = error
+        self.advance(phase)

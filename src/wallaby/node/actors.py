@@ -1,0 +1,61 @@
+"""Actors: the generators that run in a process, by what they do and for whom.
+
+A process drives a few actors of its own (its lease, the search for queries, on the head the coordinator) and, for every
+query, a session, a channel's life for each channel, a delivery to each worker and slots for re-reads. Whoever wakes,
+stops or judges one asks for its kind.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+from wallaby.lineage.names import ChannelName
+
+
+class ActorKind(Enum):
+    """What an actor does."""
+
+    __hash__ = object.__hash__  # an enum's own is slow, and actors are looked up with every wake
+
+    # of a worker as a whole
+    TASK_MANAGER = "task manager"
+    DISCOVERY = "discovery"
+    # of the head as a whole
+    COORDINATOR = "coordinator"
+    STALL_WATCH = "stall watch"
+    SUBMIT = "submit"
+    DRAIN = "drain"
+    # of one query
+    SESSION = "session"
+    CHANNEL = ""
+    DELIVERY = "deliver to"
+    RE_READ = "re-read"
+    FAILURE = "failure"
+
+    @property
+    def is_errand(self) -> bool:
+        """Does it come to an end by itself, without ending its process?"""
+        return self in (ActorKind.SUBMIT, ActorKind.DRAIN)
+
+    @property
+    def sends(self) -> bool:
+        """Does it wait for room at other workers? Nobody says when there is some, so it looks more often."""
+        return self in (ActorKind.DELIVERY, ActorKind.RE_READ)
+
+
+class ActorName(NamedTuple):
+    """A kind, and for which channel, worker, query or slot; one of each runs in a process, or for a query in it."""
+
+    kind: ActorKind
+    of: ChannelName | str | int | None = None
+
+    def __str__(self) -> str:
+        return " ".join(part for part in (self.kind.value, "" if self.of is None else str(self.of)) if part)
+
+
+TASK_MANAGER = ActorName(ActorKind.TASK_MANAGER)
+DISCOVERY = ActorName(ActorKind.DISCOVERY)
+COORDINATOR = ActorName(ActorKind.COORDINATOR)
+STALL_WATCH = ActorName(ActorKind.STALL_WATCH)
+SESSION = ActorName(ActorKind.SESSION)
