@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from tools.write_docs import DOCS, PAGES
 
-from wallaby.config import PREFIX, SETTINGS, read_settings, shown_default
+from wallaby.config.registry import PREFIX, SETTINGS, shown_default
+from wallaby.config.settings import read_settings
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -23,7 +23,7 @@ from wallaby.catalyst.data_types import (
     STRUCTS,
     TEXT,
 )
-from wallaby.config import ANY_TIME, PREFIX, SETTINGS, Setting, shown_default
+from wallaby.config.registry import ANY_TIME, PREFIX, SETTINGS, Setting, shown_default
 from wallaby.functions.casts.casts import CASTS
 from wallaby.functions.entry import Entry, State
 from wallaby.functions.registry import FAMILIES
@@ -48,7 +48,7 @@ def configuration() -> str:
     lines = [
         "# Configuration",
         "",
-        "<!-- Generated from src/wallaby/config.py by `make docs`. -->",
+        "<!-- Generated from src/wallaby/config/registry.py by `make docs`. -->",
         "",
         _INTRODUCTION,
         "",

@@ -17,7 +17,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.classic.dataframe import DataFrame
 
-from wallaby.config import is_switched_on
+from wallaby.config.settings import is_switched_on
 from wallaby.engine import SHOW_ROWS_MAX, Engine, attach, attached_to
 from wallaby.errors import AttachError
 from wallaby.result import Result

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import SparkSession
 
 from wallaby.catalyst.jvm import warm_up
-from wallaby.config import Settings, read_settings, static_outputs
+from wallaby.config.settings import Settings, read_settings
+from wallaby.config.values import static_outputs
 from wallaby.coordinator.coordinator import CoordinatorSettings
 from wallaby.errors import (
     AttachError,

@@ -14,7 +14,7 @@ from pyspark.sql.classic.dataframe import DataFrame
 from tests.engine.conftest import Engines
 
 import wallaby
-from wallaby.config import read_settings
+from wallaby.config.settings import read_settings
 from wallaby.engine import Engine
 from wallaby.errors import AttachError, DivideByZeroError
 from wallaby_lab import tpch

@@ -19,7 +19,7 @@ from pyspark.sql.functions import col
 
 from wallaby.engine import Engine
 from wallaby.errors import QueryError, query_errors
-from wallaby.sql_states import SQL_STATES
+from wallaby.errors.sql_states import SQL_STATES
 
 #: An expression of each family that can fail, over one row.
 FAILING = (

@@ -18,7 +18,7 @@ from tests.engine.test_faults import Chaos, require_all_struck
 from tests.spoiling import SPOILS
 from tests.stores import s3, s3_service
 
-from wallaby.config import read_settings
+from wallaby.config.settings import read_settings
 from wallaby.errors import ConfigurationError, DurableStoreError, WorkerLostError
 from wallaby.exchange.durable import DurableStore, new_folder
 from wallaby.faults.orders import OrderBook, parse_all

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from wallaby.config import read_settings
+from wallaby.config.settings import read_settings
 from wallaby.errors import ConfigurationError
 from wallaby.faults.injection import StrikingPerformer
 from wallaby.faults.orders import Act, Order, OrderBook, Strike, order_book, parse, parse_all, point_name

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 from pyspark import SparkContext
 
-from wallaby.config import read_settings
+from wallaby.config.settings import read_settings
 from wallaby.errors import AttachError, ConfigurationError
 from wallaby.spark.checks import check, needs_encryption
 from wallaby.spark.cluster import Cluster, Executor

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from wallaby.config import read_settings
+from wallaby.config.settings import read_settings
 from wallaby.coordinator.coordinator import CoordinatorSettings
 from wallaby.gcs.memory import MemoryGcs, MemoryStore
 from wallaby.head.head import PING_SECONDS

@@ -25,7 +25,6 @@ from wallaby.coordinator.effects import (
     Watch,
 )
 from wallaby.coordinator.query import Query, QueryPhase
-from wallaby.error_text import read_error
 from wallaby.errors import (
     GcsLostError,
     MemoryLimitError,
@@ -36,6 +35,7 @@ from wallaby.errors import (
     WallabyError,
     WorkerLostError,
 )
+from wallaby.errors.text import read_error
 from wallaby.gcs.interface import QueryStatus, WorkerLease
 from wallaby.lineage.effects import Effects, FailPoint, Pause, ask
 from wallaby.lineage.kept import kept

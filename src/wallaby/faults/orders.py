@@ -33,7 +33,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Final
 
-from wallaby.config import Settings
+from wallaby.config.settings import Settings
 from wallaby.errors import ConfigurationError
 from wallaby.lineage.effects import FailPoint
 from wallaby.lineage.names import HEAD

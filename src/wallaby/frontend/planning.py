@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from wallaby.config import Settings
+from wallaby.config.settings import Settings
 from wallaby.frontend.read_query import read_query
 from wallaby.plan.estimates.statistics import Statistics
 from wallaby.plan.leaf import (

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from wallaby.error_text import write_error
 from wallaby.errors import (
     REPORT_IT,
     STEP_FAILED,
@@ -18,6 +17,7 @@ from wallaby.errors import (
     QueryError,
     WorkerLeavesError,
 )
+from wallaby.errors.text import write_error
 from wallaby.gcs.interface import Commit, Gcs
 from wallaby.lineage import effects as protocol
 from wallaby.lineage.effects import Answer, Effect, Output, Slice

@@ -13,7 +13,7 @@ import re
 
 from pyspark.sql import SparkSession
 
-from wallaby.config import Settings
+from wallaby.config.settings import Settings
 from wallaby.errors import AttachError, ConfigurationError
 from wallaby.gcs.address import parse_address
 from wallaby.spark.cluster import Cluster

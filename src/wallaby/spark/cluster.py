@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from wallaby.config import Settings
+from wallaby.config.settings import Settings
 from wallaby.errors import AttachError
 from wallaby.spark.host_memory import left_bytes
 

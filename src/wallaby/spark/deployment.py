@@ -17,7 +17,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wallaby.config import Settings
+from wallaby.config.settings import Settings
 from wallaby.errors import AttachError, GcsError
 from wallaby.exchange.allocator import keep_freed_memory
 from wallaby.exchange.client import PeerClient, new_token

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from wallaby.config import Settings, contradiction
+from wallaby.config.settings import Settings, contradiction
 from wallaby.lineage.tolerance import NONE, Tolerance, tolerance_of
 
 

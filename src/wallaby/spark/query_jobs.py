@@ -20,7 +20,7 @@ from py4j.protocol import Py4JError
 
 from wallaby.batches.stopping import stop, stoppable
 from wallaby.catalyst.java import load_class
-from wallaby.config import PREFIX
+from wallaby.config.registry import PREFIX
 from wallaby.errors import QueryError, SparkCancelledError, WallabyError
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from wallaby.config import PREFIX, Settings, changed_settings
+from wallaby.config.registry import PREFIX
+from wallaby.config.settings import Settings, changed_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,7 +15,7 @@ import threading
 
 import pyarrow as pa
 
-from wallaby.config import Settings
+from wallaby.config.settings import Settings
 from wallaby.errors import ConfigurationError, DurableStoreError
 from wallaby.exchange.durable import DurableStore, new_folder
 from wallaby.lineage.tolerance import Tolerance

@@ -48,7 +48,7 @@ def memory(
 ) -> None:
     """Run a workload under small budgets; compare every answer with Spark's, and sample every peak."""
     from wallaby.commands.session import default_master, read_configuration, spark_session
-    from wallaby.config import read_settings
+    from wallaby.config.settings import read_settings
     from wallaby_lab.bench.budgets.answers import SparkAnswers
     from wallaby_lab.bench.budgets.page import budget_page
     from wallaby_lab.bench.budgets.run import MIB, run_budget

@@ -12,7 +12,7 @@ from typing import Any, Final
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from wallaby.config import Settings
+from wallaby.config.settings import Settings
 from wallaby.engine import Engine
 from wallaby_lab.differential.layouts import spark_raises
 from wallaby_lab.differential.outcome import QueryOutcome, difference, engines_outcome, outcome

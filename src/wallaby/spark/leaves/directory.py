@@ -12,7 +12,7 @@ import threading
 import uuid
 from pathlib import Path
 
-from wallaby.config import Settings
+from wallaby.config.settings import Settings
 from wallaby.errors import HandOverError
 from wallaby.relations.reason import Reason
 from wallaby.spark.cluster import Cluster

@@ -20,8 +20,8 @@ import time
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from wallaby.error_text import write_error
 from wallaby.errors import GcsError, MemoryLimitError
+from wallaby.errors.text import write_error
 from wallaby.exchange.allocator import give_freed_memory_back
 from wallaby.exchange.backup import Backup
 from wallaby.gcs.interface import Gcs

@@ -7,7 +7,7 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
-from wallaby.config import read_settings
+from wallaby.config.settings import read_settings
 from wallaby_lab.bench.contenders import Contender
 from wallaby_lab.tpch import TABLES
 

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from wallaby.config import read_settings
+from wallaby.config.settings import read_settings
 from wallaby_lab import tpch
 from wallaby_lab.bench.contenders import Contender
 from wallaby_lab.bench.contenders.settings import SETTINGS

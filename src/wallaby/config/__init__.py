@@ -1,0 +1,1 @@
+"""Settings, the `spark.wallaby.*` keys: which there are (`registry`), how texts are read (`values`), one engine's."""

@@ -1,0 +1,313 @@
+"""Every `spark.wallaby.*` key with its type, default, unit and meaning. docs/configuration.md is made from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from wallaby.config.values import UNITS_BYTES, byte_count, dependencies, one_of, seconds, truth, whole_number
+
+PREFIX = "spark.wallaby."
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One key: how its text is read, what holds for its value, and what it means."""
+
+    key: str
+    read: Callable[[str], Any]
+    kind: str
+    default: Any
+    doc: str
+    least: float | None = None
+    most: float | None = None
+
+
+SETTINGS: tuple[Setting, ...] = (
+    Setting(
+        "enabled",
+        truth,
+        "true or false",
+        True,
+        "After wallaby.enable: set to false to leave queries to Spark.",
+    ),
+    Setting(
+        "workers",
+        whole_number,
+        "number",
+        0,
+        "TaskManagers; 0: one per executor, one under local[n].",
+        0,
+        4096,
+    ),
+    Setting(
+        "threads", whole_number, "number", 0, "Kernel threads per TaskManager; 0: one per core.", 0, 1024
+    ),
+    Setting(
+        "exclusive",
+        truth,
+        "true or false",
+        False,
+        "Under local[m], allow TaskManagers to take every slot, so that no ordinary Spark job can run.",
+    ),
+    Setting(
+        "memory",
+        byte_count,
+        "bytes",
+        0,
+        "Memory budget of each TaskManager; 0: Spark's Python memory (spark.executor.pyspark.memory) if set, else "
+        "half of what the host or its control group leaves beside the JVMs, divided among its TaskManagers.",
+        0,
+    ),
+    Setting(
+        "memory.allowance",
+        byte_count,
+        "bytes",
+        300 << 20,
+        "What a TaskManager may use on top of its budget, for code and memory that libraries keep. Before it uses "
+        "more, it ends the query that takes most with MemoryLimitError; see docs/memory.md.",
+        256 << 20,
+    ),
+    Setting("channels", whole_number, "number", 0, "Channels per stage; 0: one per kernel thread.", 0, 1024),
+    Setting(
+        "broadcast",
+        byte_count,
+        "bytes",
+        128 << 20,
+        "A build side up to this byte_count, and up to 1/16 of memory per thread, is broadcast to every reader.",
+        0,
+    ),
+    Setting(
+        "split",
+        byte_count,
+        "bytes",
+        64 << 20,
+        "A read takes row groups up to about this size; less if the memory budget is small.",
+        1,
+    ),
+    Setting(
+        "window",
+        byte_count,
+        "bytes",
+        128 << 20,
+        "How much unconsumed data may wait at the consumer, per edge; less if the memory budget is small.",
+        1,
+    ),
+    Setting(
+        "taskTarget",
+        byte_count,
+        "bytes",
+        32 << 20,
+        "A task takes inputs up to about this size; less if the memory budget is small.",
+        1,
+    ),
+    Setting(
+        "lease", seconds, "seconds", 1.25, "A worker silent for longer is suspected to be lost.", 0.2, 600
+    ),
+    Setting(
+        "attachTimeout", seconds, "seconds", 60.0, "How long attach waits for the TaskManagers.", 1, 3600
+    ),
+    Setting(
+        "noWorkersTimeout", seconds, "seconds", 60.0, "How long a query without workers waits.", 0, 86400
+    ),
+    Setting(
+        "retryOnGcsLoss",
+        truth,
+        "true or false",
+        False,
+        "Run a query again from the start, up to three times, if the control store was lost while it ran "
+        "(GcsLostError). Rows are then held back until the result is complete.",
+    ),
+    Setting(
+        "timeout",
+        seconds,
+        "seconds",
+        0.0,
+        "A query that takes longer is cancelled; 0: no limit. A stalled query ends without it, by stallTimeout.",
+        0,
+    ),
+    Setting(
+        "stallTimeout",
+        seconds,
+        "seconds",
+        60.0,
+        "A query in which nothing moves for this long, although nothing computes and no slow client holds it up, "
+        "ends with QueryStalledError, which says who waits for what; 0: never.",
+        0,
+        86400,
+    ),
+    Setting(
+        "sparkErrors",
+        truth,
+        "true or false",
+        True,
+        "After a data error (a division by zero, a bad cast), Spark runs the query up to the error, so that the "
+        "error has Spark's class, parameters and query context. False: the engine's own error is raised at once, "
+        "with only Spark's condition and SQLSTATE.",
+    ),
+    Setting(
+        "maxTaskWorkerLosses",
+        whole_number,
+        "number",
+        4,
+        "Workers lost in a row before a task fails.",
+        1,
+        1000,
+    ),
+    Setting(
+        "faultTolerance.enabled",
+        truth,
+        "true or false",
+        True,
+        "False: no lineage, commits or backups; a query that loses a worker fails with WorkerLostError. Meant as a "
+        "control, to test recovery and to measure what fault tolerance costs. Cannot be combined with a policy.",
+    ),
+    Setting(
+        "faultTolerance.policy",
+        str,
+        "text",
+        "lineage",
+        "How queries survive a loss: lineage, none (run the query again), spool, stagewise, checkpoint+lineage or "
+        "spool+checkpoint; see docs/protocol.md.",
+    ),
+    Setting(
+        "faultTolerance.store",
+        str,
+        "address",
+        "",
+        "The durable store for policies that spool or take checkpoints: a directory that all hosts can reach, as a "
+        "path or as an address of one of pyarrow's file systems (s3://bucket/path).",
+    ),
+    Setting(
+        "faultTolerance.checkpoint",
+        seconds,
+        "seconds",
+        2.0,
+        "With checkpoints: the minimum time between two snapshots of a channel's state; 0: one after every task.",
+        0,
+    ),
+    Setting(
+        "faultTolerance.abandonedAfter",
+        seconds,
+        "seconds",
+        86400.0,
+        "If this driver is killed: after this time, another engine that uses the same durable store may remove what "
+        "is left there. An engine of the same host and user does so as soon as it starts.",
+        60,
+    ),
+    Setting(
+        "execution.mode",
+        one_of("pipelined", "stagewise"),
+        "pipelined or stagewise",
+        "pipelined",
+        "Stagewise: a stage starts only when its inputs are complete. The policy stagewise allows only this mode.",
+    ),
+    Setting(
+        "execution.dependencies",
+        dependencies,
+        "dynamic or static(K)",
+        "dynamic",
+        "How many outputs a task takes. dynamic: whatever has arrived, up to taskTarget; static(8): always 8, fewer "
+        "only at the end.",
+    ),
+    Setting(
+        "execution.draw",
+        one_of("several", "one"),
+        "several or one",
+        "several",
+        "Whether one task takes outputs from several upstream channels or from one.",
+    ),
+    Setting(
+        "gcs.url",
+        str,
+        "address",
+        "",
+        "Address of a Redis as control store, without its password; empty: an embedded one. Engines may share one.",
+    ),
+    Setting("gcs.password", str, "text", "", "The password of that Redis. Spark's UI hides it."),
+    Setting(
+        "gcs.timeout",
+        seconds,
+        "seconds",
+        60.0,
+        "A Redis that does not answer for longer counts as lost, and its queries end with GcsLostError.",
+        1,
+        86400,
+    ),
+    Setting(
+        "gcs.tlsCa",
+        str,
+        "path",
+        "",
+        "For a rediss:// address: a PEM file with the trusted certificates, on the driver and on executors; empty: "
+        "the system's.",
+    ),
+    Setting(
+        "eventLog.dir", str, "path", "", "Directory for event logs, one per query; empty: no event logs."
+    ),
+    Setting(
+        "progress.enabled",
+        truth,
+        "true or false",
+        True,
+        "Show a progress bar for long queries on a terminal or in a notebook; never in pipes or CI.",
+    ),
+    Setting("chaos.enabled", truth, "true or false", False, "Allow injected faults; only to test recovery."),
+    Setting(
+        "chaos.directory",
+        str,
+        "path",
+        "",
+        "With chaos: a directory that all hosts share, for fault orders and for a record of each fault that struck.",
+    ),
+    Setting(
+        "chaos.faults",
+        str,
+        "text",
+        "",
+        "With chaos: faults to inject from the start, such as w2:commit:3:kill; see docs/chaos.md.",
+    ),
+    Setting(
+        "leaf.dir",
+        str,
+        "path",
+        "",
+        "Where Spark hands over rows of Spark leaves, shared by all hosts; empty: local, if there is only one host.",
+    ),
+    Setting(
+        "leaf.minimum",
+        byte_count,
+        "bytes",
+        1 << 20,
+        "If Spark has to run a part of a query that reads less than this, Spark runs the whole query.",
+        0,
+    ),
+    Setting("localDirectory", str, "path", "", "Where TaskManagers spill; empty: Spark's local directories."),
+)
+#: These are a query's own, and may be changed while an engine is attached.
+ANY_TIME = frozenset(
+    {
+        "enabled",
+        "channels",
+        "broadcast",
+        "split",
+        "window",
+        "taskTarget",
+        "timeout",
+        "sparkErrors",
+        "execution.dependencies",
+        "execution.draw",
+        "leaf.minimum",
+    }
+)
+
+
+def shown_default(setting: Setting) -> str:
+    """A default as a user would write it."""
+    if isinstance(setting.default, bool):
+        return str(setting.default).lower()
+    if setting.kind == "bytes" and setting.default:
+        unit, size = next((u, n) for u, n in reversed(UNITS_BYTES.items()) if setting.default % n == 0)
+        return f"{setting.default // size}{unit}"
+    return f"{setting.default:g}s" if setting.kind == "seconds" else str(setting.default)

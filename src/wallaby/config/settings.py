@@ -1,0 +1,160 @@
+"""The settings of one engine: read from the session and from keywords, checked, and changed later where they may.
+
+Keywords of `attach` come before the session's entries. What is changed later with `spark.conf.set` counts from the
+next query on, if the setting is one of `ANY_TIME`. An unknown key, a value of the wrong type and an impossible value
+are errors that name the key and the fix.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
+from typing import Any
+
+from wallaby.config.registry import ANY_TIME, PREFIX, SETTINGS, Setting
+from wallaby.errors import ConfigurationError
+
+_BY_KEY = {setting.key: setting for setting in SETTINGS}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The settings of one engine, read and checked. Fields are the keys in snake case."""
+
+    enabled: bool
+    workers: int
+    threads: int
+    exclusive: bool
+    memory: int
+    memory_allowance: int
+    channels: int
+    broadcast: int
+    split: int
+    window: int
+    task_target: int
+    lease: float
+    attach_timeout: float
+    no_workers_timeout: float
+    retry_on_gcs_loss: bool
+    timeout: float
+    stall_timeout: float
+    spark_errors: bool
+    max_task_worker_losses: int
+    fault_tolerance_enabled: bool
+    fault_tolerance_policy: str
+    fault_tolerance_store: str
+    fault_tolerance_checkpoint: float
+    fault_tolerance_abandoned_after: float
+    execution_mode: str
+    execution_dependencies: str
+    execution_draw: str
+    gcs_url: str
+    gcs_password: str
+    gcs_timeout: float
+    gcs_tls_ca: str
+    event_log_dir: str
+    progress_enabled: bool
+    chaos_enabled: bool
+    chaos_directory: str
+    chaos_faults: str
+    leaf_dir: str
+    leaf_minimum: int
+    local_directory: str
+    #: The keys that were set, be it to their defaults.
+    given: tuple[str, ...] = field(default=(), compare=False, repr=False)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(
+            f"{name}={'***' if _is_secret(name, value) else repr(value)}"
+            for name, value in ((each.name, getattr(self, each.name)) for each in fields(self) if each.repr)
+        )
+        return f"Settings({shown})"
+
+
+def _is_secret(name: str, value: object) -> bool:
+    """Passwords, and addresses that hold one."""
+    return "password" in name or (name == "fault_tolerance_store" and "@" in str(value))
+
+
+def read_settings(configured: Mapping[str, str], keywords: Mapping[str, object]) -> Settings:
+    """The settings from `spark.wallaby.*` entries and from keywords, which come first."""
+    values = {setting.key: setting.default for setting in SETTINGS}
+    given = set()
+    for key, text in configured.items():
+        if key.startswith(PREFIX):
+            name = key.removeprefix(PREFIX)
+            setting = _known(key, name)
+            values[setting.key] = _read(setting, key, text)
+            given.add(setting.key)
+    by_keyword = {_snake(setting.key): setting for setting in SETTINGS}
+    for keyword, value in keywords.items():
+        if keyword not in by_keyword:
+            raise _unknown(keyword, by_keyword)
+        setting = by_keyword[keyword]
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        values[setting.key] = _read(setting, keyword, text)
+        given.add(setting.key)
+    return Settings(**{_snake(key): value for key, value in values.items()}, given=tuple(sorted(given)))
+
+
+def changed_settings(settings: Settings, entries: Mapping[str, str]) -> tuple[Settings, tuple[str, ...]]:
+    """Settings with entries that were made later; also the keys that cannot change any more.
+
+    Raises:
+        ConfigurationError: a key is unknown, or its value makes no sense.
+    """
+    changes, too_late = {}, []
+    for key, text in entries.items():
+        setting = _known(key, key.removeprefix(PREFIX))
+        value = _read(setting, key, text)
+        if setting.key in ANY_TIME:
+            changes[_snake(setting.key)] = value
+        elif value != getattr(settings, _snake(setting.key)):
+            too_late.append(key)
+    return replace(settings, **changes), tuple(too_late)
+
+
+def is_switched_on(text: str) -> bool:
+    """Does the value of `spark.wallaby.enabled` let queries through?"""
+    return bool(_read(_BY_KEY["enabled"], PREFIX + "enabled", text))
+
+
+def contradiction(one: str, other: str, why: str) -> ConfigurationError:
+    """The error of two settings, each with its value, that cannot both be followed."""
+    return ConfigurationError(
+        f"{PREFIX}{one} contradicts {PREFIX}{other}: {why}.",
+        fix="Leave one of them out.",
+        key=PREFIX + one.partition("=")[0],
+    )
+
+
+def _known(key: str, name: str) -> Setting:
+    if name not in _BY_KEY:
+        raise _unknown(key, {PREFIX + known: None for known in _BY_KEY})
+    return _BY_KEY[name]
+
+
+def _unknown(key: str, known: Mapping[str, object]) -> ConfigurationError:
+    near = get_close_matches(key, list(known), n=1)
+    fix = f"Did you mean {near[0]}?" if near else "See docs/configuration.md for all keys."
+    return ConfigurationError(f"There is no setting {key}.", fix=fix, key=key)
+
+
+def _read(setting: Setting, key: str, text: str) -> Any:
+    try:
+        value = setting.read(text)
+    except ValueError:
+        raise ConfigurationError(
+            f"{key} = {text!r} is not valid.", fix=f"Expected: {setting.kind}.", key=key
+        ) from None
+    low, high = setting.least, setting.most
+    if (low is not None and value < low) or (high is not None and value > high):
+        bounds = f"at least {low:g}" if high is None else f"between {low or 0:g} and {high:g}"
+        raise ConfigurationError(f"{key} = {text} is out of range.", fix=f"Set it to {bounds}.", key=key)
+    return value
+
+
+def _snake(key: str) -> str:
+    return re.sub(r"(?<=[a-z])([A-Z])", r"_\1", key.replace(".", "_")).lower()

@@ -1,0 +1,82 @@
+"""The root of all errors, and those that belong to no query: wrong arguments, settings, sessions and messages."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pyspark.errors import PySparkException
+
+from wallaby.errors.sql_states import SQL_STATES
+
+
+class WallabyError(PySparkException):
+    """The root: `what` happened, the `fix` to try, and named fields about it."""
+
+    #: May the same call succeed if it is simply made again?
+    retryable: ClassVar[bool] = False
+    #: The condition name that `getCondition()` answers, in Spark's style.
+    condition: ClassVar[str] = "WALLABY_ERROR"
+
+    def __init__(self, what: str, *, fix: str = "", **fields: object) -> None:
+        self.what = what
+        self.fix = fix
+        self.fields = fields
+        super().__init__(message=what + (f" {fix}" if fix else ""))
+
+    def getCondition(self) -> str:  # noqa: N802 - the name is PySpark's
+        """The condition's name, as PySpark's own errors answer it."""
+        return self.condition
+
+    def getSqlState(self) -> str | None:  # noqa: N802 - the name is PySpark's
+        """The SQLSTATE, as PySpark's own errors answer it."""
+        return SQL_STATES.get(self.condition)
+
+    def getMessageParameters(self) -> dict[str, str]:  # noqa: N802 - the name is PySpark's
+        """What the message was made of, as PySpark's own errors answer it."""
+        return {}
+
+    @property
+    def is_of_data(self) -> bool:
+        """Does Spark raise the same error for the same rows?"""
+        return self.condition in SQL_STATES or self.condition.startswith("_LEGACY")
+
+    @property
+    def is_of_spark_too(self) -> bool:
+        """Would Spark fail for the same reason, with its own message?"""
+        return self.is_of_data
+
+
+class InvalidArgumentError(WallabyError):
+    """The caller passed an invalid argument: a bad seed range, an impossible stage graph."""
+
+    condition = "WALLABY_INVALID_ARGUMENT"
+
+
+class ConfigurationError(InvalidArgumentError):
+    """A `spark.wallaby.*` setting is unknown, of the wrong type or impossible."""
+
+    condition = "WALLABY_CONFIGURATION"
+
+
+class AttachError(WallabyError):
+    """An engine cannot be attached to this session, or its workers did not start."""
+
+    condition = "WALLABY_ATTACH"
+
+
+class EncodingError(WallabyError):
+    """Bytes are not a valid record, graph or message, or are of an unknown version."""
+
+    condition = "WALLABY_ENCODING"
+
+
+class WorkerLeavesError(WallabyError):
+    """A TaskManager can no longer work, and ends; its queries continue without it."""
+
+    condition = "WALLABY_WORKER_LEAVES"
+
+
+class InternalError(WallabyError):
+    """The engine contradicts itself. It stops instead of going on wrong."""
+
+    condition = "WALLABY_INTERNAL"

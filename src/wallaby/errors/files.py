@@ -1,0 +1,46 @@
+"""Errors about the files that a query reads: missing, changed since the query was planned, or damaged."""
+
+from __future__ import annotations
+
+from py4j.protocol import Py4JJavaError
+
+from wallaby.errors.queries import QueryError
+
+
+class SourceChangedError(QueryError):
+    """A file is missing, or has changed since the query was planned."""
+
+    condition = "WALLABY_SOURCE_CHANGED"
+
+
+class _FileError(QueryError, Py4JJavaError):  # type: ignore[misc]  # py4j has no types
+    """A file cannot be read. PySpark has no class for what Spark says then, and raises Py4J's error."""
+
+    java_exception = None
+
+    def getMessageParameters(self) -> dict[str, str]:  # noqa: N802 - the name is PySpark's
+        """The file, as Spark's own error has it."""
+        path = str(self.fields.get("path", ""))
+        return {"path": f"file://{path}" if path.startswith("/") else path}
+
+    @property
+    def is_of_data(self) -> bool:
+        """Another reader may find nothing wrong: its rows are not taken instead."""
+        return False
+
+    @property
+    def is_of_spark_too(self) -> bool:
+        """If Spark cannot read the file either, it says so."""
+        return True
+
+
+class SourceGoneError(_FileError, SourceChangedError):
+    """A file no longer exists."""
+
+    condition = "FAILED_READ_FILE.FILE_NOT_EXIST"
+
+
+class CorruptFileError(_FileError):
+    """A file cannot be read in its format."""
+
+    condition = "FAILED_READ_FILE.NO_HINT"
