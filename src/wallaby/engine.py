@@ -41,6 +41,7 @@ from wallaby.head.head import Head
 from wallaby.head.observer import Observer
 from wallaby.head.submission import Submission
 from wallaby.lineage.names import QueryId, WorkerId
+from wallaby.lineage.tolerance import tolerance_of
 from wallaby.node.payload import QueryPayload
 from wallaby.node.worker_address import described
 from wallaby.observe.analyze import analyzed
@@ -62,7 +63,6 @@ from wallaby.spark.deployment import Deployment
 from wallaby.spark.hosting import TASK_MANAGER_TAG
 from wallaby.spark.leaves.directory import LeafDirectory
 from wallaby.spark.leaves.run import LeafRun
-from wallaby.spark.policy import chosen_tolerance
 from wallaby.spark.query_jobs import QueryJob, QueryJobs
 from wallaby.spark.session_settings import SessionSettings, entries_of
 from wallaby.spark.store_registration import begin_stay
@@ -123,7 +123,7 @@ class Engine:
         self.spark = spark
         self.settings = settings
         self._session_settings = SessionSettings(entries)
-        self.tolerance = chosen_tolerance(settings)
+        self.tolerance = tolerance_of(settings.fault_tolerance_policy)
         self._closed = False
         self._application = spark.sparkContext.applicationId
         self._stay = begin_stay(settings, self.tolerance)
@@ -308,7 +308,7 @@ class Engine:
             payload=payload,
             timeout_seconds=timeout_seconds,
             held_back=may_doubt(physical),
-            begins_again=settings.fault_tolerance_enabled and not self.tolerance.recorded,
+            begins_again=self.tolerance.run_again,
             store_losses_max=STORE_LOSSES_MAX if settings.retry_on_gcs_loss else 0,
             whole_bytes_max=self._whole_bytes_max,
         )

@@ -105,7 +105,7 @@ def test_the_version_is_printed() -> None:
         ["simulate", "--generated", "--module", "wallaby.session"],
         ["simulate", "--generated", "--share", "0"],
         ["simulate", "--module", "wallaby.lineage.kept"],
-        ["simulate", "--policy", "none"],
+        ["simulate", "--policy", "restart"],
         ["simulate", "--policy", "raid"],
     ],
     ids=" ".join,

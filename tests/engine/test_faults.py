@@ -186,7 +186,7 @@ def test_a_task_that_takes_its_worker_down_each_time_ends_its_query_and_not_the_
 def test_without_fault_tolerance_the_same_fault_fails_the_query(
     chaos: Chaos, spark: SparkSession, fault: str
 ) -> None:
-    engine = chaos.engine(fault_tolerance_enabled=False)
+    engine = chaos.engine(fault_tolerance_policy="off")
     name = chaos.order(fault)
     with pytest.raises(WorkerLostError):
         engine.collect(spark.sql(tpch.query(QUERY)))

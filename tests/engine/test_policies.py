@@ -18,15 +18,13 @@ from tests.engine.test_faults import Chaos, require_all_struck
 from tests.spoiling import SPOILS
 from tests.stores import s3, s3_service
 
-from wallaby.config.settings import read_settings
 from wallaby.errors import ConfigurationError, DurableStoreError, WorkerLostError
 from wallaby.exchange.durable import DurableStore, new_folder
 from wallaby.faults.orders import OrderBook, parse_all
-from wallaby.lineage.tolerance import Tolerance, tolerance_of
+from wallaby.lineage.tolerance import tolerance_of
 from wallaby.node.process_identity import this_process
 from wallaby.observe.event import EventKind, How
 from wallaby.observe.history import read_log
-from wallaby.spark.policy import chosen_tolerance
 from wallaby.spark.store_registration import ALIVE
 from wallaby_lab import tpch
 from wallaby_lab.compare import require_same
@@ -40,7 +38,7 @@ LOSSES = (
     (BRIEF, "*:execute:4:kill"),
 )
 STORED = ("spool", "checkpoint+lineage", "spool+checkpoint")
-POLICIES = ("none", "stagewise", "spool", "checkpoint+lineage", "spool+checkpoint")
+POLICIES = ("restart", "stagewise", "spool", "checkpoint+lineage", "spool+checkpoint")
 SPOILT = (
     ("spool", "garbage"),
     ("spool", "swapped"),
@@ -50,7 +48,7 @@ SPOILT = (
 )
 MODES = {
     "static(2)": {"execution_dependencies": "static(2)", "execution_draw": "one"},
-    "stagewise": {"execution_mode": "stagewise"},
+    "stagewise": {"fault_tolerance_policy": "stagewise"},
 }
 
 
@@ -95,14 +93,14 @@ def test_a_policy_answers_as_spark_does_and_survives_a_loss(
         result = engine.run(spark.sql(query))
         require_same(result.arrow(), expected[query])
         require_all_struck(chaos, name)
-        assert result.stats["restarts" if policy == "none" else "recoveries"] >= 1
+        assert result.stats["restarts" if policy == "restart" else "recoveries"] >= 1
         until(lambda: nothing_is_left_of_queries(engine))  # noqa: B023 - it is called here
     engine.close()
     assert not store.exists() or not list(store.iterdir()), "nothing is left in the durable store"
 
 
 def test_a_query_that_is_run_again_too_often_fails(chaos: Chaos, spark: SparkSession) -> None:
-    engine = chaos.engine(fault_tolerance_policy="none", max_task_worker_losses=2)
+    engine = chaos.engine(fault_tolerance_policy="restart", max_task_worker_losses=2)
     name = chaos.order("*:execute@s2:1:kill:x9")
     with pytest.raises(WorkerLostError):
         engine.run(spark.sql(tpch.query(5))).arrow()
@@ -135,7 +133,6 @@ def test_a_way_of_execution_changes_the_tasks_and_not_the_answer(
 
 def test_impossible_ways_of_execution_are_refused(spark: SparkSession, engines: Engines) -> None:
     for key, value in (
-        ("execution_mode", "fast"),
         ("execution_dependencies", "static(0)"),
         ("execution_dependencies", "static(99999)"),
         ("execution_draw", "two"),
@@ -143,41 +140,6 @@ def test_impossible_ways_of_execution_are_refused(spark: SparkSession, engines: 
     ):
         with pytest.raises(ConfigurationError, match=value.split("(")[0]):
             engines.get(**{key: value})
-
-
-def test_settings_that_contradict_each_other_are_refused(engines: Engines) -> None:
-    for settings, what in (
-        ({"fault_tolerance_policy": "stagewise", "execution_mode": "pipelined"}, "execution.mode=pipelined"),
-        (
-            {"fault_tolerance_policy": "none", "fault_tolerance_enabled": False},
-            "faultTolerance.enabled=false",
-        ),
-        (
-            {"fault_tolerance_policy": "lineage", "fault_tolerance_enabled": False},
-            "faultTolerance.enabled=false",
-        ),
-    ):
-        with pytest.raises(
-            ConfigurationError, match=f"{what} contradicts .*policy={settings['fault_tolerance_policy']}"
-        ):
-            engines.get(**settings)
-
-
-@pytest.mark.parametrize(
-    ("settings", "expected"),
-    [
-        ({"fault_tolerance_policy": "stagewise", "execution_mode": "stagewise"}, Tolerance(staged=True)),
-        ({"fault_tolerance_policy": "stagewise"}, Tolerance(staged=True)),
-        ({"fault_tolerance_policy": "spool", "execution_mode": "pipelined"}, Tolerance(durable=True)),
-        (
-            {"execution_mode": "stagewise", "fault_tolerance_enabled": False},
-            Tolerance(recorded=False, staged=True),
-        ),
-        ({"fault_tolerance_policy": "spool", "fault_tolerance_enabled": True}, Tolerance(durable=True)),
-    ],
-)
-def test_settings_that_agree_are_followed(settings: dict[str, object], expected: Tolerance) -> None:
-    assert chosen_tolerance(read_settings({}, settings)) == expected
 
 
 def test_a_policy_that_needs_a_store_is_refused_without_one_that_works(

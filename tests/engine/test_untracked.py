@@ -17,7 +17,9 @@ QUERIES = (1, 3, 9, 13, 18, 21)
 def test_answers_are_the_same_and_lineage_is_written_only_with_fault_tolerance(
     engines: Engines, spark: SparkSession, answers: dict[int, pa.Table], tolerant: bool
 ) -> None:
-    engine = engines.get(workers=2, threads=1, split=1, fault_tolerance_enabled=tolerant)
+    engine = engines.get(
+        workers=2, threads=1, split=1, fault_tolerance_policy="lineage" if tolerant else "off"
+    )
     for number in QUERIES:
         result = engine.run(spark.sql(tpch.query(number)), observed=True)
         require_same(result.arrow(), answers[number], order=tpch.ORDERS[number])
@@ -34,6 +36,6 @@ def test_answers_are_the_same_and_lineage_is_written_only_with_fault_tolerance(
 
 
 def test_a_limit_gives_its_rows(engines: Engines, spark: SparkSession) -> None:
-    engine = engines.get(workers=2, threads=1, split=1, fault_tolerance_enabled=False)
+    engine = engines.get(workers=2, threads=1, split=1, fault_tolerance_policy="off")
     rows = engine.run(spark.sql("select k, v from short limit 700")).rows()
     assert len({row.v for row in rows}) == 700, "each row once"

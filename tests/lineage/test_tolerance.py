@@ -1,4 +1,4 @@
-"""Policies are names for choices of four parts, and a stage that waits for its inputs starts when all have begun."""
+"""Policies are names for choices of five parts, and a stage that waits for its inputs starts when all have begun."""
 
 from __future__ import annotations
 
@@ -31,12 +31,18 @@ JOIN = ChannelName(2, 0)
 
 def test_every_policy_is_another_choice_of_parts() -> None:
     assert len({*POLICIES.values()}) == len(POLICIES)
-    assert [part.name for part in fields(Tolerance)] == ["recorded", "durable", "snapshots", "staged"]
+    assert [part.name for part in fields(Tolerance)] == [
+        "recorded",
+        "durable",
+        "snapshots",
+        "staged",
+        "run_again",
+    ]
     assert tolerance_of(" Spool ") == POLICIES["spool"]
 
 
 def test_an_unknown_policy_is_an_error_that_lists_those_there_are() -> None:
-    with pytest.raises(ConfigurationError, match=r"'raid'.*lineage, none, spool, stagewise") as error:
+    with pytest.raises(ConfigurationError, match=r"'raid'.*lineage, restart, spool, stagewise") as error:
         tolerance_of("raid")
     assert error.value.fields["key"] == "spark.wallaby.faultTolerance.policy"
 
@@ -64,6 +70,12 @@ def test_nothing_of_a_staged_channel_is_due_before_it_has_ended() -> None:
     assert [task.seq for _, task in box.due(worker, 9)] == [0, 1]
 
 
-def test_a_policy_without_records_cannot_be_simulated() -> None:
-    with pytest.raises(InvalidArgumentError, match="none"):
-        run_seed(0, policy="none")
+@pytest.mark.parametrize("policy", ["restart", "off"])
+def test_a_policy_without_records_cannot_be_simulated(policy: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=policy):
+        run_seed(0, policy=policy)
+
+
+def test_the_former_policy_none_is_refused_and_both_its_successors_are_named() -> None:
+    with pytest.raises(ConfigurationError, match=r"'none'.*restart .*off"):
+        tolerance_of("none")

@@ -132,5 +132,5 @@ def test_the_command_says_what_was_not_reached_and_what_was_not_run(
     assert "NOT RUN yet: 1 of 2 cells" in ran.output
     found = json.loads((tmp_path / "summary.json").read_text())
     assert (found["not_reached"], found["not_run"]) == (1, 1)
-    assert found["of"]["fault_tolerance_enabled"] is True
+    assert found["of"]["fault_tolerance_policy"] == "lineage"
     assert found["commit"] == commit()

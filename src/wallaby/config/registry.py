@@ -156,20 +156,13 @@ SETTINGS: tuple[Setting, ...] = (
         1000,
     ),
     Setting(
-        "faultTolerance.enabled",
-        truth,
-        "true or false",
-        True,
-        "False: no lineage, commits or backups; a query that loses a worker fails with WorkerLostError. Meant as a "
-        "control, to test recovery and to measure what fault tolerance costs. Cannot be combined with a policy.",
-    ),
-    Setting(
         "faultTolerance.policy",
         str,
         "text",
         "lineage",
-        "How queries survive a loss: lineage, none (run the query again), spool, stagewise, checkpoint+lineage or "
-        "spool+checkpoint; see docs/protocol.md.",
+        "How queries survive a loss: lineage, restart (run the query again), spool, stagewise (a stage starts only "
+        "when its inputs are complete), checkpoint+lineage, spool+checkpoint, or off (a lost worker fails its queries; "
+        "meant as a control, to test recovery and to measure what fault tolerance costs); see docs/protocol.md.",
     ),
     Setting(
         "faultTolerance.store",
@@ -195,13 +188,6 @@ SETTINGS: tuple[Setting, ...] = (
         "If this driver is killed: after this time, another engine that uses the same durable store may remove what "
         "is left there. An engine of the same host and user does so as soon as it starts.",
         60,
-    ),
-    Setting(
-        "execution.mode",
-        one_of("pipelined", "stagewise"),
-        "pipelined or stagewise",
-        "pipelined",
-        "Stagewise: a stage starts only when its inputs are complete. The policy stagewise allows only this mode.",
     ),
     Setting(
         "execution.dependencies",
@@ -285,6 +271,11 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("localDirectory", str, "path", "", "Where TaskManagers spill; empty: Spark's local directories."),
 )
+#: Keys that there were, and what to set instead.
+REPLACED = {
+    "faultTolerance.enabled": "faultTolerance.policy=off instead of false, and no policy instead of true",
+    "execution.mode": "faultTolerance.policy=stagewise instead of stagewise, and no policy instead of pipelined",
+}
 #: These are a query's own, and may be changed while an engine is attached.
 ANY_TIME = frozenset(
     {

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from typing import Any
 
-from wallaby.config.registry import ANY_TIME, PREFIX, SETTINGS, Setting
+from wallaby.config.registry import ANY_TIME, PREFIX, REPLACED, SETTINGS, Setting
 from wallaby.errors import ConfigurationError
 
 _BY_KEY = {setting.key: setting for setting in SETTINGS}
@@ -42,12 +42,10 @@ class Settings:
     stall_timeout: float
     spark_errors: bool
     max_task_worker_losses: int
-    fault_tolerance_enabled: bool
     fault_tolerance_policy: str
     fault_tolerance_store: str
     fault_tolerance_checkpoint: float
     fault_tolerance_abandoned_after: float
-    execution_mode: str
     execution_dependencies: str
     execution_draw: str
     gcs_url: str
@@ -62,13 +60,11 @@ class Settings:
     leaf_dir: str
     leaf_minimum: int
     local_directory: str
-    #: The keys that were set, be it to their defaults.
-    given: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     def __repr__(self) -> str:
         shown = ", ".join(
             f"{name}={'***' if _is_secret(name, value) else repr(value)}"
-            for name, value in ((each.name, getattr(self, each.name)) for each in fields(self) if each.repr)
+            for name, value in ((each.name, getattr(self, each.name)) for each in fields(self))
         )
         return f"Settings({shown})"
 
@@ -79,15 +75,17 @@ def _is_secret(name: str, value: object) -> bool:
 
 
 def read_settings(configured: Mapping[str, str], keywords: Mapping[str, object]) -> Settings:
-    """The settings from `spark.wallaby.*` entries and from keywords, which come first."""
+    """The settings from `spark.wallaby.*` entries and from keywords, which come first.
+
+    Raises:
+        ConfigurationError: a key is unknown, or its value makes no sense.
+    """
     values = {setting.key: setting.default for setting in SETTINGS}
-    given = set()
     for key, text in configured.items():
         if key.startswith(PREFIX):
             name = key.removeprefix(PREFIX)
             setting = _known(key, name)
             values[setting.key] = _read(setting, key, text)
-            given.add(setting.key)
     by_keyword = {_snake(setting.key): setting for setting in SETTINGS}
     for keyword, value in keywords.items():
         if keyword not in by_keyword:
@@ -95,8 +93,7 @@ def read_settings(configured: Mapping[str, str], keywords: Mapping[str, object])
         setting = by_keyword[keyword]
         text = str(value).lower() if isinstance(value, bool) else str(value)
         values[setting.key] = _read(setting, keyword, text)
-        given.add(setting.key)
-    return Settings(**{_snake(key): value for key, value in values.items()}, given=tuple(sorted(given)))
+    return Settings(**{_snake(key): value for key, value in values.items()})
 
 
 def changed_settings(settings: Settings, entries: Mapping[str, str]) -> tuple[Settings, tuple[str, ...]]:
@@ -121,15 +118,6 @@ def is_switched_on(text: str) -> bool:
     return bool(_read(_BY_KEY["enabled"], PREFIX + "enabled", text))
 
 
-def contradiction(one: str, other: str, why: str) -> ConfigurationError:
-    """The error of two settings, each with its value, that cannot both be followed."""
-    return ConfigurationError(
-        f"{PREFIX}{one} contradicts {PREFIX}{other}: {why}.",
-        fix="Leave one of them out.",
-        key=PREFIX + one.partition("=")[0],
-    )
-
-
 def _known(key: str, name: str) -> Setting:
     if name not in _BY_KEY:
         raise _unknown(key, {PREFIX + known: None for known in _BY_KEY})
@@ -137,8 +125,12 @@ def _known(key: str, name: str) -> Setting:
 
 
 def _unknown(key: str, known: Mapping[str, object]) -> ConfigurationError:
+    instead = {_snake(old): new for old, new in REPLACED.items()}.get(_snake(key.removeprefix(PREFIX)))
     near = get_close_matches(key, list(known), n=1)
-    fix = f"Did you mean {near[0]}?" if near else "See docs/configuration.md for all keys."
+    if instead is not None:
+        fix = f"Set {PREFIX}{instead}."
+    else:
+        fix = f"Did you mean {near[0]}?" if near else "See docs/configuration.md for all keys."
     return ConfigurationError(f"There is no setting {key}.", fix=fix, key=key)
 
 

@@ -271,7 +271,7 @@ def _lost(
 ) -> WorkerLostError:
     return WorkerLostError(
         f"Query {query.id} lost {', '.join(workers)}.",
-        fix="Run it again, or set spark.wallaby.faultTolerance.enabled=true.",
+        fix="Run it again, or choose a spark.wallaby.faultTolerance.policy that survives a loss.",
         query=query.id,
         workers=workers,
         strained=strained,

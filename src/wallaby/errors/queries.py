@@ -74,7 +74,7 @@ class DivergenceError(QueryError):
 
 
 class WorkerLostError(QueryError):
-    """A worker of the query was lost, and fault tolerance is switched off."""
+    """A worker of the query was lost, and the policy is `off`, or `restart` and the query has lost too many."""
 
     condition = "WALLABY_WORKER_LOST"
     retryable = True

@@ -1,8 +1,9 @@
-"""Fault tolerance in four independent parts, and the named policies that are points in that space.
+"""Fault tolerance in five parts, and the named policies that are points in that space.
 
-The parts are: is lineage recorded, where are outputs kept, are snapshots of states taken, and when may a stage
-start. The algorithms ask for single parts and know of no policy; a policy is only a name for a choice of parts, made
-so that the systems which the paper compares can be run and measured in one engine. See docs/protocol.md.
+The parts are: is lineage recorded, where are outputs kept, are snapshots of states taken, when may a stage start,
+and is a query that loses a worker run again from the start. The algorithms ask for single parts and know of no
+policy; a policy is only a name for a choice of parts, made so that the systems which the paper compares can be run
+and measured in one engine. See docs/protocol.md.
 """
 
 from __future__ import annotations
@@ -17,8 +18,7 @@ from wallaby.errors import ConfigurationError
 class Tolerance:
     """A choice for each part. The default is write-ahead lineage."""
 
-    #: Does every task commit a record of what it consumed? If not, a query ends with the loss of a worker, and all that
-    #: can be done is to run it again.
+    #: Does every task commit a record of what it consumed? If not, the loss of a worker ends the run of a query.
     recorded: bool = True
     #: Is every output in the durable store before its commit? Then it outlives the worker that made it.
     durable: bool = False
@@ -26,6 +26,8 @@ class Tolerance:
     snapshots: bool = False
     #: Does a stage start only when its inputs are complete, and not at once?
     staged: bool = False
+    #: Is a query whose run was ended by a loss run again from the start?
+    run_again: bool = False
 
     @property
     def uses_store(self) -> bool:
@@ -33,26 +35,39 @@ class Tolerance:
         return self.durable or self.snapshots
 
 
+#: The setting that names a policy.
+POLICY_KEY: Final = "spark.wallaby.faultTolerance.policy"
 LINEAGE: Final = Tolerance()
-#: Nothing is written down.
-NONE: Final = Tolerance(recorded=False)
+#: Nothing is written down, and a lost worker fails its queries.
+OFF: Final = Tolerance(recorded=False)
 POLICIES: Final = {
     "lineage": LINEAGE,
-    "none": NONE,
+    "restart": Tolerance(recorded=False, run_again=True),
     "spool": Tolerance(durable=True),
     "stagewise": Tolerance(staged=True),
     "checkpoint+lineage": Tolerance(snapshots=True),
     "spool+checkpoint": Tolerance(durable=True, snapshots=True),
+    "off": OFF,
 }
 
 
 def tolerance_of(policy: str) -> Tolerance:
-    """The parts of a policy, by its name."""
+    """The parts of a policy, by its name.
+
+    Raises:
+        ConfigurationError: there is no such policy.
+    """
     name = policy.strip().lower()
+    if name == "none":
+        raise ConfigurationError(
+            "There is no fault-tolerance policy 'none'.",
+            fix="Choose restart (a query that loses a worker is run again) or off (it fails).",
+            key=POLICY_KEY,
+        )
     if name not in POLICIES:
         raise ConfigurationError(
             f"Unknown fault-tolerance policy {policy!r}.",
             fix=f"Choose one of: {', '.join(POLICIES)}.",
-            key="spark.wallaby.faultTolerance.policy",
+            key=POLICY_KEY,
         )
     return POLICIES[name]

@@ -22,6 +22,7 @@ from wallaby.engine import Engine, attach
 from wallaby.errors import GcsError, QueryCancelledError, WallabyError, WorkerLostError
 from wallaby.faults.orders import Act, OrderBook, parse
 from wallaby.lineage.graph import StageGraph
+from wallaby.lineage.tolerance import OFF
 from wallaby.observe.event import EventKind
 from wallaby.result import Result
 from wallaby.spark.bypass import on_spark
@@ -191,7 +192,7 @@ class ChaosArena:
             wires.close()
 
     def _run(self, number: int, fault: ChaosFault, wires: HostWires | None) -> RunOutcome:
-        tolerant = self.engine.settings.fault_tolerance_enabled
+        tolerant = self.engine.tolerance != OFF
         if self.settle() is None:
             self.close()
             self.settle()

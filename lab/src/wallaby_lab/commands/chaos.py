@@ -150,7 +150,7 @@ def chaos(
         *(drawn_fault(first + at) for at in range(seeds)),
     )
     if policy:
-        names = list(POLICIES) if policy == ["all"] else policy
+        names = [name for name in POLICIES if name != "off"] if policy == ["all"] else policy
         tables = _required(data or _tables(results, scale))
         _run_policies(names, query or list(POLICY_QUERIES), faults, results, tables, workers, master, limit)
         return
@@ -165,7 +165,7 @@ def chaos(
     Random(0).shuffle(cells)  # noqa: S311 - so that a part of the grid is a fair sample of it
     cells.sort(key=lambda cell: cell[1].name.endswith(" after"))  # each point once, then once more
     tables = _required(data or _tables(results, scale))
-    settings = {"fault_tolerance_enabled": tolerant}
+    settings = {"fault_tolerance_policy": "lineage" if tolerant else "off"}
     of = circumstances(tables, workers, master, **settings)
     grid = RunGrid(results / ("cells" if tolerant else "control"), of)
     _run(_missing(grid, cells), grid, tables, workers, master, limit, **settings)

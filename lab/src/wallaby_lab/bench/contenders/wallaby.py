@@ -46,7 +46,7 @@ class Wallaby(Contender):
         self._engine: Engine = attach(spark, **settings)
         self.attach_seconds = time.perf_counter() - began
         size = f"{settings['workers']} TaskManager(s) of {settings['threads']} thread(s)"
-        tolerance = "" if settings.get("fault_tolerance_enabled", True) else ", fault tolerance off"
+        tolerance = ", fault tolerance off" if settings["fault_tolerance_policy"] == "off" else ""
         where = f"{machines.count} machines" if machines else spark.sparkContext.master
         self.what = f"Wallaby {__version__}, {where}, {size}{tolerance}"
 
@@ -144,7 +144,7 @@ def start(
     settings: dict[str, Any] = {
         "workers": EXECUTORS if cluster else workers,
         "progress_enabled": False,
-        "fault_tolerance_enabled": tolerant,
+        "fault_tolerance_policy": "lineage" if tolerant else "off",
         **(more or {}),
     }
     count = settings["workers"]

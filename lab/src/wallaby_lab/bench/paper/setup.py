@@ -20,7 +20,7 @@ SHARES: Final = (0.1, 0.3, 0.5, 0.7, 0.9)
 CHECKPOINT_SECONDS: Final = 2.0
 #: The figures in which states are saved.
 CHECKPOINTING: Final = ("d", "policies")
-OFF: Final = {"fault_tolerance_enabled": False}
+OFF: Final = {"fault_tolerance_policy": "off"}
 
 
 @dataclass(slots=True)
@@ -111,7 +111,7 @@ class Setup:
         """Those that lose a worker, each on machines of its own: lineage, running the query again, and SparkSQL."""
         return {
             "wallaby": self.wallaby(cluster=True),
-            "run again": self.wallaby(self.policy("none"), cluster=True),
+            "run again": self.wallaby(self.policy("restart"), cluster=True),
             "spark": self.spark(cluster=True),
         }
 

@@ -34,7 +34,7 @@ def against_spark(setup: Setup) -> Figure:
 def pipelined(setup: Setup) -> Figure:
     """(b): pipelined and stagewise."""
     queries = setup.asked(QUERIES)
-    variants = {"pipelined": {}, "stagewise": {"execution_mode": "stagewise"}}
+    variants = {"pipelined": {}, "stagewise": {"fault_tolerance_policy": "stagewise"}}
     with setup.wallaby(workers=setup.workers) as lane:
         times = run_variants(lane, variants, queries, setup.rounds, setup.say)
     slower = ratios(times, "stagewise", "pipelined")

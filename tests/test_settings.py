@@ -1,0 +1,35 @@
+"""Settings are read from text, with errors that name the key and what to do."""
+
+from __future__ import annotations
+
+import pytest
+
+from wallaby.config.registry import PREFIX, REPLACED, SETTINGS
+from wallaby.config.settings import read_settings
+from wallaby.errors import ConfigurationError
+
+
+@pytest.mark.parametrize("old", REPLACED)
+def test_a_former_key_is_refused_with_what_to_set_instead(old: str) -> None:
+    assert old not in {setting.key for setting in SETTINGS}
+    with pytest.raises(ConfigurationError, match=rf"{old}\. Set {PREFIX}faultTolerance\.policy=") as error:
+        read_settings({PREFIX + old: "false"}, {})
+    assert error.value.fields["key"] == PREFIX + old
+
+
+@pytest.mark.parametrize("old", ["fault_tolerance_enabled", "execution_mode"])
+def test_a_former_keyword_is_refused_too(old: str) -> None:
+    with pytest.raises(ConfigurationError, match=rf"{old}\. Set {PREFIX}faultTolerance\.policy="):
+        read_settings({}, {old: "false"})
+
+
+def test_a_key_with_a_typing_error_is_answered_with_its_neighbour() -> None:
+    with pytest.raises(ConfigurationError, match=r"Did you mean spark\.wallaby\.threads\?"):
+        read_settings({PREFIX + "thread": "1"}, {})
+
+
+def test_texts_are_read_with_their_units() -> None:
+    found = read_settings(
+        {PREFIX + "memory": "2g", PREFIX + "lease": "500ms"}, {"timeout": "2min", "window": 7}
+    )
+    assert (found.memory, found.lease, found.timeout, found.window) == (2 << 30, 0.5, 120.0, 7)
