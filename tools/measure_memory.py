@@ -61,7 +61,7 @@ QUERIES = {
 def measure(spark: SparkSession, sql: str) -> tuple[int, int, float, str]:
     """Bytes before and at the peak, seconds, and the error if there is one."""
     with wallaby.attach(spark, workers=1, threads=1, memory=BUDGET, broadcast=0) as engine:
-        pid = engine.workers()[0]["pid"]
+        pid = engine.workers()[0].pid
         before, began, error = held_bytes(pid)[0], time.monotonic(), ""
         with Peak(pid, sample_seconds=SAMPLE_SECONDS) as peak:
             try:
@@ -90,14 +90,14 @@ def measure_tiny(spark: SparkSession, directory: Path) -> None:
         "\n| run of ten thousand tasks | tasks | TaskManager after it | seconds |\n|---|---|---|---|\n"
     )
     with wallaby.attach(spark, workers=1, threads=1, split=1) as engine:
-        pid = engine.workers()[0]["pid"]
+        pid = engine.workers()[0].pid
         for run in range(TINY_RUNS):
             began = time.monotonic()
             result = engine.run(spark.sql("select k, count(*) n, sum(v) s from tiny group by k order by k"))
             result.rows()
             seconds = time.monotonic() - began
             held = held_bytes(pid)[0] // MIB
-            sys.stdout.write(f"| {run + 1} | {result.stats['tasks']} | {held} MiB | {seconds:.1f} |\n")
+            sys.stdout.write(f"| {run + 1} | {result.stats.tasks} | {held} MiB | {seconds:.1f} |\n")
             sys.stdout.flush()
 
 

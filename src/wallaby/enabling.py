@@ -17,10 +17,11 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.classic.dataframe import DataFrame
 
+from wallaby.actions import as_local_rows, can_be_shown
 from wallaby.config.settings import is_switched_on
-from wallaby.engine import SHOW_ROWS_MAX, Engine, attach, attached_to
-from wallaby.errors import AttachError
-from wallaby.result import Result
+from wallaby.engine import Engine, attach, attached_to
+from wallaby.errors import AttachError, InvalidArgumentError
+from wallaby.results.result import Result
 from wallaby.spark.bypass import is_on_spark, on_spark
 
 _log = logging.getLogger(__name__)
@@ -47,11 +48,24 @@ _before: dict[str, Any] = {}
 def enable(spark: SparkSession, **settings: object) -> Engine:
     """Let the actions of this session's DataFrames use an engine: the attached one, or a new one.
 
-    Calling it again changes nothing.
+    Programs stay as they are: `collect`, `toArrow`, `toPandas`, `count`, `take`, `first`, `head` and `show` use the
+    engine. Calling it again changes nothing.
+
+    Args:
+        spark: A classic session. Each session is enabled by itself.
+        **settings: Settings of a new engine, as for `attach`.
+
+    Returns:
+        The engine.
 
     Raises:
         AttachError: no engine can be attached; or one is attached and settings were given.
         ConfigurationError: a setting is unknown or invalid.
+
+    Example:
+        >>> wallaby.enable(spark, workers=3)
+        >>> df.collect()  # by the engine
+        >>> wallaby.disable(spark)
     """
     with _lock:
         known = _enabled.get(id(spark))
@@ -70,7 +84,20 @@ def enable(spark: SparkSession, **settings: object) -> Engine:
 
 
 def disable(spark: SparkSession) -> None:
-    """Let Spark run everything again. Close the engine if `enable` attached it."""
+    """Let Spark run everything again, and close the engine if `enable` attached it.
+
+    A session that is not enabled stays as it is.
+
+    Args:
+        spark: The session that was given to `enable`.
+
+    Raises:
+        InvalidArgumentError: it is no classic session.
+    """
+    if not isinstance(spark, SparkSession):
+        raise InvalidArgumentError(
+            f"Expected a SparkSession, got {type(spark).__name__}.", fix="Pass the session given to enable."
+        )
     with _lock:
         known = _enabled.pop(id(spark), None)
         if not _enabled:
@@ -122,7 +149,7 @@ def _tell_of_other_session(df: DataFrame) -> None:
 
 def _run(df: DataFrame) -> Result | None:
     engine = _engine_for(df)
-    return None if engine is None else engine.run_here(df)
+    return None if engine is None else engine.run_native(df)
 
 
 def _collect(original: Callable[[DataFrame], Any]) -> Callable[..., Any]:
@@ -138,7 +165,7 @@ def _collect_as_arrow(original: Callable[..., Any]) -> Callable[..., Any]:
         result = _run(self)
         if result is None:
             return original(self, *arguments, **named)
-        return result.collected_as_arrow(*arguments, **named)
+        return result._collect_as_arrow(*arguments, **named)
 
     return collect_as_arrow
 
@@ -156,12 +183,11 @@ def _count(original: Callable[[DataFrame], int]) -> Callable[..., int]:
 def _show_string(original: Callable[..., str]) -> Callable[..., str]:
     def show_string(self: DataFrame, n: int = 20, truncate: bool | int = True, vertical: bool = False) -> str:
         engine = _engine_for(self)
-        countable = type(n) is int and 0 <= n < SHOW_ROWS_MAX
-        result = engine.run_here(self.limit(n + 1)) if engine is not None and countable else None
-        if engine is None or result is None:
+        result = engine.run_native(self.limit(n + 1)) if engine is not None and can_be_shown(n) else None
+        if result is None:
             return original(self, n, truncate, vertical)
         with on_spark():
-            return original(engine.as_local_rows(self, result), n, truncate, vertical)
+            return original(as_local_rows(self, result), n, truncate, vertical)
 
     return show_string
 

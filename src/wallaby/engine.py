@@ -14,10 +14,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
+from wallaby.actions import Actions, require_dataframe
 from wallaby.catalyst.jvm import warm_up
 from wallaby.config.settings import Settings, read_settings
 from wallaby.config.values import static_outputs
@@ -43,7 +44,7 @@ from wallaby.head.submission import Submission
 from wallaby.lineage.names import QueryId, WorkerId
 from wallaby.lineage.tolerance import tolerance_of
 from wallaby.node.payload import QueryPayload
-from wallaby.node.worker_address import described
+from wallaby.node.worker_address import WorkerInfo, worker_info
 from wallaby.observe.analyze import analyzed
 from wallaby.observe.log import log_directory
 from wallaby.plan.doubt import may_doubt
@@ -55,8 +56,8 @@ from wallaby.plan.leaf import (
 from wallaby.plan.physical import PhysicalPlan
 from wallaby.plan.planned import Planned
 from wallaby.relations.relation import DataFile, Relation
-from wallaby.result import LeafResult, Result, SparkResult, result_of
-from wallaby.spark.bypass import on_spark
+from wallaby.results.leaves import LeafResult
+from wallaby.results.result import Result, SparkResult, result_of
 from wallaby.spark.checks import check_session
 from wallaby.spark.cluster import Cluster
 from wallaby.spark.deployment import Deployment
@@ -71,14 +72,10 @@ from wallaby.tables.file_systems import storages_of
 from wallaby.worker.memory.shares import Shares
 
 if TYPE_CHECKING:
-    import pandas as pd
-    import pyarrow as pa
-    from pyspark.sql import DataFrame, Row
+    from pyspark.sql import DataFrame
 
 _log = logging.getLogger(__name__)
 EXPLAIN_MODES = ("simple", "analyze")
-#: More rows than this are not shown, and Spark has an error for it.
-SHOW_ROWS_MAX = (1 << 31) - 1
 
 _attached: dict[str, Engine] = {}
 #: How long a close waits for the last events of queries that have just ended, if there is an event log.
@@ -90,13 +87,23 @@ LEAF_END_SECONDS = 5.0
 
 
 def attach(spark: SparkSession, **settings: object) -> Engine:
-    """Attach an engine to a session.
+    """Attach an engine to a session: start a control store here and TaskManagers in Spark's executors.
 
-    Settings come from the session's `spark.wallaby.*` entries and from keywords (`workers=3`), which override them.
+    Args:
+        spark: A classic session. It can have one engine.
+        **settings: Settings by keyword, without `spark.wallaby.` and in snake case: `workers=3`, `gcs_url="redis://…"`.
+            They override the session's own `spark.wallaby.*` entries. docs/configuration.md lists all.
+
+    Returns:
+        The engine. Close it when it is no longer needed, or use it in a `with` statement.
 
     Raises:
         AttachError: the session is a Spark Connect session, is stopped, already has an engine, or has no free slot.
         ConfigurationError: a setting is unknown or invalid.
+
+    Example:
+        >>> with wallaby.attach(spark, workers=3) as engine:
+        ...     engine.to_arrow(df)
     """
     check_session(spark)
     application = spark.sparkContext.applicationId
@@ -116,8 +123,16 @@ def attached_to(spark: object) -> Engine | None:
     return None if context is None or context._jsc is None else _attached.get(context.applicationId)
 
 
-class Engine:
-    """An engine on one Spark application. Also a context manager."""
+class Engine(Actions):
+    """An engine on one Spark application: `attach` makes it. Any number of threads may use it at once.
+
+    It is a context manager, which closes the engine at the end.
+
+    Attributes:
+        spark: The session that it was attached to.
+        settings: The settings that it was attached with.
+        tolerance: The parts of fault tolerance that its policy chooses.
+    """
 
     def __init__(self, spark: SparkSession, settings: Settings, entries: Mapping[str, str]) -> None:
         self.spark = spark
@@ -196,14 +211,33 @@ class Engine:
     # --- running -------------------------------------------------------------------------------------
 
     def run(self, df: DataFrame, *, observed: bool = False) -> Result:
-        """Run a query and return its result, which streams in. If Spark has to run it, it does so when rows are read.
+        """Start a query and return its result at once; rows come in while the query runs.
 
-        With `observed`, the result's `stats` also say what was exchanged. With an event log, every query is observed.
+        If Spark has to run the query, it does so when rows are read.
+
+        Args:
+            df: The query.
+            observed: Measure the run in detail: the result's `stats` also say what was exchanged. With an event log,
+                every query is observed.
+
+        Raises:
+            InvalidArgumentError: `df` is no DataFrame.
+            AttachError: the engine is closed.
+            ConfigurationError: a `spark.wallaby.*` setting that was changed since is invalid.
+
+        Example:
+            >>> result = engine.run(df)
+            >>> for batch in result.batches():
+            ...     print(batch.num_rows)
         """
-        return self.run_here(df, observed=observed) or SparkResult(df)
+        result = self.run_native(df, observed=observed)
+        return SparkResult(df) if result is None else result
 
-    def run_here(self, df: DataFrame, *, observed: bool = False) -> Result | None:
-        """Run a query if the engine can; None, and a line in the log, if Spark has to."""
+    def run_native(self, df: DataFrame, *, observed: bool = False) -> Result | None:
+        """Start a query only if the engine can run it; otherwise return None, and log why.
+
+        `fallback_reasons` has the reasons too. Arguments and errors are those of `run`.
+        """
         settings = self._settings(df)
         with self._jobs.planning(df.sparkSession) as planning:
             planned = self._planning.plan(df, settings, planning.begin)
@@ -216,6 +250,7 @@ class Engine:
 
     def _settings(self, df: DataFrame) -> Settings:
         """Return the settings of a query: apply what the session changed since, or warn that it has no effect."""
+        require_dataframe(df)
         self._require_open()
         return self._session_settings.now(self.settings, self._jobs.settings(df.sparkSession))
 
@@ -327,52 +362,21 @@ class Engine:
     def _plan(self, df: DataFrame) -> Planned:
         return self._planning.plan(df, self._settings(df))
 
-    def to_arrow(self, df: DataFrame) -> pa.Table:
-        """Exactly `df.toArrow()`."""
-        return self.run(df).arrow()
-
-    def collect(self, df: DataFrame) -> list[Row]:
-        """Exactly `df.collect()`."""
-        return self.run(df).rows()
-
-    def to_pandas(self, df: DataFrame) -> pd.DataFrame:
-        """Exactly `df.toPandas()`."""
-        return self.run(df).pandas()
-
-    def count(self, df: DataFrame) -> int:
-        """Exactly `df.count()`."""
-        return int(self.run(df.groupBy().count()).rows()[0][0])
-
-    def take(self, df: DataFrame, num: int) -> list[Row]:
-        """Exactly `df.take(num)`."""
-        return self.run(df.limit(num)).rows()
-
-    def first(self, df: DataFrame) -> Row | None:
-        """Exactly `df.first()`."""
-        rows = self.take(df, 1)
-        return rows[0] if rows else None
-
-    def head(self, df: DataFrame, n: int | None = None) -> Row | list[Row] | None:
-        """Exactly `df.head(n)`."""
-        return self.first(df) if n is None else self.take(df, n)
-
-    def show(self, df: DataFrame, n: int = 20, truncate: bool | int = True, vertical: bool = False) -> None:
-        """Exactly `df.show()`."""
-        result = self.run_here(df.limit(n + 1)) if 0 <= n < SHOW_ROWS_MAX else None
-        shown = df if result is None else self.as_local_rows(df, result)
-        with on_spark():
-            shown.show(n, truncate, vertical)
-
-    def as_local_rows(self, df: DataFrame, result: Result) -> DataFrame:
-        """A result as a DataFrame of local rows, which Spark can print without a job."""
-        return self.spark.createDataFrame(result.arrow(), df.schema)
-
     # --- asking --------------------------------------------------------------------------------------
 
     def explain(self, df: DataFrame, mode: str = "simple") -> str:
-        """Describe stages, channels and exchanges, or what stays on Spark and why.
+        """Return a text about stages, channels and exchanges, or what stays on Spark and why.
 
-        The mode `analyze` runs the query, drops its rows, and adds what each stage did.
+        Args:
+            df: The query.
+            mode: `simple`, or `analyze`, which also runs the query, drops its rows, and adds what each stage did.
+
+        Raises:
+            InvalidArgumentError: `df` is no DataFrame, or there is no such mode.
+            QueryError: the query failed, in the mode `analyze`.
+
+        Example:
+            >>> print(engine.explain(df, "analyze"))
         """
         if mode not in EXPLAIN_MODES:
             raise InvalidArgumentError(
@@ -389,39 +393,69 @@ class Engine:
         result = self._start(df, planned, planned.physical, settings, job, observed=True)
         for _ in result.batches():
             pass
-        stats = result.observed_stats()
+        stats = result._observed_stats()
         return text + ("\n" + analyzed(stats) if stats is not None else "")
 
     def fallback_reasons(self, df: DataFrame) -> list[str]:
-        """List why Spark would run this query or a part of it; empty if all of it runs natively."""
+        """List why Spark would run this query or a part of it; empty if all of it runs natively.
+
+        Example:
+            >>> engine.fallback_reasons(spark.sql("select sin(x) from t"))
+            ["Sin(x#3): the last bit of Java's result depends on the virtual machine"]
+
+        Raises:
+            InvalidArgumentError: `df` is no DataFrame.
+        """
         planned = self._plan(df)
         return [str(reason) for reason in (*planned.reasons, *planned.leaf_reasons)]
 
-    def workers(self) -> list[dict[str, Any]]:
-        """List id, host, pid, address and state of every TaskManager."""
-        self._require_open()
-        return [described(lease) for lease in self._gcs.workers()]
+    def workers(self) -> list[WorkerInfo]:
+        """List every TaskManager: its id, host, process, address and state.
 
-    def drain(self, worker: str, timeout: float = 60.0) -> bool:
+        Raises:
+            AttachError: the engine is closed.
+
+        Example:
+            >>> engine.workers()
+            [WorkerInfo(id='w0-3fa1', host='node7', pid=4711, address='grpc://10.0.0.7:43121', state='live')]
+        """
+        self._require_open()
+        return [worker_info(lease) for lease in self._gcs.workers()]
+
+    def drain(self, worker: str | WorkerInfo, timeout: float = 60.0) -> bool:
         """Move a TaskManager's work to others while it still serves its outputs, then end it.
 
         This is cheaper than a loss: outputs that others still need are not computed again. Spark starts another
-        TaskManager in its place. False if it has not ended in time, for example because no other can take over its
-        work; it then gets no new queries, and leaves when it can.
+        TaskManager in its place.
+
+        Args:
+            worker: One of `workers()`, or its id.
+            timeout: How many seconds to wait for its end.
+
+        Returns:
+            False if it has not ended in time, for example because no other can take over its work. It then gets no new
+            queries, and leaves when it can.
 
         Raises:
-            InvalidArgumentError: there is no such TaskManager.
+            InvalidArgumentError: there is no such TaskManager, or the timeout is negative.
+            AttachError: the engine is closed.
+
+        Example:
+            >>> engine.drain(engine.workers()[0])
+            True
         """
         self._require_open()
-        known = WorkerId(worker)
+        known = WorkerId(worker.id if isinstance(worker, WorkerInfo) else worker)
         if known not in {lease.worker for lease in self._gcs.workers()}:
-            raise InvalidArgumentError(f"There is no TaskManager {worker}.", fix="See engine.workers().")
+            raise InvalidArgumentError(f"There is no TaskManager {known}.", fix="See engine.workers().")
+        if timeout < 0:
+            raise InvalidArgumentError(f"The timeout {timeout} is negative.", fix="Give seconds to wait.")
         return self._head.drain(known, timeout)
 
     # --- ending --------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """End everything that `attach` started. Running queries are cancelled."""
+        """End everything that `attach` started. Running queries are cancelled; closing again does nothing."""
         if self._closed:
             return
         self._closed = True
@@ -446,6 +480,11 @@ class Engine:
     def _require_open(self) -> None:
         if self._closed:
             raise AttachError("This engine is closed.", fix="Attach again.")
+
+    def __repr__(self) -> str:
+        state = "" if self.is_open else ", closed"
+        policy = self.settings.fault_tolerance_policy
+        return f"<Engine on {self._application}: {self._count} TaskManagers, policy {policy}{state}>"
 
     def __enter__(self) -> Engine:
         return self

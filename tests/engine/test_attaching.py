@@ -118,7 +118,7 @@ def test_nothing_is_left_after_close(
     engine = wallaby.attach(
         spark, workers=2, threads=1, split=1, attach_timeout=120, local_directory=str(there)
     )
-    workers = [psutil.Process(worker["pid"]) for worker in engine.workers()]
+    workers = [psutil.Process(worker.pid) for worker in engine.workers()]
     assert engine.count(spark.table("nation")) == 25
     running = engine.run(spark.sql(LONG))
     until(lambda: engine._gcs.status(running._collected.query).commits > 5)

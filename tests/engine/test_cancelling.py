@@ -80,7 +80,7 @@ def pool() -> Iterator[ThreadPoolExecutor]:
 
 
 def pids(engine: Engine) -> list[object]:
-    return [worker["pid"] for worker in engine.workers()]
+    return [worker.pid for worker in engine.workers()]
 
 
 @pytest.mark.parametrize("way", WAYS)

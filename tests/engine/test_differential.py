@@ -13,7 +13,7 @@ from tests.engine.conftest import Engines
 
 from wallaby.engine import Engine
 from wallaby.faults.orders import OrderBook
-from wallaby.result import Result
+from wallaby.results.result import Result
 from wallaby_lab.differential import campaign
 from wallaby_lab.differential.arena import QUICK, ComparisonArena
 from wallaby_lab.differential.entries import MODES, EntrySuite

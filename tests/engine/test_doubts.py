@@ -53,7 +53,7 @@ def agree(spark: SparkSession, engine: Engine, sql: str, *, native: bool) -> Non
     result = engine.run(query)
     assert outcome(result.rows) == outcome(query.collect)
     assert result.native is native
-    assert result.stats["native"] is native
+    assert result.stats.native is native
 
 
 @pytest.mark.parametrize("type_", ["timestamp", "timestamp_ntz"])

@@ -70,7 +70,7 @@ def test_ctrl_c_ends_the_query_and_nothing_else(engine: Engine, spark: SparkSess
     with pytest.raises(KeyboardInterrupt):
         result.arrow()
     until(lambda: nothing_is_left_of_queries(engine))
-    assert [worker["pid"] for worker in engine.workers()] == [worker["pid"] for worker in before]
+    assert [worker.pid for worker in engine.workers()] == [worker.pid for worker in before]
     assert engine.count(spark.table("nation")) == 25
 
 
@@ -95,7 +95,7 @@ def test_ctrl_c_during_a_spark_job_cancels_it_and_spares_the_task_managers(
     (job,) = tracker.getJobIdsForGroup("interrupted")
     assert tracker.getJobInfo(job).status == "FAILED", "it did not come to its own end"  # type: ignore[union-attr]
     assert spark.range(10).count() == 10
-    assert [worker["pid"] for worker in engine.workers()] == [worker["pid"] for worker in before]
+    assert [worker.pid for worker in engine.workers()] == [worker.pid for worker in before]
 
 
 def test_spark_jobs_of_a_result_can_be_cancelled_too(engine: Engine, spark: SparkSession) -> None:
@@ -233,4 +233,4 @@ def test_thousands_of_tiny_tasks(engine: Engine, spark: SparkSession) -> None:
     df = spark.sql(LONG.replace("short", "tiny"))
     result = engine.run(df)
     require_same(result.arrow(), df.toArrow())
-    assert result.stats["tasks"] > 3_000
+    assert result.stats.tasks > 3_000

@@ -61,7 +61,7 @@ def test_spark_runs_what_the_engine_does_not(
     assert any(reason in why for why in reasons), reasons
     result = engine.run(df)
     assert not result.native
-    assert result.stats["native"] is False
+    assert result.stats.native is False
     require_same(result.arrow(), df.toArrow())
     assert sorted(map(str, engine.collect(df))) == sorted(map(str, df.collect()))
 

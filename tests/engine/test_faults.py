@@ -68,7 +68,7 @@ class Chaos:
 
 
 def places(engine: Engine) -> set[str]:
-    return {worker["id"].partition("-")[0] for worker in engine.workers() if worker["state"] == "live"}
+    return {worker.id.partition("-")[0] for worker in engine.workers() if worker.is_live}
 
 
 def require_all_struck(chaos: Chaos, name: str) -> None:
@@ -99,7 +99,7 @@ def test_a_fault_costs_time_and_nothing_else(
     until(lambda: nothing_is_left_of_queries(engine))
     require_all_struck(chaos, name)
     if "kill" in fault or "stop" in fault or "back-up" in fault:
-        assert result.stats["recoveries"] >= 1
+        assert result.stats.recoveries >= 1
 
 
 @pytest.mark.parametrize("fault", LONG_FAULTS)
@@ -112,7 +112,7 @@ def test_a_fault_during_a_recovery_is_one_more_recovery(
     result = engine.run(df)
     require_same(result.arrow(), df.toArrow())
     require_all_struck(chaos, name)
-    assert result.stats["recoveries"] >= 2
+    assert result.stats.recoveries >= 2
     until(lambda: nothing_is_left_of_queries(engine))
 
 
@@ -122,7 +122,7 @@ def test_re_reads_that_do_not_arrive_cost_one_end_of_the_wire_and_not_the_query(
     """Deliveries pass, re-reads do not. Somebody must complain, or whoever lacks them waits for ever."""
     chaos.workers = 3
     engine = chaos.engine()
-    before = {worker["id"] for worker in engine.workers()}
+    before = {worker.id for worker in engine.workers()}
     # Whoever aggregates dies: its channel has a past, part of which only its own reader held.
     kill = chaos.order("*:execute:12:kill; head:freeze:1:delay=3s")
     df = spark.sql(LONG)
@@ -132,13 +132,13 @@ def test_re_reads_that_do_not_arrive_cost_one_end_of_the_wire_and_not_the_query(
     one, other = {"w0", "w1", "w2"} - {lost.partition("-")[0]}
     wires = [f"{end}:reread-deliver@{to}:1:fail:x9999" for end, to in ((one, other), (other, one))]
     cut = chaos.order("; ".join((*wires, "head:freeze:1:delay=3s")))
-    until(lambda: len(before - {worker["id"] for worker in engine.workers()}) >= 2, 120)
+    until(lambda: len(before - {worker.id for worker in engine.workers()}) >= 2, 120)
     chaos.book.give(())
     require_same(result.arrow(), df.toArrow())
     pushes = [strike for strike in chaos.book.struck(cut) if "reread-deliver" in strike.order]
     assert len(pushes) > COMPLAIN_AFTER_PUSHES, "re-reads were pushed again and again"
-    assert result.stats["recoveries"] >= 2, "of the loss, and of the wire"
-    assert len(result.stats["lost_workers"]) >= 2
+    assert result.stats.recoveries >= 2, "of the loss, and of the wire"
+    assert len(result.stats.lost_workers) >= 2
     until(lambda: nothing_is_left_of_queries(engine))
 
 
@@ -150,10 +150,10 @@ def test_a_worker_leaves_although_the_store_does_not_answer(
 ) -> None:
     engine = chaos.engine()
     name = chaos.order(fault)
-    leaving = engine.workers()[0]["id"]
+    leaving = engine.workers()[0].id
     assert engine.drain(leaving)
     require_all_struck(chaos, name)
-    until(lambda: leaving not in [worker["id"] for worker in engine.workers()])
+    until(lambda: leaving not in [worker.id for worker in engine.workers()])
     require_same(engine.to_arrow(spark.sql(tpch.query(6))), answers[6])
 
 
@@ -220,5 +220,5 @@ def test_a_read_that_was_filtered_is_repeated_with_the_same_filter(
     result = engine.run(df)
     require_same(result.arrow(), expected)
     require_all_struck(chaos, name)
-    assert result.stats["recoveries"] >= 1
+    assert result.stats.recoveries >= 1
     until(lambda: nothing_is_left_of_queries(engine))

@@ -25,7 +25,8 @@ from tests.engine.test_losses import kill_while_it_runs, wait_for
 import wallaby
 from wallaby.engine import Engine
 from wallaby.errors import QueryCancelledError, QueryTimeoutError
-from wallaby.result import LeafResult, Result
+from wallaby.results.leaves import LeafResult
+from wallaby.results.result import Result
 from wallaby.spark.cluster import Cluster
 from wallaby.spark.leaves.directory import LeafDirectory
 from wallaby.worker.scratch import LEAF_PREFIX
@@ -178,8 +179,8 @@ def test_spark_runs_the_leaf_and_the_engine_the_rest(
         assert isinstance(result, LeafResult)
         require_same(result.arrow(), df.toArrow())
         assert result.native
-        assert result.stats["native"] is True
-        assert result.stats["leaves"] == (2 if case == "two leaves" else 1)
+        assert result.stats.native is True
+        assert result.stats.leaves == (2 if case == "two leaves" else 1)
         until(lambda: not left_behind(spark))
     finally:
         spark.catalog.clearCache()
@@ -246,10 +247,10 @@ def test_a_worker_killed_while_the_leaf_is_read_costs_time_only(engine: Engine, 
     result = engine.run(df)
     assert isinstance(result, LeafResult)
     decided = result.decided()
-    victim = engine.workers()[0]["id"]
+    victim = engine.workers()[0].id
     kill_while_it_runs(engine, decided)
     require_same(decided.arrow(), expected)
-    assert decided.stats["recoveries"] >= 1
+    assert decided.stats.recoveries >= 1
     until(lambda: not left_behind(spark))
     wait_for(engine, 2, {victim})
 
@@ -308,7 +309,7 @@ def test_ctrl_c_ends_the_leaf_and_no_worker(engine: Engine, spark: SparkSession)
     with pytest.raises(KeyboardInterrupt):
         result.arrow()
     until(lambda: nothing_is_left_of_queries(engine))
-    assert [worker["pid"] for worker in engine.workers()] == [worker["pid"] for worker in before]
+    assert [worker.pid for worker in engine.workers()] == [worker.pid for worker in before]
 
 
 def test_the_time_limit_counts_the_leaf(

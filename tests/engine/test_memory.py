@@ -70,12 +70,12 @@ def pss_bytes(pid: int) -> int:
 def peak_of(engine: Engine) -> Iterator[list[int]]:
     """The samples of the memory of an engine's only TaskManager."""
     (worker,) = engine.workers()
-    samples = [pss_bytes(worker["pid"])]
+    samples = [pss_bytes(worker.pid)]
     over = threading.Event()
 
     def sample() -> None:
         while not over.wait(SAMPLE_SECONDS):
-            samples.append(pss_bytes(worker["pid"]))
+            samples.append(pss_bytes(worker.pid))
 
     thread = threading.Thread(target=sample)
     thread.start()

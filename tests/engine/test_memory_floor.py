@@ -61,7 +61,7 @@ def engine(engines: Engines, directory: Path) -> Engine:
 
 
 def pids(engine: Engine) -> set[int]:
-    return {worker["pid"] for worker in engine.workers() if worker["state"] == "live"}
+    return {worker.pid for worker in engine.workers() if worker.is_live}
 
 
 @pytest.mark.parametrize("way", ["hoard", "hoard-sql"])
@@ -135,5 +135,5 @@ def strained(engine: Engine) -> set[int]:
     """The processes of live workers that are short of memory because of the query that runs."""
     found = [engine._gcs.snapshot(query) for query in engine._gcs.queries()]
     names = {worker for snapshot in found if snapshot is not None for worker in snapshot.strained}
-    live = [worker for worker in engine.workers() if worker["state"] == "live"]
-    return {worker["pid"] for worker in live if worker["id"] in names}
+    live = [worker for worker in engine.workers() if worker.is_live]
+    return {worker.pid for worker in live if worker.id in names}

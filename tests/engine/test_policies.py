@@ -86,14 +86,15 @@ def test_a_policy_answers_as_spark_does_and_survives_a_loss(
     engine = chaos.engine(**settings)
     undisturbed = engine.run(spark.sql(BRIEF), observed=True)
     require_same(undisturbed.arrow(), expected[BRIEF])
-    assert bool(undisturbed.stats["durable_bytes"]) is tolerance_of(policy).uses_store
+    assert undisturbed.stats.detail is not None
+    assert bool(undisturbed.stats.detail.durable_bytes) is tolerance_of(policy).uses_store
     for query, fault in LOSSES:
         engine = chaos.engine(**settings)  # the same, with all its TaskManagers again
         name = chaos.order(fault)
         result = engine.run(spark.sql(query))
         require_same(result.arrow(), expected[query])
         require_all_struck(chaos, name)
-        assert result.stats["restarts" if policy == "restart" else "recoveries"] >= 1
+        assert (result.stats.restarts if policy == "restart" else result.stats.recoveries) >= 1
         until(lambda: nothing_is_left_of_queries(engine))  # noqa: B023 - it is called here
     engine.close()
     assert not store.exists() or not list(store.iterdir()), "nothing is left in the durable store"
@@ -116,10 +117,10 @@ def test_a_way_of_execution_changes_the_tasks_and_not_the_answer(
     )
     result = engine.run(spark.sql(tpch.query(5)))
     require_same(result.arrow(), answers[5], order=tpch.ORDERS[5])
-    seen = result.observed_stats()  # waits for the last events
+    seen = result._observed_stats()  # waits for the last events
     assert seen is not None
     history = read_log(seen.event_log)
-    tasks = [event for event in result.events if event["event"] == EventKind.TASK.value]
+    tasks = [event.fields for event in result.events if event.kind == EventKind.TASK.value]
     drawn = [task["inputs"] for task in tasks if task["how"] == How.EXECUTE.value and task["inputs"]]
     if mode == "stagewise":
         for link in (link for link in history.links if link.consumer < len(history.stages) - 1):
@@ -183,7 +184,7 @@ def test_an_s3_store_that_fails_during_a_query_ends_it_with_an_error(
     with s3_service() as server:
         settings = {"fault_tolerance_policy": "spool+checkpoint", "fault_tolerance_checkpoint": 0}
         engine = chaos.engine(fault_tolerance_store=server.store, **settings)
-        workers = [worker["pid"] for worker in engine.workers()]
+        workers = [worker.pid for worker in engine.workers()]
 
         def is_undone(fail: Callable[[], None]) -> None:
             result = engine.run(spark.sql(LONG))
@@ -200,7 +201,7 @@ def test_an_s3_store_that_fails_during_a_query_ends_it_with_an_error(
         server.make_bucket()
         assert engine.count(spark.table("nation")) == 25
         is_undone(server.stop)
-        assert [worker["pid"] for worker in engine.workers()] == workers, "no worker was lost"
+        assert [worker.pid for worker in engine.workers()] == workers, "no worker was lost"
         engine.close()
 
 
@@ -228,7 +229,7 @@ def test_a_query_that_needs_what_was_spoilt_in_the_store_ends_with_an_error(
 ) -> None:
     store = directory / "spoilt"
     engine = chaos.engine(**settings_of(policy, store))
-    lost, spared = (worker["pid"] for worker in engine.workers())
+    lost, spared = (worker.pid for worker in engine.workers())
     result = engine.run(spark.sql(LONG))
     query = result._collected.query
     until(lambda: engine._gcs.status(query).commits > 20)
@@ -238,7 +239,7 @@ def test_a_query_that_needs_what_was_spoilt_in_the_store_ends_with_an_error(
     with pytest.raises(DurableStoreError, match=rf"{query}/(outputs|states)/s"):
         result.arrow()
     until(lambda: nothing_is_left_of_queries(engine))
-    assert spared in [worker["pid"] for worker in engine.workers()], "no other worker was lost"
+    assert spared in [worker.pid for worker in engine.workers()], "no other worker was lost"
     assert engine.count(spark.table("nation")) == 25
 
 
@@ -248,7 +249,7 @@ def test_a_store_that_fills_up_during_a_query_ends_it_with_an_error(
 ) -> None:
     store = directory / f"going-{policy}"
     engine = chaos.engine(**settings_of(policy, store))
-    workers = [worker["pid"] for worker in engine.workers()]
+    workers = [worker.pid for worker in engine.workers()]
     result = engine.run(spark.sql(LONG))
     query = result._collected.query
     until(lambda: engine._gcs.status(query).commits > 20)
@@ -262,4 +263,4 @@ def test_a_store_that_fills_up_during_a_query_ends_it_with_an_error(
     for pid, limit in zip(workers, limits, strict=True):
         resource.prlimit(pid, resource.RLIMIT_FSIZE, limit)
     assert engine.count(spark.table("nation")) == 25
-    assert [worker["pid"] for worker in engine.workers()] == workers, "no worker was lost"
+    assert [worker.pid for worker in engine.workers()] == workers, "no worker was lost"

@@ -85,5 +85,5 @@ def test_what_every_plan_must_send_everywhere_ends_the_query(small: Engine, spar
         small.run(df).rows()
     # An error refers to the frames that it passed, and those to rows in files: nothing of them may stay mapped.
     (worker,) = small.workers()
-    maps = Path(f"/proc/{worker['pid']}/maps")
+    maps = Path(f"/proc/{worker.pid}/maps")
     until(lambda: ".segment" not in maps.read_text(encoding="utf-8"))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
+from pyspark.errors import PySparkTypeError
 from pyspark.sql import DataFrame, SparkSession
 
 from wallaby.engine import Engine
@@ -91,8 +94,8 @@ def test_batches_come_while_the_query_runs(engine: Engine, spark: SparkSession) 
     assert rows == 5_000
     with pytest.raises(InvalidArgumentError, match="read as a stream"):
         result.batches()
-    assert result.stats["rows"] == 5_000
-    assert result.stats["tasks"] > 1_000
+    assert result.stats.rows == 5_000
+    assert result.stats.tasks > 1_000
 
 
 def test_a_whole_result_can_be_taken_again(engine: Engine, spark: SparkSession) -> None:
@@ -105,20 +108,56 @@ def test_stats_tell_what_was_done(engine: Engine, spark: SparkSession) -> None:
     result = engine.run(spark.sql(tpch.query(3)))
     result.arrow()
     stats = result.stats
-    assert stats["native"] is True
-    assert stats["rows"] == 10
-    assert stats["stages"] >= 4
-    assert stats["tasks"] >= stats["stages"]
-    assert stats["bytes"] > 0
-    assert stats["seconds"] > 0
-    assert stats["recoveries"] == 0
+    assert stats.native is True
+    assert stats.rows == 10
+    assert stats.stages >= 4
+    assert stats.tasks >= stats.stages
+    assert stats.bytes > 0
+    assert stats.seconds > 0
+    assert stats.recoveries == 0
+
+
+def test_what_is_no_dataframe_is_refused(engine: Engine) -> None:
+    asks: tuple[Callable[[Any], object], ...] = (
+        engine.run,
+        engine.collect,
+        engine.count,
+        engine.show,
+        engine.explain,
+    )
+    for ask in asks:
+        with pytest.raises(InvalidArgumentError, match="Expected a DataFrame, got str"):
+            ask("select 1")
+
+
+def test_a_number_of_rows_that_cannot_be_shown_is_refused_as_pyspark_does(
+    engine: Engine, spark: SparkSession
+) -> None:
+    with pytest.raises(PySparkTypeError, match="`n` should be int"):
+        engine.show(spark.table("nation"), "ten")  # type: ignore[arg-type]
+
+
+def test_an_engine_and_its_results_say_what_they_are(engine: Engine, spark: SparkSession) -> None:
+    assert repr(engine).startswith(f"<Engine on {spark.sparkContext.applicationId}: ")
+    result = engine.run(spark.sql("select n_name from nation"))
+    result.arrow()
+    assert repr(result) == "<Result by the engine: struct<n_name:string>>"
+    assert result.is_over
+
+
+def test_a_result_on_spark_is_over_when_spark_has_run_it(engine: Engine, spark: SparkSession) -> None:
+    result = engine.run(spark.sql("select 1 as one"))
+    assert (result.native, result.is_over, result.stats.rows) == (False, False, None)
+    assert repr(result) == "<SparkResult on Spark: struct<one:int>>"
+    assert len(result.rows()) == 1
+    assert (result.is_over, result.stats.rows) == (True, 1)
 
 
 def test_limits_read_a_few_splits_only(engine: Engine, spark: SparkSession) -> None:
     for few in (spark.table("short").limit(20), spark.table("short").where("v >= 0").limit(20)):
         result = engine.run(few)
         assert len(result.rows()) == 20
-        assert result.stats["tasks"] < 200, "a thousand splits were there to be read"
+        assert result.stats.tasks < 200, "a thousand splits were there to be read"
 
 
 def test_explain_says_what_runs_where(engine: Engine, spark: SparkSession, tmp_path: Path) -> None:

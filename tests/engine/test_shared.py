@@ -54,4 +54,4 @@ def test_a_lost_worker_of_a_shared_stage_costs_time_and_nothing_else(
     result = cramped.run(spark.sql(LONG_VIEW))
     kill_while_it_runs(cramped, result)
     require_same(result.arrow(), expected)
-    assert result.stats["recoveries"] >= 1, "the loss must have been noticed by this query"
+    assert result.stats.recoveries >= 1, "the loss must have been noticed by this query"

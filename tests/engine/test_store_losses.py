@@ -18,7 +18,7 @@ from tests.redises import RedisServer, Switchboard, primary_and_replica
 from wallaby.engine import Engine
 from wallaby.errors import GcsError, GcsLostError, QueryCancelledError
 from wallaby.gcs.embedded import EmbeddedRedis
-from wallaby.result import Result
+from wallaby.results.result import Result
 from wallaby_lab.compare import require_same
 
 Pair = tuple[RedisServer, RedisServer, Switchboard]
@@ -138,7 +138,7 @@ def test_a_query_is_run_again_if_asked(
     before = result._collected.query
     trouble(pair)
     require_same(result.arrow(), expected)
-    assert result.stats["restarts"] == 1
+    assert result.stats.restarts == 1
     assert result._collected.query != before
     require_well(engine, spark)
 
@@ -232,7 +232,7 @@ def test_a_query_is_run_again_on_another_embedded_store(engines: Engines, spark:
     result = running(engine, spark)
     kill_embedded(engine)
     require_same(result.arrow(), expected)
-    assert result.stats["restarts"] == 1
+    assert result.stats.restarts == 1
 
 
 def test_a_query_that_waits_for_another_store_can_be_cancelled(engines: Engines, spark: SparkSession) -> None:

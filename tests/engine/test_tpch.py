@@ -23,7 +23,7 @@ def test_tpch_is_answered_as_by_spark(
         result = engine.run(df)
         require_same(result.arrow(), answers[number], order=order)
         assert result.native
-        assert result.stats["rows"] == answers[number].num_rows
+        assert result.stats.rows == answers[number].num_rows
 
 
 def test_tpch_written_with_dataframes_has_the_same_answers(

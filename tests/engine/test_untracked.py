@@ -23,16 +23,17 @@ def test_answers_are_the_same_and_lineage_is_written_only_with_fault_tolerance(
     for number in QUERIES:
         result = engine.run(spark.sql(tpch.query(number)), observed=True)
         require_same(result.arrow(), answers[number], order=tpch.ORDERS[number])
-        stats = result.stats
-        tasks = sum(stage["tasks"] for stage in stats["per_stage"])
-        seconds = sum(stage["checksum_seconds"] for stage in stats["per_stage"])
+        stats = result.stats.detail
+        assert stats is not None
+        tasks = sum(stage.tasks for stage in stats.per_stage)
+        seconds = sum(stage.checksum_seconds for stage in stats.per_stage)
         # A worker on a busy machine may tell of its last commits when nobody listens any more.
-        assert 0 < stats["commits"] <= tasks if tolerant else stats["commits"] == 0
-        assert stats["lineage_bytes"] >= 10 * stats["commits"]
-        assert bool(stats["lineage_bytes"]) is tolerant
-        assert stats["store_calls"] > 0
+        assert 0 < stats.commits <= tasks if tolerant else stats.commits == 0
+        assert stats.lineage_bytes >= 10 * stats.commits
+        assert bool(stats.lineage_bytes) is tolerant
+        assert stats.store_calls > 0
         if tolerant:
-            assert 0 < seconds < sum(stage["seconds"] for stage in stats["per_stage"])
+            assert 0 < seconds < sum(stage.seconds for stage in stats.per_stage)
 
 
 def test_a_limit_gives_its_rows(engines: Engines, spark: SparkSession) -> None:

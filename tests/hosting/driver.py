@@ -45,7 +45,7 @@ class Program:
         jvm: Any = self.spark.sparkContext._jvm
         return {
             "seconds": seconds,
-            "workers": self.engine.workers(),
+            "workers": self.workers(None),
             "jvm": jvm.java.lang.ProcessHandle.current().pid(),
             "sockets": [dataclasses.asdict(found) for found in self.engine._deployment.sockets()],
             "secrets": [
@@ -56,7 +56,7 @@ class Program:
 
     def run(self, number: int) -> dict[str, Any]:
         """A query of TPC-H, on the engine and on Spark: are they equal?"""
-        result = self.engine.run_here(self.spark.sql(tpch.query(number)))
+        result = self.engine.run_native(self.spark.sql(tpch.query(number)))
         assert result is not None
         here = result.arrow()
         there = self.spark.sql(tpch.query(number)).toArrow()
@@ -65,17 +65,17 @@ class Program:
     def run_often(self, number: int) -> dict[str, Any]:
         """A query again and again until all workers are there and one is another, but not for ever."""
         expected = self.spark.sql(tpch.query(number)).toArrow()
-        before = {worker["id"] for worker in self.engine.workers()}
+        before = {worker.id for worker in self.engine.workers()}
         say({"going": True})
         deadline = time.monotonic() + 240
         wrong = runs = 0
         while time.monotonic() < deadline:
             wrong += not self.engine.to_arrow(self.spark.sql(tpch.query(number))).equals(expected)
             runs += 1
-            after = {worker["id"] for worker in self.engine.workers() if worker["state"] == "live"}
+            after = {worker.id for worker in self.engine.workers() if worker.is_live}
             if len(after) == len(before) and after != before:
                 break
-        return {"runs": runs, "wrong": wrong, "workers": self.engine.workers()}
+        return {"runs": runs, "wrong": wrong, "workers": self.workers(None)}
 
     def run_watched(self, number: int) -> dict[str, Any]:
         """A query of TPC-H, and what its driver saw of it."""
@@ -84,10 +84,11 @@ class Program:
         result = self.engine.run(self.spark.sql(tpch.query(number)), observed=True)
         say({"going": True})
         equal = result.arrow().equals(self.answers[number])
-        return {"equal": equal, "stats": result.stats, "events": result.events}
+        events = [{"event": event.kind, "at": event.at, **event.fields} for event in result.events]
+        return {"equal": equal, "stats": result.stats.as_dict(), "events": events}
 
     def workers(self, _: object) -> list[dict[str, Any]]:
-        return self.engine.workers()
+        return [dataclasses.asdict(worker) for worker in self.engine.workers()]
 
     def executors(self, _: object) -> list[int]:
         """Spark's own Python still runs in every slot that is left: what processes ran it."""

@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from wallaby import QueryEvent, RunStats, WorkerInfo
 from wallaby_lab.chaos.calm import run_calmly
 from wallaby_lab.chaos.frozen import Frozen
 
@@ -14,10 +15,10 @@ from wallaby_lab.chaos.frozen import Frozen
 class _Result:
     def __init__(self, lost: list[str]) -> None:
         self.events = [
-            {"event": "froze", "lost": [{"id": w} for w in lost], "draining": []},
-            {"event": "end"},
+            QueryEvent("froze", 0.0, fields={"lost": [{"id": w} for w in lost], "draining": []}),
+            QueryEvent("end", 1.0),
         ]
-        self.stats = {"tasks": 5, "seconds": 1.0}
+        self.stats = RunStats(native=True, rows=1, tasks=5, seconds=1.0)
 
     def arrow(self) -> pa.Table:
         return pa.table({"a": [1]})
@@ -30,8 +31,8 @@ class _Engine:
         self._losses = losses
         self._workers = [["w0-a", "w1-b"], after]
 
-    def workers(self) -> list[dict[str, str]]:
-        return [{"id": worker} for worker in self._workers.pop(0)]
+    def workers(self) -> list[WorkerInfo]:
+        return [WorkerInfo(worker, "here", 1, "grpc://here:1", "live") for worker in self._workers.pop(0)]
 
     def run(self, _: object) -> _Result:
         return _Result(self._losses.pop(0))

@@ -6,7 +6,7 @@ It stands as one text in the store: `grpc://10.0.0.7:43121?host=node7&pid=4711&e
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal
 from urllib.parse import parse_qs, urlencode
 
 from wallaby.gcs.interface import WorkerLease
@@ -44,14 +44,29 @@ class Place:
         )
 
 
-def described(lease: WorkerLease) -> dict[str, Any]:
-    """A TaskManager as users are told of it: id, host, pid, address and state."""
+@dataclass(frozen=True, slots=True)
+class WorkerInfo:
+    """A TaskManager as users are told of it.
+
+    `state` is `live`, `draining` (it hands its work to others, and leaves), or `silent` (it may be lost).
+    """
+
+    id: str
+    host: str
+    pid: int
+    address: str
+    state: Literal["live", "draining", "silent"]
+
+    @property
+    def is_live(self) -> bool:
+        """Does it take part in queries?"""
+        return self.state == "live"
+
+
+def worker_info(lease: WorkerLease) -> WorkerInfo:
+    """What users are told of a TaskManager."""
     place = Place.decode(lease.address)
-    state = "draining" if lease.draining else "live" if lease.remaining_ms > 0 else "silent"
-    return {
-        "id": lease.worker,
-        "host": place.host,
-        "pid": place.pid,
-        "address": place.endpoint,
-        "state": state,
-    }
+    state: Literal["live", "draining", "silent"] = "live" if lease.remaining_ms > 0 else "silent"
+    return WorkerInfo(
+        lease.worker, place.host, place.pid, place.endpoint, "draining" if lease.draining else state
+    )

@@ -45,11 +45,12 @@ def breakdown(spark: SparkSession, engine: Engine, sql: str, threads: int) -> di
     submitted = time.perf_counter()
     result.arrow()
     ended = time.perf_counter()
-    stats = result.stats
-    stages = stats["per_stage"]
+    detail = result.stats.detail
+    assert detail is not None, "it was observed"
+    stages = detail.per_stage
 
     def total(name: str) -> float:
-        return float(sum(stage[name] for stage in stages))
+        return float(sum(getattr(stage, name) for stage in stages))
 
     parts = {name: total(name) for name in ("scan_seconds", "partition_seconds", "checksum_seconds")}
     running = ended - submitted
@@ -61,7 +62,7 @@ def breakdown(spark: SparkSession, engine: Engine, sql: str, threads: int) -> di
         **parts,
         "kernel_seconds": total("seconds") - sum(parts.values()),
         "waiting_seconds": max(running * threads - total("seconds"), 0.0),
-        **{name: stats[name] for name in ("push_seconds", "backup_seconds", "store_seconds")},
+        **{name: getattr(detail, name) for name in ("push_seconds", "backup_seconds", "store_seconds")},
     }
     tasks = int(total("tasks"))
     graph = result.plan.graph.stages[:-1] if result.plan is not None else ()
@@ -73,7 +74,7 @@ def breakdown(spark: SparkSession, engine: Engine, sql: str, threads: int) -> di
         "splits": sum(stage.splits for stage in graph),
         "tasks": tasks,
         **{
-            name: stats[name]
+            name: getattr(detail, name)
             for name in (
                 "commits",
                 "lineage_bytes",

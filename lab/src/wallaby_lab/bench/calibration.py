@@ -79,6 +79,6 @@ class _Timed(NamedTuple):
 def _run(engine: Engine, query: DataFrame) -> _Timed:
     result = engine.run(query, observed=True)
     result.arrow()
-    seen = result.observed_stats()
+    seen = result._observed_stats()
     assert seen is not None, "it was asked for"
     return _Timed(read_log(Path(seen.event_log)).seconds, seen.event_log)

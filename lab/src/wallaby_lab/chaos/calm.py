@@ -33,19 +33,19 @@ def run_calmly(
     engine: Engine, spark: SparkSession, queries: Iterable[int], told: Callable[[str], None]
 ) -> Calm:
     """Run queries one after the other, and look for losses in them and between them."""
-    before = {worker["id"] for worker in engine.workers()}
+    before = {worker.id for worker in engine.workers()}
     found = Calm(len(before))
     began = time.monotonic()
     for number in queries:
         result = engine.run(spark.sql(tpch.query(number)))
         rows = result.arrow().num_rows
-        lost = [w["id"] for e in result.events if e["event"] == EventKind.FROZE.value for w in e["lost"]]
+        lost = [w["id"] for e in result.events if e.kind == EventKind.FROZE.value for w in e.fields["lost"]]
         found.false_alarms += [f"q{number} lost {worker}" for worker in lost]
         found.queries += 1
-        found.tasks += int(result.stats["tasks"])
-        told(f"q{number}: {rows} rows, {result.stats['seconds']:.1f} s, {len(lost)} workers lost")
+        found.tasks += int(result.stats.tasks)
+        told(f"q{number}: {rows} rows, {result.stats.seconds:.1f} s, {len(lost)} workers lost")
     found.seconds = round(time.monotonic() - began, 1)
-    after = {worker["id"] for worker in engine.workers()}
+    after = {worker.id for worker in engine.workers()}
     said = " ".join(found.false_alarms)
     found.false_alarms += [
         f"{worker} was lost between queries" for worker in sorted(before - after) if worker not in said

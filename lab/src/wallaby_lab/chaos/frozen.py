@@ -76,10 +76,10 @@ def measure_frozen(
             found.commits_first = done
             arena.book.give(parse_all(_SLOW))
         members = set(engine._gcs.status(collected.query).members)
-        live = [w for w in engine.workers() if w["state"] == "live" and w["id"] in members - killed]
+        live = [w for w in engine.workers() if w.is_live and w.id in members - killed]
         if len(live) == arena.workers:
-            killed.add(live[0]["id"])
-            os.kill(live[0]["pid"], signal.SIGKILL)
+            killed.add(live[0].id)
+            os.kill(live[0].pid, signal.SIGKILL)
             found.kills += 1
             told(f"{done} tasks committed, {found.kills} workers killed")
         time.sleep(_POLL_SECONDS)
@@ -93,9 +93,9 @@ def measure_frozen(
     found.equal = answer == {k: int(values[values % 97 == k].sum()) for k in range(97)}
     lost = False
     for event in result.events:
-        if event["event"] == EventKind.FROZE.value:
-            lost = lost or bool(event["lost"])
-        elif event["event"] == EventKind.RESUMED.value and lost:
-            found.frozen_seconds.append(float(event["seconds"]))
+        if event.kind == EventKind.FROZE.value:
+            lost = lost or bool(event.fields["lost"])
+        elif event.kind == EventKind.RESUMED.value and lost:
+            found.frozen_seconds.append(float(event.fields["seconds"]))
             lost = False
     return found

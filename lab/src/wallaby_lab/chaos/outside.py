@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 import psutil
@@ -19,6 +19,7 @@ import redis
 
 from wallaby.engine import Engine
 from wallaby.gcs.embedded import EmbeddedRedis, redis_server_binary
+from wallaby.node.worker_address import WorkerInfo
 from wallaby_lab.chaos.wires import CUT_WIRE, SILENCE_WIRE, HostWires
 
 #: How long anything that is done takes to be seen, at most.
@@ -65,11 +66,11 @@ class Outside:
 
     # --- TaskManagers --------------------------------------------------------------------------------
 
-    def _live(self) -> list[dict[str, Any]]:
-        return [worker for worker in self._engine.workers() if worker["state"] == "live"]
+    def _live(self) -> list[WorkerInfo]:
+        return [worker for worker in self._engine.workers() if worker.is_live]
 
     def _kill(self, count: int) -> list[Proof]:
-        victims = [(worker["id"], psutil.Process(worker["pid"])) for worker in self._live()[:count]]
+        victims = [(worker.id, psutil.Process(worker.pid)) for worker in self._live()[:count]]
         at = time.time()
         for _, process in victims:
             process.send_signal(signal.SIGKILL)
@@ -78,16 +79,16 @@ class Outside:
     def _kill_again(self) -> list[Proof]:
         """Kill a worker, and then the one that comes in its place."""
         victim = self._live()[0]
-        place, known = victim["id"].partition("-")[0], {worker["id"] for worker in self._live()}
+        place, known = victim.id.partition("-")[0], {worker.id for worker in self._live()}
         first = self._kill(1)
         deadline = time.monotonic() + SEEN_SECONDS
         while time.monotonic() < deadline:
             for worker in self._live():
-                if worker["id"] not in known and worker["id"].startswith(f"{place}-"):
-                    process, at = psutil.Process(worker["pid"]), time.time()
+                if worker.id not in known and worker.id.startswith(f"{place}-"):
+                    process, at = psutil.Process(worker.pid), time.time()
                     process.send_signal(signal.SIGKILL)
                     return (
-                        [*first, Proof(at, f"SIGKILL ended {worker['id']}, the replacement")]
+                        [*first, Proof(at, f"SIGKILL ended {worker.id}, the replacement")]
                         if _ended(process)
                         else []
                     )
@@ -98,18 +99,18 @@ class Outside:
         """Kill the JVM of an executor, and with it its Python workers."""
         worker = self._live()[0]
         ours = {process.pid for process in psutil.Process().children()}
-        for parent in psutil.Process(worker["pid"]).parents():
+        for parent in psutil.Process(worker.pid).parents():
             if parent.name() == "java":
                 if parent.pid in ours:
                     return []  # under local[n] the driver's own JVM is the executor
                 at = time.time()
                 parent.send_signal(signal.SIGKILL)
-                return [Proof(at, f"SIGKILL ended the executor of {worker['id']}")] if _ended(parent) else []
+                return [Proof(at, f"SIGKILL ended the executor of {worker.id}")] if _ended(parent) else []
         return []
 
     def _stop(self) -> list[Proof]:
         worker = self._live()[0]
-        return self._stand_still(psutil.Process(worker["pid"]), worker["id"])
+        return self._stand_still(psutil.Process(worker.pid), worker.id)
 
     def _stand_still(self, process: psutil.Process, name: str) -> list[Proof]:
         seconds = STOPPED_LEASES * self._lease_seconds
@@ -125,7 +126,7 @@ class Outside:
     def _cut_wire(self, *, silent: bool) -> list[Proof]:
         """Cut the network between two workers, both of which still reach the store and everybody else."""
         assert self._wires is not None, "the network is cut where proxies carry it"
-        carried = [worker["id"] for worker in self._live() if self._wires.carries(worker["id"])]
+        carried = [worker.id for worker in self._live() if self._wires.carries(worker.id)]
         if len(carried) < 2:
             return []
         one, other = carried[:2]

@@ -24,7 +24,7 @@ from wallaby.faults.orders import Act, OrderBook, parse
 from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.tolerance import OFF
 from wallaby.observe.event import EventKind
-from wallaby.result import Result
+from wallaby.results.result import Result
 from wallaby.spark.bypass import on_spark
 from wallaby_lab import tpch
 from wallaby_lab.chaos.faults import ChaosFault
@@ -138,7 +138,7 @@ class ChaosArena:
         began = time.monotonic()
         while time.monotonic() - began < SETTLE_SECONDS:
             try:
-                live = [worker["id"] for worker in self.engine.workers() if worker["state"] == "live"]
+                live = [worker.id for worker in self.engine.workers() if worker.is_live]
                 places = {worker.partition("-")[0] for worker in live}
                 if len(places) == len(live) == self.workers and not self.engine._gcs.queries():
                     return time.monotonic() - began
@@ -159,7 +159,7 @@ class ChaosArena:
             result.arrow()
             seconds = time.monotonic() - began
             graph = result._collected.graph
-            self._undisturbed[number] = Undisturbed(answer, seconds, int(result.stats["tasks"]), graph)
+            self._undisturbed[number] = Undisturbed(answer, seconds, int(result.stats.tasks), graph)
         return self._undisturbed[number]
 
     def compare(self, number: int) -> tuple[str, int]:
@@ -170,8 +170,8 @@ class ChaosArena:
         try:
             require_same(answer, self.undisturbed(number).answer, order=tpch.ORDERS[number])
         except DifferentError as error:
-            return str(error), result.stats["recoveries"]
-        return "", result.stats["recoveries"]
+            return str(error), result.stats.recoveries
+        return "", result.stats.recoveries
 
     def run(self, number: int, fault: ChaosFault) -> RunOutcome:
         """Run a query under a fault."""
@@ -197,7 +197,7 @@ class ChaosArena:
             self.close()
             self.settle()
         usual = self.undisturbed(number)
-        fault = fault.for_query(usual.graph, self.engine.workers()[0]["id"].partition("-")[0])
+        fault = fault.for_query(usual.graph, self.engine.workers()[0].id.partition("-")[0])
         outcome = RunOutcome(
             number, fault.name, [str(order) for order in fault.orders], fault.outside, tolerant
         )
@@ -245,9 +245,9 @@ class ChaosArena:
     def _look_back(self, outcome: RunOutcome, result: Result, fault: ChaosFault) -> None:
         """What the query did, how soon it noticed, and whether the engine is as good as new."""
         outcome.stats = {
-            key: value for key, value in result.stats.items() if key not in ("query", "event_log")
+            key: value for key, value in result.stats.as_dict().items() if key not in ("query", "event_log")
         }
-        froze = [e["at"] for e in result.events if e["event"] == EventKind.FROZE.value and e["lost"]]
+        froze = [e.at for e in result.events if e.kind == EventKind.FROZE.value and e.fields["lost"]]
         slow = {str(order) for order in fault.orders if order.act is Act.SLOW}
         first = min((strike["at"] for strike in outcome.struck if strike["what"] not in slow), default=None)
         after = [at for at in froze if first is not None and at >= first]

@@ -175,7 +175,7 @@ def measured(arena: ChaosArena) -> dict[str, int]:
     arena.settle()
     engine, here = arena.engine, psutil.Process()
     keys = len(engine._deployment.gcs._connection.find_keys(EVERY_KEY))
-    pids = [int(worker["pid"]) for worker in engine.workers()]
+    pids = [int(worker.pid) for worker in engine.workers()]
     workers = [_own_bytes(pid) for pid in pids]
     # Each TaskManager has a folder of its own for what it spills and backs up.
     local = Path(engine.settings.local_directory)

@@ -53,7 +53,7 @@ class HostWires:
 
     def __init__(self, engine: Engine) -> None:
         self._lock = threading.Lock()
-        self._pids: dict[str, int] = {worker["id"]: worker["pid"] for worker in engine.workers()}
+        self._pids: dict[str, int] = {worker.id: worker.pid for worker in engine.workers()}
         self._listeners: list[socket.socket] = []
         self._wires: list[_Wire] = []
         self._between: frozenset[str] = frozenset()

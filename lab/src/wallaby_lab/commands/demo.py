@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from wallaby.engine import Engine
-    from wallaby.result import Result
+    from wallaby.node.worker_address import WorkerInfo
+    from wallaby.results.result import Result
 
 EXAMPLES = """
 Examples:
@@ -88,7 +89,7 @@ def demo(
         with attach(spark, workers=workers, event_log_dir=str(logs)) as engine:
             say(
                 f"\n{workers} TaskManagers are up: "
-                + ", ".join(f"{w['id']} (pid {w['pid']})" for w in engine.workers())
+                + ", ".join(f"{w.id} (pid {w.pid})" for w in engine.workers())
             )
             for run in runs:
                 _on_wallaby(spark, engine, run, text_of(run.number))
@@ -192,51 +193,51 @@ def _with_a_loss(spark: SparkSession, engine: Engine, directory: Path) -> bool:
     undisturbed.arrow()
     usual = undisturbed.stats
     say(
-        f"\nNow query {KILLED_QUERY} again ({usual['seconds']:.2f} s and {usual['tasks']} tasks so far), while a "
+        f"\nNow query {KILLED_QUERY} again ({usual.seconds:.2f} s and {usual.tasks} tasks so far), while a "
         "TaskManager is killed:"
     )
     for attempt in range(KILL_ATTEMPTS):
         victim = _wait_for_worker(engine, attempt)
         result = engine.run(spark.sql(text))
         killer = threading.Thread(
-            target=_kill_on_the_way, args=(engine, result, victim, int(usual["tasks"] * KILL_AT)), daemon=True
+            target=_kill_on_the_way, args=(engine, result, victim, int(usual.tasks * KILL_AT)), daemon=True
         )
         killer.start()
         equal = same(result.arrow(), expected, order=ORDERS[KILLED_QUERY])
         killer.join()
         stats = result.stats
-        if stats["recoveries"] or not equal:
-            say(f"  {counted(stats['channels_rewound'], 'channel')} were rewound on other workers,")
-            say(f"  {counted(stats['outputs_delivered_again'], 'output')} were delivered again from backups,")
-            say(f"  {counted(stats['outputs_read_again'], 'output')} had to be read again;")
+        if stats.recoveries or not equal:
+            say(f"  {counted(stats.channels_rewound, 'channel')} were rewound on other workers,")
+            say(f"  {counted(stats.outputs_delivered_again, 'output')} were delivered again from backups,")
+            say(f"  {counted(stats.outputs_read_again, 'output')} had to be read again;")
             say(
-                f"  the answer came after {stats['seconds']:.2f} s and is "
+                f"  the answer came after {stats.seconds:.2f} s and is "
                 f"{'equal to' if equal else 'NOT equal to'} Spark's."
             )
-            _write_report(directory, stats["query"])
+            _write_report(directory, stats.query)
             return equal
-        say(f"  the query was over before {victim['id']} died; trying again.")
+        say(f"  the query was over before {victim.id} died; trying again.")
     say("  The query was too quick each time: try a larger --scale.")
     return True
 
 
-def _kill_on_the_way(engine: Engine, result: Result, victim: dict[str, Any], tasks: int) -> None:
+def _kill_on_the_way(engine: Engine, result: Result, victim: WorkerInfo, tasks: int) -> None:
     """Kill a TaskManager once the query has come so far."""
-    stream = result.stats["query"]
+    stream = result._collected.query
     while not result.is_over:
         committed = engine._gcs.status(stream).commits
         if committed >= tasks:
-            os.kill(victim["pid"], _SIGNAL)
-            say(f"  after {committed} tasks {victim['id']} (pid {victim['pid']}) gets SIGKILL")
+            os.kill(victim.pid, _SIGNAL)
+            say(f"  after {committed} tasks {victim.id} (pid {victim.pid}) gets SIGKILL")
             return
         time.sleep(KILL_POLL_SECONDS)
 
 
-def _wait_for_worker(engine: Engine, attempt: int) -> dict[str, Any]:
+def _wait_for_worker(engine: Engine, attempt: int) -> WorkerInfo:
     """A TaskManager that lives, once all of them do."""
     deadline = time.monotonic() + WAIT_FOR_WORKER_SECONDS
     while time.monotonic() < deadline:
-        live = [worker for worker in engine.workers() if worker["state"] == "live"]
+        live = [worker for worker in engine.workers() if worker.is_live]
         if len(live) > attempt:
             return live[attempt]
         time.sleep(0.1)

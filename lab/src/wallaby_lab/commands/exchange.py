@@ -123,10 +123,11 @@ def on_wallaby(engine: Engine, df: DataFrame) -> tuple[Moved, Any]:
     answer = result.arrow()
     plan, stats = result.plan, result.stats
     assert plan is not None, "its reasons were asked for"
+    assert stats.detail is not None, "it was observed"
     sides = sum(link.kind is LinkKind.SIDE and link.required for link in plan.graph.links)
     joins = sum(isinstance(fragment, JoinFragment) for fragment in plan.fragments)
     stages = len(plan.graph.stages)
-    return Moved(stages, sides, joins, stats["exchanged_bytes"], stats["sent_bytes"]), answer
+    return Moved(stages, sides, joins, stats.detail.exchanged_bytes, stats.detail.sent_bytes), answer
 
 
 def on_spark(spark: SparkSession, df: DataFrame) -> tuple[SparkMoved, Any]:

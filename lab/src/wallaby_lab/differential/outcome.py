@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from wallaby.engine import Engine
-from wallaby.result import Result
+from wallaby.results.result import Result
 from wallaby_lab.compare import DifferentError, require_same
 
 #: Instead of a condition: something failed that has no error of its own.

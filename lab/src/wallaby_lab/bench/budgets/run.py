@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from wallaby.engine import Engine, attach
 from wallaby.errors import WallabyError
+from wallaby.node.worker_address import WorkerInfo
 from wallaby_lab.bench.budgets.answers import SparkAnswers
 from wallaby_lab.bench.memory import Peak
 
@@ -95,5 +96,5 @@ def _wait_for_pids(engine: Engine) -> list[int]:
     return found
 
 
-def _pids(workers: list[dict[str, Any]]) -> list[int]:
-    return [worker["pid"] for worker in workers if worker["state"] == "live"]
+def _pids(workers: list[WorkerInfo]) -> list[int]:
+    return [worker.pid for worker in workers if worker.is_live]

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from wallaby.engine import Engine, attach
 from wallaby.observe.event import EventKind
-from wallaby.result import Result
+from wallaby.results.result import Result
 from wallaby.version import __version__
 from wallaby_lab.bench.breakdown import breakdown
 from wallaby_lab.bench.contenders import Contender
@@ -60,7 +60,7 @@ class Wallaby(Contender):
         return self._run(sql, observed=False).arrow()
 
     def _run(self, sql: str, *, observed: bool) -> Result:
-        result = self._engine.run_here(self._spark.sql(sql), observed=observed)
+        result = self._engine.run_native(self._spark.sql(sql), observed=observed)
         if result is None:
             raise RuntimeError("; ".join(self._engine.fallback_reasons(self._spark.sql(sql))))
         return result
@@ -73,7 +73,7 @@ class Wallaby(Contender):
 
     def worker_pids(self) -> list[int]:
         """The TaskManagers."""
-        return [worker["pid"] for worker in self._engine.workers()]
+        return [worker.pid for worker in self._engine.workers()]
 
     def lifecycle(self, count: int) -> dict[str, list[float]]:
         """Close and attach again, so often; how long each took."""
@@ -95,12 +95,14 @@ class Wallaby(Contender):
             result = self._run(sql, observed=True)
             answer = result.arrow()
             stats = result.stats
-            froze = [event["at"] for event in result.events if event["event"] == EventKind.FROZE.value]
-            again = sum(stage["again_seconds"] for stage in stats["per_stage"])
+            froze = [event.at for event in result.events if event.kind == EventKind.FROZE.value]
+            assert stats.detail is not None, "it was observed"
+            again = sum(stage.again_seconds for stage in stats.detail.per_stage)
             return answer, {
                 "froze_at": min(froze, default=None),
                 "again_seconds": round(again, 3),
-                **{name: stats[name] for name in (*_OF_LOSSES, *_FACTS)},
+                **{name: getattr(stats, name) for name in _OF_LOSSES},
+                **{name: getattr(stats.detail, name) for name in _FACTS},
             }
 
         return killed_during(run, after_seconds, self._machines.lose_one)
@@ -109,15 +111,15 @@ class Wallaby(Contender):
         """What one run wrote down and moved."""
         result = self._run(sql, observed=True)
         result.arrow()
-        stats = result.stats
-        return {name: stats[name] for name in _FACTS}
+        detail = result.stats.detail
+        return {name: getattr(detail, name) for name in _FACTS}
 
     def settle(self) -> float:
         """Wait until all TaskManagers are there, and nobody else."""
         assert self._machines is not None, "it was started on a cluster"
 
         def is_whole() -> bool:
-            live = [w["id"].partition("-")[0] for w in self._engine.workers() if w["state"] == "live"]
+            live = [w.id.partition("-")[0] for w in self._engine.workers() if w.is_live]
             return len(live) == len(set(live)) == int(self._settings["workers"])
 
         return settled(self._machines, is_whole)

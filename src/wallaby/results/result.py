@@ -11,7 +11,6 @@ import time
 import uuid
 import weakref
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -19,14 +18,14 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from wallaby.answered import Answered, as_spark_names, only_this_query_is_interrupted
 from wallaby.errors import DoubtfulValueError, InvalidArgumentError, QueryCancelledError, QueryError
 from wallaby.frontend.replanning import Replanning
 from wallaby.head.collected import Collected
 from wallaby.observe.observation import QueryStats
 from wallaby.plan.physical import PhysicalPlan
+from wallaby.results.answered import Answered, as_spark_names, only_this_query_is_interrupted
+from wallaby.results.facts import QueryEvent, RunStats, event_of, stats_of
 from wallaby.spark.bypass import on_spark
-from wallaby.spark.leaves.run import LeafRun
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,11 +38,25 @@ _BINARY_AS_BYTES = "spark.sql.execution.pyspark.binaryAsBytes"
 
 
 class Result:
-    """One run of one query by the engine. The rows can be read once as a stream, or any number of times as a whole."""
+    """One run of one query: `Engine.run` returns it, and the rows come in while the query runs.
 
-    #: Did the engine run it, or Spark?
+    Read the rows once as a stream (`batches`), or any number of times as a whole (`arrow`, `rows`, `pandas`). Reading
+    raises the query's error if it fails: a `QueryError`, or for data errors such as a division by zero the error that
+    PySpark raises. A result that nobody holds any more cancels its query.
+
+    Example:
+        >>> result = engine.run(df)
+        >>> result.pandas()
+        >>> result.stats.seconds
+        0.412
+
+    Attributes:
+        schema: The schema of the rows, as `DataFrame.schema` gives it.
+        native: Did the engine run the query? It becomes False if the query was left to Spark while it ran.
+        is_wholly_native: False if Spark runs the query or a part of it.
+    """
+
     native = True
-    #: Or did Spark run a part of it?
     is_wholly_native = True
 
     def __init__(
@@ -79,7 +92,18 @@ class Result:
         return collected is not None
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows as Arrow batches while the query runs. They can be read only once."""
+        """Yield the rows as Arrow batches while the query runs.
+
+        They can be read only once, unless all rows have been read by `arrow`, `rows` or `pandas` before.
+
+        Raises:
+            InvalidArgumentError: the rows have already been read as a stream.
+            QueryError: the query failed or was cancelled.
+
+        Example:
+            >>> for batch in engine.run(df).batches():
+            ...     print(batch.num_rows)
+        """
         if self._whole is not None:
             return iter(self._whole)
         return self._stream(self._take())
@@ -143,16 +167,31 @@ class Result:
             raise sparks from error
 
     def arrow(self) -> pa.Table:
-        """All rows as an Arrow table, exactly as `DataFrame.toArrow` gives it."""
+        """Return all rows as an Arrow table, exactly as `DataFrame.toArrow` gives it.
+
+        Raises:
+            InvalidArgumentError: the rows have already been read as a stream.
+            QueryError: the query failed or was cancelled.
+        """
         return self._whole_as(lambda known: known.toArrow(), SparkResult.arrow)
 
     def rows(self) -> list[Row]:
-        """All rows as PySpark rows, exactly as `DataFrame.collect` gives them."""
+        """Return all rows as PySpark rows, exactly as `DataFrame.collect` gives them.
+
+        Raises:
+            InvalidArgumentError: the rows have already been read as a stream.
+            QueryError: the query failed or was cancelled.
+        """
         rows: list[Row] = self._whole_as(lambda known: known.collect(), SparkResult.rows)
         return rows
 
     def pandas(self) -> pd.DataFrame:
-        """All rows as a pandas data frame, exactly as `DataFrame.toPandas` gives it."""
+        """Return all rows as a pandas data frame, exactly as `DataFrame.toPandas` gives it.
+
+        Raises:
+            InvalidArgumentError: the rows have already been read as a stream.
+            QueryError: the query failed or was cancelled.
+        """
         frame: pd.DataFrame = self._whole_as(lambda known: known.toPandas(), SparkResult.pandas)
         return frame
 
@@ -165,14 +204,17 @@ class Result:
         return here(Answered(self._df, self._whole))
 
     def cancel(self) -> None:
-        """Cancel the query; anyone waiting for its rows gets `QueryCancelledError`."""
+        """Cancel the query; whoever waits for its rows gets `QueryCancelledError`.
+
+        A query that has ended is not affected.
+        """
         self._collected.cancel()
         if self._sparks is not None:
             self._sparks.cancel()
 
     @property
     def plan(self) -> PhysicalPlan | None:
-        """The stages of the query; None if Spark runs it."""
+        """The stages of the query; None if Spark runs it. Its form may change between versions."""
         observation = self._collected.observation
         return None if observation is None else observation.plan
 
@@ -182,68 +224,37 @@ class Result:
         return self._collected.is_over
 
     @property
-    def stats(self) -> dict[str, Any]:
-        """Figures of the run: complete when the query has ended, before that what is known so far."""
+    def stats(self) -> RunStats:
+        """Figures of the run: complete when the query has ended, before that what is known so far.
+
+        Example:
+            >>> result.stats
+            RunStats(native=True, rows=5, seconds=0.412, query='q-5d0c1f', stages=3, tasks=41, …)
+        """
         if self._collected.is_over:
             self._collected.removed.wait(FIGURES_SECONDS)
-        figures = self._collected.figures
-        return {
-            "native": self.native,
-            "query": self._collected.query,
-            "stages": figures.stages,
-            "tasks": figures.tasks,
-            "rows": figures.rows,
-            "bytes": figures.bytes,
-            "seconds": round(figures.seconds, 3),
-            "recoveries": figures.recoveries,
-            "restarts": figures.restarts,
-            **self._observed(),
-        }
+        return stats_of(
+            self._collected.query, self._collected.figures, self._observed_stats(), native=self.native
+        )
 
-    def _observed(self) -> dict[str, Any]:
-        observation = self._collected.observation
-        if observation is None:
-            return {}
-        seen = observation.stats()
-        return {
-            "lost_workers": list(seen.lost_workers),
-            "channels_rewound": seen.channels_rewound,
-            "outputs_delivered_again": seen.outputs_delivered_again,
-            "outputs_read_again": seen.outputs_read_again,
-            "frozen_seconds": round(seen.frozen_seconds, 3),
-            **(
-                {
-                    "exchanged_bytes": seen.exchanged_bytes,
-                    "sent_bytes": seen.pushed_bytes,
-                    "spilled_bytes": sum(totals.spilled_bytes for totals in seen.stages),
-                    "commits": seen.carried.commits,
-                    "lineage_bytes": seen.carried.lineage_bytes,
-                    "store_calls": seen.carried.store_calls + seen.head_store_calls,
-                    "store_seconds": round(seen.carried.store_seconds, 4),
-                    "pushes": seen.carried.pushes,
-                    "push_seconds": round(seen.carried.push_seconds, 4),
-                    "backup_seconds": round(seen.carried.backup_seconds, 4),
-                    "durable_bytes": seen.carried.durable_bytes,
-                    "durable_seconds": round(seen.carried.durable_seconds, 4),
-                    "snapshots": seen.carried.snapshots,
-                    "per_stage": [asdict(totals) for totals in seen.stages[:-1]],
-                }
-                if seen.stages
-                else {}
-            ),
-            "event_log": seen.event_log,
-        }
-
-    def observed_stats(self) -> QueryStats | None:
+    def _observed_stats(self) -> QueryStats | None:
         """What was seen of the run, if it was observed."""
         observation = self._collected.observation
         return None if observation is None else observation.stats()
 
     @property
-    def events(self) -> list[dict[str, Any]]:
-        """The events in the query's log so far; without a log, only losses, recoveries and the end."""
+    def events(self) -> list[QueryEvent]:
+        """The events in the query's log so far; without a log, only losses, recoveries and the end.
+
+        Example:
+            >>> [event.fields["lost"] for event in result.events if event.kind == "froze"]
+        """
         observation = self._collected.observation
-        return [] if observation is None else observation.events()
+        return [] if observation is None else [event_of(event) for event in observation.events()]
+
+    def __repr__(self) -> str:
+        where = "by the engine" if self.is_wholly_native else "partly on Spark" if self.native else "on Spark"
+        return f"<{type(self).__name__} {where}: {self.schema.simpleString()}>"
 
     def _await_all(self) -> None:
         """Until all rows are there, or the query is left to Spark. Ctrl-C ends this query and no other."""
@@ -276,11 +287,11 @@ class Result:
                 raise error
         return found
 
-    def collected_as_arrow(self, *arguments: bool, **named: bool) -> list[pa.RecordBatch]:
+    def _collect_as_arrow(self, *arguments: bool, **named: bool) -> list[pa.RecordBatch]:
         """As PySpark collects batches, before it makes Arrow tables or pandas frames of them."""
         batches: list[pa.RecordBatch] = self._whole_as(
             lambda known: known._collect_as_arrow(*arguments, **named),
-            lambda sparks: sparks.collected_as_arrow(*arguments, **named),
+            lambda sparks: sparks._collect_as_arrow(*arguments, **named),
         )
         return batches
 
@@ -308,7 +319,7 @@ class SparkResult(Result):
         self._tag = f"wallaby-result-{uuid.uuid4().hex[:12]}"
         self._seconds = 0.0
         self._rows: int | None = None
-        self._cancelled = False
+        self._cancelled = self._over = False
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, all at once."""
@@ -336,7 +347,7 @@ class SparkResult(Result):
         """Run it, and drop the rows where they are made."""
         self._ask(lambda: self._df._jdf.queryExecution().toRdd().count())
 
-    def collected_as_arrow(self, *arguments: bool, **named: bool) -> list[pa.RecordBatch]:
+    def _collect_as_arrow(self, *arguments: bool, **named: bool) -> list[pa.RecordBatch]:
         """As PySpark collects batches."""
         collect: Callable[..., Any] = self._df._collect_as_arrow  # type: ignore[assignment]  # not a column
         batches: list[pa.RecordBatch] = self._ask(lambda: collect(*arguments, **named))
@@ -347,7 +358,7 @@ class SparkResult(Result):
         self._cancelled = True
         self._df.sparkSession.sparkContext.cancelJobsWithTag(self._tag)
 
-    def observed_stats(self) -> None:
+    def _observed_stats(self) -> None:
         """Spark watches its own queries."""
         return
 
@@ -357,14 +368,19 @@ class SparkResult(Result):
         return
 
     @property
-    def events(self) -> list[dict[str, Any]]:
+    def is_over(self) -> bool:
+        """Whether Spark has run it, successfully or not."""
+        return self._over
+
+    @property
+    def events(self) -> list[QueryEvent]:
         """There are none: Spark has an event log of its own."""
         return []
 
     @property
-    def stats(self) -> dict[str, Any]:
+    def stats(self) -> RunStats:
         """What is known of it here."""
-        return {"native": False, "rows": self._rows, "seconds": round(self._seconds, 3)}
+        return RunStats(native=False, rows=self._rows, seconds=round(self._seconds, 3))
 
     def _ask(self, action: Callable[[], Any]) -> Any:
         context = self._df.sparkSession.sparkContext
@@ -380,79 +396,4 @@ class SparkResult(Result):
         finally:
             context.removeJobTag(self._tag)
             self._seconds = time.monotonic() - started
-
-
-class LeafResult(Result):
-    """A query of which Spark runs a part first. How it continues is decided before the first row of the result."""
-
-    is_wholly_native = False
-
-    def __init__(self, df: DataFrame, run: LeafRun, *, spark_errors: bool) -> None:
-        self.schema = df.schema
-        self._df = df
-        self._spark_errors = spark_errors
-        self._run = run
-        self._decided: Result | None = None
-
-    def decided(self) -> Result:
-        """Wait for Spark's part: then the engine runs the rest, or, if the rows cannot be handed over, Spark does."""
-        if self._decided is None:
-            with only_this_query_is_interrupted():
-                try:
-                    outcome = self._run.outcome.result()
-                except KeyboardInterrupt:
-                    self._run.cancel()
-                    raise
-            if isinstance(outcome, Collected):
-                self._decided = result_of(self._df, outcome, spark_errors=self._spark_errors)
-            else:
-                _log.info("left to Spark while running: %s", outcome.what)
-                self.native = False
-                self._decided = SparkResult(self._df)
-        return self._decided
-
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows as they come in, once Spark has run its part."""
-        return self.decided().batches()
-
-    def arrow(self) -> pa.Table:
-        """All rows as an Arrow table, exactly as `DataFrame.toArrow` gives it."""
-        return self.decided().arrow()
-
-    def rows(self) -> list[Row]:
-        """All rows as PySpark rows, exactly as `DataFrame.collect` gives them."""
-        return self.decided().rows()
-
-    def pandas(self) -> pd.DataFrame:
-        """All rows as a pandas data frame, exactly as `DataFrame.toPandas` gives it."""
-        return self.decided().pandas()
-
-    def collected_as_arrow(self, *arguments: bool, **named: bool) -> list[pa.RecordBatch]:
-        """As PySpark collects batches."""
-        return self.decided().collected_as_arrow(*arguments, **named)
-
-    def cancel(self) -> None:
-        """Cancel the query and its Spark jobs; anyone waiting for its rows gets `QueryCancelledError`."""
-        self._run.cancel()
-        if self._decided is not None:
-            self._decided.cancel()
-
-    @property
-    def plan(self) -> PhysicalPlan | None:
-        """The stages of the query, once Spark has run its part; None if Spark runs all of it."""
-        return self.decided().plan
-
-    @property
-    def stats(self) -> dict[str, Any]:
-        """Figures of the run; while Spark's part runs there are none yet."""
-        known = {"native": True} if self._decided is None else self._decided.stats
-        return {**known, "leaves": self._run.leaves, "leaf_seconds": round(self._run.seconds, 3)}
-
-    def observed_stats(self) -> QueryStats | None:
-        """What was seen of the run, once Spark has run its part."""
-        return self.decided().observed_stats()
-
-    @property
-    def events(self) -> list[dict[str, Any]]:
-        """The events in the query's log so far."""
-        return [] if self._decided is None else self._decided.events
+            self._over = True

@@ -1,0 +1,109 @@
+"""The result of a query of which Spark runs a part first."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from wallaby.head.collected import Collected
+from wallaby.observe.observation import QueryStats
+from wallaby.plan.physical import PhysicalPlan
+from wallaby.results.answered import only_this_query_is_interrupted
+from wallaby.results.facts import QueryEvent, RunStats
+from wallaby.results.result import Result, SparkResult, result_of
+from wallaby.spark.leaves.run import LeafRun
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from pyspark.sql import DataFrame, Row
+
+_log = logging.getLogger(__name__)
+
+
+class LeafResult(Result):
+    """A query of which Spark runs a part first. How it continues is decided before the first row of the result."""
+
+    is_wholly_native = False
+
+    def __init__(self, df: DataFrame, run: LeafRun, *, spark_errors: bool) -> None:
+        self.schema = df.schema
+        self._df = df
+        self._spark_errors = spark_errors
+        self._run = run
+        self._decided: Result | None = None
+
+    def decided(self) -> Result:
+        """Wait for Spark's part: then the engine runs the rest, or, if the rows cannot be handed over, Spark does."""
+        if self._decided is None:
+            with only_this_query_is_interrupted():
+                try:
+                    outcome = self._run.outcome.result()
+                except KeyboardInterrupt:
+                    self._run.cancel()
+                    raise
+            if isinstance(outcome, Collected):
+                self._decided = result_of(self._df, outcome, spark_errors=self._spark_errors)
+            else:
+                _log.info("left to Spark while running: %s", outcome.what)
+                self.native = False
+                self._decided = SparkResult(self._df)
+        return self._decided
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows as they come in, once Spark has run its part."""
+        return self.decided().batches()
+
+    def arrow(self) -> pa.Table:
+        """All rows as an Arrow table, exactly as `DataFrame.toArrow` gives it."""
+        return self.decided().arrow()
+
+    def rows(self) -> list[Row]:
+        """All rows as PySpark rows, exactly as `DataFrame.collect` gives them."""
+        return self.decided().rows()
+
+    def pandas(self) -> pd.DataFrame:
+        """All rows as a pandas data frame, exactly as `DataFrame.toPandas` gives it."""
+        return self.decided().pandas()
+
+    def _collect_as_arrow(self, *arguments: bool, **named: bool) -> list[pa.RecordBatch]:
+        """As PySpark collects batches."""
+        return self.decided()._collect_as_arrow(*arguments, **named)
+
+    def cancel(self) -> None:
+        """Cancel the query and its Spark jobs; anyone waiting for its rows gets `QueryCancelledError`."""
+        self._run.cancel()
+        if self._decided is not None:
+            self._decided.cancel()
+
+    @property
+    def plan(self) -> PhysicalPlan | None:
+        """The stages of the query, once Spark has run its part; None if Spark runs all of it."""
+        return self.decided().plan
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the query has ended, successfully or not."""
+        if self._decided is not None:
+            return self._decided.is_over
+        outcome = self._run.outcome
+        return outcome.done() and (outcome.cancelled() or outcome.exception() is not None)
+
+    @property
+    def stats(self) -> RunStats:
+        """Figures of the run; while Spark's part runs there are none yet."""
+        unknown = RunStats(native=True, rows=None, seconds=0.0)
+        known = unknown if self._decided is None else self._decided.stats
+        return replace(known, leaves=self._run.leaves, leaf_seconds=round(self._run.seconds, 3))
+
+    def _observed_stats(self) -> QueryStats | None:
+        """What was seen of the run, once Spark has run its part."""
+        return self.decided()._observed_stats()
+
+    @property
+    def events(self) -> list[QueryEvent]:
+        """The events in the query's log so far."""
+        return [] if self._decided is None else self._decided.events
