@@ -1,7 +1,7 @@
 """The command line, `wallaby`: the list of its commands, and how they end.
 
 Other distributions add commands by an entry point of the group `wallaby.commands`, a function that takes the
-application. The lab does so, with everything that tests and measures.
+application. The lab does so, with everything that tests and measures; without it, its commands say how to get it.
 
 Exit codes: 0 success; 1 failure (a query failed, a check found something); 2 the command, its arguments
 or a file that it names were not understood; 130 it was interrupted (Ctrl-C).
@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import logging
 import sys
-from importlib.metadata import entry_points
+from collections.abc import Iterable
+from importlib.metadata import EntryPoint, entry_points
 from typing import Annotated
 
 import typer
 from pyspark.errors import PySparkException
 
 from wallaby.commands import doctor, report, sql
+from wallaby.commands.lab import add_commands
 from wallaby.commands.terminal import note, say
 from wallaby.errors import InvalidArgumentError, WallabyError
 from wallaby.version import __version__
@@ -26,20 +28,24 @@ _EXIT_CODES = """
 Exit codes: 0 success; 1 failure; 2 the command was not understood; 130 interrupted.
 """
 
-app = typer.Typer(
-    name="wallaby",
-    help="A pipelined query engine on Spark that survives lost workers.",
-    epilog=_EXIT_CODES,
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
-app.command(epilog=sql.EXAMPLES)(sql.sql)
-app.command(epilog=sql.EXPLAIN_EXAMPLES)(sql.explain)
-app.command(epilog=report.EXAMPLES)(report.report)
-app.command(epilog=doctor.EXAMPLES)(doctor.doctor)
-for _added in entry_points(group="wallaby.commands"):
-    _added.load()(app)
+
+def make_app(points: Iterable[EntryPoint]) -> typer.Typer:
+    """The application with the commands of these entry points, or with a word about those that are missing."""
+    made = typer.Typer(
+        name="wallaby",
+        help="A pipelined query engine on Spark that survives lost workers.",
+        epilog=_EXIT_CODES,
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+    )
+    made.callback()(_root)
+    made.command(epilog=sql.EXAMPLES)(sql.sql)
+    made.command(epilog=sql.EXPLAIN_EXAMPLES)(sql.explain)
+    made.command(epilog=report.EXAMPLES)(report.report)
+    made.command(epilog=doctor.EXAMPLES)(doctor.doctor)
+    add_commands(made, points)
+    return made
 
 
 def _version(wanted: bool) -> None:
@@ -48,13 +54,15 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _root(
     version: Annotated[
         bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
     ] = False,
 ) -> None:
     """A pipelined query engine that survives lost workers."""
+
+
+app = make_app(entry_points(group="wallaby.commands"))
 
 
 def main() -> None:

@@ -18,6 +18,7 @@ import psutil
 import typer
 
 from wallaby.commands.java import find_java
+from wallaby.commands.lab import described, installed_version
 from wallaby.commands.terminal import out, say
 from wallaby.errors import WallabyError
 
@@ -56,6 +57,7 @@ def doctor(
     checks: list[tuple[str, Callable[[], str]]] = [
         ("Python", _python),
         ("packages", _packages),
+        ("lab", _lab),
         ("Java", _java),
         ("ports", _ports),
         ("memory", _memory),
@@ -102,6 +104,13 @@ def _packages() -> str:
     if missing:
         raise _Problem(f"{', '.join(missing)} not installed: installing Wallaby again brings them.")
     return ", ".join(found)
+
+
+def _lab() -> str:
+    said, good = described(installed_version())
+    if not good:
+        raise _Problem(said)
+    return said
 
 
 def _java() -> str:
