@@ -117,8 +117,9 @@ memory-exploding: setup ## Run 2,000 random queries with exploding joins under 2
 measure: setup ## Measure what enable costs queries that stay on Spark (on a quiet machine)
 	$(BIN)/python tools/measure_enable.py
 
-docs: setup ## Generate the pages of docs/ that are made from code
+docs: setup ## Generate the pages of docs/ that are made from code, and the drawings that are made from reports
 	$(BIN)/python -m tools.write_docs
+	$(BIN)/python -m tools.write_drawings
 
 format: setup ## Format the code and fix what the linter can fix
 	$(BIN)/ruff format .

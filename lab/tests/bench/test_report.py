@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 from xml.etree import ElementTree
 
-from wallaby_lab.bench.bars_svg import draw_means, draw_queries
 from wallaby_lab.bench.breakdown import HEADINGS
 from wallaby_lab.bench.course import Timed
+from wallaby_lab.bench.plots import draw_means, draw_queries
 from wallaby_lab.bench.report import speedups, to_json, to_page
 
 FACTS: dict[str, Any] = {
@@ -90,11 +90,37 @@ def test_the_raw_figures_are_all_there() -> None:
     assert raw["machine"]["cores"]
 
 
-def test_plots_are_svg_with_a_bar_for_each_ratio() -> None:
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def bars(drawn: ElementTree.Element) -> list[str]:
+    """The names of the bars of a drawing."""
+    return [name for group in drawn.iter(f"{SVG}g") if (name := group.get("id", "")).startswith("bar-")]
+
+
+def texts(drawn: ElementTree.Element) -> list[str]:
+    """What stands in a drawing."""
+    return ["".join(element.itertext()) for element in drawn.iter(f"{SVG}text")]
+
+
+def test_plots_have_a_bar_for_each_ratio() -> None:
     ratios = speedups(COURSE["results"])  # type: ignore[arg-type]
-    drawn = ElementTree.fromstring(draw_queries({**ratios, "<third>": {1: 30.0}}, "a < b"))
-    titles = [element.text for element in drawn.iter("{http://www.w3.org/2000/svg}title")]
-    assert titles == ["other, query 1: 4.00×", "<third>, query 1: 30.00×", "other, query 2: 0.25×"]
-    drawn = ElementTree.fromstring(draw_means({"other": 1.0, "none": float("nan")}, "means"))
-    texts = [element.text for element in drawn.iter("{http://www.w3.org/2000/svg}text")]
-    assert texts == ["means", "other", "1.00×"]
+    drawn = ElementTree.fromstring(draw_queries({**ratios, "<third>": {1: 30.0}}, "a < b").svg())
+    assert bars(drawn) == ["bar-0-1", "bar-0-2", "bar-1-1"]
+    scale = [f"{tick}×" for tick in ("0.2", "0.5", "1", "2", "5", "10", "20", "50")]
+    assert texts(drawn) == ["1", "2", *scale, "a < b", "other", "<third>"]
+    drawn = ElementTree.fromstring(draw_means({"other": 1.0, "none": float("nan")}, "means").svg())
+    assert bars(drawn) == ["bar-0"]
+    assert texts(drawn) == ["other", "1.00×", "means"]
+
+
+def test_a_plot_of_nothing_is_empty() -> None:
+    assert bars(ElementTree.fromstring(draw_queries({}, "nothing").svg())) == []
+    assert bars(ElementTree.fromstring(draw_means({}, "nothing").svg())) == []
+
+
+def test_the_same_figures_always_give_the_same_files() -> None:
+    one, other = (draw_queries({"a": {1: 2.0, 3: 0.5}}, "again") for _ in range(2))
+    assert one.svg() == other.svg() == one.svg()
+    assert one.png() == other.png()
+    assert "date" not in one.svg()

@@ -13,6 +13,7 @@ from wallaby_lab.bench.breakdown import EXPLANATION, HEADINGS
 from wallaby_lab.bench.contenders.settings import SETTINGS
 from wallaby_lab.bench.course import MEASURE, Timed
 from wallaby_lab.bench.figures import geometric_mean, machine, seconds, table, where
+from wallaby_lab.bench.plots import Drawing, draw_means, draw_queries
 
 Results = Mapping[str, Mapping[int, Timed]]
 
@@ -24,6 +25,27 @@ def to_json(course: Mapping[str, Any], **about: object) -> dict[str, Any]:
         for name, by_query in course["results"].items()
     }
     return {**about, "machine": machine(), **course, "results": results}
+
+
+def of_json(found: Mapping[str, Any]) -> Results:
+    """The times in what `to_json` has written."""
+    return {
+        name: {int(number): Timed(**one) for number, one in by_query.items()}
+        for name, by_query in found["results"].items()
+    }
+
+
+def drawings(results: Results, data: str, stem: str) -> dict[str, Drawing]:
+    """The drawings of a page, by file name: the speedup of each query, and their means. None of one contender alone."""
+    ratios = speedups(results)
+    if not ratios:
+        return {}
+    means = {name: geometric_mean(list(by_query.values())) for name, by_query in ratios.items()}
+    title = f"TPC-H {data}: times as fast as {next(iter(results))}"
+    return {
+        f"{stem}-queries.svg": draw_queries(ratios, f"{title}, by query"),
+        f"{stem}-means.svg": draw_means(means, f"{title}, geometric mean"),
+    }
 
 
 def speedups(results: Results) -> dict[str, dict[int, float]]:

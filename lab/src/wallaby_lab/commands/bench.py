@@ -81,11 +81,9 @@ def queries(
     page: Page = None,
 ) -> None:
     """Time TPC-H queries by Wallaby, SparkSQL and others, in interleaved rounds on the same cores."""
-    from wallaby_lab.bench.bars_svg import draw_means, draw_queries
     from wallaby_lab.bench.contenders import CONTENDERS, is_installed, known
     from wallaby_lab.bench.course import run_course
-    from wallaby_lab.bench.figures import geometric_mean
-    from wallaby_lab.bench.report import speedups, to_json, to_page
+    from wallaby_lab.bench.report import drawings, to_json, to_page
 
     names = engine or ["spark", "wallaby", "duckdb"]
     for name in names:
@@ -102,17 +100,10 @@ def queries(
     )
     course["absent"] = {**missing, **course["absent"]}
     about = {"data": directory.name, "cores": len(chosen), "memory": memory, "rounds": rounds}
-    ratios = speedups(course["results"])
-    plots: dict[str, str] = {}
-    if page is not None and ratios:
-        first = next(iter(course["results"]))
-        means = {name: geometric_mean(list(by_query.values())) for name, by_query in ratios.items()}
-        title = f"TPC-H {directory.name}: times as fast as {first}"
-        plots[f"{page.stem}-queries.svg"] = draw_queries(ratios, f"{title}, by query")
-        plots[f"{page.stem}-means.svg"] = draw_means(means, f"{title}, geometric mean")
+    plots = drawings(course["results"], directory.name, page.stem) if page is not None else {}
     for name, drawn in plots.items():
         assert page is not None
-        _write(page.with_name(name), drawn)
+        _write(page.with_name(name), drawn.svg())
     text = to_page(course, f"TPC-H, {directory.name}", tuple(plots), **about)
     _hand_over(text, to_json(course, **about), save, page)
 

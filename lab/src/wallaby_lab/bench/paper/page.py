@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from wallaby_lab.bench.bars_svg import draw_queries
 from wallaby_lab.bench.figures import on_machine, table
 from wallaby_lab.bench.paper.published import PUBLISHED, SAID
 from wallaby_lab.bench.paper.setup import CHECKPOINT_SECONDS, Figure
+from wallaby_lab.bench.plots import Drawing, draw_queries
 
 #: What is known of how a figure was measured, by its name in the JSON, with how it is said.
 ABOUT: Final = {
@@ -25,8 +25,8 @@ ABOUT: Final = {
 }
 
 
-def drawn(letter: str, figure: Figure) -> str:
-    """The bars, as SVG."""
+def drawn(letter: str, figure: Figure) -> Drawing:
+    """The bars."""
     return draw_queries(figure.series, f"({letter}) {figure.title}: {figure.axis}")
 
 

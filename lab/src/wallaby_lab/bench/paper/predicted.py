@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from wallaby_lab.bench.bars_svg import draw_queries
 from wallaby_lab.bench.figures import geometric_mean, table
 from wallaby_lab.bench.paper.published import PAPER_WORKERS, PUBLISHED
+from wallaby_lab.bench.plots import Drawing, draw_queries
 from wallaby_lab.simulation.predict.checks import TOLERATED
 from wallaby_lab.simulation.predict.known import (
     AGAIN,
@@ -114,7 +114,7 @@ def _means(
     return means
 
 
-def drawn(found: Mapping[str, Any]) -> str:
+def drawn(found: Mapping[str, Any]) -> Drawing:
     """What a loss costs, both ways, and pipelining's gain, by workers."""
     shown = {name: each for name, each in ratios(found).items() if name.startswith(("(b)", "(d)", "(e)"))}
     return draw_queries(shown, f"{_TITLE}: ratios by workers")

@@ -15,7 +15,7 @@ from wallaby_lab.bench.paper.figures import FIGURES
 from wallaby_lab.bench.paper.measure import Say
 from wallaby_lab.bench.paper.page import drawn, of_json, to_json, to_page, to_section, variant
 from wallaby_lab.bench.paper.setup import Figure
-from wallaby_lab.bench.png import to_png
+from wallaby_lab.bench.plots import Drawing
 
 #: From here to its end, the page on the evaluation is made from figures.
 HEADING: Final = "## What has been measured"
@@ -29,10 +29,9 @@ _UNREADABLE: Final = (ValueError, KeyError, TypeError, AttributeError, IndexErro
 def write_figure(directory: Path, letter: str, figure: Figure, about: Mapping[str, Any]) -> str:
     """Write all files of one figure; its page."""
     unusual = [f"-{name.removesuffix('_seconds')}-{value}" for name, value in variant(about).items()]
-    name, drawing = f"paper-{letter}{''.join(unusual)}", drawn(letter, figure)
+    name = f"paper-{letter}{''.join(unusual)}"
     page = to_page(letter, figure, f"{name}.svg", about)
-    (directory / f"{name}.svg").write_text(drawing, encoding="utf-8")
-    (directory / f"{name}.png").write_bytes(to_png(drawing))
+    _write_drawing(directory / f"{name}.svg", drawn(letter, figure))
     raw = json.dumps(to_json(figure, about), indent=1) + "\n"
     (directory / f"{name}.json").write_text(raw, encoding="utf-8")
     (directory / f"{name}.md").write_text(page, encoding="utf-8")
@@ -74,14 +73,23 @@ def rewrite(page: Path, directory: Path, say: Say = lambda _: None) -> None:
     page.write_text(f"{before}\n" + "\n".join(sections).rstrip() + "\n", encoding="utf-8")
 
 
+def redrawn(path: Path) -> Drawing:
+    """The drawing of the figure, or of the predictions, in a file of raw figures."""
+    found = json.loads(path.read_text(encoding="utf-8"))
+    if path.name == PREDICTED:
+        return predicted.drawn(found)
+    letter = path.name.removeprefix("paper-").removesuffix(".json").partition("-")[0]
+    return drawn(letter, of_json(found)[0])
+
+
 def _section(letter: str, path: Path, page: Path, say: Say) -> str | None:
     try:
         figure, about = of_json(json.loads(path.read_text(encoding="utf-8")))
     except _UNREADABLE as error:
         say(f"{path} is left out, since it cannot be read: {error!r}")
         return None
-    drawing = os.path.relpath(path.parent / f"{path.name.removesuffix('.json')}.svg", page.parent)
-    return to_section(letter, figure, drawing, about)
+    image = path.parent / f"{path.name.removesuffix('.json')}.svg"
+    return to_section(letter, figure, os.path.relpath(image, page.parent), about)
 
 
 def _predicted(path: Path, page: Path, say: Say) -> str | None:
@@ -93,6 +101,12 @@ def _predicted(path: Path, page: Path, say: Say) -> str | None:
     except _UNREADABLE as error:
         say(f"{path} is left out, since it cannot be read: {error!r}")
         return None
-    image.write_text(shown, encoding="utf-8")
-    image.with_suffix(".png").write_bytes(to_png(shown))
+    _write_drawing(image, shown)
     return section
+
+
+def _write_drawing(image: Path, drawing: Drawing) -> None:
+    """Write a drawing as SVG, and as PNG beside it."""
+    image.write_text(drawing.svg(), encoding="utf-8")
+    # The name of a variant has a point: `with_suffix` would take it for a suffix.
+    image.with_name(f"{image.name.removesuffix('.svg')}.png").write_bytes(drawing.png())
