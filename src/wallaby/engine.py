@@ -21,7 +21,6 @@ from pyspark.sql import SparkSession
 from wallaby.actions import Actions, require_dataframe
 from wallaby.catalyst.jvm import warm_up
 from wallaby.config.settings import Settings, read_settings
-from wallaby.config.values import static_outputs
 from wallaby.coordinator.coordinator import CoordinatorSettings
 from wallaby.errors import (
     AttachError,
@@ -34,6 +33,7 @@ from wallaby.exchange.backup import Backup
 from wallaby.exchange.client import PeerClient
 from wallaby.exchange.memory import ByteBudget
 from wallaby.faults.orders import order_book
+from wallaby.frontend.payload import payload_of
 from wallaby.frontend.planning import QueryPlanner
 from wallaby.frontend.replanning import Replanning
 from wallaby.gcs.interface import Gcs
@@ -43,7 +43,6 @@ from wallaby.head.observer import Observer
 from wallaby.head.submission import Submission
 from wallaby.lineage.names import QueryId, WorkerId
 from wallaby.lineage.tolerance import tolerance_of
-from wallaby.node.payload import QueryPayload
 from wallaby.node.worker_address import WorkerInfo, worker_info
 from wallaby.observe.analyze import analyzed
 from wallaby.observe.log import log_directory
@@ -68,7 +67,6 @@ from wallaby.spark.query_jobs import QueryJob, QueryJobs
 from wallaby.spark.session_settings import SessionSettings, entries_of
 from wallaby.spark.store_registration import begin_stay
 from wallaby.spark.succession import Succession
-from wallaby.tables.file_systems import storages_of
 from wallaby.worker.memory.shares import Shares
 
 if TYPE_CHECKING:
@@ -326,17 +324,7 @@ class Engine(Actions):
     def _submit(
         self, physical: PhysicalPlan, settings: Settings, timeout_seconds: float, *, observed: bool
     ) -> Collected:
-        payload = QueryPayload(
-            physical,
-            self._window_bytes(physical, settings),
-            min(settings.task_target, self._shares.task_bytes),
-            self._shares.kernel_bytes,
-            observed=observed,
-            tolerance=self.tolerance,
-            static_outputs=static_outputs(settings.execution_dependencies),
-            several=settings.execution_draw == "several",
-            storages=storages_of(physical.fragments),
-        )
+        payload = payload_of(physical, settings, self._shares, self._count, self.tolerance, observed=observed)
         submit = partial(
             Head.submit,
             plan=physical,
@@ -353,11 +341,6 @@ class Engine(Actions):
         except GcsLostError as lost:  # found out only now: nothing of the query has run
             head.lose_store(lost)
             return submit(self._succession.head())
-
-    def _window_bytes(self, physical: PhysicalPlan, settings: Settings) -> int:
-        """The setting, or less where all the windows of a TaskManager would be more than their share of memory."""
-        edges = sum(len(physical.graph.edges_from(channel)) for channel in physical.graph.channels)
-        return min(settings.window, self._shares.window_bytes(-(-edges // self._count)))
 
     def _plan(self, df: DataFrame) -> Planned:
         return self._planning.plan(df, self._settings(df))
