@@ -7,6 +7,7 @@ import sys
 import tempfile
 import threading
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -15,7 +16,7 @@ from tests.engine.conftest import Engines
 from tests.engine.test_ends import LONG, until
 
 import wallaby
-from wallaby.errors import AttachError, ConfigurationError
+from wallaby.errors import AttachError, ConfigurationError, InvalidArgumentError
 from wallaby.gcs.connection import connect
 from wallaby.gcs.embedded import EmbeddedRedis
 from wallaby.gcs.keys import EVERY_KEY, engine_of
@@ -48,6 +49,12 @@ def test_a_connect_session_is_refused() -> None:
         wallaby.attach(ConnectSession())  # type: ignore[arg-type]
     with pytest.raises(AttachError, match="Spark Connect"):
         wallaby.enable(ConnectSession())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("other", [ConnectSession(), "spark", None])
+def test_only_a_session_can_be_disabled(other: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match=f"Expected a SparkSession, got {type(other).__name__}"):
+        wallaby.disable(other)
 
 
 def test_a_session_is_attached_once(engines: Engines, spark: SparkSession) -> None:
