@@ -8,7 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import wallaby
+import pytest
+
+import wallaby_lab
 from wallaby_lab import provenance
 
 
@@ -19,7 +21,7 @@ def test_a_clone_knows_its_commit_and_any_sources_their_digest() -> None:
 
 def ask(package: Path) -> list[str]:
     """The commit and digest of another copy of the package."""
-    script = "from wallaby import provenance; print(provenance.commit()); print(provenance.digest())"
+    script = "from wallaby_lab import provenance; print(provenance.commit()); print(provenance.digest())"
     ran = subprocess.run(
         [sys.executable, "-c", script],
         cwd=package.parent,
@@ -39,11 +41,13 @@ def git(folder: Path, *arguments: str) -> str:
     return ran.stdout.strip()
 
 
-def test_changed_sources_are_told_apart(tmp_path: Path) -> None:
-    package = tmp_path / "wallaby"
-    package.mkdir()
-    (package / "__init__.py").write_text('"""Nothing."""\n')
-    shutil.copy(Path(wallaby.__file__).with_name("provenance.py"), package)
+@pytest.mark.parametrize("edited", ["wallaby", "wallaby_lab"])
+def test_changed_sources_are_told_apart(tmp_path: Path, edited: str) -> None:
+    for name in ("wallaby", "wallaby_lab"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text('"""Nothing."""\n')
+    package = tmp_path / "wallaby_lab"
+    shutil.copy(Path(wallaby_lab.__file__).with_name("provenance.py"), package)
     git(tmp_path, "init")
     outside, digest = ask(package)
     assert outside == "", "its files are not those of the clone that it is below"
@@ -55,6 +59,6 @@ def test_changed_sources_are_told_apart(tmp_path: Path) -> None:
     assert head.startswith(clean)
     assert clean
     assert same == digest
-    (package / "__init__.py").write_text('"""Something."""\n')
+    (tmp_path / edited / "__init__.py").write_text('"""Something."""\n')
     changed, another = ask(package)
     assert (changed, another != digest) == (f"{clean}+", True)

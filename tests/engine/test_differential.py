@@ -17,11 +17,11 @@ from wallaby.results.result import Result
 from wallaby_lab.differential import campaign
 from wallaby_lab.differential.arena import QUICK, ComparisonArena
 from wallaby_lab.differential.entries import MODES, EntrySuite
-from wallaby_lab.differential.functions import scalar_functions
+from wallaby_lab.differential.generated.functions import scalar_functions
+from wallaby_lab.differential.generated.schemas import Field, RandomTable
+from wallaby_lab.differential.generated.tables import TABLES, register, write_tables
 from wallaby_lab.differential.layouts import configured
 from wallaby_lab.differential.losses import Losses
-from wallaby_lab.differential.schemas import Field, RandomTable
-from wallaby_lab.differential.tables import TABLES, register, write_tables
 
 FUNCTIONS = ("Add", "CaseWhen", "Upper", "Length", "Like", "AddMonths", "Year", "Substring")
 ENTRIES = ("Upper", "DayOfMonth", "OnlyOfAGroupSet")

@@ -8,27 +8,32 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+import wallaby
+
 _PACKAGE: Final = Path(__file__).resolve().parent
+#: The engine and the lab: both decide about a figure.
+_SOURCES: Final = (Path(wallaby.__file__).resolve().parent, _PACKAGE)
 _GIT_SECONDS: Final = 30
 _SUFFIXES: Final = (".java", ".lua", ".py", ".sql")
 
 
 @cache
 def commit() -> str:
-    """The commit of this package, with a `+` if its files have been changed since; empty outside of a clone."""
+    """The commit of these packages, with a `+` if their files have been changed since; empty outside of a clone."""
     if not _git("ls-files", "--", Path(__file__).name):  # installed somewhere below another project's clone
         return ""
-    changed = "+" if _git("status", "--porcelain", "--", ".") else ""
+    changed = "+" if _git("status", "--porcelain", "--", *map(str, _SOURCES)) else ""
     return _git("rev-parse", "--short=10", "HEAD") + changed
 
 
 @cache
 def digest() -> str:
-    """Of all source files of this package: another one, other code."""
+    """Of all source files of both packages: another one, other code."""
     found = hashlib.blake2b(digest_size=6)
-    for path in sorted(path for path in _PACKAGE.rglob("*") if path.suffix in _SUFFIXES):
-        found.update(f"{path.relative_to(_PACKAGE)}\0".encode())
-        found.update(path.read_bytes())
+    for package in _SOURCES:
+        for path in sorted(path for path in package.rglob("*") if path.suffix in _SUFFIXES):
+            found.update(f"{path.relative_to(package.parent)}\0".encode())
+            found.update(path.read_bytes())
     return found.hexdigest()
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from wallaby_lab.differential import campaign
 from wallaby_lab.differential.arena import Comparison
-from wallaby_lab.differential.functions import ExampleFunction
+from wallaby_lab.differential.generated.functions import ExampleFunction
 
 FUNCTIONS = [
     ExampleFunction("{0} + {1}", ("int", "int"), "int", native=True, risky=True, exact=True),

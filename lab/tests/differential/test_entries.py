@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from wallaby.errors import DivideByZeroError
 from wallaby_lab.differential.entries import EntrySuite, EntryTally
-from wallaby_lab.differential.expand import Expression
-from wallaby_lab.differential.shapes import ROWS
+from wallaby_lab.differential.generated.expand import Expression
+from wallaby_lab.differential.generated.shapes import ROWS
 
 FIRST, SECOND = Expression("Upper", "upper(a)"), Expression("Lower", "lower(a)")
 

@@ -11,9 +11,9 @@ import pytest
 from wallaby.errors import InvalidArgumentError
 from wallaby.functions.entry import State
 from wallaby.functions.registry import REGISTRY
-from wallaby_lab.differential.examples import CLOSE, EXAMPLES, WITHOUT_EXAMPLE
-from wallaby_lab.differential.expand import expand
-from wallaby_lab.differential.values import COLUMNS, literal
+from wallaby_lab.differential.generated.examples import CLOSE, EXAMPLES, WITHOUT_EXAMPLE
+from wallaby_lab.differential.generated.expand import expand
+from wallaby_lab.differential.generated.values import COLUMNS, literal
 
 NATIVE = {name for name, entry in REGISTRY.items() if entry.state is not State.UNSUPPORTED}
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wallaby_lab.differential.functions import ExampleFunction
-from wallaby_lab.differential.kept import kept_functions
+from wallaby_lab.differential.generated.functions import ExampleFunction
+from wallaby_lab.differential.generated.kept import kept_functions
 
 UPPER = ExampleFunction("upper({0})", ("string",), "string", native=True, risky=False, exact=True)
 

@@ -11,8 +11,8 @@ from wallaby.errors import InvalidArgumentError
 from wallaby_lab.differential import report
 from wallaby_lab.differential.campaign import CampaignResult
 from wallaby_lab.differential.entries import Difference, EntryTally, groups
-from wallaby_lab.differential.examples import AGGREGATED, EXAMPLES
-from wallaby_lab.differential.expand import Expression
+from wallaby_lab.differential.generated.examples import AGGREGATED, EXAMPLES
+from wallaby_lab.differential.generated.expand import Expression
 from wallaby_lab.differential.page import page
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from wallaby.errors import DivideByZeroError
+from wallaby_lab.differential.generated.shapes import AGGREGATES, BLOCKS, ROWS, Shape
 from wallaby_lab.differential.outcome import outcome
-from wallaby_lab.differential.shapes import AGGREGATES, BLOCKS, ROWS, Shape
 
 EXPRESSIONS = ["a + b", "upper('😀, x')", "1 div c"]
 

@@ -11,12 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from wallaby_lab.differential.campaign import group_of, query_of
-from wallaby_lab.differential.functions import ExampleFunction
-from wallaby_lab.differential.schemas import Field, RandomTable, random_tables
+from wallaby_lab.differential.generated.functions import ExampleFunction
+from wallaby_lab.differential.generated.schemas import Field, RandomTable, random_tables
+from wallaby_lab.differential.generated.values import COLUMNS
 from wallaby_lab.differential.script import script
 from wallaby_lab.differential.shrink import Case, shrink
 from wallaby_lab.differential.syntax import Piece, listed, smaller, text
-from wallaby_lab.differential.values import COLUMNS
 
 FUNCTIONS = [
     ExampleFunction("{0} + {1}", ("int", "int"), "int", native=True, risky=True, exact=True),

@@ -52,6 +52,7 @@ def test_every_invariant_hole_and_known_mistake_has_a_mutant(what: str) -> None:
 def test_mutants_change_production_code_only() -> None:
     production = (
         "wallaby.lineage.",
+        "wallaby.node.",
         "wallaby.worker.",
         "wallaby.exchange.",
         "wallaby.coordinator.",

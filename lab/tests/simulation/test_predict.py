@@ -33,7 +33,7 @@ from wallaby_lab.simulation.predict.pace import PredictedCluster
 from wallaby_lab.simulation.predict.report import line
 from wallaby_lab.simulation.predict.run import predict
 
-LOG = Path(__file__).parents[1] / "observe" / "logs" / "recovery.jsonl"
+LOG = Path(__file__).parents[3] / "tests" / "observe" / "logs" / "recovery.jsonl"
 MB = 1_000_000
 
 

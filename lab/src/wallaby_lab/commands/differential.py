@@ -175,12 +175,12 @@ def _in_time(parts: Iterable[Part], minutes: float) -> Iterator[Part]:
 def _chosen(entries: Sequence[str], families: Sequence[str]) -> list[str]:
     """The entries that are asked for, and all that have an example if none is."""
     from wallaby.functions.registry import FAMILIES
-    from wallaby_lab.differential.examples import EXAMPLES as KNOWN
+    from wallaby_lab.differential.generated.examples import EXAMPLES as KNOWN
 
     unknown = [name for name in entries if name not in KNOWN]
     if unknown:
         raise InvalidArgumentError(
-            f"There is no example of {unknown[0]}.", fix="Add one in wallaby/differential/examples."
+            f"There is no example of {unknown[0]}.", fix="Add one beside the function, in wallaby/functions."
         )
     odd = [name for name in families if name not in FAMILIES]
     if odd:

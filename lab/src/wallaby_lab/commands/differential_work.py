@@ -19,10 +19,10 @@ from wallaby_lab.differential.arena import QUICK, QUICK_JVM, ComparisonArena
 from wallaby_lab.differential.campaign import CampaignResult
 from wallaby_lab.differential.crew import Say
 from wallaby_lab.differential.entries import EntrySuite, EntryTally
-from wallaby_lab.differential.functions import ExampleFunction, scalar_functions
-from wallaby_lab.differential.kept import kept_functions
+from wallaby_lab.differential.generated.functions import ExampleFunction, scalar_functions
+from wallaby_lab.differential.generated.kept import kept_functions
+from wallaby_lab.differential.generated.tables import register, write_tables
 from wallaby_lab.differential.losses import Losses
-from wallaby_lab.differential.tables import register, write_tables
 
 #: A query of some rows that takes longer hangs, and that is a difference.
 HANGS_SECONDS = 300

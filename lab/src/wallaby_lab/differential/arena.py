@@ -14,9 +14,9 @@ from pyspark.sql import SparkSession
 
 from wallaby.config.settings import Settings
 from wallaby.engine import Engine
+from wallaby_lab.differential.generated.schemas import RandomTable
 from wallaby_lab.differential.layouts import spark_raises
 from wallaby_lab.differential.outcome import QueryOutcome, difference, engines_outcome, outcome
-from wallaby_lab.differential.schemas import RandomTable
 
 #: The queries are tiny: what Spark would compile and adapt takes longer than they do.
 QUICK: Final = {

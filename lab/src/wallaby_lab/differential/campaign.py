@@ -13,11 +13,11 @@ from random import Random
 from typing import Final
 
 from wallaby_lab.differential.arena import Comparison, ComparisonArena
-from wallaby_lab.differential.expressions import Expressions
-from wallaby_lab.differential.functions import ExampleFunction
+from wallaby_lab.differential.generated.expressions import Expressions
+from wallaby_lab.differential.generated.functions import ExampleFunction
+from wallaby_lab.differential.generated.queries import Queries, RandomQuery
+from wallaby_lab.differential.generated.schemas import RandomTable, random_tables
 from wallaby_lab.differential.losses import Losses
-from wallaby_lab.differential.queries import Queries, RandomQuery
-from wallaby_lab.differential.schemas import RandomTable, random_tables
 from wallaby_lab.differential.script import script
 from wallaby_lab.differential.shrink import Case, shrink
 

@@ -18,12 +18,12 @@ from pyspark.sql import SparkSession
 from wallaby.catalyst.jvm import plan_of
 from wallaby.catalyst.node import Node
 from wallaby.engine import Engine
-from wallaby_lab.differential.examples import AGGREGATED, CANCELLING, CLOSE, EXAMPLES, SHOWN_AS
-from wallaby_lab.differential.expand import Expression, expand
+from wallaby_lab.differential.generated.examples import AGGREGATED, CANCELLING, CLOSE, EXAMPLES, SHOWN_AS
+from wallaby_lab.differential.generated.expand import Expression, expand
+from wallaby_lab.differential.generated.shapes import AGGREGATES, BLOCKS, ROWS, SMALL, Shape
 from wallaby_lab.differential.halves import BATCH, bad_ones
 from wallaby_lab.differential.layouts import spark_raises
 from wallaby_lab.differential.outcome import QueryOutcome, difference, engines_outcome, outcome
-from wallaby_lab.differential.shapes import AGGREGATES, BLOCKS, ROWS, SMALL, Shape
 
 #: Settings of Spark's under which everything is compared: evaluation modes, and time zones.
 MODES: Final = (

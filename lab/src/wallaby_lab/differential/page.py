@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from wallaby_lab.differential.examples import EXAMPLES, WITHOUT_EXAMPLE
+from wallaby_lab.differential.generated.examples import EXAMPLES, WITHOUT_EXAMPLE
 
 _OPERANDS = re.compile(r"(\w+)\(.*(?:\)|…): (.*)", re.DOTALL)
 _CONDITION = re.compile(r"(\[[A-Z_.]+\]).*", re.DOTALL)

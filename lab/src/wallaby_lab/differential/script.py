@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from wallaby_lab.differential.schemas import RandomTable
-from wallaby_lab.differential.values import COLUMNS
+from wallaby_lab.differential.generated.schemas import RandomTable
+from wallaby_lab.differential.generated.values import COLUMNS
 
 _HEAD = '''"""{what}"""
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from wallaby_lab.differential.schemas import RandomTable
+from wallaby_lab.differential.generated.schemas import RandomTable
 from wallaby_lab.differential.syntax import Piece, smaller
 
 

@@ -21,6 +21,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+import wallaby
+import wallaby_lab
 from wallaby.errors import InternalError, InvalidArgumentError
 from wallaby_lab.simulation.mutants.catalogue import CATALOGUE
 from wallaby_lab.simulation.mutants.mutant import AnyMutant, Mutant, apply_mutant
@@ -116,9 +118,9 @@ def hunt_one(mutant: Mutant, seeds_max: int = SEEDS_MAX, seconds_max: float = SE
 
 
 def import_path() -> str:
-    """Where the child finds the same modules: this package first, then all that this process sees."""
-    here = str(Path(__file__).resolve().parents[3])
-    return os.pathsep.join(dict.fromkeys([here, *filter(None, sys.path)]))
+    """Where the child finds the same modules: the lab and the engine first, then all that this process sees."""
+    own = (str(Path(next(iter(package.__path__))).resolve().parent) for package in (wallaby_lab, wallaby))
+    return os.pathsep.join(dict.fromkeys([*own, *filter(None, sys.path)]))
 
 
 def chase(mutant: AnyMutant, seeds_max: int, seconds_max: float) -> Catch:

@@ -15,11 +15,11 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from wallaby.engine import Engine
-from wallaby_lab.differential.examples import AGGREGATED, CLOSE, EXAMPLES
-from wallaby_lab.differential.expand import Expression, arguments_of, expand
+from wallaby_lab.differential.generated.examples import AGGREGATED, CLOSE, EXAMPLES
+from wallaby_lab.differential.generated.expand import Expression, arguments_of, expand
+from wallaby_lab.differential.generated.values import COLUMNS
 from wallaby_lab.differential.halves import BATCH, bad_ones
 from wallaby_lab.differential.outcome import outcome
-from wallaby_lab.differential.values import COLUMNS
 
 #: As many expressions of each example.
 _EACH: Final = 2

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Final
 
-from wallaby_lab.differential.expressions import ALSO, Expressions, ScopeColumn, TypedText
-from wallaby_lab.differential.schemas import RandomTable
+from wallaby_lab.differential.generated.expressions import ALSO, Expressions, ScopeColumn, TypedText
+from wallaby_lab.differential.generated.schemas import RandomTable
+from wallaby_lab.differential.generated.values import COLUMNS, EXPLODED, is_map
 from wallaby_lab.differential.syntax import Piece, listed, text
-from wallaby_lab.differential.values import COLUMNS, EXPLODED, is_map
 
 _JOINS: Final = (
     "join",

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from wallaby_lab.differential.functions import ExampleFunction
+from wallaby_lab.differential.generated.functions import ExampleFunction
+from wallaby_lab.differential.generated.values import COLUMNS, is_map, literal
 from wallaby_lab.differential.syntax import Piece, listed, text
-from wallaby_lab.differential.values import COLUMNS, is_map, literal
 
 #: Kinds of text and numbers with a meaning are also of these kinds.
 ALSO: Final = {"digits": "string", "moment": "string", "small": "int"}

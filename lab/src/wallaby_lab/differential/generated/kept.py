@@ -12,12 +12,14 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Final
 
-from wallaby_lab.differential.functions import ExampleFunction
+import wallaby
+from wallaby_lab.differential.generated.functions import ExampleFunction
 
-_FILES = ("expand", "functions", "tables", "values")
-#: Of the package, what decides about functions.
-_SOURCES = ("catalyst/*", "differential/examples/*", *(f"differential/{name}" for name in _FILES))
+_ENGINE: Final = Path(wallaby.__file__).parent
+#: What decides about functions: how the engine reads them, with their examples, and what is made of these.
+_SOURCES: Final = (_ENGINE / "catalyst", _ENGINE / "functions", _ENGINE / "reading", Path(__file__).parent)
 
 
 def kept_functions(directory: Path, find: Callable[[], Sequence[ExampleFunction]]) -> list[ExampleFunction]:
@@ -37,9 +39,8 @@ def kept_functions(directory: Path, find: Callable[[], Sequence[ExampleFunction]
 
 
 def _digest() -> str:
-    package = Path(__file__).parents[1]
     found = hashlib.sha256()
-    for source in _SOURCES:
-        for path in sorted(package.glob(f"{source}.py")):
+    for folder in _SOURCES:
+        for path in sorted(folder.rglob("*.py")):
             found.update(path.read_bytes())
     return found.hexdigest()[:12]

@@ -8,8 +8,8 @@ from random import Random
 from typing import Final
 
 from wallaby.errors import InvalidArgumentError
-from wallaby_lab.differential.tables import LETTERS
-from wallaby_lab.differential.values import CLASSES, COLUMNS, literal
+from wallaby_lab.differential.generated.tables import LETTERS
+from wallaby_lab.differential.generated.values import CLASSES, COLUMNS, literal
 
 _PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
 _COLUMN: Final = re.compile(rf"\b({'|'.join(sorted(COLUMNS, key=len, reverse=True))})_[{LETTERS}]\b")

@@ -15,8 +15,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from wallaby_lab.differential.tables import flat_columns
-from wallaby_lab.differential.values import COLUMNS
+from wallaby_lab.differential.generated.tables import flat_columns
+from wallaby_lab.differential.generated.values import COLUMNS
 
 #: What columns of random tables are of.
 KINDS: Final = (

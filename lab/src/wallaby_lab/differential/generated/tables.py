@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from wallaby_lab.differential.values import COLUMNS, ValueColumn
+from wallaby_lab.differential.generated.values import COLUMNS, ValueColumn
 
 TABLES: Final = ("tame", "wild", "one", "none")
 LETTERS: Final = "abc"

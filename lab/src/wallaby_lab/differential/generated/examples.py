@@ -1,11 +1,9 @@
 """How each entry of the expression registry is written in SQL, by the name of Catalyst's class.
 
 The examples stand with the functions, in `wallaby.functions`. A placeholder in braces is a column: of the kind that it
-names, or of each kind of its class (`wallaby_lab.differential.values.CLASSES`), e.g. `{string}`, `{number}`, `{any}`.
-Placeholders of one class are of one kind in one expression, and sometimes of several; now and then a constant stands
-in place of one. A whole query names its `{table}`.
-
-An entry without an example fails a test.
+names, or of each kind of its class (`CLASSES` in `values`), e.g. `{string}`, `{number}`, `{any}`. Placeholders of one
+class are of one kind in one expression, and sometimes of several; now and then a constant stands in place of one. A
+whole query names its `{table}`.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""What is compared: tables of odd values, expressions and queries over them, made from seeds and from examples."""
