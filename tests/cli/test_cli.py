@@ -104,7 +104,7 @@ def test_the_version_is_printed() -> None:
         ["simulate", "--generated", "--interleavings"],
         ["simulate", "--generated", "--module", "wallaby.session"],
         ["simulate", "--generated", "--share", "0"],
-        ["simulate", "--module", "wallaby.lineage.kept"],
+        ["simulate", "--module", "wallaby.lineage.recoverable"],
         ["simulate", "--policy", "restart"],
         ["simulate", "--policy", "raid"],
     ],

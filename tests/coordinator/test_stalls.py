@@ -16,8 +16,8 @@ from wallaby.errors import GcsLostError, QueryStalledError
 from wallaby.gcs.interface import QueryStatus
 from wallaby.lineage.effects import Pause
 from wallaby.lineage.names import HEAD, QueryId, WorkerId
-from wallaby.lineage.standing import Standing
 from wallaby.lineage.verdict import Verdict
+from wallaby.node.standing import Standing
 
 Q = QueryId("q")
 A, B = W[:2]

@@ -8,6 +8,7 @@ from tests.builders import W, pipeline
 
 from wallaby.lineage.names import HEAD, ChannelName, Edge, TaskName, WorkerId
 from wallaby.lineage.outbox import Outbox
+from wallaby.lineage.tolerance import POLICIES
 
 #: Two readers, r0 and r1, feed three channels: x0 and x1 on w1, x2 on w2.
 GRAPH = pipeline(readers=2, executors=3)
@@ -60,7 +61,7 @@ def test_nothing_is_due_before_it_is_published() -> None:
 
 
 def test_a_staged_channel_that_had_nothing_due_has_when_it_ends() -> None:
-    box = Outbox(GRAPH, staged=True)
+    box = Outbox(GRAPH, POLICIES["stagewise"])
     box.begin_epoch(nothing_delivered(R0), ROUTES, (R0,))
     box.start(R0, 0)
     publish(box, R0, [0])

@@ -21,10 +21,11 @@ from tests.builders import (
 
 from wallaby.errors import InternalError
 from wallaby.lineage.graph import Link, StageGraph
-from wallaby.lineage.invariants import check_smallest
 from wallaby.lineage.names import ChannelName, Edge
-from wallaby.lineage.reconcile import apply, reconcile
+from wallaby.lineage.reconcile import reconcile
 from wallaby.lineage.snapshot import Plan, ReRead, Snapshot
+from wallaby_lab.invariants.audit import check_smallest
+from wallaby_lab.invariants.resumed import resumed
 
 A, B, C = W[:3]
 S0, S1, S2, S3 = (ChannelName(stage, 0) for stage in range(4))
@@ -34,7 +35,7 @@ def plan_of(graph: StageGraph, before: Snapshot) -> Plan:
     """The plan; on the way, that it is the smallest and that it leaves nothing to do."""
     plan = reconcile(graph, before)
     check_smallest(graph, before, plan)
-    after = apply(before, plan)
+    after = resumed(before, plan)
     assert reconcile(graph, after) == replace(Plan(), rereads=after.rereads)
     return plan
 
@@ -144,7 +145,7 @@ def test_a_lost_reader_is_moved_with_its_split_and_nothing_is_read_again_without
     assert plan.hosts == {S0: C}
     assert plan.bases == {S0: 5}
     assert plan.rereads == ()
-    assert apply(before, plan).channels[S0].split == 7
+    assert resumed(before, plan).channels[S0].split == 7
 
 
 def test_lost_reads_become_re_reads_of_what_each_edge_is_behind_on() -> None:
@@ -240,7 +241,7 @@ def test_re_reads_that_nobody_needs_any_more_are_dropped_and_count_as_not_delive
 def test_a_replacement_that_is_lost_in_the_middle_of_its_retrace_is_rewound_again() -> None:
     graph = chain(2)
     channels = {S0: at(A, 5), S1: at(A, 3), S2: at(B, 2)}
-    once = apply(
+    once = resumed(
         snapshot(graph, channels, members=(A, C)), plan_of(graph, snapshot(graph, channels, members=(A, C)))
     )
     assert once.channels[S2].host == C

@@ -23,10 +23,11 @@ from tests.builders import (
 )
 
 from wallaby.lineage.graph import Link, LinkKind, Routing, Stage, StageGraph, StageKind
-from wallaby.lineage.invariants import Audit
 from wallaby.lineage.names import HEAD, ChannelName, Edge, WorkerId
-from wallaby.lineage.reconcile import apply, drained, reconcile
+from wallaby.lineage.reconcile import drained, reconcile
 from wallaby.lineage.snapshot import ChannelState, Plan, ReRead, Snapshot
+from wallaby_lab.invariants.audit import Audit
+from wallaby_lab.invariants.resumed import resumed
 
 A, B, C = W[:3]
 S0, S1, S2 = (ChannelName(stage, 0) for stage in range(3))
@@ -302,7 +303,7 @@ def check(life: Life) -> None:
     Audit(life.graph).planned(before, plan)
     assert set(plan.hosts.values()) <= set(before.members)
     assert not any(before.channels[n].host in before.members for n in plan.hosts), "the living are left alone"
-    life.now = apply(before, plan)
+    life.now = resumed(before, plan)
     assert_every_lack_has_a_source(life.graph, life.now)
 
 

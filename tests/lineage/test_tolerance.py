@@ -27,6 +27,7 @@ GRAPH = StageGraph(
     (Link(0, 2, phase=0), Link(1, 2, phase=1), Link(2, 3)),
 )
 JOIN = ChannelName(2, 0)
+STAGED = POLICIES["stagewise"]
 
 
 def test_every_policy_is_another_choice_of_parts() -> None:
@@ -52,16 +53,16 @@ def test_a_staged_channel_draws_nothing_before_all_its_inputs_have_begun() -> No
     box.offer(piece(GRAPH, Edge(0, 0, 0), 0, 10))
     box.offer(piece(GRAPH, Edge(1, 0, 0), 0, 10))
     assert choose(GRAPH, JOIN, box, Dynamic(5), eager=True) == draw(0, c0=1)
-    assert choose(GRAPH, JOIN, box, Dynamic(5), eager=True, staged=True) is None, "0.c1 has not ended"
+    assert choose(GRAPH, JOIN, box, Dynamic(5), eager=True, tolerance=STAGED) is None, "0.c1 has not ended"
     box.offer(piece(GRAPH, Edge(0, 1, 0), 0, 10))
-    assert choose(GRAPH, JOIN, box, Dynamic(5), eager=True, staged=True) == draw(0, c0=1)
+    assert choose(GRAPH, JOIN, box, Dynamic(5), eager=True, tolerance=STAGED) == draw(0, c0=1)
     box.take(draw(0, c0=1))
-    assert choose(GRAPH, JOIN, box, Dynamic(5), eager=True, staged=True) == draw(0, c1=1)
+    assert choose(GRAPH, JOIN, box, Dynamic(5), eager=True, tolerance=STAGED) == draw(0, c1=1)
 
 
 def test_nothing_of_a_staged_channel_is_due_before_it_has_ended() -> None:
     reader, worker = ChannelName(1, 0), WorkerId("w1")
-    box = Outbox(GRAPH, staged=True)
+    box = Outbox(GRAPH, STAGED)
     box.begin_epoch({Edge(1, 0, 0): 0}, {JOIN: worker, ChannelName(3, 0): HEAD}, (reader,))
     box.start(reader, 0)
     box.publish(TaskName(*reader, 0), ended=False)

@@ -23,8 +23,15 @@ from wallaby.lineage.effects import (
 )
 from wallaby.lineage.lineage import Draw
 from wallaby.lineage.names import HEAD, TaskName, WorkerId
-from wallaby.lineage.standing import Standing, occupation
-from wallaby.node.standing import ask_standing, decode_standing, encode_standing, standing_of, standings
+from wallaby.node.standing import (
+    Standing,
+    ask_standing,
+    decode_standing,
+    encode_standing,
+    occupation,
+    standing_of,
+    standings,
+)
 
 TASK = TaskName(1, 0, 3)
 BUSY: list[Any] = [

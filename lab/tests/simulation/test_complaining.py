@@ -6,8 +6,8 @@ import pytest
 
 from wallaby.gcs.interface import WorkerLease
 from wallaby.lineage.effects import FailPoint, Output
-from wallaby.lineage.invariants import InvariantViolation
 from wallaby.lineage.names import QueryId, TaskName, WorkerId
+from wallaby_lab.invariants.audit import InvariantViolation
 from wallaby_lab.simulation.complaining import Complaining
 from wallaby_lab.simulation.process import Serving
 from wallaby_lab.simulation.run import draw, run_seed

@@ -32,7 +32,7 @@ def test_edits_of_every_kind_are_made() -> None:
 
 
 def test_a_mutant_of_other_code_is_an_error() -> None:
-    mutant = generate("wallaby.lineage.kept")[0]
+    mutant = generate("wallaby.lineage.recoverable")[0]
     with pytest.raises(StaleMutantError):
         mutant.mutate(mutant.module, "another text " + source_of(mutant.module))
 

@@ -61,7 +61,6 @@ def test_mutants_change_production_code_only() -> None:
     )
     for mutant in CATALOGUE:
         assert all(module.startswith(production) for module in mutant.modules)
-        assert "wallaby.lineage.invariants" not in mutant.modules
 
 
 @pytest.mark.slow

@@ -38,9 +38,9 @@ from wallaby.errors import (
 from wallaby.errors.text import read_error
 from wallaby.gcs.interface import QueryStatus, WorkerLease
 from wallaby.lineage.effects import Effects, FailPoint, Pause, ask
-from wallaby.lineage.kept import kept
 from wallaby.lineage.names import QueryId, TaskName, WorkerId
 from wallaby.lineage.reconcile import drained, reconcile
+from wallaby.lineage.recoverable import recoverable
 from wallaby.lineage.snapshot import Snapshot
 from wallaby.lineage.verdict import Verdict
 
@@ -217,7 +217,7 @@ class Coordinator:
             if len(snapshot.lost_strained) >= self._settings.strained_losses_max:
                 yield from self._end(query, too_large(query.id, len(snapshot.lost_strained)))
                 return
-            plan = reconcile(query.graph, snapshot, kept(query.tolerance, answer.records))
+            plan = reconcile(query.graph, snapshot, recoverable(query.tolerance, answer.records))
             # Among equals the first: what comes after it may only have waited for it.
             worst = min(plan.losses, key=lambda name: (-plan.losses[name], name), default=None)
             if worst is not None and plan.losses[worst] >= self._settings.task_worker_losses_max:
@@ -249,7 +249,7 @@ class Coordinator:
         """Let go of workers that have asked to leave and of which nothing is needed any more."""
         answer = yield from ask(TakeSnapshot(query.id, query.tolerance.snapshots))
         if answer is not None and answer.snapshot is not None:
-            snapshot, left = answer.snapshot, kept(query.tolerance, answer.records)
+            snapshot, left = answer.snapshot, recoverable(query.tolerance, answer.records)
             free = tuple(worker for worker in draining if drained(query.graph, snapshot, worker, left))
             if free:
                 yield from self._recover(query, free, (), gate_open=True)

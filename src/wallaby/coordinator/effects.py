@@ -10,8 +10,8 @@ from wallaby.lineage.effects import Effect, FailPoint
 from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.names import ChannelName, QueryId, WorkerId
 from wallaby.lineage.snapshot import Plan, Snapshot
-from wallaby.lineage.standing import Standing
 from wallaby.lineage.verdict import Verdict
+from wallaby.node.standing import Standing
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,10 @@ from typing import Final
 
 from wallaby.coordinator.effects import Inquire
 from wallaby.lineage.names import HEAD, QueryId, WorkerId
-from wallaby.lineage.standing import Standing
 from wallaby.node.directory import Directory
 from wallaby.node.node import Actor, Node
 from wallaby.node.pools import CallPool
-from wallaby.node.standing import Asks, ask_standing, standings
+from wallaby.node.standing import Asks, Standing, ask_standing, standings
 
 #: How long a process that is asked has to answer; one that cannot is not judged.
 INQUIRE_SECONDS: Final = 2.0

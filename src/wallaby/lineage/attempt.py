@@ -241,8 +241,9 @@ def _choose(tenure: Tenure) -> Effects[_Chosen | None]:
                 sides = whole_sides(host.graph, name.stage, tenure.inbox)
                 return _Chosen(None, tenure.split, sides, last=tenure.split is None)
         else:
-            staged = host.tolerance.staged
-            choice = choose(host.graph, name, tenure.inbox, host.policy, eager=eager, staged=staged)
+            choice = choose(
+                host.graph, name, tenure.inbox, host.policy, eager=eager, tolerance=host.tolerance
+            )
             if choice is not None:
                 sides = host.graph.required_sides(name.stage)
                 draw = choice if isinstance(choice, Draw) else None

@@ -18,6 +18,7 @@ from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.inbox import Inbox
 from wallaby.lineage.lineage import COUNT_MAX, Draw
 from wallaby.lineage.names import ChannelName, Upstream
+from wallaby.lineage.tolerance import LINEAGE, Tolerance
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +60,10 @@ def choose(
     policy: Policy,
     *,
     eager: bool,
-    staged: bool = False,
+    tolerance: Tolerance = LINEAGE,
 ) -> Draw | Finish | None:
     """The next draw, `Finish`, or None to wait. `eager`: nothing better to do, so take less than the target."""
-    if not sides_ready(graph, channel.stage, inbox):
-        return None
-    if staged and not all(inbox.has_begun(link) for links in graph.phases(channel.stage) for link in links):
+    if not (sides_ready(graph, channel.stage, inbox) and tolerance.may_draw(graph, channel.stage, inbox)):
         return None
     for links in graph.phases(channel.stage):
         if all(inbox.is_exhausted(link) for link in links):

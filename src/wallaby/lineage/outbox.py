@@ -15,14 +15,15 @@ from collections.abc import Mapping, Set
 
 from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.names import ChannelName, Edge, TaskName, WorkerId
+from wallaby.lineage.tolerance import LINEAGE, Tolerance
 
 
 class Outbox:
     """Delivery progress of the channels that one worker hosts."""
 
-    def __init__(self, graph: StageGraph, *, staged: bool = False) -> None:
+    def __init__(self, graph: StageGraph, tolerance: Tolerance = LINEAGE) -> None:
         self._graph = graph
-        self._staged = staged
+        self._tolerance = tolerance
         self._bases: dict[ChannelName, int] = {}
         self._published: dict[ChannelName, int] = {}
         self._ended: set[ChannelName] = set()
@@ -95,7 +96,7 @@ class Outbox:
     def _is_due(self, edge: Edge) -> bool:
         """Below its base a channel has nothing to send: an edge that lacks more has an ended consumer."""
         producer = self._graph.producer(edge)
-        if self._staged and producer not in self._ended:
+        if not self._tolerance.may_send(ended=producer in self._ended):
             return False
         return self._bases.get(producer, 0) <= self._delivered[edge] < self._published.get(producer, 0)
 

@@ -32,37 +32,37 @@ from itertools import pairwise
 
 from wallaby.errors import InternalError
 from wallaby.lineage.graph import StageGraph
-from wallaby.lineage.kept import INITIAL, NOTHING_KEPT, Checkpoint, Kept
 from wallaby.lineage.names import ChannelName, Edge, Upstream, WorkerId
-from wallaby.lineage.snapshot import ChannelState, Plan, ReRead, Snapshot
+from wallaby.lineage.recoverable import INITIAL, NOTHING, Checkpoint, Recoverable
+from wallaby.lineage.snapshot import Plan, ReRead, Snapshot
 
 #: One edge's need for outputs `[first, end)` of its producer.
 _Need = tuple[int, int, Edge]
 
 
-def reconcile(graph: StageGraph, snapshot: Snapshot, kept: Kept = NOTHING_KEPT) -> Plan:
+def reconcile(graph: StageGraph, snapshot: Snapshot, left: Recoverable = NOTHING) -> Plan:
     """The plan for a snapshot. There must be a member that can host what is lost."""
     if not snapshot.members:
         raise InternalError("A query without members cannot be reconciled: wait for one.")
-    return _Reconciliation(graph, snapshot, kept).plan()
+    return _Reconciliation(graph, snapshot, left).plan()
 
 
-def drained(graph: StageGraph, snapshot: Snapshot, worker: WorkerId, kept: Kept = NOTHING_KEPT) -> bool:
+def drained(graph: StageGraph, snapshot: Snapshot, worker: WorkerId, left: Recoverable = NOTHING) -> bool:
     """May a draining worker go without anything being lost that is still needed?"""
     if not snapshot.members:
         return False
     without = replace(snapshot, draining=tuple(w for w in snapshot.draining if w != worker))
-    plan = reconcile(graph, without, kept)
+    plan = reconcile(graph, without, left)
     return not any(snapshot.channels[name].host == worker for name in plan.hosts)
 
 
 class _Reconciliation:
     """One walk from the last stage to the first, and what it decides on the way."""
 
-    def __init__(self, graph: StageGraph, snapshot: Snapshot, kept: Kept) -> None:
+    def __init__(self, graph: StageGraph, snapshot: Snapshot, left: Recoverable) -> None:
         self._graph = graph
         self._before = snapshot
-        self._kept = kept
+        self._left = left
         self._bases: dict[ChannelName, int] = {}
         self._alive = frozenset(
             (*snapshot.members, *snapshot.draining, snapshot.channels[graph.collector].host)
@@ -111,25 +111,27 @@ class _Reconciliation:
             if self._graph.consumer(edge) in self._needing and self._delivered[edge] < length
         ]
 
+    def _lost_below(self, name: ChannelName) -> int:
+        """The outputs of a channel before this one have to be made again if somebody needs them."""
+        channel = self._before.channels[name]
+        leaves = self._must_leave(name)
+        return self._left.tolerance.lost_below(channel.base, channel.length, leaves=leaves)
+
+    def _rests(self, name: ChannelName) -> bool:
+        return self._left.tolerance.rests(ended=self._ended(name))
+
     def _decide_stateful(self, name: ChannelName) -> None:
-        unfinished = not self._ended(name) or bool(self._behind(name))
-        goes_back = self._needed_from(name) < self._before.channels[name].base
-        if unfinished and self._ended(name) and self._kept.outputs:
-            self._moved.extend([name] if self._must_leave(name) else ())
-        elif unfinished and (self._must_leave(name) or goes_back):
+        behind, lost_below, leaves = self._behind(name), self._lost_below(name), self._must_leave(name)
+        lost = [self._delivered[edge] for edge in behind if self._delivered[edge] < lost_below]
+        if lost or (leaves and not self._ended(name)):
             self._rewound.append(name)
-            start = self._kept.newest(name, self._needed_from(name))
+            start = self._left.newest(name, min(lost, default=self._before.channels[name].length))
             self._bases[name] = start.seq
             self._starts_empty(name, start)
-        elif unfinished:
+        elif leaves and behind:
+            self._moved.append(name)
+        elif not (leaves or self._rests(name)) and (behind or not self._ended(name)):
             self._needing.add(name)
-
-    def _needed_from(self, name: ChannelName) -> int:
-        """The first output of a channel that somebody needs and that only the channel itself can make."""
-        length = self._before.channels[name].length
-        if self._kept.outputs:
-            return length
-        return min((self._delivered[edge] for edge in self._behind(name)), default=length)
 
     def _starts_empty(self, name: ChannelName, start: Checkpoint = INITIAL) -> None:
         """At its new host nothing has arrived: it needs every input, from the first on or from a saved state on."""
@@ -141,23 +143,18 @@ class _Reconciliation:
     def _decide_readers(self, names: list[ChannelName]) -> None:
         waiting = {name: self._still_waiting(name) for name in names}
         for name in names:
-            channel = self._before.channels[name]
-            needs = waiting[name]
-            leaves = self._must_leave(name)
-            # What its host cannot send: below the base always, all of it if the host goes.
-            unsent_end = channel.length if leaves else channel.base
-            behind = self._behind(name)
-            for edge in behind if not self._kept.outputs else ():
-                if self._delivered[edge] < unsent_end:
-                    needs.append((self._delivered[edge], unsent_end, edge))
-                    self._delivered[edge] = unsent_end
-            if leaves and (not self._ended(name) or needs or (behind and self._kept.outputs)):
+            needs, behind, lost_below = waiting[name], self._behind(name), self._lost_below(name)
+            for edge in behind:
+                if self._delivered[edge] < lost_below:
+                    needs.append((self._delivered[edge], lost_below, edge))
+                    self._delivered[edge] = lost_below
+            if self._must_leave(name) and (not self._ended(name) or needs or behind):
                 self._moved.append(name)
-                self._bases[name] = 0 if self._kept.outputs else channel.length
+                self._bases[name] = lost_below
             self._rereads.extend(_grouped(name, needs))
         stage_rereads = any(r.channel.stage == names[0].stage for r in self._rereads)
         for name in names:
-            if name in self._moved and not (self._kept.outputs and self._ended(name)):
+            if name in self._moved and not self._rests(name):
                 self._starts_empty(name)
             elif not self._must_leave(name) and (stage_rereads or not self._ended(name)):
                 self._needing.add(name)
@@ -236,27 +233,3 @@ def _grouped(name: ChannelName, needs: Iterable[_Need]) -> list[ReRead]:
         elif edges:
             ranges.append(ReRead(name, first, end, edges))
     return ranges
-
-
-def apply(snapshot: Snapshot, plan: Plan) -> Snapshot:
-    """The snapshot that a resume with this plan leaves behind: for checks, and for reading."""
-    channels = dict(snapshot.channels)
-    for name in {*plan.hosts, *plan.bases, *plan.losses, *plan.closed}:
-        old: ChannelState = channels[name]
-        channels[name] = replace(
-            old,
-            host=plan.hosts.get(name, old.host),
-            base=plan.bases.get(name, old.base),
-            losses=plan.losses.get(name, old.losses),
-            closed=old.closed or name in plan.closed,
-            since_epoch=snapshot.epoch + 1 if name in plan.hosts else old.since_epoch,
-        )
-    return replace(
-        snapshot,
-        version=snapshot.version + 1,
-        epoch=snapshot.epoch + 1,
-        gate_open=True,
-        channels=channels,
-        delivered={**snapshot.delivered, **plan.delivered},
-        rereads=plan.rereads,
-    )

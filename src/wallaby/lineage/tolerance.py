@@ -1,9 +1,9 @@
 """Fault tolerance in five parts, and the named policies that are points in that space.
 
 The parts are: is lineage recorded, where are outputs kept, are snapshots of states taken, when may a stage start,
-and is a query that loses a worker run again from the start. The algorithms ask for single parts and know of no
-policy; a policy is only a name for a choice of parts, made so that the systems which the paper compares can be run
-and measured in one engine. See docs/protocol.md.
+and is a query that loses a worker run again from the start. The algorithms ask ("is this output still to be had?",
+"may this channel draw?") and know of no policy; a policy is only a name for a choice of parts, made so that the systems
+which the paper compares can be run and measured in one engine. See docs/protocol.md and docs/howto/add-a-policy.md.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from wallaby.errors import ConfigurationError
+from wallaby.lineage.graph import StageGraph
+from wallaby.lineage.inbox import Inbox
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,32 @@ class Tolerance:
     def uses_store(self) -> bool:
         """Is there anything to be written to the durable store?"""
         return self.durable or self.snapshots
+
+    def lost_below(self, base: int, length: int, *, leaves: bool) -> int:
+        """The outputs of a channel before this one cannot be had any more: whoever needs them needs them made again.
+
+        A host has what it made itself, from the channel's base on, until it leaves; the durable store has everything.
+        """
+        if self.durable:
+            return 0
+        return length if leaves else base
+
+    def at_hand(self, base: int, length: int) -> tuple[int, int]:
+        """The outputs that a channel's host can send when the channel comes to it: the first, and the end."""
+        return (0, length) if self.durable else (base, base)
+
+    def rests(self, *, ended: bool) -> bool:
+        """Has a channel nothing more to do? One that has ended may still have to repeat outputs that were lost."""
+        return ended and self.durable
+
+    def may_draw(self, graph: StageGraph, stage: int, inbox: Inbox) -> bool:
+        """May a channel choose its next inputs? In a staged query something of every input has to be there."""
+        phases = graph.phases(stage) if self.staged else ()
+        return all(inbox.has_begun(link) for links in phases for link in links)
+
+    def may_send(self, *, ended: bool) -> bool:
+        """May the outputs of a channel be sent? In a staged query not before it has ended."""
+        return ended or not self.staged
 
 
 #: The setting that names a policy.

@@ -20,13 +20,12 @@ from typing import Any, Protocol
 from wallaby.errors import GcsLostError, QueryError
 from wallaby.lineage.effects import Answer, Effect, Effects, PushReply, Slice
 from wallaby.lineage.names import QueryId, WorkerId
-from wallaby.lineage.standing import Standing
 from wallaby.node.actors import SESSION, ActorKind, ActorName
 from wallaby.node.durable_outputs import Keeping
 from wallaby.node.effects import OpenSession
 from wallaby.node.loop import Loop
 from wallaby.node.session import Session
-from wallaby.node.standing import standing_of
+from wallaby.node.standing import Standing, standing_of
 from wallaby.node.untracked import Untracked
 from wallaby.observe.recorder import Recorder
 

@@ -80,7 +80,7 @@ class Session:
         self.over = False
         self.tenures: dict[ChannelName, Tenure] = {}
         tolerance = settings.tolerance
-        self.host = Host(graph, settings.policy, Outbox(graph, staged=tolerance.staged), tolerance)
+        self.host = Host(graph, settings.policy, Outbox(graph, tolerance), tolerance)
         self._settings = settings
         self._collected = collected
         self._rereads_waiting = False
@@ -152,14 +152,14 @@ class Session:
         """A channel comes to this worker: an empty inbox, and its life from its base on."""
         policy = self._settings.policy
         reserve = policy.outputs if isinstance(policy, Static) else 1
-        durable = self._settings.tolerance.durable
+        tolerance = self.host.tolerance
         # Nothing has to be repeated for a state that nobody will go on from.
-        is_there = durable and (assignment.final or assignment.closed)
+        rests = tolerance.rests(ended=assignment.final or assignment.closed)
         is_reader = self.graph.is_reader(assignment.channel.stage)
         phase = ChannelPhase.CHOOSING
-        if assignment.final and (is_there or assignment.base == assignment.length):
+        if assignment.final and (rests or assignment.base == assignment.length):
             phase = ChannelPhase.ENDED
-        elif assignment.length > 0 and not is_reader and not is_there:
+        elif assignment.length > 0 and not is_reader and not rests:
             phase = ChannelPhase.RETRACING
         tenure = Tenure(
             host=self.host,
@@ -173,10 +173,7 @@ class Session:
             phase=phase,
         )
         self.tenures[assignment.channel] = tenure
-        if durable:  # all that is committed can be sent at once, whether it must be repeated or not
-            self.host.outbox.start(assignment.channel, 0, assignment.length)
-        else:
-            self.host.outbox.start(assignment.channel, assignment.base)
+        self.host.outbox.start(assignment.channel, *tolerance.at_hand(assignment.base, assignment.length))
         if assignment.channel == self.graph.collector:
             return run_collector(tenure, self._collected)
         if tenure.ended:

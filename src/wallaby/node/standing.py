@@ -1,25 +1,117 @@
-"""A process is asked how it stands with a query: the question, the answer, and both as bytes.
+"""How one process stands with a query: what has moved, who is busy, and who waits for what.
 
-The answer is made on the thread that drives the generators, so that it also says that this thread runs.
+A query in which nothing moves although nobody is busy has stalled, by a mistake of ours. To find that out, the
+coordinator asks every process from time to time: `marks` change whenever something moves, `busy` says what excuses
+that nothing does, and `waits` tells people what to look at. All three are read off the state of the protocol, so the
+simulation asks the same question. The answer is made on the thread that drives the generators, so that it also says
+that this thread runs.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from wallaby.errors import EncodingError
 from wallaby.exchange.wire import encode_name
-from wallaby.lineage.names import QueryId, WorkerId
-from wallaby.lineage.standing import Standing, marks_of, occupation, waits_of
+from wallaby.lineage.attempt import Tenure
+from wallaby.lineage.effects import Await, BackUp, Collect, Execute, Pause, RestoreState, SaveState
+from wallaby.lineage.graph import StageGraph
+from wallaby.lineage.names import ChannelName, QueryId, Upstream, WorkerId
+from wallaby.lineage.outbox import Outbox
 from wallaby.node.session import Session
 
 #: The action of a data server that answers; its body is the id of a query.
 STANDING: Final = "standing"
 _VERSION: Final = 1
 _log = logging.getLogger(__name__)
+#: Lines of `waits` that one process gives at most.
+WAITS_MAX = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """See the module. `busy` is empty if nobody computes, reads or writes here, nor waits for the client."""
+
+    marks: tuple[int, ...] = ()
+    busy: str = ""
+    waits: tuple[str, ...] = ()
+
+
+def marks_of(epoch: int, tenures: Mapping[ChannelName, Tenure], outbox: Outbox) -> tuple[int, ...]:
+    """Numbers of which one changes whenever something moves: a task, an arrival, a delivery, an early end."""
+    return (
+        epoch,
+        len(tenures),
+        sum(tenure.seq for tenure in tenures.values()),
+        sum(tenure.inbox.arrived for tenure in tenures.values()),
+        sum(tenure.closed + tenure.phase for tenure in tenures.values()),
+        sum(outbox.delivered().values()),
+    )
+
+
+def occupation(effect: Any) -> str:
+    """What somebody does that may take any time, so that nobody need be surprised; empty for anything else.
+
+    Calls to the store and to other processes are not among it: they have time limits of their own.
+    """
+    match effect:
+        case Execute():
+            return f"{effect.task} is being executed, or waits for a thread"
+        case BackUp() | SaveState():
+            return f"{effect.task} is being written"
+        case RestoreState():
+            return f"the state after {effect.task} is being read"
+        case Collect():
+            return "the client has not taken the rows that are there"
+        case _:
+            return ""
+
+
+def waits_of(
+    graph: StageGraph,
+    tenures: Mapping[ChannelName, Tenure],
+    outbox: Outbox,
+    actors: Iterable[tuple[str, Any]],
+) -> tuple[str, ...]:
+    """Who waits for what, a line each: channels for their inputs, outputs for room, and who waits for an answer."""
+    lines = [
+        line for name, tenure in tenures.items() if not tenure.ended for line in _channel(graph, name, tenure)
+    ]
+    for edge, target, delivered, published, refused in outbox.waiting():
+        why = "refused when it was last offered" if refused else "not refused"
+        lines.append(
+            f"{graph.producer(edge)} has outputs {delivered} to {published - 1} for {graph.consumer(edge)} over "
+            f"{edge} at {target}: {why}"
+        )
+    lines += [
+        f"{name} waits for an answer to {type(effect).__name__}"
+        for name, effect in actors
+        if effect is not None and not isinstance(effect, (Await, Pause))
+    ]
+    return tuple(lines[:WAITS_MAX])
+
+
+def _channel(graph: StageGraph, name: ChannelName, tenure: Tenure) -> list[str]:
+    doing = "repeats task" if tenure.retracing else "is at task"
+    lines = []
+    for edge in graph.edges_into(name):
+        lane = tenure.inbox.lane(Upstream(edge.link, edge.producer))
+        if lane.consumed == lane.total:
+            continue
+        end = "" if lane.total is None else f" of {lane.total}"
+        window = f" of a window of {lane.window_bytes}" if lane.window_bytes is not None else ""
+        line = (
+            f"{name} {doing} {tenure.seq} and waits for {graph.producer(edge)} over {edge}: consumed "
+            f"{lane.consumed}{end}, holds {lane.held} with {lane.held_bytes} bytes{window}"
+        )
+        if lane.refused is not None:
+            line += f", has refused output {lane.refused[0]} with {lane.refused[1]} bytes"
+        lines.append(line)
+    return lines or [f"{name} {doing} {tenure.seq}, and lacks no input"]
 
 
 class Asks(Protocol):

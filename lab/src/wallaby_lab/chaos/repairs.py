@@ -14,12 +14,12 @@ from typing import Any
 
 from wallaby.coordinator import effects as coordinating
 from wallaby.lineage.graph import StageGraph
-from wallaby.lineage.invariants import InvariantViolation, check_smallest
-from wallaby.lineage.kept import kept
 from wallaby.lineage.names import ChannelName, QueryId
+from wallaby.lineage.recoverable import recoverable
 from wallaby.lineage.snapshot import Plan, Snapshot
 from wallaby.lineage.tolerance import LINEAGE, Tolerance
 from wallaby.lineage.verdict import Verdict
+from wallaby_lab.invariants.audit import InvariantViolation, check_smallest
 
 Records = Mapping[ChannelName, tuple[bytes, ...]]
 
@@ -57,7 +57,7 @@ class Repairs:
         for version, plan in applied:
             snapshot, records = snapshots[query, version]
             try:
-                check_smallest(graph, snapshot, plan, kept(tolerance, records))
+                check_smallest(graph, snapshot, plan, recoverable(tolerance, records))
             except InvariantViolation as violation:
                 return len(applied), str(violation)
         return len(applied), ""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from wallaby.lineage.effects import Push, PushReply, Slice
-from wallaby.lineage.invariants import InvariantViolation
 from wallaby.lineage.names import WorkerId
 from wallaby.node.actors import SESSION, ActorKind, ActorName
 from wallaby.node.session import Session
+from wallaby_lab.invariants.audit import InvariantViolation
 from wallaby_lab.simulation.process import Serving
 from wallaby_lab.simulation.scrutiny import Scrutiny, arrivals, known_before
 from wallaby_lab.simulation.world import World

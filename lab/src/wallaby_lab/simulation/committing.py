@@ -11,9 +11,9 @@ from typing import Any
 
 from wallaby.gcs.interface import CommitReply, Verdict
 from wallaby.lineage.effects import CommitTask
-from wallaby.lineage.invariants import InvariantViolation
 from wallaby.lineage.lineage import decode, key_of
 from wallaby.lineage.names import QueryId, WorkerId
+from wallaby_lab.invariants.audit import InvariantViolation
 from wallaby_lab.simulation.process import Actor
 from wallaby_lab.simulation.world import World
 

@@ -11,10 +11,10 @@ from typing import Any
 
 from wallaby.gcs.interface import WorkerLease
 from wallaby.lineage.effects import Await, Push, PushReply
-from wallaby.lineage.invariants import InvariantViolation
 from wallaby.lineage.names import HEAD, Edge, QueryId, TaskName, WorkerId
 from wallaby.node.actors import ActorKind
 from wallaby.node.effects import Complain
+from wallaby_lab.invariants.audit import InvariantViolation
 from wallaby_lab.simulation.process import Actor
 
 #: Unanswered pushes of one output before somebody must complain.

@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 from wallaby.coordinator.effects import Inquire
 from wallaby.lineage.names import WorkerId
-from wallaby.lineage.standing import Standing
-from wallaby.node.standing import standing_of, standings
+from wallaby.node.standing import Standing, standing_of, standings
 from wallaby_lab.simulation.world import World
 
 

@@ -21,9 +21,9 @@ from wallaby.lineage.effects import (
     Push,
     ReadRecords,
 )
-from wallaby.lineage.invariants import InvariantViolation
 from wallaby.lineage.verdict import CommitReply, Verdict
 from wallaby.node.effects import Complain, Look
+from wallaby_lab.invariants.audit import InvariantViolation
 from wallaby_lab.simulation.brief import brief
 from wallaby_lab.simulation.process import Actor
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from wallaby.coordinator.effects import Join
 from wallaby.gcs.memory import MemoryGcs, StoredQuery
-from wallaby.lineage.invariants import InvariantViolation
 from wallaby.lineage.names import ChannelName, QueryId, WorkerId
 from wallaby.lineage.verdict import Verdict
+from wallaby_lab.invariants.audit import InvariantViolation
 from wallaby_lab.simulation.world import World
 
 #: So often a coordinator may see, without the answer reaching it, that a query is past its limit.

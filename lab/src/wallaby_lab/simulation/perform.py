@@ -15,11 +15,11 @@ from wallaby.gcs.memory import MemoryGcs
 from wallaby.head.actions import ACTIONS
 from wallaby.lineage import effects as protocol
 from wallaby.lineage.effects import Answer, Effect, PushReply, Slice
-from wallaby.lineage.invariants import InvariantViolation
-from wallaby.lineage.kept import kept
 from wallaby.lineage.lineage import decode
 from wallaby.lineage.names import QueryId, TaskName, WorkerId
+from wallaby.lineage.recoverable import recoverable
 from wallaby.node import effects as working
+from wallaby_lab.invariants.audit import InvariantViolation
 from wallaby_lab.simulation.arriving import taken_in
 from wallaby_lab.simulation.brief import brief
 from wallaby_lab.simulation.committing import GroupCommits, GroupTicket, note_commits
@@ -473,7 +473,7 @@ class Performer:
                     raise InvariantViolation(9, f"a plan for version {effect.version} meets {before.version}")
                 running = self._world.running[effect.query]
                 running.require_not_too_large(before, self._world.scenario.coordinator.strained_losses_max)
-                left = kept(running.query.tolerance, gcs.history(effect.query))
+                left = recoverable(running.query.tolerance, gcs.history(effect.query))
                 running.audit.planned(before, effect.plan, left)
                 self._world.tally.recoveries += 1
                 self._world.tally.rewound += len(effect.plan.rewound)

@@ -9,10 +9,10 @@ from wallaby.coordinator.query import Query
 from wallaby.gcs.memory import MemoryGcs
 from wallaby.lineage.attempt import Tenure
 from wallaby.lineage.effects import Effect, Effects, Output, Push
-from wallaby.lineage.invariants import InvariantViolation
 from wallaby.lineage.names import HEAD, ChannelName, QueryId, TaskName, WorkerId
 from wallaby.node.actors import ActorName
 from wallaby.node.session import Session
+from wallaby_lab.invariants.audit import InvariantViolation
 
 
 @dataclass(slots=True, eq=False)

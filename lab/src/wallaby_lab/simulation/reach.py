@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from wallaby.lineage.invariants import InvariantViolation
 from wallaby.lineage.names import WorkerId
+from wallaby_lab.invariants.audit import InvariantViolation
 from wallaby_lab.simulation.faults import DISTURBS_CALLS
 
 if TYPE_CHECKING:

@@ -30,10 +30,10 @@ from wallaby.errors import (
 )
 from wallaby.lineage.choose import Dynamic, Policy, Static
 from wallaby.lineage.effects import FailPoint
-from wallaby.lineage.invariants import InvariantViolation
 from wallaby.lineage.names import TaskName
 from wallaby.lineage.tolerance import Tolerance, tolerance_of
 from wallaby.node.session import SessionSettings
+from wallaby_lab.invariants.audit import InvariantViolation
 from wallaby_lab.simulation.faults import STORE_LOST, FaultKind, SimulatedFault, draw_faults
 from wallaby_lab.simulation.perform import Performer
 from wallaby_lab.simulation.pressure import pressed, with_aimed_faults

@@ -9,9 +9,9 @@ from typing import Any
 
 from wallaby.coordinator.query import Query
 from wallaby.lineage.effects import Output
-from wallaby.lineage.invariants import Audit, InvariantViolation
 from wallaby.lineage.names import TaskName, Upstream, WorkerId
 from wallaby.lineage.snapshot import Snapshot
+from wallaby_lab.invariants.audit import Audit, InvariantViolation
 from wallaby_lab.simulation.scrutiny import Scrutiny
 from wallaby_lab.simulation.workload import Row, ToyWorkload
 

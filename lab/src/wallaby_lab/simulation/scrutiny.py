@@ -25,13 +25,13 @@ from wallaby.lineage.effects import (
     Slice,
 )
 from wallaby.lineage.graph import StageGraph
-from wallaby.lineage.invariants import InvariantViolation
 from wallaby.lineage.lineage import Draw, Record, decode
 from wallaby.lineage.names import HEAD, ChannelName, Edge, TaskName, Upstream, WorkerId
-from wallaby.lineage.sighting import StoreState
 from wallaby.node.actors import ActorKind
 from wallaby.node.effects import Complain
 from wallaby.node.session import Session, SessionSettings
+from wallaby_lab.invariants.audit import InvariantViolation
+from wallaby_lab.invariants.sighting import StoreState
 from wallaby_lab.simulation.process import Actor, tenure_of
 from wallaby_lab.simulation.waiting import Arrived
 

@@ -19,20 +19,12 @@ from wallaby.coordinator.stalls import StallWatch
 from wallaby.errors import GcsLostError
 from wallaby.gcs.memory import MemoryGcs, MemoryStore, StoredQuery
 from wallaby.lineage.effects import Answer, Await, Effect, Effects, FailPoint, Push
-from wallaby.lineage.invariants import Audit
 from wallaby.lineage.names import HEAD, ChannelName, QueryId, TaskName, WorkerId
-from wallaby.lineage.sighting import WorkerState
-from wallaby.node.actors import (
-    COORDINATOR,
-    DISCOVERY,
-    SESSION,
-    STALL_WATCH,
-    TASK_MANAGER,
-    ActorKind,
-    ActorName,
-)
+from wallaby.node.actors import COORDINATOR, DISCOVERY, SESSION, TASK_MANAGER, ActorKind, ActorName
 from wallaby.node.session import Session
 from wallaby.worker.taskmanager import TaskManager
+from wallaby_lab.invariants.audit import Audit
+from wallaby_lab.invariants.sighting import WorkerState
 from wallaby_lab.simulation.agenda import Agenda
 from wallaby_lab.simulation.aim import strike_holds
 from wallaby_lab.simulation.complaining import Complaining
@@ -99,7 +91,7 @@ class World:
         self._coordinator_actor = self.spawn(self.head, None, COORDINATOR, self.coordinator.run())
         if scenario.coordinator.stall_ms:
             watch = StallWatch(scenario.coordinator.stall_ms, self.queries, self.agenda.now_ms)
-            self.spawn(self.head, None, STALL_WATCH, watch.run())
+            self.spawn(self.head, None, ActorName(ActorKind.STALL_WATCH), watch.run())
         for _ in range(scenario.workers):
             self.start_worker()
 

@@ -6,7 +6,7 @@ from wallaby_lab.simulation.mutants.mutant import Edit, Mutant
 
 OUTBOX = "wallaby.lineage.outbox"
 SESSION = "wallaby.node.session"
-STANDING = "wallaby.lineage.standing"
+STANDING = "wallaby.node.standing"
 STALLS = "wallaby.coordinator.stalls"
 
 _SENT = "        sent = items[: len(held)]\n"
@@ -109,8 +109,8 @@ FLOW: tuple[Mutant, ...] = (
         more=(
             Edit(
                 STANDING,
-                "    Collect,\n    Execute,\n",
-                "    Collect,\n    CommitTask,\n    Execute,\n    Push,\n",
+                "import Await, BackUp, Collect, Execute, Pause, RestoreState, SaveState\n",
+                "import Await, BackUp, Collect, CommitTask, Execute, Pause, Push, RestoreState, SaveState\n",
             ),
         ),
     ),

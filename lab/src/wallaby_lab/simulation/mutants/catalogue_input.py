@@ -39,8 +39,8 @@ INPUT: tuple[Mutant, ...] = (
         what="a stage with a main input does not wait for its side input",
         breaks=("1", "7"),
         module=CHOOSE,
-        before="    if not sides_ready(graph, channel.stage, inbox):\n        return None\n",
-        after="",
+        before="    if not (sides_ready(graph, channel.stage, inbox) and tolerance.",
+        after="    if not (tolerance.",
     ),
     Mutant(
         name="filter-applied-in-part",

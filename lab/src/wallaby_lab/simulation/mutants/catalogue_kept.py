@@ -43,8 +43,8 @@ KEPT: tuple[Mutant, ...] = (
         what="a lost channel goes on from its newest state although a consumer lacks outputs from before it",
         breaks=("5", "8"),
         module=RECONCILE_MODULE,
-        before="            start = self._kept.newest(name, self._needed_from(name))\n",
-        after="            start = self._kept.newest(name, self._before.channels[name].length)\n",
+        before="            start = self._left.newest(name, min(lost, default=self._before.channels[name].length))\n",
+        after="            start = self._left.newest(name, self._before.channels[name].length)\n",
         policy=STATES,
     ),
     Mutant(
@@ -52,8 +52,9 @@ KEPT: tuple[Mutant, ...] = (
         what="a channel that went on from a saved state stays, although outputs from before it are needed again",
         breaks=("5", "8"),
         module=RECONCILE_MODULE,
-        before="        goes_back = self._needed_from(name) < self._before.channels[name].base\n",
-        after="        goes_back = False\n",
+        before="        if lost or (leaves and not self._ended(name)):\n",
+        after="        lost = lost if leaves else []\n"
+        "        if lost or (leaves and not self._ended(name)):\n",
         policy=STATES,
     ),
     Mutant(
@@ -70,8 +71,8 @@ KEPT: tuple[Mutant, ...] = (
         what="a lost channel that has ended is left where it was, although its outputs are still needed",
         breaks=("5", "8"),
         module=RECONCILE_MODULE,
-        before="            self._moved.extend([name] if self._must_leave(name) else ())\n",
-        after="            pass\n",
+        before="        elif leaves and behind:\n            self._moved.append(name)\n",
+        after="        elif leaves and behind:\n            pass\n",
         policy=OUTPUTS,
     ),
     Mutant(
@@ -79,8 +80,26 @@ KEPT: tuple[Mutant, ...] = (
         what="the new host of a channel sends only what it makes itself, and not what is in the durable store",
         breaks=("5",),
         module=SESSION_MODULE,
-        before="            self.host.outbox.start(assignment.channel, 0, assignment.length)\n",
-        after="            self.host.outbox.start(assignment.channel, assignment.length)\n",
+        before="        self.host.outbox.start(assignment.channel, *tolerance.at_hand(assignment.base, "
+        "assignment.length))\n",
+        after="        self.host.outbox.start(assignment.channel, assignment.length)\n",
         policy=OUTPUTS,
+    ),
+    Mutant(
+        name="lost-outputs-taken-to-be-at-hand",
+        what="the policy says that a host has all outputs of its channels, also those that it never made",
+        breaks=("5",),
+        module="wallaby.lineage.tolerance",
+        before="        return length if leaves else base\n",
+        after="        return length if leaves else 0\n",
+        policy=STATES,
+    ),
+    Mutant(
+        name="outputs-of-the-lost-taken-to-be-at-hand",
+        what="the policy says that what a lost worker had made can still be had",
+        breaks=("5",),
+        module="wallaby.lineage.tolerance",
+        before="        return length if leaves else base\n",
+        after="        return base\n",
     ),
 )

@@ -37,7 +37,7 @@ RECONCILE: tuple[Mutant, ...] = (
         what="a moved reader is taken to have its side inputs already",
         breaks=("5", "H4"),
         module=MODULE,
-        before="            if name in self._moved and not (self._kept.outputs and self._ended(name)):\n"
+        before="            if name in self._moved and not self._rests(name):\n"
         "                self._starts_empty(name)\n",
         after="            if name in self._moved:\n                self._needing.add(name)\n",
     ),
@@ -46,16 +46,17 @@ RECONCILE: tuple[Mutant, ...] = (
         what="a lost channel that had finished is left alone although its output is needed again",
         breaks=("5", "H9", "6.1.6"),
         module=MODULE,
-        before="        unfinished = not self._ended(name) or bool(self._behind(name))\n",
-        after="        unfinished = not self._ended(name)\n",
+        before="        if lost or (leaves and not self._ended(name)):\n",
+        after="        lost = [] if self._ended(name) else lost\n"
+        "        if lost or (leaves and not self._ended(name)):\n",
     ),
     Mutant(
         name="all-final-channels-rewound",
         what="every lost channel is rewound, needed or not",
         breaks=("8",),
         module=MODULE,
-        before="        elif unfinished and (self._must_leave(name) or goes_back):\n",
-        after="        elif self._must_leave(name):\n",
+        before="        if lost or (leaves and not self._ended(name)):\n",
+        after="        if leaves:\n",
     ),
     Mutant(
         name="ended-consumers-fed",
@@ -70,8 +71,8 @@ RECONCILE: tuple[Mutant, ...] = (
         what="a channel with an edge that is behind is rewound although its host is well",
         breaks=("8",),
         module=MODULE,
-        before="        elif unfinished and (self._must_leave(name) or goes_back):\n",
-        after="        elif unfinished and (self._must_leave(name) or self._behind(name)):\n",
+        before="        if lost or (leaves and not self._ended(name)):\n",
+        after="        if behind or (leaves and not self._ended(name)):\n",
     ),
     Mutant(
         name="producers-before-consumers",
@@ -86,8 +87,8 @@ RECONCILE: tuple[Mutant, ...] = (
         what="a live channel that has ended, but is still retracing what others need, gets no inputs",
         breaks=("5", "H9"),
         module=MODULE,
-        before="        elif unfinished:\n            self._needing.add(name)\n",
-        after="        elif not self._ended(name):\n            self._needing.add(name)\n",
+        before="        elif not (leaves or self._rests(name)) and (behind or not self._ended(name)):\n",
+        after="        elif not (leaves or self._ended(name)):\n",
     ),
     Mutant(
         name="pending-re-reads-forgotten",
@@ -102,16 +103,17 @@ RECONCILE: tuple[Mutant, ...] = (
         what="what a moved reader's present host never had is not read again for a consumer lost later",
         breaks=("5", "H9", "6.1.5"),
         module=MODULE,
-        before="            unsent_end = channel.length if leaves else channel.base\n",
-        after="            unsent_end = channel.length if leaves else 0\n",
+        before="            for edge in behind:\n                if self",
+        after="            lost_below *= self._must_leave(name)\n"
+        "            for edge in behind:\n                if self",
     ),
     Mutant(
         name="re-reads-one-short",
         what="the last output that is to be read again is left out",
         breaks=("5", "6.1.8"),
         module=MODULE,
-        before="                    needs.append((self._delivered[edge], unsent_end, edge))\n",
-        after="                    needs.append((self._delivered[edge], unsent_end - 1, edge))\n",
+        before="                    needs.append((self._delivered[edge], lost_below, edge))\n",
+        after="                    needs.append((self._delivered[edge], lost_below - 1, edge))\n",
     ),
     Mutant(
         name="re-reads-for-all-edges",
@@ -134,8 +136,8 @@ RECONCILE: tuple[Mutant, ...] = (
         what="a lost reader that had ended is not moved, so perhaps nobody can read its outputs again",
         breaks=("5", "8"),
         module=MODULE,
-        before="            if leaves and (not self._ended(name) or needs or (behind and self._kept.outputs)):\n",
-        after="            if leaves and not self._ended(name):\n",
+        before="            if self._must_leave(name) and (not self._ended(name) or needs or behind):\n",
+        after="            if self._must_leave(name) and not self._ended(name):\n",
     ),
     Mutant(
         name="moved-reader-without-base",

@@ -66,7 +66,7 @@ SESSION: tuple[Mutant, ...] = (
         what="a rewound channel goes on after its committed records without retracing them",
         breaks=("5", "2"),
         module=MODULE,
-        before="        elif assignment.length > 0 and not is_reader and not is_there:\n",
+        before="        elif assignment.length > 0 and not is_reader and not rests:\n",
         after="        elif assignment.length < 0:\n",
     ),
     Mutant(

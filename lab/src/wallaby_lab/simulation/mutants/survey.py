@@ -30,7 +30,7 @@ SIMULATED = (
     "wallaby.lineage.choose",
     "wallaby.lineage.inbox",
     "wallaby.lineage.outbox",
-    "wallaby.lineage.kept",
+    "wallaby.lineage.recoverable",
     "wallaby.lineage.lineage",
     "wallaby.lineage.snapshot",
     "wallaby.lineage.tolerance",

@@ -16,12 +16,14 @@ from wallaby.errors import InternalError
 from wallaby.lineage.attempt import Tenure
 from wallaby.lineage.effects import Output, Slice
 from wallaby.lineage.graph import StageGraph
-from wallaby.lineage.kept import INITIAL, NOTHING_KEPT, Checkpoint, Kept
 from wallaby.lineage.lineage import Record, Watermark, advance, decode
 from wallaby.lineage.names import HEAD, ChannelName, Edge, TaskName, Upstream, WorkerId
-from wallaby.lineage.reconcile import apply, reconcile
-from wallaby.lineage.sighting import StoreState, WorkerState
+from wallaby.lineage.reconcile import reconcile
+from wallaby.lineage.recoverable import NOTHING, Recoverable
 from wallaby.lineage.snapshot import ChannelState, Plan, Snapshot
+from wallaby_lab.invariants.resumed import resumed
+from wallaby_lab.invariants.sighting import StoreState, WorkerState
+from wallaby_lab.invariants.smallest import SmallestRecovery, pieces_of
 
 
 class InvariantViolation(InternalError):  # noqa: N818 - it is what it is called
@@ -131,11 +133,11 @@ class Audit:
                 raise InvariantViolation(7, f"the client is given {piece.task} where output {at} is due")
             self._collected[upstream] = at + 1
 
-    def planned(self, snapshot: Snapshot, plan: Plan, kept: Kept = NOTHING_KEPT) -> None:
+    def planned(self, snapshot: Snapshot, plan: Plan, left: Recoverable = NOTHING) -> None:
         """A plan is about to be applied: it must be the smallest (8) and leave nothing to do (9)."""
-        check_smallest(self._graph, snapshot, plan, kept)
-        after = apply(snapshot, plan)
-        again = reconcile(self._graph, after, kept)
+        check_smallest(self._graph, snapshot, plan, left)
+        after = resumed(snapshot, plan)
+        again = reconcile(self._graph, after, left)
         if again.hosts or again.delivered or again.losses or again.closed or again.rereads != after.rereads:
             raise InvariantViolation(9, f"reconcile of its own result still changes something: {again}")
         self._check_forgotten(snapshot, after)
@@ -403,93 +405,17 @@ class Audit:
                 raise broken(5, seq, f", and {host} has passed it without publishing it")
 
 
-def check_smallest(graph: StageGraph, snapshot: Snapshot, plan: Plan, kept: Kept = NOTHING_KEPT) -> None:
-    """The set of rewound channels is the smallest that the loss requires (invariant 8).
-
-    Computed from below, as the least set closed under the rules, where `reconcile` walks from above. Each rewound
-    channel also goes back no further than it must, where states were saved.
-    """
-    channels, alive = snapshot.channels, {*snapshot.members, *snapshot.draining, HEAD}
-    ended = {name for name, channel in channels.items() if channel.ended}
-    while more := {
-        name
-        for name in channels
-        if name not in ended
-        and name != graph.collector
-        and {graph.consumer(e) for e in graph.edges_from(name)} <= ended
-    }:
-        ended |= more
-    gone = {
-        n
-        for n, c in channels.items()
-        if c.host not in alive or (c.host in snapshot.draining and n not in ended)
-    }
-    emptied: set[ChannelName] = set()
-    starts: dict[ChannelName, Checkpoint] = {}
-    reread: set[tuple[TaskName, Edge]] = set()
-    lacking: set[tuple[TaskName, Edge]] = set()
-    at_rest = ended if kept.outputs else set()
-
-    def first_lacking(taker: ChannelName, edge: Edge) -> int:
-        if taker not in emptied:
-            return snapshot.delivered[edge]
-        start = starts.get(taker, INITIAL)
-        return start.consumed.get(Upstream(edge.link, edge.producer), 0)
-
-    pending = {
-        (TaskName(*r.channel, seq), edge)
-        for r in snapshot.rereads
-        for seq in range(r.first, r.end)
-        for edge in r.edges
-    }
-    while True:
-        stages = {task.stage for task, _ in reread}
-        owing = {task.of for task, _ in lacking if not graph.is_reader(task.stage)} - at_rest
-        staying = {n for n in channels if n not in gone}
-        readers = {n for n in staying if graph.is_reader(n.stage) and n.stage in stages}
-        takers = (emptied - at_rest) | readers | {n for n in staying if n not in ended or n in owing}
-        before = lacking
-        lacking = {
-            (TaskName(*graph.producer(edge), seq), edge)
-            for edge in snapshot.delivered
-            if (taker := graph.consumer(edge)) in takers
-            for seq in range(first_lacking(taker, edge), channels[graph.producer(edge)].length)
-        }
-        lacking |= {(task, edge) for task, edge in pending if graph.consumer(edge) in takers - emptied}
-        new_reread = {
-            (task, edge)
-            for task, edge in lacking
-            if graph.is_reader(task.stage) and (task.of in gone or task.seq < channels[task.of].base)
-            if not kept.outputs
-        }
-        new_emptied = {n for n in gone if n not in ended or any(task.of == n for task, _ in lacking)}
-        if not kept.outputs:
-            new_emptied |= {
-                task.of
-                for task, _ in lacking
-                if not graph.is_reader(task.stage) and task.seq < channels[task.of].base
-            }
-        new_starts = {
-            n: kept.newest(
-                n,
-                min(
-                    (task.seq for task, _ in lacking if task.of == n and not kept.outputs),
-                    default=channels[n].length,
-                ),
+def check_smallest(graph: StageGraph, snapshot: Snapshot, plan: Plan, left: Recoverable = NOTHING) -> None:
+    """A plan rewinds no more than the loss requires, and each channel no further than it must (invariant 8)."""
+    least = SmallestRecovery(graph, snapshot, left)
+    reread = set(pieces_of(plan.rereads))
+    if (set(plan.hosts), set(plan.rewound), reread) != (least.emptied, least.rewound, least.reread):
+        raise InvariantViolation(
+            8, f"rewound or moved {sorted(plan.hosts)} where {sorted(least.emptied)} must be"
+        )
+    for name in sorted(least.rewound):
+        base = plan.bases.get(name, snapshot.channels[name].base)
+        if base != least.starts[name].seq:
+            raise InvariantViolation(
+                8, f"{name} goes on from {base} where {least.starts[name].seq} is enough"
             )
-            for n in new_emptied | emptied
-            if not graph.is_reader(n.stage)
-        }
-        if (new_reread, new_emptied, new_starts, lacking) == (reread, emptied, starts, before):
-            break
-        reread, emptied, starts = new_reread | reread, new_emptied | emptied, new_starts
-    planned = {
-        (TaskName(*r.channel, seq), e) for r in plan.rereads for seq in range(r.first, r.end) for e in r.edges
-    }
-    rewound = {n for n in emptied if not graph.is_reader(n.stage)} - at_rest
-    if set(plan.hosts) != emptied or set(plan.rewound) != rewound or planned != reread:
-        raise InvariantViolation(8, f"rewound or moved {sorted(plan.hosts)} where {sorted(emptied)} must be")
-    for n in sorted(rewound):
-        base = plan.bases.get(n, channels[n].base)
-        if base != starts[n].seq:
-            raise InvariantViolation(8, f"{n} goes on from {base} where {starts[n].seq} is enough")

@@ -13,13 +13,13 @@ from wallaby.lineage.attempt import Host, Tenure
 from wallaby.lineage.choose import Static
 from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.inbox import Inbox
-from wallaby.lineage.invariants import Audit, InvariantViolation, check_smallest
 from wallaby.lineage.lineage import Record, encode
 from wallaby.lineage.names import HEAD, ChannelName, Edge, TaskName
 from wallaby.lineage.outbox import Outbox
 from wallaby.lineage.reconcile import reconcile
-from wallaby.lineage.sighting import WorkerState
 from wallaby.lineage.snapshot import Plan, ReRead, Snapshot
+from wallaby_lab.invariants.audit import Audit, InvariantViolation, check_smallest
+from wallaby_lab.invariants.sighting import WorkerState
 
 GRAPH = pipeline()
 S0, S1, SINK = GRAPH.channels

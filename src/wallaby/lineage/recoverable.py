@@ -1,4 +1,4 @@
-"""What outlives the workers of a query: outputs, if all of them are in the durable store, and snapshots of states.
+"""What of a query outlives its workers: outputs, if they are in the durable store, and snapshots of states.
 
 A task whose state was saved says so in its record, so the records tell which states there are and what had been
 consumed by then. A lost channel goes on from the newest state before which nobody needs its outputs; where there is
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from wallaby.lineage.lineage import Watermark, advance, decode
 from wallaby.lineage.names import ChannelName
-from wallaby.lineage.tolerance import Tolerance
+from wallaby.lineage.tolerance import LINEAGE, Tolerance
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +27,11 @@ INITIAL = Checkpoint()
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class Recoverable:
     """What of a query can be had although the worker that made it is gone."""
 
-    #: All committed outputs: whoever hosts a channel can send them.
-    outputs: bool = False
+    #: Says what becomes of outputs.
+    tolerance: Tolerance = LINEAGE
     #: The saved states of each channel, the oldest first.
     states: Mapping[ChannelName, tuple[Checkpoint, ...]] = field(default_factory=dict)
 
@@ -40,9 +40,6 @@ class Kept:
         return max(
             (c for c in self.states.get(channel, ()) if c.seq <= end), key=lambda c: c.seq, default=INITIAL
         )
-
-
-NOTHING_KEPT = Kept()
 
 
 def checkpoints(records: Iterable[bytes]) -> tuple[Checkpoint, ...]:
@@ -57,7 +54,11 @@ def checkpoints(records: Iterable[bytes]) -> tuple[Checkpoint, ...]:
     return tuple(found)
 
 
-def kept(tolerance: Tolerance, records: Mapping[ChannelName, Iterable[bytes]]) -> Kept:
-    """What is kept of a query. The records are asked for only where states are saved."""
+def recoverable(tolerance: Tolerance, records: Mapping[ChannelName, Iterable[bytes]]) -> Recoverable:
+    """What is left of a query. The records are asked for only where states are saved."""
     states = {name: checkpoints(of) for name, of in records.items()} if tolerance.snapshots else {}
-    return Kept(tolerance.durable, states)
+    return Recoverable(tolerance, states)
+
+
+#: With the default policy nothing outlives its worker.
+NOTHING = Recoverable()

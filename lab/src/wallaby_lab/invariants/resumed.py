@@ -1,0 +1,31 @@
+"""What a query looks like after a resume: for checks, and for reading."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from wallaby.lineage.snapshot import ChannelState, Plan, Snapshot
+
+
+def resumed(snapshot: Snapshot, plan: Plan) -> Snapshot:
+    """The snapshot that a resume with this plan leaves behind."""
+    channels = dict(snapshot.channels)
+    for name in {*plan.hosts, *plan.bases, *plan.losses, *plan.closed}:
+        old: ChannelState = channels[name]
+        channels[name] = replace(
+            old,
+            host=plan.hosts.get(name, old.host),
+            base=plan.bases.get(name, old.base),
+            losses=plan.losses.get(name, old.losses),
+            closed=old.closed or name in plan.closed,
+            since_epoch=snapshot.epoch + 1 if name in plan.hosts else old.since_epoch,
+        )
+    return replace(
+        snapshot,
+        version=snapshot.version + 1,
+        epoch=snapshot.epoch + 1,
+        gate_open=True,
+        channels=channels,
+        delivered={**snapshot.delivered, **plan.delivered},
+        rereads=plan.rereads,
+    )
