@@ -6,14 +6,14 @@ from collections.abc import Mapping
 
 from tests.builders import Driven, W, pipeline
 
-from wallaby.gcs.interface import Assignment, View
+from wallaby.gcs.interface import Assignment, QueryView
 from wallaby.lineage.choose import Policy, Static
 from wallaby.lineage.effects import Pause, PushReply
 from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.names import HEAD, ChannelName, Edge, WorkerId
 from wallaby.lineage.verdict import Verdict
 from wallaby.node.effects import Look, Spawn, Stop
-from wallaby.node.session import Session, SessionSettings
+from wallaby.node.session import QuerySession, QuerySessionSettings
 
 #: w0 is the worker; w1 and w2 are others.
 ME, OTHER, THIRD = W[:3]
@@ -43,10 +43,10 @@ def view(
     routes: Mapping[ChannelName, WorkerId] = ROUTES,
     delivered: Mapping[Edge, int] | None = None,
     rereads_waiting: bool = False,
-) -> View:
+) -> QueryView:
     edges = [edge for a in assignments for edge in graph.edges_from(a.channel)]
     counts = {**dict.fromkeys(edges, 0), **(delivered or {})}
-    return View(Verdict.DONE, epoch, assignments, routes, counts, rereads_waiting)
+    return QueryView(Verdict.DONE, epoch, assignments, routes, counts, rereads_waiting)
 
 
 class Hand:
@@ -62,10 +62,10 @@ class Hand:
         sides_bytes: int | None = None,
     ) -> None:
         self.collected: list[str] = []
-        settings = SessionSettings(
+        settings = QuerySessionSettings(
             policy or Static(1), 100, outputs_per_push=4, reread_slots=slots, sides_bytes=sides_bytes
         )
-        self.session = Session(worker, graph, settings, lambda: self.collected.append("all"))
+        self.session = QuerySession(worker, graph, settings, lambda: self.collected.append("all"))
         self.spawned: dict[str, Driven] = {}
         self.stopped: list[str] = []
         self._run = Driven(self.session.run())
@@ -83,7 +83,7 @@ class Hand:
                 assert self._run.now == Pause(200)
             self._run.answer(None)
 
-    def look(self, answer: View | None) -> None:
+    def look(self, answer: QueryView | None) -> None:
         assert self._run.now == Look()
         self._run.answer(answer)
         self._settle()

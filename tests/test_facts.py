@@ -11,7 +11,7 @@ from wallaby import RunStats, WorkerInfo
 from wallaby.gcs.interface import WorkerLease
 from wallaby.head.collected import Figures
 from wallaby.lineage.names import WorkerId
-from wallaby.node.worker_address import Place, worker_info
+from wallaby.node.worker_address import WorkerAddress, worker_info
 from wallaby.observe.event import EventKind, make
 from wallaby.observe.event_batch import Carried, StageTotals
 from wallaby.observe.observation import QueryStats
@@ -31,7 +31,7 @@ WATCHED = QueryStats(
     [(100, False, "live"), (0, False, "silent"), (100, True, "draining")],
 )
 def test_a_worker_prints_its_fields(remaining_ms: int, draining: bool, state: str) -> None:
-    address = Place("grpc://10.0.0.7:1", "node7", 4711).encode()
+    address = WorkerAddress("grpc://10.0.0.7:1", "node7", 4711).encode()
     lease = WorkerLease(WorkerId("w0-a"), address, remaining_ms, draining=draining)
     found = worker_info(lease)
     said = f"WorkerInfo(id='w0-a', host='node7', pid=4711, address='grpc://10.0.0.7:1', state='{state}')"

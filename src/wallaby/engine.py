@@ -65,9 +65,9 @@ from wallaby.spark.leaves.directory import LeafDirectory
 from wallaby.spark.leaves.run import LeafRun
 from wallaby.spark.query_jobs import QueryJob, QueryJobs
 from wallaby.spark.session_settings import SessionSettings, entries_of
-from wallaby.spark.store_registration import begin_stay
+from wallaby.spark.store_registration import register_in_store
 from wallaby.spark.succession import Succession
-from wallaby.worker.memory.shares import Shares
+from wallaby.worker.memory.shares import MemoryShares
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -139,13 +139,13 @@ class Engine(Actions):
         self.tolerance = tolerance_of(settings.fault_tolerance_policy)
         self._closed = False
         self._application = spark.sparkContext.applicationId
-        self._stay = begin_stay(settings, self.tolerance)
-        folder = self._stay.store.folder if self._stay is not None else ""
+        self._registration = register_in_store(settings, self.tolerance)
+        folder = self._registration.store.folder if self._registration is not None else ""
         deploy = partial(Deployment, spark.sparkContext, settings, self._make_head, self.close, folder)
         try:
             self._succession = Succession(deploy, self._take, settings.gcs_timeout)
         except BaseException:
-            self._end_stay()
+            self._end_registration()
             raise
         cluster = Cluster(spark.sparkContext)
         self._whole_bytes_max = cluster.result_bytes_max()
@@ -167,7 +167,7 @@ class Engine(Actions):
         self._deployment = deployment
         self._gcs, self._head = deployment.gcs, deployment.head
         self._count, self._threads = deployment.size.count, deployment.size.threads
-        self._shares = Shares(deployment.size.memory_bytes, self._threads)
+        self._shares = MemoryShares(deployment.size.memory_bytes, self._threads)
         self._planning = QueryPlanner(
             self._count, self._threads, self._shares, lambda: self._leaf_directory.reason
         )
@@ -199,12 +199,12 @@ class Engine(Actions):
 
     def _forget(self, query: QueryId) -> None:
         """Remove what an ended query left in the durable store."""
-        if self._stay is not None:
-            self._stay.store.remove(query)
+        if self._registration is not None:
+            self._registration.store.remove(query)
 
-    def _end_stay(self) -> None:
-        if self._stay is not None:
-            self._stay.end()
+    def _end_registration(self) -> None:
+        if self._registration is not None:
+            self._registration.end()
 
     # --- running -------------------------------------------------------------------------------------
 
@@ -453,7 +453,7 @@ class Engine(Actions):
         for run in list(self._leaf_runs):
             run.join(LEAF_END_SECONDS)
         self._leaf_directory.close()
-        self._end_stay()
+        self._end_registration()
 
     @property
     def is_open(self) -> bool:

@@ -9,9 +9,9 @@ from tests.builders import Driven, W, pipeline
 
 from wallaby.coordinator.coordinator import Coordinator, CoordinatorSettings
 from wallaby.coordinator.effects import (
+    AddMember,
     Expel,
     Freeze,
-    Join,
     Ping,
     ReadStatus,
     Remove,
@@ -70,7 +70,7 @@ class Cluster:
                 return True
             case ReadStatus(query):
                 return self.gcs.status(query)
-            case Join(query, worker):
+            case AddMember(query, worker):
                 return self.gcs.join(query, worker)
             case Freeze(query, lost, draining):
                 return self.gcs.freeze(query, lost, draining)

@@ -10,9 +10,9 @@ from tests.builders import Driven, W, drawn, final_record, kinds
 from tests.coordinator.cluster import DAY_MS, GRAPH, S0, S1, SETTINGS, A, B, C, Cluster, Q, is_a, only_once
 
 from wallaby.coordinator.effects import (
+    AddMember,
     Expel,
     Freeze,
-    Join,
     Ping,
     ReadStatus,
     Resume,
@@ -71,7 +71,7 @@ def test_a_member_that_came_after_the_leases_were_read_is_not_taken_for_lost() -
 def test_a_new_worker_joins_and_is_given_nothing_yet() -> None:
     cluster = Cluster(A)
     cluster.gcs.register(B, "b:1", DAY_MS)
-    assert cluster.round() == [Watch(), ReadStatus(Q), Join(Q, B)]
+    assert cluster.round() == [Watch(), ReadStatus(Q), AddMember(Q, B)]
     assert cluster.status.members == (A, B)
     assert cluster.status.epoch == 1
 
@@ -261,7 +261,7 @@ def test_a_worker_that_comes_in_time_is_given_everything() -> None:
     cluster.round()
     cluster.now_ms += SETTINGS.no_workers_ms
     cluster.gcs.register(B, "b:1", SETTINGS.lease_ms)
-    assert kinds(cluster.round()) == ["Watch", "ReadStatus", "Join", "TakeSnapshot", "Resume"]
+    assert kinds(cluster.round()) == ["Watch", "ReadStatus", "AddMember", "TakeSnapshot", "Resume"]
     assert {cluster.snapshot.channels[name].host for name in (S0, S1)} == {B}
     assert cluster.query.frozen_since_ms is None
 

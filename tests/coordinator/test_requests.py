@@ -23,7 +23,7 @@ from wallaby.lineage.effects import Pause
 from wallaby.lineage.names import HEAD, QueryId, WorkerId
 from wallaby.lineage.tolerance import LINEAGE
 from wallaby.lineage.verdict import Verdict
-from wallaby.node.session import SessionSettings
+from wallaby.node.session import QuerySessionSettings
 
 GRAPH = pipeline()
 Q, W = QueryId("q"), WorkerId("w")
@@ -134,7 +134,7 @@ def head_with(lost: int) -> tuple[Head, Lossy, Callable[[], Any]]:
     gcs.register(W, "nowhere:1", 3_600_000)
     head = Head(gcs, None, None, lambda _address, _seconds: True, SETTINGS)  # type: ignore[arg-type]
     head.start()
-    session = SessionSettings(Static(1), 1000)
+    session = QuerySessionSettings(Static(1), 1000)
     payload = SimpleNamespace(
         encode=lambda: b"", tolerance=LINEAGE, observed=False, session_settings=lambda: session
     )

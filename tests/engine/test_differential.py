@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.engine.conftest import Engines
 
 from wallaby.engine import Engine
-from wallaby.faults.orders import OrderBook
+from wallaby.faults.orders import FaultOrders
 from wallaby.results.result import Result
 from wallaby_lab.differential import campaign
 from wallaby_lab.differential.arena import QUICK, ComparisonArena
@@ -88,7 +88,7 @@ def test_random_queries_that_lose_a_worker_agree_with_spark(
     functions = scalar_functions(spark, engine, FUNCTIONS)
     arena = ComparisonArena(spark, engine, tmp_path / "random")
     seeds = range(100, 105)
-    found = campaign.run(arena, functions, seeds, print, trials=0, losses=Losses(OrderBook(book)))
+    found = campaign.run(arena, functions, seeds, print, trials=0, losses=Losses(FaultOrders(book)))
     assert found.differences == []
     assert found.struck > 1
 

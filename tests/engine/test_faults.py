@@ -13,7 +13,7 @@ from tests.engine.test_ends import LONG, nothing_is_left_of_queries, until
 
 from wallaby.engine import Engine
 from wallaby.errors import PoisonTaskError, WorkerLostError
-from wallaby.faults.orders import OrderBook, parse_all
+from wallaby.faults.orders import FaultOrders, parse_all
 from wallaby.lineage.graph import LinkKind
 from wallaby.node.reaching import COMPLAIN_AFTER_PUSHES
 from wallaby_lab import tpch
@@ -49,7 +49,7 @@ class Chaos:
         self.workers = 2
         self._engines = engines
         self._directory = directory
-        self.book = OrderBook(directory)
+        self.book = FaultOrders(directory)
 
     def engine(self, **settings: object) -> Engine:
         found = self._engines.get(

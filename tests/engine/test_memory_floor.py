@@ -16,7 +16,7 @@ from tests.engine.test_memory import BESIDE, MIB, peak_of, pss_bytes
 
 from wallaby.engine import Engine
 from wallaby.errors import MemoryLimitError
-from wallaby.faults.orders import OrderBook, parse_all
+from wallaby.faults.orders import FaultOrders, parse_all
 from wallaby.observe.history import read_log
 from wallaby_lab import tpch
 
@@ -38,8 +38,8 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def book(directory: Path) -> Iterator[OrderBook]:
-    found = OrderBook(directory)
+def book(directory: Path) -> Iterator[FaultOrders]:
+    found = FaultOrders(directory)
     yield found
     found.give(())
 
@@ -66,7 +66,7 @@ def pids(engine: Engine) -> set[int]:
 
 @pytest.mark.parametrize("way", ["hoard", "hoard-sql"])
 def test_the_greedy_query_ends_and_the_other_answers(
-    engine: Engine, spark: SparkSession, book: OrderBook, directory: Path, way: str
+    engine: Engine, spark: SparkSession, book: FaultOrders, directory: Path, way: str
 ) -> None:
     """Two users' queries in one TaskManager: it lives, and never takes more than it may."""
     before = pids(engine)
@@ -100,7 +100,7 @@ def test_the_greedy_query_ends_and_the_other_answers(
 
 
 def test_a_query_that_cannot_be_stopped_costs_its_worker_and_is_not_begun_again(
-    engine: Engine, spark: SparkSession, book: OrderBook
+    engine: Engine, spark: SparkSession, book: FaultOrders
 ) -> None:
     (before,) = pids(engine)
     name = book.give(parse_all(f"*:execute@{TASK}:1:hoard-native={HOARD}:x9"))
@@ -114,7 +114,7 @@ def test_a_query_that_cannot_be_stopped_costs_its_worker_and_is_not_begun_again(
 
 
 def test_a_query_that_costs_two_workers_their_memory_ends(
-    engine: Engine, spark: SparkSession, book: OrderBook
+    engine: Engine, spark: SparkSession, book: FaultOrders
 ) -> None:
     """The kernel was quicker than the watch, and quicker again with the worker that came instead."""
     name = book.give(parse_all(f"*:execute@{TASK}:1:hoard-native={LITTLE}:x9"))

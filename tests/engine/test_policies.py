@@ -20,7 +20,7 @@ from tests.stores import s3, s3_service
 
 from wallaby.errors import ConfigurationError, DurableStoreError, WorkerLostError
 from wallaby.exchange.durable import DurableStore, new_folder
-from wallaby.faults.orders import OrderBook, parse_all
+from wallaby.faults.orders import FaultOrders, parse_all
 from wallaby.lineage.tolerance import tolerance_of
 from wallaby.node.process_identity import this_process
 from wallaby.observe.event import EventKind, How
@@ -159,7 +159,7 @@ def test_a_policy_that_needs_a_store_is_refused_without_one_that_works(
 def test_outputs_and_states_on_s3_survive_the_loss_of_their_worker(
     engines: Engines, directory: Path, spark: SparkSession
 ) -> None:
-    book = OrderBook(directory)
+    book = FaultOrders(directory)
     chaos = {"chaos_enabled": True, "chaos_directory": str(directory)}
     with s3() as store:
         left = DurableStore(store, new_folder())  # by a driver of this host that is no more

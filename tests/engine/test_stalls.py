@@ -14,7 +14,7 @@ from tests.engine.test_faults import places
 
 from wallaby.engine import Engine
 from wallaby.errors import QueryStalledError
-from wallaby.faults.orders import OrderBook, parse_all
+from wallaby.faults.orders import FaultOrders, parse_all
 from wallaby.head import collected
 from wallaby_lab.compare import require_same
 
@@ -24,12 +24,12 @@ LONG_SECONDS = 2.5 * STALL_SECONDS
 
 
 @pytest.fixture(scope="module")
-def book(tmp_path_factory: pytest.TempPathFactory) -> OrderBook:
-    return OrderBook(tmp_path_factory.mktemp("stalls"))
+def book(tmp_path_factory: pytest.TempPathFactory) -> FaultOrders:
+    return FaultOrders(tmp_path_factory.mktemp("stalls"))
 
 
 @pytest.fixture
-def engine(engines: Engines, book: OrderBook) -> Iterator[Engine]:
+def engine(engines: Engines, book: FaultOrders) -> Iterator[Engine]:
     """Two TaskManagers that can be broken on purpose."""
     found = engines.get(
         workers=2,
@@ -51,7 +51,7 @@ def grouped(spark: SparkSession) -> DataFrame:
     return spark.sql("select k, count(*) n, sum(v) s from few group by k")
 
 
-def struck(book: OrderBook, name: str) -> int:
+def struck(book: FaultOrders, name: str) -> int:
     return len(book.struck(name))
 
 
@@ -71,7 +71,7 @@ def test_a_query_that_stands_still_ends_and_says_who_waits_for_what(
     engine: Engine,
     spark: SparkSession,
     grouped: DataFrame,
-    book: OrderBook,
+    book: FaultOrders,
     fault: str,
     waits: tuple[str, ...],
 ) -> None:
@@ -98,7 +98,7 @@ def test_a_query_that_stands_still_ends_and_says_who_waits_for_what(
     ],
 )
 def test_a_task_that_takes_long_is_no_stall(
-    engine: Engine, grouped: DataFrame, book: OrderBook, fault: str
+    engine: Engine, grouped: DataFrame, book: FaultOrders, fault: str
 ) -> None:
     name = book.give(parse_all(fault))
     require_same(engine.run(grouped).arrow(), grouped.toArrow())
@@ -120,7 +120,7 @@ def test_a_client_that_takes_its_time_is_no_stall(
 
 
 def test_a_store_that_is_silent_for_a_while_is_no_stall(
-    engine: Engine, grouped: DataFrame, book: OrderBook
+    engine: Engine, grouped: DataFrame, book: FaultOrders
 ) -> None:
     """The store of a head that does not answer excuses everybody; so does a worker that stands still."""
     name = book.give(parse_all("head:status:2:fail:x40; *:execute:3:stop=1500ms"))

@@ -27,7 +27,7 @@ from tests.exchange.parts import (
 )
 
 from wallaby.errors import InternalError
-from wallaby.exchange.client import ASK_BYTES, CALL_BYTES, PeerClient, _Parcel
+from wallaby.exchange.client import ASK_BYTES, CALL_BYTES, PeerClient, _PushPart
 from wallaby.exchange.lazy_body import Shelved
 from wallaby.exchange.server import CARRIER, FlightDataServer, ServerLimits, ServerTls, bearer
 from wallaby.exchange.wire import encode_push
@@ -84,7 +84,7 @@ def test_a_broadcast_body_travels_once(
 ) -> None:
     body = (large(1 << 20),)
     sent = tuple(piece(body, edge=Edge(0, 0, consumer)) for consumer in range(8))
-    assert len(_Parcel(QUERY, 1, SENDER, TARGET, sent).header.bodies) == 1
+    assert len(_PushPart(QUERY, 1, SENDER, TARGET, sent).header.bodies) == 1
     assert push(client, server, *sent) == PushReply(True, (True,) * 8)
     assert_same(receiver.slices, sent)
     assert len({id(s.body) for s in receiver.slices}) == 1
@@ -295,12 +295,12 @@ def test_a_stream_that_is_cut_delivers_whole_slices_only(
 ) -> None:
     server = start(limits=ServerLimits(offer_bytes=1))
     sent = (piece((large((3 << 20) // 2, 1),), 0), piece((large((3 << 20) // 2, 2),), 1))
-    parcel = _Parcel(QUERY, 1, SENDER, TARGET, sent)
+    part = _PushPart(QUERY, 1, SENDER, TARGET, sent)
     with fl.FlightClient(server.address) as raw:
         options = fl.FlightCallOptions(timeout=10, headers=[(b"authorization", bearer(token))])
-        descriptor = fl.FlightDescriptor.for_command(encode_push(parcel.header))
+        descriptor = fl.FlightDescriptor.for_command(encode_push(part.header))
         writer, reader = raw.do_put(descriptor, CARRIER, options)
-        for _, chunk in zip(range(chunks), parcel.chunks(), strict=False):
+        for _, chunk in zip(range(chunks), part.chunks(), strict=False):
             writer.write_batch(chunk)
         writer.done_writing()
         assert reader.read() is None

@@ -16,7 +16,7 @@ import pytest
 from tests.exchange.parts import QUERY, SENDER, TARGET, Receiver, numbers, piece
 
 from wallaby.errors import InvalidArgumentError
-from wallaby.exchange.client import PeerClient, _carry, _Parcel, new_token
+from wallaby.exchange.client import PeerClient, _carry, _PushPart, new_token
 from wallaby.exchange.server import CARRIER, FlightDataServer, bearer
 from wallaby.exchange.wire import encode_push
 from wallaby.lineage.effects import PushReply
@@ -24,9 +24,9 @@ from wallaby.lineage.effects import PushReply
 pytestmark = pytest.mark.timeout(60)
 
 Put = Callable[[fl.FlightDescriptor, list[pa.RecordBatch]], bytes | None]
-PARCEL = _Parcel(QUERY, 1, SENDER, TARGET, (piece((numbers(20), numbers(1))), piece(None, 1)))
-HEADER = encode_push(PARCEL.header)
-BODY = next(PARCEL.chunks()).column(0)[0].as_py()
+PART = _PushPart(QUERY, 1, SENDER, TARGET, (piece((numbers(20), numbers(1))), piece(None, 1)))
+HEADER = encode_push(PART.header)
+BODY = next(PART.chunks()).column(0)[0].as_py()
 
 
 class Bomb:

@@ -11,12 +11,21 @@ import pytest
 
 from wallaby.config.settings import read_settings
 from wallaby.errors import ConfigurationError
-from wallaby.faults.injection import StrikingPerformer
-from wallaby.faults.orders import Act, Order, OrderBook, Strike, order_book, parse, parse_all, point_name
+from wallaby.faults.injection import FaultInjector
+from wallaby.faults.orders import (
+    FaultAct,
+    FaultOrder,
+    FaultOrders,
+    Strike,
+    order_book,
+    parse,
+    parse_all,
+    point_name,
+)
 from wallaby.lineage.effects import Acknowledge, Await, CommitTask, FailPoint, Push
 from wallaby.lineage.names import HEAD, TaskName, WorkerId
 from wallaby.node.actors import SESSION
-from wallaby.node.node import Actor, Node, Serving
+from wallaby.node.node import Actor, EngineNode, WorkerQuery
 
 STRIKE = Strike("w2:commit:3:kill", "w2-abc", 4711, 12.5, "CommitTask()")
 
@@ -100,7 +109,7 @@ def test_an_order_may_be_for_one_task_one_stage_or_one_target() -> None:
 
 
 def test_a_strike_is_written_down_once_for_all_processes(tmp_path: Path) -> None:
-    one, other = OrderBook(tmp_path), OrderBook(tmp_path)
+    one, other = FaultOrders(tmp_path), FaultOrders(tmp_path)
     name = one.give(parse_all("w2:commit:3:kill; *:look:1:delay=1ms:x2"))
     (first, kill), (second, delay) = other.orders().items()
     assert other.claim(first, kill, STRIKE)
@@ -134,7 +143,7 @@ class _Performer:
     def perform(self, actor: Actor, effect: Any) -> None:
         self.performed.append(effect)
 
-    def close(self, serving: Serving) -> None: ...
+    def close(self, serving: WorkerQuery) -> None: ...
 
     def has_idle_kernel(self) -> bool:
         return True
@@ -147,13 +156,13 @@ class _Scene:
         self.answers: list[Any] = []
         self.signals: list[int] = []
         self.restarts = 0
-        self.book = OrderBook(directory)
+        self.book = FaultOrders(directory)
         self.book.give(parse_all(orders))
-        node = Node(WorkerId("w1-abc"), lambda _: None)
+        node = EngineNode(WorkerId("w1-abc"), lambda _: None)
         monkeypatch.setattr(node, "answer", lambda _actor, _effect, value: self.answers.append(value))
         monkeypatch.setattr(os, "kill", lambda _pid, number: self.signals.append(number))
         self.performer = _Performer()
-        self.striking = StrikingPerformer(self.performer, node, self.book)
+        self.striking = FaultInjector(self.performer, node, self.book)
 
     def perform(self, effect: Any, actor: Actor | None = None) -> None:
         self.striking.perform(actor or Actor(SESSION, _echo()), effect)
@@ -225,7 +234,7 @@ def test_what_cannot_fail_is_not_counted(tmp_path: Path, monkeypatch: pytest.Mon
 def test_orders_given_later_count_from_then_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scene = _Scene(tmp_path, "", monkeypatch)
     scene.perform(ACKNOWLEDGE)
-    later = scene.book.give([Order("*", FailPoint.ACKNOWLEDGE, 1, Act.FAIL)])
+    later = scene.book.give([FaultOrder("*", FailPoint.ACKNOWLEDGE, 1, FaultAct.FAIL)])
     scene.perform(ACKNOWLEDGE)
     assert len(scene.performer.performed) == 1
     assert len(scene.book.struck(later)) == 1

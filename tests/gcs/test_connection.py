@@ -22,7 +22,7 @@ from wallaby.errors import (
     InvalidArgumentError,
 )
 from wallaby.gcs.address import GcsAddress, parse_address
-from wallaby.gcs.connection import Connection, Limits, Script, connect
+from wallaby.gcs.connection import Connection, ConnectionLimits, Script, connect
 from wallaby.gcs.embedded import EmbeddedRedis
 from wallaby.gcs.incarnation import Incarnation
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.redis, pytest.mark.timeout(60)]
 
-QUICK = Limits(connect_seconds=1.0, read_seconds=1.0, pool_seconds=1.0)
+QUICK = ConnectionLimits(connect_seconds=1.0, read_seconds=1.0, pool_seconds=1.0)
 
 
 class FakeRedis:

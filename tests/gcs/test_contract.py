@@ -21,7 +21,7 @@ from wallaby.gcs.interface import Commit, Gcs, Verdict, WorkerLease
 from wallaby.gcs.memory import MemoryGcs, MemoryStore
 from wallaby.lineage.graph import Link, LinkKind, Routing, Stage, StageGraph, StageKind
 from wallaby.lineage.names import HEAD, ChannelName, Edge, QueryId, TaskName, WorkerId
-from wallaby.lineage.snapshot import Plan, ReRead
+from wallaby.lineage.snapshot import RecoveryPlan, ReRead
 
 pytestmark = [pytest.mark.redis, pytest.mark.timeout(120)]
 
@@ -157,11 +157,11 @@ class Drawn:
         query = self.query()
         snapshot = self.memory.snapshot(query)
         if snapshot is None:
-            return query, Plan(), 1
+            return query, RecoveryPlan(), 1
         graph, draw = self.graph(query), self.random
         members = snapshot.members or WORKERS
         channels = draw.sample(graph.channels, draw.randint(0, len(graph.channels)))
-        plan = Plan(
+        plan = RecoveryPlan(
             hosts={name: draw.choice(members) for name in graph.channels[:-1] if self.chance(0.5)},
             bases={name: draw.randint(0, 3) for name in channels if self.chance(0.3)},
             delivered={

@@ -10,15 +10,15 @@ from tests.gcs.test_redis import ENGINE, GRAPH, HOSTS, R0, A, Q
 from tests.redises import RedisServer, Switchboard, primary_and_replica, seen
 
 from wallaby.errors import GcsError, GcsLostError, GcsUnavailableError
-from wallaby.gcs.connection import Connection, Limits, connect
+from wallaby.gcs.connection import Connection, ConnectionLimits, connect
 from wallaby.gcs.interface import Commit, Verdict
 from wallaby.gcs.keys import QueryKeys
 from wallaby.gcs.redis import RedisGcs
 from wallaby.lineage.names import Edge, TaskName, WorkerId
-from wallaby.lineage.snapshot import Plan
+from wallaby.lineage.snapshot import RecoveryPlan
 
 pytestmark = [pytest.mark.redis, pytest.mark.timeout(120)]
-QUICK = Limits(connect_seconds=2.0, read_seconds=2.0, pool_seconds=2.0)
+QUICK = ConnectionLimits(connect_seconds=2.0, read_seconds=2.0, pool_seconds=2.0)
 
 #: Every action there is: none may be carried out by a store of another incarnation.
 ACTIONS: dict[str, Callable[[RedisGcs], object]] = {
@@ -34,7 +34,7 @@ ACTIONS: dict[str, Callable[[RedisGcs], object]] = {
     "status": lambda gcs: gcs.status(Q),
     "freeze": lambda gcs: gcs.freeze(Q, (A,), ()),
     "snapshot": lambda gcs: gcs.snapshot(Q),
-    "resume": lambda gcs: gcs.resume(Q, Plan(), 1),
+    "resume": lambda gcs: gcs.resume(Q, RecoveryPlan(), 1),
     "look": lambda gcs: gcs.look(Q, A),
     "records": lambda gcs: gcs.records(Q, A, 1, R0),
     "commit": lambda gcs: gcs.commit(Q, A, 1, (commit(1),)),
@@ -251,7 +251,7 @@ def test_a_first_replica_that_comes_counts_as_a_loss(server: RedisServer, tmp_pa
 
 
 def test_a_server_that_sleeps_is_unavailable_and_then_the_same(server: RedisServer) -> None:
-    limits = Limits(connect_seconds=1.0, read_seconds=0.2, pool_seconds=1.0)
+    limits = ConnectionLimits(connect_seconds=1.0, read_seconds=0.2, pool_seconds=1.0)
     with connect(server.url, limits=limits) as connection:
         gcs = RedisGcs(connection, ENGINE)
         begin(gcs)

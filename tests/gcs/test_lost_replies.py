@@ -15,10 +15,10 @@ import pytest
 from tests.gcs.test_rules import GRAPH, HOSTS, HOUR_MS, R0, R1, SINK, X0, X1, A, B, C, Q, gcs, record
 
 from wallaby.errors import GcsUnavailableError
-from wallaby.gcs.interface import Commit, CommitReply, Gcs, Verdict, View, WorkerLease
+from wallaby.gcs.interface import Commit, CommitReply, Gcs, QueryView, Verdict, WorkerLease
 from wallaby.gcs.memory import MemoryGcs, MemoryStore
 from wallaby.lineage.names import Edge, QueryId, TaskName
-from wallaby.lineage.snapshot import Plan, ReRead
+from wallaby.lineage.snapshot import RecoveryPlan, ReRead
 from wallaby.lineage.verdict import Claim
 
 __all__ = ["gcs"]
@@ -121,7 +121,7 @@ def story(lossy: Lossy) -> list[tuple[str, Any]]:
     do("ask_to_drain", A)
     do("freeze", Q, (B,), (A,))
     found = do("snapshot", Q)
-    plan = Plan(
+    plan = RecoveryPlan(
         hosts={R1: C, X1: C},
         bases={R1: 1},
         losses={X1: 1},
@@ -153,7 +153,7 @@ def _plain(answer: Any) -> Any:
             return Verdict.DONE
         case CommitReply(verdict, split):
             return _plain(verdict), split
-        case Claim() | View():
+        case Claim() | QueryView():
             return answer
         case WorkerLease():
             return answer.worker, answer.address, answer.draining, [who for who, _ in answer.complaints]

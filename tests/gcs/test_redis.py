@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from wallaby.errors import GcsError, GcsLostError, GcsUnavailableError
-from wallaby.gcs.connection import Connection, Limits, Script, connect
+from wallaby.gcs.connection import Connection, ConnectionLimits, Script, connect
 from wallaby.gcs.embedded import EmbeddedRedis
 from wallaby.gcs.interface import Commit, Gcs, Verdict
 from wallaby.gcs.keys import QueryKeys
 from wallaby.gcs.redis import RedisGcs
 from wallaby.lineage.graph import Link, Routing, Stage, StageGraph, StageKind
 from wallaby.lineage.names import HEAD, ChannelName, Edge, QueryId, TaskName, WorkerId
-from wallaby.lineage.snapshot import Plan, ReRead
+from wallaby.lineage.snapshot import RecoveryPlan, ReRead
 
 pytestmark = [pytest.mark.redis, pytest.mark.timeout(60)]
 
@@ -63,7 +63,7 @@ def do_everything(gcs: Gcs, query: QueryId) -> None:
     gcs.freeze(query, (WorkerId("c"),), (B,))
     snapshot = gcs.snapshot(query)
     assert snapshot is not None
-    gcs.resume(query, Plan(rereads=(ReRead(R0, 0, 1, (Edge(0, 0, 0),)),) * 2), snapshot.version)
+    gcs.resume(query, RecoveryPlan(rereads=(ReRead(R0, 0, 1, (Edge(0, 0, 0),)),) * 2), snapshot.version)
     gcs.claim(query, A, 3, 0, None)
     gcs.records(query, A, 3, R0)
     gcs.look(query, A)
@@ -134,7 +134,7 @@ def test_a_restarted_server_is_lost_to_every_client_that_knew_the_old_run(
     monkeypatch.setattr(secrets, "token_urlsafe", lambda _bytes: "the same for both")
     with EmbeddedRedis() as first:
         port = first.port
-        connection = connect(first.url, password=first.password, limits=Limits(1.0, 1.0, 1.0))
+        connection = connect(first.url, password=first.password, limits=ConnectionLimits(1.0, 1.0, 1.0))
         gcs = RedisGcs(connection, ENGINE)
         gcs.submit(Q, GRAPH, HOSTS)
     with pytest.raises(GcsUnavailableError):
@@ -162,7 +162,7 @@ def test_a_query_that_survived_a_restart_on_disk_is_not_trusted(
         lambda: redis_gcs.status(Q),
         lambda: redis_gcs.freeze(Q, (A,), ()),
         lambda: redis_gcs.snapshot(Q),
-        lambda: redis_gcs.resume(Q, Plan(), 1),
+        lambda: redis_gcs.resume(Q, RecoveryPlan(), 1),
         lambda: redis_gcs.look(Q, A),
         lambda: redis_gcs.records(Q, A, 1, R0),
         lambda: redis_gcs.commit(Q, A, 1, (Commit(TaskName(*R0, 0), b"", False),)),
@@ -192,7 +192,7 @@ def test_a_call_with_an_unknown_channel_fails_before_it_writes(redis_gcs: RedisG
     redis_gcs.freeze(Q, (), ())
     frozen = redis_gcs.dump(Q)
     with pytest.raises(GcsError, match=r"no channel 7\.7"):
-        redis_gcs.resume(Q, Plan(hosts={R0: B, ChannelName(7, 7): B}), 2)
+        redis_gcs.resume(Q, RecoveryPlan(hosts={R0: B, ChannelName(7, 7): B}), 2)
     assert redis_gcs.dump(Q) == frozen
     assert before is not None
     assert frozen == {**before, "epoch": 2, "version": 2, "gate_open": False}
@@ -245,6 +245,6 @@ def test_a_large_query_does_not_meet_lua_s_limits(redis_gcs: RedisGcs) -> None:
     redis_gcs.freeze(Q, (), ())
     snapshot = redis_gcs.snapshot(Q)
     assert snapshot is not None
-    plan = Plan(hosts=hosts, delivered=dict(delivered))
+    plan = RecoveryPlan(hosts=hosts, delivered=dict(delivered))
     assert redis_gcs.resume(Q, plan, snapshot.version) is Verdict.DONE
     redis_gcs.remove(Q)

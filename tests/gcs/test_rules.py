@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from wallaby.gcs.interface import Assignment, Commit, CommitReply, Gcs, Verdict, View
+from wallaby.gcs.interface import Assignment, Commit, CommitReply, Gcs, QueryView, Verdict
 from wallaby.gcs.memory import MemoryGcs, MemoryStore
 from wallaby.lineage.graph import Link, Routing, Stage, StageGraph, StageKind
 from wallaby.lineage.names import HEAD, ChannelName, Edge, QueryId, TaskName, WorkerId
-from wallaby.lineage.snapshot import ChannelState, Plan, ReRead
+from wallaby.lineage.snapshot import ChannelState, RecoveryPlan, ReRead
 
 pytestmark = [pytest.mark.redis, pytest.mark.timeout(60)]
 
@@ -158,7 +158,7 @@ def test_a_commit_of_an_earlier_tenure_is_refused_although_the_worker_hosts_the_
 ) -> None:
     """It was rewound where it is: what its former attempt made is not what its records will say."""
     gcs.freeze(query, (), ())
-    assert gcs.resume(query, Plan(hosts={R0: A}), version_of(gcs)) is Verdict.DONE
+    assert gcs.resume(query, RecoveryPlan(hosts={R0: A}), version_of(gcs)) is Verdict.DONE
     assert gcs.look(query, A).assignments[0].since_epoch == 3
     old, new = record(R0, 0), replace(record(R0, 0), since_epoch=3)
     before = gcs.dump(query)
@@ -201,8 +201,8 @@ def test_every_action_on_an_unknown_query_is_gone_and_recreates_nothing(gcs: Gcs
     assert gcs.status(Q).verdict is Verdict.GONE
     assert gcs.freeze(Q, (A,), (B,)) is Verdict.GONE
     assert gcs.snapshot(Q) is None
-    assert gcs.resume(Q, Plan(hosts={R0: A}), 1) is Verdict.GONE
-    assert gcs.look(Q, A) == View(Verdict.GONE)
+    assert gcs.resume(Q, RecoveryPlan(hosts={R0: A}), 1) is Verdict.GONE
+    assert gcs.look(Q, A) == QueryView(Verdict.GONE)
     assert gcs.records(Q, A, 1, R0) == (Verdict.GONE, ())
     assert commit(gcs, A, record(R0, 0), record(R1, 0)) == (CommitReply(Verdict.GONE),) * 2
     assert gcs.acknowledge(Q, A, 1, ((Edge(0, 0, 0), 1),)) is Verdict.GONE
@@ -249,7 +249,7 @@ def test_a_freeze_expels_closes_the_gate_and_raises_the_epoch(gcs: Gcs, query: Q
     assert (status.epoch, status.gate_open, status.members, status.draining) == (2, False, (), (B,))
     assert commit(gcs, A, record(R0, 0)) == (CommitReply(Verdict.EXPELLED),)
     assert commit(gcs, B, record(R1, 0), epoch=2) == (CommitReply(Verdict.FROZEN),)
-    assert gcs.look(query, B) == View(Verdict.FROZEN, 2)
+    assert gcs.look(query, B) == QueryView(Verdict.FROZEN, 2)
     assert gcs.look(query, A).verdict is Verdict.EXPELLED
     assert gcs.look(query, C).verdict is Verdict.NOT_HOST
 
@@ -265,13 +265,13 @@ def test_the_loss_of_a_draining_worker_was_announced(gcs: Gcs, query: QueryId) -
 
 def test_a_plan_applies_only_to_the_version_that_it_was_made_from(gcs: Gcs, query: QueryId) -> None:
     version = version_of(gcs)
-    assert gcs.resume(query, Plan(), version) is Verdict.CONFLICT  # the gate is open
+    assert gcs.resume(query, RecoveryPlan(), version) is Verdict.CONFLICT  # the gate is open
     gcs.freeze(query, (A,), ())
-    assert gcs.resume(query, Plan(), version) is Verdict.CONFLICT
+    assert gcs.resume(query, RecoveryPlan(), version) is Verdict.CONFLICT
     version = version_of(gcs)
     gcs.join(query, C)
     before = gcs.dump(query)
-    assert gcs.resume(query, Plan(hosts={R0: C}), version) is Verdict.CONFLICT
+    assert gcs.resume(query, RecoveryPlan(hosts={R0: C}), version) is Verdict.CONFLICT
     assert gcs.dump(query) == before
 
 
@@ -280,7 +280,7 @@ def test_a_plan_is_applied_whole_and_once(gcs: Gcs, query: QueryId) -> None:
     gcs.freeze(query, (A,), ())
     version = version_of(gcs)
     edges = GRAPH.edges_from(R0)
-    plan = Plan(
+    plan = RecoveryPlan(
         hosts={R0: B, X0: B},
         bases={R0: 2},
         delivered={edges[0]: 1, edges[1]: 0},
@@ -303,7 +303,7 @@ def test_a_plan_may_lower_what_was_delivered(gcs: Gcs, query: QueryId) -> None:
     edge = GRAPH.edges_from(R0)[0]
     gcs.acknowledge(query, A, 1, ((edge, 7),))
     gcs.freeze(query, (), ())
-    gcs.resume(query, Plan(delivered={edge: 0}), version_of(gcs))
+    gcs.resume(query, RecoveryPlan(delivered={edge: 0}), version_of(gcs))
     snapshot = gcs.snapshot(query)
     assert snapshot is not None
     assert snapshot.delivered[edge] == 0
@@ -425,7 +425,7 @@ def test_only_the_host_reads_a_channels_records(gcs: Gcs, query: QueryId) -> Non
 
 def test_a_commit_clears_the_count_of_lost_workers(gcs: Gcs, query: QueryId) -> None:
     gcs.freeze(query, (), ())
-    gcs.resume(query, Plan(losses={R0: 3}), version_of(gcs))
+    gcs.resume(query, RecoveryPlan(losses={R0: 3}), version_of(gcs))
     assert channel_of(gcs, R0).losses == 3
     commit(gcs, A, record(R0, 0), epoch=3)
     assert channel_of(gcs, R0).losses == 0
@@ -455,7 +455,7 @@ def with_rereads(gcs: Gcs, *rereads: ReRead) -> int:
     """Three records of R0, then a recovery that queues re-reads; the epoch after it."""
     commit(gcs, A, *(record(R0, seq, b"%d" % seq) for seq in range(3)))
     gcs.freeze(Q, (), ())
-    gcs.resume(Q, Plan(rereads=rereads), version_of(gcs))
+    gcs.resume(Q, RecoveryPlan(rereads=rereads), version_of(gcs))
     return gcs.status(Q).epoch
 
 
@@ -499,7 +499,7 @@ def test_a_resume_voids_all_claims(gcs: Gcs, query: QueryId) -> None:
     gcs.freeze(query, (), ())
     snapshot = gcs.snapshot(query)
     assert snapshot is not None
-    gcs.resume(query, Plan(rereads=snapshot.rereads), snapshot.version)
+    gcs.resume(query, RecoveryPlan(rereads=snapshot.rereads), snapshot.version)
     resumed = gcs.snapshot(query)
     assert resumed is not None
     assert resumed.rereads == snapshot.rereads == (ReRead(R0, 0, 1, GRAPH.edges_from(R0)),)

@@ -12,7 +12,7 @@ import pytest
 from wallaby.errors import GcsUnavailableError
 from wallaby.gcs.interface import WorkerLease
 from wallaby.lineage.names import WorkerId
-from wallaby.node.worker_address import Place
+from wallaby.node.worker_address import WorkerAddress
 from wallaby.spark.decommission import Decommissions
 
 LIMIT_SECONDS = 10.0
@@ -43,7 +43,9 @@ class Scene:
 
 
 def lease(worker: str, executor: str) -> WorkerLease:
-    return WorkerLease(WorkerId(worker), Place("grpc://127.0.0.1:1", "here", 7, executor).encode(), 1000)
+    return WorkerLease(
+        WorkerId(worker), WorkerAddress("grpc://127.0.0.1:1", "here", 7, executor).encode(), 1000
+    )
 
 
 def test_only_what_is_in_an_executor_that_goes_is_drained_and_only_once() -> None:
@@ -76,8 +78,8 @@ def test_a_store_that_does_not_answer_is_somebody_elses_matter(monkeypatch: pyte
 
 @pytest.mark.parametrize("executor", ["", "3"])
 def test_a_place_tells_its_executor(executor: str) -> None:
-    place = Place("grpc://127.0.0.1:1", "here", 7, executor)
-    assert Place.decode(place.encode()) == place
+    place = WorkerAddress("grpc://127.0.0.1:1", "here", 7, executor)
+    assert WorkerAddress.decode(place.encode()) == place
 
 
 def test_an_executors_id_is_read_from_its_command() -> None:

@@ -18,17 +18,17 @@ from tests.stores import s3
 from wallaby.errors import DurableStoreError
 from wallaby.exchange.durable import DurableStore, new_folder
 from wallaby.node.process_identity import has_ended, started, this_process
-from wallaby.spark.store_registration import ABANDONED_SECONDS, ALIVE, StoreStay, is_abandoned
+from wallaby.spark.store_registration import ABANDONED_SECONDS, ALIVE, StoreRegistration, is_abandoned
 
 DRIVER = """
 import sys
 import pyarrow as pa
 from wallaby.exchange.durable import DurableStore, new_folder
-from wallaby.spark.store_registration import StoreStay
+from wallaby.spark.store_registration import StoreRegistration
 
-stay = StoreStay(DurableStore(sys.argv[1], new_folder()))
-stay.store.write("q-1/outputs/a", [pa.py_buffer(b"x")])
-print(stay.store.folder, flush=True)
+registration = StoreRegistration(DurableStore(sys.argv[1], new_folder()))
+registration.store.write("q-1/outputs/a", [pa.py_buffer(b"x")])
+print(registration.store.folder, flush=True)
 sys.stdin.read()
 """
 
@@ -59,7 +59,7 @@ def folder(address: str, **said: object) -> DurableStore:
 def test_what_a_killed_driver_left_goes_when_the_next_comes_and_what_a_living_one_has_stays(
     address: str,
 ) -> None:
-    living = StoreStay(DurableStore(address, new_folder()))
+    living = StoreRegistration(DurableStore(address, new_folder()))
     with subprocess.Popen(
         [sys.executable, "-c", DRIVER, address], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as driver:
@@ -69,7 +69,7 @@ def test_what_a_killed_driver_left_goes_when_the_next_comes_and_what_a_living_on
         driver.kill()
         driver.wait(10)
     assert folders(address) == {living.store.folder, theirs}
-    another = StoreStay(DurableStore(address, new_folder()))
+    another = StoreRegistration(DurableStore(address, new_folder()))
     assert until(lambda: folders(address) == {living.store.folder, another.store.folder})
     living.end()
     another.end()
@@ -110,11 +110,11 @@ def test_a_folder_that_says_nothing_is_left_alone_for_a_day(address: str, said: 
 
 
 def test_a_living_driver_is_heard_of(tmp_path: Path) -> None:
-    stay = StoreStay(DurableStore(str(tmp_path), new_folder()), abandoned_seconds=0.4)
-    first = stay.store.written_at(ALIVE)
+    registration = StoreRegistration(DurableStore(str(tmp_path), new_folder()), abandoned_seconds=0.4)
+    first = registration.store.written_at(ALIVE)
     assert first is not None
-    assert until(lambda: (stay.store.written_at(ALIVE) or 0) > first + 0.4)
-    stay.end()
+    assert until(lambda: (registration.store.written_at(ALIVE) or 0) > first + 0.4)
+    registration.end()
     assert list(tmp_path.iterdir()) == []
 
 
@@ -130,11 +130,11 @@ def test_only_folders_of_engines_are_swept_and_no_link_is_followed(tmp_path: Pat
     precious.mkdir()
     (precious / "data").write_text("")
     (tmp_path / gone.folder / "q-1" / "link").symlink_to(precious)
-    stay = StoreStay(DurableStore(str(tmp_path), new_folder()))
-    assert until(lambda: folders(str(tmp_path)) == {stay.store.folder})
+    registration = StoreRegistration(DurableStore(str(tmp_path), new_folder()))
+    assert until(lambda: folders(str(tmp_path)) == {registration.store.folder})
     assert all(stranger.is_dir() for stranger in strangers)
     assert (precious / "data").exists()
-    stay.end()
+    registration.end()
 
 
 def test_a_store_that_cannot_be_swept_is_no_reason_not_to_stay(
@@ -144,11 +144,11 @@ def test_a_store_that_cannot_be_swept_is_no_reason_not_to_stay(
         raise DurableStoreError("It cannot be listed.")
 
     monkeypatch.setattr(DurableStore, "engines", fail)
-    stay = StoreStay(DurableStore(str(tmp_path), new_folder()), abandoned_seconds=0.4)
-    first = stay.store.written_at(ALIVE)
+    registration = StoreRegistration(DurableStore(str(tmp_path), new_folder()), abandoned_seconds=0.4)
+    first = registration.store.written_at(ALIVE)
     assert first is not None
-    assert until(lambda: (stay.store.written_at(ALIVE) or 0) > first)
-    stay.end()
+    assert until(lambda: (registration.store.written_at(ALIVE) or 0) > first)
+    registration.end()
 
 
 def test_a_process_is_known_to_have_ended_only_if_it_would_be_seen() -> None:

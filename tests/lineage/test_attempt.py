@@ -20,7 +20,7 @@ from tests.builders import (
 )
 
 from wallaby.errors import DivergenceError, InternalError
-from wallaby.lineage.attempt import RETRY_MS, ChannelPhase, Host, Tenure, run_channel
+from wallaby.lineage.attempt import RETRY_MS, ChannelPhase, ChannelRun, WorkerContext, run_channel
 from wallaby.lineage.choose import Dynamic, Policy, Static
 from wallaby.lineage.effects import (
     Advance,
@@ -48,7 +48,7 @@ DONE = CommitReply(Verdict.DONE)
 ONE_OF_R0 = draw(0, c0=1)
 
 
-def tenure(
+def channel_run(
     channel: ChannelName = X0,
     *,
     graph: StageGraph = GRAPH,
@@ -57,33 +57,33 @@ def tenure(
     split: int | None = None,
     closed: bool = False,
     retracing: bool = False,
-) -> Tenure:
+) -> ChannelRun:
     """A channel that has just come to w0, in epoch 3, with an empty inbox."""
     outbox = Outbox(graph)
     routes = {name: HEAD if name == graph.collector else W[1] for name in graph.channels}
     outbox.begin_epoch(dict.fromkeys(graph.edges_from(channel), 0), routes, (channel,))
     base = 0 if retracing else length
     outbox.start(channel, base)
-    host = Host(graph, policy or Static(1), outbox, epoch=3)
+    host = WorkerContext(graph, policy or Static(1), outbox, epoch=3)
     inbox = Inbox(graph, channel, 100)
     phase = ChannelPhase.RETRACING if retracing else ChannelPhase.CHOOSING
-    return Tenure(host, channel, inbox, base, length, split, closed, phase=phase)
+    return ChannelRun(host, channel, inbox, base, length, split, closed, phase=phase)
 
 
-def arrive(channel: Tenure, *seqs: int, final: bool = False, edge: Edge = IN) -> None:
+def arrive(channel: ChannelRun, *seqs: int, final: bool = False, edge: Edge = IN) -> None:
     for seq in seqs:
-        channel.inbox.offer(piece(channel.host.graph, edge, seq, final=final))
+        channel.inbox.offer(piece(channel.context.graph, edge, seq, final=final))
 
 
-def published(channel: Tenure) -> int:
-    return channel.host.outbox.published(channel.channel)
+def published(channel: ChannelRun) -> int:
+    return channel.context.outbox.published(channel.channel)
 
 
 def commit(task: TaskName, record: bytes, *, final: bool = False, epoch: int = 3) -> CommitTask:
     return CommitTask(task, record, final, (), epoch)
 
 
-def executed(channel: Tenure, *, satisfied: bool = False) -> Driven:
+def executed(channel: ChannelRun, *, satisfied: bool = False) -> Driven:
     """Drive a channel with one input to its first commit."""
     arrive(channel, 0)
     run = Driven(run_channel(channel))
@@ -96,7 +96,7 @@ def executed(channel: Tenure, *, satisfied: bool = False) -> Driven:
 
 
 def test_a_task_is_executed_backed_up_committed_and_only_then_advanced() -> None:
-    channel = tenure()
+    channel = channel_run()
     arrive(channel, 0)
     run = Driven(run_channel(channel))
     made = output()
@@ -111,7 +111,7 @@ def test_a_task_is_executed_backed_up_committed_and_only_then_advanced() -> None
 
 
 def test_a_channel_runs_from_its_first_input_to_its_final_task() -> None:
-    channel = tenure()
+    channel = channel_run()
     arrive(channel, 0, final=True)
     run = Driven(run_channel(channel))
     run.answer_all(("state 1", output(1)), True, DONE, None, ("state 2", output(2)), True, DONE, None)
@@ -123,7 +123,7 @@ def test_a_channel_runs_from_its_first_input_to_its_final_task() -> None:
 
 
 def test_every_side_effect_stands_behind_a_fail_point_of_its_own() -> None:
-    channel = tenure()
+    channel = channel_run()
     run = executed(channel, satisfied=True)
     run.answer_all(DONE, None, Verdict.DONE)
     assert [effect.point for effect in run.seen] == [
@@ -136,7 +136,7 @@ def test_every_side_effect_stands_behind_a_fail_point_of_its_own() -> None:
 
 
 def test_a_channel_waits_while_nothing_has_arrived() -> None:
-    channel = tenure()
+    channel = channel_run()
     run = Driven(run_channel(channel))
     run.answer_all(False, False)
     assert run.seen == [Await()] * 3
@@ -145,7 +145,7 @@ def test_a_channel_waits_while_nothing_has_arrived() -> None:
 
 
 def test_a_channel_takes_less_than_its_target_only_after_a_wait_in_vain() -> None:
-    channel = tenure(policy=Dynamic(50))
+    channel = channel_run(policy=Dynamic(50))
     arrive(channel, 0)
     run = Driven(run_channel(channel))
     assert run.now == Await()
@@ -154,7 +154,7 @@ def test_a_channel_takes_less_than_its_target_only_after_a_wait_in_vain() -> Non
 
 
 def test_state_goes_from_each_task_to_the_next() -> None:
-    channel = tenure()
+    channel = channel_run()
     arrive(channel, 0, 1)
     run = Driven(run_channel(channel))
     run.answer_all(("state 1", output()), True, DONE, None)
@@ -165,7 +165,7 @@ def test_state_goes_from_each_task_to_the_next() -> None:
 
 def test_a_channel_that_goes_on_starts_at_its_committed_length() -> None:
     """A moved reader: what its earlier hosts read is behind its base."""
-    channel = tenure(R0, length=5, split=8)
+    channel = channel_run(R0, length=5, split=8)
     run = Driven(run_channel(channel))
     assert run.now.task == TaskName(0, 0, 5)
     assert run.now.split == 8
@@ -175,10 +175,10 @@ def test_a_channel_that_goes_on_starts_at_its_committed_length() -> None:
 
 
 def test_nothing_is_published_before_the_commit_is_answered() -> None:
-    channel = tenure()
+    channel = channel_run()
     run = executed(channel)
     assert published(channel) == 0
-    assert channel.host.outbox.targets() == ()
+    assert channel.context.outbox.targets() == ()
     run.answer(DONE)
     assert run.now == Advance(T0)
     assert published(channel) == 0
@@ -194,11 +194,11 @@ def test_nothing_is_published_before_the_commit_is_answered() -> None:
 def test_a_commit_without_success_is_sent_again_as_it_was_and_nothing_is_executed_twice(
     refusal: CommitReply | None,
 ) -> None:
-    channel = tenure()
+    channel = channel_run()
     run = executed(channel)
     for _ in range(3):
         assert run.answer(refusal) == Pause(RETRY_MS, FailPoint.COMMIT)
-        assert channel.host.look_wanted
+        assert channel.context.look_wanted
         assert published(channel) == 0
         assert run.answer(False) == commit(T0, drawn(0, c0=1))
     run.answer_all(CommitReply(Verdict.ALREADY), None)
@@ -208,7 +208,7 @@ def test_a_commit_without_success_is_sent_again_as_it_was_and_nothing_is_execute
 
 def test_more_input_that_arrives_during_a_commit_does_not_change_it() -> None:
     """The mistake that gives one name two contents: another try with other inputs."""
-    channel = tenure(policy=Dynamic(1))
+    channel = channel_run(policy=Dynamic(1))
     run = executed(channel)
     run.answer(None)
     arrive(channel, 1, 2)
@@ -216,16 +216,16 @@ def test_more_input_that_arrives_during_a_commit_does_not_change_it() -> None:
 
 
 def test_the_commit_is_repeated_in_the_epoch_that_the_look_has_found() -> None:
-    channel = tenure()
+    channel = channel_run()
     run = executed(channel)
     run.answer(CommitReply(Verdict.STALE))
-    channel.host.epoch = 5
+    channel.context.epoch = 5
     assert run.answer(False) == commit(T0, drawn(0, c0=1), epoch=5)
 
 
 @pytest.mark.parametrize("verdict", [Verdict.GONE, Verdict.EXPELLED, Verdict.NOT_HOST, Verdict.CLOSED])
 def test_a_channel_that_is_not_ours_any_more_ends_without_publishing(verdict: Verdict) -> None:
-    channel = tenure()
+    channel = channel_run()
     run = executed(channel)
     assert run.answer(CommitReply(verdict)) is None
     assert channel.ended
@@ -233,7 +233,7 @@ def test_a_channel_that_is_not_ours_any_more_ends_without_publishing(verdict: Ve
 
 
 def test_another_record_under_the_same_name_is_a_divergence() -> None:
-    channel = tenure()
+    channel = channel_run()
     run = executed(channel)
     with pytest.raises(DivergenceError) as caught:
         run.answer(CommitReply(Verdict.DIVERGED))
@@ -243,13 +243,13 @@ def test_another_record_under_the_same_name_is_a_divergence() -> None:
 
 @pytest.mark.parametrize("verdict", [Verdict.OUT_OF_ORDER, Verdict.CONFLICT])
 def test_an_answer_that_makes_no_sense_stops_the_channel(verdict: Verdict) -> None:
-    run = executed(tenure())
+    run = executed(channel_run())
     with pytest.raises(InternalError, match=str(T0)):
         run.answer(CommitReply(verdict))
 
 
 def test_a_worker_without_room_for_a_backup_leaves_before_it_commits() -> None:
-    channel = tenure()
+    channel = channel_run()
     arrive(channel, 0)
     run = Driven(run_channel(channel))
     run.answer_all(("state 1", output()), False)
@@ -258,7 +258,7 @@ def test_a_worker_without_room_for_a_backup_leaves_before_it_commits() -> None:
 
 
 def test_what_the_attempt_in_flight_has_drawn_is_known_until_its_commit() -> None:
-    channel = tenure()
+    channel = channel_run()
     run = executed(channel)
     assert channel.drawing == ONE_OF_R0
     assert channel.inbox.consumed(Upstream(0, 0)) == 1
@@ -271,12 +271,12 @@ def test_what_the_attempt_in_flight_has_drawn_is_known_until_its_commit() -> Non
 # --- deliveries ride on commits ----------------------------------------------------------------------------
 
 
-def deliver(channel: Tenure) -> None:
-    items = channel.host.outbox.due(HEAD, 9)
-    channel.host.outbox.confirm(items, (True,) * len(items))
+def deliver(channel: ChannelRun) -> None:
+    items = channel.context.outbox.due(HEAD, 9)
+    channel.context.outbox.confirm(items, (True,) * len(items))
 
 
-def second_commit(channel: Tenure) -> Driven:
+def second_commit(channel: ChannelRun) -> Driven:
     """The first output is committed and delivered; the second waits for its commit."""
     run = executed(channel)
     run.answer_all(DONE, None)
@@ -287,7 +287,7 @@ def second_commit(channel: Tenure) -> Driven:
 
 
 def test_a_commit_carries_the_deliveries_made_since_the_one_before() -> None:
-    channel = tenure()
+    channel = channel_run()
     run = second_commit(channel)
     assert run.now.delivered == ((OUT, 1),)
     run.answer_all(DONE, None)
@@ -297,27 +297,27 @@ def test_a_commit_carries_the_deliveries_made_since_the_one_before() -> None:
 
 
 def test_deliveries_whose_commit_had_no_answer_are_reported_again() -> None:
-    run = second_commit(tenure())
+    run = second_commit(channel_run())
     run.answer_all(None, False)
     assert run.now.delivered == ((OUT, 1),)
 
 
 def test_an_answer_from_an_earlier_epoch_does_not_count_deliveries_of_this_one() -> None:
     """The look came between the commit and its answer: the consumer may have been rewound since."""
-    channel = tenure()
+    channel = channel_run()
     run = second_commit(channel)
-    channel.host.epoch = 5
-    channel.host.outbox.begin_epoch({OUT: 0}, {GRAPH.collector: HEAD}, (X0,))
+    channel.context.epoch = 5
+    channel.context.outbox.begin_epoch({OUT: 0}, {GRAPH.collector: HEAD}, (X0,))
     run.answer_all(CommitReply(Verdict.ALREADY), None)
-    channel.host.outbox.confirm(((OUT, T0),), (True,))
-    assert channel.host.outbox.report(X0) == ((OUT, 1),)
+    channel.context.outbox.confirm(((OUT, T0),), (True,))
+    assert channel.context.outbox.report(X0) == ((OUT, 1),)
 
 
 # --- early end ---------------------------------------------------------------------------------------------
 
 
 def test_a_satisfied_channel_ends_at_once_and_closes_what_feeds_it() -> None:
-    channel = tenure()
+    channel = channel_run()
     arrive(channel, 1)
     run = executed(channel, satisfied=True)
     assert run.now == commit(T0, drawn(0, c0=1, final=True), final=True)
@@ -330,20 +330,20 @@ def test_a_satisfied_channel_ends_at_once_and_closes_what_feeds_it() -> None:
 
 
 def test_closing_is_repeated_in_the_present_epoch_until_it_is_answered() -> None:
-    channel = tenure()
+    channel = channel_run()
     run = executed(channel, satisfied=True)
     run.answer_all(DONE, None, None)
     assert run.now == Pause(RETRY_MS, FailPoint.CLOSE_EARLY)
     assert run.answer(None) == CloseEarly(X0, 3)
     run.answer(Verdict.STALE)
-    assert channel.host.look_wanted
-    channel.host.epoch = 5
+    assert channel.context.look_wanted
+    channel.context.epoch = 5
     assert run.answer(False) == CloseEarly(X0, 5)
     assert run.answer(Verdict.GONE) is None
 
 
 def test_a_closed_channel_stops_before_its_next_task() -> None:
-    channel = tenure()
+    channel = channel_run()
     run = executed(channel)
     run.answer_all(DONE, None)
     channel.closed = True
@@ -354,7 +354,7 @@ def test_a_closed_channel_stops_before_its_next_task() -> None:
 
 
 def test_a_channel_that_comes_closed_does_nothing() -> None:
-    channel = tenure(closed=True)
+    channel = channel_run(closed=True)
     run = Driven(run_channel(channel))
     assert run.seen == []
     assert channel.ended
@@ -364,7 +364,7 @@ def test_a_channel_that_comes_closed_does_nothing() -> None:
 
 
 def test_a_reader_takes_the_split_that_came_with_its_last_commit() -> None:
-    channel = tenure(R0, split=0)
+    channel = channel_run(R0, split=0)
     run = Driven(run_channel(channel))
     first, second = TaskName(0, 0, 0), TaskName(0, 0, 1)
     assert run.now == Execute(FailPoint.READ, first, None, 0, None, (), {}, False)
@@ -373,7 +373,7 @@ def test_a_reader_takes_the_split_that_came_with_its_last_commit() -> None:
 
 
 def test_a_reader_without_a_split_ends_its_channel() -> None:
-    channel = tenure(R0)
+    channel = channel_run(R0)
     run = Driven(run_channel(channel))
     assert run.now == Execute(FailPoint.EXECUTE, TaskName(0, 0, 0), None, None, None, (), {}, True)
     run.answer_all((None, output()), True)
@@ -382,19 +382,19 @@ def test_a_reader_without_a_split_ends_its_channel() -> None:
 
 
 def test_a_reader_whose_reply_was_lost_gets_the_same_split_again() -> None:
-    channel = tenure(R0, split=0)
+    channel = channel_run(R0, split=0)
     run = Driven(run_channel(channel))
     run.answer_all((None, output()), True, None, False, CommitReply(Verdict.ALREADY, 3), None)
     assert run.now.split == 3
 
 
-def side_arrives(channel: Tenure) -> None:
-    channel.inbox.offer(piece(channel.host.graph, Edge(1, 0, 0), 0, final=True))
+def side_arrives(channel: ChannelRun) -> None:
+    channel.inbox.offer(piece(channel.context.graph, Edge(1, 0, 0), 0, final=True))
 
 
 def test_a_reader_waits_for_a_required_side_input_and_uses_it() -> None:
     graph = filtered_read(required=True)
-    channel = tenure(ChannelName(2, 0), graph=graph, split=0)
+    channel = channel_run(ChannelName(2, 0), graph=graph, split=0)
     run = Driven(run_channel(channel))
     assert run.now == Await()
     side_arrives(channel)
@@ -405,7 +405,7 @@ def test_a_reader_waits_for_a_required_side_input_and_uses_it() -> None:
 
 
 def test_a_reader_records_an_optional_side_input_only_if_it_was_whole_when_the_read_was_chosen() -> None:
-    channel = tenure(ChannelName(2, 0), graph=filtered_read(required=False), split=0)
+    channel = channel_run(ChannelName(2, 0), graph=filtered_read(required=False), split=0)
     run = Driven(run_channel(channel))
     assert run.now.sides == {}
     side_arrives(channel)
@@ -416,7 +416,7 @@ def test_a_reader_records_an_optional_side_input_only_if_it_was_whole_when_the_r
 
 
 def test_an_ended_reader_keeps_its_side_inputs_for_re_reads() -> None:
-    channel = tenure(ChannelName(2, 0), graph=filtered_read(required=True))
+    channel = channel_run(ChannelName(2, 0), graph=filtered_read(required=True))
     side_arrives(channel)
     run = Driven(run_channel(channel))
     run.answer_all((None, output()), True, DONE, None)
@@ -426,7 +426,7 @@ def test_an_ended_reader_keeps_its_side_inputs_for_re_reads() -> None:
 
 def test_an_execute_task_uses_its_required_side_inputs_whole() -> None:
     graph = broadcast_to_execute()
-    channel = tenure(ChannelName(2, 1), graph=graph)
+    channel = channel_run(ChannelName(2, 1), graph=graph)
     arrive(channel, 0, edge=Edge(1, 0, 1))
     run = Driven(run_channel(channel))
     assert run.now == Await()
@@ -438,7 +438,7 @@ def test_an_execute_task_uses_its_required_side_inputs_whole() -> None:
     assert run.now.record == encode(Record(7, draw=draw(1, c0=1), sides=1))
 
 
-def effects_until_end(channel: Tenure, answers: dict[str, Any]) -> list[str]:
+def effects_until_end(channel: ChannelRun, answers: dict[str, Any]) -> list[str]:
     """Drive a channel with one answer for each kind of effect."""
     run = Driven(run_channel(channel))
     while run.now is not None and len(run.seen) < 99:
@@ -448,4 +448,4 @@ def effects_until_end(channel: Tenure, answers: dict[str, Any]) -> list[str]:
 
 def test_a_source_without_splits_has_one_task() -> None:
     answers = {"Execute": (None, output()), "BackUp": True, "CommitTask": DONE, "Advance": None}
-    assert effects_until_end(tenure(R0), answers) == ["Execute", "BackUp", "CommitTask", "Advance"]
+    assert effects_until_end(channel_run(R0), answers) == ["Execute", "BackUp", "CommitTask", "Advance"]

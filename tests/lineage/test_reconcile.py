@@ -23,7 +23,7 @@ from wallaby.errors import InternalError
 from wallaby.lineage.graph import Link, StageGraph
 from wallaby.lineage.names import ChannelName, Edge
 from wallaby.lineage.reconcile import reconcile
-from wallaby.lineage.snapshot import Plan, ReRead, Snapshot
+from wallaby.lineage.snapshot import RecoveryPlan, ReRead, Snapshot
 from wallaby_lab.invariants.audit import check_smallest
 from wallaby_lab.invariants.resumed import resumed
 
@@ -31,12 +31,12 @@ A, B, C = W[:3]
 S0, S1, S2, S3 = (ChannelName(stage, 0) for stage in range(4))
 
 
-def plan_of(graph: StageGraph, before: Snapshot) -> Plan:
+def plan_of(graph: StageGraph, before: Snapshot) -> RecoveryPlan:
     """The plan; on the way, that it is the smallest and that it leaves nothing to do."""
     plan = reconcile(graph, before)
     check_smallest(graph, before, plan)
     after = resumed(before, plan)
-    assert reconcile(graph, after) == replace(Plan(), rereads=after.rereads)
+    assert reconcile(graph, after) == replace(RecoveryPlan(), rereads=after.rereads)
     return plan
 
 
@@ -46,7 +46,7 @@ def plan_of(graph: StageGraph, before: Snapshot) -> Plan:
 def test_if_nobody_is_lost_nothing_changes() -> None:
     graph = chain(2)
     before = snapshot(graph, {S0: at(A, 5), S1: at(B, 3), S2: at(A, 1)}, members=(A, B))
-    assert plan_of(graph, before) == Plan()
+    assert plan_of(graph, before) == RecoveryPlan()
 
 
 def test_edges_that_are_behind_need_nothing_while_their_producer_lives() -> None:
@@ -57,7 +57,7 @@ def test_edges_that_are_behind_need_nothing_while_their_producer_lives() -> None
         members=(A, B),
         delivered={Edge(0, 0, 0): 0, Edge(1, 0, 0): 2},
     )
-    assert plan_of(graph, before) == Plan()
+    assert plan_of(graph, before) == RecoveryPlan()
 
 
 def test_a_lost_channel_is_rewound_and_needs_all_its_inputs_again() -> None:
@@ -98,7 +98,7 @@ def test_a_finished_channel_that_has_delivered_everything_is_left_alone() -> Non
     before = snapshot(
         graph, {S0: at(B, 5, final=True), S1: at(B, 3, final=True), S2: at(A, 1)}, members=(A, C)
     )
-    assert plan_of(graph, before) == Plan()
+    assert plan_of(graph, before) == RecoveryPlan()
 
 
 def test_a_finished_channel_whose_output_is_needed_again_is_rewound() -> None:
@@ -191,7 +191,7 @@ def test_below_its_base_a_live_reader_is_read_again_and_above_it_delivers() -> N
 def test_a_lost_reader_that_has_ended_is_moved_only_if_it_is_read_again() -> None:
     graph = chain(1)
     ended = {S0: at(B, 5, final=True), S1: at(A, 2)}
-    assert plan_of(graph, snapshot(graph, ended, members=(A, C))) == Plan()
+    assert plan_of(graph, snapshot(graph, ended, members=(A, C))) == RecoveryPlan()
     behind = snapshot(graph, ended, members=(A, C), delivered={Edge(0, 0, 0): 4})
     plan = plan_of(graph, behind)
     assert plan.hosts == {S0: C}
@@ -273,7 +273,7 @@ def test_a_final_channel_whose_retrace_is_over_does_not_need_its_producer_again(
         members=(A, C),
         delivered={Edge(1, 0, 0): 2},
     )
-    assert plan_of(graph, before) == Plan()
+    assert plan_of(graph, before) == RecoveryPlan()
 
 
 def test_a_second_loss_before_the_resume_is_just_a_larger_loss() -> None:
@@ -419,7 +419,7 @@ def test_a_lost_filter_that_every_reader_has_whole_is_left_alone() -> None:
         },
         members=(A, C),
     )
-    assert plan_of(graph, before) == Plan()
+    assert plan_of(graph, before) == RecoveryPlan()
 
 
 # --- early end ---------------------------------------------------------------------------------------------
@@ -433,7 +433,7 @@ def test_a_closed_channel_that_is_lost_is_left_alone() -> None:
         members=(A, C),
         delivered={Edge(0, 0, 0): 3, Edge(1, 0, 0): 1},
     )
-    assert plan_of(graph, before) == Plan()
+    assert plan_of(graph, before) == RecoveryPlan()
 
 
 def test_a_channel_that_feeds_only_ended_channels_is_closed() -> None:

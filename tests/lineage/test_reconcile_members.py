@@ -25,7 +25,7 @@ from tests.builders import (
 from wallaby.lineage.graph import Link, LinkKind, Routing, Stage, StageGraph, StageKind
 from wallaby.lineage.names import HEAD, ChannelName, Edge, WorkerId
 from wallaby.lineage.reconcile import drained, reconcile
-from wallaby.lineage.snapshot import ChannelState, Plan, ReRead, Snapshot
+from wallaby.lineage.snapshot import ChannelState, RecoveryPlan, ReRead, Snapshot
 from wallaby_lab.invariants.audit import Audit
 from wallaby_lab.invariants.resumed import resumed
 
@@ -54,7 +54,7 @@ def test_a_draining_worker_keeps_its_ended_channels_and_delivers_from_them() -> 
         draining=(B,),
         delivered={Edge(1, 0, 0): 0},
     )
-    assert reconcile(graph, before) == Plan()
+    assert reconcile(graph, before) == RecoveryPlan()
 
 
 def test_nothing_is_given_to_a_draining_worker() -> None:

@@ -8,7 +8,7 @@ from wallaby.lineage.lineage import Record, decode, encode, key_of
 from wallaby.lineage.names import HEAD, ChannelName, Edge, Upstream, WorkerId
 from wallaby.lineage.reconcile import reconcile
 from wallaby.lineage.recoverable import INITIAL, Checkpoint, Recoverable, checkpoints, recoverable
-from wallaby.lineage.snapshot import Plan, Snapshot
+from wallaby.lineage.snapshot import RecoveryPlan, Snapshot
 from wallaby.lineage.tolerance import LINEAGE, POLICIES
 from wallaby_lab.invariants.audit import check_smallest
 
@@ -33,7 +33,7 @@ def lost(delivered: dict[Edge, int], *, base: int = 0, **hosts: WorkerId) -> Sna
     return snapshot(GRAPH, channels, delivered=delivered, members=(C,))
 
 
-def planned(before: Snapshot, left: Recoverable) -> Plan:
+def planned(before: Snapshot, left: Recoverable) -> RecoveryPlan:
     plan = reconcile(GRAPH, before, left)
     check_smallest(GRAPH, before, plan, left)
     return plan

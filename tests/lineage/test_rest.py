@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from tests.builders import Driven, final_record, output
-from tests.lineage.test_attempt import DONE, ONE_OF_R0, T1, X0, arrive, commit, tenure
+from tests.lineage.test_attempt import DONE, ONE_OF_R0, T1, X0, arrive, channel_run, commit
 
 from wallaby.errors import DivergenceError
 from wallaby.lineage.attempt import run_channel
@@ -23,7 +23,7 @@ def with_rest(checksum: int) -> Output:
 
 
 def test_a_rest_comes_before_what_has_arrived() -> None:
-    channel = tenure()
+    channel = channel_run()
     arrive(channel, 0, 1)
     run = Driven(run_channel(channel))
     run.answer_all(("state 1", with_rest(1)), True, DONE, None)
@@ -36,7 +36,7 @@ def test_a_rest_comes_before_what_has_arrived() -> None:
 
 
 def test_a_channel_is_final_only_when_its_last_task_leaves_no_rest() -> None:
-    channel = tenure()
+    channel = channel_run()
     arrive(channel, 0, final=True)
     run = Driven(run_channel(channel))
     run.answer_all(("state 1", output(1)), True, DONE, None, ("state 2", with_rest(2)), True)
@@ -50,7 +50,7 @@ def test_a_channel_is_final_only_when_its_last_task_leaves_no_rest() -> None:
 
 
 def test_a_retrace_goes_on_with_rests_as_its_records_say() -> None:
-    channel = tenure(length=3, retracing=True)
+    channel = channel_run(length=3, retracing=True)
     arrive(channel, 0)
     run = Driven(run_channel(channel))
     committed = (encode(Record(1, draw=ONE_OF_R0)), encode(Record(2)), final_record(3))
@@ -63,7 +63,7 @@ def test_a_retrace_goes_on_with_rests_as_its_records_say() -> None:
 
 
 def test_a_rest_where_the_record_has_a_draw_is_a_divergence() -> None:
-    channel = tenure(length=2, retracing=True)
+    channel = channel_run(length=2, retracing=True)
     arrive(channel, 0, 1)
     run = Driven(run_channel(channel))
     run.answer_all(

@@ -6,7 +6,14 @@ import pytest
 from tests.builders import Driven, W, draw, drawn, filtered_read, final_record, kinds, output, piece, pipeline
 
 from wallaby.errors import DivergenceError, EncodingError
-from wallaby.lineage.attempt import RETRY_MS, ChannelPhase, Host, Tenure, run_channel, run_collector
+from wallaby.lineage.attempt import (
+    RETRY_MS,
+    ChannelPhase,
+    ChannelRun,
+    WorkerContext,
+    run_channel,
+    run_collector,
+)
 from wallaby.lineage.choose import Dynamic, Static
 from wallaby.lineage.effects import (
     Await,
@@ -38,28 +45,28 @@ def rewound(
     window_bytes: int = 100,
     graph: StageGraph = GRAPH,
     at: ChannelName = X0,
-) -> Tenure:
+) -> ChannelRun:
     """A channel with so many records, that has just come to w0, in epoch 3, with an empty inbox."""
     outbox = Outbox(graph)
     routes = {name: HEAD if name == graph.collector else W[1] for name in graph.channels}
     outbox.begin_epoch(dict.fromkeys(graph.edges_from(at), 0), routes, (at,))
     outbox.start(at, 0)
-    host = Host(graph, Dynamic(1), outbox, epoch=3)
+    host = WorkerContext(graph, Dynamic(1), outbox, epoch=3)
     phase = ChannelPhase.RETRACING if length > 0 else ChannelPhase.CHOOSING
-    return Tenure(host, at, Inbox(graph, at, window_bytes), 0, length, closed=closed, phase=phase)
+    return ChannelRun(host, at, Inbox(graph, at, window_bytes), 0, length, closed=closed, phase=phase)
 
 
-def arrive(channel: Tenure, edge: Edge, *seqs: int, size_bytes: int = 1, final: bool = False) -> None:
+def arrive(channel: ChannelRun, edge: Edge, *seqs: int, size_bytes: int = 1, final: bool = False) -> None:
     for seq in seqs:
-        channel.inbox.offer(piece(channel.host.graph, edge, seq, size_bytes, final=final))
+        channel.inbox.offer(piece(channel.context.graph, edge, seq, size_bytes, final=final))
 
 
 def records(*data: bytes) -> tuple[Verdict, tuple[bytes, ...]]:
     return Verdict.DONE, data
 
 
-def published(channel: Tenure) -> int:
-    return channel.host.outbox.published(channel.channel)
+def published(channel: ChannelRun) -> int:
+    return channel.context.outbox.published(channel.channel)
 
 
 def test_a_retrace_executes_what_its_records_say_and_commits_nothing() -> None:
@@ -209,8 +216,8 @@ def test_records_are_asked_for_again_in_the_present_epoch(answer: object) -> Non
     channel = rewound(1)
     run = Driven(run_channel(channel))
     assert run.answer(answer) == Pause(RETRY_MS, FailPoint.READ_RECORDS)
-    assert channel.host.look_wanted
-    channel.host.epoch = 5
+    assert channel.context.look_wanted
+    channel.context.epoch = 5
     assert run.answer(False) == ReadRecords(X0, 5)
 
 
@@ -280,9 +287,9 @@ RESULT = pipeline(executors=2)
 FROM_X0, FROM_X1 = Edge(1, 0, 0), Edge(1, 1, 0)
 
 
-def collector() -> Tenure:
-    host = Host(RESULT, Static(1), Outbox(RESULT), epoch=3)
-    return Tenure(host, RESULT.collector, Inbox(RESULT, RESULT.collector, 100), 0, 0)
+def collector() -> ChannelRun:
+    host = WorkerContext(RESULT, Static(1), Outbox(RESULT), epoch=3)
+    return ChannelRun(host, RESULT.collector, Inbox(RESULT, RESULT.collector, 100), 0, 0)
 
 
 def test_the_collector_hands_on_everything_once_in_order_and_then_says_so() -> None:

@@ -14,7 +14,7 @@ from wallaby.errors import DurableStoreError
 from wallaby.exchange.durable import DurableStore
 from wallaby.lineage.effects import RestoreState, SaveState
 from wallaby.lineage.names import QueryId, TaskName, Upstream
-from wallaby.node.checkpoints import Saving
+from wallaby.node.checkpoints import Checkpoints
 from wallaby.operators.state import EMPTY, KernelState
 
 TASK = TaskName(2, 1, 3)
@@ -25,8 +25,8 @@ def batch(size: int, name: str = "n") -> pa.RecordBatch:
     return pa.record_batch({name: pa.array(range(size), pa.int64())})
 
 
-def saving(directory: Path, seconds: float = 0.0) -> Saving:
-    return Saving(DurableStore(str(directory), "e"), QueryId("q"), seconds)
+def saving(directory: Path, seconds: float = 0.0) -> Checkpoints:
+    return Checkpoints(DurableStore(str(directory), "e"), QueryId("q"), seconds)
 
 
 def test_a_state_comes_back_as_it_was_and_only_what_is_new_is_written(tmp_path: Path) -> None:

@@ -20,8 +20,8 @@ from wallaby.lineage.effects import BackUp, FailPoint, Output
 from wallaby.lineage.lineage import Record, encode
 from wallaby.lineage.names import HEAD, ChannelName, Edge, QueryId, TaskName, WorkerId
 from wallaby.lineage.tolerance import POLICIES
-from wallaby.node.durable_outputs import Keeping
-from wallaby.node.session import Session, SessionSettings
+from wallaby.node.durable_outputs import DurableOutputs
+from wallaby.node.session import QuerySession, QuerySessionSettings
 
 QUERY, ME, OTHER = QueryId("q"), WorkerId("me"), WorkerId("other")
 GRAPH = pipeline()
@@ -39,10 +39,10 @@ def gcs() -> MemoryGcs:
     return found
 
 
-def keeping(directory: Path, gcs: MemoryGcs, worker: WorkerId = ME) -> Keeping:
-    settings = SessionSettings(Dynamic(1), 1, POLICIES["spool"])
-    session = Session(worker, GRAPH, settings, lambda: None)
-    return Keeping(DurableStore(str(directory), "e"), QUERY, session, gcs, 0)
+def keeping(directory: Path, gcs: MemoryGcs, worker: WorkerId = ME) -> DurableOutputs:
+    settings = QuerySessionSettings(Dynamic(1), 1, POLICIES["spool"])
+    session = QuerySession(worker, GRAPH, settings, lambda: None)
+    return DurableOutputs(DurableStore(str(directory), "e"), QUERY, session, gcs, 0)
 
 
 def backup(size: int = MANY) -> Backup:

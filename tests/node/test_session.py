@@ -23,7 +23,7 @@ from tests.hand import (
 )
 
 from wallaby.errors import QueryError
-from wallaby.gcs.interface import View
+from wallaby.gcs.interface import QueryView
 from wallaby.lineage.effects import (
     Acknowledge,
     Await,
@@ -38,13 +38,13 @@ from wallaby.lineage.effects import (
 from wallaby.lineage.names import HEAD, ChannelName, Edge, TaskName, Upstream, WorkerId
 from wallaby.lineage.verdict import CommitReply, Verdict
 from wallaby.node.effects import Complain
-from wallaby.node.reaching import COMPLAIN_AFTER_PUSHES, Reaching
+from wallaby.node.reaching import COMPLAIN_AFTER_PUSHES, UnansweredPushes
 from wallaby.node.session import PROBE_EVERY_PUSHES
 
 
 def publish(hand: Hand, channel: ChannelName, *seqs: int, ended: bool = False) -> None:
     for seq in seqs:
-        hand.session.host.outbox.publish(TaskName(*channel, seq), ended=ended)
+        hand.session.context.outbox.publish(TaskName(*channel, seq), ended=ended)
 
 
 # --- looking -----------------------------------------------------------------------------------------------
@@ -71,16 +71,16 @@ def test_a_second_look_in_the_same_epoch_begins_nothing() -> None:
     before = dict(hand.spawned)
     hand.look(view(assigned(S0, 7, split=3)))
     assert hand.spawned == before
-    assert hand.session.tenures[S0].length == 0
+    assert hand.session.runs[S0].length == 0
 
 
-@pytest.mark.parametrize("answer", [View(Verdict.FROZEN, 4), View(Verdict.NOT_HOST), None], ids=str)
-def test_a_look_without_a_view_changes_nothing(answer: View | None) -> None:
+@pytest.mark.parametrize("answer", [QueryView(Verdict.FROZEN, 4), QueryView(Verdict.NOT_HOST), None], ids=str)
+def test_a_look_without_a_view_changes_nothing(answer: QueryView | None) -> None:
     hand = Hand()
     hand.look(view(assigned(S0, split=0)))
     hand.look(answer)
-    assert hand.session.host.epoch == 3
-    assert list(hand.session.tenures) == [S0]
+    assert hand.session.context.epoch == 3
+    assert list(hand.session.runs) == [S0]
     assert not hand.ended
 
 
@@ -88,7 +88,7 @@ def test_a_look_without_a_view_changes_nothing(answer: View | None) -> None:
 def test_a_session_ends_with_its_query_or_its_membership(verdict: Verdict) -> None:
     hand = Hand()
     hand.look(view(assigned(S0, split=0)))
-    hand.look(View(verdict))
+    hand.look(QueryView(verdict))
     assert hand.ended
     assert hand.session.over
 
@@ -98,9 +98,9 @@ def test_a_new_epoch_stops_the_channels_that_went_elsewhere_and_begins_those_tha
     hand.look(view(assigned(X0)))
     hand.look(view(assigned(X1, 2), epoch=5, routes={**ROUTES, X0: OTHER, X1: ME}))
     assert hand.stopped == ["s1.c0"]
-    assert list(hand.session.tenures) == [X1]
+    assert list(hand.session.runs) == [X1]
     assert hand.spawned["s1.c1"].now == ReadRecords(X1, 5)
-    assert hand.session.tenures[X1].retracing
+    assert hand.session.runs[X1].retracing
 
 
 def test_a_new_epoch_leaves_the_state_and_the_inbox_of_a_channel_that_stays() -> None:
@@ -112,7 +112,7 @@ def test_a_new_epoch_leaves_the_state_and_the_inbox_of_a_channel_that_stays() ->
     assert isinstance(run.now, CommitTask)
     hand.look(view(assigned(X0), epoch=5))
     assert hand.spawned["s1.c0"] is run
-    assert hand.session.tenures[X0].inbox.ready(Upstream(0, 0)) == (1,)
+    assert hand.session.runs[X0].inbox.ready(Upstream(0, 0)) == (1,)
     run.answer_all(CommitReply(Verdict.STALE), False)
     assert (run.now.task, run.now.epoch) == (TaskName(*X0, 0), 5)
 
@@ -121,9 +121,9 @@ def test_a_new_epoch_delivers_from_what_the_store_says() -> None:
     hand = Hand()
     hand.look(view(assigned(S0, split=0), delivered={TO_X1: 0}))
     publish(hand, S0, 0, 1)
-    hand.session.host.outbox.confirm(((TO_X1, TaskName(*S0, 0)),), (True,))
+    hand.session.context.outbox.confirm(((TO_X1, TaskName(*S0, 0)),), (True,))
     hand.look(view(assigned(S0, 2, split=2), epoch=5, delivered={TO_X0: 2, TO_X1: 0}))
-    assert hand.session.host.outbox.due(OTHER, 9) == (
+    assert hand.session.context.outbox.due(OTHER, 9) == (
         (TO_X1, TaskName(*S0, 0)),
         (TO_X1, TaskName(*S0, 1)),
     )
@@ -141,7 +141,7 @@ def test_a_channel_that_is_closed_within_an_epoch_is_told() -> None:
     hand.look(view(assigned(X0)))
     before = hand.session.news()
     hand.look(view(assigned(X0, closed=True)))
-    assert hand.session.tenures[X0].closed
+    assert hand.session.runs[X0].closed
     assert hand.session.news() != before
     assert hand.spawned["s1.c0"].answer(False) is None
 
@@ -150,7 +150,7 @@ def test_a_moved_reader_that_has_ended_only_lends_its_inbox() -> None:
     hand = Hand()
     hand.look(view(assigned(S0, 4, base=4, final=True)))
     assert hand.spawned["s0.c0"].now is None
-    assert hand.session.tenures[S0].ended
+    assert hand.session.runs[S0].ended
 
 
 def test_the_head_collects_and_says_when_it_has_everything() -> None:
@@ -167,9 +167,9 @@ def test_the_head_collects_and_says_when_it_has_everything() -> None:
 
 def test_every_look_settles_that_one_was_wanted() -> None:
     hand = Hand()
-    hand.session.host.look_wanted = True
+    hand.session.context.look_wanted = True
     hand.look(view())
-    assert not hand.session.host.look_wanted
+    assert not hand.session.context.look_wanted
 
 
 # --- errors ------------------------------------------------------------------------------------------------
@@ -208,7 +208,7 @@ def test_a_push_that_is_only_asked_about_is_answered_alike_and_nothing_of_it_is_
     hand.look(view(assigned(X0)))
     big = tuple(piece(GRAPH, TO_X0, seq, 60) for seq in range(2))
     asked = hand.session.preview(3, ME, big)
-    assert hand.session.tenures[X0].inbox.arrived == 0
+    assert hand.session.runs[X0].inbox.arrived == 0
     assert asked == PushReply(accepted=True, held=(True, False)) == hand.session.receive(3, ME, big)
     assert hand.session.preview(2, ME, big) == PushReply(accepted=False)
 
@@ -222,16 +222,16 @@ def test_a_push_of_another_epoch_or_for_another_worker_is_refused_as_a_whole(
     hand = Hand()
     hand.look(view(assigned(X0)))
     assert hand.session.receive(epoch, target, (piece(GRAPH, TO_X0, 0),)) == PushReply(accepted=False)
-    assert hand.session.tenures[X0].inbox.ready(Upstream(0, 0)) == ()
+    assert hand.session.runs[X0].inbox.ready(Upstream(0, 0)) == ()
 
 
 def test_only_a_push_of_a_newer_epoch_asks_for_a_look() -> None:
     hand = Hand()
     hand.look(view(assigned(X0)))
     hand.session.receive(2, ME, ())
-    assert not hand.session.host.look_wanted
+    assert not hand.session.context.look_wanted
     hand.session.receive(4, ME, ())
-    assert hand.session.host.look_wanted
+    assert hand.session.context.look_wanted
 
 
 def test_a_push_for_a_channel_that_is_elsewhere_is_refused_as_a_whole() -> None:
@@ -239,13 +239,13 @@ def test_a_push_for_a_channel_that_is_elsewhere_is_refused_as_a_whole() -> None:
     hand.look(view(assigned(X0)))
     mixed = (piece(GRAPH, TO_X0, 0), piece(GRAPH, TO_X1, 0))
     assert hand.session.receive(3, ME, mixed) == PushReply(accepted=False)
-    assert hand.session.tenures[X0].inbox.ready(Upstream(0, 0)) == ()
+    assert hand.session.runs[X0].inbox.ready(Upstream(0, 0)) == ()
 
 
 def test_a_session_that_is_over_takes_nothing() -> None:
     hand = Hand()
     hand.look(view(assigned(X0)))
-    hand.look(View(Verdict.GONE))
+    hand.look(QueryView(Verdict.GONE))
     assert hand.session.receive(3, ME, (piece(GRAPH, TO_X0, 0),)) == PushReply(accepted=False)
 
 
@@ -294,14 +294,14 @@ def test_a_delivery_waits_when_nothing_is_taken() -> None:
 def test_a_refused_push_counts_for_nothing() -> None:
     hand, run = delivering(0)
     assert run.answer(PushReply(accepted=False)) == Await()
-    assert hand.session.host.outbox.delivered()[TO_X0] == 0
+    assert hand.session.context.outbox.delivered()[TO_X0] == 0
 
 
 def test_an_answer_that_comes_in_another_epoch_counts_for_nothing() -> None:
     hand, run = delivering(0)
     hand.look(view(assigned(S0, split=0), epoch=5, routes={**ROUTES, X0: THIRD}))
     run.answer(held(True, True))
-    assert hand.session.host.outbox.delivered() == {TO_X0: 0, TO_X1: 0}
+    assert hand.session.context.outbox.delivered() == {TO_X0: 0, TO_X1: 0}
     assert run.now == push((TO_X1, 0), epoch=5)
 
 
@@ -317,7 +317,7 @@ def test_what_is_published_while_an_acknowledgement_is_written_is_pushed_at_once
     hand = Hand()
     hand.look(view(assigned(S0, split=0), assigned(X0), routes={**ROUTES, SINK: OTHER}))
     publish(hand, S0, 0, ended=True)
-    hand.session.host.outbox.confirm(((TO_X0, TaskName(*S0, 0)),), (True,))
+    hand.session.context.outbox.confirm(((TO_X0, TaskName(*S0, 0)),), (True,))
     run = hand.spawned["deliver to w1"]
     assert run.answer(False) == push((TO_X1, 0))
     assert run.answer(held(True)) == Acknowledge(((TO_X0, 1), (TO_X1, 1)), 3)
@@ -383,7 +383,7 @@ def test_a_complaint_is_taken_back_when_nothing_is_due_to_that_worker_any_more()
 
 def test_an_answer_to_one_output_does_not_excuse_another_that_never_passes() -> None:
     """A wire that carries what is small and loses what is large is of no use to whoever waits for the large one."""
-    reaching = Reaching()
+    reaching = UnansweredPushes()
     large, small = (TO_X0, TaskName(*S0, 0)), (TO_X1, TaskName(*S0, 0))
     for _ in range(COMPLAIN_AFTER_PUSHES):
         assert not reaching.is_out_of_reach(OTHER)
@@ -407,7 +407,7 @@ def test_the_last_deliveries_of_an_ended_channel_are_written_by_themselves() -> 
     hand, run = delivering(0, ended=True)
     assert run.answer(held(True, True)) == Acknowledge(((TO_X0, 1), (TO_X1, 1)), 3)
     assert run.answer(Verdict.DONE) == Await()
-    assert hand.session.host.outbox.report_ended() == ()
+    assert hand.session.context.outbox.report_ended() == ()
 
 
 def test_one_acknowledgement_is_under_way_whoever_else_has_delivered() -> None:
@@ -424,7 +424,7 @@ def test_an_acknowledgement_of_an_earlier_epoch_holds_up_none_of_this_one() -> N
     run.answer(held(True, True))
     hand.look(view(assigned(S0, split=0), epoch=5, routes={**ROUTES, X0: OTHER}))
     publish(hand, S0, 0, ended=True)
-    outbox = hand.session.host.outbox
+    outbox = hand.session.context.outbox
     outbox.confirm(outbox.due(OTHER, 9), (True, True))
     assert next(iter(hand.session._acknowledge())) == Acknowledge(((TO_X0, 1), (TO_X1, 1)), 5)
 

@@ -10,10 +10,10 @@ from tests.hand import ME, Hand, assigned, held, view
 
 from wallaby.lineage.effects import Slice
 from wallaby.lineage.names import ChannelName, Edge
-from wallaby.node.session import Session
+from wallaby.node.session import QuerySession
 
 
-def beside(*, required: bool, limit: int | None = 100) -> tuple[Session, ChannelName]:
+def beside(*, required: bool, limit: int | None = 100) -> tuple[QuerySession, ChannelName]:
     """A session that hosts a reader with a side input."""
     graph = filtered_read(required=required)
     reader = ChannelName(2, 0)
@@ -22,7 +22,7 @@ def beside(*, required: bool, limit: int | None = 100) -> tuple[Session, Channel
     return hand.session, reader
 
 
-def side_pieces(session: Session, sizes: Sequence[int]) -> tuple[Slice, ...]:
+def side_pieces(session: QuerySession, sizes: Sequence[int]) -> tuple[Slice, ...]:
     edge = Edge(1, 0, 0)
     last = len(sizes) - 1
     return tuple(piece(session.graph, edge, seq, size, final=seq == last) for seq, size in enumerate(sizes))
@@ -44,7 +44,7 @@ def test_a_filter_that_has_no_room_is_given_up() -> None:
     first, second, last = side_pieces(session, (60, 50, 10))
     session.receive(3, ME, (first, second))
     assert session.too_much_beside() is None
-    inbox = session.tenures[reader].inbox
+    inbox = session.runs[reader].inbox
     assert inbox.held_bytes == 0
     assert session.receive(3, ME, (last, first)) == held(True, True)
     assert (inbox.held_bytes, inbox.is_whole(1)) == (0, False)
@@ -54,4 +54,4 @@ def test_side_inputs_have_no_limit_if_none_is_said() -> None:
     session, reader = beside(required=True, limit=None)
     session.receive(3, ME, side_pieces(session, (1000, 1000)))
     assert session.too_much_beside() is None
-    assert session.tenures[reader].inbox.is_whole(1)
+    assert session.runs[reader].inbox.is_whole(1)

@@ -77,18 +77,18 @@ def test_what_a_process_does_beside_its_effects_counts_too() -> None:
 
 def test_whatever_moves_changes_the_marks() -> None:
     hand = serving()
-    session, outbox = hand.session, hand.session.host.outbox
+    session, outbox = hand.session, hand.session.context.outbox
     seen = [standing_of(session, []).marks]
     session.receive(3, ME, (piece(GRAPH, TO_X0, 0),))
     seen.append(standing_of(session, []).marks)
     outbox.publish(TaskName(*S0, 0), ended=False)
     outbox.confirm(((TO_X0, TaskName(*S0, 0)),), (True,))
     seen.append(standing_of(session, []).marks)
-    session.tenures[X0].seq += 1
+    session.runs[X0].seq += 1
     seen.append(standing_of(session, []).marks)
-    session.tenures[X0].closed = True
+    session.runs[X0].closed = True
     seen.append(standing_of(session, []).marks)
-    session.host.epoch += 1
+    session.context.epoch += 1
     seen.append(standing_of(session, []).marks)
     assert len(set(seen)) == len(seen)
     assert standing_of(session, []).marks == seen[-1]
@@ -96,7 +96,7 @@ def test_whatever_moves_changes_the_marks() -> None:
 
 def test_it_is_told_who_waits_for_which_edge_with_how_many_bytes_and_why() -> None:
     hand = serving()
-    session, outbox = hand.session, hand.session.host.outbox
+    session, outbox = hand.session, hand.session.context.outbox
     for seq, size_bytes in ((0, 60), (1, 70)):
         outbox.publish(TaskName(*S0, seq), ended=False)
         reply = session.receive(3, ME, (piece(GRAPH, TO_X0, seq, size_bytes),))
@@ -117,7 +117,7 @@ def test_it_is_told_who_waits_for_which_edge_with_how_many_bytes_and_why() -> No
 
 def test_a_refusal_is_forgotten_when_the_output_is_there() -> None:
     hand = serving()
-    inbox = hand.session.tenures[X0].inbox
+    inbox = hand.session.runs[X0].inbox
     assert not hand.session.receive(3, ME, (piece(GRAPH, TO_X0, 1, 170),)).held[0]
     assert any("has refused output 1" in line for line in standing_of(hand.session, []).waits)
     hand.session.receive(3, ME, (piece(GRAPH, TO_X0, 0),))

@@ -47,7 +47,7 @@ def test_a_last_task_and_one_that_reads_nothing_get_no_split() -> None:
 
 def test_an_output_goes_when_all_its_consumers_hold_it_and_once() -> None:
     query, hand = untracked()
-    outbox = hand.session.host.outbox
+    outbox = hand.session.context.outbox
     tasks = [TaskName(*READERS[0], seq) for seq in range(2)]
     for task in tasks:
         outbox.publish(task, ended=False)

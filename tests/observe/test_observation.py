@@ -15,10 +15,10 @@ from wallaby.errors import ConfigurationError, QueryCancelledError, QueryError
 from wallaby.gcs.interface import QueryStatus, WorkerLease
 from wallaby.head.observer import Observer
 from wallaby.lineage.names import HEAD, ChannelName, Edge, QueryId
-from wallaby.lineage.snapshot import Plan, ReRead
+from wallaby.lineage.snapshot import RecoveryPlan, ReRead
 from wallaby.lineage.verdict import Verdict
 from wallaby.observe.analyze import analyzed
-from wallaby.observe.event_batch import Parcel, StageTotals, encode_parcel
+from wallaby.observe.event_batch import EventBatch, StageTotals, encode_event_batch
 from wallaby.observe.log import EventLog, log_directory
 from wallaby.observe.observation import Observation
 from wallaby.plan.physical import CollectFragment, PhysicalPlan
@@ -48,7 +48,7 @@ def begin(observer: Observer, *, detailed: bool = True) -> Observation:
 
 
 def lose_w1(observer: Observer) -> None:
-    plan = Plan(
+    plan = RecoveryPlan(
         hosts={ChannelName(1, 0): W[2], ChannelName(0, 0): W[2]},
         bases={ChannelName(0, 0): 3},
         delivered={Edge(0, 0, 0): 3, Edge(0, 1, 0): 0},
@@ -101,12 +101,14 @@ def test_a_query_that_is_not_observed_counts_what_passes_the_head(tmp_path: Path
 def test_the_log_tells_the_story_and_names_no_secret(tmp_path: Path) -> None:
     observer = Observer(tmp_path)
     observation = begin(observer)
-    observer.noticed(coordinating.Join(QUERY, W[3]), Verdict.DONE)
+    observer.noticed(coordinating.AddMember(QUERY, W[3]), Verdict.DONE)
     lose_w1(observer)
     line = '{"event":"task","at":1.0}'
-    first = Parcel(QUERY, W[2], b"", 2, False, 10, {0: StageTotals(tasks=1)})
-    observer.take(encode_parcel(first, (line,)))
-    observer.take(encode_parcel(Parcel(QUERY, W[2], b"", 2, True, 30, {0: StageTotals(tasks=4)}), ()))
+    first = EventBatch(QUERY, W[2], b"", 2, False, 10, {0: StageTotals(tasks=1)})
+    observer.take(encode_event_batch(first, (line,)))
+    observer.take(
+        encode_event_batch(EventBatch(QUERY, W[2], b"", 2, True, 30, {0: StageTotals(tasks=4)}), ())
+    )
     assert not observation.is_settled()
     observer.ended(QUERY, QueryError("a cast"))
     assert observation.is_settled()
@@ -143,7 +145,7 @@ def test_what_each_stage_did_is_told_as_text() -> None:
     observation = begin(observer)
     lose_w1(observer)
     totals = {0: StageTotals(tasks=5, rows=1000, bytes=8192, seconds=1.5, reread=3)}
-    observer.take(encode_parcel(Parcel(QUERY, W[2], b"", 0, True, 4096, totals), ()))
+    observer.take(encode_event_batch(EventBatch(QUERY, W[2], b"", 0, True, 4096, totals), ()))
     observer.ended(QUERY, None)
     lines = analyzed(observation.stats()).splitlines()
     assert lines[0].endswith("0 commits, 8.0 KiB exchanged, 4.0 KiB sent between workers")
@@ -180,7 +182,7 @@ def test_the_log_waits_for_workers_that_have_not_said_their_last_but_not_for_eve
 
 def test_events_of_a_query_that_is_over_and_bytes_that_are_no_events_are_dropped() -> None:
     observer = Observer()
-    observer.take(encode_parcel(Parcel(QUERY, W[2], b"", 0, True), ()))
+    observer.take(encode_event_batch(EventBatch(QUERY, W[2], b"", 0, True), ()))
     observer.take(b"\x80\x04pickle")
 
 

@@ -19,10 +19,10 @@ from wallaby.observe import recorder as module
 from wallaby.observe.event_batch import (
     PARCEL_BYTES_MAX,
     Carried,
-    Parcel,
+    EventBatch,
     StageTotals,
-    decode_parcel,
-    encode_parcel,
+    decode_event_batch,
+    encode_event_batch,
 )
 from wallaby.observe.recorder import Recorder
 
@@ -42,20 +42,20 @@ class Clock:
 
 
 class Wire:
-    """Takes parcels, unless it is down."""
+    """Takes batches, unless it is down."""
 
     def __init__(self) -> None:
         self.up = True
-        self.parcels: list[Parcel] = []
+        self.batches: list[EventBatch] = []
 
     def send(self, body: bytes) -> bool:
         if self.up:
-            self.parcels.append(decode_parcel(body))
+            self.batches.append(decode_event_batch(body))
         return self.up
 
     @property
     def events(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for parcel in self.parcels for line in parcel.lines.splitlines()]
+        return [json.loads(line) for batch in self.batches for line in batch.lines.splitlines()]
 
 
 @pytest.fixture
@@ -134,7 +134,7 @@ def test_totals_count_repeated_tasks_apart(recorder: Recorder, wire: Wire) -> No
     for point in (FailPoint.EXECUTE, FailPoint.RETRACE, FailPoint.REREAD):
         run(execution(point))
     recorder.flush()
-    totals = wire.parcels[0].totals[1]
+    totals = wire.batches[0].totals[1]
     assert (totals.tasks, totals.rows, totals.retraced, totals.reread) == (1, 5, 1, 1)
     assert [event["how"] for event in wire.events] == ["execute", "retrace", "re-read"]
 
@@ -154,7 +154,7 @@ def test_commits_and_pushes_say_what_was_refused(recorder: Recorder, wire: Wire)
     assert (first["refused"], second["refused"]) == ({"frozen": 2}, {"no answer": 1})
     assert (third["outputs"], third["bytes"], third["held"]) == (2, 20, 1)
     assert fourth["held"] == 0
-    assert wire.parcels[0].pushed_bytes == 10, "what was not held was not sent"
+    assert wire.batches[0].pushed_bytes == 10, "what was not held was not sent"
 
 
 def test_what_a_worker_does_beside_its_tasks_is_counted(recorder: Recorder, wire: Wire) -> None:
@@ -164,7 +164,7 @@ def test_what_a_worker_does_beside_its_tasks_is_counted(recorder: Recorder, wire
     recorder.asked(1001.0)
     recorder.spilled(1002.0, TASK, 44)
     recorder.close()
-    told = wire.parcels[-1]
+    told = wire.batches[-1]
     assert (told.carried.commits, told.carried.lineage_bytes) == (2, 18)
     assert (told.carried.store_calls, told.carried.store_seconds) == (3, 2.0), "one to get to know the query"
     assert (told.carried.backup_seconds, told.totals[1].spilled_bytes) == (1.0, 44)
@@ -176,7 +176,7 @@ def test_states_that_were_saved_and_committed_are_counted(recorder: Recorder, wi
     replies = (CommitReply(Verdict.DONE), CommitReply(Verdict.DONE), CommitReply(Verdict.FROZEN))
     recorder.committed(1000.0, commits, replies)
     recorder.close()
-    assert wire.parcels[-1].carried.snapshots == 1
+    assert wire.batches[-1].carried.snapshots == 1
 
 
 def test_a_task_tells_what_its_parts_took(recorder: Recorder, wire: Wire) -> None:
@@ -189,7 +189,7 @@ def test_a_task_tells_what_its_parts_took(recorder: Recorder, wire: Wire) -> Non
         pass  # of another task, before this one
     recorder.watched(work)(execution())
     recorder.close()
-    totals = wire.parcels[-1].totals[1]
+    totals = wire.batches[-1].totals[1]
     assert totals.scan_seconds > 0
     assert (totals.partition_seconds, totals.spilled_bytes) == (0.0, 7)
 
@@ -202,7 +202,7 @@ def test_what_did_not_arrive_is_sent_again_in_order(recorder: Recorder, wire: Wi
     wire.up = True
     recorder.close()
     assert [event["task"] for event in wire.events] == ["s1.c0.t0", "s1.c0.t1", "s1.c0.t2"]
-    assert [parcel.last for parcel in wire.parcels] == [True]
+    assert [batch.last for batch in wire.batches] == [True]
 
 
 def test_the_buffer_is_bounded_and_what_found_no_room_is_counted(
@@ -213,8 +213,8 @@ def test_the_buffer_is_bounded_and_what_found_no_room_is_counted(
         recorder.watched(lambda _: (None, hashed()))(execution())
     recorder.close()
     assert len(wire.events) == 5
-    assert wire.parcels[-1].dropped == 3
-    assert wire.parcels[-1].totals[1].tasks == 8
+    assert wire.batches[-1].dropped == 3
+    assert wire.batches[-1].totals[1].tasks == 8
 
 
 def test_many_events_go_in_several_calls_of_which_the_last_says_so(
@@ -225,17 +225,17 @@ def test_many_events_go_in_several_calls_of_which_the_last_says_so(
         recorder.watched(lambda _: (None, hashed()))(execution())
     recorder.close()
     assert len(wire.events) == 7
-    assert [parcel.last for parcel in wire.parcels] == [False, False, True]
+    assert [batch.last for batch in wire.batches] == [False, False, True]
 
 
 def test_a_recorder_with_nothing_to_say_still_says_its_last(recorder: Recorder, wire: Wire) -> None:
     recorder.flush()
     recorder.close()
-    assert [(parcel.last, parcel.lines) for parcel in wire.parcels] == [(True, b"")]
+    assert [(batch.last, batch.lines) for batch in wire.batches] == [(True, b"")]
 
 
-def test_a_parcel_comes_back_as_it_was() -> None:
-    parcel = Parcel(
+def test_a_batch_comes_back_as_it_was() -> None:
+    batch = EventBatch(
         QUERY,
         W[1],
         b'{"a":1}\n{"b":2}\n',
@@ -245,7 +245,7 @@ def test_a_parcel_comes_back_as_it_was() -> None:
         {2: StageTotals(1, 2, 3, seconds=0.5)},
         Carried(lineage_bytes=9),
     )
-    assert decode_parcel(encode_parcel(parcel, ('{"a":1}', '{"b":2}'))) == parcel
+    assert decode_event_batch(encode_event_batch(batch, ('{"a":1}', '{"b":2}'))) == batch
 
 
 @pytest.mark.parametrize(
@@ -262,6 +262,6 @@ def test_a_parcel_comes_back_as_it_was() -> None:
     ],
     ids=["empty", "pickle", "list", "fields", "version", "half a line", "totals", "too long"],
 )
-def test_what_is_no_parcel_is_refused(bad: bytes) -> None:
+def test_what_is_no_batch_is_refused(bad: bytes) -> None:
     with pytest.raises(EncodingError):
-        decode_parcel(bad)
+        decode_event_batch(bad)

@@ -21,7 +21,7 @@ from wallaby.relations.join_kind import JoinKind
 from wallaby.relations.relation import Aggregate, Input, Join, Limit, Relation, Sort
 from wallaby.relations.types import LONG, STRING
 from wallaby.statements.connection import KernelSettings, close_thread_session
-from wallaby.worker.memory.states import States
+from wallaby.worker.memory.states import ChannelStates
 
 K, V, T = column(1, LONG), column(2, LONG), column(3, STRING)
 ROWS = Input(0, (K, V, T))
@@ -60,7 +60,7 @@ class Fed:
         self,
         kernel: Kernel,
         steps: list[dict[int, list[pa.RecordBatch]]],
-        states: States | None = None,
+        states: ChannelStates | None = None,
         *,
         short: bool = False,
     ) -> None:
@@ -241,7 +241,7 @@ def test_where_the_state_is_makes_no_difference_to_the_bytes(
     keys = {0: (0,), 1: (0,)}
     found = set()
     for limit_bytes in (0, 6 << 20, 1 << 40):
-        states = States(tmp_path, limit_bytes)
+        states = ChannelStates(tmp_path, limit_bytes)
         fed = Fed(make_kernel(fragment, settings, keys), steps, states)
         assert (states.spilled_bytes > 0) == (limit_bytes < 1 << 40)
         found.add((checksum(fed.outputs), tuple(map(len, fed.outputs))))
@@ -256,7 +256,7 @@ def test_a_shortage_of_memory_makes_no_difference_to_the_bytes(
     keys = {0: (0,), 1: (0,)}
     found = set()
     for short in (False, True):
-        states = States(tmp_path, 1 << 40)
+        states = ChannelStates(tmp_path, 1 << 40)
         fed = Fed(make_kernel(fragment, settings, keys), steps, states, short=short)
         assert (states.spilled_bytes > 0) == short
         found.add((checksum(fed.outputs), tuple(map(len, fed.outputs))))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wallaby.worker.memory.cgroup import Group, groups, left_bytes
+from wallaby.worker.memory.cgroup import ControlGroup, groups, left_bytes
 
 GIB = 1 << 30
 
@@ -32,7 +32,7 @@ def test_version_2_leaves_what_files_and_the_kernel_can_give_up(tmp_path: Path) 
     given_up = f"inactive_file {GIB}\nactive_file {GIB}\nslab_reclaimable {GIB}\n"
     version_2(tmp_path, "pods/one", str(8 * GIB), 5 * GIB, given_up)
     place = own(tmp_path, "0::/pods/one\n")
-    assert groups(tmp_path, place) == (Group(8 * GIB, 5 * GIB, GIB, 3 * GIB),)
+    assert groups(tmp_path, place) == (ControlGroup(8 * GIB, 5 * GIB, GIB, 3 * GIB),)
     assert left_bytes(tmp_path, place) == 6 * GIB
 
 
@@ -40,7 +40,7 @@ def test_version_1_counts_the_group_with_all_that_is_in_it(tmp_path: Path) -> No
     given_up = f"inactive_file 7\ntotal_inactive_file {GIB}\ntotal_active_file {GIB}\n"
     version_1(tmp_path, "yarn/one", 4 * GIB, 3 * GIB, given_up)
     place = own(tmp_path, "5:cpu,cpuacct:/other\n4:memory:/yarn/one\n0::/\n")
-    assert groups(tmp_path, place) == (Group(4 * GIB, 3 * GIB, GIB, 2 * GIB),)
+    assert groups(tmp_path, place) == (ControlGroup(4 * GIB, 3 * GIB, GIB, 2 * GIB),)
     assert left_bytes(tmp_path, place) == 3 * GIB
 
 

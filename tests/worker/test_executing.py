@@ -14,7 +14,7 @@ from wallaby.errors import KernelError, MemoryLimitError, QueryError
 from wallaby.lineage.effects import Execute, FailPoint
 from wallaby.lineage.names import ChannelName, QueryId, TaskName, WorkerId
 from wallaby.node.actors import ActorKind, ActorName
-from wallaby.node.node import Actor, Node, Serving
+from wallaby.node.node import Actor, EngineNode, WorkerQuery
 from wallaby.node.perform import NodeSettings, Performer
 
 LIMIT_SECONDS = 10.0
@@ -44,7 +44,7 @@ class Work:
 def answer_to(work: Work) -> object:
     """What the session is answered when the step raises."""
     nothing: Any = None
-    node = Node(WorkerId("w0-1"), lambda _: None)
+    node = EngineNode(WorkerId("w0-1"), lambda _: None)
     answers: queue.SimpleQueue[object] = queue.SimpleQueue()
     node.answer = lambda actor, _effect, value: answers.put(value)  # type: ignore[method-assign]
     performer = Performer(
@@ -53,7 +53,9 @@ def answer_to(work: Work) -> object:
     try:
         performer.perform(
             Actor(
-                ActorName(ActorKind.CHANNEL, ChannelName(1, 0)), nothing, Serving(QueryId("q"), nothing, work)
+                ActorName(ActorKind.CHANNEL, ChannelName(1, 0)),
+                nothing,
+                WorkerQuery(QueryId("q"), nothing, work),
             ),
             EFFECT,
         )

@@ -1,4 +1,4 @@
-"""The pulse: a TaskManager that cannot renew its lease keeps it while it is at work, and only then."""
+"""The lease keeper: a TaskManager that cannot renew its lease keeps it while it is at work, and only then."""
 
 from __future__ import annotations
 
@@ -20,7 +20,14 @@ from wallaby.gcs.embedded import EmbeddedRedis
 from wallaby.gcs.redis import RedisGcs
 from wallaby.lineage.names import WorkerId
 from wallaby.worker.bootstrap import Bootstrap
-from wallaby.worker.lease_keeper import HELP_SECONDS_MAX, MISSED_LEASES, Account, Attendance, Pulse, attend
+from wallaby.worker.lease_keeper import (
+    HELP_SECONDS_MAX,
+    MISSED_LEASES,
+    LeaseHelp,
+    LeaseKeeper,
+    ProcessAccount,
+    attend,
+)
 from wallaby.worker.lifeline import Lifelines
 
 LEASE_MS = 1000
@@ -60,7 +67,7 @@ def await_lease(gcs: RedisGcs, *, renewed: bool) -> None:
         time.sleep(0.02)
 
 
-def await_work(account: Account, expected: bool) -> None:
+def await_work(account: ProcessAccount, expected: bool) -> None:
     until = time.monotonic() + 30
     while account.is_at_work() is not expected:
         assert time.monotonic() < until
@@ -73,7 +80,7 @@ def test_a_busy_process_keeps_its_lease_without_a_beat_until_it_is_stopped(
 ) -> None:
     gcs, bootstrap = store
     await_lease(gcs, renewed=False)
-    pulse = Pulse(bootstrap, WORKER, process.pid)
+    keeper = LeaseKeeper(bootstrap, WORKER, process.pid)
     try:
         await_lease(gcs, renewed=True)
         os.kill(process.pid, signal.SIGSTOP)
@@ -81,12 +88,12 @@ def test_a_busy_process_keeps_its_lease_without_a_beat_until_it_is_stopped(
         os.kill(process.pid, signal.SIGCONT)
         await_lease(gcs, renewed=True)
     finally:
-        pulse.close()
+        keeper.close()
 
 
 @pytest.mark.parametrize("process", [ASLEEP], indirect=True)
 def test_a_process_that_sleeps_is_not_at_work(process: subprocess.Popen[bytes]) -> None:
-    account = Account(process.pid)
+    account = ProcessAccount(process.pid)
     await_work(account, False)
     process.kill()
     process.wait()
@@ -95,7 +102,7 @@ def test_a_process_that_sleeps_is_not_at_work(process: subprocess.Popen[bytes]) 
 
 @pytest.mark.parametrize("process", [BUSY], indirect=True)
 def test_a_stopped_process_is_not_at_work(process: subprocess.Popen[bytes]) -> None:
-    account = Account(process.pid)
+    account = ProcessAccount(process.pid)
     await_work(account, True)
     os.kill(process.pid, signal.SIGSTOP)
     await_work(account, False)
@@ -104,7 +111,7 @@ def test_a_stopped_process_is_not_at_work(process: subprocess.Popen[bytes]) -> N
 
 
 def test_help_is_given_when_beats_stay_away_but_not_for_ever() -> None:
-    attendance = Attendance(1.0, now=0.0)
+    attendance = LeaseHelp(1.0, now=0.0)
     assert not attendance.helps(MISSED_LEASES / 2)
     assert attendance.helps(MISSED_LEASES)
     attendance.beat(now=5.0)
@@ -122,10 +129,10 @@ def test_while_beats_come_the_lease_is_none_of_its_affair(process: subprocess.Po
         renewals.append(time.monotonic())
         return True
 
-    attendance = Attendance(3600.0, time.monotonic())  # a beat's worth is longer than this test can take
+    attendance = LeaseHelp(3600.0, time.monotonic())  # a beat's worth is longer than this test can take
     running = threading.Thread(
         target=attend,
-        args=(ours, attendance, Account(process.pid), 0.01, renew),
+        args=(ours, attendance, ProcessAccount(process.pid), 0.01, renew),
     )
     running.start()
     for _ in range(5):
@@ -149,7 +156,7 @@ def test_a_lease_that_is_refused_is_asked_for_again(process: subprocess.Popen[by
             os.close(theirs)
         return asked[-1]
 
-    attend(ours, Attendance(0.001, time.monotonic()), Account(process.pid), 0.01, renew)
+    attend(ours, LeaseHelp(0.001, time.monotonic()), ProcessAccount(process.pid), 0.01, renew)
     os.close(ours)
     assert len(asked) == 3
 
@@ -160,7 +167,7 @@ def test_a_pulse_outlives_the_time_before_its_taskmanager_is_registered(
 ) -> None:
     gcs, bootstrap = store
     late = WorkerId("w1-late")
-    pulse = Pulse(bootstrap, late, process.pid)
+    keeper = LeaseKeeper(bootstrap, late, process.pid)
     try:
         time.sleep(
             2 * MISSED_LEASES * LEASE_MS / 1000
@@ -171,7 +178,7 @@ def test_a_pulse_outlives_the_time_before_its_taskmanager_is_registered(
             assert time.monotonic() < until, "nobody renews it"
             time.sleep(0.02)
     finally:
-        pulse.close()
+        keeper.close()
 
 
 @pytest.mark.parametrize("process", [ASLEEP], indirect=True)
@@ -179,15 +186,15 @@ def test_closing_leaves_no_process(
     store: tuple[RedisGcs, Bootstrap], process: subprocess.Popen[bytes]
 ) -> None:
     before = set(psutil.Process().children(recursive=True))
-    pulse = Pulse(store[1], WORKER, process.pid)
-    pulse.start()
+    keeper = LeaseKeeper(store[1], WORKER, process.pid)
+    keeper.start()
     assert set(psutil.Process().children(recursive=True)) - before
-    pulse.close()
+    keeper.close()
     assert not set(psutil.Process().children(recursive=True)) - before
 
 
 @pytest.mark.parametrize("process", [ASLEEP], indirect=True)
-@pytest.mark.parametrize("dies", ["the TaskManager", "the pulse"])
+@pytest.mark.parametrize("dies", ["the TaskManager", "the lease keeper"])
 def test_the_head_hears_of_a_death_though_connections_of_the_dead_are_still_open(
     store: tuple[RedisGcs, Bootstrap], process: subprocess.Popen[bytes], dies: str
 ) -> None:
@@ -196,30 +203,30 @@ def test_the_head_hears_of_a_death_though_connections_of_the_dead_are_still_open
     lifelines.start()
     before = set(psutil.Process().children(recursive=True))
     bootstrap = replace(store[1], lifeline_address=lifelines.address, token="a token")
-    pulse = Pulse(bootstrap, WORKER, process.pid)
+    keeper = LeaseKeeper(bootstrap, WORKER, process.pid)
     try:
         (beside,) = set(psutil.Process().children(recursive=True)) - before
         await_held(lifelines)
         assert heard.empty()
-        # Nobody waits for it: it stays a zombie, which is as far as its pulse can tell one whose end takes long.
+        # Nobody waits for it: it stays a zombie, which is as far as its lease keeper can tell one whose end takes long.
         (process if dies == "the TaskManager" else beside).kill()
         assert heard.get(timeout=30) == WORKER
         assert not lifelines.held()
     finally:
-        pulse.close()
+        keeper.close()
         lifelines.close()
 
 
 def await_held(lifelines: Lifelines) -> None:
     until = time.monotonic() + 30
     while WORKER not in lifelines.held():
-        assert time.monotonic() < until, "the pulse has no lifeline"
+        assert time.monotonic() < until, "the lease keeper has no lifeline"
         time.sleep(0.02)
 
 
 @pytest.mark.parametrize("process", [ASLEEP], indirect=True)
 def test_a_process_ends_from_the_moment_it_is_killed(process: subprocess.Popen[bytes]) -> None:
-    account = Account(process.pid)
+    account = ProcessAccount(process.pid)
     assert not account.is_ending()
     process.kill()
     until = time.monotonic() + 30

@@ -14,7 +14,7 @@ from wallaby.head.head import PING_SECONDS
 from wallaby.lineage.names import WorkerId
 from wallaby.node.actors import TASK_MANAGER
 from wallaby.node.effects import Renew
-from wallaby.node.node import Node
+from wallaby.node.node import EngineNode
 from wallaby.node.perform import NodeSettings, Performer
 from wallaby.worker.bootstrap import Bootstrap
 
@@ -26,7 +26,7 @@ def test_a_lease_is_renewed_while_every_other_call_waits() -> None:
     gcs: Any = MemoryGcs(MemoryStore(lambda: 0))
     gcs.register(ME, "there", 1000)
     failed: list[BaseException | None] = []
-    node = Node(ME, failed.append)
+    node = EngineNode(ME, failed.append)
     nothing: Any = None
     settings = NodeSettings(kernel_threads=1, call_threads=2)
     performer = Performer(node, gcs, nothing, nothing, nothing, nothing, nothing, settings)

@@ -6,7 +6,7 @@ import pytest
 
 from wallaby.errors import ConfigurationError
 from wallaby.worker.memory import shares
-from wallaby.worker.memory.shares import Shares
+from wallaby.worker.memory.shares import MemoryShares
 
 MIB = 1 << 20
 EDGES = 40
@@ -26,7 +26,7 @@ def test_the_shares_are_the_whole() -> None:
 @pytest.mark.parametrize("memory_mib", [100, 256, 4096])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_all_limits_together_stay_within_the_budget(memory_mib: int, threads: int) -> None:
-    given = Shares(memory_mib * MIB, threads)
+    given = MemoryShares(memory_mib * MIB, threads)
     tasks = threads * shares.TASK_PARTS * given.task_bytes
     fixed = given.backup_bytes + given.state_bytes + threads * given.kernel_bytes
     assert fixed + tasks + EDGES * given.window_bytes(EDGES) <= given.memory_bytes
@@ -34,8 +34,8 @@ def test_all_limits_together_stay_within_the_budget(memory_mib: int, threads: in
 
 def test_a_budget_in_which_kernels_cannot_work_is_refused_with_one_that_will_do() -> None:
     with pytest.raises(ConfigurationError) as caught:
-        Shares(64 * MIB, 2).require_enough()
+        MemoryShares(64 * MIB, 2).require_enough()
     (least,) = [
         int(word[:-1]) for word in caught.value.fix.split() if word.endswith("m") and word[:-1].isdigit()
     ]
-    Shares(least * MIB, 2).require_enough()
+    MemoryShares(least * MIB, 2).require_enough()

@@ -19,11 +19,11 @@ from wallaby.exchange.memory import ByteBudget
 from wallaby.lineage.names import Edge, QueryId, TaskName, WorkerId
 from wallaby.lineage.verdict import Verdict
 from wallaby.node.pools import KernelPool
-from wallaby.worker.memory.floor import LET_GO_SECONDS, MIB, Limits
-from wallaby.worker.memory.states import States
+from wallaby.worker.memory.floor import LET_GO_SECONDS, MIB, MemoryLimits
+from wallaby.worker.memory.states import ChannelStates
 from wallaby.worker.memory.watch import MemoryWatch
 
-LIMITS = Limits(1000 * MIB, 300 * MIB)
+LIMITS = MemoryLimits(1000 * MIB, 300 * MIB)
 WORKER = WorkerId("w0-1")
 LIMIT_SECONDS = 10.0
 
@@ -110,7 +110,7 @@ class FakeNode:
         raise error
 
     def serve(self, name: str, work: FakeWork) -> Any:
-        session = SimpleNamespace(tenures={}, host=SimpleNamespace(epoch=3))
+        session = SimpleNamespace(runs={}, host=SimpleNamespace(epoch=3))
         serving = SimpleNamespace(query=QueryId(name), work=work, session=session, recorder=None)
         self.servings[serving.query] = serving
         return serving
@@ -123,7 +123,7 @@ class Watched:
         self.node, self.gcs, self.figures = FakeNode(), FakeGcs(), Figures()
         self.kernels = KernelPool("test", 2, self.node.end)
         self.backup = Backup(ByteBudget(1 << 30), (directory,), 1 << 40)
-        self.states = States(directory, 1 << 30)
+        self.states = ChannelStates(directory, 1 << 30)
         self.left: list[bool] = []
         self.watch = MemoryWatch(
             self.node,  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ from tests.builders import W, at, pipeline, snapshot
 from wallaby.coordinator.effects import Resume, SnapshotReply, TakeSnapshot
 from wallaby.lineage.names import HEAD, QueryId
 from wallaby.lineage.reconcile import reconcile
-from wallaby.lineage.snapshot import Plan, Snapshot
+from wallaby.lineage.snapshot import RecoveryPlan, Snapshot
 from wallaby.lineage.verdict import Verdict
 from wallaby_lab.chaos.repairs import Repairs
 
@@ -25,7 +25,7 @@ def lost(version: int = 7) -> Snapshot:
     return replace(snapshot(GRAPH, channels, members=(A,)), version=version, gate_open=False)
 
 
-def repaired(plan: Plan, before: Snapshot) -> Repairs:
+def repaired(plan: RecoveryPlan, before: Snapshot) -> Repairs:
     repairs = Repairs()
     repairs.noticed(TakeSnapshot(QUERY), SnapshotReply(before))
     repairs.noticed(
@@ -54,6 +54,6 @@ def test_a_plan_that_rewinds_one_channel_more_is_told() -> None:
 def test_a_plan_that_the_store_refused_changes_nothing_and_is_not_checked() -> None:
     before, repairs = lost(), Repairs()
     repairs.noticed(TakeSnapshot(QUERY), SnapshotReply(before))
-    repairs.noticed(Resume(QUERY, Plan(), before.version), Verdict.STALE)
-    repairs.noticed(Resume(OTHER, Plan(), before.version), Verdict.DONE)
+    repairs.noticed(Resume(QUERY, RecoveryPlan(), before.version), Verdict.STALE)
+    repairs.noticed(Resume(OTHER, RecoveryPlan(), before.version), Verdict.DONE)
     assert repairs.check(QUERY, GRAPH) == (0, "")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wallaby.faults.orders import OrderBook, Strike
+from wallaby.faults.orders import FaultOrders, Strike
 from wallaby_lab.differential.losses import Losses
 
 
 def test_a_loss_is_ordered_and_told(tmp_path: Path) -> None:
-    book = OrderBook(tmp_path / "orders")
+    book = FaultOrders(tmp_path / "orders")
     losses = Losses(book)
     order = losses.order(3)
     assert losses.order(3) == order
@@ -23,5 +23,5 @@ def test_a_loss_is_ordered_and_told(tmp_path: Path) -> None:
 
 
 def test_seeds_choose_where(tmp_path: Path) -> None:
-    losses = Losses(OrderBook(tmp_path / "orders"))
+    losses = Losses(FaultOrders(tmp_path / "orders"))
     assert len({losses.order(seed).point for seed in range(40)}) == 6

@@ -9,7 +9,7 @@ import pytest
 from tests.builders import W, at, chain, draw, join, piece, pipeline, snapshot
 
 from wallaby.gcs.memory import StoredQuery
-from wallaby.lineage.attempt import Host, Tenure
+from wallaby.lineage.attempt import ChannelRun, WorkerContext
 from wallaby.lineage.choose import Static
 from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.inbox import Inbox
@@ -17,7 +17,7 @@ from wallaby.lineage.lineage import Record, encode
 from wallaby.lineage.names import HEAD, ChannelName, Edge, TaskName
 from wallaby.lineage.outbox import Outbox
 from wallaby.lineage.reconcile import reconcile
-from wallaby.lineage.snapshot import Plan, ReRead, Snapshot
+from wallaby.lineage.snapshot import RecoveryPlan, ReRead, Snapshot
 from wallaby_lab.invariants.audit import Audit, InvariantViolation, check_smallest
 from wallaby_lab.invariants.sighting import WorkerState
 
@@ -294,8 +294,8 @@ class Scene:
     worker: WorkerState
     head: WorkerState
 
-    def tenure(self, name: ChannelName) -> Tenure:
-        return self.worker.tenures[name]
+    def channel_run(self, name: ChannelName) -> ChannelRun:
+        return self.worker.runs[name]
 
     def check(self) -> None:
         audit = audit_of(self.state)
@@ -307,11 +307,11 @@ def worker_state(names: tuple[ChannelName, ...], backups: set[TaskName]) -> Work
     outbox = Outbox(GRAPH)
     routes = {name: HEAD if name == SINK else A for name in GRAPH.channels}
     outbox.begin_epoch({e: 0 for name in names for e in GRAPH.edges_from(name)}, routes, names)
-    host = Host(GRAPH, Static(1), outbox, epoch=3)
-    tenures = {name: Tenure(host, name, Inbox(GRAPH, name, 100), 0, 0) for name in names}
+    host = WorkerContext(GRAPH, Static(1), outbox, epoch=3)
+    runs = {name: ChannelRun(host, name, Inbox(GRAPH, name, 100), 0, 0) for name in names}
     for name in names:
         outbox.start(name, 0)
-    return WorkerState(3, tenures, outbox, backups)
+    return WorkerState(3, runs, outbox, backups)
 
 
 def scene() -> Scene:
@@ -320,9 +320,9 @@ def scene() -> Scene:
     made = Scene(state, worker, worker_state((SINK,), set()))
     for name, seq in ((S0, 0), (S0, 1), (S1, 0)):
         worker.outbox.publish(TaskName(*name, seq), ended=False)
-    made.tenure(S1).inbox.offer(piece(GRAPH, IN, 0))
-    made.tenure(S1).inbox.take(draw(0, c0=1))
-    made.tenure(S0).seq, made.tenure(S1).seq = 2, 1
+    made.channel_run(S1).inbox.offer(piece(GRAPH, IN, 0))
+    made.channel_run(S1).inbox.take(draw(0, c0=1))
+    made.channel_run(S0).seq, made.channel_run(S1).seq = 2, 1
     return made
 
 
@@ -331,8 +331,8 @@ def test_a_healthy_query_passes() -> None:
 
 
 def spoil_consumed(s: Scene) -> None:
-    s.tenure(S1).inbox.offer(piece(GRAPH, IN, 1))
-    s.tenure(S1).inbox.take(draw(0, c0=1))
+    s.channel_run(S1).inbox.offer(piece(GRAPH, IN, 1))
+    s.channel_run(S1).inbox.take(draw(0, c0=1))
 
 
 def spoil_host(s: Scene) -> None:
@@ -349,16 +349,16 @@ def spoil_outbox(s: Scene) -> None:
 
 def spoil_producer(s: Scene) -> None:
     s.state.channels[S0] = replace(s.state.channels[S0], host=C, closed=True)
-    s.worker.tenures = {S1: s.tenure(S1)}
+    s.worker.runs = {S1: s.channel_run(S1)}
 
 
 def spoil_producers_tenure(s: Scene) -> None:
-    s.worker.tenures = {S1: s.tenure(S1)}
+    s.worker.runs = {S1: s.channel_run(S1)}
     s.state.channels[S0] = replace(s.state.channels[S0], closed=True)
 
 
 def spoil_own_tenure(s: Scene) -> None:
-    s.worker.tenures = {S0: s.tenure(S0)}
+    s.worker.runs = {S0: s.channel_run(S0)}
 
 
 def spoil_backup(s: Scene) -> None:
@@ -401,7 +401,7 @@ def test_what_a_re_read_is_going_to_bring_does_not_lack_a_source() -> None:
 def test_what_the_attempt_in_flight_has_drawn_is_not_missing() -> None:
     s = scene()
     spoil_consumed(s)
-    s.tenure(S1).drawing = draw(0, c0=1)
+    s.channel_run(S1).drawing = draw(0, c0=1)
     s.check()
 
 
@@ -427,7 +427,7 @@ def two_stages() -> tuple[StageGraph, Snapshot]:
     return graph, before
 
 
-WRONG_PLANS: dict[str, Callable[[Plan], Plan]] = {
+WRONG_PLANS: dict[str, Callable[[RecoveryPlan], RecoveryPlan]] = {
     "one rewound too many": lambda p: replace(
         p, hosts={**p.hosts, ChannelName(2, 0): C}, rewound=(*p.rewound, ChannelName(2, 0))
     ),

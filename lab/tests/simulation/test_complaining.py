@@ -1,4 +1,4 @@
-"""What the simulation requires of complaints and tenures: each check fails where it should, and only there."""
+"""What the simulation requires of complaints and runs: each check fails where it should, and only there."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from wallaby.lineage.effects import FailPoint, Output
 from wallaby.lineage.names import QueryId, TaskName, WorkerId
 from wallaby_lab.invariants.audit import InvariantViolation
 from wallaby_lab.simulation.complaining import Complaining
-from wallaby_lab.simulation.process import Serving
+from wallaby_lab.simulation.process import SimulatedQuery
 from wallaby_lab.simulation.run import draw, run_seed
 from wallaby_lab.simulation.wires import FOR_GOOD_US, SimulatedWires, Trouble
 
@@ -54,7 +54,7 @@ def test_an_expelled_worker_has_said_nothing() -> None:
 
 
 def test_a_backup_must_hold_what_the_latest_tenure_has_made() -> None:
-    serving = Serving(None, None)  # type: ignore[arg-type]
+    serving = SimulatedQuery(None, None)  # type: ignore[arg-type]
     output = Output(1, {})
     serving.backups[TASK] = (output, False, 3)
     serving.require_latest(TASK, 3)
@@ -62,7 +62,7 @@ def test_a_backup_must_hold_what_the_latest_tenure_has_made() -> None:
     serving.require_latest(TASK, 5)
     serving.require_latest(TASK, 3)
     serving.backups[TASK] = (output, False, 3)
-    with pytest.raises(InvariantViolation, match="as the tenure of epoch 3 made it, not that of 5"):
+    with pytest.raises(InvariantViolation, match="as the channel_run of epoch 3 made it, not that of 5"):
         serving.require_latest(TASK, 3)
 
 

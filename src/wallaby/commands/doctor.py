@@ -179,7 +179,7 @@ def _leftovers(gcs_url: str | None, *, clean: bool) -> str:
 
 def _sweep_keys(gcs_url: str) -> int:
     from wallaby.gcs.connection import connect
-    from wallaby.gcs.tenancy import sweep_keys
+    from wallaby.gcs.registration import sweep_keys
 
     with connect(gcs_url, password=os.environ.get("WALLABY_GCS_PASSWORD")) as connection:
         return sweep_keys(connection)

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 from wallaby.coordinator.detector import Detector
 from wallaby.coordinator.effects import (
+    AddMember,
     Expel,
     Freeze,
-    Join,
     Ping,
     ReadStatus,
     Remove,
@@ -169,7 +169,7 @@ class Coordinator:
         known = {*status.members, *status.draining}
         for worker, lease in live.items() if self._settings.recovers else ():
             if worker not in known and not lease.draining:
-                yield Join(query.id, worker)
+                yield AddMember(query.id, worker)
         lost = tuple(worker for worker in (*status.members, *status.draining) if worker not in live)
         if lost:
             # The leases are older than the status: who is missing may just have come. Who is missing in

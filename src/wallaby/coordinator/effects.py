@@ -9,7 +9,7 @@ from wallaby.gcs.interface import QueryStatus, WorkerLease
 from wallaby.lineage.effects import Effect, FailPoint
 from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.names import ChannelName, QueryId, WorkerId
-from wallaby.lineage.snapshot import Plan, Snapshot
+from wallaby.lineage.snapshot import RecoveryPlan, Snapshot
 from wallaby.lineage.verdict import Verdict
 from wallaby.node.standing import Standing
 
@@ -57,7 +57,7 @@ class ReadStatus(Effect[QueryStatus | None]):
 
 
 @dataclass(frozen=True, slots=True)
-class Join(Effect[Verdict | None]):
+class AddMember(Effect[Verdict | None]):
     """Make a worker a member: the answer is a verdict."""
 
     query: QueryId
@@ -97,7 +97,7 @@ class Resume(Effect[Verdict | None]):
     """Apply a plan and open the gate: the answer is a verdict."""
 
     query: QueryId
-    plan: Plan
+    plan: RecoveryPlan
     version: int
     point = FailPoint.RESUME
 

@@ -17,7 +17,7 @@ from wallaby.exchange.wire import PushHeader
 from wallaby.lineage.effects import Slice
 
 
-class Assembly:
+class PushAssembly:
     """One push on its way in. `close` in any case: it gives back what was taken of the budget."""
 
     def __init__(self, header: PushHeader, budget: ByteBudget) -> None:

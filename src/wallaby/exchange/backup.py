@@ -6,7 +6,7 @@ them. An output that no memory can hold goes to its file directly. If the disk i
 False, and the worker leaves as if it had crashed.
 
 A committed name has one content (invariant 2), so keeping an output again changes nothing. An attempt that was never
-committed has none: an output is kept with the epoch of the tenure that made it, and what a later tenure made takes its
+committed has none: an output is kept with the epoch of the run that made it, and what a later run made takes its
 place (`lineage.effects.replaces`). Batch boundaries are kept on both routes. A body that goes over several edges, a
 broadcast, is kept once.
 
@@ -32,7 +32,7 @@ import pyarrow as pa
 from wallaby.exchange.body import Body, size_of
 from wallaby.exchange.lazy_body import GoneError, Shelved, fetched
 from wallaby.exchange.memory import ByteBudget
-from wallaby.exchange.segment import FULL, SEGMENT_BYTES, Place, Segments
+from wallaby.exchange.segment import FULL, SEGMENT_BYTES, SegmentRange, Segments
 from wallaby.lineage.effects import Slice, replaces
 from wallaby.lineage.names import Edge, QueryId, TaskName
 
@@ -49,7 +49,7 @@ class _Stored:
 
     def __init__(self, batches: tuple[pa.RecordBatch, ...]) -> None:
         self.batches: tuple[pa.RecordBatch, ...] | None = batches
-        self.place: Place | None = None
+        self.place: SegmentRange | None = None
         self.size_bytes = size_of(batches)
 
 
@@ -242,7 +242,7 @@ class Backup:
                 self._outputs.setdefault(query, {})[task] = entry
             return True
 
-    def _write(self, query: QueryId, entry: _Output) -> list[Place] | None:
+    def _write(self, query: QueryId, entry: _Output) -> list[SegmentRange] | None:
         """Write the bodies of an output; None if the disk is full or the query was dropped."""
         segments = self._segments_of(query)
         if segments is None:

@@ -101,9 +101,9 @@ class PeerClient:
         to be read is gone, because its query is.
         """
         held: list[bool] = []
-        parcel_of = partial(_Parcel, query, epoch, sender, target)
+        part_of = partial(_PushPart, query, epoch, sender, target)
         for group in _groups(slices):
-            reply = self._push_wanted(address, parcel_of, group)
+            reply = self._push_wanted(address, part_of, group)
             if reply is None and not held:
                 return None
             if reply is None:
@@ -114,19 +114,19 @@ class PeerClient:
         return PushReply(True, tuple(held))
 
     def _push_wanted(
-        self, address: str, parcel_of: Callable[[tuple[Slice, ...]], _Parcel], slices: tuple[Slice, ...]
+        self, address: str, part_of: Callable[[tuple[Slice, ...]], _PushPart], slices: tuple[Slice, ...]
     ) -> PushReply | None:
         """Send what the other side has room for. It is asked first, unless asking takes about as long as sending.
 
         Bodies that are not in memory are read when it is known that they will be sent.
         """
         if _size_of(slices) < ASK_BYTES:
-            return self._push(address, parcel_of(fetched(slices)))
-        question = parcel_of(tuple(replace(piece, body=None) for piece in slices))
+            return self._push(address, part_of(fetched(slices)))
+        question = part_of(tuple(replace(piece, body=None) for piece in slices))
         wanted = self._ask(address, question.header)
         if wanted is None or not wanted.accepted or not any(wanted.held):
             return wanted
-        reply = self._push(address, parcel_of(fetched(compress(slices, wanted.held))))
+        reply = self._push(address, part_of(fetched(compress(slices, wanted.held))))
         return reply.of_all(wanted.held) if reply is not None else None
 
     def _ask(self, address: str, header: PushHeader) -> PushReply | None:
@@ -183,14 +183,14 @@ class PeerClient:
         for client in clients.values():
             client.close()
 
-    def _push(self, address: str, parcel: _Parcel) -> PushReply | None:
-        timeout_seconds = self._timeout_seconds + parcel.size_bytes / SLOWEST_BYTES_PER_SECOND
+    def _push(self, address: str, part: _PushPart) -> PushReply | None:
+        timeout_seconds = self._timeout_seconds + part.size_bytes / SLOWEST_BYTES_PER_SECOND
         try:
-            descriptor = fl.FlightDescriptor.for_command(encode_push(parcel.header))
+            descriptor = fl.FlightDescriptor.for_command(encode_push(part.header))
             client = self._client(address)
             writer, reader = client.do_put(descriptor, CARRIER, self._options(timeout_seconds))
             with writer:
-                for chunk in parcel.chunks():
+                for chunk in part.chunks():
                     writer.write_batch(chunk)
                 writer.done_writing()
                 answer = reader.read()
@@ -199,7 +199,7 @@ class PeerClient:
             return None
         if answer is None:
             return None
-        return _reply_for(address, parcel.header, answer.to_pybytes())
+        return _reply_for(address, part.header, answer.to_pybytes())
 
     def _client(self, address: str) -> fl.FlightClient:
         with self._lock:
@@ -261,7 +261,7 @@ def _size_of(slices: Iterable[Slice]) -> int:
     return sum({id(piece.body): piece.size_bytes for piece in slices}.values())
 
 
-class _Parcel:
+class _PushPart:
     """One call's header and chunks. A body is encoded when its turn comes, so that few are there twice."""
 
     def __init__(

@@ -31,7 +31,7 @@ FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SegmentRange:
     """Where a body lies: the number of the segment, the range in it, and how many batches it holds."""
 
     segment: int
@@ -55,7 +55,7 @@ class Segments:
         self._writing = threading.Lock()
         self._opening = threading.Lock()
 
-    def append(self, batches: tuple[pa.RecordBatch, ...], room_bytes: int) -> Place | None:
+    def append(self, batches: tuple[pa.RecordBatch, ...], room_bytes: int) -> SegmentRange | None:
         """Write a body. None if it takes more than `room_bytes`, or if the query was dropped meanwhile."""
         data = encode(batches, self._compression)
         if data.size > room_bytes:
@@ -71,7 +71,7 @@ class Segments:
                         raise
             raise AssertionError("unreachable")
 
-    def _append(self, data: pa.Buffer, batches: int, *, fresh: bool) -> Place:
+    def _append(self, data: pa.Buffer, batches: int, *, fresh: bool) -> SegmentRange:
         if fresh or not self._files or self._end_bytes + data.size > self._segment_bytes:
             self._open_next()
         segment, offset = len(self._files) - 1, self._end_bytes
@@ -79,7 +79,7 @@ class Segments:
         while rest:
             rest = rest[os.pwrite(self._files[segment], rest, offset + data.size - len(rest)) :]
         self._end_bytes = -(-(offset + data.size) // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
-        return Place(segment, offset, data.size, batches)
+        return SegmentRange(segment, offset, data.size, batches)
 
     def _open_next(self) -> None:
         """The next file, in the next directory."""
@@ -92,7 +92,7 @@ class Segments:
             self._files.append(file)
         self._end_bytes = 0
 
-    def read(self, place: Place) -> tuple[pa.RecordBatch, ...] | None:
+    def read(self, place: SegmentRange) -> tuple[pa.RecordBatch, ...] | None:
         """The batches at a place, mapped, not copied, unless compressed. None if the query was dropped."""
         skip = place.offset_bytes % mmap.ALLOCATIONGRANULARITY
         with self._opening:

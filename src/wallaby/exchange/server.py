@@ -29,7 +29,7 @@ import pyarrow as pa
 import pyarrow.flight as fl
 
 from wallaby.errors import EncodingError, InvalidArgumentError
-from wallaby.exchange.assembly import Assembly
+from wallaby.exchange.assembly import PushAssembly
 from wallaby.exchange.memory import ByteBudget
 from wallaby.exchange.wire import PushHeader, decode_push, encode_name, encode_reply
 from wallaby.lineage.effects import PushReply, Slice
@@ -151,7 +151,7 @@ class FlightDataServer(fl.FlightServerBase):  # type: ignore[misc] # pyarrow has
     def _take_in(self, header: PushHeader, reader: Any) -> PushReply:
         """Read a push to its end, handing over what is whole."""
         held = [False] * len(header.slices)
-        assembly = Assembly(header, self._incoming)
+        assembly = PushAssembly(header, self._incoming)
         try:
             accepted = True
             for chunk in self._chunks(reader):
@@ -179,7 +179,7 @@ class FlightDataServer(fl.FlightServerBase):  # type: ignore[misc] # pyarrow has
                 raise EncodingError("A message of a push holds no chunk.")
             yield value
 
-    def _offer(self, header: PushHeader, assembly: Assembly, held: list[bool]) -> bool:
+    def _offer(self, header: PushHeader, assembly: PushAssembly, held: list[bool]) -> bool:
         """Hand over what is whole. After a refusal the rest is read, or the reply would be lost, and dropped."""
         ready = assembly.take()
         if not ready:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from wallaby.batches.stopping import check
-from wallaby.faults.orders import Act
+from wallaby.faults.orders import FaultAct
 from wallaby.lineage.effects import Execute, Output
 from wallaby.lineage.names import TaskName
 from wallaby.statements.connection import DuckDbSession, KernelSettings
@@ -44,7 +44,7 @@ class TaskWork(Protocol):
 class Hoarding:
     """A query's work, of which the next step of one task takes so much memory before it begins."""
 
-    def __init__(self, work: TaskWork, effect: Execute, act: Act, size_bytes: int) -> None:
+    def __init__(self, work: TaskWork, effect: Execute, act: FaultAct, size_bytes: int) -> None:
         self._work = work
         self._task = effect.task
         self._act = act
@@ -61,15 +61,15 @@ class Hoarding:
         return self._work.execute(effect)
 
 
-def hoard(act: Act, size_bytes: int) -> None:
+def hoard(act: FaultAct, size_bytes: int) -> None:
     """Take so much, and let it go."""
     match act:
-        case Act.HOARD:
+        case FaultAct.HOARD:
             held = []
             for _ in range(0, size_bytes, PIECE_BYTES):
                 check()
                 held.append(_piece())
-        case Act.HOARD_SQL:
+        case FaultAct.HOARD_SQL:
             session = DuckDbSession(KernelSettings(memory_bytes=64 * MIB))
             sql = f"SELECT repeat({_SLOW_TEXT}, {_REPEATED}) AS t FROM range({size_bytes // _ROW_BYTES})"  # noqa: S608 - numbers
             try:

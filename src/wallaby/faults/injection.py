@@ -19,11 +19,11 @@ from typing import Any, Final
 
 from wallaby.errors import KernelError
 from wallaby.faults.hoarding import Hoarding
-from wallaby.faults.orders import Act, Order, OrderBook, Strike
+from wallaby.faults.orders import FaultAct, FaultOrder, FaultOrders, Strike
 from wallaby.lineage import effects as protocol
 from wallaby.lineage.effects import Effect
 from wallaby.node import effects as working
-from wallaby.node.node import Actor, Node, Performs, Serving, serving_of
+from wallaby.node.node import Actor, EngineNode, Performs, WorkerQuery, serving_of
 
 _log = logging.getLogger(__name__)
 _EFFECT_CHARACTERS: Final = 120
@@ -61,14 +61,14 @@ WORKERS_FAILURES: Final[Failures] = {
 }
 
 
-class StrikingPerformer:
+class FaultInjector:
     """See the module. `restart` restarts the coordinator, on the head; `deafen` closes a worker's data server."""
 
     def __init__(
         self,
         performer: Performs,
-        node: Node,
-        book: OrderBook,
+        node: EngineNode,
+        book: FaultOrders,
         failures: Failures = WORKERS_FAILURES,
         restart: Callable[[], None] = lambda: None,
         deafen: Callable[[], object] = lambda: None,
@@ -82,7 +82,7 @@ class StrikingPerformer:
         self._visits: Counter[str] = Counter()
         self._slow: set[str] = set()
 
-    def close(self, serving: Serving) -> None:
+    def close(self, serving: WorkerQuery) -> None:
         """A query is over here."""
         self._performer.close(serving)
 
@@ -101,12 +101,12 @@ class StrikingPerformer:
         else:
             self._before(order, actor, effect)
 
-    def _due(self, effect: Effect[Any]) -> Order | None:
+    def _due(self, effect: Effect[Any]) -> FaultOrder | None:
         """The order that strikes at this effect, written down already."""
         for name, order in self._book.orders().items():
             if not order.counts(effect) or not order.concerns(self._node.worker):
                 continue
-            if order.act is Act.FAIL and type(effect) not in self._failures:
+            if order.act is FaultAct.FAIL and type(effect) not in self._failures:
                 continue
             self._visits[name] += 1
             if name in self._slow:
@@ -116,56 +116,56 @@ class StrikingPerformer:
                     str(order), self._node.worker, os.getpid(), time.time(), repr(effect)[:_EFFECT_CHARACTERS]
                 )
                 if self._book.claim(name, order, strike):
-                    if order.act is Act.SLOW:
+                    if order.act is FaultAct.SLOW:
                         self._slow.add(name)
                     return order
         return None
 
-    def _before(self, order: Order, actor: Actor, effect: Effect[Any]) -> None:
+    def _before(self, order: FaultOrder, actor: Actor, effect: Effect[Any]) -> None:
         match order.act:
-            case Act.KILL:
+            case FaultAct.KILL:
                 os.kill(os.getpid(), signal.SIGKILL)
-            case Act.STOP:
+            case FaultAct.STOP:
                 stand_still(order.seconds)
                 self._performer.perform(actor, effect)
-            case Act.FAIL:
+            case FaultAct.FAIL:
                 self._node.answer(actor, effect, self._failures[type(effect)](effect))
-            case Act.DELAY | Act.SLOW:
+            case FaultAct.DELAY | FaultAct.SLOW:
                 self._node.loop.after(order.seconds, self._performer.perform, actor, effect)
-            case Act.DEAFEN:
+            case FaultAct.DEAFEN:
                 threading.Thread(target=self._deafen, name="wallaby-deafen", daemon=True).start()
                 self._performer.perform(actor, effect)
-            case Act.HOARD | Act.HOARD_SQL | Act.HOARD_NATIVE:
+            case FaultAct.HOARD | FaultAct.HOARD_SQL | FaultAct.HOARD_NATIVE:
                 assert isinstance(effect, protocol.Execute), "memory is taken before a step"
                 serving = serving_of(actor)
                 serving.work = Hoarding(serving.work, effect, order.act, order.size_bytes)
                 self._performer.perform(actor, effect)
-            case Act.FORGET:
+            case FaultAct.FORGET:
                 pass  # a mistake that loses an effect, or a wake: nobody will ever answer
-            case Act.RESTART:
+            case FaultAct.RESTART:
                 self._restart()
                 if actor.alive:  # what the old coordinator was about to do is not done
                     self._performer.perform(actor, effect)
         _log.warning("%s has struck at %s", order, self._node.worker)
 
-    def _after(self, order: Order, effect: Any, value: Any) -> Any:
+    def _after(self, order: FaultOrder, effect: Any, value: Any) -> Any:
         """What comes of an answer that is there."""
         match order.act:
-            case Act.KILL:
+            case FaultAct.KILL:
                 os.kill(os.getpid(), signal.SIGKILL)
-            case Act.STOP:
+            case FaultAct.STOP:
                 stand_still(order.seconds)
-            case Act.FAIL:
+            case FaultAct.FAIL:
                 return self._failures[type(effect)](effect)
-            case Act.DELAY | Act.SLOW:
+            case FaultAct.DELAY | FaultAct.SLOW:
                 time.sleep(order.seconds)  # the whole loop: what comes after it waits too
-            case Act.DEAFEN:
+            case FaultAct.DEAFEN:
                 threading.Thread(target=self._deafen, name="wallaby-deafen", daemon=True).start()
-            case Act.RESTART:
+            case FaultAct.RESTART:
                 self._restart()
-            case Act.HOARD | Act.HOARD_SQL | Act.HOARD_NATIVE:
+            case FaultAct.HOARD | FaultAct.HOARD_SQL | FaultAct.HOARD_NATIVE:
                 raise AssertionError("memory is taken before a step")
-            case Act.FORGET:
+            case FaultAct.FORGET:
                 raise AssertionError("what is forgotten has no answer")
         return value
 

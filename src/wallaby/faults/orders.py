@@ -47,7 +47,7 @@ _ARMED: Final = "armed"
 _FORM: Final = "who:point:nth:act, for example w2:commit:3:kill"
 
 
-class Act(Enum):
+class FaultAct(Enum):
     """What befalls a process at a fail point."""
 
     KILL = "kill"
@@ -63,12 +63,12 @@ class Act(Enum):
     HOARD_NATIVE = "hoard-native"
 
 
-_TIMED: Final = (Act.STOP, Act.DELAY, Act.SLOW)
+_TIMED: Final = (FaultAct.STOP, FaultAct.DELAY, FaultAct.SLOW)
 #: What takes memory: only a step can.
-SIZED: Final = (Act.HOARD, Act.HOARD_SQL, Act.HOARD_NATIVE)
+SIZED: Final = (FaultAct.HOARD, FaultAct.HOARD_SQL, FaultAct.HOARD_NATIVE)
 _STEPS: Final = (FailPoint.READ, FailPoint.EXECUTE, FailPoint.RETRACE, FailPoint.REREAD)
 #: What the driver may suffer: it is assumed not to fail as a whole.
-_OF_HEAD: Final = (Act.FAIL, Act.DELAY, Act.SLOW, Act.RESTART, Act.FORGET)
+_OF_HEAD: Final = (FaultAct.FAIL, FaultAct.DELAY, FaultAct.SLOW, FaultAct.RESTART, FaultAct.FORGET)
 
 
 def point_name(point: FailPoint) -> str:
@@ -80,13 +80,13 @@ _POINTS: Final = {point_name(point): point for point in FailPoint}
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class FaultOrder:
     """One fault that is to strike."""
 
     who: str
     point: FailPoint
     nth: int
-    act: Act
+    act: FaultAct
     seconds: float = 0.0
     after: bool = False
     times: int = 1
@@ -115,7 +115,7 @@ class Order:
         return self.who == ANYBODY or worker.partition("-")[0] == self.who
 
 
-def parse(text: str) -> Order:
+def parse(text: str) -> FaultOrder:
     """An order from its text.
 
     Raises:
@@ -133,8 +133,10 @@ def parse(text: str) -> Order:
         f"{only!r} is neither a task, a stage nor a place",
     )
     _require(nth.isdigit() and int(nth) > 0, text, f"{nth!r} is not a number from 1 on")
-    _require(act in {a.value for a in Act}, text, f"{act!r} is none of {', '.join(a.value for a in Act)}")
-    found = Act(act)
+    _require(
+        act in {a.value for a in FaultAct}, text, f"{act!r} is none of {', '.join(a.value for a in FaultAct)}"
+    )
+    found = FaultAct(act)
     _require(not time or found in (*_TIMED, *SIZED), text, f"{act} takes neither a time nor a size")
     seconds, size = _SECONDS.fullmatch(time), _SIZE.fullmatch(time) if found in SIZED else None
     _require((size is not None) == (found in SIZED), text, f"{act} takes a size, such as 512m")
@@ -147,7 +149,7 @@ def parse(text: str) -> Order:
         f"{act} takes {'a' if found in _TIMED else 'no'} time",
     )
     _require(
-        (found is Act.RESTART) == (who == HEAD) or (who == HEAD and found in _OF_HEAD),
+        (found is FaultAct.RESTART) == (who == HEAD) or (who == HEAD and found in _OF_HEAD),
         text,
         f"{act} cannot befall {who}",
     )
@@ -155,9 +157,11 @@ def parse(text: str) -> Order:
     _require(found not in SIZED or "after" not in more, text, "memory is taken before a step")
     _require(len(times) + more.count("after") == len(more), text, f"{':'.join(more)!r} is not understood")
     _require(
-        found is not Act.FORGET or "after" not in more, text, "what is forgotten has no answer to come after"
+        found is not FaultAct.FORGET or "after" not in more,
+        text,
+        "what is forgotten has no answer to come after",
     )
-    return Order(
+    return FaultOrder(
         who,
         _POINTS[point],
         int(nth),
@@ -170,7 +174,7 @@ def parse(text: str) -> Order:
     )
 
 
-def parse_all(text: str) -> tuple[Order, ...]:
+def parse_all(text: str) -> tuple[FaultOrder, ...]:
     """Orders separated by semicolons; none of an empty text."""
     return tuple(parse(part) for part in text.split(";") if part.strip())
 
@@ -193,15 +197,15 @@ class Strike:
     effect: str
 
 
-class OrderBook:
+class FaultOrders:
     """A directory that the driver and the TaskManagers share: what is ordered, and what has struck."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self._seen: tuple[int, int] = (0, 0)
-        self._orders: dict[str, Order] = {}
+        self._orders: dict[str, FaultOrder] = {}
 
-    def give(self, orders: Iterable[Order]) -> str:
+    def give(self, orders: Iterable[FaultOrder]) -> str:
         """Order these and no others; the answer is the name under which `struck` finds what they did."""
         self.directory.mkdir(parents=True, exist_ok=True)
         name = uuid.uuid4().hex[:12]
@@ -211,7 +215,7 @@ class OrderBook:
         unfinished.replace(self.directory / _ARMED)
         return name
 
-    def orders(self) -> dict[str, Order]:
+    def orders(self) -> dict[str, FaultOrder]:
         """What is ordered now, by its id; read again only when it has changed."""
         try:
             status = (self.directory / _ARMED).stat()
@@ -226,7 +230,7 @@ class OrderBook:
             return {}
         return self._orders
 
-    def claim(self, name: str, order: Order, strike: Strike) -> bool:
+    def claim(self, name: str, order: FaultOrder, strike: Strike) -> bool:
         """Write down that an order strikes, durably; False if it has struck often enough already."""
         for firing in range(order.times):
             try:
@@ -260,7 +264,7 @@ class OrderBook:
         return tuple(sorted(found, key=lambda strike: strike.at))
 
 
-def order_book(settings: Settings) -> OrderBook | None:
+def order_book(settings: Settings) -> FaultOrders | None:
     """Where faults are ordered, with what the settings order; None outside tests of recovery.
 
     Raises:
@@ -280,6 +284,6 @@ def order_book(settings: Settings) -> OrderBook | None:
             fix="Set spark.wallaby.chaos.directory.",
             key="spark.wallaby.chaos.directory",
         )
-    book = OrderBook(Path(settings.chaos_directory))
+    book = FaultOrders(Path(settings.chaos_directory))
     book.give(parse_all(settings.chaos_faults))
     return book

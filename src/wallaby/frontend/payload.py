@@ -8,13 +8,13 @@ from wallaby.lineage.tolerance import Tolerance
 from wallaby.node.payload import QueryPayload
 from wallaby.plan.physical import PhysicalPlan
 from wallaby.tables.file_systems import storages_of
-from wallaby.worker.memory.shares import Shares
+from wallaby.worker.memory.shares import MemoryShares
 
 
 def payload_of(
     physical: PhysicalPlan,
     settings: Settings,
-    shares: Shares,
+    shares: MemoryShares,
     workers: int,
     tolerance: Tolerance,
     *,
@@ -34,7 +34,7 @@ def payload_of(
     )
 
 
-def _window_bytes(physical: PhysicalPlan, settings: Settings, shares: Shares, workers: int) -> int:
+def _window_bytes(physical: PhysicalPlan, settings: Settings, shares: MemoryShares, workers: int) -> int:
     """The setting, or less where all the windows of a TaskManager would be more than their share of memory."""
     edges = sum(len(physical.graph.edges_from(channel)) for channel in physical.graph.channels)
     return min(settings.window, shares.window_bytes(-(-edges // workers)))

@@ -25,7 +25,7 @@ from wallaby.relations.reason import Reason, UnplannableError
 from wallaby.relations.relation import Relation
 from wallaby.statements.relation import relation_reason
 from wallaby.tables.tables import known_tables
-from wallaby.worker.memory.shares import Shares
+from wallaby.worker.memory.shares import MemoryShares
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -35,7 +35,7 @@ class QueryPlanner:
     """Plans queries for an engine of so many TaskManagers, each with these threads and shares of memory."""
 
     def __init__(
-        self, workers: int, threads: int, shares: Shares, leaf_reason: Callable[[], Reason | None]
+        self, workers: int, threads: int, shares: MemoryShares, leaf_reason: Callable[[], Reason | None]
     ) -> None:
         """`leaf_reason` says why Spark could not hand rows over, if it cannot."""
         self._count = workers

@@ -28,7 +28,7 @@ STRAINED = b"strained "
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class StoredState:
     """All that the store holds of a query, as `snapshot.lua` answers it."""
 
     epoch: int
@@ -50,13 +50,13 @@ class Held:
     records: dict[ChannelName, tuple[bytes, ...]]
 
     @staticmethod
-    def of(answer: Sequence[Any]) -> Held:
+    def of(answer: Sequence[Any]) -> StoredState:
         """From the answer of `snapshot.lua`, after its verdict."""
         query, members, departed, channels, delivered, rereads, claims, splits, records = answer
         fields = dict(pairs(query))
         graph = decode_graph(fields[b"graph"])
         counts = {decode_edge(edge): int(count) for edge, count in pairs(delivered)}
-        return Held(
+        return StoredState(
             epoch=int(fields[b"epoch"]),
             gate_open=fields[b"gate"] == b"1",
             version=int(fields[b"version"]),

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from wallaby.gcs.encoding import encode_channel, encode_state, to_bytes
 from wallaby.lineage.graph import Routing, StageGraph
 from wallaby.lineage.names import ChannelName, WorkerId
-from wallaby.lineage.snapshot import ChannelState, Plan
+from wallaby.lineage.snapshot import ChannelState, RecoveryPlan
 
 Argument = bytes | str | int
 
@@ -54,7 +54,7 @@ def link_values(graph: StageGraph) -> list[tuple[Argument, ...]]:
     return values
 
 
-def channel_changes(plan: Plan) -> list[tuple[Argument, ...]]:
+def channel_changes(plan: RecoveryPlan) -> list[tuple[Argument, ...]]:
     """Every channel that a plan changes: name, host, base, losses, closed; empty or 0 what stays."""
     names = dict.fromkeys((*plan.hosts, *plan.bases, *plan.losses, *plan.closed))
     closed = frozenset(plan.closed)

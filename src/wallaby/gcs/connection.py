@@ -49,7 +49,7 @@ _RUNNING_FIX = "Check that Redis runs there, that the address is right and that 
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ConnectionLimits:
     """How long anything may take, and how many connections one process opens."""
 
     connect_seconds: float = 2.0
@@ -74,7 +74,7 @@ def tls_files(ca: str) -> TlsFiles | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class GcsServer:
     """The server at the other end, as it describes itself."""
 
     incarnation: Incarnation
@@ -107,7 +107,7 @@ def connect(
     username: str | None = None,
     password: str | None = None,
     incarnation: Incarnation | None = None,
-    limits: Limits | None = None,
+    limits: ConnectionLimits | None = None,
     tls: TlsFiles | None = None,
     is_gone: Callable[[], bool] | None = None,
 ) -> Connection:
@@ -123,7 +123,7 @@ def connect(
         is_gone: For a server of our own: is it known to have ended? Then one that does not answer is lost.
     """
     address = parse_address(url, username=username, password=password)
-    return Connection(address, incarnation, limits or Limits(), tls, is_gone)
+    return Connection(address, incarnation, limits or ConnectionLimits(), tls, is_gone)
 
 
 class Connection:
@@ -133,14 +133,14 @@ class Connection:
         self,
         address: GcsAddress,
         incarnation: Incarnation | None,
-        limits: Limits,
+        limits: ConnectionLimits,
         tls: TlsFiles | None,
         is_gone: Callable[[], bool] | None,
     ) -> None:
         self.address = address
         self._expected = incarnation
         self._is_gone = is_gone
-        self._server: Server | None = None
+        self._server: GcsServer | None = None
         client: Any = redis.Redis
         self._client = client(connection_pool=_pool(address, limits, tls, self._check))
         try:
@@ -153,7 +153,7 @@ class Connection:
             raise
 
     @property
-    def server(self) -> Server:
+    def server(self) -> GcsServer:
         """The server that was there at the first connect; it is the same one since."""
         assert self._server is not None
         return self._server
@@ -224,7 +224,7 @@ class Connection:
             raise
         self._server = self._server or server
 
-    def _checked(self, reply: object) -> Server:
+    def _checked(self, reply: object) -> GcsServer:
         try:
             return _checked_server(reply, self.address)
         except GcsError as error:
@@ -233,7 +233,7 @@ class Connection:
             # It would do when the engine came, and was demoted or set otherwise since.
             raise _lost(self.address, f"is not the store it was: {error.what.rstrip('.')}") from error
 
-    def _compare(self, server: Server) -> None:
+    def _compare(self, server: GcsServer) -> None:
         expected = self._expected or (self._server.incarnation if self._server is not None else None)
         why = expected.difference(server.incarnation) if expected is not None else ""
         if why:
@@ -262,7 +262,7 @@ def _lost(address: GcsAddress, what: str) -> GcsLostError:
     )
 
 
-def _pool(address: GcsAddress, limits: Limits, tls: TlsFiles | None, check: Any) -> Any:
+def _pool(address: GcsAddress, limits: ConnectionLimits, tls: TlsFiles | None, check: Any) -> Any:
     """redis-py's pool with everything stated that its versions set differently."""
     settings: dict[str, Any] = {
         "username": address.username,
@@ -301,7 +301,7 @@ def _pool(address: GcsAddress, limits: Limits, tls: TlsFiles | None, check: Any)
     return pool(connection_class=kind, **settings)
 
 
-def _checked_server(reply: object, address: GcsAddress) -> Server:
+def _checked_server(reply: object, address: GcsAddress) -> GcsServer:
     """The server from its answer to INFO; an error if it cannot be the GCS."""
     if not isinstance(reply, bytes):
         raise _no_redis(address, "its answer to INFO is none of Redis")
@@ -345,7 +345,7 @@ def _checked_server(reply: object, address: GcsAddress) -> Server:
                 fix=f"Use one whose INFO reports {name}, or unset spark.wallaby.gcs.url to use the embedded one.",
                 address=str(address),
             )
-    return Server(Incarnation.of(info), version, int(info.get("process_id", "0")))
+    return GcsServer(Incarnation.of(info), version, int(info.get("process_id", "0")))
 
 
 def _as_numbers(version: str) -> tuple[int, ...]:

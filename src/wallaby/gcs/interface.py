@@ -19,7 +19,7 @@ from typing import Protocol
 
 from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.names import ChannelName, Edge, QueryId, TaskName, WorkerId
-from wallaby.lineage.snapshot import Plan, Snapshot
+from wallaby.lineage.snapshot import RecoveryPlan, Snapshot
 from wallaby.lineage.verdict import Claim, CommitReply, Verdict
 
 __all__ = [
@@ -31,8 +31,8 @@ __all__ = [
     "CommitReply",
     "Gcs",
     "QueryStatus",
+    "QueryView",
     "Verdict",
-    "View",
     "WorkerLease",
 ]
 
@@ -53,12 +53,12 @@ class Assignment:
     closed: bool
     #: The split of the next task, for a reader that has one.
     split: int | None
-    #: The epoch of its present tenure: in which it came to the worker, or was rewound there.
+    #: The epoch of its present run: in which it came to the worker, or was rewound there.
     since_epoch: int = 1
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class QueryView:
     """A worker's look at a query. Only `verdict` and `epoch` mean anything unless the verdict is DONE."""
 
     verdict: Verdict
@@ -82,7 +82,7 @@ class Commit:
     #: Does the record end the channel? The store reads no records.
     final: bool
     delivered: tuple[tuple[Edge, int], ...] = ()
-    #: The epoch of the tenure in which it was attempted; a channel that was rewound since has a later one.
+    #: The epoch of the run in which it was attempted; a channel that was rewound since has a later one.
     since_epoch: int = 1
     #: What a reader has left of its split: its next task reads that, and no other split is claimed.
     next_split: int | None = None
@@ -195,7 +195,7 @@ class Gcs(Protocol):
         """All committed records of a query, by channel; nothing if it has ended."""
         ...
 
-    def resume(self, query: QueryId, plan: Plan, version: int) -> Verdict:
+    def resume(self, query: QueryId, plan: RecoveryPlan, version: int) -> Verdict:
         """Apply a plan made from this version, raise the epoch and open the gate; or CONFLICT."""
         ...
 
@@ -208,7 +208,7 @@ class Gcs(Protocol):
 
     # --- a query, by a worker ------------------------------------------------------------------------
 
-    def look(self, query: QueryId, worker: WorkerId) -> View:
+    def look(self, query: QueryId, worker: WorkerId) -> QueryView:
         """The worker's channels and routes, if the gate is open.
 
         A worker that is no member is EXPELLED if it has been one, and else NOT_HOST: it may still join.

@@ -19,14 +19,14 @@ from wallaby.gcs.interface import (
     Commit,
     CommitReply,
     QueryStatus,
+    QueryView,
     Verdict,
-    View,
     WorkerLease,
 )
 from wallaby.gcs.stored import MemoryStore, StoredQuery, StoredWorker
 from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.names import HEAD, ChannelName, Edge, QueryId, TaskName, WorkerId
-from wallaby.lineage.snapshot import ChannelState, Plan, ReRead, Snapshot
+from wallaby.lineage.snapshot import ChannelState, RecoveryPlan, ReRead, Snapshot
 
 __all__ = ["MemoryGcs", "MemoryStore", "StoredQuery"]
 
@@ -216,7 +216,7 @@ class MemoryGcs:
         state = self._store.queries.get(query)
         return {} if state is None else {name: tuple(of) for name, of in state.records.items()}
 
-    def resume(self, query: QueryId, plan: Plan, version: int) -> Verdict:
+    def resume(self, query: QueryId, plan: RecoveryPlan, version: int) -> Verdict:
         state = self._store.queries.get(query)
         if state is None:
             return Verdict.GONE
@@ -246,16 +246,16 @@ class MemoryGcs:
 
     # --- a query, by a worker ------------------------------------------------------------------------
 
-    def look(self, query: QueryId, worker: WorkerId) -> View:
+    def look(self, query: QueryId, worker: WorkerId) -> QueryView:
         state = self._store.queries.get(query)
         if state is None:
-            return View(Verdict.GONE)
+            return QueryView(Verdict.GONE)
         if not _is_member(state, worker):
-            return View(Verdict.EXPELLED if worker in state.departed else Verdict.NOT_HOST)
+            return QueryView(Verdict.EXPELLED if worker in state.departed else Verdict.NOT_HOST)
         if not state.gate_open:
-            return View(Verdict.FROZEN, state.epoch)
+            return QueryView(Verdict.FROZEN, state.epoch)
         mine = [(name, c) for name, c in state.channels.items() if c.host == worker]
-        return View(
+        return QueryView(
             verdict=Verdict.DONE,
             epoch=state.epoch,
             assignments=tuple(

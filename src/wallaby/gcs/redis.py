@@ -15,7 +15,7 @@ from typing import Any
 
 from wallaby.errors import GcsLostError
 from wallaby.gcs import scripts
-from wallaby.gcs.answers import Held, by_draining, channels_of, leases_of, members_of
+from wallaby.gcs.answers import StoredState, by_draining, channels_of, leases_of, members_of
 from wallaby.gcs.arguments import (
     Argument,
     channel_changes,
@@ -47,14 +47,14 @@ from wallaby.gcs.interface import (
     Commit,
     CommitReply,
     QueryStatus,
+    QueryView,
     Verdict,
-    View,
     WorkerLease,
 )
 from wallaby.gcs.keys import QueryKeys, WorkerKeys, every_query, queries_of
 from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.names import HEAD, ChannelName, Edge, QueryId, TaskName, WorkerId
-from wallaby.lineage.snapshot import Plan, Snapshot
+from wallaby.lineage.snapshot import RecoveryPlan, Snapshot
 
 #: How long a submit that is still on its way is refused: longer than any request can be.
 BARRED_MS = 3_600_000
@@ -190,7 +190,7 @@ class RedisGcs:
         held = self._held(query, with_records=True)
         return {} if held is None else held.records
 
-    def resume(self, query: QueryId, plan: Plan, version: int) -> Verdict:
+    def resume(self, query: QueryId, plan: RecoveryPlan, version: int) -> Verdict:
         """Apply a plan made from this version, raise the epoch and open the gate; or CONFLICT."""
         keys = QueryKeys.of(self._engine, query)
         names = (keys.query, keys.channels, keys.delivered, keys.rereads, keys.claims)
@@ -221,7 +221,7 @@ class RedisGcs:
 
     # --- a query, by a worker ------------------------------------------------------------------------
 
-    def look(self, query: QueryId, worker: WorkerId) -> View:
+    def look(self, query: QueryId, worker: WorkerId) -> QueryView:
         """The worker's channels and routes, if the gate is open."""
         keys = QueryKeys.of(self._engine, query)
         names = (
@@ -231,11 +231,11 @@ class RedisGcs:
         word, *answer = self._call("look", names, self._run, to_bytes(worker))
         verdict = self._verdict(word)
         if verdict is not Verdict.DONE:
-            return View(verdict, int(answer[0]) if answer else 0)
+            return QueryView(verdict, int(answer[0]) if answer else 0)
         epoch, flat_channels, member_names, edges, counts, waiting = answer
         members = {HEAD, *(to_text(name) for name in member_names)}
         channels = channels_of(flat_channels)
-        return View(
+        return QueryView(
             verdict=verdict,
             epoch=int(epoch),
             assignments=tuple(
@@ -374,11 +374,11 @@ class RedisGcs:
             )
         return Verdict(word.decode())
 
-    def _held(self, query: QueryId, *, with_records: bool) -> Held | None:
+    def _held(self, query: QueryId, *, with_records: bool) -> StoredState | None:
         keys = QueryKeys.of(self._engine, query)
         names = (
             *(keys.query, keys.members, keys.departed, keys.channels, keys.delivered),
             *(keys.rereads, keys.claims, keys.splits, keys.records),
         )
         word, *answer = self._call("snapshot", names, self._run, int(with_records))
-        return Held.of(answer) if self._verdict(word) is Verdict.DONE else None
+        return StoredState.of(answer) if self._verdict(word) is Verdict.DONE else None

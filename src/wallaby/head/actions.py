@@ -45,7 +45,7 @@ def _is_needed(gcs: Gcs, effect: coordinating.ReadNeed) -> bool:
 ACTIONS: Final[Mapping[type, Callable[[Gcs, Any], Any]]] = {
     coordinating.Expel: _expel,
     coordinating.ReadStatus: lambda gcs, effect: gcs.status(effect.query),
-    coordinating.Join: lambda gcs, effect: gcs.join(effect.query, effect.worker),
+    coordinating.AddMember: lambda gcs, effect: gcs.join(effect.query, effect.worker),
     coordinating.Freeze: lambda gcs, effect: gcs.freeze(effect.query, effect.lost, effect.draining),
     coordinating.TakeSnapshot: _snapshot,
     coordinating.Submit: _submit,
@@ -58,7 +58,7 @@ COORDINATORS_FAILURES: Failures = {
     coordinating.Watch: no_answer,
     coordinating.Expel: no_answer,
     coordinating.ReadStatus: no_answer,
-    coordinating.Join: no_answer,
+    coordinating.AddMember: no_answer,
     coordinating.Freeze: no_answer,
     coordinating.TakeSnapshot: no_answer,
     coordinating.Resume: no_answer,

@@ -31,8 +31,8 @@ from wallaby.errors import (
     WallabyError,
     WorkerLostError,
 )
-from wallaby.faults.injection import WORKERS_FAILURES, StrikingPerformer
-from wallaby.faults.orders import OrderBook
+from wallaby.faults.injection import WORKERS_FAILURES, FaultInjector
+from wallaby.faults.orders import FaultOrders
 from wallaby.gcs.interface import Gcs, WorkerLease
 from wallaby.head.actions import ACTIONS, COORDINATORS_FAILURES
 from wallaby.head.beginning import new_query, place
@@ -45,11 +45,11 @@ from wallaby.lineage.names import HEAD, ChannelName, QueryId, WorkerId
 from wallaby.lineage.verdict import Verdict
 from wallaby.node.actors import COORDINATOR, STALL_WATCH, ActorKind, ActorName
 from wallaby.node.directory import Directory
-from wallaby.node.node import Actor, Node, Performs, Serving
+from wallaby.node.node import Actor, EngineNode, Performs, WorkerQuery
 from wallaby.node.payload import QueryPayload
 from wallaby.node.perform import Backups, NodeSettings, Performer
 from wallaby.node.pushing import Peers
-from wallaby.node.session import Session
+from wallaby.node.session import QuerySession
 from wallaby.observe.progress import ProgressBoard, is_wanted
 from wallaby.plan.physical import PhysicalPlan
 
@@ -72,7 +72,7 @@ class Head:
         settings: CoordinatorSettings,
         observer: Observer | None = None,
         shows_progress: bool = False,
-        orders: OrderBook | None = None,
+        orders: FaultOrders | None = None,
         forget: Callable[[QueryId], None] = lambda _query: None,
         run_elsewhere: Callable[[Submission, Collected], None] | None = None,
     ) -> None:
@@ -96,9 +96,8 @@ class Head:
         self._submissions: dict[QueryId, Submission] = {}
         #: What ended the loop of this node, if something did.
         self._failure: BaseException | None = None
-        self._no_workers_seconds = settings.no_workers_ms / 1000
         self._coordinator = self._new_coordinator()
-        self.node = Node(HEAD, self._node_ended)
+        self.node = EngineNode(HEAD, self._node_ended)
         self.node.take_events = self.observer.take
         self.node.take_loss = self._worker_lost_store
         self._performer = Performer(
@@ -117,8 +116,7 @@ class Head:
         """Begin to coordinate."""
         actors = {COORDINATOR: self._coordinator.run()}
         if self._settings.stall_ms:
-            watch = StallWatch(self._settings.stall_ms, self._queries, _now_ms)
-            actors[STALL_WATCH] = watch.run()
+            actors[STALL_WATCH] = StallWatch(self._settings.stall_ms, self._queries, _now_ms).run()
         self.node.start(self._armed(), actors)
 
     def _new_coordinator(self) -> Coordinator:
@@ -137,7 +135,7 @@ class Head:
         if self._orders is None:
             return self._performer
         failures = {**WORKERS_FAILURES, **COORDINATORS_FAILURES}
-        return StrikingPerformer(self._performer, self.node, self._orders, failures, self.restart_coordinator)
+        return FaultInjector(self._performer, self.node, self._orders, failures, self.restart_coordinator)
 
     def stop(self, wait_seconds: float) -> None:
         """End, and with it every query that still runs."""
@@ -269,7 +267,7 @@ class Head:
 
     def _members(self) -> list[WorkerId]:
         """The workers that can be given work; after a loss of all of them, those that come next."""
-        deadline = time.monotonic() + self._no_workers_seconds
+        deadline = time.monotonic() + self._settings.no_workers_ms / 1000
         while True:
             leases = self.workers()
             self.observer.met(leases)
@@ -286,8 +284,8 @@ class Head:
     def _begin(self, submission: Submission) -> None:
         query = submission.query
         settings = submission.payload.session_settings()
-        session = Session(HEAD, query.graph, settings, lambda: self._whole_result_is_there(query))
-        self.node.begin_serving(Serving(query.id, session))
+        session = QuerySession(HEAD, query.graph, settings, lambda: self._whole_result_is_there(query))
+        self.node.begin_serving(WorkerQuery(query.id, session))
 
     def _cancel(self, submission: Submission, because: WallabyError | None = None) -> None:
         query = submission.query

@@ -8,7 +8,7 @@ from typing import Final
 from wallaby.coordinator.effects import Inquire
 from wallaby.lineage.names import HEAD, QueryId, WorkerId
 from wallaby.node.directory import Directory
-from wallaby.node.node import Actor, Node
+from wallaby.node.node import Actor, EngineNode
 from wallaby.node.pools import CallPool
 from wallaby.node.standing import Asks, Standing, ask_standing, standings
 
@@ -19,7 +19,7 @@ INQUIRE_SECONDS: Final = 2.0
 class Inquiry:
     """Carries the effect out, on a thread that may wait."""
 
-    def __init__(self, node: Node, peers: Asks, directory: Directory, calls: CallPool) -> None:
+    def __init__(self, node: EngineNode, peers: Asks, directory: Directory, calls: CallPool) -> None:
         self._node = node
         self._peers = peers
         self._directory = directory

@@ -16,8 +16,8 @@ from wallaby.errors import EncodingError
 from wallaby.gcs.interface import QueryStatus, WorkerLease
 from wallaby.lineage.names import ChannelName, QueryId, WorkerId
 from wallaby.lineage.verdict import Verdict
-from wallaby.node.worker_address import Place
-from wallaby.observe.event_batch import decode_parcel
+from wallaby.node.worker_address import WorkerAddress
+from wallaby.observe.event_batch import decode_event_batch
 from wallaby.observe.log import open_log
 from wallaby.observe.observation import Observation, Whereabouts
 from wallaby.plan.physical import PhysicalPlan
@@ -49,13 +49,13 @@ class Observer:
     def take(self, body: bytes) -> None:
         """Events of a worker, from the network; those of a query that is long over are dropped."""
         try:
-            parcel = decode_parcel(body)
+            batch = decode_event_batch(body)
         except EncodingError as error:
             _log.warning("dropped some events: %s", error)
             return
-        observation = self._observations.get(parcel.query)
+        observation = self._observations.get(batch.query)
         if observation is not None:
-            observation.received(parcel)
+            observation.received(batch)
 
     def noticed(self, effect: Any, answer: Any) -> Any:
         """The store has answered an effect of the coordinator; the answer is handed on."""
@@ -74,14 +74,14 @@ class Observer:
         """These workers are there."""
         for lease in leases:
             if lease.worker not in self._whereabouts:
-                place = Place.decode(lease.address)
+                place = WorkerAddress.decode(lease.address)
                 self._whereabouts[lease.worker] = Whereabouts(place.host, place.pid)
 
     def _tell(self, observation: Observation, effect: Any, answer: Any) -> None:
         match effect:
             case coordinating.ReadStatus() if isinstance(answer, QueryStatus):
                 observation.saw(answer)
-            case coordinating.Join(worker=worker) if answer is Verdict.DONE:
+            case coordinating.AddMember(worker=worker) if answer is Verdict.DONE:
                 observation.joined(worker, self._whereabouts)
             case coordinating.Freeze(lost=lost, draining=draining) if answer is Verdict.DONE:
                 observation.froze(lost, draining, self._whereabouts)

@@ -56,7 +56,7 @@ RETRY_MS = 50
 
 
 @dataclass(slots=True)
-class Host:
+class WorkerContext:
     """What a worker's channels of one query share: the epoch that the worker knows, and its outbox."""
 
     graph: StageGraph
@@ -79,10 +79,10 @@ class ChannelPhase(IntEnum):
 
 
 @dataclass(slots=True)
-class Tenure:
+class ChannelRun:
     """One channel at one host, from the epoch in which it came to the one in which it goes."""
 
-    host: Host
+    context: WorkerContext
     channel: ChannelName
     inbox: Inbox
     #: The first output to be made here: 0, for a moved reader its committed length, or that after a saved state.
@@ -122,33 +122,33 @@ class _Chosen:
     last: bool
 
 
-def run_channel(tenure: Tenure) -> Effects[None]:
+def run_channel(run: ChannelRun) -> Effects[None]:
     """Retrace what is committed, then go on to the channel's last task."""
     state: Any = None
     ended = False
     rest: _Chosen | None = None
-    base = tenure.base
-    if tenure.retracing:
-        records = yield from _committed(tenure)
+    base = run.base
+    if run.retracing:
+        records = yield from _committed(run)
         if base and records:
-            state = yield from _restored(tenure, records)
-        for tenure.seq, data in enumerate(records[base:], base):
-            record, task = decode(data), TaskName(*tenure.channel, tenure.seq)
+            state = yield from _restored(run, records)
+        for run.seq, data in enumerate(records[base:], base):
+            record, task = decode(data), TaskName(*run.channel, run.seq)
             chosen = _recorded(task, record, rest)
-            state, has_rest = yield from _retrace(tenure, task, state, record, chosen)
+            state, has_rest = yield from _retrace(run, task, state, record, chosen)
             rest = _going_on(chosen) if has_rest else None
             ended = record.final
-        tenure.phase = ChannelPhase.CHOOSING
-    tenure.seq = tenure.length
-    while not ended and not tenure.closed:
-        next_chosen = rest or (yield from _choose(tenure))
+        run.phase = ChannelPhase.CHOOSING
+    run.seq = run.length
+    while not ended and not run.closed:
+        next_chosen = rest or (yield from _choose(run))
         if next_chosen is None:
             break
-        task = TaskName(*tenure.channel, tenure.seq)
-        state, ended, has_rest = yield from _attempt(tenure, task, state, next_chosen)
+        task = TaskName(*run.channel, run.seq)
+        state, ended, has_rest = yield from _attempt(run, task, state, next_chosen)
         rest = _going_on(next_chosen) if has_rest else None
-        tenure.seq += 1
-    _end(tenure)
+        run.seq += 1
+    _end(run)
 
 
 def _going_on(chosen: _Chosen) -> _Chosen:
@@ -165,59 +165,57 @@ def _recorded(task: TaskName, record: Record, rest: _Chosen | None) -> _Chosen:
     return _Chosen(record.draw, record.split, record.sides, last)
 
 
-def _attempt(tenure: Tenure, task: TaskName, state: Any, chosen: _Chosen) -> Effects[tuple[Any, bool, bool]]:
+def _attempt(run: ChannelRun, task: TaskName, state: Any, chosen: _Chosen) -> Effects[tuple[Any, bool, bool]]:
     """One task: execute, back up, commit, publish. The new state, whether the channel has ended, and a rest."""
-    inputs = tenure.inbox.take(chosen.draw) if chosen.draw else ()
-    tenure.drawing = chosen.draw
+    inputs = run.inbox.take(chosen.draw) if chosen.draw else ()
+    run.drawing = chosen.draw
     point = FailPoint.READ if chosen.split is not None else FailPoint.EXECUTE
-    state, output = yield from ask(_execute(tenure, point, task, state, chosen, inputs))
+    state, output = yield from ask(_execute(run, point, task, state, chosen, inputs))
     final = (chosen.last and not output.rest) or output.satisfied
     record = Record(output.checksum, chosen.split, chosen.draw, chosen.sides, final)
-    if tenure.host.tolerance.snapshots and _can_be_saved(tenure, output, final):
-        saved = yield from ask(SaveState(task, key_of(record), state, tenure.inbox.totals()))
+    if run.context.tolerance.snapshots and _can_be_saved(run, output, final):
+        saved = yield from ask(SaveState(task, key_of(record), state, run.inbox.totals()))
         record = replace(record, saved=bool(saved))
-    if not (yield from ask(BackUp(FailPoint.BACK_UP, task, output, final, tenure.since_epoch))):
+    if not (yield from ask(BackUp(FailPoint.BACK_UP, task, output, final, run.since_epoch))):
         yield Leave(f"no room to back {task} up")
-    reply = yield from _commit(tenure, task, record, output.next_split)
-    tenure.drawing = None
+    reply = yield from _commit(run, task, record, output.next_split)
+    run.drawing = None
     if reply is None:
         return state, True, False
-    tenure.split = reply.split
+    run.split = reply.split
     yield Advance(task)
-    tenure.host.outbox.publish(task, ended=final)
+    run.context.outbox.publish(task, ended=final)
     if output.satisfied:
-        yield from _close_early(tenure)
+        yield from _close_early(run)
     return state, final, output.rest
 
 
-def _can_be_saved(tenure: Tenure, output: Output, final: bool) -> bool:
+def _can_be_saved(run: ChannelRun, output: Output, final: bool) -> bool:
     """Readers have no state, ended channels need none, and with a rest a state is only half of what is going on."""
-    return not (final or output.rest or tenure.host.graph.is_reader(tenure.channel.stage))
+    return not (final or output.rest or run.context.graph.is_reader(run.channel.stage))
 
 
-def _restored(tenure: Tenure, records: tuple[bytes, ...]) -> Effects[Any]:
+def _restored(run: ChannelRun, records: tuple[bytes, ...]) -> Effects[Any]:
     """The saved state from which the channel goes on: its inbox goes on from there too."""
-    before = [decode(data) for data in records[: tenure.base]]
-    task = TaskName(*tenure.channel, tenure.base - 1)
+    before = [decode(data) for data in records[: run.base]]
+    task = TaskName(*run.channel, run.base - 1)
     state, totals = yield from ask(RestoreState(task, key_of(before[-1])))
-    tenure.inbox.go_on(fold(before), totals)
+    run.inbox.go_on(fold(before), totals)
     return state
 
 
 def _retrace(
-    tenure: Tenure, task: TaskName, state: Any, record: Record, chosen: _Chosen
+    run: ChannelRun, task: TaskName, state: Any, record: Record, chosen: _Chosen
 ) -> Effects[tuple[Any, bool]]:
     """Repeat one task as its record says; its output must be what it was. The new state, and whether it has a rest."""
-    while not _has_arrived(tenure, chosen):
+    while not _has_arrived(run, chosen):
         yield Await()
-    inputs = tenure.inbox.take(record.draw) if record.draw else ()
-    state, output = yield from ask(_execute(tenure, FailPoint.RETRACE, task, state, chosen, inputs))
+    inputs = run.inbox.take(record.draw) if record.draw else ()
+    state, output = yield from ask(_execute(run, FailPoint.RETRACE, task, state, chosen, inputs))
     verify(task, record, output)
-    if not (
-        yield from ask(BackUp(FailPoint.RETRACE_BACK_UP, task, output, record.final, tenure.since_epoch))
-    ):
+    if not (yield from ask(BackUp(FailPoint.RETRACE_BACK_UP, task, output, record.final, run.since_epoch))):
         yield Leave(f"no room to back {task} up")
-    tenure.host.outbox.publish(task, ended=record.final)
+    run.context.outbox.publish(task, ended=record.final)
     return state, output.rest
 
 
@@ -231,37 +229,37 @@ def verify(task: TaskName, record: Record, output: Output) -> None:
         )
 
 
-def _choose(tenure: Tenure) -> Effects[_Chosen | None]:
+def _choose(run: ChannelRun) -> Effects[_Chosen | None]:
     """Wait until there is something to do; None if the channel was closed meanwhile."""
-    host, name = tenure.host, tenure.channel
+    context, name = run.context, run.channel
     eager = False
-    while not tenure.closed:
-        if host.graph.is_reader(name.stage):
-            if sides_ready(host.graph, name.stage, tenure.inbox):
-                sides = whole_sides(host.graph, name.stage, tenure.inbox)
-                return _Chosen(None, tenure.split, sides, last=tenure.split is None)
+    while not run.closed:
+        if context.graph.is_reader(name.stage):
+            if sides_ready(context.graph, name.stage, run.inbox):
+                sides = whole_sides(context.graph, name.stage, run.inbox)
+                return _Chosen(None, run.split, sides, last=run.split is None)
         else:
             choice = choose(
-                host.graph, name, tenure.inbox, host.policy, eager=eager, tolerance=host.tolerance
+                context.graph, name, run.inbox, context.policy, eager=eager, tolerance=context.tolerance
             )
             if choice is not None:
-                sides = host.graph.required_sides(name.stage)
+                sides = context.graph.required_sides(name.stage)
                 draw = choice if isinstance(choice, Draw) else None
                 return _Chosen(draw, None, sides, last=isinstance(choice, Finish))
         eager = yield from ask(Await())
     return None
 
 
-def _has_arrived(tenure: Tenure, chosen: _Chosen) -> bool:
-    links = tenure.host.graph.sides(tenure.channel.stage)
-    sides = all(tenure.inbox.is_whole(link) for bit, link in enumerate(links) if chosen.sides >> bit & 1)
-    return sides and (chosen.draw is None or tenure.inbox.want(chosen.draw))
+def _has_arrived(run: ChannelRun, chosen: _Chosen) -> bool:
+    links = run.context.graph.sides(run.channel.stage)
+    sides = all(run.inbox.is_whole(link) for bit, link in enumerate(links) if chosen.sides >> bit & 1)
+    return sides and (chosen.draw is None or run.inbox.want(chosen.draw))
 
 
 def _execute(
-    tenure: Tenure, point: FailPoint, task: TaskName, state: Any, chosen: _Chosen, inputs: tuple[Slice, ...]
+    run: ChannelRun, point: FailPoint, task: TaskName, state: Any, chosen: _Chosen, inputs: tuple[Slice, ...]
 ) -> Execute:
-    sides = used_sides(tenure.host.graph, task.stage, tenure.inbox, chosen.sides)
+    sides = used_sides(run.context.graph, task.stage, run.inbox, chosen.sides)
     return Execute(point, task, state, chosen.split, chosen.draw, inputs, sides, chosen.last)
 
 
@@ -271,20 +269,20 @@ def used_sides(graph: StageGraph, stage: int, inbox: Inbox, bits: int) -> Mappin
 
 
 def _commit(
-    tenure: Tenure, task: TaskName, record: Record, next_split: int | None
+    run: ChannelRun, task: TaskName, record: Record, next_split: int | None
 ) -> Effects[CommitReply | None]:
     """Commit until it is done; None if the channel, or this worker's part in it, is over."""
-    host, data = tenure.host, encode(record)
+    context, data = run.context, encode(record)
     while True:
-        news = host.outbox.report(task.of)
-        epoch = host.epoch
+        news = context.outbox.report(task.of)
+        epoch = context.epoch
         reply: CommitReply | None = yield from ask(
-            CommitTask(task, data, record.final, news, epoch, tenure.since_epoch, next_split)
+            CommitTask(task, data, record.final, news, epoch, run.since_epoch, next_split)
         )
         match reply and reply.verdict:
             case Verdict.DONE | Verdict.ALREADY:
-                if host.epoch == epoch:
-                    host.outbox.reported(news)
+                if context.epoch == epoch:
+                    context.outbox.reported(news)
                 return reply
             case Verdict.DIVERGED:
                 raise DivergenceError(
@@ -293,56 +291,56 @@ def _commit(
             case Verdict.GONE | Verdict.EXPELLED | Verdict.NOT_HOST | Verdict.CLOSED:
                 return None
             case Verdict.FROZEN | Verdict.STALE | None:
-                host.look_wanted = True
+                context.look_wanted = True
                 yield Pause(RETRY_MS, FailPoint.COMMIT)
             case unexpected:
                 raise InternalError(f"The store answered the commit of {task} with {unexpected}.", task=task)
 
 
-def _committed(tenure: Tenure) -> Effects[tuple[bytes, ...]]:
+def _committed(run: ChannelRun) -> Effects[tuple[bytes, ...]]:
     """The records to retrace; nothing if this worker's part in the channel is over."""
     while True:
-        answer = yield from ask(ReadRecords(tenure.channel, tenure.host.epoch))
+        answer = yield from ask(ReadRecords(run.channel, run.context.epoch))
         verdict, records = answer or (None, ())
         match verdict:
             case Verdict.DONE:
                 return tuple(records)
             case Verdict.FROZEN | Verdict.STALE | None:
-                tenure.host.look_wanted = True
+                run.context.look_wanted = True
                 yield Pause(RETRY_MS, FailPoint.READ_RECORDS)
             case _:
-                tenure.closed = True
+                run.closed = True
                 return ()
 
 
-def _close_early(tenure: Tenure) -> Effects[None]:
+def _close_early(run: ChannelRun) -> Effects[None]:
     """A LIMIT is satisfied: what feeds only ended channels need not go on."""
     while True:
-        match (yield from ask(CloseEarly(tenure.channel, tenure.host.epoch))):
+        match (yield from ask(CloseEarly(run.channel, run.context.epoch))):
             case Verdict.FROZEN | Verdict.STALE | None:
-                tenure.host.look_wanted = True
+                run.context.look_wanted = True
                 yield Pause(RETRY_MS, FailPoint.CLOSE_EARLY)
             case _:
                 return
 
 
-def _end(tenure: Tenure) -> None:
-    tenure.phase = ChannelPhase.ENDED
-    tenure.host.outbox.end(tenure.channel)
-    if not tenure.host.graph.is_reader(tenure.channel.stage):
-        tenure.inbox.discard()
+def _end(run: ChannelRun) -> None:
+    run.phase = ChannelPhase.ENDED
+    run.context.outbox.end(run.channel)
+    if not run.context.graph.is_reader(run.channel.stage):
+        run.inbox.discard()
 
 
-def run_collector(tenure: Tenure, done: Callable[[], None]) -> Effects[None]:
+def run_collector(run: ChannelRun, done: Callable[[], None]) -> Effects[None]:
     """The collector's life: hand on everything that arrives, in order per upstream channel, once."""
-    (links,) = tenure.host.graph.phases(tenure.channel.stage)
-    upstreams = [u for link in links for u in tenure.host.graph.upstreams(tenure.channel, link)]
-    while not all(tenure.inbox.is_exhausted(link) for link in links):
-        ready = [(u, len(tenure.inbox.ready(u))) for u in upstreams if tenure.inbox.ready(u)]
+    (links,) = run.context.graph.phases(run.channel.stage)
+    upstreams = [u for link in links for u in run.context.graph.upstreams(run.channel, link)]
+    while not all(run.inbox.is_exhausted(link) for link in links):
+        ready = [(u, len(run.inbox.ready(u))) for u in upstreams if run.inbox.ready(u)]
         if not ready:
             yield Await()
             continue
         for upstream, count in ready:
-            yield Collect(tenure.inbox.take(Draw(upstream.link, ((upstream.channel, count),))))
-    tenure.phase = ChannelPhase.ENDED
+            yield Collect(run.inbox.take(Draw(upstream.link, ((upstream.channel, count),))))
+    run.phase = ChannelPhase.ENDED
     done()

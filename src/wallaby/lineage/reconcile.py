@@ -34,13 +34,13 @@ from wallaby.errors import InternalError
 from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.names import ChannelName, Edge, Upstream, WorkerId
 from wallaby.lineage.recoverable import INITIAL, NOTHING, Checkpoint, Recoverable
-from wallaby.lineage.snapshot import Plan, ReRead, Snapshot
+from wallaby.lineage.snapshot import RecoveryPlan, ReRead, Snapshot
 
 #: One edge's need for outputs `[first, end)` of its producer.
 _Need = tuple[int, int, Edge]
 
 
-def reconcile(graph: StageGraph, snapshot: Snapshot, left: Recoverable = NOTHING) -> Plan:
+def reconcile(graph: StageGraph, snapshot: Snapshot, left: Recoverable = NOTHING) -> RecoveryPlan:
     """The plan for a snapshot. There must be a member that can host what is lost."""
     if not snapshot.members:
         raise InternalError("A query without members cannot be reconciled: wait for one.")
@@ -75,7 +75,7 @@ class _Reconciliation:
         self._emptied: set[ChannelName] = set()
         self._rereads: list[ReRead] = []
 
-    def plan(self) -> Plan:
+    def plan(self) -> RecoveryPlan:
         for stage in reversed(range(len(self._graph.stages) - 1)):
             names = [ChannelName(stage, c) for c in range(self._graph.stages[stage].channels)]
             if self._graph.is_reader(stage):
@@ -85,7 +85,7 @@ class _Reconciliation:
                     self._decide_stateful(name)
         before = self._before
         changed = {e: n for e, n in self._delivered.items() if n != before.delivered[e]}
-        return Plan(
+        return RecoveryPlan(
             hosts=self._placed(),
             bases={name: base for name, base in self._bases.items() if base != before.channels[name].base},
             delivered=changed,

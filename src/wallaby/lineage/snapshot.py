@@ -30,7 +30,7 @@ class ChannelState:
     split: int | None = None
     #: Workers lost, unannounced, while its outstanding task ran.
     losses: int = 0
-    #: The epoch of its present tenure: in which it came to its host, or was rewound where it was.
+    #: The epoch of its present run: in which it came to its host, or was rewound where it was.
     since_epoch: int = 1
 
     @property
@@ -77,7 +77,7 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RecoveryPlan:
     """What a resume changes, as one transaction. Empty fields change nothing."""
 
     hosts: Mapping[ChannelName, WorkerId] = field(default_factory=dict)

@@ -23,7 +23,7 @@ from wallaby.lineage.names import ChannelName, QueryId, Upstream
 from wallaby.operators.state import EMPTY, KernelState, by_schema
 
 
-class Stored(NamedTuple):
+class StoredBatches(NamedTuple):
     """An object that holds batches."""
 
     name: str
@@ -32,10 +32,10 @@ class Stored(NamedTuple):
 
 
 #: Where a batch is: the object that holds it, and which of its batches it is.
-Place = tuple[Stored, int]
+Place = tuple[StoredBatches, int]
 
 
-class Saving:
+class Checkpoints:
     """The states of one query at one TaskManager. From any thread; one channel by one thread at a time."""
 
     def __init__(self, store: DurableStore, query: QueryId, seconds: float) -> None:
@@ -62,11 +62,11 @@ class Saving:
         for group in by_schema(fresh).values():
             data = encode(tuple(group))
             name = f"{self._query}/states/{channel}/{uuid.uuid4().hex[:12]}"
-            stored = Stored(name, len(group), checksum_of(data))
+            stored = StoredBatches(name, len(group), checksum_of(data))
             size += self._store.write(name, [data])
             places |= {id(batch): (batch, (stored, at)) for at, batch in enumerate(group)}
         places |= {id(batch): known[id(batch)] for batch in batches if id(batch) in known}
-        numbers: dict[Stored, int] = {}
+        numbers: dict[StoredBatches, int] = {}
         for _, (stored, _) in places.values():
             numbers.setdefault(stored, len(numbers))
 

@@ -10,7 +10,7 @@ import threading
 from wallaby.errors import GcsUnavailableError
 from wallaby.gcs.interface import Gcs
 from wallaby.lineage.names import HEAD, WorkerId
-from wallaby.node.worker_address import Place
+from wallaby.node.worker_address import WorkerAddress
 
 
 class Directory:
@@ -32,7 +32,9 @@ class Directory:
         except GcsUnavailableError:
             return None
         with self._lock:
-            self._addresses.update({lease.worker: Place.decode(lease.address).endpoint for lease in leases})
+            self._addresses.update(
+                {lease.worker: WorkerAddress.decode(lease.address).endpoint for lease in leases}
+            )
             return self._addresses.get(worker)
 
     def known(self) -> tuple[WorkerId, ...]:

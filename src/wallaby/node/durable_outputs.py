@@ -19,9 +19,9 @@ from wallaby.lineage.effects import BackUp, FailPoint, Slice
 from wallaby.lineage.lineage import Record, decode
 from wallaby.lineage.names import ChannelName, Edge, QueryId, TaskName
 from wallaby.lineage.verdict import Verdict
-from wallaby.node.checkpoints import Saving
+from wallaby.node.checkpoints import Checkpoints
 from wallaby.node.released import Released
-from wallaby.node.session import Session
+from wallaby.node.session import QuerySession
 
 
 class LocalBackup(Protocol):
@@ -41,20 +41,20 @@ class LocalBackup(Protocol):
         """The slices of kept outputs."""
 
 
-class Keeping:
+class DurableOutputs:
     """See the module. From threads that may wait."""
 
     def __init__(
-        self, store: DurableStore, query: QueryId, session: Session, gcs: Gcs, checkpoint_seconds: float
+        self, store: DurableStore, query: QueryId, session: QuerySession, gcs: Gcs, checkpoint_seconds: float
     ) -> None:
-        tolerance = session.host.tolerance
+        tolerance = session.context.tolerance
         self._query = query
         self._worker = session.worker
         self.released = Released(session)
         self._gcs = gcs
         self._records: dict[ChannelName, tuple[bytes, ...]] = {}
         self._spool = Spool(store, query) if tolerance.durable else None
-        self.saving = Saving(store, query, checkpoint_seconds)
+        self.saving = Checkpoints(store, query, checkpoint_seconds)
 
     @property
     def spools(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wallaby.gcs.interface import View
+from wallaby.gcs.interface import QueryView
 from wallaby.lineage.effects import Effect, Effects, FailPoint
 from wallaby.lineage.names import QueryId, WorkerId
 from wallaby.node.actors import ActorName
@@ -40,8 +40,8 @@ class OpenSession(Effect[bool]):
 
 
 @dataclass(frozen=True, slots=True)
-class Look(Effect[View | None]):
-    """Look at the query: the answer is a `View`."""
+class Look(Effect[QueryView | None]):
+    """Look at the query: the answer is a `QueryView`."""
 
     point = FailPoint.LOOK
 

@@ -21,10 +21,10 @@ from wallaby.errors import GcsLostError, QueryError
 from wallaby.lineage.effects import Answer, Effect, Effects, PushReply, Slice
 from wallaby.lineage.names import QueryId, WorkerId
 from wallaby.node.actors import SESSION, ActorKind, ActorName
-from wallaby.node.durable_outputs import Keeping
+from wallaby.node.durable_outputs import DurableOutputs
 from wallaby.node.effects import OpenSession
 from wallaby.node.loop import Loop
-from wallaby.node.session import Session
+from wallaby.node.session import QuerySession
 from wallaby.node.standing import Standing, standing_of
 from wallaby.node.untracked import Untracked
 from wallaby.observe.recorder import Recorder
@@ -40,7 +40,7 @@ class Actor:
 
     name: ActorName
     effects: Effects[None]
-    serving: Serving | None = None
+    serving: WorkerQuery | None = None
     alive: bool = True
     #: The number of its present wait; a timer of an earlier wait does nothing.
     wait: int = 0
@@ -53,11 +53,11 @@ class Actor:
 
 
 @dataclass(slots=True, eq=False)
-class Serving:
+class WorkerQuery:
     """One query at this node: its session, what it computes, and the generators that run for it."""
 
     query: QueryId
-    session: Session
+    session: QuerySession
     #: What executes its tasks; opaque to the node.
     work: Any = None
     #: What tells the head of its events; None if it is not observed.
@@ -65,7 +65,7 @@ class Serving:
     #: What answers in the store's place; None for a query with fault tolerance.
     untracked: Untracked | None = None
     #: What it keeps in the durable store; None if its policy needs none.
-    keeping: Keeping | None = None
+    keeping: DurableOutputs | None = None
     actors: dict[ActorName, Actor] = field(default_factory=dict)
     news: tuple[int, ...] = ()
     sent_news: int = 0
@@ -73,7 +73,7 @@ class Serving:
     reads: dict[object, float] = field(default_factory=dict)
 
 
-def serving_of(actor: Actor) -> Serving:
+def serving_of(actor: Actor) -> WorkerQuery:
     """The query that an actor runs for; those of the node itself run for none."""
     assert actor.serving is not None, f"{actor.name} belongs to no session"
     return actor.serving
@@ -85,19 +85,19 @@ class Performs(Protocol):
     def perform(self, actor: Actor, effect: Effect[Any]) -> None:
         """Carry out an effect; the answer is posted to the node's `answer`."""
 
-    def close(self, serving: Serving) -> None:
+    def close(self, serving: WorkerQuery) -> None:
         """A query is over here: everything that was held for it goes."""
 
     def has_idle_kernel(self) -> bool:
         """Is there a thread with nothing to execute?"""
 
 
-class Node:
+class EngineNode:
     """See the module. All methods run on the loop's thread, but for those that say otherwise."""
 
     def __init__(self, worker: WorkerId, ended: Callable[[BaseException | None], None]) -> None:
         self.worker = worker
-        self.servings: dict[QueryId, Serving] = {}
+        self.servings: dict[QueryId, WorkerQuery] = {}
         self.loop = Loop(f"wallaby-{worker}", self.end)
         self.performer: Performs | None = None
         #: Takes the events that workers send; only the head does. Called on any thread.
@@ -125,7 +125,7 @@ class Node:
 
     # --- actors --------------------------------------------------------------------------------------
 
-    def spawn(self, serving: Serving | None, name: ActorName, effects: Effects[None]) -> None:
+    def spawn(self, serving: WorkerQuery | None, name: ActorName, effects: Effects[None]) -> None:
         """Drive a generator, in place of one of the same name."""
         actor = Actor(name, effects, serving)
         actors = self._actors if serving is None else serving.actors
@@ -133,7 +133,7 @@ class Node:
         actors[name] = actor
         self.loop.post(self._resume, actor, None)
 
-    def stop_actor(self, serving: Serving | None, name: ActorName) -> None:
+    def stop_actor(self, serving: WorkerQuery | None, name: ActorName) -> None:
         """Stop driving a generator."""
         old = (self._actors if serving is None else serving.actors).pop(name, None)
         if old is not None:
@@ -211,10 +211,10 @@ class Node:
         else:
             self._after_step(actor, actor.serving)
 
-    def _after_step(self, actor: Actor, serving: Serving) -> None:
+    def _after_step(self, actor: Actor, serving: WorkerQuery) -> None:
         """Wake whoever may go on because of what an actor of the same session has just done."""
         session = serving.session
-        if session.host.look_wanted:
+        if session.context.look_wanted:
             self.wake(serving.actors.get(SESSION))
         if actor.name == SESSION:
             news = session.news()
@@ -223,20 +223,20 @@ class Node:
                 for other in list(serving.actors.values()):
                     if other is not actor:
                         self.wake(other)
-        elif serving.sent_news != session.host.outbox.news:
-            serving.sent_news = session.host.outbox.news
-            for target in session.host.outbox.targets():
+        elif serving.sent_news != session.context.outbox.news:
+            serving.sent_news = session.context.outbox.news
+            for target in session.context.outbox.targets():
                 self.wake(serving.actors.get(ActorName(ActorKind.DELIVERY, target)))
 
     # --- sessions ------------------------------------------------------------------------------------
 
-    def begin_serving(self, serving: Serving) -> None:
+    def begin_serving(self, serving: WorkerQuery) -> None:
         """Begin to serve a query."""
         if serving.query not in self.servings:
             self.servings[serving.query] = serving
             self.spawn(serving, SESSION, serving.session.run())
 
-    def close_session(self, serving: Serving) -> None:
+    def close_session(self, serving: WorkerQuery) -> None:
         """A query is over for this node: everything that it held for it goes."""
         serving.session.over = True
         for actor in serving.actors.values():
@@ -245,7 +245,7 @@ class Node:
         assert self.performer is not None
         self.performer.close(serving)
 
-    def fail(self, serving: Serving, error: QueryError) -> None:
+    def fail(self, serving: WorkerQuery, error: QueryError) -> None:
         """End a query with an error, as if one of its tasks here had raised it."""
         if not serving.session.over:
             self.spawn(serving, ActorName(ActorKind.FAILURE), serving.session.fail(error))
@@ -256,14 +256,14 @@ class Node:
         if serving is None:
             return PushReply(accepted=False)
         session = serving.session
-        before = {name: tenure.inbox.arrived for name, tenure in session.tenures.items()}
+        before = {name: run.inbox.arrived for name, run in session.runs.items()}
         reply = session.receive(epoch, target, slices)
         if (error := session.too_much_beside()) is not None:
             self.fail(serving, error)
-        for name, tenure in session.tenures.items():
-            if tenure.inbox.arrived > before[name]:
+        for name, run in session.runs.items():
+            if run.inbox.arrived > before[name]:
                 self.wake(serving.actors.get(ActorName(ActorKind.CHANNEL, name)), arrival=True)
-        if serving.session.host.look_wanted:
+        if serving.session.context.look_wanted:
             self.wake(serving.actors.get(SESSION))
         return reply
 
@@ -288,7 +288,7 @@ class Node:
         actors = [(str(actor.name), actor.effect) for actor in serving.actors.values() if actor.alive]
         return standing_of(serving.session, actors, self._reading(serving))
 
-    def _reading(self, serving: Serving) -> str:
+    def _reading(self, serving: WorkerQuery) -> str:
         """A disk or a durable store may be slow: outputs that are being read for long are not waited for in vain."""
         now = time.monotonic()
         is_slow = any(now - since > READS_SECONDS for since in tuple(serving.reads.values()))

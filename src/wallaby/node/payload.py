@@ -14,7 +14,7 @@ from typing import Any
 from wallaby.errors import EncodingError
 from wallaby.lineage.choose import Dynamic, Policy, Static
 from wallaby.lineage.tolerance import LINEAGE, Tolerance
-from wallaby.node.session import SessionSettings
+from wallaby.node.session import QuerySessionSettings
 from wallaby.plan.physical import PhysicalPlan
 from wallaby.plan.serialize import from_bytes, to_bytes
 from wallaby.relations.storage import HdfsStorage, S3Storage, Storage
@@ -43,13 +43,13 @@ class QueryPayload:
     #: How to reach files that are on no local disk: with what it takes to read them, so it is not for showing.
     storages: Mapping[str, Storage] = field(default_factory=dict, repr=False)
 
-    def session_settings(self) -> SessionSettings:
+    def session_settings(self) -> QuerySessionSettings:
         """What sessions need of it."""
         policy: Policy = Dynamic(self.task_target_bytes, self.several)
         if self.static_outputs is not None:
             policy = Static(self.static_outputs, self.several)
         sides_bytes = SIDES_PARTS * self.kernel_memory_bytes
-        return SessionSettings(policy, self.window_bytes, self.tolerance, sides_bytes=sides_bytes)
+        return QuerySessionSettings(policy, self.window_bytes, self.tolerance, sides_bytes=sides_bytes)
 
     def encode(self) -> bytes:
         """The bytes that go into the store: a line of JSON, then the plan."""

@@ -24,7 +24,7 @@ from wallaby.lineage.effects import Answer, Effect, Output, Slice
 from wallaby.lineage.names import Edge, QueryId, TaskName, Upstream, WorkerId
 from wallaby.lineage.verdict import Verdict
 from wallaby.node import effects as working
-from wallaby.node.node import Actor, Node, Serving, serving_of
+from wallaby.node.node import Actor, EngineNode, WorkerQuery, serving_of
 from wallaby.node.pools import CallPool, GroupCommitter, KernelPool
 from wallaby.node.pushing import Peers, Pushing
 from wallaby.observe.recorder import SEND_SECONDS
@@ -103,12 +103,12 @@ class Performer:
 
     def __init__(
         self,
-        node: Node,
+        node: EngineNode,
         gcs: Gcs,
         backups: Backups,
         peers: Peers,
         address_of: Callable[[WorkerId], str | None],
-        open_serving: Callable[[QueryId], Serving | None],
+        open_serving: Callable[[QueryId], WorkerQuery | None],
         collect: Callable[[QueryId, tuple[Slice, ...], Callable[[], None]], None],
         settings: NodeSettings,
         address: str = "",
@@ -165,7 +165,7 @@ class Performer:
         """Carry out an effect; its answer is posted to the node."""
         self._methods[type(effect)](actor, effect)
 
-    def close(self, serving: Serving) -> None:
+    def close(self, serving: WorkerQuery) -> None:
         """A query is over: its backups go, and the last of its events."""
         if serving.recorder is not None:
             self.calls.submit(serving.recorder.close)
@@ -328,7 +328,7 @@ class Performer:
 
         self.calls.submit(job)
 
-    def _send_events(self, serving: Serving) -> None:
+    def _send_events(self, serving: WorkerQuery) -> None:
         """Every now and then, while a query that is observed runs."""
         if serving.recorder is not None and not serving.session.over:
             self.calls.submit(serving.recorder.flush)

@@ -21,7 +21,7 @@ from wallaby.exchange.lazy_body import GoneError, Shelved, fetched, is_shelved
 from wallaby.lineage.effects import Push, PushReply, Slice
 from wallaby.lineage.names import QueryId, WorkerId
 from wallaby.node.durable_outputs import LocalBackup
-from wallaby.node.node import Actor, Node, Serving, serving_of
+from wallaby.node.node import Actor, EngineNode, WorkerQuery, serving_of
 from wallaby.node.pools import CallPool
 
 
@@ -48,7 +48,7 @@ class Pushing:
 
     def __init__(
         self,
-        node: Node,
+        node: EngineNode,
         backups: LocalBackup,
         peers: Peers,
         address_of: Callable[[WorkerId], str | None],
@@ -128,7 +128,7 @@ class Pushing:
 
 
 @contextmanager
-def _reading(serving: Serving) -> Iterator[None]:
+def _reading(serving: WorkerQuery) -> Iterator[None]:
     """Outputs are being read for a query: note since when."""
     token = object()
     serving.reads[token] = time.monotonic()
@@ -138,7 +138,7 @@ def _reading(serving: Serving) -> Iterator[None]:
         del serving.reads[token]
 
 
-def _noted(serving: Serving, slices: tuple[Slice, ...]) -> tuple[Slice, ...]:
+def _noted(serving: WorkerQuery, slices: tuple[Slice, ...]) -> tuple[Slice, ...]:
     """The same slices; whoever reads their bodies is seen to. What several have stays one."""
     noted: dict[int, Shelved] = {}
 

@@ -19,7 +19,7 @@ from wallaby.lineage.names import Edge, TaskName, WorkerId
 COMPLAIN_AFTER_PUSHES = 3
 
 
-class Reaching:
+class UnansweredPushes:
     """For one query at one worker."""
 
     def __init__(self) -> None:

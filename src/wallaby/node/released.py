@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from wallaby.lineage.names import ChannelName, TaskName
-from wallaby.node.session import Session
+from wallaby.node.session import QuerySession
 
 
 class Released:
     """For one query at one worker. On the loop's thread only."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: QuerySession) -> None:
         self._session = session
         #: How many outputs of each channel have been let go.
         self._released: dict[ChannelName, int] = {}
 
     def of(self, channel: ChannelName) -> list[TaskName]:
         """The outputs of a channel that all its consumers hold, each once."""
-        counts = self._session.host.outbox.delivered()
+        counts = self._session.context.outbox.delivered()
         edges = self._session.graph.edges_from(channel)
         end = min((counts.get(edge, 0) for edge in edges), default=0)
         first = self._released.get(channel, 0)

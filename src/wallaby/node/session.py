@@ -12,12 +12,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from wallaby.errors import MemoryLimitError, QueryError, WallabyError
-from wallaby.gcs.interface import Assignment, View
+from wallaby.gcs.interface import Assignment, QueryView
 from wallaby.lineage.attempt import (
     RETRY_MS,
     ChannelPhase,
-    Host,
-    Tenure,
+    ChannelRun,
+    WorkerContext,
     run_channel,
     run_collector,
     used_sides,
@@ -49,14 +49,14 @@ from wallaby.lineage.tolerance import LINEAGE, Tolerance
 from wallaby.lineage.verdict import Claim, Verdict
 from wallaby.node.actors import ActorKind, ActorName
 from wallaby.node.effects import Complain, Look, Spawn, Stop
-from wallaby.node.reaching import Reaching
+from wallaby.node.reaching import UnansweredPushes
 
 #: An edge that was refused is tried again with one push of so many, and after every wait.
 PROBE_EVERY_PUSHES = 8
 
 
 @dataclass(frozen=True, slots=True)
-class SessionSettings:
+class QuerySessionSettings:
     """What shapes a session. The window and the policy are constants of the query, equal on every worker."""
 
     policy: Policy
@@ -69,18 +69,22 @@ class SessionSettings:
     sides_bytes: int | None = None
 
 
-class Session:
+class QuerySession:
     """See the module. `collected` is called on the head once the whole result is there."""
 
     def __init__(
-        self, worker: WorkerId, graph: StageGraph, settings: SessionSettings, collected: Callable[[], None]
+        self,
+        worker: WorkerId,
+        graph: StageGraph,
+        settings: QuerySessionSettings,
+        collected: Callable[[], None],
     ) -> None:
         self.worker = worker
         self.graph = graph
         self.over = False
-        self.tenures: dict[ChannelName, Tenure] = {}
+        self.runs: dict[ChannelName, ChannelRun] = {}
         tolerance = settings.tolerance
-        self.host = Host(graph, settings.policy, Outbox(graph, tolerance), tolerance)
+        self.context = WorkerContext(graph, settings.policy, Outbox(graph, tolerance), tolerance)
         self._settings = settings
         self._collected = collected
         self._rereads_waiting = False
@@ -89,7 +93,7 @@ class Session:
         self._slots = 0
         self._routes: dict[ChannelName, WorkerId] = {}
         self._delivering_to: set[WorkerId] = set()
-        self.reaching = Reaching()
+        self.reaching = UnansweredPushes()
         #: The epoch of the acknowledgement that is under way, if one is.
         self._acknowledging: int | None = None
 
@@ -100,7 +104,7 @@ class Session:
         for _ in range(self._settings.reread_slots):
             yield self._spawn_slot()
         while not self.over:
-            self.host.look_wanted = False
+            self.context.look_wanted = False
             view = yield from ask(Look())
             match view and view.verdict:
                 case Verdict.DONE:
@@ -113,36 +117,32 @@ class Session:
             if not self.over:
                 yield Pause(self._settings.look_every_ms)
 
-    def _adopt(self, view: View) -> Effects[None]:
+    def _adopt(self, view: QueryView) -> Effects[None]:
         """Take over a view: what changes only with the epoch first, then what changes within it."""
-        if view.epoch != self.host.epoch:
+        if view.epoch != self.context.epoch:
             yield from self._begin_epoch(view)
         for assignment in view.assignments:
-            self.tenures[assignment.channel].closed |= assignment.closed
+            self.runs[assignment.channel].closed |= assignment.closed
         self._rereads_waiting = view.rereads_waiting
 
-    def _begin_epoch(self, view: View) -> Effects[None]:
+    def _begin_epoch(self, view: QueryView) -> Effects[None]:
         """All that an epoch changes is changed at once, before anybody else runs; then others are told."""
         mine = tuple(assignment.channel for assignment in view.assignments)
         present = {each.channel: (each.since_epoch, each.base) for each in view.assignments}
-        # Another tenure: it was rewound, and happens to stay here, or has been elsewhere meanwhile.
-        gone = [
-            name
-            for name, tenure in self.tenures.items()
-            if present.get(name) != (tenure.since_epoch, tenure.base)
-        ]
+        # Another run: it was rewound, and happens to stay here, or has been elsewhere meanwhile.
+        gone = [name for name, run in self.runs.items() if present.get(name) != (run.since_epoch, run.base)]
         for name in gone:
-            del self.tenures[name]
+            del self.runs[name]
         self._routes = dict(view.routes or {})
-        self.host.epoch = view.epoch
-        self.host.outbox.begin_epoch(view.delivered or {}, self._routes, mine)
+        self.context.epoch = view.epoch
+        self.context.outbox.begin_epoch(view.delivered or {}, self._routes, mine)
         self.reaching.begin_epoch()
-        begun = [(a.channel, self._begin(a)) for a in view.assignments if a.channel not in self.tenures]
+        begun = [(a.channel, self._begin(a)) for a in view.assignments if a.channel not in self.runs]
         for name in gone:
             yield Stop(ActorName(ActorKind.CHANNEL, name))
         for name, effects in begun:
             yield Spawn(
-                ActorName(ActorKind.CHANNEL, name), self._during(self.tenures[name], self._guarded(effects))
+                ActorName(ActorKind.CHANNEL, name), self._during(self.runs[name], self._guarded(effects))
             )
         for target in sorted(set(self._routes.values()) - self._delivering_to):
             self._delivering_to.add(target)
@@ -152,7 +152,7 @@ class Session:
         """A channel comes to this worker: an empty inbox, and its life from its base on."""
         policy = self._settings.policy
         reserve = policy.outputs if isinstance(policy, Static) else 1
-        tolerance = self.host.tolerance
+        tolerance = self.context.tolerance
         # Nothing has to be repeated for a state that nobody will go on from.
         rests = tolerance.rests(ended=assignment.final or assignment.closed)
         is_reader = self.graph.is_reader(assignment.channel.stage)
@@ -161,8 +161,8 @@ class Session:
             phase = ChannelPhase.ENDED
         elif assignment.length > 0 and not is_reader and not rests:
             phase = ChannelPhase.RETRACING
-        tenure = Tenure(
-            host=self.host,
+        run = ChannelRun(
+            context=self.context,
             channel=assignment.channel,
             inbox=Inbox(self.graph, assignment.channel, self._settings.window_bytes, reserve),
             base=assignment.base,
@@ -172,16 +172,16 @@ class Session:
             since_epoch=assignment.since_epoch,
             phase=phase,
         )
-        self.tenures[assignment.channel] = tenure
-        self.host.outbox.start(assignment.channel, *tolerance.at_hand(assignment.base, assignment.length))
+        self.runs[assignment.channel] = run
+        self.context.outbox.start(assignment.channel, *tolerance.at_hand(assignment.base, assignment.length))
         if assignment.channel == self.graph.collector:
-            return run_collector(tenure, self._collected)
-        if tenure.ended:
-            self.host.outbox.end(assignment.channel)
+            return run_collector(run, self._collected)
+        if run.ended:
+            self.context.outbox.end(assignment.channel)
             if not is_reader:  # as where a channel ends: what still comes is taken and dropped
-                tenure.inbox.discard()
+                run.inbox.discard()
             return _nothing()
-        return run_channel(tenure)
+        return run_channel(run)
 
     def _guarded(self, effects: Effects[None]) -> Effects[None]:
         """A query's own error ends the query, through the store; anything else ends the worker."""
@@ -192,15 +192,15 @@ class Session:
 
     def fail(self, error: QueryError) -> Effects[None]:
         """End the query with an error, through the store."""
-        while (yield from ask(Fail(error, self.host.epoch))) in (Verdict.FROZEN, Verdict.STALE, None):
-            self.host.look_wanted = True
+        while (yield from ask(Fail(error, self.context.epoch))) in (Verdict.FROZEN, Verdict.STALE, None):
+            self.context.look_wanted = True
             yield Pause(RETRY_MS, FailPoint.FAIL)
 
-    def _during(self, tenure: Tenure, effects: Effects[None]) -> Effects[None]:
-        """Drive a channel's generator while its tenure lasts; what answers it later, answers nobody.
+    def _during(self, run: ChannelRun, effects: Effects[None]) -> Effects[None]:
+        """Drive a channel's generator while its run lasts; what answers it later, answers nobody.
 
-        A generator is stopped some steps after its tenure has ended, and may be woken before. It must not commit,
-        publish or end anything in the name of the tenure that follows.
+        A generator is stopped some steps after its run has ended, and may be woken before. It must not commit,
+        publish or end anything in the name of the run that follows.
         """
         try:
             effect = next(effects)
@@ -210,7 +210,7 @@ class Session:
                     answer = yield effect
                 except WallabyError as thrown:
                     error = thrown
-                if self.tenures.get(tenure.channel) is not tenure:
+                if self.runs.get(run.channel) is not run:
                     effects.close()
                     return
                 effect = effects.throw(error) if error is not None else effects.send(answer)
@@ -219,8 +219,8 @@ class Session:
 
     def news(self) -> tuple[int, ...]:
         """What a look may change; where it differs from before, whoever waits in this session is woken."""
-        closed = sum(tenure.closed for tenure in self.tenures.values())
-        return (self.host.epoch, len(self.tenures), closed, self._rereads_waiting)
+        closed = sum(run.closed for run in self.runs.values())
+        return (self.context.epoch, len(self.runs), closed, self._rereads_waiting)
 
     # --- delivering ----------------------------------------------------------------------------------
 
@@ -231,26 +231,27 @@ class Session:
         """
         pushes = 0
         while not self.over:
-            epoch, news = self.host.epoch, self.host.outbox.news
+            epoch, news = self.context.epoch, self.context.outbox.news
             probing = pushes % PROBE_EVERY_PUSHES == 0
-            items = self.host.outbox.due(target, self._settings.outputs_per_push, probing=probing)
+            items = self.context.outbox.due(target, self._settings.outputs_per_push, probing=probing)
             pushes += 1
             if not items:
                 yield from self._speak_of(target)
                 yield from self._acknowledge()
-                if news == self.host.outbox.news:  # else something was published meanwhile: nobody was woken
+                # If something was published meanwhile, nobody was woken for it.
+                if news == self.context.outbox.news:
                     yield Await()
                 pushes = 0
                 continue
             reply = yield from ask(Push(FailPoint.DELIVER, epoch, self.worker, target, items))
             yield from self._judge(target, items, reply)
             moved = False
-            if reply is not None and reply.accepted and self.host.epoch == epoch:
-                moved = self.host.outbox.confirm(items, reply.held)
+            if reply is not None and reply.accepted and self.context.epoch == epoch:
+                moved = self.context.outbox.confirm(items, reply.held)
             if moved:
                 yield from self._acknowledge()
             else:
-                if news == self.host.outbox.news:
+                if news == self.context.outbox.news:
                     yield Await()
                 pushes = 0
 
@@ -286,16 +287,16 @@ class Session:
         There is a delivery to every worker, and one acknowledgement under way at a time: who comes meanwhile leaves
         what is new to it. What is not known to be written is tried again whenever there is nothing to deliver.
         """
-        epoch = self.host.epoch
+        epoch = self.context.epoch
         if self._acknowledging == epoch:
             return
         self._acknowledging = epoch
         try:
-            while news := self.host.outbox.report_ended():
+            while news := self.context.outbox.report_ended():
                 verdict = yield from ask(Acknowledge(news, epoch))
-                if verdict is not Verdict.DONE or self.host.epoch != epoch:
+                if verdict is not Verdict.DONE or self.context.epoch != epoch:
                     break
-                self.host.outbox.reported(news)
+                self.context.outbox.reported(news)
         finally:
             if self._acknowledging == epoch:
                 self._acknowledging = None
@@ -320,13 +321,13 @@ class Session:
         if limit is None or self._refused:
             return None
         sizes: dict[int, int] = {}
-        for name, tenure in self.tenures.items():
+        for name, run in self.runs.items():
             for link in self.graph.sides(name.stage):
-                size = tenure.inbox.link_bytes(link)
+                size = run.inbox.link_bytes(link)
                 if self.graph.links[link].required:
                     sizes[link] = max(sizes.get(link, 0), size)  # channels share what they hold
                 elif size > limit:
-                    tenure.inbox.give_up(link)
+                    run.inbox.give_up(link)
         size = sum(sizes.values())
         if size <= limit:
             return None
@@ -359,11 +360,11 @@ class Session:
 
     def _inboxes(self, epoch: int, target: WorkerId, slices: tuple[Slice, ...]) -> list[Inbox] | None:
         """Where slices of a push belong; None if it is not of this epoch, or not for this worker."""
-        if epoch != self.host.epoch or target != self.worker or self.over:
-            self.host.look_wanted |= epoch > self.host.epoch
+        if epoch != self.context.epoch or target != self.worker or self.over:
+            self.context.look_wanted |= epoch > self.context.epoch
             return None
-        tenures = [self.tenures.get(self.graph.consumer(piece.edge)) for piece in slices]
-        inboxes = [tenure.inbox for tenure in tenures if tenure is not None]
+        runs = [self.runs.get(self.graph.consumer(piece.edge)) for piece in slices]
+        inboxes = [run.inbox for run in runs if run is not None]
         return inboxes if len(inboxes) == len(slices) else None
 
     # --- re-reading ----------------------------------------------------------------------------------
@@ -382,7 +383,7 @@ class Session:
         completed: TaskName | None = None
         asked_in_epoch = 0
         while not self.over:
-            epoch = self.host.epoch
+            epoch = self.context.epoch
             if asked_in_epoch != epoch:
                 completed, asked_in_epoch = None, 0
             if not (self._rereads_waiting or asked_in_epoch):
@@ -390,8 +391,8 @@ class Session:
                 continue
             asked_in_epoch = epoch
             claim = yield from ask(ClaimReRead(slot, completed, epoch))
-            if claim is None or claim.verdict is not Verdict.DONE or epoch != self.host.epoch:
-                self.host.look_wanted = True
+            if claim is None or claim.verdict is not Verdict.DONE or epoch != self.context.epoch:
+                self.context.look_wanted = True
                 yield Pause(RETRY_MS, FailPoint.CLAIM)
             elif claim.task is None:
                 self._rereads_waiting, completed, asked_in_epoch = False, None, 0
@@ -404,7 +405,7 @@ class Session:
         links = [link for bit, link in enumerate(self.graph.sides(task.stage)) if record.sides >> bit & 1]
         while (inbox := self._inbox_of(task.stage)) is None or not all(map(inbox.is_whole, links)):
             yield Await()
-            if epoch != self.host.epoch or self.over:
+            if epoch != self.context.epoch or self.over:
                 return False
         sides = used_sides(self.graph, task.stage, inbox, record.sides)
         last = record.split is None
@@ -414,12 +415,12 @@ class Session:
             yield Leave(f"no room to back {task} up")
         missing = set(claim.edges)
         yield from self._push_reread(task, missing, epoch)
-        if missing and self._rereads_waiting and epoch == self.host.epoch:
+        if missing and self._rereads_waiting and epoch == self.context.epoch:
             yield self._spawn_slot()
-        while missing and epoch == self.host.epoch and not self.over:
+        while missing and epoch == self.context.epoch and not self.over:
             yield Await()
             yield from self._push_reread(task, missing, epoch)
-        return not missing and epoch == self.host.epoch
+        return not missing and epoch == self.context.epoch
 
     def _push_reread(self, task: TaskName, missing: set[Edge], epoch: int) -> Effects[None]:
         """Offer a re-read output once to every edge that lacks it; a push that was cut is followed by another."""
@@ -430,12 +431,12 @@ class Session:
                 by_target.setdefault(target, []).append((edge, task))
         for target, items in by_target.items():
             at = 0
-            while at < len(items) and epoch == self.host.epoch:
+            while at < len(items) and epoch == self.context.epoch:
                 left = tuple(items[at:])
                 reply = yield from ask(Push(FailPoint.REREAD_DELIVER, epoch, self.worker, target, left))
-                if epoch == self.host.epoch:
+                if epoch == self.context.epoch:
                     yield from self._judge(target, left, reply)
-                if epoch != self.host.epoch or reply is None or not reply.held:
+                if epoch != self.context.epoch or reply is None or not reply.held:
                     break
                 sent = left[: len(reply.held)]
                 at += len(sent)
@@ -443,7 +444,7 @@ class Session:
 
     def _inbox_of(self, stage: int) -> Inbox | None:
         """An inbox of this worker that gets the side inputs of a stage."""
-        return next((t.inbox for name, t in self.tenures.items() if name.stage == stage), None)
+        return next((t.inbox for name, t in self.runs.items() if name.stage == stage), None)
 
 
 def _nothing() -> Effects[None]:

@@ -17,12 +17,12 @@ from typing import Any, Final, Protocol
 
 from wallaby.errors import EncodingError
 from wallaby.exchange.wire import encode_name
-from wallaby.lineage.attempt import Tenure
+from wallaby.lineage.attempt import ChannelRun
 from wallaby.lineage.effects import Await, BackUp, Collect, Execute, Pause, RestoreState, SaveState
 from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.names import ChannelName, QueryId, Upstream, WorkerId
 from wallaby.lineage.outbox import Outbox
-from wallaby.node.session import Session
+from wallaby.node.session import QuerySession
 
 #: The action of a data server that answers; its body is the id of a query.
 STANDING: Final = "standing"
@@ -41,14 +41,14 @@ class Standing:
     waits: tuple[str, ...] = ()
 
 
-def marks_of(epoch: int, tenures: Mapping[ChannelName, Tenure], outbox: Outbox) -> tuple[int, ...]:
+def marks_of(epoch: int, runs: Mapping[ChannelName, ChannelRun], outbox: Outbox) -> tuple[int, ...]:
     """Numbers of which one changes whenever something moves: a task, an arrival, a delivery, an early end."""
     return (
         epoch,
-        len(tenures),
-        sum(tenure.seq for tenure in tenures.values()),
-        sum(tenure.inbox.arrived for tenure in tenures.values()),
-        sum(tenure.closed + tenure.phase for tenure in tenures.values()),
+        len(runs),
+        sum(run.seq for run in runs.values()),
+        sum(run.inbox.arrived for run in runs.values()),
+        sum(run.closed + run.phase for run in runs.values()),
         sum(outbox.delivered().values()),
     )
 
@@ -73,14 +73,12 @@ def occupation(effect: Any) -> str:
 
 def waits_of(
     graph: StageGraph,
-    tenures: Mapping[ChannelName, Tenure],
+    runs: Mapping[ChannelName, ChannelRun],
     outbox: Outbox,
     actors: Iterable[tuple[str, Any]],
 ) -> tuple[str, ...]:
     """Who waits for what, a line each: channels for their inputs, outputs for room, and who waits for an answer."""
-    lines = [
-        line for name, tenure in tenures.items() if not tenure.ended for line in _channel(graph, name, tenure)
-    ]
+    lines = [line for name, run in runs.items() if not run.ended for line in _channel(graph, name, run)]
     for edge, target, delivered, published, refused in outbox.waiting():
         why = "refused when it was last offered" if refused else "not refused"
         lines.append(
@@ -95,23 +93,23 @@ def waits_of(
     return tuple(lines[:WAITS_MAX])
 
 
-def _channel(graph: StageGraph, name: ChannelName, tenure: Tenure) -> list[str]:
-    doing = "repeats task" if tenure.retracing else "is at task"
+def _channel(graph: StageGraph, name: ChannelName, run: ChannelRun) -> list[str]:
+    doing = "repeats task" if run.retracing else "is at task"
     lines = []
     for edge in graph.edges_into(name):
-        lane = tenure.inbox.lane(Upstream(edge.link, edge.producer))
+        lane = run.inbox.lane(Upstream(edge.link, edge.producer))
         if lane.consumed == lane.total:
             continue
         end = "" if lane.total is None else f" of {lane.total}"
         window = f" of a window of {lane.window_bytes}" if lane.window_bytes is not None else ""
         line = (
-            f"{name} {doing} {tenure.seq} and waits for {graph.producer(edge)} over {edge}: consumed "
+            f"{name} {doing} {run.seq} and waits for {graph.producer(edge)} over {edge}: consumed "
             f"{lane.consumed}{end}, holds {lane.held} with {lane.held_bytes} bytes{window}"
         )
         if lane.refused is not None:
             line += f", has refused output {lane.refused[0]} with {lane.refused[1]} bytes"
         lines.append(line)
-    return lines or [f"{name} {doing} {tenure.seq}, and lacks no input"]
+    return lines or [f"{name} {doing} {run.seq}, and lacks no input"]
 
 
 class Asks(Protocol):
@@ -121,17 +119,17 @@ class Asks(Protocol):
         """Have an action done that answers once; None if no answer came in time."""
 
 
-def standing_of(session: Session, actors: Iterable[tuple[str, Any]], busy: str = "") -> Standing:
+def standing_of(session: QuerySession, actors: Iterable[tuple[str, Any]], busy: str = "") -> Standing:
     """How a session stands: `actors` are the names of what runs for it, each with the effect that it waits for.
 
     `busy` is what the process does for it beside its effects.
     """
     waiting = list(actors)
-    outbox = session.host.outbox
-    marks = marks_of(session.host.epoch, session.tenures, outbox)
+    outbox = session.context.outbox
+    marks = marks_of(session.context.epoch, session.runs, outbox)
     busy = busy or next(filter(None, (occupation(effect) for _, effect in waiting)), "")
     # Whoever is busy is not to be judged, and nobody reads what it waits for.
-    waits = () if busy else waits_of(session.graph, session.tenures, outbox, waiting)
+    waits = () if busy else waits_of(session.graph, session.runs, outbox, waiting)
     return Standing(marks, busy, waits)
 
 

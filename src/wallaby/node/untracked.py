@@ -13,13 +13,13 @@ from wallaby.lineage.effects import CommitTask
 from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.verdict import CommitReply, Verdict
 from wallaby.node.released import Released
-from wallaby.node.session import Session
+from wallaby.node.session import QuerySession
 
 
 class Untracked:
     """One such query at one worker. On the loop's thread only."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: QuerySession) -> None:
         self._session = session
         #: The splits of each stage that nobody has begun to read, of those that this worker reads.
         self._splits: dict[int, deque[int]] = {}
@@ -33,7 +33,7 @@ class Untracked:
         if effect.next_split is not None:
             return CommitReply(Verdict.DONE, effect.next_split)
         if stage not in self._splits:
-            hosted = frozenset(name.channel for name in self._session.tenures if name.stage == stage)
+            hosted = frozenset(name.channel for name in self._session.runs if name.stage == stage)
             self._splits[stage] = deque(dealt(self._session.graph, stage, hosted))
         left = self._splits[stage]
         return CommitReply(Verdict.DONE, left.popleft() if left else None)

@@ -13,7 +13,7 @@ from wallaby.gcs.interface import WorkerLease
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class WorkerAddress:
     """One TaskManager's whereabouts."""
 
     endpoint: str
@@ -32,11 +32,11 @@ class Place:
         return f"{self.endpoint}?{urlencode(fields)}"
 
     @staticmethod
-    def decode(text: str) -> Place:
+    def decode(text: str) -> WorkerAddress:
         """From the store."""
         endpoint, _, more = text.partition("?")
         fields = parse_qs(more)
-        return Place(
+        return WorkerAddress(
             endpoint,
             fields.get("host", [""])[0],
             int(fields.get("pid", ["0"])[0]),
@@ -65,7 +65,7 @@ class WorkerInfo:
 
 def worker_info(lease: WorkerLease) -> WorkerInfo:
     """What users are told of a TaskManager."""
-    place = Place.decode(lease.address)
+    place = WorkerAddress.decode(lease.address)
     state: Literal["live", "draining", "silent"] = "live" if lease.remaining_ms > 0 else "silent"
     return WorkerInfo(
         lease.worker, place.host, place.pid, place.endpoint, "draining" if lease.draining else state

@@ -1,7 +1,7 @@
 """How a worker's events travel to the head: one Flight action, a line of JSON about them, then their lines.
 
 The lines go into the log as they are. The first line carries the worker's totals so far, per stage, so that the
-head need not read the others to know them, and a parcel that never came is made up for by the next.
+head need not read the others to know them, and a batch that never came is made up for by the next.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from wallaby.lineage.names import QueryId, WorkerId
 #: The name of the action.
 EVENTS = "events"
 VERSION = 3
-#: A parcel of more is refused.
+#: A batch of more is refused.
 PARCEL_BYTES_MAX = 4 << 20
 
 
@@ -74,7 +74,7 @@ def _add(one: StageTotals | Carried, other: StageTotals | Carried) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Parcel:
+class EventBatch:
     """Some events of one worker. `last`: it will send no more of this query."""
 
     query: QueryId
@@ -87,23 +87,23 @@ class Parcel:
     carried: Carried = field(default_factory=Carried)
 
 
-def encode_parcel(parcel: Parcel, lines: Sequence[str]) -> bytes:
-    """The bytes of an action's body; `lines` take the place of the parcel's own."""
+def encode_event_batch(batch: EventBatch, lines: Sequence[str]) -> bytes:
+    """The bytes of an action's body; `lines` take the place of the batch's own."""
     head = {
         "version": VERSION,
-        "query": parcel.query,
-        "worker": parcel.worker,
-        "dropped": parcel.dropped,
-        "last": parcel.last,
-        "pushed_bytes": parcel.pushed_bytes,
-        "totals": {str(stage): astuple(totals) for stage, totals in parcel.totals.items()},
-        "carried": astuple(parcel.carried),
+        "query": batch.query,
+        "worker": batch.worker,
+        "dropped": batch.dropped,
+        "last": batch.last,
+        "pushed_bytes": batch.pushed_bytes,
+        "totals": {str(stage): astuple(totals) for stage, totals in batch.totals.items()},
+        "carried": astuple(batch.carried),
     }
     return "\n".join((json.dumps(head), *lines, "")).encode()
 
 
-def decode_parcel(body: bytes) -> Parcel:
-    """The parcel in an action's body.
+def decode_event_batch(body: bytes) -> EventBatch:
+    """The batch in an action's body.
 
     Raises:
         EncodingError: there is none.
@@ -117,7 +117,7 @@ def decode_parcel(body: bytes) -> Parcel:
         head = json.loads(first)
         if head["version"] != VERSION:
             raise EncodingError(f"Events of version {head['version']} cannot be read by version {VERSION}.")
-        return Parcel(
+        return EventBatch(
             QueryId(str(head["query"])),
             WorkerId(str(head["worker"])),
             lines,

@@ -16,9 +16,9 @@ from typing import Final
 from wallaby.errors import QueryCancelledError, WallabyError
 from wallaby.gcs.interface import QueryStatus
 from wallaby.lineage.names import HEAD, ChannelName, QueryId, WorkerId
-from wallaby.lineage.snapshot import Plan, Snapshot
+from wallaby.lineage.snapshot import RecoveryPlan, Snapshot
 from wallaby.observe.event import Event, EventKind, make
-from wallaby.observe.event_batch import Carried, Parcel, StageTotals
+from wallaby.observe.event_batch import Carried, EventBatch, StageTotals
 from wallaby.observe.exchanged import exchanged_bytes
 from wallaby.observe.log import EventLog
 from wallaby.observe.units import counted, duration
@@ -95,7 +95,7 @@ class Observation:
         self._clock = clock
         self._lock = threading.Lock()
         self._counts = _Counts()
-        self._parcels: dict[WorkerId, Parcel] = {}
+        self._batches: dict[WorkerId, EventBatch] = {}
         self._open: set[WorkerId] = set()
         self._workers = 0
         self._started = clock()
@@ -179,7 +179,7 @@ class Observation:
         """The coordinator has a snapshot, of which the next plan is made."""
         self._snapshot = snapshot
 
-    def resumed(self, plan: Plan, whereabouts: Mapping[WorkerId, Whereabouts]) -> None:
+    def resumed(self, plan: RecoveryPlan, whereabouts: Mapping[WorkerId, Whereabouts]) -> None:
         """The gate is open again."""
         now = self._clock()
         again = _delivered_again(self._snapshot, plan)
@@ -217,18 +217,18 @@ class Observation:
                 duration(seconds),
             )
 
-    def received(self, parcel: Parcel) -> None:
+    def received(self, batch: EventBatch) -> None:
         """A worker has sent events."""
         with self._lock:
-            before = self._parcels.get(parcel.worker)
-            self._parcels[parcel.worker] = parcel
-            if parcel.last:
-                self._open.discard(parcel.worker)
-        if self._log is not None and parcel.lines:
-            self._log.write_lines(parcel.lines)
-        dropped = parcel.dropped - (before.dropped if before else 0)
+            before = self._batches.get(batch.worker)
+            self._batches[batch.worker] = batch
+            if batch.last:
+                self._open.discard(batch.worker)
+        if self._log is not None and batch.lines:
+            self._log.write_lines(batch.lines)
+        dropped = batch.dropped - (before.dropped if before else 0)
         if dropped:
-            self._write(EventKind.DROPPED, worker=parcel.worker, count=dropped)
+            self._write(EventKind.DROPPED, worker=batch.worker, count=dropped)
         self._settle_if_done()
 
     # --- the end -------------------------------------------------------------------------------------
@@ -287,9 +287,9 @@ class Observation:
             counts = self._counts
             stages = [StageTotals() for _ in self.plan.graph.stages] if self.detailed else []
             carried = Carried()
-            for parcel in self._parcels.values():
-                carried.add(parcel.carried)
-                for stage, totals in parcel.totals.items():
+            for batch in self._batches.values():
+                carried.add(batch.carried)
+                for stage, totals in batch.totals.items():
                     if stage < len(stages):
                         stages[stage].add(totals)
             return QueryStats(
@@ -302,7 +302,7 @@ class Observation:
                 outputs_delivered_again=counts.delivered_again,
                 outputs_read_again=counts.read_again,
                 frozen_seconds=counts.frozen_seconds,
-                pushed_bytes=sum(parcel.pushed_bytes for parcel in self._parcels.values()),
+                pushed_bytes=sum(batch.pushed_bytes for batch in self._batches.values()),
                 exchanged_bytes=self._exchanged(stages),
                 stages=tuple(stages),
                 labels=tuple(self.plan.labels),
@@ -328,7 +328,7 @@ class Observation:
             self._remembered.append(event)
 
 
-def _delivered_again(snapshot: Snapshot | None, plan: Plan) -> int:
+def _delivered_again(snapshot: Snapshot | None, plan: RecoveryPlan) -> int:
     """Outputs that count as undelivered from now on, although they had been delivered."""
     if snapshot is None:
         return 0

@@ -21,7 +21,7 @@ from wallaby.lineage.lineage import is_saved
 from wallaby.lineage.names import QueryId, TaskName, WorkerId
 from wallaby.lineage.verdict import CommitReply, Verdict
 from wallaby.observe.event import Event, EventKind, How, encode, make
-from wallaby.observe.event_batch import PARCEL_BYTES_MAX, Carried, Parcel, StageTotals, encode_parcel
+from wallaby.observe.event_batch import PARCEL_BYTES_MAX, Carried, EventBatch, StageTotals, encode_event_batch
 
 #: Events that wait to be sent, at most; about ten megabytes.
 EVENTS_MAX: Final = 20_000
@@ -246,19 +246,19 @@ class Recorder:
             events = [self._events.popleft() for _ in range(min(len(self._events), EVENTS_PER_CALL))]
             lines = list(map(encode, events))
             ends = last and not self._events
-            body = encode_parcel(self._parcel(last=ends), lines)
+            body = encode_event_batch(self._batch(last=ends), lines)
             if len(body) > PARCEL_BYTES_MAX:  # only if task lists of commits are very long
                 self._dropped += len(events)
-                body = encode_parcel(self._parcel(last=ends), ())
+                body = encode_event_batch(self._batch(last=ends), ())
             if not self._send(body):
                 self._events.extendleft(reversed(events))
                 return
             if not self._events:
                 return
 
-    def _parcel(self, *, last: bool) -> Parcel:
+    def _batch(self, *, last: bool) -> EventBatch:
         with self._lock:
-            return Parcel(
+            return EventBatch(
                 self._query,
                 self._worker,
                 b"",

@@ -19,7 +19,7 @@ from py4j.protocol import Py4JError
 from wallaby.errors import GcsError
 from wallaby.gcs.interface import WorkerLease
 from wallaby.lineage.names import WorkerId
-from wallaby.node.worker_address import Place
+from wallaby.node.worker_address import WorkerAddress
 
 _log = logging.getLogger(__name__)
 POLL_SECONDS: Final = 0.25
@@ -79,7 +79,7 @@ class Decommissions:
             return  # the coordinator deals with a store that does not answer
         self._leaving &= {lease.worker for lease in workers}
         for lease in workers:
-            executor = Place.decode(lease.address).executor
+            executor = WorkerAddress.decode(lease.address).executor
             if executor and lease.worker not in self._leaving and self._cluster.is_decommissioned(executor):
                 _log.warning("Spark decommissions executor %s: draining %s", executor, lease.worker)
                 self._leaving.add(lease.worker)

@@ -24,10 +24,10 @@ from wallaby.exchange.client import PeerClient, new_token
 from wallaby.gcs.connection import connect, tls_files
 from wallaby.gcs.embedded import EmbeddedRedis
 from wallaby.gcs.redis import RedisGcs
-from wallaby.gcs.tenancy import Tenancy
+from wallaby.gcs.registration import Registration
 from wallaby.head.head import Head
 from wallaby.lineage.names import WorkerId
-from wallaby.node.worker_address import Place
+from wallaby.node.worker_address import WorkerAddress
 from wallaby.spark.certificate import make_certificate
 from wallaby.spark.checks import check, needs_encryption
 from wallaby.spark.cluster import DECOMMISSION, LOOPBACK, Cluster
@@ -137,7 +137,7 @@ class Deployment:
         )
         stack.callback(connection.close)
         if self._redis is None:
-            stack.callback(Tenancy(connection, self.engine, self._formerly).end)
+            stack.callback(Registration(connection, self.engine, self._formerly).end)
         self.gcs = RedisGcs(connection, self.engine)
         self._peers = peer_client(token, tls)
         stack.callback(self._peers.close)
@@ -207,7 +207,7 @@ class Deployment:
     def sockets(self) -> tuple[Listening, ...]:
         """Everything that listens for this engine, on this host."""
         ours = {self._head_port: "head data", self._lifelines.port: "lifelines"}
-        workers = [(lease.worker, Place.decode(lease.address)) for lease in self.gcs.workers()]
+        workers = [(lease.worker, WorkerAddress.decode(lease.address)) for lease in self.gcs.workers()]
         return engine_sockets(ours, self._redis.pid if self._redis else None, workers)
 
     def _lifeline_lost(self, worker: WorkerId) -> None:
@@ -238,7 +238,7 @@ class Deployment:
         try:
             for lease in self.gcs.workers():
                 self.gcs.expel(lease.worker)
-                self._peers.ping(Place.decode(lease.address).endpoint, PING_SECONDS)
+                self._peers.ping(WorkerAddress.decode(lease.address).endpoint, PING_SECONDS)
         except GcsError as error:
             _log.debug("the TaskManagers were not dismissed: %s", type(error).__name__)
         self._lifelines.close()

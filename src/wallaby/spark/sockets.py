@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import psutil
 
-from wallaby.node.worker_address import Place
+from wallaby.node.worker_address import WorkerAddress
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ def listening(pid: int) -> tuple[tuple[str, int], ...]:
 
 
 def engine_sockets(
-    ours: Mapping[int, str], redis_pid: int | None, workers: Iterable[tuple[str, Place]]
+    ours: Mapping[int, str], redis_pid: int | None, workers: Iterable[tuple[str, WorkerAddress]]
 ) -> tuple[Listening, ...]:
     """All sockets of the driver, of the embedded Redis and of the TaskManagers that are on this host.
 

@@ -31,7 +31,7 @@ RENEWALS = 8
 END_SECONDS = 5.0
 
 
-class StoreStay:
+class StoreRegistration:
     """See the module. Begins when it is made; it ends with the interpreter if nobody ends it before."""
 
     def __init__(self, store: DurableStore, abandoned_seconds: float = ABANDONED_SECONDS) -> None:
@@ -40,7 +40,9 @@ class StoreStay:
         self._over = threading.Event()
         store.require_writable()
         self._renew()
-        self._thread = threading.Thread(target=self._stay, name="wallaby-store-stay", daemon=True)
+        self._thread = threading.Thread(
+            target=self._renew_for_ever, name="wallaby-store-registration", daemon=True
+        )
         self._thread.start()
         atexit.register(self.end)
 
@@ -52,7 +54,7 @@ class StoreStay:
             self._thread.join(END_SECONDS)
             self.store.remove()
 
-    def _stay(self) -> None:
+    def _renew_for_ever(self) -> None:
         try:
             self._sweep()
         except DurableStoreError as error:
@@ -78,7 +80,7 @@ class StoreStay:
                 other.remove()
 
 
-def begin_stay(settings: Settings, tolerance: Tolerance) -> StoreStay | None:
+def register_in_store(settings: Settings, tolerance: Tolerance) -> StoreRegistration | None:
     """A folder in the durable store, if the policy needs one.
 
     Raises:
@@ -93,7 +95,7 @@ def begin_stay(settings: Settings, tolerance: Tolerance) -> StoreStay | None:
             key="spark.wallaby.faultTolerance.store",
         )
     store = DurableStore(settings.fault_tolerance_store, new_folder())
-    return StoreStay(store, settings.fault_tolerance_abandoned_after)
+    return StoreRegistration(store, settings.fault_tolerance_abandoned_after)
 
 
 def is_abandoned(folder: DurableStore, now_seconds: float) -> bool:

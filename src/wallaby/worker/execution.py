@@ -36,7 +36,7 @@ from wallaby.statements.connection import KernelSettings, thread_session
 from wallaby.tables.file_systems import make_known
 from wallaby.tables.in_place import readable_files
 from wallaby.worker.memory.shares import KERNEL_SHARE, TASK_SHARE
-from wallaby.worker.memory.states import States
+from wallaby.worker.memory.states import ChannelStates
 from wallaby.worker.memory.usage import resident_bytes
 
 Batches = tuple[pa.RecordBatch, ...]
@@ -49,7 +49,7 @@ class Execution:
 
     def __init__(self, local_directory: str, state_bytes: int = STATE_BYTES) -> None:
         self._directory = Path(tempfile.mkdtemp(prefix="wallaby-kernels-", dir=local_directory))
-        self.states = States(self._directory, state_bytes)
+        self.states = ChannelStates(self._directory, state_bytes)
 
     def of(self, payload: QueryPayload) -> QueryWork:
         """The work of one query."""
@@ -73,7 +73,7 @@ class QueryWork:
     """What one query computes at one TaskManager."""
 
     def __init__(
-        self, plan: PhysicalPlan, settings: KernelSettings, states: States, *, tolerant: bool = True
+        self, plan: PhysicalPlan, settings: KernelSettings, states: ChannelStates, *, tolerant: bool = True
     ) -> None:
         self._tolerant = tolerant
         self._plan = plan

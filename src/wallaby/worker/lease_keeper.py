@@ -1,4 +1,4 @@
-"""A pulse: a small process beside a TaskManager that keeps its lease while it is busy, and tells when it dies.
+"""A lease keeper: a small process beside a TaskManager that keeps its lease while it is busy, and tells when it dies.
 
 A library that holds the lock for seconds, or a machine on which forty threads want two cores, keeps a TaskManager
 from renewing its lease although it is well and at work. To be given up costs it everything it has computed, and a
@@ -9,8 +9,8 @@ or waits for a disk is given its lease, for a while. One that was stopped or sle
 While beats come, the lease is the TaskManager's own affair.
 
 The other way round, the kernel takes a second and more to free the gigabytes of a TaskManager that was killed, and
-closes its connections only afterwards. So the pulse has a lifeline of its own, which ends as soon as the kernel has
-begun to end the TaskManager; or at once, if the pulse is killed too.
+closes its connections only afterwards. So the lease keeper has a lifeline of its own, which ends as soon as the kernel
+has begun to end the TaskManager; or at once, if the lease keeper is killed too.
 
 Where there is no `/proc` it only holds the lifeline.
 """
@@ -37,9 +37,9 @@ from wallaby.lineage.names import WorkerId
 from wallaby.worker.bootstrap import Bootstrap
 from wallaby.worker.lifeline import Lifeline
 
-#: Beats, and looks of the pulse, in one lease.
+#: Beats, and looks of the lease keeper, in one lease.
 BEATS_PER_LEASE: Final = 10
-#: Without a beat for this part of a lease, the pulse helps.
+#: Without a beat for this part of a lease, the lease keeper helps.
 MISSED_LEASES: Final = 0.35
 #: It helps no longer than this at a time: nothing that is well stays away for longer.
 HELP_SECONDS_MAX: Final = 30.0
@@ -50,7 +50,7 @@ _DEAD: Final = frozenset("ZXx")
 _ENDING: Final = 0x4
 
 
-class Pulse:
+class LeaseKeeper:
     """The TaskManager's end: a thread that sends beats, and the process that counts them."""
 
     def __init__(self, bootstrap: Bootstrap, worker: WorkerId, process_id: int | None = None) -> None:
@@ -69,7 +69,7 @@ class Pulse:
 
     def start(self) -> None:
         """Send beats from now on."""
-        threading.Thread(target=self._beat, name="wallaby-pulse", daemon=True).start()
+        threading.Thread(target=self._beat, name="wallaby-lease-keeper", daemon=True).start()
 
     def close(self) -> None:
         """End both. The process holds nothing that it could leave behind, so it is not asked."""
@@ -110,7 +110,7 @@ def _told(bootstrap: Bootstrap, worker: WorkerId, process_id: int) -> dict[str, 
     }
 
 
-class Account:
+class ProcessAccount:
     """What the kernel says about a process."""
 
     def __init__(self, process_id: int) -> None:
@@ -158,7 +158,7 @@ def _state(stat: Path) -> str:
     return next(iter(_fields(stat)), "")
 
 
-class Attendance:
+class LeaseHelp:
     """When to help: pure, time is passed in."""
 
     def __init__(self, lease_seconds: float, now: float) -> None:
@@ -175,7 +175,11 @@ class Attendance:
 
 
 def attend(
-    pipe: int, attendance: Attendance, account: Account, every_seconds: float, renew: Callable[[], object]
+    pipe: int,
+    attendance: LeaseHelp,
+    account: ProcessAccount,
+    every_seconds: float,
+    renew: Callable[[], object],
 ) -> None:
     """Help until the other end of the pipe is closed, or its process dies.
 
@@ -210,8 +214,8 @@ def main() -> None:
         with contextlib.suppress(GcsUnavailableError):
             gcs.renew(WorkerId(told["worker"]), lease_ms)
 
-    account = Account(int(told["process_id"]))
-    attendance = Attendance(lease_ms / 1000, time.monotonic())
+    account = ProcessAccount(int(told["process_id"]))
+    attendance = LeaseHelp(lease_ms / 1000, time.monotonic())
     with contextlib.suppress(GcsError), _lifeline(told):
         attend(0, attendance, account, lease_ms / 1000 / BEATS_PER_LEASE, renew)
 

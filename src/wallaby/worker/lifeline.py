@@ -2,9 +2,9 @@
 
 The kernel closes the connections of a process that dies, however it dies. So the head hears of a killed
 TaskManager within milliseconds, on every master, before a lease runs out or Spark notices; and a TaskManager
-whose driver is gone ends at once. Its pulse (worker/lease_keeper.py) has a second one, since the connections of a
-process are closed only when its memory has been freed. A connection that ends is a hint and no verdict: the head still
-asks.
+whose driver is gone ends at once. Its lease keeper (worker/lease_keeper.py) has a second one, since the connections of
+a process are closed only when its memory has been freed. A connection that ends is a hint and no verdict: the head
+still asks.
 
 Nothing but the greeting is ever sent. The head sends a nonce, the worker answers with its id and a keyed
 digest over both. So the token itself is not on the wire and no encryption is needed. Whoever answers wrongly, too

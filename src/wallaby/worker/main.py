@@ -32,8 +32,8 @@ from wallaby.exchange.durable import DurableStore
 from wallaby.exchange.memory import ByteBudget
 from wallaby.exchange.server import ASK, FlightDataServer, ServerLimits, ServerTls
 from wallaby.exchange.wire import decode_name
-from wallaby.faults.injection import StrikingPerformer
-from wallaby.faults.orders import OrderBook
+from wallaby.faults.injection import FaultInjector
+from wallaby.faults.orders import FaultOrders
 from wallaby.gcs.connection import Connection, connect, tls_files
 from wallaby.gcs.incarnation import incarnation_of
 from wallaby.gcs.redis import RedisGcs
@@ -41,26 +41,26 @@ from wallaby.lineage.effects import PushReply, Slice
 from wallaby.lineage.names import QueryId, WorkerId
 from wallaby.node.actors import DISCOVERY, TASK_MANAGER
 from wallaby.node.directory import Directory
-from wallaby.node.durable_outputs import Keeping
+from wallaby.node.durable_outputs import DurableOutputs
 from wallaby.node.garbage import leave_out_what_is_here
-from wallaby.node.node import Node, Performs, Serving
+from wallaby.node.node import EngineNode, Performs, WorkerQuery
 from wallaby.node.payload import QueryPayload
 from wallaby.node.perform import NodeSettings, Performer
-from wallaby.node.session import Session
+from wallaby.node.session import QuerySession
 from wallaby.node.standing import STANDING, encode_standing
 from wallaby.node.untracked import Untracked
-from wallaby.node.worker_address import Place
+from wallaby.node.worker_address import WorkerAddress
 from wallaby.observe.event_batch import EVENTS
 from wallaby.observe.recorder import Recorder
 from wallaby.version import __version__
 from wallaby.worker.bootstrap import TLS_NAME, Bootstrap
 from wallaby.worker.execution import Execution
 from wallaby.worker.executor_slot import spark_id_of_executor
-from wallaby.worker.lease_keeper import Pulse
+from wallaby.worker.lease_keeper import LeaseKeeper
 from wallaby.worker.lifeline import Lifeline
-from wallaby.worker.memory.floor import Limits
+from wallaby.worker.memory.floor import MemoryLimits
 from wallaby.worker.memory.lean import leave_pandas_out
-from wallaby.worker.memory.shares import Shares
+from wallaby.worker.memory.shares import MemoryShares
 from wallaby.worker.memory.watch import MemoryWatch
 from wallaby.worker.scratch import make_scratch, remove_scratch, sweep
 from wallaby.worker.taskmanager import TaskManager
@@ -87,7 +87,7 @@ class DataServer(FlightDataServer):
         self,
         host: str,
         token: str,
-        node: Node,
+        node: EngineNode,
         tls: ServerTls | None = None,
         limits: ServerLimits | None = None,
     ) -> None:
@@ -175,15 +175,15 @@ class _Process:
         self._asked_to_end = False
         worker = WorkerId(f"w{at}-{uuid.uuid4().hex[:8]}")
         self._lifeline = Lifeline(bootstrap.lifeline_address, bootstrap.token, worker)
-        self._pulse = Pulse(bootstrap, worker)
+        self._lease_keeper = LeaseKeeper(bootstrap, worker)
         tls = ServerTls(bootstrap.tls_certificate, bootstrap.tls_key) if bootstrap.tls_key else None
         self._client = peer_client(bootstrap.token, tls)
         self._lost: GcsLostError | None = None
         self._connection = self._connect()
         self._gcs = RedisGcs(self._connection, bootstrap.engine)
-        self._node = Node(worker, self._ended)
+        self._node = EngineNode(worker, self._ended)
         host = bootstrap.bind or _spark_address() or self._lifeline.local_host
-        shares = Shares(bootstrap.memory_bytes, threads)
+        shares = MemoryShares(bootstrap.memory_bytes, threads)
         limits = ServerLimits(incoming_bytes=shares.incoming_bytes)
         self._server = DataServer(host, bootstrap.token, self._node, tls, limits)
         local = _local_directory(bootstrap)
@@ -202,7 +202,9 @@ class _Process:
             self._open,
             lambda _query, _slices, go_on: go_on(),
             NodeSettings(kernel_threads=threads, push_bytes=shares.push_bytes, lease_ms=bootstrap.lease_ms),
-            Place(self._server.address, socket.gethostname(), os.getpid(), spark_id_of_executor()).encode(),
+            WorkerAddress(
+                self._server.address, socket.gethostname(), os.getpid(), spark_id_of_executor()
+            ).encode(),
         )
         self._watch = MemoryWatch(
             self._node,
@@ -210,7 +212,7 @@ class _Process:
             self._backup,
             self._execution.states,
             self._gcs,
-            Limits(bootstrap.memory_bytes, bootstrap.memory_allowance_bytes),
+            MemoryLimits(bootstrap.memory_bytes, bootstrap.memory_allowance_bytes),
             self._give_up,
         )
 
@@ -227,7 +229,7 @@ class _Process:
         except GcsLostError as lost:
             self._tell_loss(lost)
             self._lifeline.close()
-            self._pulse.close()
+            self._lease_keeper.close()
             self._client.close()
             raise
 
@@ -241,7 +243,7 @@ class _Process:
         parent = os.getppid()
         restore = _on_signals(self._ask_to_end)
         self._lifeline.watch(self._head_gone)
-        self._pulse.start()
+        self._lease_keeper.start()
         leave_out_what_is_here()
         try:
             self._node.start(self._armed(), {TASK_MANAGER: manager.run(), DISCOVERY: manager.discover()})
@@ -262,15 +264,15 @@ class _Process:
         """What carries effects out; with chaos, unless a fault strikes first."""
         if not self._bootstrap.chaos_directory:
             return self._performer
-        book = OrderBook(Path(self._bootstrap.chaos_directory))
-        return StrikingPerformer(self._performer, self._node, book, deafen=self._server.close)
+        book = FaultOrders(Path(self._bootstrap.chaos_directory))
+        return FaultInjector(self._performer, self._node, book, deafen=self._server.close)
 
     def _ask_to_end(self) -> None:
         """From a signal handler, so no lock: the main thread may hold the one of the event it waits for."""
         self._asked_to_end = True
 
     def _stop(self) -> None:
-        self._pulse.close()
+        self._lease_keeper.close()
         self._watch.close(STOP_SECONDS)
         self._node.stop()
         if self._lost is not None:
@@ -309,7 +311,7 @@ class _Process:
             self._lost = error
         self._over.set()
 
-    def _open(self, query: QueryId) -> Serving | None:
+    def _open(self, query: QueryId) -> WorkerQuery | None:
         """What is needed to serve a query; asked once per query, of the store."""
         try:
             data = self._gcs.payload(query)
@@ -321,14 +323,16 @@ class _Process:
         if data is None:
             return None
         payload = QueryPayload.decode(data)
-        session = Session(self._node.worker, payload.plan.graph, payload.session_settings(), lambda: None)
+        session = QuerySession(
+            self._node.worker, payload.plan.graph, payload.session_settings(), lambda: None
+        )
         untracked = None if payload.tolerance.recorded else Untracked(session)
         keeping = None
         if self._store is not None and payload.tolerance.uses_store:
             seconds = self._bootstrap.checkpoint_seconds
-            keeping = Keeping(self._store, query, session, self._gcs, seconds)
+            keeping = DurableOutputs(self._store, query, session, self._gcs, seconds)
         work, recorder = self._execution.of(payload), self._recorder(query, payload)
-        return Serving(query, session, work, recorder, untracked, keeping)
+        return WorkerQuery(query, session, work, recorder, untracked, keeping)
 
     def _recorder(self, query: QueryId, payload: QueryPayload) -> Recorder | None:
         if not payload.observed:

@@ -7,7 +7,7 @@ from random import Random
 from typing import Final
 
 from wallaby.errors import GcsLostError, InvalidArgumentError, KernelError
-from wallaby.faults.orders import Act, Order, parse_all, point_name
+from wallaby.faults.orders import FaultAct, FaultOrder, parse_all, point_name
 from wallaby.lineage.effects import FailPoint
 from wallaby.lineage.graph import StageGraph, StageKind
 from wallaby_lab.chaos.wires import CUT_WIRE, SILENCE_WIRE
@@ -19,7 +19,7 @@ class ChaosFault:
 
     name: str
     #: What strikes inside the processes; see `faults.orders`.
-    orders: tuple[Order, ...] = ()
+    orders: tuple[FaultOrder, ...] = ()
     #: What is done to them from outside; see `outside`.
     outside: str = ""
     #: After which share of the commits of an undisturbed run that is done.
@@ -246,8 +246,8 @@ def drawn_fault(seed: int) -> ChaosFault:
     orders = []
     for _ in range(random.choice((1, 2, 2, 3))):
         if random.random() < 0.2:
-            act = random.choice((Act.RESTART, Act.FAIL, Act.DELAY))
-            order = Order(
+            act = random.choice((FaultAct.RESTART, FaultAct.FAIL, FaultAct.DELAY))
+            order = FaultOrder(
                 "head",
                 random.choice(_RECOVERY[:-2]),
                 random.randint(1, 3),
@@ -256,22 +256,24 @@ def drawn_fault(seed: int) -> ChaosFault:
                 random.random() < 0.4,
             )
         else:
-            act = random.choice((Act.KILL, Act.KILL, Act.KILL, Act.STOP, Act.FAIL, Act.DELAY))
+            act = random.choice(
+                (FaultAct.KILL, FaultAct.KILL, FaultAct.KILL, FaultAct.STOP, FaultAct.FAIL, FaultAct.DELAY)
+            )
             point = random.choice(points)
-            if act is Act.FAIL and point in (
+            if act is FaultAct.FAIL and point in (
                 FailPoint.READ,
                 FailPoint.EXECUTE,
                 FailPoint.RETRACE,
                 FailPoint.REREAD,
             ):
-                act = Act.KILL  # a step that fails ends its query, rightly
-            order = Order("*", point, random.randint(1, 6), act, _seconds(act), random.random() < 0.4)
+                act = FaultAct.KILL  # a step that fails ends its query, rightly
+            order = FaultOrder("*", point, random.randint(1, 6), act, _seconds(act), random.random() < 0.4)
         orders.append(order)
     return ChaosFault(f"seed {seed}", tuple(orders))
 
 
-def _seconds(act: Act) -> float:
-    return {Act.STOP: 4.0, Act.DELAY: 0.3}.get(act, 0.0)
+def _seconds(act: FaultAct) -> float:
+    return {FaultAct.STOP: 4.0, FaultAct.DELAY: 0.3}.get(act, 0.0)
 
 
 def all_faults() -> dict[str, ChaosFault]:

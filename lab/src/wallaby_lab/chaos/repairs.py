@@ -16,7 +16,7 @@ from wallaby.coordinator import effects as coordinating
 from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.names import ChannelName, QueryId
 from wallaby.lineage.recoverable import recoverable
-from wallaby.lineage.snapshot import Plan, Snapshot
+from wallaby.lineage.snapshot import RecoveryPlan, Snapshot
 from wallaby.lineage.tolerance import LINEAGE, Tolerance
 from wallaby.lineage.verdict import Verdict
 from wallaby_lab.invariants.audit import InvariantViolation, check_smallest
@@ -30,7 +30,7 @@ class Repairs:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._snapshots: dict[tuple[QueryId, int], tuple[Snapshot, Records]] = {}
-        self._applied: list[tuple[QueryId, int, Plan]] = []
+        self._applied: list[tuple[QueryId, int, RecoveryPlan]] = []
 
     def noticed(self, effect: Any, answer: Any) -> None:
         """The store has answered an effect of the coordinator."""

@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 
 from wallaby.engine import Engine, attach
 from wallaby.errors import GcsError, QueryCancelledError, WallabyError, WorkerLostError
-from wallaby.faults.orders import Act, OrderBook, parse
+from wallaby.faults.orders import FaultAct, FaultOrders, parse
 from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.tolerance import OFF
 from wallaby.observe.event import EventKind
@@ -95,7 +95,7 @@ class ChaosArena:
 
     def __init__(self, spark: SparkSession, directory: Path, workers: int, **settings: object) -> None:
         self.spark = spark
-        self.book = OrderBook(directory)
+        self.book = FaultOrders(directory)
         self.workers = workers
         self._settings = settings
         self._undisturbed: dict[int, Undisturbed] = {}
@@ -223,7 +223,7 @@ class ChaosArena:
             *({"at": s.at, "what": s.order, "worker": s.worker, "effect": s.effect} for s in strikes),
             *({"at": p.at, "what": p.what} for p in proofs),
         ]
-        wanted = {str(order) for order in fault.orders if order.act is not Act.SLOW}
+        wanted = {str(order) for order in fault.orders if order.act is not FaultAct.SLOW}
         missed = wanted - {s.order for s in strikes} or (fault.outside and not proofs)
         if hung.is_set():
             verdict = RunVerdict.HUNG
@@ -248,7 +248,7 @@ class ChaosArena:
             key: value for key, value in result.stats.as_dict().items() if key not in ("query", "event_log")
         }
         froze = [e.at for e in result.events if e.kind == EventKind.FROZE.value and e.fields["lost"]]
-        slow = {str(order) for order in fault.orders if order.act is Act.SLOW}
+        slow = {str(order) for order in fault.orders if order.act is FaultAct.SLOW}
         first = min((strike["at"] for strike in outcome.struck if strike["what"] not in slow), default=None)
         after = [at for at in froze if first is not None and at >= first]
         outcome.detect_seconds = round(after[0] - first, 3) if after and first is not None else None

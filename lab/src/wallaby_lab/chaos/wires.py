@@ -19,7 +19,7 @@ import psutil
 
 from wallaby.engine import Engine
 from wallaby.lineage.names import WorkerId
-from wallaby.node.worker_address import Place
+from wallaby.node.worker_address import WorkerAddress
 
 #: What is done to the network from outside; see `outside`.
 CUT_WIRE: Final = "cut wire"
@@ -96,7 +96,7 @@ class HostWires:
         for worker in self._pids:
             engine._head._directory.address_of(WorkerId(worker))  # the driver goes past the proxies
             order, draining, address = store.command("HGET", key, worker).decode().split(" ", 2)
-            place = Place.decode(address)
+            place = WorkerAddress.decode(address)
             server = urlsplit(place.endpoint)
             listener = socket.create_server((_LOOPBACK, 0))
             self._listeners.append(listener)

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from wallaby.commands.session import engine_session
 from wallaby.engine import Engine
-from wallaby.faults.orders import OrderBook
+from wallaby.faults.orders import FaultOrders
 from wallaby_lab.differential import campaign
 from wallaby_lab.differential.arena import QUICK, QUICK_JVM, ComparisonArena
 from wallaby_lab.differential.campaign import CampaignResult
@@ -73,7 +73,7 @@ class RandomQueryWork:
                 ComparisonArena(spark, engine, own / "random"),
                 functions,
                 say=say,
-                losses=Losses(OrderBook(book)) if self.losses else None,
+                losses=Losses(FaultOrders(book)) if self.losses else None,
             )
 
 

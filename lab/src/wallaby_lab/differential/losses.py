@@ -9,7 +9,7 @@ from __future__ import annotations
 from random import Random
 from typing import Final
 
-from wallaby.faults.orders import ANYBODY, Act, Order, OrderBook
+from wallaby.faults.orders import ANYBODY, FaultAct, FaultOrder, FaultOrders
 from wallaby.lineage.effects import FailPoint
 
 #: Where a worker can be lost in the middle of a query.
@@ -27,18 +27,18 @@ _VISITS_MAX: Final = 2
 class Losses:
     """Orders one loss after the other."""
 
-    def __init__(self, book: OrderBook) -> None:
+    def __init__(self, book: FaultOrders) -> None:
         self._book = book
         self._given = ""
 
-    def order(self, seed: int) -> Order:
+    def order(self, seed: int) -> FaultOrder:
         """Order the loss of a query."""
         random = Random(f"loss {seed}")
-        order = Order(
+        order = FaultOrder(
             ANYBODY,
             random.choice(_POINTS),
             random.randint(1, _VISITS_MAX),
-            Act.KILL,
+            FaultAct.KILL,
             after=random.random() < 0.5,
         )
         self._given = self._book.give([order])

@@ -13,14 +13,14 @@ import itertools
 from collections.abc import Container, Iterable, Mapping, Sequence
 
 from wallaby.errors import InternalError
-from wallaby.lineage.attempt import Tenure
+from wallaby.lineage.attempt import ChannelRun
 from wallaby.lineage.effects import Output, Slice
 from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.lineage import Record, Watermark, advance, decode
 from wallaby.lineage.names import HEAD, ChannelName, Edge, TaskName, Upstream, WorkerId
 from wallaby.lineage.reconcile import reconcile
 from wallaby.lineage.recoverable import NOTHING, Recoverable
-from wallaby.lineage.snapshot import ChannelState, Plan, Snapshot
+from wallaby.lineage.snapshot import ChannelState, RecoveryPlan, Snapshot
 from wallaby_lab.invariants.resumed import resumed
 from wallaby_lab.invariants.sighting import StoreState, WorkerState
 from wallaby_lab.invariants.smallest import SmallestRecovery, pieces_of
@@ -133,7 +133,7 @@ class Audit:
                 raise InvariantViolation(7, f"the client is given {piece.task} where output {at} is due")
             self._collected[upstream] = at + 1
 
-    def planned(self, snapshot: Snapshot, plan: Plan, left: Recoverable = NOTHING) -> None:
+    def planned(self, snapshot: Snapshot, plan: RecoveryPlan, left: Recoverable = NOTHING) -> None:
         """A plan is about to be applied: it must be the smallest (8) and leave nothing to do (9)."""
         check_smallest(self._graph, snapshot, plan, left)
         after = resumed(snapshot, plan)
@@ -272,21 +272,21 @@ class Audit:
             return
         if worker not in state.members and worker != HEAD:
             raise InvariantViolation(6, f"{worker} takes part in epoch {state.epoch} but is no member")
-        for name, tenure in seen.tenures.items():
+        for name, run in seen.runs.items():
             if state.channels[name].host != worker:
                 raise InvariantViolation(
                     6, f"{worker} runs {name}, which belongs to {state.channels[name].host}"
                 )
-            if not (tenure.retracing or tenure.ended or name == self._graph.collector):
-                self._check_watermark(name, tenure)
+            if not (run.retracing or run.ended or name == self._graph.collector):
+                self._check_watermark(name, run)
 
-    def _check_watermark(self, name: ChannelName, tenure: Tenure) -> None:
+    def _check_watermark(self, name: ChannelName, run: ChannelRun) -> None:
         expected = self._watermarks[name]
-        if tenure.drawing is not None and tenure.seq >= len(self._records[name]):
+        if run.drawing is not None and run.seq >= len(self._records[name]):
             expected = dict(expected)
-            advance(expected, tenure.drawing)
+            advance(expected, run.drawing)
         for _, _, upstream in self._inputs[name]:
-            consumed = tenure.inbox.consumed(upstream)
+            consumed = run.inbox.consumed(upstream)
             if consumed != expected.get(upstream, 0):
                 raise InvariantViolation(
                     3,
@@ -329,8 +329,8 @@ class Audit:
                 needing.add(name)
                 continue
             seen = workers.get(channel.host)
-            tenure = seen.tenures.get(name) if seen is not None else None
-            if tenure is None or not tenure.retracing:
+            run = seen.runs.get(name) if seen is not None else None
+            if run is None or not run.retracing:
                 continue
             if any(consumer in needing and delivered[edge] < channel.length for edge, consumer in edges):
                 needing.add(name)
@@ -348,14 +348,14 @@ class Audit:
         seen = workers.get(channel.host)
         if seen is None or (not needs and channel.host not in state.members):
             return  # a crashed host is found by the detector, and then everything is decided anew
-        tenure = seen.tenures.get(name) if seen.epoch >= self._assigned[name][1] else None
-        if tenure is None and seen.epoch == state.epoch:
+        run = seen.runs.get(name) if seen.epoch >= self._assigned[name][1] else None
+        if run is None and seen.epoch == state.epoch:
             raise InvariantViolation(5, f"{channel.host} knows epoch {state.epoch} but does not run {name}")
-        if tenure is not None and tenure.ended and not self._graph.is_reader(name.stage):
+        if run is not None and run.ended and not self._graph.is_reader(name.stage):
             return
         for edge, producer, upstream in self._inputs[name]:
             length = state.channels[producer].length
-            lacks = range(length) if tenure is None else tenure.inbox.lacks(upstream, length)
+            lacks = range(length) if run is None else run.inbox.lacks(upstream, length)
             if lacks:
                 first = self._needed_from(name, channel, upstream)
                 lacking = [seq for seq in lacks if seq >= first and (edge, seq) not in coming]
@@ -393,19 +393,21 @@ class Audit:
             return
         if first < seen.outbox.delivered().get(edge, 0):
             raise broken(3, first, f", but {host} takes it as delivered")
-        tenure = seen.tenures.get(producer)
-        if tenure is None:
+        run = seen.runs.get(producer)
+        if run is None:
             raise broken(5, first, f", and its host {host} does not run {producer}")
         published = seen.outbox.published(producer)
         for seq in lacking:
             if seq < published:
                 if TaskName(*producer, seq) not in seen.backups:
                     raise broken(5, seq, f", and {host} has it published but not backed up")
-            elif not tenure.retracing and seq < tenure.seq:
+            elif not run.retracing and seq < run.seq:
                 raise broken(5, seq, f", and {host} has passed it without publishing it")
 
 
-def check_smallest(graph: StageGraph, snapshot: Snapshot, plan: Plan, left: Recoverable = NOTHING) -> None:
+def check_smallest(
+    graph: StageGraph, snapshot: Snapshot, plan: RecoveryPlan, left: Recoverable = NOTHING
+) -> None:
     """A plan rewinds no more than the loss requires, and each channel no further than it must (invariant 8)."""
     least = SmallestRecovery(graph, snapshot, left)
     reread = set(pieces_of(plan.rereads))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from wallaby.lineage.snapshot import ChannelState, Plan, Snapshot
+from wallaby.lineage.snapshot import ChannelState, RecoveryPlan, Snapshot
 
 
-def resumed(snapshot: Snapshot, plan: Plan) -> Snapshot:
+def resumed(snapshot: Snapshot, plan: RecoveryPlan) -> Snapshot:
     """The snapshot that a resume with this plan leaves behind."""
     channels = dict(snapshot.channels)
     for name in {*plan.hosts, *plan.bases, *plan.losses, *plan.closed}:

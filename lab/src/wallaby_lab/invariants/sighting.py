@@ -6,7 +6,7 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from wallaby.lineage.attempt import Tenure
+from wallaby.lineage.attempt import ChannelRun
 from wallaby.lineage.names import ChannelName, Edge, TaskName, WorkerId
 from wallaby.lineage.outbox import Outbox
 from wallaby.lineage.snapshot import ChannelState, ReRead
@@ -66,6 +66,6 @@ class WorkerState:
     """What one running worker holds of a query. A crashed or paused worker is not looked at."""
 
     epoch: int
-    tenures: Mapping[ChannelName, Tenure]
+    runs: Mapping[ChannelName, ChannelRun]
     outbox: Outbox
     backups: Container[TaskName]

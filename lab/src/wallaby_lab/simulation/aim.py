@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from wallaby.lineage.effects import Acknowledge, CommitTask, FailPoint, Push
 from wallaby.lineage.names import WorkerId
-from wallaby_lab.simulation.process import Actor, Process
+from wallaby_lab.simulation.process import Process, SimulatedActor
 from wallaby_lab.simulation.schedules import Aim
 
 if TYPE_CHECKING:
     from wallaby_lab.simulation.world import World
 
 
-def strike_holds(world: World, actor: Actor, point: FailPoint, after: bool) -> None:
+def strike_holds(world: World, actor: SimulatedActor, point: FailPoint, after: bool) -> None:
     """An actor is at a fail point: it is held there, if a hold has waited for it."""
     for hold in [h for h in world.pending_holds if h.point is point and h.after is after]:
         if hold.nth > world.visits[point, after]:
@@ -38,7 +38,7 @@ def strike_holds(world: World, actor: Actor, point: FailPoint, after: bool) -> N
             world.crash(world.random.choice(others), "crashed")
 
 
-def _addressed(world: World, actor: Actor) -> list[Process]:
+def _addressed(world: World, actor: SimulatedActor) -> list[Process]:
     """The other workers that an actor sends something to, or of which it says that they have got something."""
     effect, serving = actor.effect, actor.serving
     hosts: set[WorkerId] = set()
@@ -51,32 +51,32 @@ def _addressed(world: World, actor: Actor) -> list[Process]:
     return [p for p in world.live_workers() if p.id in hosts and p is not actor.process]
 
 
-def aimed_at(world: World, actor: Actor, aim: Aim) -> list[Process]:
+def aimed_at(world: World, actor: SimulatedActor, aim: Aim) -> list[Process]:
     """The workers of which one is to be lost; none if the actor is not of the kind that is looked for."""
-    tenure = actor.tenure
-    if aim is Aim.CONSUMER or tenure is None:
+    run = actor.run
+    if aim is Aim.CONSUMER or run is None:
         return _consumers_of(world, actor)
     has_states = actor.serving is not None and any(
-        task.of == tenure.channel for task, _ in world.running[actor.serving.query.id].saved
+        task.of == run.channel for task, _ in world.running[actor.serving.query.id].saved
     )
-    return [actor.process] if has_states and not tenure.base and tenure.seq > 2 else []
+    return [actor.process] if has_states and not run.base and run.seq > 2 else []
 
 
-def _consumers_of(world: World, actor: Actor) -> list[Process]:
+def _consumers_of(world: World, actor: SimulatedActor) -> list[Process]:
     """The workers whose loss rewinds the channel of an actor where it is.
 
     The channel goes on from a saved state, so its host has nothing of what came before: who consumes it elsewhere and
     has to begin anew needs that.
     """
-    tenure, serving = actor.tenure, actor.serving
-    if tenure is None or serving is None or not tenure.base or tenure.retracing:
+    run, serving = actor.run, actor.serving
+    if run is None or serving is None or not run.base or run.retracing:
         return []
     graph, state = serving.query.graph, world.store.queries.get(serving.query.id)
-    if state is None or graph.is_reader(tenure.channel.stage):
+    if state is None or graph.is_reader(run.channel.stage):
         return []
     hosts = {
         state.channels[consumer].host
-        for consumer in map(graph.consumer, graph.edges_from(tenure.channel))
+        for consumer in map(graph.consumer, graph.edges_from(run.channel))
         if not state.channels[consumer].ended
     }
     return [p for p in world.live_workers() if p.id in hosts and p is not actor.process]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from wallaby.lineage.effects import Push, PushReply, Slice
 from wallaby.lineage.names import WorkerId
 from wallaby.node.actors import SESSION, ActorKind, ActorName
-from wallaby.node.session import Session
+from wallaby.node.session import QuerySession
 from wallaby_lab.invariants.audit import InvariantViolation
-from wallaby_lab.simulation.process import Serving
+from wallaby_lab.simulation.process import SimulatedQuery
 from wallaby_lab.simulation.scrutiny import Scrutiny, arrivals, known_before
 from wallaby_lab.simulation.world import World
 
@@ -15,7 +15,7 @@ from wallaby_lab.simulation.world import World
 class _Watched:
     """A session whose answers are judged: see `Scrutiny.received`."""
 
-    def __init__(self, session: Session, scrutiny: Scrutiny) -> None:
+    def __init__(self, session: QuerySession, scrutiny: Scrutiny) -> None:
         self._session = session
         self._scrutiny = scrutiny
 
@@ -27,25 +27,27 @@ class _Watched:
         asked = self._session.preview(epoch, target, slices)
         arrived = arrivals(self._session)
         reply = self._session.receive(epoch, target, slices)
-        if reply.accepted and (epoch, target) != (self._session.host.epoch, self._session.worker):
+        if reply.accepted and (epoch, target) != (self._session.context.epoch, self._session.worker):
             raise InvariantViolation(6, f"{self._session.worker} takes a push of epoch {epoch} for {target}")
         self._scrutiny.received(self._session, slices, asked, known, reply, arrived)
         return reply
 
 
-def taken_in(world: World, serving: Serving | None, push: Push, pieces: tuple[Slice, ...]) -> PushReply:
+def taken_in(
+    world: World, serving: SimulatedQuery | None, push: Push, pieces: tuple[Slice, ...]
+) -> PushReply:
     """The reply to a push, of which these slices have come; refused where the query is not served."""
     if serving is None:
         return PushReply(accepted=False)
     session = serving.session
-    before = {name: tenure.inbox.arrived for name, tenure in session.tenures.items()}
+    before = {name: run.inbox.arrived for name, run in session.runs.items()}
     local = push.sender == push.target
     watched = _Watched(session, world.running[serving.query.id].scrutiny)
     reply = world.scenario.flow.receive(watched, push.epoch, push.target, pieces, local=local)
-    for name, tenure in session.tenures.items():
-        if tenure.inbox.arrived > before[name]:
+    for name, run in session.runs.items():
+        if run.inbox.arrived > before[name]:
             world.wake(serving.actors.get(ActorName(ActorKind.CHANNEL, name)), arrival=True)
-    if session.host.look_wanted:
+    if session.context.look_wanted:
         world.wake(serving.actors.get(SESSION))
     world.mark_arrival(serving.query.id, push.target)
     return reply

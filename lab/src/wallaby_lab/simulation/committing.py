@@ -14,10 +14,10 @@ from wallaby.lineage.effects import CommitTask
 from wallaby.lineage.lineage import decode, key_of
 from wallaby.lineage.names import QueryId, WorkerId
 from wallaby_lab.invariants.audit import InvariantViolation
-from wallaby_lab.simulation.process import Actor
+from wallaby_lab.simulation.process import SimulatedActor
 from wallaby_lab.simulation.world import World
 
-_Group = list[tuple[Actor, CommitTask]]
+_Group = list[tuple[SimulatedActor, CommitTask]]
 _Key = tuple[WorkerId, QueryId, int]
 
 
@@ -30,7 +30,7 @@ class GroupTicket:
         self._settled = False
 
     @property
-    def actor(self) -> Actor:
+    def actor(self) -> SimulatedActor:
         """One of those who asked."""
         return self._group[0][0]
 
@@ -51,7 +51,7 @@ class GroupCommits:
         self._send = send
         self._waiting: dict[_Key, _Group] = {}
 
-    def add(self, actor: Actor, effect: CommitTask) -> None:
+    def add(self, actor: SimulatedActor, effect: CommitTask) -> None:
         """Let a commit go with others of its worker, query and epoch that have not left yet."""
         assert actor.serving is not None
         key = (actor.process.id, actor.serving.query.id, effect.epoch)
@@ -82,7 +82,7 @@ def note_commits(
     for (_, effect), reply in zip(group, replies, strict=True):
         if reply.verdict is Verdict.DONE:
             if state is not None and state.channels[effect.task.of].since_epoch != effect.since_epoch:
-                raise InvariantViolation(6, f"an attempt of an old tenure of {effect.task.of} is committed")
+                raise InvariantViolation(6, f"an attempt of an old run of {effect.task.of} is committed")
             world.tally.commits += 1
             world.tally.lineage_bytes += len(effect.record)
             saved = (effect.task, key_of(decode(effect.record))) in running.saved

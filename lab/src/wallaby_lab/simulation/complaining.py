@@ -15,7 +15,7 @@ from wallaby.lineage.names import HEAD, Edge, QueryId, TaskName, WorkerId
 from wallaby.node.actors import ActorKind
 from wallaby.node.effects import Complain
 from wallaby_lab.invariants.audit import InvariantViolation
-from wallaby_lab.simulation.process import Actor
+from wallaby_lab.simulation.process import SimulatedActor
 
 #: Unanswered pushes of one output before somebody must complain.
 PUSHES = 3
@@ -31,15 +31,15 @@ class Complaining:
         #: Per worker and query: the epoch that is counted in, and the unanswered pushes of each output.
         self._unanswered: dict[tuple[WorkerId, QueryId], tuple[int, dict[_Item, int]]] = {}
         #: Deliveries that have spoken of their target since they last waited.
-        self._spoke: set[Actor] = set()
+        self._spoke: set[SimulatedActor] = set()
         #: When each of them last said that its target can be reached.
-        self._taken_back: dict[Actor, int] = {}
+        self._taken_back: dict[SimulatedActor, int] = {}
         #: By accused, reporter and query: the first word of a complaint and the latest.
         self._standing: dict[tuple[WorkerId, WorkerId, QueryId], tuple[int, int]] = {}
 
     # --- at workers ----------------------------------------------------------------------------------
 
-    def yields(self, actor: Actor, effect: Any, now_ms: int) -> None:
+    def yields(self, actor: SimulatedActor, effect: Any, now_ms: int) -> None:
         """A generator asks for an effect: is it the complaint that must come now?"""
         answered, actor.answered = actor.answered, None
         if isinstance(effect, Complain):
@@ -54,9 +54,9 @@ class Complaining:
         elif isinstance(effect, Await) and actor.name.kind is ActorKind.DELIVERY:
             self._waits(actor, now_ms)
 
-    def _must_complain(self, actor: Actor, push: Push, reply: PushReply | None) -> bool:
+    def _must_complain(self, actor: SimulatedActor, push: Push, reply: PushReply | None) -> bool:
         assert actor.serving is not None
-        epoch = actor.serving.session.host.epoch
+        epoch = actor.serving.session.context.epoch
         key = actor.process.id, actor.serving.query.id
         counted_in, counts = self._unanswered.get(key, (0, {}))
         if counted_in != epoch:
@@ -74,7 +74,7 @@ class Complaining:
             counts[item] = counts.get(item, 0) + 1
         return max(counts[push.target, edge, task] for edge, task in push.items) >= PUSHES
 
-    def _waits(self, actor: Actor, now_ms: int) -> None:
+    def _waits(self, actor: SimulatedActor, now_ms: int) -> None:
         """A complaint without a reason is taken back before its author waits."""
         assert actor.serving is not None
         target = WorkerId(str(actor.name.of))

@@ -1,7 +1,7 @@
 """What was refused for now, or not answered, is asked for again: nobody gives up who has a reason to go on.
 
 Commits, errors, early ends and records to retrace must reach the store, in whichever epoch; a channel that has enough
-says so; a re-read that was cut is followed by what was not sent. Judged from the effects alone, while the tenure and
+says so; a re-read that was cut is followed by what was not sent. Judged from the effects alone, while the run and
 the query last.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wallaby.gcs.interface import View
+from wallaby.gcs.interface import QueryView
 from wallaby.lineage.effects import (
     Advance,
     CloseEarly,
@@ -25,7 +25,7 @@ from wallaby.lineage.verdict import CommitReply, Verdict
 from wallaby.node.effects import Complain, Look
 from wallaby_lab.invariants.audit import InvariantViolation
 from wallaby_lab.simulation.brief import brief
-from wallaby_lab.simulation.process import Actor
+from wallaby_lab.simulation.process import SimulatedActor
 
 _INSISTED = (CommitTask, Fail, CloseEarly, ReadRecords)
 _REPEATED = (FailPoint.RETRACE, FailPoint.REREAD)
@@ -36,13 +36,13 @@ class Insisting:
     """Remembers of every actor what it has to ask for again."""
 
     def __init__(self) -> None:
-        self._refused: dict[Actor, Any] = {}
+        self._refused: dict[SimulatedActor, Any] = {}
         #: Those whose task has given out all that is wanted, and is not committed yet.
-        self._satisfied: set[Actor] = set()
+        self._satisfied: set[SimulatedActor] = set()
         #: What sessions have seen of their queries and are about to take over.
-        self._viewed: dict[Actor, View] = {}
+        self._viewed: dict[SimulatedActor, QueryView] = {}
 
-    def answers(self, actor: Actor, value: Any) -> None:
+    def answers(self, actor: SimulatedActor, value: Any) -> None:
         """An actor is about to be told the answer to what it asked for last."""
         asked = actor.last
         if isinstance(asked, Look) and value is not None and value.verdict is Verdict.DONE:
@@ -59,7 +59,7 @@ class Insisting:
             self._satisfied.discard(actor)
             self._refused[actor] = CloseEarly(asked.task.of, 0)
 
-    def yields(self, actor: Actor, effect: Any) -> None:
+    def yields(self, actor: SimulatedActor, effect: Any) -> None:
         """What it asks for then; None if it has ended."""
         if self._viewed and isinstance(effect, Pause) and actor in self._viewed:
             _require_adopted(actor, self._viewed.pop(actor))
@@ -88,28 +88,28 @@ def _verdict(value: Any) -> Any:
     return value[0] if isinstance(value, tuple) else value
 
 
-def _require_adopted(actor: Actor, view: View) -> None:
+def _require_adopted(actor: SimulatedActor, view: QueryView) -> None:
     """Whoever has looked knows the epoch, and which of its channels are closed."""
     assert actor.serving is not None
     session = actor.serving.session
     closed = [each.channel for each in view.assignments if each.closed]
-    if session.host.epoch != view.epoch or not all(session.tenures[name].closed for name in closed):
+    if session.context.epoch != view.epoch or not all(session.runs[name].closed for name in closed):
         raise InvariantViolation(8, f"{actor.process.id} has looked, and goes on as if it had not")
 
 
-def _is_over(actor: Actor, asked: Any) -> bool:
-    """Is there nothing to insist on any more: the query, the tenure or, for a re-read, the epoch has ended?"""
+def _is_over(actor: SimulatedActor, asked: Any) -> bool:
+    """Is there nothing to insist on any more: the query, the run or, for a re-read, the epoch has ended?"""
     assert actor.serving is not None
-    session, tenure = actor.serving.session, actor.tenure
-    if isinstance(asked, Push) and session.host.epoch != asked.epoch:
+    session, run = actor.serving.session, actor.run
+    if isinstance(asked, Push) and session.context.epoch != asked.epoch:
         return True
-    return session.over or (tenure is not None and session.tenures.get(tenure.channel) is not tenure)
+    return session.over or (run is not None and session.runs.get(run.channel) is not run)
 
 
-def require_tenure(actor: Actor, effect: Any) -> None:
-    """Nothing is done in the name of a tenure that is over (invariant 6)."""
-    tenure, serving = actor.tenure, actor.serving
-    if tenure is None or serving is None or serving.session.over:
+def require_current_run(actor: SimulatedActor, effect: Any) -> None:
+    """Nothing is done in the name of a run that is over (invariant 6)."""
+    run, serving = actor.run, actor.serving
+    if run is None or serving is None or serving.session.over:
         return
-    if serving.session.tenures.get(tenure.channel) is not tenure:
+    if serving.session.runs.get(run.channel) is not run:
         raise InvariantViolation(6, f"the old {actor.name} at {actor.process.id} asks for {brief(effect)}")

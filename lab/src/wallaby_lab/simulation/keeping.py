@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable
 
 from wallaby.lineage import effects as protocol
-from wallaby_lab.simulation.process import Actor, Serving, serving_of
+from wallaby_lab.simulation.process import SimulatedActor, SimulatedQuery, serving_of
 from wallaby_lab.simulation.world import World
 
 #: What a backed-up output takes beside its rows.
@@ -20,7 +20,7 @@ class Keeping:
         self._world = world
         self._answer_later = answer_later
 
-    def back_up(self, actor: Actor, effect: protocol.BackUp) -> None:
+    def back_up(self, actor: SimulatedActor, effect: protocol.BackUp) -> None:
         """Keep an output. That may take a while, and happens even if nobody waits for it any more."""
         serving = serving_of(actor)
         running = self._world.running[serving.query.id]
@@ -31,7 +31,7 @@ class Keeping:
         actor.keeps_late_us = 0
         self._world.agenda.after(delay_us, self._keep, actor, serving, effect)
 
-    def _keep(self, actor: Actor, serving: Serving, effect: protocol.BackUp) -> None:
+    def _keep(self, actor: SimulatedActor, serving: SimulatedQuery, effect: protocol.BackUp) -> None:
         process = actor.process
         if process.servings.get(serving.query.id) is not serving:
             return
@@ -49,7 +49,7 @@ class Keeping:
             serving.require_latest(effect.task, effect.since_epoch)
         self._world.answer(actor, effect, fits)
 
-    def save_state(self, actor: Actor, effect: protocol.SaveState) -> None:
+    def save_state(self, actor: SimulatedActor, effect: protocol.SaveState) -> None:
         """It is time for that now and then. States are changed in place, so a copy is saved."""
         scenario = self._world.scenario
         shares = scenario.saved_shares
@@ -60,7 +60,7 @@ class Keeping:
             states[effect.task, effect.key] = (copy.deepcopy(effect.state), dict(effect.totals))
         self._answer_later(actor, effect, saved, 50, 2_000)
 
-    def restore_state(self, actor: Actor, effect: protocol.RestoreState) -> None:
+    def restore_state(self, actor: SimulatedActor, effect: protocol.RestoreState) -> None:
         """Hand out a copy of what was saved."""
         state, totals = self._world.running[serving_of(actor).query.id].saved[effect.task, effect.key]
         self._world.tally.restored += 1

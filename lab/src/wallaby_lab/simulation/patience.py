@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wallaby.coordinator.effects import Join
+from wallaby.coordinator.effects import AddMember
 from wallaby.gcs.memory import MemoryGcs, StoredQuery
 from wallaby.lineage.names import ChannelName, QueryId, WorkerId
 from wallaby.lineage.verdict import Verdict
@@ -22,7 +22,7 @@ def is_recovering(world: World, query: QueryId) -> bool:
     if state is None:
         return False
     sessions = [p.servings[query].session for p in world.live_workers() if query in p.servings]
-    retracing = any(t.retracing for s in sessions for t in s.tenures.values())
+    retracing = any(t.retracing for s in sessions for t in s.runs.values())
     return not state.gate_open or retracing or bool(state.rereads or state.claims)
 
 
@@ -48,7 +48,7 @@ def require_lost(world: World, query: QueryId, lost: tuple[WorkerId, ...]) -> No
             raise InvariantViolation(8, f"{query} takes {worker} as lost, which nobody has expelled")
 
 
-def joined(world: World, gcs: MemoryGcs, effect: Join) -> Verdict:
+def joined(world: World, gcs: MemoryGcs, effect: AddMember) -> Verdict:
     """A worker is made a member, and not one that the query has lost (invariant 6)."""
     verdict = gcs.join(effect.query, effect.worker)
     state = world.store.queries.get(effect.query)

@@ -33,7 +33,7 @@ from wallaby_lab.simulation.patience import (
     require_closed,
     require_lost,
 )
-from wallaby_lab.simulation.process import Actor, Serving, serving_of
+from wallaby_lab.simulation.process import SimulatedActor, SimulatedQuery, serving_of
 from wallaby_lab.simulation.scenario import COMPLAINT_MS
 from wallaby_lab.simulation.ticket import Ticket
 from wallaby_lab.simulation.world import World
@@ -45,14 +45,14 @@ PING_TIMEOUT_US = 100_000
 _WAITS_US = (40_000, 160_000, 640_000, 1_280_000)
 
 
-class Performer:
+class SimulatedPerformer:
     """Performs effects, each by the method that is named for it here."""
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._group_commits = GroupCommits(world, self._commit_group)
         keeping = Keeping(world, self._answer_later)
-        self._methods: dict[type[Effect[Any]], Callable[[Actor, Any], None]] = {
+        self._methods: dict[type[Effect[Any]], Callable[[SimulatedActor, Any], None]] = {
             protocol.Await: self._wait,
             protocol.Pause: self._pause,
             protocol.Execute: self._execute,
@@ -82,17 +82,17 @@ class Performer:
             coordinating.Inquire: self._inquire,
             coordinating.Expel: self._expel,
             coordinating.ReadStatus: self._status,
-            coordinating.Join: self._join,
+            coordinating.AddMember: self._join,
             coordinating.Freeze: self._freeze,
             coordinating.TakeSnapshot: self._snapshot,
             coordinating.Resume: self._resume,
             coordinating.Remove: self._remove,
-            coordinating.Submit: self._submit,
-            coordinating.AskToDrain: self._ask_to_drain,
-            coordinating.ReadNeed: self._need,
+            coordinating.Submit: self._act,
+            coordinating.AskToDrain: self._act,
+            coordinating.ReadNeed: self._act,
         }
 
-    def perform(self, actor: Actor, effect: Effect[Any]) -> None:
+    def perform(self, actor: SimulatedActor, effect: Effect[Any]) -> None:
         """Perform an effect; its answer comes in later, unless the actor is gone by then."""
         if self._world.story is not None and not isinstance(effect, (protocol.Await, protocol.Pause)):
             self._world.tell(f"{actor.process.id} {actor.name}: {brief(effect)}")
@@ -100,7 +100,7 @@ class Performer:
 
     def _answer_later(
         self,
-        actor: Actor,
+        actor: SimulatedActor,
         effect: Effect[Answer],
         value: Answer | BaseException,
         low_us: int,
@@ -113,17 +113,17 @@ class Performer:
 
     # --- waiting and computing -----------------------------------------------------------------------
 
-    def _wait(self, actor: Actor, effect: protocol.Await) -> None:
+    def _wait(self, actor: SimulatedActor, effect: protocol.Await) -> None:
         """The longer nothing comes, the longer the wait: it is only there in case a wake was lost."""
         actor.idle = min(actor.idle + 1, len(_WAITS_US))
         longest_us = _WAITS_US[actor.idle - 1]
         self._world.park(actor, self._world.soon_us(longest_us // 2, longest_us), patient=False)
 
-    def _pause(self, actor: Actor, effect: protocol.Pause) -> None:
+    def _pause(self, actor: SimulatedActor, effect: protocol.Pause) -> None:
         limit_us = effect.limit_ms * 1000
         self._world.park(actor, self._world.soon_us(limit_us // 2, limit_us), patient=True)
 
-    def _execute(self, actor: Actor, effect: protocol.Execute) -> None:
+    def _execute(self, actor: SimulatedActor, effect: protocol.Execute) -> None:
         running = self._world.running[serving_of(actor).query.id]
         running.audit.executing(
             effect.task, effect.inputs, [s for side in effect.sides.values() for s in side]
@@ -145,22 +145,22 @@ class Performer:
             running.scrutiny.made(actor.process.id, effect, answer[1])
         self._answer_later(actor, effect, answer, 300, 6_000, self._world.lapses.execute_ms())
 
-    def _advance(self, actor: Actor, effect: protocol.Advance) -> None:
+    def _advance(self, actor: SimulatedActor, effect: protocol.Advance) -> None:
         self._answer_later(actor, effect, None, 10, 300)
 
-    def _collect(self, actor: Actor, effect: protocol.Collect) -> None:
+    def _collect(self, actor: SimulatedActor, effect: protocol.Collect) -> None:
         running = self._world.running[serving_of(actor).query.id]
         running.audit.collecting(effect.slices)
         for piece in effect.slices:
             running.collected.update(piece.body or ())  # type: ignore[call-overload]
         self._answer_later(actor, effect, None, 10, 300, self._world.lapses.collect_ms())
 
-    def _leave(self, actor: Actor, effect: protocol.Leave) -> None:
+    def _leave(self, actor: SimulatedActor, effect: protocol.Leave) -> None:
         self._world.crash(actor.process, effect.reason)
 
     # --- the network ---------------------------------------------------------------------------------
 
-    def _push(self, actor: Actor, effect: protocol.Push) -> None:
+    def _push(self, actor: SimulatedActor, effect: protocol.Push) -> None:
         world, serving = self._world, serving_of(actor)
         pieces = []
         for edge, task in effect.items:
@@ -194,7 +194,7 @@ class Performer:
             again_us = delay_us + world.soon_us(0, 900_000)
             world.agenda.after(again_us, self._arrive, ticket, serving.query.id, sent, whole)
 
-    def _found(self, serving: Serving, task: TaskName) -> tuple[protocol.Output, bool] | None:
+    def _found(self, serving: SimulatedQuery, task: TaskName) -> tuple[protocol.Output, bool] | None:
         """An output: in the worker's own backup, or, as its record says, in the durable store."""
         if task in serving.backups:
             return serving.backups[task][:2]
@@ -240,7 +240,7 @@ class Performer:
         until_us = self._world.cuts_until_us.get(frozenset((one, other)), 0)
         return until_us > self._world.agenda.now_us or self._world.wires.is_cut(one, other)
 
-    def _ping(self, actor: Actor, effect: coordinating.Ping) -> None:
+    def _ping(self, actor: SimulatedActor, effect: coordinating.Ping) -> None:
         world = self._world
         process = world.processes[effect.worker]
         silent = (
@@ -253,7 +253,7 @@ class Performer:
         delay_us = PING_TIMEOUT_US if silent else world.soon_us(300, 5_000, process)
         world.agenda.after(delay_us, world.answer, actor, effect, not silent)
 
-    def _inquire(self, actor: Actor, effect: coordinating.Inquire) -> None:
+    def _inquire(self, actor: SimulatedActor, effect: coordinating.Inquire) -> None:
         """Ask processes how they stand; one that is gone, paused or cut off does not answer."""
         cut = partial(self._is_cut, actor.process.id)
         self._answer_later(actor, effect, standings_in(self._world, effect, cut), 300, 5_000)
@@ -262,7 +262,7 @@ class Performer:
 
     def _call(
         self,
-        actor: Actor,
+        actor: SimulatedActor,
         effect: Effect[Answer | None],
         action: Callable[[MemoryGcs], Answer | BaseException],
         ticket: Ticket[Any] | GroupTicket | None = None,
@@ -304,7 +304,7 @@ class Performer:
 
     def _fenced(
         self,
-        actor: Actor,
+        actor: SimulatedActor,
         effect: Any,
         action: Callable[[MemoryGcs, QueryId, WorkerId], Any],
         ticket: GroupTicket | None = None,
@@ -327,13 +327,15 @@ class Performer:
 
         self._call(actor, effect, act, ticket)
 
-    def _read_records(self, actor: Actor, effect: protocol.ReadRecords) -> None:
+    def _read_records(self, actor: SimulatedActor, effect: protocol.ReadRecords) -> None:
         self._fenced(actor, effect, lambda gcs, q, w: gcs.records(q, w, effect.epoch, effect.channel))
 
-    def _commit(self, actor: Actor, effect: protocol.CommitTask) -> None:
+    def _commit(self, actor: SimulatedActor, effect: protocol.CommitTask) -> None:
         self._group_commits.add(actor, effect)
 
-    def _commit_group(self, ticket: GroupTicket, group: list[tuple[Actor, protocol.CommitTask]]) -> None:
+    def _commit_group(
+        self, ticket: GroupTicket, group: list[tuple[SimulatedActor, protocol.CommitTask]]
+    ) -> None:
         def commit(gcs: MemoryGcs, query: QueryId, worker: WorkerId) -> Any:
             requests = tuple(
                 Commit(e.task, e.record, e.final, e.delivered, e.since_epoch, e.next_split) for _, e in group
@@ -344,7 +346,7 @@ class Performer:
 
         self._fenced(*group[0], commit, ticket)
 
-    def _close_early(self, actor: Actor, effect: protocol.CloseEarly) -> None:
+    def _close_early(self, actor: SimulatedActor, effect: protocol.CloseEarly) -> None:
         candidates = serving_of(actor).query.graph.closable_above(effect.channel)
 
         def close(gcs: MemoryGcs, query: QueryId, worker: WorkerId) -> Any:
@@ -356,10 +358,10 @@ class Performer:
 
         self._fenced(actor, effect, close)
 
-    def _acknowledge(self, actor: Actor, effect: protocol.Acknowledge) -> None:
+    def _acknowledge(self, actor: SimulatedActor, effect: protocol.Acknowledge) -> None:
         self._fenced(actor, effect, lambda gcs, q, w: gcs.acknowledge(q, w, effect.epoch, effect.delivered))
 
-    def _claim(self, actor: Actor, effect: protocol.ClaimReRead) -> None:
+    def _claim(self, actor: SimulatedActor, effect: protocol.ClaimReRead) -> None:
         def claim(gcs: MemoryGcs, query: QueryId, worker: WorkerId) -> Any:
             claimed = gcs.claim(query, worker, effect.epoch, effect.slot, effect.completed)
             self._world.tally.reread += claimed.task is not None
@@ -367,33 +369,33 @@ class Performer:
 
         self._fenced(actor, effect, claim)
 
-    def _fail(self, actor: Actor, effect: protocol.Fail) -> None:
+    def _fail(self, actor: SimulatedActor, effect: protocol.Fail) -> None:
         self._fenced(actor, effect, lambda gcs, q, w: gcs.fail(q, w, effect.epoch, str(effect.error)))
 
-    def _register(self, actor: Actor, effect: working.Register) -> None:
+    def _register(self, actor: SimulatedActor, effect: working.Register) -> None:
         worker, lease_ms = actor.process.id, self._world.scenario.coordinator.lease_ms
         self._call(actor, effect, lambda gcs: gcs.register(worker, f"sim:{worker}", lease_ms))
 
-    def _renew(self, actor: Actor, effect: working.Renew) -> None:
+    def _renew(self, actor: SimulatedActor, effect: working.Renew) -> None:
         worker, lease_ms = actor.process.id, self._world.scenario.coordinator.lease_ms
         self._call(actor, effect, lambda gcs: gcs.renew(worker, lease_ms))
 
-    def _discover(self, actor: Actor, effect: working.Discover) -> None:
+    def _discover(self, actor: SimulatedActor, effect: working.Discover) -> None:
         self._call(actor, effect, lambda gcs: gcs.queries())
 
-    def _open_session(self, actor: Actor, effect: working.OpenSession) -> None:
+    def _open_session(self, actor: SimulatedActor, effect: working.OpenSession) -> None:
         self._world.open_session(actor.process, effect.query)
         self._answer_later(actor, effect, True, 10, 300)
 
-    def _look(self, actor: Actor, effect: working.Look) -> None:
+    def _look(self, actor: SimulatedActor, effect: working.Look) -> None:
         query, worker = serving_of(actor).query.id, actor.process.id
         self._call(actor, effect, lambda gcs: gcs.look(query, worker))
 
-    def _spawn(self, actor: Actor, effect: working.Spawn) -> None:
+    def _spawn(self, actor: SimulatedActor, effect: working.Spawn) -> None:
         self._world.spawn(actor.process, serving_of(actor), effect.name, effect.effects)
         self._answer_later(actor, effect, None, 0, 400)
 
-    def _stop(self, actor: Actor, effect: working.Stop) -> None:
+    def _stop(self, actor: SimulatedActor, effect: working.Stop) -> None:
         """What is to be stopped may be woken before it is."""
         world, serving = self._world, serving_of(actor)
         longest_us = 60_000 if world.random.random() < 0.2 else 400
@@ -404,7 +406,7 @@ class Performer:
 
         world.agenda.after(world.delay_us(actor, 0, longest_us), stop)
 
-    def _complain(self, actor: Actor, effect: working.Complain) -> None:
+    def _complain(self, actor: SimulatedActor, effect: working.Complain) -> None:
         query, worker = serving_of(actor).query.id, actor.process.id
 
         def complain(gcs: MemoryGcs) -> bool:
@@ -418,7 +420,7 @@ class Performer:
 
     # --- the coordinator's calls ---------------------------------------------------------------------
 
-    def _watch(self, actor: Actor, effect: coordinating.Watch) -> None:
+    def _watch(self, actor: SimulatedActor, effect: coordinating.Watch) -> None:
         def watch(gcs: MemoryGcs) -> Any:
             self._world.reach.note()
             leases = gcs.workers()
@@ -427,7 +429,7 @@ class Performer:
 
         self._call(actor, effect, watch)
 
-    def _expel(self, actor: Actor, effect: coordinating.Expel) -> None:
+    def _expel(self, actor: SimulatedActor, effect: coordinating.Expel) -> None:
         if effect.unreachable:
             self._world.reach.require_out_of_reach(effect.worker)
 
@@ -439,13 +441,13 @@ class Performer:
 
         self._call(actor, effect, expel)
 
-    def _status(self, actor: Actor, effect: coordinating.ReadStatus) -> None:
+    def _status(self, actor: SimulatedActor, effect: coordinating.ReadStatus) -> None:
         self._call(actor, effect, lambda gcs: gcs.status(effect.query))
 
-    def _join(self, actor: Actor, effect: coordinating.Join) -> None:
+    def _join(self, actor: SimulatedActor, effect: coordinating.AddMember) -> None:
         self._call(actor, effect, lambda gcs: joined(self._world, gcs, effect))
 
-    def _freeze(self, actor: Actor, effect: coordinating.Freeze) -> None:
+    def _freeze(self, actor: SimulatedActor, effect: coordinating.Freeze) -> None:
         def freeze(gcs: MemoryGcs) -> Any:
             require_lost(self._world, effect.query, effect.lost)
             nested = is_recovering(self._world, effect.query)
@@ -456,7 +458,7 @@ class Performer:
 
         self._call(actor, effect, freeze)
 
-    def _snapshot(self, actor: Actor, effect: coordinating.TakeSnapshot) -> None:
+    def _snapshot(self, actor: SimulatedActor, effect: coordinating.TakeSnapshot) -> None:
         def snapshot(gcs: MemoryGcs) -> SnapshotReply:
             found = gcs.snapshot(effect.query)
             check_patience(self._world, effect.query, without_worker=found is not None and not found.members)
@@ -464,7 +466,7 @@ class Performer:
 
         self._call(actor, effect, snapshot)
 
-    def _resume(self, actor: Actor, effect: coordinating.Resume) -> None:
+    def _resume(self, actor: SimulatedActor, effect: coordinating.Resume) -> None:
         def resume(gcs: MemoryGcs) -> Any:
             before = gcs.snapshot(effect.query)
             verdict = gcs.resume(effect.query, effect.plan, effect.version)
@@ -484,7 +486,7 @@ class Performer:
 
         self._call(actor, effect, resume)
 
-    def _remove(self, actor: Actor, effect: coordinating.Remove) -> None:
+    def _remove(self, actor: SimulatedActor, effect: coordinating.Remove) -> None:
         def remove(gcs: MemoryGcs) -> bool:
             gcs.remove(effect.query, barred=effect.barred)
             return True
@@ -493,11 +495,5 @@ class Performer:
 
     # --- what clients ask of the head ----------------------------------------------------------------
 
-    def _submit(self, actor: Actor, effect: coordinating.Submit) -> None:
-        self._call(actor, effect, lambda gcs: ACTIONS[coordinating.Submit](gcs, effect))
-
-    def _ask_to_drain(self, actor: Actor, effect: coordinating.AskToDrain) -> None:
-        self._call(actor, effect, lambda gcs: ACTIONS[coordinating.AskToDrain](gcs, effect))
-
-    def _need(self, actor: Actor, effect: coordinating.ReadNeed) -> None:
-        self._call(actor, effect, lambda gcs: ACTIONS[coordinating.ReadNeed](gcs, effect))
+    def _act(self, actor: SimulatedActor, effect: Effect[Any]) -> None:
+        self._call(actor, effect, lambda gcs: ACTIONS[type(effect)](gcs, effect))

@@ -6,20 +6,20 @@ from typing import Any, Protocol
 
 from wallaby.lineage.effects import Effect
 from wallaby_lab.simulation.faults import SimulatedFault
-from wallaby_lab.simulation.process import Actor
+from wallaby_lab.simulation.process import SimulatedActor
 
 
-class Performs(Protocol):
+class PerformsSimulated(Protocol):
     """Whoever performs effects; see `perform`."""
 
-    def perform(self, actor: Actor, effect: Effect[Any]) -> None:
+    def perform(self, actor: SimulatedActor, effect: Effect[Any]) -> None:
         """Perform an effect; its answer comes in later."""
 
 
 class Strikes(Protocol):
     """Whoever applies faults; see `strike`."""
 
-    def strike(self, fault: SimulatedFault, actor: Actor) -> bool:
+    def strike(self, fault: SimulatedFault, actor: SimulatedActor) -> bool:
         """Apply one fault where an actor stands; False if there was nothing it could befall."""
 
     def heal(self) -> None:

@@ -7,22 +7,22 @@ from typing import Any
 
 from wallaby.coordinator.query import Query
 from wallaby.gcs.memory import MemoryGcs
-from wallaby.lineage.attempt import Tenure
+from wallaby.lineage.attempt import ChannelRun
 from wallaby.lineage.effects import Effect, Effects, Output, Push
 from wallaby.lineage.names import HEAD, ChannelName, QueryId, TaskName, WorkerId
 from wallaby.node.actors import ActorName
-from wallaby.node.session import Session
+from wallaby.node.session import QuerySession
 from wallaby_lab.invariants.audit import InvariantViolation
 
 
 @dataclass(slots=True, eq=False)
-class Actor:
+class SimulatedActor:
     """One generator being driven."""
 
     name: ActorName
     process: Process
     effects: Effects[None]
-    serving: Serving | None = None
+    serving: SimulatedQuery | None = None
     alive: bool = True
     #: The number of its present wait; a timer of an earlier wait does nothing.
     wait: int = 0
@@ -40,8 +40,8 @@ class Actor:
     lag: float = 1.0
     #: What it has asked for and has no answer to yet.
     effect: Effect[Any] | None = None
-    #: The tenure of the channel that it is the life of.
-    tenure: Tenure | None = None
+    #: The run of the channel that it is the life of.
+    run: ChannelRun | None = None
     #: The push that was answered last, and how, until it is judged; see `complaining`.
     answered: tuple[Push, Any] | None = None
     #: The next output that it backs up takes so much longer to be kept.
@@ -49,41 +49,41 @@ class Actor:
 
 
 @dataclass(slots=True, eq=False)
-class Serving:
+class SimulatedQuery:
     """One query at one process: its session, its backups, and the generators that run for it."""
 
     query: Query
-    session: Session
-    #: With the epoch of the tenure that made them.
+    session: QuerySession
+    #: With the epoch of the run that made them.
     backups: dict[TaskName, tuple[Output, bool, int]] = field(default_factory=dict)
-    actors: dict[ActorName, Actor] = field(default_factory=dict)
+    actors: dict[ActorName, SimulatedActor] = field(default_factory=dict)
     bytes_kept: int = 0
     #: What its session last said of the query; if it says something else, all are woken.
     news: tuple[int, ...] = ()
     sent_news: int = 0
-    #: The latest tenure that has kept an output of each task.
+    #: The latest run that has kept an output of each task.
     latest: dict[TaskName, int] = field(default_factory=dict)
 
     def require_latest(self, task: TaskName, since_epoch: int) -> None:
-        """What a later tenure has made stays in the backup, whichever of two is kept last (invariant 2)."""
+        """What a later run has made stays in the backup, whichever of two is kept last (invariant 2)."""
         self.latest[task] = max(since_epoch, self.latest.get(task, 0))
         kept = self.backups[task][2]
         if kept != self.latest[task]:
             raise InvariantViolation(
-                2, f"{task} is kept as the tenure of epoch {kept} made it, not that of {self.latest[task]}"
+                2, f"{task} is kept as the run of epoch {kept} made it, not that of {self.latest[task]}"
             )
 
 
-def serving_of(actor: Actor) -> Serving:
+def serving_of(actor: SimulatedActor) -> SimulatedQuery:
     """The session that an actor belongs to."""
     assert actor.serving is not None, f"{actor.name} belongs to no session"
     return actor.serving
 
 
-def tenure_of(actor: Actor, session: Session) -> Tenure | None:
-    """The tenure of the channel that an actor is the life of; None for any other actor."""
+def channel_run_of(actor: SimulatedActor, session: QuerySession) -> ChannelRun | None:
+    """The run of the channel that an actor is the life of; None for any other actor."""
     channel = actor.name.of
-    return session.tenures.get(channel) if isinstance(channel, ChannelName) else None
+    return session.runs.get(channel) if isinstance(channel, ChannelName) else None
 
 
 @dataclass(slots=True, eq=False)
@@ -100,8 +100,8 @@ class Process:
     alive: bool = True
     paused_until_us: int = 0
     draining: bool = False
-    servings: dict[QueryId, Serving] = field(default_factory=dict)
-    actors: list[Actor] = field(default_factory=list)
+    servings: dict[QueryId, SimulatedQuery] = field(default_factory=dict)
+    actors: list[SimulatedActor] = field(default_factory=list)
     #: One-shot faults waiting for the next message or call of this process, by name.
     armed: dict[str, int] = field(default_factory=dict)
     #: No message passes between this process and the store until then.

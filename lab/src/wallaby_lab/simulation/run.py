@@ -32,10 +32,10 @@ from wallaby.lineage.choose import Dynamic, Policy, Static
 from wallaby.lineage.effects import FailPoint
 from wallaby.lineage.names import TaskName
 from wallaby.lineage.tolerance import Tolerance, tolerance_of
-from wallaby.node.session import SessionSettings
+from wallaby.node.session import QuerySessionSettings
 from wallaby_lab.invariants.audit import InvariantViolation
 from wallaby_lab.simulation.faults import STORE_LOST, FaultKind, SimulatedFault, draw_faults
-from wallaby_lab.simulation.perform import Performer
+from wallaby_lab.simulation.perform import SimulatedPerformer
 from wallaby_lab.simulation.pressure import pressed, with_aimed_faults
 from wallaby_lab.simulation.process import RunTally
 from wallaby_lab.simulation.running import Running
@@ -90,7 +90,7 @@ def draw_scenario(random: Random) -> Scenario:
     lease_ms = random.choice((200, 300, 500))
     return Scenario(
         workloads=tuple(_spoiled(random, draw_workload(random), poisoned) for _ in range(queries)),
-        session=SessionSettings(
+        session=QuerySessionSettings(
             policy=_draw_policy(random),
             window_bytes=random.choice((1, 8, 16, 40, 120, 1000)),
             outputs_per_push=random.choice((1, 2, 4, 32)),
@@ -192,7 +192,7 @@ def run(
 
     `story` gets a line for everything that happens, `visits` counts how often each fail point is reached.
     """
-    world = World(scenario, faults, Performer, Striker, story)
+    world = World(scenario, faults, SimulatedPerformer, Striker, story)
     world.counts_visits = visits is not None
     failure: Failure | None = None
     try:
@@ -313,18 +313,14 @@ def _wait_for(world: World) -> str:
                 continue
             process = world.processes.get(channel.host)
             serving = process.servings.get(query_id) if process is not None else None
-            tenure = serving.session.tenures.get(name) if serving is not None else None
+            run = serving.session.runs.get(name) if serving is not None else None
             lacks = [
-                f"{edge}@{tenure.inbox.holds(upstream)}"
+                f"{edge}@{run.inbox.holds(upstream)}"
                 for edge in running.query.graph.edges_into(name)
                 for upstream in running.query.graph.upstreams(name, edge.link)
-                if tenure is not None and upstream.channel == edge.producer
+                if run is not None and upstream.channel == edge.producer
             ]
-            at = (
-                f"seq {tenure.seq}{' retracing' if tenure.retracing else ''}"
-                if tenure is not None
-                else "not begun"
-            )
+            at = f"seq {run.seq}{' retracing' if run.retracing else ''}" if run is not None else "not begun"
             lines.append(f"{name} at {channel.host} length {channel.length} {at}: " + " ".join(lacks))
         lines.extend(f"re-read {reread}" for reread in (*state.claims.values(), *state.rereads))
     return "; ".join(lines) or "the store holds no query, and still one has not ended"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from wallaby.coordinator.coordinator import CoordinatorSettings
-from wallaby.node.session import SessionSettings
+from wallaby.node.session import QuerySessionSettings
 from wallaby_lab.simulation.flow import FREE, PLENTY_BYTES, Flow
 from wallaby_lab.simulation.schedules import EVEN, Schedule
 from wallaby_lab.simulation.workload import ToyWorkload
@@ -21,7 +21,7 @@ class Scenario:
     """All that a seed draws but its faults."""
 
     workloads: tuple[ToyWorkload, ...]
-    session: SessionSettings
+    session: QuerySessionSettings
     coordinator: CoordinatorSettings
     workers: int
     renew_every_ms: int

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from wallaby.lineage.attempt import Tenure
+from wallaby.lineage.attempt import ChannelRun
 from wallaby.lineage.choose import Dynamic, Static
 from wallaby.lineage.effects import (
     Acknowledge,
@@ -29,10 +29,10 @@ from wallaby.lineage.lineage import Draw, Record, decode
 from wallaby.lineage.names import HEAD, ChannelName, Edge, TaskName, Upstream, WorkerId
 from wallaby.node.actors import ActorKind
 from wallaby.node.effects import Complain
-from wallaby.node.session import Session, SessionSettings
+from wallaby.node.session import QuerySession, QuerySessionSettings
 from wallaby_lab.invariants.audit import InvariantViolation
 from wallaby_lab.invariants.sighting import StoreState
-from wallaby_lab.simulation.process import Actor, tenure_of
+from wallaby_lab.simulation.process import SimulatedActor, channel_run_of
 from wallaby_lab.simulation.waiting import Arrived
 
 #: The effects that are judged when they are asked for.
@@ -43,7 +43,7 @@ _REPEATED = (FailPoint.RETRACE, FailPoint.REREAD)
 class Scrutiny:
     """Everything that has been done for one query, and the judgement of what is done next."""
 
-    def __init__(self, graph: StageGraph, settings: SessionSettings) -> None:
+    def __init__(self, graph: StageGraph, settings: QuerySessionSettings) -> None:
         self._graph = graph
         self._settings = settings
         self._policy = settings.policy
@@ -56,7 +56,7 @@ class Scrutiny:
 
     # --- what is asked for ---------------------------------------------------------------------------
 
-    def yields(self, actor: Actor, effect: Any, state: StoreState | None) -> None:
+    def yields(self, actor: SimulatedActor, effect: Any, state: StoreState | None) -> None:
         """A generator of a session asks for an effect, now."""
         assert actor.serving is not None
         session = actor.serving.session
@@ -74,26 +74,26 @@ class Scrutiny:
             case _:
                 pass
 
-    def _waits(self, actor: Actor, session: Session, state: StoreState | None) -> None:
+    def _waits(self, actor: SimulatedActor, session: QuerySession, state: StoreState | None) -> None:
         if actor.name.kind is ActorKind.DELIVERY:
-            if state is not None and state.gate_open and state.epoch == session.host.epoch:
+            if state is not None and state.gate_open and state.epoch == session.context.epoch:
                 self._delivery_waits(actor, session, state)
             return
-        tenure = tenure_of(actor, session)
-        if tenure is None:
+        run = channel_run_of(actor, session)
+        if run is None:
             return  # it was stopped, or is a re-read
-        arrived = Arrived(self._graph, tenure, self._policy, staged=session.host.tolerance.staged)
-        if tenure.retracing:
-            record = self._records.get(TaskName(*tenure.channel, tenure.seq))
+        arrived = Arrived(self._graph, run, self._policy, staged=session.context.tolerance.staged)
+        if run.retracing:
+            record = self._records.get(TaskName(*run.channel, run.seq))
             could = record is not None and arrived.has_all_of(record)
         else:
-            could = not tenure.closed and arrived.allows_a_task(eager=actor.eager)
+            could = not run.closed and arrived.allows_a_task(eager=actor.eager)
         if could:
-            raise InvariantViolation(5, f"{tenure.channel} waits although it could go on")
+            raise InvariantViolation(5, f"{run.channel} waits although it could go on")
 
     # --- executing -----------------------------------------------------------------------------------
 
-    def _executes(self, session: Session, effect: Execute, *, eager: bool) -> None:
+    def _executes(self, session: QuerySession, effect: Execute, *, eager: bool) -> None:
         task = effect.task
         self._check_sides(effect)
         drawn = [piece.edge.producer for piece in effect.inputs]
@@ -108,11 +108,11 @@ class Scrutiny:
         last = self._last[before] if self._rest.get(before) else nothing
         if effect.last != last or (self._rest.get(before) and not nothing):
             raise InvariantViolation(1, f"{task} runs as last={effect.last} where it is last={last}")
-        tenure = session.tenures.get(task.of)
-        if tenure is not None and tenure.retracing:
+        run = session.runs.get(task.of)
+        if run is not None and run.retracing:
             raise InvariantViolation(4, f"{task} is new, and its channel counts as one that retraces")
-        if effect.draw is not None and tenure is not None:
-            self._check_size(effect, effect.draw, tenure, eager=eager)
+        if effect.draw is not None and run is not None:
+            self._check_size(effect, effect.draw, run, eager=eager)
 
     def _check_sides(self, effect: Execute) -> None:
         """Side inputs are there whole, in the order of their links, and each in the order of its channels."""
@@ -143,10 +143,10 @@ class Scrutiny:
         if effect.last != self._last[effect.task]:
             raise InvariantViolation(4, f"{effect.task} is repeated as last={effect.last}")
 
-    def _check_size(self, effect: Execute, draw: Draw, tenure: Tenure, *, eager: bool) -> None:
+    def _check_size(self, effect: Execute, draw: Draw, run: ChannelRun, *, eager: bool) -> None:
         """A draw is as large as its policy says."""
         sizes = [piece.size_bytes for piece in effect.inputs]
-        arrived = Arrived(self._graph, tenure, self._policy)
+        arrived = Arrived(self._graph, run, self._policy)
         pool = arrived.pool(draw) if self._policy.several else [u for u, _ in draw.upstreams]
         left = [arrived.ready(upstream) for upstream in pool]
         at_end = all(map(arrived.is_exhausted, pool))
@@ -183,59 +183,59 @@ class Scrutiny:
 
     # --- delivering ----------------------------------------------------------------------------------
 
-    def _reports(self, session: Session, name: ChannelName, said: dict[Edge, int], epoch: int) -> None:
+    def _reports(self, session: QuerySession, name: ChannelName, said: dict[Edge, int], epoch: int) -> None:
         """A commit says of its channel's deliveries what the store does not know yet, all of it."""
         unsaid = _unsaid(session, self._graph.edges_from(name))
-        if said != unsaid or epoch != session.host.epoch:
+        if said != unsaid or epoch != session.context.epoch:
             raise InvariantViolation(3, f"a commit of {name} says {said} of deliveries, not {unsaid}")
 
-    def _acknowledges(self, session: Session, effect: Acknowledge) -> None:
-        ended = [name for name, tenure in session.tenures.items() if self._has_ended(session, tenure)]
+    def _acknowledges(self, session: QuerySession, effect: Acknowledge) -> None:
+        ended = [name for name, run in session.runs.items() if self._has_ended(session, run)]
         unsaid = _unsaid(session, tuple(edge for name in ended for edge in self._graph.edges_from(name)))
         if any(unsaid.get(edge) != count for edge, count in effect.delivered):
             raise InvariantViolation(3, f"deliveries {effect.delivered} are written down, not {unsaid}")
 
-    def _delivers(self, session: Session, effect: Push, state: StoreState | None) -> None:
+    def _delivers(self, session: QuerySession, effect: Push, state: StoreState | None) -> None:
         """A push goes to a member, continues every edge where it stands, with what may leave, and is not too much."""
         current = state is not None and state.gate_open and state.epoch == effect.epoch
         if current and state is not None and effect.target not in (*state.members, HEAD):
             raise InvariantViolation(5, f"{session.worker} sends to {effect.target}, which is no member")
         at: dict[Edge, int] = {}
-        delivered, outbox = session.host.outbox.delivered(), session.host.outbox
+        delivered, outbox = session.context.outbox.delivered(), session.context.outbox
         if len(effect.items) > self._settings.outputs_per_push:
             raise InvariantViolation(1, f"a push of {len(effect.items)} outputs")
         for edge, task in effect.items:
             producer, first = self._graph.producer(edge), at.get(edge, delivered[edge])
-            tenure = session.tenures.get(producer)
+            run = session.runs.get(producer)
             if task.of != producer or task.seq != first or task.seq >= outbox.published(producer):
                 raise InvariantViolation(1, f"{task} is sent over {edge}, where {first} is due")
-            if tenure is not None and session.host.tolerance.staged and not self._has_ended(session, tenure):
+            if run is not None and session.context.tolerance.staged and not self._has_ended(session, run):
                 raise InvariantViolation(1, f"{task} is sent before its channel has ended")
             if edge in at and edge in outbox.refused():
                 raise InvariantViolation(1, f"{edge}, which was refused, is sent more than one output")
             at[edge] = first + 1
 
-    def _has_ended(self, session: Session, tenure: Tenure) -> bool:
+    def _has_ended(self, session: QuerySession, run: ChannelRun) -> bool:
         """Will a channel publish no more?"""
-        published = session.host.outbox.published(tenure.channel)
-        last = self._records.get(TaskName(*tenure.channel, published - 1))
-        return tenure.ended or (last is not None and last.final)
+        published = session.context.outbox.published(run.channel)
+        last = self._records.get(TaskName(*run.channel, published - 1))
+        return run.ended or (last is not None and last.final)
 
-    def _delivery_waits(self, actor: Actor, session: Session, state: StoreState) -> None:
+    def _delivery_waits(self, actor: SimulatedActor, session: QuerySession, state: StoreState) -> None:
         """Nothing is due, or what is was refused; and what is known of ended channels has been written down."""
         if isinstance(actor.last, Push | Complain):
             return  # it did not move on
         assert actor.serving is not None
-        target, outbox = actor.name.of, session.host.outbox
-        durable = session.host.tolerance.durable
+        target, outbox = actor.name.of, session.context.outbox
+        durable = session.context.tolerance.durable
         due: set[Edge] = set()
-        for name, tenure in session.tenures.items():
-            if session.host.tolerance.staged and not self._has_ended(session, tenure):
+        for name, run in session.runs.items():
+            if session.context.tolerance.staged and not self._has_ended(session, run):
                 continue
             for edge in self._graph.edges_from(name):
                 count = outbox.delivered().get(edge, 0)
                 host = state.channels[self._graph.consumer(edge)].host
-                is_due = (0 if durable else tenure.base) <= count < outbox.published(name)
+                is_due = (0 if durable else run.base) <= count < outbox.published(name)
                 if is_due and (
                     host in state.members or state.channels[self._graph.consumer(edge)].host == "head"
                 ):
@@ -247,19 +247,19 @@ class Scrutiny:
         others = (a for a in actor.serving.actors.values() if a is not actor and a.alive)
         if isinstance(actor.last, Acknowledge) or any(isinstance(a.last, Acknowledge) for a in others):
             return
-        for name, tenure in session.tenures.items():
+        for name, run in session.runs.items():
             edges = self._graph.edges_from(name)
-            if tenure.ended and not due & set(edges) and (unsaid := _unsaid(session, edges)):
+            if run.ended and not due & set(edges) and (unsaid := _unsaid(session, edges)):
                 raise InvariantViolation(3, f"{name} has ended, and nobody writes {unsaid} down")
 
-    def check_worker(self, state: StoreState, session: Session) -> None:
+    def check_worker(self, state: StoreState, session: QuerySession) -> None:
         """What a worker takes as known to the store, the store has; and it forgets nothing within an epoch."""
-        if not state.gate_open or state.epoch != session.host.epoch:
+        if not state.gate_open or state.epoch != session.context.epoch:
             return
-        for name, tenure in session.tenures.items():
-            if tenure.since_epoch != state.channels[name].since_epoch:
-                raise InvariantViolation(6, f"{session.worker} goes on with an old tenure of {name}")
-        outbox = session.host.outbox
+        for name, run in session.runs.items():
+            if run.since_epoch != state.channels[name].since_epoch:
+                raise InvariantViolation(6, f"{session.worker} goes on with an old run of {name}")
+        outbox = session.context.outbox
         for edge, count in outbox.known_to_gcs().items():
             if count > state.delivered[edge]:
                 raise InvariantViolation(
@@ -269,7 +269,7 @@ class Scrutiny:
             if outbox.delivered()[edge] < state.delivered[edge]:
                 raise InvariantViolation(3, f"{session.worker} knows less of {edge} than the store")
 
-    def _check_counts(self, session: Session, known: list[bool], reply: PushReply, arrived: int) -> None:
+    def _check_counts(self, session: QuerySession, known: list[bool], reply: PushReply, arrived: int) -> None:
         """An inbox counts what it has taken, so that somebody is woken, and what it holds."""
         new = sum(is_held and not was for is_held, was in zip(reply.held, known, strict=True))
         now = arrivals(session)
@@ -277,16 +277,14 @@ class Scrutiny:
             raise InvariantViolation(
                 5, f"{new} slices are new at {session.worker}, and {now - arrived} count"
             )
-        for name, tenure in session.tenures.items():
-            held = sum(p.size_bytes for lane in tenure.inbox.lanes().values() for p in lane.held.values())
-            if tenure.inbox.held_bytes != held:
-                raise InvariantViolation(
-                    10, f"{name} holds {held} bytes, and counts {tenure.inbox.held_bytes}"
-                )
+        for name, run in session.runs.items():
+            held = sum(p.size_bytes for lane in run.inbox.lanes().values() for p in lane.held.values())
+            if run.inbox.held_bytes != held:
+                raise InvariantViolation(10, f"{name} holds {held} bytes, and counts {run.inbox.held_bytes}")
 
     def received(
         self,
-        session: Session,
+        session: QuerySession,
         pieces: tuple[Slice, ...],
         asked: PushReply,
         known: list[bool],
@@ -302,49 +300,45 @@ class Scrutiny:
         if not any(known) and asked != reply:
             raise InvariantViolation(3, f"{session.worker} holds {reply.held} and had said {asked.held}")
         for piece, is_held, was_asked in zip(pieces, reply.held, asked.held, strict=True):
-            tenure = session.tenures[self._graph.consumer(piece.edge)]
-            lane = tenure.inbox.lanes()[Upstream(piece.edge.link, piece.edge.producer)]
-            if (
-                tenure.ended
-                and not self._graph.is_reader(tenure.channel.stage)
-                and (lane.held or not is_held)
-            ):
+            run = session.runs[self._graph.consumer(piece.edge)]
+            lane = run.inbox.lanes()[Upstream(piece.edge.link, piece.edge.producer)]
+            if run.ended and not self._graph.is_reader(run.channel.stage) and (lane.held or not is_held):
                 raise InvariantViolation(
-                    10, f"{tenure.channel} has ended, and does not take and drop {piece.task}"
+                    10, f"{run.channel} has ended, and does not take and drop {piece.task}"
                 )
             if was_asked and not is_held:
                 raise InvariantViolation(3, f"{piece.task} was welcome over {piece.edge}, and then was not")
             seq, window = piece.task.seq, self._settings.window_bytes
             held_bytes = sum(other.size_bytes for other in lane.held.values())
-            if is_held and not (tenure.ended or seq < lane.consumed or seq in lane.held):
+            if is_held and not (run.ended or seq < lane.consumed or seq in lane.held):
                 raise InvariantViolation(3, f"{session.worker} says that it holds {piece.task}, and does not")
             room = not lane.windowed or held_bytes + piece.size_bytes <= window
             if not is_held and (room or seq < lane.consumed + self._reserve):
                 raise InvariantViolation(5, f"{piece.task} is refused over {piece.edge}, and there is room")
             ahead = [p.size_bytes for s, p in lane.held.items() if s >= lane.consumed + self._reserve]
-            if lane.windowed and not tenure.retracing and sum(ahead) > window:
+            if lane.windowed and not run.retracing and sum(ahead) > window:
                 raise InvariantViolation(5, f"{sum(ahead)} bytes wait on {piece.edge}, beyond its window")
 
 
-def arrivals(session: Session) -> int:
+def arrivals(session: QuerySession) -> int:
     """How many slices all channels of a session have taken, as they count."""
-    return sum(tenure.inbox.arrived for tenure in session.tenures.values())
+    return sum(run.inbox.arrived for run in session.runs.values())
 
 
-def known_before(session: Session, pieces: tuple[Slice, ...]) -> list[bool]:
+def known_before(session: QuerySession, pieces: tuple[Slice, ...]) -> list[bool]:
     """Which of these slices had come before."""
     found = []
     for piece in pieces:
-        tenure = session.tenures.get(session.graph.consumer(piece.edge))
-        lane = tenure.inbox.lanes()[Upstream(piece.edge.link, piece.edge.producer)] if tenure else None
+        run = session.runs.get(session.graph.consumer(piece.edge))
+        lane = run.inbox.lanes()[Upstream(piece.edge.link, piece.edge.producer)] if run else None
         seq = piece.task.seq
-        dropped = tenure is not None and tenure.ended and not session.graph.is_reader(tenure.channel.stage)
+        dropped = run is not None and run.ended and not session.graph.is_reader(run.channel.stage)
         found.append(lane is not None and (dropped or seq < lane.consumed or seq in lane.held))
     return found
 
 
-def _unsaid(session: Session, edges: tuple[Edge, ...]) -> dict[Edge, int]:
+def _unsaid(session: QuerySession, edges: tuple[Edge, ...]) -> dict[Edge, int]:
     """What a worker knows of deliveries over some edges, and has not been told that the store knows."""
-    delivered: Mapping[Edge, int] = session.host.outbox.delivered()
-    reported: Mapping[Edge, int] = session.host.outbox.known_to_gcs()
+    delivered: Mapping[Edge, int] = session.context.outbox.delivered()
+    reported: Mapping[Edge, int] = session.context.outbox.known_to_gcs()
     return {edge: delivered[edge] for edge in edges if edge in delivered and delivered[edge] > reported[edge]}

@@ -13,7 +13,7 @@ from wallaby.lineage.effects import FailPoint, Push
 from wallaby.lineage.names import WorkerId
 from wallaby.lineage.verdict import Verdict
 from wallaby_lab.simulation.faults import FaultKind, SimulatedFault
-from wallaby_lab.simulation.process import Actor, Process
+from wallaby_lab.simulation.process import Process, SimulatedActor
 from wallaby_lab.simulation.scenario import PLENTY_BYTES
 from wallaby_lab.simulation.wires import FOR_GOOD_US, Trouble
 from wallaby_lab.simulation.world import World
@@ -72,7 +72,7 @@ class Striker:
             FaultKind.OUT_OF_MEMORY: self._run_out_of_memory,
         }
 
-    def strike(self, fault: SimulatedFault, actor: Actor) -> bool:
+    def strike(self, fault: SimulatedFault, actor: SimulatedActor) -> bool:
         """Apply one fault where an actor stands; False if there was nothing it could befall."""
         world = self._world
         victim = self._victim(actor)
@@ -158,7 +158,7 @@ class Striker:
         for query in queries:
             query.cancelled = True
 
-    def _victim(self, actor: Actor) -> Process | None:
+    def _victim(self, actor: SimulatedActor) -> Process | None:
         if not actor.process.is_head and actor.process.alive:
             return actor.process
         live = self._world.live_workers()

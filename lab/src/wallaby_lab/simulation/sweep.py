@@ -17,7 +17,7 @@ from wallaby.coordinator.coordinator import CoordinatorSettings
 from wallaby.lineage.choose import Dynamic
 from wallaby.lineage.effects import FailPoint
 from wallaby.lineage.graph import Link, LinkKind, Routing, Stage, StageGraph, StageKind
-from wallaby.node.session import SessionSettings
+from wallaby.node.session import QuerySessionSettings
 from wallaby_lab.simulation.faults import FaultKind, SimulatedFault
 from wallaby_lab.simulation.run import NEVER_MS, RunResult, run
 from wallaby_lab.simulation.scenario import PLENTY_BYTES, Scenario
@@ -85,7 +85,7 @@ def small_scenario() -> Scenario:
     )
     return Scenario(
         workloads=(ToyWorkload(graph, operators, tables, limit=1),),
-        session=SessionSettings(Dynamic(16), window_bytes=24, outputs_per_push=2, look_every_ms=100),
+        session=QuerySessionSettings(Dynamic(16), window_bytes=24, outputs_per_push=2, look_every_ms=100),
         coordinator=CoordinatorSettings(300, 40, 600, NEVER_MS, NEVER_MS, 1_000),
         workers=3,
         renew_every_ms=100,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Generic, TypeVar
 
 from wallaby.lineage.effects import Effect
-from wallaby_lab.simulation.process import Actor
+from wallaby_lab.simulation.process import SimulatedActor
 from wallaby_lab.simulation.world import World
 
 EffectT = TypeVar("EffectT", bound=Effect[Any])
@@ -14,7 +14,7 @@ EffectT = TypeVar("EffectT", bound=Effect[Any])
 class Ticket(Generic[EffectT]):
     """One question to the world outside a process: the first answer counts, later ones are dropped."""
 
-    def __init__(self, world: World, actor: Actor, effect: EffectT) -> None:
+    def __init__(self, world: World, actor: SimulatedActor, effect: EffectT) -> None:
         self._world = world
         self.actor = actor
         self.effect = effect

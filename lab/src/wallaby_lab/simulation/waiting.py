@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wallaby.lineage.attempt import Tenure
+from wallaby.lineage.attempt import ChannelRun
 from wallaby.lineage.choose import Dynamic, Policy, Static
 from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.lineage import Draw, Record
@@ -12,10 +12,10 @@ from wallaby.lineage.names import Upstream
 class Arrived:
     """The inbox of one channel, as it is now."""
 
-    def __init__(self, graph: StageGraph, tenure: Tenure, policy: Policy, *, staged: bool = False) -> None:
+    def __init__(self, graph: StageGraph, run: ChannelRun, policy: Policy, *, staged: bool = False) -> None:
         self._graph = graph
-        self._channel = tenure.channel
-        self._lanes = tenure.inbox.lanes()
+        self._channel = run.channel
+        self._lanes = run.inbox.lanes()
         self._policy = policy
         self._staged = staged
 

@@ -21,7 +21,7 @@ from wallaby.gcs.memory import MemoryGcs, MemoryStore, StoredQuery
 from wallaby.lineage.effects import Answer, Await, Effect, Effects, FailPoint, Push
 from wallaby.lineage.names import HEAD, ChannelName, QueryId, TaskName, WorkerId
 from wallaby.node.actors import COORDINATOR, DISCOVERY, SESSION, TASK_MANAGER, ActorKind, ActorName
-from wallaby.node.session import Session
+from wallaby.node.session import QuerySession
 from wallaby.worker.taskmanager import TaskManager
 from wallaby_lab.invariants.audit import Audit
 from wallaby_lab.invariants.sighting import WorkerState
@@ -30,9 +30,9 @@ from wallaby_lab.simulation.aim import strike_holds
 from wallaby_lab.simulation.complaining import Complaining
 from wallaby_lab.simulation.faults import OF_WIRES, SimulatedFault
 from wallaby_lab.simulation.flow import Lapses
-from wallaby_lab.simulation.insisting import Insisting, require_tenure
-from wallaby_lab.simulation.ports import Performs, Strikes
-from wallaby_lab.simulation.process import Actor, Process, RunTally, Serving, tenure_of
+from wallaby_lab.simulation.insisting import Insisting, require_current_run
+from wallaby_lab.simulation.ports import PerformsSimulated, Strikes
+from wallaby_lab.simulation.process import Process, RunTally, SimulatedActor, SimulatedQuery, channel_run_of
 from wallaby_lab.simulation.reach import Reach
 from wallaby_lab.simulation.running import BackedUp, Running
 from wallaby_lab.simulation.scenario import COMPLAINT_MS, PLENTY_BYTES, Scenario
@@ -51,7 +51,7 @@ class World:
         self,
         scenario: Scenario,
         faults: tuple[SimulatedFault, ...],
-        performer: Callable[[World], Performs],
+        performer: Callable[[World], PerformsSimulated],
         striker: Callable[[World], Strikes],
         story: list[str] | None = None,
     ) -> None:
@@ -104,7 +104,7 @@ class World:
             return delay_us
         return int(delay_us * process.slowness)
 
-    def delay_us(self, actor: Actor, low_us: int, high_us: int) -> int:
+    def delay_us(self, actor: SimulatedActor, low_us: int, high_us: int) -> int:
         """A random delay of one actor, longer on a slow process and for one that lags."""
         delay_us = self.soon_us(low_us, high_us, actor.process)
         return delay_us if self.healed or actor.lag == 1.0 else int(delay_us * actor.lag)
@@ -221,10 +221,10 @@ class World:
     def open_session(self, process: Process, query_id: QueryId) -> None:
         """A process begins to serve a query."""
         running = self.running[query_id]
-        session = Session(
+        session = QuerySession(
             process.id, running.query.graph, self.scenario.session, lambda: self._collected(running)
         )
-        serving = Serving(running.query, session)
+        serving = SimulatedQuery(running.query, session)
         process.servings[query_id] = serving
         self.spawn(process, serving, SESSION, session.run())
 
@@ -256,7 +256,7 @@ class World:
         for worker in self.live_workers():  # their lifelines are cut
             self.crash(worker, "dismissed")
 
-    def close_session(self, process: Process, serving: Serving) -> None:
+    def close_session(self, process: Process, serving: SimulatedQuery) -> None:
         """A query is over for a process: everything that it held for it goes."""
         self.tell(f"{process.id} drops {serving.query.id}")
         for actor in serving.actors.values():
@@ -270,37 +270,37 @@ class World:
     # --- actors --------------------------------------------------------------------------------------
 
     def spawn(
-        self, process: Process, serving: Serving | None, name: ActorName, effects: Effects[None]
-    ) -> Actor:
+        self, process: Process, serving: SimulatedQuery | None, name: ActorName, effects: Effects[None]
+    ) -> SimulatedActor:
         """Drive another generator, in place of one of the same name."""
-        actor = Actor(name, process, effects, serving)
+        actor = SimulatedActor(name, process, effects, serving)
         if serving is not None:
             self.stop(serving, name)
             serving.actors[name] = actor
-            actor.tenure = tenure_of(actor, serving.session)
+            actor.run = channel_run_of(actor, serving.session)
         process.actors.append(actor)
         if self.scenario.schedule.uneven:
             actor.lag = self.random.choice(LAGS)
         self.agenda.after(self.delay_us(actor, 0, 500), self.resume, actor, None)
         return actor
 
-    def stop(self, serving: Serving, name: ActorName) -> None:
+    def stop(self, serving: SimulatedQuery, name: ActorName) -> None:
         """Stop driving a generator, wherever it is."""
         old = serving.actors.pop(name, None)
         if old is not None:
             old.alive = False
 
-    def park(self, actor: Actor, limit_us: int, *, patient: bool) -> None:
+    def park(self, actor: SimulatedActor, limit_us: int, *, patient: bool) -> None:
         """Let an actor wait until it is woken, or for so long; a patient one is not woken by arrivals."""
         actor.parked = True
         actor.patient = patient
         self.agenda.after(limit_us, self._time_out, actor, actor.wait)
 
-    def _time_out(self, actor: Actor, wait: int) -> None:
+    def _time_out(self, actor: SimulatedActor, wait: int) -> None:
         if actor.parked and actor.wait == wait:
             self.resume(actor, True)
 
-    def wake(self, actor: Actor | None, *, arrival: bool = False) -> None:
+    def wake(self, actor: SimulatedActor | None, *, arrival: bool = False) -> None:
         """Something has come that an actor may be waiting for; an arrival is worth waiting for more."""
         if actor is not None and actor.alive and actor.parked and not (arrival and actor.patient):
             actor.parked = False
@@ -308,13 +308,13 @@ class World:
                 actor.idle = 0
             self.agenda.after(self.delay_us(actor, 0, 200), self.resume, actor, not arrival)
 
-    def wake_others(self, serving: Serving, but: Actor) -> None:
+    def wake_others(self, serving: SimulatedQuery, but: SimulatedActor) -> None:
         """Wake everything else that waits in a session."""
         for actor in serving.actors.values():
             if actor is not but:
                 self.wake(actor)
 
-    def answer(self, actor: Actor, effect: Effect[Answer], value: Answer | BaseException) -> None:
+    def answer(self, actor: SimulatedActor, effect: Effect[Answer], value: Answer | BaseException) -> None:
         """The answer to an effect comes in; a fault may strike first."""
         if actor.alive:
             if isinstance(effect, Push):
@@ -322,7 +322,7 @@ class World:
             self._visit(actor, effect, after=True)
             self.resume(actor, value)
 
-    def resume(self, actor: Actor, value: Any) -> None:
+    def resume(self, actor: SimulatedActor, value: Any) -> None:
         """One step of one actor, and then all checks."""
         process = actor.process
         if not actor.alive:
@@ -346,7 +346,7 @@ class World:
         self._step(actor, actor.serving, value)
         self.check()
 
-    def _step(self, actor: Actor, serving: Serving, value: Any) -> None:
+    def _step(self, actor: SimulatedActor, serving: SimulatedQuery, value: Any) -> None:
         """One step of a session, which is judged by what it asks for."""
         actor.eager = value is True and isinstance(actor.last, Await)
         if not isinstance(value, Exception):
@@ -354,7 +354,7 @@ class World:
         effect = actor.effect = self._send(actor, value)
         self.insisting.yields(actor, effect)
         if effect is not None:
-            require_tenure(actor, effect)
+            require_current_run(actor, effect)
             self.complaining.yields(actor, effect, self.agenda.now_ms())
             if type(effect) in JUDGED and not self.store_is_lost:
                 query = serving.query.id
@@ -364,7 +364,7 @@ class World:
             self._perform(actor, effect)
         self._after_step(actor, serving)
 
-    def _perform(self, actor: Actor, effect: Effect[Any]) -> None:
+    def _perform(self, actor: SimulatedActor, effect: Effect[Any]) -> None:
         """Perform an effect, or, if the process was paused just before it, when that wakes as a zombie."""
         now_us = self.agenda.now_us
         if not actor.alive:
@@ -375,7 +375,7 @@ class World:
         elif not (actor.serving is not None and self.lapses.forgets(effect.point)):
             self.performer.perform(actor, effect)
 
-    def _send(self, actor: Actor, value: Any) -> Any:
+    def _send(self, actor: SimulatedActor, value: Any) -> Any:
         try:
             return actor.effects.throw(value) if isinstance(value, Exception) else actor.effects.send(value)
         except StopIteration:
@@ -393,9 +393,9 @@ class World:
                 self.crash(actor.process, "its store was lost")
         return None
 
-    def _after_step(self, actor: Actor, serving: Serving) -> None:
+    def _after_step(self, actor: SimulatedActor, serving: SimulatedQuery) -> None:
         """Wake whoever may go on because of what an actor of the same session has just done."""
-        if serving.session.host.look_wanted:
+        if serving.session.context.look_wanted:
             self.wake(serving.actors.get(SESSION))
         if actor.name == SESSION:
             news = serving.session.news()
@@ -403,12 +403,12 @@ class World:
                 serving.news = news
                 self.wake_others(serving, actor)
                 self.mark_changed()
-        elif serving.sent_news != serving.session.host.outbox.news:
-            serving.sent_news = serving.session.host.outbox.news
-            for target in serving.session.host.outbox.targets():
+        elif serving.sent_news != serving.session.context.outbox.news:
+            serving.sent_news = serving.session.context.outbox.news
+            for target in serving.session.context.outbox.targets():
                 self.wake(serving.actors.get(ActorName(ActorKind.DELIVERY, target)))
 
-    def _visit(self, actor: Actor, effect: Any, after: bool) -> None:
+    def _visit(self, actor: SimulatedActor, effect: Any, after: bool) -> None:
         """An actor is at a fail point: strike the faults that were waiting for it."""
         if self.healed or not (self.pending_faults or self.pending_holds or self.counts_visits):
             return
@@ -479,7 +479,7 @@ class World:
                     if serving.query.tolerance.durable:
                         backups = BackedUp(serving.backups, self.running[query_id].spooled_tasks)
                     states[worker] = WorkerState(
-                        session.host.epoch, session.tenures, session.host.outbox, backups
+                        session.context.epoch, session.runs, session.context.outbox, backups
                     )
         return states
 

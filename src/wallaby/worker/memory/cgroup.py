@@ -19,7 +19,7 @@ _LIMIT_BYTES_MAX: Final = 1 << 60
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ControlGroup:
     """A control group with a limit."""
 
     limit_bytes: int
@@ -35,7 +35,7 @@ class Group:
         return self.limit_bytes - self.used_bytes + self.reclaimable_bytes
 
 
-def groups(cgroups: Path = CGROUPS, own: Path = OWN) -> tuple[Group, ...]:
+def groups(cgroups: Path = CGROUPS, own: Path = OWN) -> tuple[ControlGroup, ...]:
     """The groups with a limit that this process is in, the innermost first."""
     try:
         lines = own.read_text(encoding="utf-8").splitlines()
@@ -65,7 +65,7 @@ def _upwards(root: Path, path: str) -> Iterator[Path]:
     yield from inner.parents[: len(inner.relative_to(root).parts)]
 
 
-def _version_2(group: Path) -> Group | None:
+def _version_2(group: Path) -> ControlGroup | None:
     try:
         text = (group / "memory.max").read_text(encoding="ascii").strip()
         if text == "max":
@@ -77,10 +77,10 @@ def _version_2(group: Path) -> Group | None:
         return None
     inactive = of.get("inactive_file", 0)
     reclaimable = inactive + of.get("active_file", 0) + of.get("slab_reclaimable", 0)
-    return Group(limit, used, inactive, reclaimable)
+    return ControlGroup(limit, used, inactive, reclaimable)
 
 
-def _version_1(group: Path) -> Group | None:
+def _version_1(group: Path) -> ControlGroup | None:
     try:
         limit = int((group / "memory.limit_in_bytes").read_text(encoding="ascii"))
         if limit >= _LIMIT_BYTES_MAX:
@@ -90,7 +90,7 @@ def _version_1(group: Path) -> Group | None:
     except (OSError, ValueError):
         return None
     inactive = of.get("total_inactive_file", 0)
-    return Group(limit, used, inactive, inactive + of.get("total_active_file", 0))
+    return ControlGroup(limit, used, inactive, inactive + of.get("total_active_file", 0))
 
 
 def _statistics(group: Path) -> dict[str, int]:

@@ -45,7 +45,7 @@ SETTLE_SECONDS: Final = 0.1
 LET_GO_SECONDS: Final = 10.0
 
 
-class Act(IntEnum):
+class MemoryAct(IntEnum):
     """What to do now."""
 
     NOTHING = 0
@@ -58,7 +58,7 @@ class Act(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class MemoryLimits:
     """What a TaskManager may take: its budget, and an allowance beside it."""
 
     budget_bytes: int
@@ -91,10 +91,10 @@ class Limits:
 
 
 @dataclass(slots=True)
-class Floor:
+class MemoryFloor:
     """The memory of one watch: which steps have been tried since memory became short."""
 
-    limits: Limits
+    limits: MemoryLimits
     #: Has any step been taken that is not taken back yet?
     strained: bool = False
     #: When each step came to its end last; None if it was not taken since all was well.
@@ -106,47 +106,47 @@ class Floor:
 
     def decide(
         self, now: float, used_bytes: int, room_bytes: int | None, *, at_work: bool, grown_bytes: int = 0
-    ) -> Act:
+    ) -> MemoryAct:
         """What to do. `at_work` says that a step is still being taken; it has grown by so much since the last look."""
         part = self.limits.part(used_bytes, room_bytes)
         if self.ended_at is not None:
             late = now - self.ended_at > LET_GO_SECONDS and part >= END_PART
-            return Act.LEAVE if part >= LEAVE_PART or late else Act.NOTHING
+            return MemoryAct.LEAVE if part >= LEAVE_PART or late else MemoryAct.NOTHING
         if part < SHED_PART:
             calm = part < CALM_PART and not at_work and self.strained
-            return Act.RELAX if calm else Act.NOTHING
+            return MemoryAct.RELAX if calm else MemoryAct.NOTHING
         soon = self.limits.part(used_bytes + grown_bytes, room_bytes)
         too_fast = part >= AT_ONCE_PART or (part >= END_PART and soon >= 1.0)
         if too_fast and now >= self._patient_until:
-            return Act.END
+            return MemoryAct.END
         if at_work:
-            return Act.NOTHING
+            return MemoryAct.NOTHING
         return self._next_step(now, part)
 
-    def _next_step(self, now: float, part: float) -> Act:
+    def _next_step(self, now: float, part: float) -> MemoryAct:
         if self.shed_at is None:
-            return Act.SHED
+            return MemoryAct.SHED
         if part >= SPILL_PART and self.spilled_at is None:
-            return Act.SPILL
+            return MemoryAct.SPILL
         tried_at = max(self.shed_at, self.spilled_at or 0.0)
         if part >= END_PART and now >= max(tried_at + SETTLE_SECONDS, self._patient_until):
-            return Act.END
+            return MemoryAct.END
         if part >= SPILL_PART and now - tried_at >= AGAIN_SECONDS:
-            return Act.SPILL
-        return Act.SHED if now - tried_at >= AGAIN_SECONDS * 4 else Act.NOTHING
+            return MemoryAct.SPILL
+        return MemoryAct.SHED if now - tried_at >= AGAIN_SECONDS * 4 else MemoryAct.NOTHING
 
-    def took(self, act: Act, now: float) -> None:
+    def took(self, act: MemoryAct, now: float) -> None:
         """A step has come to its end; of an end, only that the query was told."""
         match act:
-            case Act.SHED:
+            case MemoryAct.SHED:
                 self.strained, self.shed_at = True, now
-            case Act.SPILL:
+            case MemoryAct.SPILL:
                 self.strained, self.spilled_at = True, now
-            case Act.END:
+            case MemoryAct.END:
                 self.strained, self.ended_at = True, now
-            case Act.RELAX:
+            case MemoryAct.RELAX:
                 self.strained, self.shed_at, self.spilled_at = False, None, None
-            case Act.NOTHING | Act.LEAVE:
+            case MemoryAct.NOTHING | MemoryAct.LEAVE:
                 pass
 
     def query_gone(self, now: float) -> None:

@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 from wallaby.errors import MemoryLimitError
 from wallaby.lineage.names import QueryId, TaskName
-from wallaby.node.node import Serving
-from wallaby.worker.memory.floor import MIB, Limits
+from wallaby.node.node import WorkerQuery
+from wallaby.worker.memory.floor import MIB, MemoryLimits
 
 
 class CountsMemory(Protocol):
@@ -25,10 +25,10 @@ class CountsMemory(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Greed:
+class QueryMemory:
     """What one query takes of a TaskManager's memory, and where most of it is."""
 
-    serving: Serving
+    serving: WorkerQuery
     backup_bytes: int
     state_bytes: int
     inbox_bytes: int
@@ -43,7 +43,9 @@ class Greed:
         """All of it."""
         return self.backup_bytes + self.state_bytes + self.inbox_bytes + self.task_bytes
 
-    def error(self, worker: str, used_bytes: int, limits: Limits, room_bytes: int | None) -> MemoryLimitError:
+    def error(
+        self, worker: str, used_bytes: int, limits: MemoryLimits, room_bytes: int | None
+    ) -> MemoryLimitError:
         """What its user is told if it must end."""
         operator = "" if self.stage is None else self.serving.work.operator_of(self.stage)
         at = f" ({self.task})" if self.task is not None else ""
@@ -75,13 +77,15 @@ class Greed:
         )
 
 
-def greediest(servings: Iterable[Serving], backup: CountsMemory, resident_bytes: int) -> Greed | None:
+def greediest(
+    servings: Iterable[WorkerQuery], backup: CountsMemory, resident_bytes: int
+) -> QueryMemory | None:
     """The query that takes most; among equals the one that came last. None if there is none."""
     found = [greed_of(serving, backup, resident_bytes) for serving in servings if serving.work is not None]
     return max(found, key=lambda greed: (greed.size_bytes, greed.serving.query), default=None)
 
 
-def greed_of(serving: Serving, backup: CountsMemory, resident_bytes: int) -> Greed:
+def greed_of(serving: WorkerQuery, backup: CountsMemory, resident_bytes: int) -> QueryMemory:
     """What one query takes."""
     states: dict[int, int] = serving.work.held_bytes()
     grown = [
@@ -93,11 +97,11 @@ def greed_of(serving: Serving, backup: CountsMemory, resident_bytes: int) -> Gre
     stage = max(states, key=lambda each: states[each], default=None)
     if task is not None and (stage is None or task_bytes >= states[stage]):
         stage = task.stage
-    return Greed(
+    return QueryMemory(
         serving,
         backup.memory_bytes_of(serving.query),
         sum(states.values()),
-        sum(tenure.inbox.held_bytes for tenure in list(serving.session.tenures.values())),
+        sum(run.inbox.held_bytes for run in list(serving.session.runs.values())),
         max(task_bytes, 0),
         task if task is not None and task.stage == stage else None,
         stage,

@@ -37,7 +37,7 @@ BROADCAST_PARTS: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Shares:
+class MemoryShares:
     """The limits of one TaskManager."""
 
     memory_bytes: int

@@ -22,7 +22,7 @@ from wallaby.operators.state import KernelState, by_schema
 SPILL_BYTES_MIN = 1 << 20
 
 
-class States:
+class ChannelStates:
     """The states of all channels of one TaskManager. From any thread; one channel by one thread at a time."""
 
     def __init__(self, directory: Path, limit_bytes: int) -> None:

@@ -28,12 +28,19 @@ from wallaby.gcs.interface import Gcs
 from wallaby.lineage.names import QueryId
 from wallaby.lineage.verdict import Verdict
 from wallaby.node.garbage import collect_garbage
-from wallaby.node.node import Node, Serving
+from wallaby.node.node import EngineNode, WorkerQuery
 from wallaby.node.pools import CallPool, KernelPool
 from wallaby.statements.connection import close_thread_session
-from wallaby.worker.memory.floor import AGAIN_SECONDS, MIB, RESERVE_BYTES, Act, Floor, Limits
-from wallaby.worker.memory.greed import Greed, greed_of, greediest
-from wallaby.worker.memory.states import States
+from wallaby.worker.memory.floor import (
+    AGAIN_SECONDS,
+    MIB,
+    RESERVE_BYTES,
+    MemoryAct,
+    MemoryFloor,
+    MemoryLimits,
+)
+from wallaby.worker.memory.greed import QueryMemory, greed_of, greediest
+from wallaby.worker.memory.states import ChannelStates
 from wallaby.worker.memory.usage import proportional_bytes, resident_bytes, room_bytes
 
 _log = logging.getLogger(__name__)
@@ -89,12 +96,12 @@ class MemoryWatch:
 
     def __init__(
         self,
-        node: Node,
+        node: EngineNode,
         kernels: KernelPool,
         backup: Backup,
-        states: States,
+        states: ChannelStates,
         gcs: Gcs,
-        limits: Limits,
+        limits: MemoryLimits,
         leave: Callable[[], None],
         looks: Looks | None = None,
     ) -> None:
@@ -105,7 +112,7 @@ class MemoryWatch:
         self._gcs = gcs
         self._leave = leave
         self._looks = looks if looks is not None else HostLooks()
-        self._floor = Floor(limits)
+        self._floor = MemoryFloor(limits)
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"wallaby-{node.worker}-memory", daemon=True)
         self._steps = CallPool(f"wallaby-{node.worker}-relief", 1, node.end)
@@ -116,7 +123,7 @@ class MemoryWatch:
         self._room_bytes: int | None = None
         self._room_at = float("-inf")
         #: The query that was told to end, and with what.
-        self._ending: tuple[Serving, MemoryLimitError] | None = None
+        self._ending: tuple[WorkerQuery, MemoryLimitError] | None = None
         #: The query that the store has been told of as the one that takes most.
         self._blamed: QueryId | None = None
         self._last_bytes = 0
@@ -163,21 +170,21 @@ class MemoryWatch:
         used, room = self._used_bytes(now), self._room(now)
         grown, self._last_bytes = used - self._last_bytes, used
         act = self._floor.decide(now, used, room, at_work=self._at_work, grown_bytes=grown)
-        if act is Act.NOTHING:
+        if act is MemoryAct.NOTHING:
             return
         self._shared_at = float("-inf")  # to be sure
         used = self._used_bytes(now)
         act = self._floor.decide(now, used, room, at_work=self._at_work, grown_bytes=grown)
         match act:
-            case Act.SHED | Act.SPILL:
+            case MemoryAct.SHED | MemoryAct.SPILL:
                 self._step(act, used)
-            case Act.END:
+            case MemoryAct.END:
                 self._end(now, used, room)
-            case Act.LEAVE:
+            case MemoryAct.LEAVE:
                 self._go(used)
-            case Act.RELAX:
+            case MemoryAct.RELAX:
                 self._relax(now, used)
-            case Act.NOTHING:
+            case MemoryAct.NOTHING:
                 pass
 
     def _collect_after_queries(self, now: float) -> None:
@@ -212,7 +219,7 @@ class MemoryWatch:
 
     # --- steps that take time ------------------------------------------------------------------------
 
-    def _step(self, act: Act, used_bytes: int) -> None:
+    def _step(self, act: MemoryAct, used_bytes: int) -> None:
         """Begin a step on the other thread."""
         self._at_work = True
         self._kernels.narrow(1)
@@ -221,7 +228,7 @@ class MemoryWatch:
         def job() -> None:
             servings = self._servings()
             try:
-                freed = self._shed(servings) if act is Act.SHED else self._spill(servings)
+                freed = self._shed(servings) if act is MemoryAct.SHED else self._spill(servings)
             finally:
                 self._floor.took(act, time.monotonic())
                 self._at_work = False
@@ -229,7 +236,7 @@ class MemoryWatch:
 
         self._steps.submit(job)
 
-    def _shed(self, servings: list[Serving]) -> int:
+    def _shed(self, servings: list[WorkerQuery]) -> int:
         before = self._looks.resident()
         for serving in servings:
             serving.work.forget()
@@ -238,7 +245,7 @@ class MemoryWatch:
         give_freed_memory_back()
         return max(before - self._looks.resident(), 0)
 
-    def _spill(self, servings: list[Serving]) -> int:
+    def _spill(self, servings: list[WorkerQuery]) -> int:
         self._backup.press(pressed=True)
         self._states.press(pressed=True)
         moved = self._backup.spill()
@@ -252,10 +259,10 @@ class MemoryWatch:
         self._backup.press(pressed=False)
         self._states.press(pressed=False)
         self._kernels.narrow(None)
-        self._floor.took(Act.RELAX, now)
+        self._floor.took(MemoryAct.RELAX, now)
         self._blame(None)
         self._helpless = False
-        self._tell(Act.RELAX, used_bytes, 0)
+        self._tell(MemoryAct.RELAX, used_bytes, 0)
 
     # --- ending a query ------------------------------------------------------------------------------
 
@@ -268,7 +275,7 @@ class MemoryWatch:
                 _log.warning("%s uses %d MiB that belong to no query", self._node.worker, used_bytes // MIB)
             self._helpless = True
             if not self._at_work and now - (self._floor.shed_at or 0.0) >= AGAIN_SECONDS:
-                self._step(Act.SHED, used_bytes)
+                self._step(MemoryAct.SHED, used_bytes)
             return
         tight = room is not None and room < RESERVE_BYTES * 2
         error = greed.error(self._node.worker, used_bytes, limits, room if tight else None)
@@ -276,10 +283,10 @@ class MemoryWatch:
         _log.warning("%s ends query %s: %s", self._node.worker, serving.query, error)
         self._blame(greed)
         self._ending = serving, error
-        self._floor.took(Act.END, now)
+        self._floor.took(MemoryAct.END, now)
         serving.work.stop(error)
         self._node.loop.post(self._node.fail, serving, error)
-        self._tell(Act.END, used_bytes, 0)
+        self._tell(MemoryAct.END, used_bytes, 0)
         self._press_on(now)
 
     def _press_on(self, now: float) -> None:
@@ -300,9 +307,9 @@ class MemoryWatch:
         assert self._ending is not None, "a worker leaves only after it has tried to end a query"
         serving, error = self._ending
         _log.error("%s leaves: query %s cannot be stopped", self._node.worker, serving.query)
-        self._tell(Act.LEAVE, used_bytes, 0)
+        self._tell(MemoryAct.LEAVE, used_bytes, 0)
         for _ in range(TELL_TIMES):
-            epoch = serving.session.host.epoch
+            epoch = serving.session.context.epoch
             try:
                 verdict = self._gcs.fail(serving.query, self._node.worker, epoch, write_error(error))
             except GcsError:
@@ -315,13 +322,13 @@ class MemoryWatch:
 
     # --- who it is -----------------------------------------------------------------------------------
 
-    def _servings(self) -> list[Serving]:
+    def _servings(self) -> list[WorkerQuery]:
         return [serving for serving in list(self._node.servings.values()) if serving.work is not None]
 
-    def _greediest(self) -> Greed | None:
+    def _greediest(self) -> QueryMemory | None:
         return greediest(self._servings(), self._backup, self._looks.resident())
 
-    def _blame(self, greed: Greed | None) -> None:
+    def _blame(self, greed: QueryMemory | None) -> None:
         """Have the store know whose fault it is, should this worker be ended from outside."""
         query = greed.serving.query if greed is not None else None
         if query == self._blamed:
@@ -339,7 +346,7 @@ class MemoryWatch:
 
         self._notes.submit(note)
 
-    def _tell(self, act: Act, used_bytes: int, freed_bytes: int) -> None:
+    def _tell(self, act: MemoryAct, used_bytes: int, freed_bytes: int) -> None:
         """Let whoever observes a query know."""
         limit, resident = self._floor.limits.limit_bytes, self._looks.resident()
         for serving in self._servings():

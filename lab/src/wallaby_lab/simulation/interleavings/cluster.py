@@ -43,9 +43,9 @@ from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.names import HEAD, QueryId, Upstream, WorkerId
 from wallaby.lineage.reconcile import reconcile
 from wallaby.node.actors import DISCOVERY, TASK_MANAGER
-from wallaby.node.node import Actor, Node, Serving
+from wallaby.node.node import Actor, EngineNode, WorkerQuery
 from wallaby.node.perform import NodeSettings, Performer
-from wallaby.node.session import Session, SessionSettings
+from wallaby.node.session import QuerySession, QuerySessionSettings
 from wallaby.worker.taskmanager import TaskManager
 from wallaby_lab.simulation.interleavings.scheduler import FakeQueue, Scheduler
 from wallaby_lab.simulation.interleavings.shelves import PLENTY_BYTES, require
@@ -140,12 +140,12 @@ class _Peers(PeerClient):
         super().__init__("a token for no server")
         self._cluster = cluster
 
-    def _push(self, address: str, parcel: Any) -> PushReply | None:
-        chunks = list(parcel.chunks())
+    def _push(self, address: str, batch: Any) -> PushReply | None:
+        chunks = list(batch.chunks())
         if self._cluster.random.random() < self._cluster.breaking:
             chunks = chunks[: self._cluster.random.randrange(len(chunks) + 1)]
-        command = encode_push(parcel.header)
-        return self._called(address, parcel.header, lambda door, _: door.push(command, chunks))
+        command = encode_push(batch.header)
+        return self._called(address, batch.header, lambda door, _: door.push(command, chunks))
 
     def _ask(self, address: str, header: Any) -> PushReply | None:
         pieces = tuple(Slice(s.task, s.edge, s.final, s.size_bytes, ()) for s in header.slices)
@@ -212,7 +212,7 @@ class _Store:
             )
 
 
-class _Node(Node):
+class _Node(EngineNode):
     """A node that looks at what its actors are answered."""
 
     cluster: InterleavedCluster
@@ -277,11 +277,11 @@ class Member:
         actors = {TASK_MANAGER: manager.run(), DISCOVERY: manager.discover()}
         self.node.start(self.performer, actors if worker != HEAD else {})
 
-    def serving(self) -> Serving:
+    def serving(self) -> WorkerQuery:
         """The query at this node."""
         cluster = self._cluster
-        session = Session(self.worker, cluster.workload.graph, cluster.session, cluster.end)
-        return Serving(QUERY, session, _Work(cluster.workload))
+        session = QuerySession(self.worker, cluster.workload.graph, cluster.session, cluster.end)
+        return WorkerQuery(QUERY, session, _Work(cluster.workload))
 
     def on_loop(self, ask: Callable[[], PushReply]) -> PushReply:
         """Have something answered by the loop."""
@@ -309,7 +309,7 @@ class InterleavedCluster:
         self.store = MemoryStore(lambda: int(scheduler.now * 1000))
         self.workload = _drawn(random)
         policy = random.choice((Dynamic(16), Dynamic(200), Static(2), Dynamic(64, several=False)))
-        self.session = SessionSettings(
+        self.session = QuerySessionSettings(
             policy,
             random.choice((16, 64, 1_000)),
             outputs_per_push=random.choice((1, 3, 32)),
@@ -359,13 +359,13 @@ class InterleavedCluster:
         """What a reply says is held, is held."""
         require(1 <= len(reply.held) <= len(push.items), "a reply to another number of slices")
         serving = self.members[push.target].node.servings.get(QUERY)
-        if serving is None or serving.session.host.epoch != push.epoch:
+        if serving is None or serving.session.context.epoch != push.epoch:
             return
         for (edge, task), is_held in zip(push.items, reply.held, strict=False):
-            tenure = serving.session.tenures.get(self.graph.consumer(edge))
-            if not is_held or tenure is None or tenure.ended:
+            run = serving.session.runs.get(self.graph.consumer(edge))
+            if not is_held or run is None or run.ended:
                 continue
-            lane = tenure.inbox.lanes()[Upstream(edge.link, edge.producer)]
+            lane = run.inbox.lanes()[Upstream(edge.link, edge.producer)]
             there = task.seq < lane.consumed or task.seq in lane.held
             require(there, f"{push.target} is said to hold {task} over {edge}, and does not")
 

@@ -9,8 +9,8 @@ CHOOSE = "wallaby.lineage.choose"
 INBOX = "wallaby.lineage.inbox"
 MEMORY = "wallaby.gcs.memory"
 
-_COMMITTING = "    reply = yield from _commit(tenure, task, record, output.next_split)\n"
-_REFUSED = """                host.look_wanted = True
+_COMMITTING = "    reply = yield from _commit(run, task, record, output.next_split)\n"
+_REFUSED = """                context.look_wanted = True
                 yield Pause(RETRY_MS, FailPoint.COMMIT)
             case unexpected:"""
 
@@ -18,7 +18,7 @@ _REFUSED = """                host.look_wanted = True
 _GIVES_BACK = Edit(
     MODULE,
     _REFUSED,
-    """                host.look_wanted = True
+    """                context.look_wanted = True
                 yield Pause(RETRY_MS, FailPoint.COMMIT)
                 return CommitReply(Verdict.STALE)
             case unexpected:""",
@@ -31,7 +31,7 @@ ATTEMPT: tuple[Mutant, ...] = (
         breaks=("1", "H1", "6.1.3"),
         module=MODULE,
         before=_COMMITTING,
-        after="    tenure.host.outbox.publish(task, ended=final)\n" + _COMMITTING,
+        after="    run.context.outbox.publish(task, ended=final)\n" + _COMMITTING,
     ),
     Mutant(
         name="result-before-commit",
@@ -39,9 +39,9 @@ ATTEMPT: tuple[Mutant, ...] = (
         breaks=("1", "H12"),
         module=MODULE,
         before=_COMMITTING,
-        after="""    edges = tenure.host.graph.edges_from(task.of)
-    if all(tenure.host.graph.consumer(edge) == tenure.host.graph.collector for edge in edges):
-        tenure.host.outbox.publish(task, ended=final)
+        after="""    edges = run.context.graph.edges_from(task.of)
+    if all(run.context.graph.consumer(edge) == run.context.graph.collector for edge in edges):
+        run.context.outbox.publish(task, ended=final)
 """
         + _COMMITTING,
     ),
@@ -51,9 +51,9 @@ ATTEMPT: tuple[Mutant, ...] = (
         breaks=("2", "H2", "6.1.2"),
         module=MODULE,
         before=_COMMITTING,
-        after="""    committing = (tenure, task, record, output.next_split)
+        after="""    committing = (run, task, record, output.next_split)
     while (reply := (yield from _commit(*committing))) and reply.verdict is Verdict.STALE:
-        state, output = yield from ask(_execute(tenure, point, task, state, chosen, inputs))
+        state, output = yield from ask(_execute(run, point, task, state, chosen, inputs))
         record = Record(output.checksum, chosen.split, chosen.draw, chosen.sides, final)
         yield BackUp(FailPoint.BACK_UP, task, output, final)
 """,
@@ -67,20 +67,20 @@ ATTEMPT: tuple[Mutant, ...] = (
         before=_COMMITTING,
         after=_COMMITTING
         + """    if reply and reply.verdict is Verdict.STALE:
-        tenure.inbox.give_back(inputs)
-        tenure.drawing = None
-        again = yield from _choose(tenure)
+        run.inbox.give_back(inputs)
+        run.drawing = None
+        again = yield from _choose(run)
         if again is None:
             return earlier, True
-        return (yield from _attempt(tenure, task, earlier, again))
+        return (yield from _attempt(run, task, earlier, again))
 """,
         more=(
             _GIVES_BACK,
             Edit(
                 MODULE,
-                "    inputs = tenure.inbox.take(chosen.draw) if chosen.draw else ()\n    tenure.drawing",
-                "    inputs = tenure.inbox.take(chosen.draw) if chosen.draw else ()\n"
-                "    earlier = __import__('copy').deepcopy(state)\n    tenure.drawing",
+                "    inputs = run.inbox.take(chosen.draw) if chosen.draw else ()\n    run.drawing",
+                "    inputs = run.inbox.take(chosen.draw) if chosen.draw else ()\n"
+                "    earlier = __import__('copy').deepcopy(state)\n    run.drawing",
             ),
             Edit(
                 INBOX,
@@ -107,9 +107,9 @@ ATTEMPT: tuple[Mutant, ...] = (
             Edit(
                 MODULE,
                 _COMMITTING,
-                """    committing = (tenure, task, record, output.next_split)
+                """    committing = (run, task, record, output.next_split)
     while (reply := (yield from _commit(*committing))) and reply.verdict is Verdict.STALE:
-        state, output = yield from ask(_execute(tenure, point, task, state, chosen, inputs))
+        state, output = yield from ask(_execute(run, point, task, state, chosen, inputs))
         record = Record(output.checksum, chosen.split, chosen.draw, chosen.sides, final)
         yield BackUp(FailPoint.BACK_UP, task, output, final)
 """,
@@ -134,9 +134,9 @@ ATTEMPT: tuple[Mutant, ...] = (
         before=_COMMITTING,
         after=_COMMITTING
         + """    if reply and reply.verdict is Verdict.STALE:
-        tenure.drawing = None
-        again = yield from _choose(tenure)
-        return (yield from _attempt(tenure, task, state, again)) if again else (state, True)
+        run.drawing = None
+        again = yield from _choose(run)
+        return (yield from _attempt(run, task, state, again)) if again else (state, True)
 """,
         more=(_GIVES_BACK,),
     ),
@@ -146,8 +146,8 @@ ATTEMPT: tuple[Mutant, ...] = (
         breaks=("3", "6.1.1"),
         module=MODULE,
         before="    record = Record(output.checksum, chosen.split, chosen.draw, chosen.sides, final)\n",
-        after="    draw = chosen.draw or (tenure.left_over if chosen.last else None)\n"
-        "    tenure.left_over = chosen.draw\n"
+        after="    draw = chosen.draw or (run.left_over if chosen.last else None)\n"
+        "    run.left_over = chosen.draw\n"
         "    record = Record(output.checksum, chosen.split, draw, chosen.sides, final)\n",
         more=(
             Edit(
@@ -164,7 +164,7 @@ ATTEMPT: tuple[Mutant, ...] = (
         module=MODULE,
         before=_COMMITTING,
         after="    reply = CommitReply(Verdict.DONE) if chosen.last else (\n"
-        "        yield from _commit(tenure, task, record, output.next_split)\n    )\n",
+        "        yield from _commit(run, task, record, output.next_split)\n    )\n",
     ),
     Mutant(
         name="side-inputs-not-recorded",
@@ -188,7 +188,7 @@ ATTEMPT: tuple[Mutant, ...] = (
         breaks=("4", "6.1.5"),
         module=MODULE,
         before="    state: Any = None\n    ended = False\n",
-        after="    state: Any = tenure.host.operators.get(tenure.channel.stage) if tenure.retracing else None\n"
+        after="    state: Any = run.context.operators.get(run.channel.stage) if run.retracing else None\n"
         "    ended = False\n",
         more=(
             Edit(
@@ -199,8 +199,8 @@ ATTEMPT: tuple[Mutant, ...] = (
             ),
             Edit(
                 MODULE,
-                "        tenure.seq += 1\n",
-                "        tenure.seq += 1\n        tenure.host.operators[tenure.channel.stage] = state\n",
+                "        run.seq += 1\n",
+                "        run.seq += 1\n        run.context.operators[run.channel.stage] = state\n",
             ),
         ),
     ),
@@ -209,8 +209,8 @@ ATTEMPT: tuple[Mutant, ...] = (
         what="a rewound channel chooses freely before the last of its records is retraced",
         breaks=("2", "4"),
         module=MODULE,
-        before="        for tenure.seq, data in enumerate(records[base:], base):\n",
-        after="        for tenure.seq, data in enumerate(records[base:-1], base):\n",
+        before="        for run.seq, data in enumerate(records[base:], base):\n",
+        after="        for run.seq, data in enumerate(records[base:-1], base):\n",
     ),
     Mutant(
         name="retrace-without-end",
@@ -225,7 +225,7 @@ ATTEMPT: tuple[Mutant, ...] = (
         what="retraced outputs are backed up but never offered for delivery",
         breaks=("5", "6.1.10"),
         module=MODULE,
-        before="    tenure.host.outbox.publish(task, ended=record.final)\n    return state, output.rest\n",
+        before="    run.context.outbox.publish(task, ended=record.final)\n    return state, output.rest\n",
         after="    return state, output.rest\n",
     ),
     Mutant(
@@ -249,10 +249,10 @@ ATTEMPT: tuple[Mutant, ...] = (
         what="a retrace does not ask for its draw, so a window smaller than the draw stops it for ever",
         breaks=("5", "7"),
         module=MODULE,
-        before="    return sides and (chosen.draw is None or tenure.inbox.want(chosen.draw))\n",
+        before="    return sides and (chosen.draw is None or run.inbox.want(chosen.draw))\n",
         after="    return sides and (\n"
         "        chosen.draw is None\n"
-        "        or all(len(tenure.inbox.ready(u)) >= n for u, n in chosen.draw.upstreams)\n    )\n",
+        "        or all(len(run.inbox.ready(u)) >= n for u, n in chosen.draw.upstreams)\n    )\n",
     ),
     Mutant(
         name="retrace-without-waiting-for-sides",
@@ -275,33 +275,33 @@ ATTEMPT: tuple[Mutant, ...] = (
         what="a reader does not take over the split that came with the reply, and reads its old one again",
         breaks=("2", "7"),
         module=MODULE,
-        before="    tenure.split = reply.split\n",
-        after="    tenure.split = reply.split if reply.split is None else tenure.split\n",
+        before="    run.split = reply.split\n",
+        after="    run.split = reply.split if reply.split is None else run.split\n",
     ),
     Mutant(
         name="inbox-of-an-ended-reader-discarded",
         what="a reader that has ended forgets its side inputs, which later re-reads need",
         breaks=("5", "H9"),
         module=MODULE,
-        before="    if not tenure.host.graph.is_reader(tenure.channel.stage):\n        tenure.inbox.discard()\n",
-        after="    tenure.inbox.discard()\n",
+        before="    if not run.context.graph.is_reader(run.channel.stage):\n        run.inbox.discard()\n",
+        after="    run.inbox.discard()\n",
     ),
     Mutant(
         name="collector-ends-with-its-first-input",
         what="the result counts as whole when one of the collector's inputs is",
         breaks=("7", "6.1.6"),
         module=MODULE,
-        before="    while not all(tenure.inbox.is_exhausted(link) for link in links):\n",
-        after="    while not any(tenure.inbox.is_exhausted(link) for link in links):\n",
+        before="    while not all(run.inbox.is_exhausted(link) for link in links):\n",
+        after="    while not any(run.inbox.is_exhausted(link) for link in links):\n",
     ),
     Mutant(
         name="collector-takes-without-noting",
         what="the client is given what has arrived, and again whatever has not been taken out yet",
         breaks=("7", "6.1.6", "H12"),
         module=MODULE,
-        before="            yield Collect(tenure.inbox.take(Draw(upstream.link, ((upstream.channel, count),))))\n",
-        after="            pieces = tuple(tenure.inbox._lanes[upstream].held.values())\n"
+        before="            yield Collect(run.inbox.take(Draw(upstream.link, ((upstream.channel, count),))))\n",
+        after="            pieces = tuple(run.inbox._lanes[upstream].held.values())\n"
         "            yield Collect(pieces)\n"
-        "            tenure.inbox.take(Draw(upstream.link, ((upstream.channel, count),)))\n",
+        "            run.inbox.take(Draw(upstream.link, ((upstream.channel, count),)))\n",
     ),
 )

@@ -32,8 +32,8 @@ CONDUCT: tuple[Mutant, ...] = (
         what="the state after a channel's last task is saved",
         breaks=("2",),
         module=ATTEMPT_MODULE,
-        before="    return not (final or output.rest or tenure",
-        after="    return not (output.rest or tenure",
+        before="    return not (final or output.rest or run",
+        after="    return not (output.rest or run",
         policy="checkpoint+lineage",
     ),
     Mutant(
@@ -41,8 +41,8 @@ CONDUCT: tuple[Mutant, ...] = (
         what="what is published while a delivery writes acknowledgements down waits until it looks again",
         breaks=("5",),
         module=SESSION_MODULE,
-        before="if news == self.host.outbox.news:  # else something",
-        after="if True:  # else something",
+        before="nobody was woken for it.\n                if news == self.context.outbox.news:\n",
+        after="nobody was woken for it.\n                if True:\n",
     ),
     Mutant(
         name="draws-beyond-the-target",

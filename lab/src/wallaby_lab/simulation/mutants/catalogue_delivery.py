@@ -7,8 +7,8 @@ from wallaby_lab.simulation.mutants.mutant import Edit, Mutant
 MODULE = "wallaby.lineage.outbox"
 SESSION = "wallaby.node.session"
 
-_CONFIRM = "            if reply is not None and reply.accepted and self.host.epoch == epoch:\n"
-_OTHER_EPOCH = "        if epoch != self.host.epoch or target != self.worker or self.over:\n"
+_CONFIRM = "            if reply is not None and reply.accepted and self.context.epoch == epoch:\n"
+_OTHER_EPOCH = "        if epoch != self.context.epoch or target != self.worker or self.over:\n"
 
 DELIVERY: tuple[Mutant, ...] = (
     Mutant(
@@ -50,7 +50,7 @@ DELIVERY: tuple[Mutant, ...] = (
             Edit(
                 SESSION,
                 "        return inboxes if len(inboxes) == len(slices) else None\n",
-                "        return [tenure and tenure.inbox for tenure in tenures]\n",
+                "        return [run and run.inbox for run in runs]\n",
             ),
         ),
     ),
@@ -75,9 +75,9 @@ DELIVERY: tuple[Mutant, ...] = (
         what="what was pushed counts as delivered, answered or not",
         breaks=("3", "5"),
         module=SESSION,
-        before=_CONFIRM + "                moved = self.host.outbox.confirm(items, reply.held)\n",
-        after="            if self.host.epoch == epoch:\n"
-        "                moved = self.host.outbox.confirm(items, (True,) * len(items))\n",
+        before=_CONFIRM + "                moved = self.context.outbox.confirm(items, reply.held)\n",
+        after="            if self.context.epoch == epoch:\n"
+        "                moved = self.context.outbox.confirm(items, (True,) * len(items))\n",
     ),
     Mutant(
         name="published-is-delivered",

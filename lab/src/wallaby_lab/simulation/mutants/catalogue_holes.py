@@ -1,4 +1,4 @@
-"""Mutants of what once was wrong: tenures that end, wires that stay cut, complaints, submissions without an answer."""
+"""Mutants of what once was wrong: runs that end, wires that stay cut, complaints, submissions without an answer."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ REACHING = "wallaby.node.reaching"
 REQUESTS = "wallaby.coordinator.requests"
 COORDINATOR = "wallaby.coordinator.coordinator"
 
-_HELD = "                if self.tenures.get(tenure.channel) is not tenure:\n"
+_HELD = "                if self.runs.get(run.channel) is not run:\n"
 _SINCE = "    if channel.host != worker or channel.since_epoch != commit.since_epoch:\n"
 _REPLACES = "    return since_epoch >= kept_since_epoch\n"
-_REREAD_JUDGED = """                if epoch == self.host.epoch:
+_REREAD_JUDGED = """                if epoch == self.context.epoch:
                     yield from self._judge(target, left, reply)
 """
 
 HOLES: tuple[Mutant, ...] = (
     Mutant(
-        name="old-tenure-acts-in-the-new-epoch",
+        name="old-run-acts-in-the-new-epoch",
         what="the old generator of a channel that was rewound in place commits before it is stopped",
         breaks=("2", "6"),
         module=SESSION,
@@ -31,7 +31,7 @@ HOLES: tuple[Mutant, ...] = (
         policy="checkpoint+lineage",
     ),
     Mutant(
-        name="old-tenure-publishes-for-the-new-one",
+        name="old-run-publishes-for-the-new-one",
         what="the old generator of a channel that was rewound in place goes on, and only its commits are refused",
         breaks=("5", "6"),
         module=SESSION,
@@ -50,7 +50,7 @@ HOLES: tuple[Mutant, ...] = (
     ),
     Mutant(
         name="last-kept-stays-in-the-backup",
-        what="an attempt of an old tenure that is kept late replaces the one that was committed",
+        what="an attempt of an old run that is kept late replaces the one that was committed",
         breaks=("2",),
         module=EFFECTS,
         before=_REPLACES,

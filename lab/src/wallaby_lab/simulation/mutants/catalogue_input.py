@@ -31,7 +31,7 @@ INPUT: tuple[Mutant, ...] = (
         what="a reader does not wait for the side input that all its tasks need",
         breaks=("1", "7"),
         module=ATTEMPT,
-        before="            if sides_ready(host.graph, name.stage, tenure.inbox):\n",
+        before="            if sides_ready(context.graph, name.stage, run.inbox):\n",
         after="            if host is not None:\n",
     ),
     Mutant(
@@ -168,7 +168,7 @@ INPUT: tuple[Mutant, ...] = (
         breaks=("7", "6.1.9"),
         module=SESSION,
         before="        held = tuple(inbox.offer(piece)",
-        after="        used = sum(lane.held_bytes for t in self.tenures.values() for lane in t.inbox._lanes.values())\n"
+        after="        used = sum(lane.held_bytes for t in self.runs.values() for lane in t.inbox._lanes.values())\n"
         "        if used >= self._settings.window_bytes:\n"
         "            return PushReply(accepted=True, held=(False,) * len(slices))\n"
         "        held = tuple(inbox.offer(piece)",

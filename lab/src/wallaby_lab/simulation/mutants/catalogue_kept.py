@@ -16,8 +16,8 @@ KEPT: tuple[Mutant, ...] = (
         what="a channel goes on from a saved state, and consumes its inputs from the first on",
         breaks=("1", "3"),
         module=ATTEMPT_MODULE,
-        before="    tenure.inbox.go_on(fold(before), totals)\n",
-        after="    tenure.inbox.go_on({}, totals)\n",
+        before="    run.inbox.go_on(fold(before), totals)\n",
+        after="    run.inbox.go_on({}, totals)\n",
         policy=STATES,
     ),
     Mutant(
@@ -25,8 +25,8 @@ KEPT: tuple[Mutant, ...] = (
         what="a channel that goes on from a saved state waits for the end of inputs that had ended before",
         breaks=("7",),
         module=ATTEMPT_MODULE,
-        before="    tenure.inbox.go_on(fold(before), totals)\n",
-        after="    tenure.inbox.go_on(fold(before), {})\n",
+        before="    run.inbox.go_on(fold(before), totals)\n",
+        after="    run.inbox.go_on(fold(before), {})\n",
         policy=STATES,
     ),
     Mutant(
@@ -34,8 +34,8 @@ KEPT: tuple[Mutant, ...] = (
         what="a state is saved although rows of its last task wait to be handed on",
         breaks=("2", "4"),
         module=ATTEMPT_MODULE,
-        before="    return not (final or output.rest or tenure",
-        after="    return not (final or tenure",
+        before="    return not (final or output.rest or run",
+        after="    return not (final or run",
         policy=STATES,
     ),
     Mutant(
@@ -62,8 +62,8 @@ KEPT: tuple[Mutant, ...] = (
         what="a worker goes on with a channel that was rewound to an earlier state and stays with it",
         breaks=("5",),
         module=SESSION_MODULE,
-        before="            if present.get(name) != (tenure.since_epoch, tenure.base)\n",
-        after="            if name not in present\n",
+        before=" if present.get(name) != (run.since_epoch, run.base)]\n",
+        after=" if name not in present]\n",
         policy=STATES,
     ),
     Mutant(
@@ -80,9 +80,9 @@ KEPT: tuple[Mutant, ...] = (
         what="the new host of a channel sends only what it makes itself, and not what is in the durable store",
         breaks=("5",),
         module=SESSION_MODULE,
-        before="        self.host.outbox.start(assignment.channel, *tolerance.at_hand(assignment.base, "
+        before="        self.context.outbox.start(assignment.channel, *tolerance.at_hand(assignment.base, "
         "assignment.length))\n",
-        after="        self.host.outbox.start(assignment.channel, assignment.length)\n",
+        after="        self.context.outbox.start(assignment.channel, assignment.length)\n",
         policy=OUTPUTS,
     ),
     Mutant(

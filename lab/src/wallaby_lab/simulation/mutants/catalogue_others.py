@@ -34,8 +34,8 @@ OTHERS: tuple[Mutant, ...] = (
         what="a worker takes pushes of an epoch that it does not know yet",
         breaks=("5", "6"),
         module=SESSION,
-        before="if epoch != self.host.epoch or target != self.worker or self.over:",
-        after="if epoch < self.host.epoch or target != self.worker or self.over:",
+        before="if epoch != self.context.epoch or target != self.worker or self.over:",
+        after="if epoch < self.context.epoch or target != self.worker or self.over:",
     ),
     Mutant(
         name="watermark-of-a-saved-state-one-more",
@@ -51,8 +51,8 @@ OTHERS: tuple[Mutant, ...] = (
         what="a channel that has enough ends, and tells nobody above it",
         breaks=("8",),
         module=ATTEMPT,
-        before="    if output.satisfied:\n        yield from _close_early(tenure)\n",
-        after="    if output.satisfied and tenure.closed:\n        yield from _close_early(tenure)\n",
+        before="    if output.satisfied:\n        yield from _close_early(run)\n",
+        after="    if output.satisfied and run.closed:\n        yield from _close_early(run)\n",
     ),
     Mutant(
         name="claim-repeated-as-another",
@@ -60,10 +60,10 @@ OTHERS: tuple[Mutant, ...] = (
         breaks=("5", "7"),
         module=SESSION,
         before=(
-            "                self.host.look_wanted = True\n                yield Pause(RETRY_MS, FailPoint.CLAIM)\n"
+            "                self.context.look_wanted = True\n                yield Pause(RETRY_MS, FailPoint.CLAIM)\n"
         ),
         after=(
-            "                self.host.look_wanted = True\n                slot += 1_000\n"
+            "                self.context.look_wanted = True\n                slot += 1_000\n"
             "                yield Pause(RETRY_MS, FailPoint.CLAIM)\n"
         ),
     ),
@@ -140,7 +140,7 @@ OTHERS: tuple[Mutant, ...] = (
         what="what the store was told in an old epoch counts as known to it in the new one",
         breaks=("3",),
         module=SESSION,
-        before="if verdict is not Verdict.DONE or self.host.epoch != epoch:\n                    break",
+        before="if verdict is not Verdict.DONE or self.context.epoch != epoch:\n                    break",
         after="if verdict is not Verdict.DONE:\n                    break",
     ),
     Mutant(
@@ -148,8 +148,8 @@ OTHERS: tuple[Mutant, ...] = (
         what="a channel that was closed early goes on until a commit is refused",
         breaks=("8",),
         module=SESSION,
-        before="            self.tenures[assignment.channel].closed |= assignment.closed\n",
-        after="            self.tenures[assignment.channel].closed |= False\n",
+        before="            self.runs[assignment.channel].closed |= assignment.closed\n",
+        after="            self.runs[assignment.channel].closed |= False\n",
     ),
     Mutant(
         name="re-reads-nobody-needs-count-as-delivered",
@@ -164,7 +164,7 @@ OTHERS: tuple[Mutant, ...] = (
         what="a channel that has retraced all its records still counts as one that retraces",
         breaks=("4",),
         module=ATTEMPT,
-        before="        tenure.phase = ChannelPhase.CHOOSING\n",
+        before="        run.phase = ChannelPhase.CHOOSING\n",
         after="",
     ),
     Mutant(
@@ -191,8 +191,8 @@ OTHERS: tuple[Mutant, ...] = (
         what="a channel that comes back with the same base counts as one that never went",
         breaks=("6",),
         module=SESSION,
-        before="if present.get(name) != (tenure.since_epoch, tenure.base)",
-        after="if present.get(name, (0, -1))[1] != tenure.base",
+        before="if present.get(name) != (run.since_epoch, run.base)",
+        after="if present.get(name, (0, -1))[1] != run.base",
         policy="checkpoint+lineage",
     ),
 )

@@ -7,13 +7,13 @@ from wallaby_lab.simulation.mutants.mutant import Edit, Mutant
 MODULE = "wallaby.node.session"
 ATTEMPT = "wallaby.lineage.attempt"
 
-_ADOPTED = """        self.host.epoch = view.epoch
-        self.host.outbox.begin_epoch(view.delivered or {}, self._routes, mine)
+_ADOPTED = """        self.context.epoch = view.epoch
+        self.context.outbox.begin_epoch(view.delivered or {}, self._routes, mine)
 """
-_STILL_MISSING = """        while missing and epoch == self.host.epoch and not self.over:
+_STILL_MISSING = """        while missing and epoch == self.context.epoch and not self.over:
             yield Await()
             yield from self._push_reread(task, missing, epoch)
-        return not missing and epoch == self.host.epoch
+        return not missing and epoch == self.context.epoch
 """
 
 SESSION: tuple[Mutant, ...] = (
@@ -23,9 +23,9 @@ SESSION: tuple[Mutant, ...] = (
         breaks=("3", "6"),
         module=MODULE,
         before=_ADOPTED,
-        after="""        self.host.epoch = view.epoch
+        after="""        self.context.epoch = view.epoch
         yield Stop(ActorName(ActorKind.FAILURE))
-        self.host.outbox.begin_epoch(view.delivered or {}, self._routes, mine)
+        self.context.outbox.begin_epoch(view.delivered or {}, self._routes, mine)
 """,
     ),
     Mutant(
@@ -33,7 +33,7 @@ SESSION: tuple[Mutant, ...] = (
         what="a recovery restarts every channel, also those that lost nothing",
         breaks=("8", "5"),
         module=MODULE,
-        before="for a in view.assignments if a.channel not in self.tenures]\n",
+        before="for a in view.assignments if a.channel not in self.runs]\n",
         after="for a in view.assignments if self.host]\n",
     ),
     Mutant(
@@ -41,15 +41,15 @@ SESSION: tuple[Mutant, ...] = (
         what="the collector forgets at a recovery what it has handed to the client",
         breaks=("7", "H12", "6.1.6"),
         module=MODULE,
-        before="for a in view.assignments if a.channel not in self.tenures]\n",
-        after="for a in view.assignments if a.channel not in self.tenures or a.channel == self.graph.collector]\n",
+        before="for a in view.assignments if a.channel not in self.runs]\n",
+        after="for a in view.assignments if a.channel not in self.runs or a.channel == self.graph.collector]\n",
     ),
     Mutant(
         name="channels-that-went-go-on",
         what="a worker goes on with a channel that was given to another",
         breaks=("6", "6.1.10"),
         module=MODULE,
-        before="        for name in gone:\n            del self.tenures[name]\n        self._routes",
+        before="        for name in gone:\n            del self.runs[name]\n        self._routes",
         after="        gone.clear()\n        self._routes",
     ),
     Mutant(
@@ -75,7 +75,7 @@ SESSION: tuple[Mutant, ...] = (
         breaks=("5",),
         module=MODULE,
         before=_STILL_MISSING,
-        after="        return epoch == self.host.epoch\n",
+        after="        return epoch == self.context.epoch\n",
     ),
     Mutant(
         name="re-read-refused-but-completed",
@@ -122,14 +122,14 @@ SESSION: tuple[Mutant, ...] = (
         what="what a consumer's earlier host took of a re-read counts for its later host",
         breaks=("3", "5"),
         module=MODULE,
-        before="                if epoch != self.host.epoch or reply is None or not reply.held:\n",
+        before="                if epoch != self.context.epoch or reply is None or not reply.held:\n",
         after="                if reply is None or not reply.held:\n",
         more=(
             Edit(
                 MODULE,
-                "        while missing and epoch == self.host.epoch and not self.over:\n            yield Await()\n"
+                "        while missing and epoch == self.context.epoch and not self.over:\n            yield Await()\n"
                 "            yield from self._push_reread(task, missing, epoch)\n"
-                "        return not missing and epoch == self.host.epoch\n",
+                "        return not missing and epoch == self.context.epoch\n",
                 "        while missing and not self.over:\n            yield Await()\n"
                 "            yield from self._push_reread(task, missing, epoch)\n        return not missing\n",
             ),
@@ -153,9 +153,10 @@ SESSION: tuple[Mutant, ...] = (
         what="a task's own error is reported once, whether or not the store took it",
         breaks=("7", "H5"),
         module=MODULE,
-        before="        while (yield from ask(Fail(error, self.host.epoch))) in (Verdict.FROZEN, Verdict.STALE, "
+        before="        while (yield from ask(Fail(error, self.context.epoch))) in (Verdict.FROZEN, Verdict.STALE, "
         "None):\n",
-        after="        if (yield from ask(Fail(error, self.host.epoch))) in (Verdict.FROZEN, Verdict.STALE, None):\n",
+        after="        if (yield from ask(Fail(error, self.context.epoch))) in (Verdict.FROZEN, Verdict.STALE, "
+        "None):\n",
     ),
     Mutant(
         name="closed-gate-not-looked-at-again",

@@ -121,7 +121,7 @@ STORE: tuple[Mutant, ...] = (
         what="workers are shown the channels and routes of a frozen query, and no new epoch comes at resume",
         breaks=("6", "H3"),
         module=MODULE,
-        before="        if not state.gate_open:\n            return View(Verdict.FROZEN, state.epoch)\n",
+        before="        if not state.gate_open:\n            return QueryView(Verdict.FROZEN, state.epoch)\n",
         after="",
         more=(_NOT_AT_RESUME,),
     ),
@@ -197,13 +197,13 @@ STORE: tuple[Mutant, ...] = (
         breaks=("5", "H6", "6.1.9", "6.1.11"),
         module=COORDINATOR,
         before="            if (yield from ask(Resume(query.id, plan, snapshot.version))) is Verdict.DONE:\n",
-        after="            yield Resume(query.id, Plan(plan.hosts, plan.bases, part=True), snapshot.version)\n"
+        after="            yield Resume(query.id, RecoveryPlan(plan.hosts, plan.bases, part=True), snapshot.version)\n"
         "            if (yield from ask(Resume(query.id, plan, snapshot.version))) is Verdict.DONE:\n",
         more=(
             Edit(
                 COORDINATOR,
                 "from wallaby.lineage.snapshot import Snapshot\n",
-                "from wallaby.lineage.snapshot import Plan, Snapshot\n",
+                "from wallaby.lineage.snapshot import RecoveryPlan, Snapshot\n",
             ),
             Edit(
                 SNAPSHOT,
@@ -226,12 +226,12 @@ STORE: tuple[Mutant, ...] = (
         before="            if (yield from ask(Resume(query.id, plan, snapshot.version))) is Verdict.DONE:\n",
         after="            first = replace(plan, delivered={})\n"
         "            if (yield from ask(Resume(query.id, first, snapshot.version))) is Verdict.DONE:\n"
-        "                yield Resume(query.id, Plan(delivered=plan.delivered, part=True), -1)\n",
+        "                yield Resume(query.id, RecoveryPlan(delivered=plan.delivered, part=True), -1)\n",
         more=(
             Edit(
                 COORDINATOR,
                 "from wallaby.lineage.snapshot import Snapshot\n",
-                "from dataclasses import replace\n\nfrom wallaby.lineage.snapshot import Plan, Snapshot\n",
+                "from dataclasses import replace\n\nfrom wallaby.lineage.snapshot import RecoveryPlan, Snapshot\n",
             ),
             Edit(
                 SNAPSHOT,

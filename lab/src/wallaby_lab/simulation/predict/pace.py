@@ -20,8 +20,8 @@ from wallaby.lineage.names import ChannelName, QueryId, WorkerId
 from wallaby.node.actors import ActorKind
 from wallaby.node.perform import priority
 from wallaby_lab.simulation.committing import GroupTicket
-from wallaby_lab.simulation.perform import PING_TIMEOUT_US, Performer
-from wallaby_lab.simulation.process import Actor, Process
+from wallaby_lab.simulation.perform import PING_TIMEOUT_US, SimulatedPerformer
+from wallaby_lab.simulation.process import Process, SimulatedActor
 from wallaby_lab.simulation.ticket import Ticket
 from wallaby_lab.simulation.world import World
 
@@ -70,7 +70,7 @@ class Job(NamedTuple):
 
     urgency: tuple[int, ...]
     number: int
-    actor: Actor
+    actor: SimulatedActor
     effect: protocol.Execute
     takes_us: int
 
@@ -88,7 +88,7 @@ class Commits:
     """What a worker is about to commit."""
 
     under_way: bool = False
-    waiting: list[tuple[Actor, protocol.CommitTask]] = field(default_factory=list)
+    waiting: list[tuple[SimulatedActor, protocol.CommitTask]] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -126,7 +126,9 @@ class PacedWorld(World):
 class _PartTicket(Ticket[protocol.Push]):
     """A push of which only what is wanted is sent."""
 
-    def __init__(self, world: World, actor: Actor, effect: protocol.Push, wanted: tuple[bool, ...]) -> None:
+    def __init__(
+        self, world: World, actor: SimulatedActor, effect: protocol.Push, wanted: tuple[bool, ...]
+    ) -> None:
         super().__init__(world, actor, effect)
         self._wanted = wanted
 
@@ -135,7 +137,7 @@ class _PartTicket(Ticket[protocol.Push]):
         super().settle(value.of_all(self._wanted) if value is not None else None)
 
 
-class PacedPerformer(Performer):
+class PacedPerformer(SimulatedPerformer):
     """Performs effects in the time that they take on a given cluster."""
 
     def __init__(self, world: World) -> None:
@@ -156,16 +158,16 @@ class PacedPerformer(Performer):
         assert isinstance(self._world, PacedWorld)
         return self._world.cluster
 
-    def _wait(self, actor: Actor, effect: protocol.Await) -> None:
+    def _wait(self, actor: SimulatedActor, effect: protocol.Await) -> None:
         """Who delivers and has nothing to deliver is woken by what is published; there are very many of them."""
-        outbox = actor.serving.session.host.outbox if actor.serving is not None else None
+        outbox = actor.serving.session.context.outbox if actor.serving is not None else None
         delivers = actor.name.kind is ActorKind.DELIVERY
         if delivers and outbox is not None and not outbox.due(WorkerId(str(actor.name.of)), 1):
             actor.parked, actor.patient = True, False
             return
         super()._wait(actor, effect)
 
-    def _execute(self, actor: Actor, effect: protocol.Execute) -> None:
+    def _execute(self, actor: SimulatedActor, effect: protocol.Execute) -> None:
         assert actor.serving is not None
         workload: Any = self._world.running[actor.serving.query.id].workload
         cluster = self._cluster
@@ -196,7 +198,7 @@ class PacedPerformer(Performer):
             self._world.answer(job.actor, job.effect, workload.step(job.effect))
         self._begin(kernels)
 
-    def _back_up(self, actor: Actor, effect: protocol.BackUp) -> None:
+    def _back_up(self, actor: SimulatedActor, effect: protocol.BackUp) -> None:
         assert actor.serving is not None
         serving = actor.serving
         serving.backups[effect.task] = (effect.output, effect.final, effect.since_epoch)
@@ -208,7 +210,7 @@ class PacedPerformer(Performer):
             delay_us = self._stored_us(actor, size)
         self._world.agenda.after(delay_us, self._world.answer, actor, effect, True)
 
-    def _save_state(self, actor: Actor, effect: protocol.SaveState) -> None:
+    def _save_state(self, actor: SimulatedActor, effect: protocol.SaveState) -> None:
         """As `Saving` does it: now and then, and only what an earlier snapshot has not written."""
         assert actor.serving is not None
         now_us, every_us = self._world.agenda.now_us, int(self._cluster.snapshot_seconds * 1e6)
@@ -226,20 +228,20 @@ class PacedPerformer(Performer):
         )
         self._world.agenda.after(takes_us, self._world.answer, actor, effect, True)
 
-    def _restore_state(self, actor: Actor, effect: protocol.RestoreState) -> None:
+    def _restore_state(self, actor: SimulatedActor, effect: protocol.RestoreState) -> None:
         assert actor.serving is not None
         state, totals = self._world.running[actor.serving.query.id].saved[effect.task, effect.key]
         takes_us = self._stored_us(actor, state.size_bytes)
         self._world.agenda.after(takes_us, self._world.answer, actor, effect, (state, totals))
 
-    def _stored_us(self, actor: Actor, size_bytes: int) -> int:
+    def _stored_us(self, actor: SimulatedActor, size_bytes: int) -> int:
         cluster, now_us = self._cluster, self._world.agenda.now_us
         begins_us = max(now_us, self._queues.store.get(actor.process.id, 0))
         ends_us = begins_us + int(size_bytes / cluster.store_bytes_per_second * 1e6)
         self._queues.store[actor.process.id] = ends_us
         return ends_us - now_us + int(cluster.store_seconds * 1e6)
 
-    def _push(self, actor: Actor, effect: protocol.Push) -> None:
+    def _push(self, actor: SimulatedActor, effect: protocol.Push) -> None:
         assert actor.serving is not None
         world, serving = self._world, actor.serving
         pieces: list[Slice] = []
@@ -256,7 +258,9 @@ class PacedPerformer(Performer):
         else:
             self._send(actor, effect, tuple(pieces), serving.query.id)
 
-    def _send(self, actor: Actor, effect: protocol.Push, pieces: tuple[Slice, ...], query: QueryId) -> None:
+    def _send(
+        self, actor: SimulatedActor, effect: protocol.Push, pieces: tuple[Slice, ...], query: QueryId
+    ) -> None:
         """What the other side has room for now goes through both network cards; it is asked first."""
         world = self._world
         target = world.processes[effect.target].servings.get(query)
@@ -288,7 +292,7 @@ class PacedPerformer(Performer):
 
     def _call(
         self,
-        actor: Actor,
+        actor: SimulatedActor,
         effect: Any,
         action: Callable[[MemoryGcs], Any],
         ticket: Ticket[Any] | GroupTicket | None = None,
@@ -310,7 +314,7 @@ class PacedPerformer(Performer):
         self._queues.gcs = max(self._world.agenda.now_us + self._gcs_way_us, self._queues.gcs) + takes_us
         return int(self._queues.gcs)
 
-    def _commit(self, actor: Actor, effect: protocol.CommitTask) -> None:
+    def _commit(self, actor: SimulatedActor, effect: protocol.CommitTask) -> None:
         """A worker has one commit under way at a time; those that come meanwhile go together."""
         commits = self._commits.setdefault((actor.process.id, effect.epoch), Commits())
         commits.waiting.append((actor, effect))
@@ -327,7 +331,7 @@ class PacedPerformer(Performer):
             )
 
     def _reach_with_commits(
-        self, commits: Commits, sent: Sequence[tuple[Actor, protocol.CommitTask]]
+        self, commits: Commits, sent: Sequence[tuple[SimulatedActor, protocol.CommitTask]]
     ) -> None:
         actor, first = sent[0]
         if actor.serving is None or not actor.process.alive:

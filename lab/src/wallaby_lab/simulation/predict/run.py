@@ -12,7 +12,7 @@ from wallaby.coordinator.coordinator import CoordinatorSettings
 from wallaby.errors import InternalError
 from wallaby.lineage.choose import Dynamic, Policy
 from wallaby.lineage.tolerance import LINEAGE, Tolerance
-from wallaby.node.session import SessionSettings
+from wallaby.node.session import QuerySessionSettings
 from wallaby.observe.history import History
 from wallaby_lab.simulation.predict.costs import learned
 from wallaby_lab.simulation.predict.pace import PacedPerformer, PacedWorld, PredictedCluster
@@ -70,7 +70,7 @@ def predict(
     )
     scenario = Scenario(
         workloads=(costed,),
-        session=SessionSettings(policy or Dynamic(TARGET_BYTES), WINDOW_BYTES, tolerance),
+        session=QuerySessionSettings(policy or Dynamic(TARGET_BYTES), WINDOW_BYTES, tolerance),
         coordinator=CoordinatorSettings(
             lease_ms=LEASE_MS, no_workers_ms=NEVER_MS, frozen_ms=NEVER_MS, stall_ms=0
         ),

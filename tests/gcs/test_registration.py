@@ -8,7 +8,7 @@ from tests.gcs.test_redis import GRAPH, HOSTS, A, Q, do_everything, keys_in
 from wallaby.gcs.connection import Connection
 from wallaby.gcs.keys import alive_key
 from wallaby.gcs.redis import RedisGcs
-from wallaby.gcs.tenancy import LOOK_SECONDS, Tenancy, sweep_keys
+from wallaby.gcs.registration import LOOK_SECONDS, Registration, sweep_keys
 
 pytestmark = [pytest.mark.redis, pytest.mark.timeout(60)]
 
@@ -31,15 +31,15 @@ def test_two_engines_do_not_see_each_others_workers_and_queries(connection: Conn
 
 
 def test_an_engine_that_ends_leaves_no_key_and_spares_the_others(connection: Connection) -> None:
-    tenancies = [Tenancy(connection, engine) for engine in ("one", "other")]
+    registrations = [Registration(connection, engine) for engine in ("one", "other")]
     for engine in ("one", "other"):
         gcs = RedisGcs(connection, engine)
         gcs.register(A, "here", 60_000)
         do_everything(gcs, Q)
-    tenancies[0].end()
+    registrations[0].end()
     assert not [key for key in keys_in(connection) if key.startswith(b"wallaby:one:")]
     assert RedisGcs(connection, "other").snapshot(Q) is not None
-    tenancies[1].end()
+    registrations[1].end()
     assert keys_in(connection) == []
 
 
@@ -54,7 +54,7 @@ def test_what_a_killed_engine_left_is_swept_once_it_is_known_to_be_gone(connecti
 
 
 def test_a_living_engine_stays_alive(connection: Connection) -> None:
-    stay = Tenancy(connection, "one", alive_seconds=1)
+    stay = Registration(connection, "one", alive_seconds=1)
     stay._over.wait(1.5)
     assert connection.command("EXISTS", alive_key("one")) == 1
     stay.end()
@@ -75,7 +75,7 @@ def test_an_engine_whose_workers_renew_their_leases_is_not_swept_whatever_has_ex
         if renews:
             gcs.renew(A, 90_000)
 
-    monkeypatch.setattr("wallaby.gcs.tenancy.time.sleep", meanwhile)
+    monkeypatch.setattr("wallaby.gcs.registration.time.sleep", meanwhile)
     assert (sweep_keys(connection) == 0) is renews
     assert (gcs.snapshot(Q) is not None) is renews
 
@@ -83,5 +83,5 @@ def test_an_engine_whose_workers_renew_their_leases_is_not_swept_whatever_has_ex
 def test_what_an_engine_was_called_before_is_removed_at_once(connection: Connection) -> None:
     connection.command("SET", alive_key("formerly"), "1", "EX", 60)
     do_everything(RedisGcs(connection, "formerly"), Q)
-    Tenancy(connection, "now", ("formerly",)).end()
+    Registration(connection, "now", ("formerly",)).end()
     assert keys_in(connection) == []

@@ -1,4 +1,4 @@
-"""An engine's stay in a Redis that it shares with others, and that outlives it.
+"""An engine's registration in a Redis that it shares with others, and that outlives it.
 
 While its driver lives, an engine keeps a key there that expires by itself. At its end it removes all its keys; if its
 driver was killed, the next engine that comes does so, once that key has expired. Keys also expire when the server's
@@ -27,7 +27,7 @@ LOOK_SECONDS = 1.0
 REMOVE_COUNT = 500
 
 
-class Tenancy:
+class Registration:
     """See the module. Begins when it is made."""
 
     def __init__(
@@ -46,7 +46,7 @@ class Tenancy:
         for name in formerly:
             _remove(connection, connection.find_keys(f"{engine_prefix(name)}*"))
         sweep_keys(connection)
-        self._thread = threading.Thread(target=self._stay, name="wallaby-tenancy", daemon=True)
+        self._thread = threading.Thread(target=self._renew_for_ever, name="wallaby-registration", daemon=True)
         self._thread.start()
 
     def end(self) -> None:
@@ -58,12 +58,12 @@ class Tenancy:
         except GcsError as error:
             _log.info("keys of %s are left in Redis: %s", self._engine, type(error).__name__)
 
-    def _stay(self) -> None:
+    def _renew_for_ever(self) -> None:
         while not self._over.wait(self._alive_seconds / 3):
             try:
                 self._renew()
             except GcsError as error:
-                _log.debug("the stay was not renewed: %s", type(error).__name__)
+                _log.debug("the registration was not renewed: %s", type(error).__name__)
 
     def _renew(self) -> None:
         self._connection.command("SET", alive_key(self._engine), "1", "EX", self._alive_seconds)

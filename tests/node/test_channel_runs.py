@@ -1,4 +1,4 @@
-"""A channel that is rewound where it is has another tenure: nothing of the one before acts in its name."""
+"""A channel that is rewound where it is has another channel_run: nothing of the one before acts in its name."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_in_another_tenure_the_old_generator_comes_to_its_end_wherever_it_is(len
     hand.look(view(assigned(X0, length, since=5), epoch=5, routes=ROUTES))
     assert run.answer(None) is None
     assert hand.spawned[str(X0)] is not run
-    assert hand.session.tenures[X0].since_epoch == 5
+    assert hand.session.runs[X0].since_epoch == 5
 
 
 def test_an_error_of_an_old_tenure_does_not_end_the_query() -> None:
@@ -62,7 +62,7 @@ def test_a_channel_that_was_elsewhere_meanwhile_begins_anew_though_its_base_is_t
     hand, run = refused()
     hand.look(view(assigned(X0, 4, since=7), epoch=7, routes=ROUTES))
     assert run.answer(None) is None
-    assert hand.session.tenures[X0].length == 4
+    assert hand.session.runs[X0].length == 4
 
 
 def test_attempts_and_what_they_keep_name_their_tenure() -> None:
