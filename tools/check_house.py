@@ -3,6 +3,7 @@
 - no module under a `src` is longer than 500 lines;
 - every Python module says in a docstring what it is;
 - every link of a page to another, and to a heading of one, leads somewhere;
+- every public class of the protocol's rooms is in docs/glossary.md, or plain English;
 - no file of the project names a path of somebody's machine or the address of a package index, so that a
   clone works anywhere and installs from wherever its user's pip is set up to install from.
 """
@@ -13,7 +14,7 @@ import ast
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -31,6 +32,29 @@ LINK = re.compile(r"\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#{1,6} +(.+)$", re.MULTILINE)
 FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 ELSEWHERE = re.compile(r"[a-z]+:")
+
+ROOMS = ("lineage", "coordinator", "head", "node", "worker", "exchange", "gcs", "faults")
+#: Names that say what the thing is to whoever knows Spark: they need no entry.
+PLAIN = frozenset(
+    {
+        "Connection",
+        "ConnectionLimits",
+        "Coordinator",
+        "CoordinatorSettings",
+        "Execution",
+        "Figures",
+        "Head",
+        "Log",
+        "Loop",
+        "NodeSettings",
+        "Observer",
+        "QueryStatus",
+        "Script",
+        "WorkerAddress",
+        "WorkerInfo",
+    }
+)
+GLOSSARY_ENTRY = re.compile(r"^\| (`\w+`(?:, `\w+`)*) \|", re.MULTILINE)
 
 
 def project_files() -> tuple[Path, ...]:
@@ -95,6 +119,43 @@ def anchors(page: str) -> frozenset[str]:
     return frozenset(re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings)
 
 
+def public_classes(source: str) -> tuple[str, ...]:
+    """The public classes that a module defines."""
+    found = (node.name for node in ast.parse(source).body if isinstance(node, ast.ClassDef))
+    return tuple(name for name in found if not name.startswith("_"))
+
+
+def check_glossary(classes: Mapping[str, list[Path]], room_of: Mapping[str, str], page: str) -> Iterator[str]:
+    """What is missing, superfluous or ambiguous.
+
+    `classes` has where each class of the project is defined, `room_of` the room of each class that has one.
+    """
+    explained = {name for entry in GLOSSARY_ENTRY.findall(page) for name in re.findall(r"\w+", entry)}
+    for name, room in sorted(room_of.items()):
+        if name not in explained and name not in PLAIN:
+            yield f"docs/glossary.md: says nothing of {name} ({room}), and PLAIN does not list it"
+        if name in explained and name in PLAIN:
+            yield f"docs/glossary.md: explains {name}, which PLAIN lists as plain"
+        if len(classes[name]) > 1:
+            yield f"{name} ({room}) is the name of several classes: {', '.join(map(str, classes[name]))}"
+    for name in sorted((explained | PLAIN) - room_of.keys()):
+        yield f"docs/glossary.md: {name} is no public class of {', '.join(ROOMS)}"
+
+
+def check_classes() -> Iterator[str]:
+    """Every public class of the protocol's rooms has one name, and the glossary says what it is."""
+    classes: dict[str, list[Path]] = {}
+    room_of: dict[str, str] = {}
+    for sources in ("src/wallaby", "lab/src/wallaby_lab"):
+        for module in sorted((ROOT / sources).rglob("*.py")):
+            room = module.relative_to(ROOT / sources).parts[0] if sources == "src/wallaby" else ""
+            for name in public_classes(module.read_text(encoding="utf-8")):
+                classes.setdefault(name, []).append(module.relative_to(ROOT))
+                if room in ROOMS:
+                    room_of[name] = room
+    yield from check_glossary(classes, room_of, (ROOT / "docs/glossary.md").read_text(encoding="utf-8"))
+
+
 def main() -> int:
     """Check every file; print what is wrong."""
     problems: list[str] = []
@@ -106,6 +167,7 @@ def main() -> int:
             continue  # a binary file has no lines to check
         problems += [*check_length(path, text), *check_docstring(path, text)]
         problems += [*check_addresses(path, text), *check_links(path, text)]
+    problems += check_classes()
     for problem in problems:
         print(problem)
     print(f"house rules: {len(files)} files checked, {len(problems)} problems")

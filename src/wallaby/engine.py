@@ -65,7 +65,7 @@ from wallaby.spark.leaves.directory import LeafDirectory
 from wallaby.spark.leaves.run import LeafRun
 from wallaby.spark.query_jobs import QueryJob, QueryJobs
 from wallaby.spark.session_settings import SessionSettings, entries_of
-from wallaby.spark.store_registration import register_in_store
+from wallaby.spark.store_registration import register_in_durable_store
 from wallaby.spark.succession import Succession
 from wallaby.worker.memory.shares import MemoryShares
 
@@ -139,7 +139,7 @@ class Engine(Actions):
         self.tolerance = tolerance_of(settings.fault_tolerance_policy)
         self._closed = False
         self._application = spark.sparkContext.applicationId
-        self._registration = register_in_store(settings, self.tolerance)
+        self._registration = register_in_durable_store(settings, self.tolerance)
         folder = self._registration.store.folder if self._registration is not None else ""
         deploy = partial(Deployment, spark.sparkContext, settings, self._make_head, self.close, folder)
         try:

@@ -67,7 +67,7 @@ def chaos(engines: Engines, directory: Path) -> Iterator[Chaos]:
 def settings_of(policy: str, store: Path) -> dict[str, object]:
     """A policy's own settings; states are saved after every task."""
     stored: dict[str, object] = {"fault_tolerance_store": str(store), "fault_tolerance_checkpoint": 0}
-    return {"fault_tolerance_policy": policy, **(stored if tolerance_of(policy).uses_store else {})}
+    return {"fault_tolerance_policy": policy, **(stored if tolerance_of(policy).uses_durable_store else {})}
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +87,7 @@ def test_a_policy_answers_as_spark_does_and_survives_a_loss(
     undisturbed = engine.run(spark.sql(BRIEF), observed=True)
     require_same(undisturbed.arrow(), expected[BRIEF])
     assert undisturbed.stats.detail is not None
-    assert bool(undisturbed.stats.detail.durable_bytes) is tolerance_of(policy).uses_store
+    assert bool(undisturbed.stats.detail.durable_bytes) is tolerance_of(policy).uses_durable_store
     for query, fault in LOSSES:
         engine = chaos.engine(**settings)  # the same, with all its TaskManagers again
         name = chaos.order(fault)

@@ -20,7 +20,7 @@ from wallaby.errors import EncodingError, InternalError
 from wallaby.exchange.allocator import keep_freed_memory
 from wallaby.exchange.backup import DIRECTORY_PREFIX, Backup
 from wallaby.exchange.body import Body, decode, encode, encoded_size, size_of
-from wallaby.exchange.lazy_body import GoneError, fetched, is_shelved
+from wallaby.exchange.lazy_body import GoneError, fetched, is_lazy
 from wallaby.exchange.memory import ByteBudget
 from wallaby.lineage.names import Edge, QueryId, TaskName
 
@@ -158,7 +158,7 @@ def test_a_broadcast_is_kept_once_and_read_once(memory_bytes: int, make: Make) -
     slices = backup.slices_of(QUERY, [(E0, task(0)), (E1, task(0)), (E2, task(0))])
     assert slices[0].body is slices[1].body
     assert [s.size_bytes for s in slices] == [1 << 20, 1 << 20, 8]
-    assert [is_shelved(s) for s in slices] == 3 * [memory_bytes == 0], "what is in a file is not read yet"
+    assert [is_lazy(s) for s in slices] == 3 * [memory_bytes == 0], "what is in a file is not read yet"
     whole = fetched(slices)
     assert whole[0].body is whole[1].body
     assert_same_body(whole[0].body, body)

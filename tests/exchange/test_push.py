@@ -28,7 +28,7 @@ from tests.exchange.parts import (
 
 from wallaby.errors import InternalError
 from wallaby.exchange.client import ASK_BYTES, CALL_BYTES, PeerClient, _PushPart
-from wallaby.exchange.lazy_body import Shelved
+from wallaby.exchange.lazy_body import LazyBody
 from wallaby.exchange.server import CARRIER, FlightDataServer, ServerLimits, ServerTls, bearer
 from wallaby.exchange.wire import encode_push
 from wallaby.lineage.effects import PushReply, Slice
@@ -179,7 +179,7 @@ def test_only_what_is_wanted_is_read(client: PeerClient, start: StartServer, rec
             read.append(seq)
             return body
 
-        return replace(piece(body, seq), body=Shelved(fetch))
+        return replace(piece(body, seq), body=LazyBody(fetch))
 
     server = start(preview=lambda *call: PushReply(True, tuple(s.task.seq == 1 for s in call[-1])))
     assert push(client, server, *map(shelved, range(3))) == PushReply(True, (False, True, False))
@@ -197,7 +197,7 @@ def test_what_is_read_once_is_sent_once(
         read.append(1)
         return body
 
-    handle = Shelved(fetch)
+    handle = LazyBody(fetch)
     edges = [Edge(0, 0, consumer) for consumer in range(3)]
     sent = [piece(body, 0, edge=edge) for edge in edges]
     assert push(client, server, *(replace(one, body=handle) for one in sent)) == PushReply(True, 3 * (True,))

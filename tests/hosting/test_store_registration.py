@@ -18,15 +18,15 @@ from tests.stores import s3
 from wallaby.errors import DurableStoreError
 from wallaby.exchange.durable import DurableStore, new_folder
 from wallaby.node.process_identity import has_ended, started, this_process
-from wallaby.spark.store_registration import ABANDONED_SECONDS, ALIVE, StoreRegistration, is_abandoned
+from wallaby.spark.store_registration import ABANDONED_SECONDS, ALIVE, DurableStoreRegistration, is_abandoned
 
 DRIVER = """
 import sys
 import pyarrow as pa
 from wallaby.exchange.durable import DurableStore, new_folder
-from wallaby.spark.store_registration import StoreRegistration
+from wallaby.spark.store_registration import DurableStoreRegistration
 
-registration = StoreRegistration(DurableStore(sys.argv[1], new_folder()))
+registration = DurableStoreRegistration(DurableStore(sys.argv[1], new_folder()))
 registration.store.write("q-1/outputs/a", [pa.py_buffer(b"x")])
 print(registration.store.folder, flush=True)
 sys.stdin.read()
@@ -59,7 +59,7 @@ def folder(address: str, **said: object) -> DurableStore:
 def test_what_a_killed_driver_left_goes_when_the_next_comes_and_what_a_living_one_has_stays(
     address: str,
 ) -> None:
-    living = StoreRegistration(DurableStore(address, new_folder()))
+    living = DurableStoreRegistration(DurableStore(address, new_folder()))
     with subprocess.Popen(
         [sys.executable, "-c", DRIVER, address], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as driver:
@@ -69,7 +69,7 @@ def test_what_a_killed_driver_left_goes_when_the_next_comes_and_what_a_living_on
         driver.kill()
         driver.wait(10)
     assert folders(address) == {living.store.folder, theirs}
-    another = StoreRegistration(DurableStore(address, new_folder()))
+    another = DurableStoreRegistration(DurableStore(address, new_folder()))
     assert until(lambda: folders(address) == {living.store.folder, another.store.folder})
     living.end()
     another.end()
@@ -110,7 +110,7 @@ def test_a_folder_that_says_nothing_is_left_alone_for_a_day(address: str, said: 
 
 
 def test_a_living_driver_is_heard_of(tmp_path: Path) -> None:
-    registration = StoreRegistration(DurableStore(str(tmp_path), new_folder()), abandoned_seconds=0.4)
+    registration = DurableStoreRegistration(DurableStore(str(tmp_path), new_folder()), abandoned_seconds=0.4)
     first = registration.store.written_at(ALIVE)
     assert first is not None
     assert until(lambda: (registration.store.written_at(ALIVE) or 0) > first + 0.4)
@@ -130,7 +130,7 @@ def test_only_folders_of_engines_are_swept_and_no_link_is_followed(tmp_path: Pat
     precious.mkdir()
     (precious / "data").write_text("")
     (tmp_path / gone.folder / "q-1" / "link").symlink_to(precious)
-    registration = StoreRegistration(DurableStore(str(tmp_path), new_folder()))
+    registration = DurableStoreRegistration(DurableStore(str(tmp_path), new_folder()))
     assert until(lambda: folders(str(tmp_path)) == {registration.store.folder})
     assert all(stranger.is_dir() for stranger in strangers)
     assert (precious / "data").exists()
@@ -144,7 +144,7 @@ def test_a_store_that_cannot_be_swept_is_no_reason_not_to_stay(
         raise DurableStoreError("It cannot be listed.")
 
     monkeypatch.setattr(DurableStore, "engines", fail)
-    registration = StoreRegistration(DurableStore(str(tmp_path), new_folder()), abandoned_seconds=0.4)
+    registration = DurableStoreRegistration(DurableStore(str(tmp_path), new_folder()), abandoned_seconds=0.4)
     first = registration.store.written_at(ALIVE)
     assert first is not None
     assert until(lambda: (registration.store.written_at(ALIVE) or 0) > first)

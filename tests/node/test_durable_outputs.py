@@ -39,7 +39,7 @@ def gcs() -> MemoryGcs:
     return found
 
 
-def keeping(directory: Path, gcs: MemoryGcs, worker: WorkerId = ME) -> DurableOutputs:
+def durable(directory: Path, gcs: MemoryGcs, worker: WorkerId = ME) -> DurableOutputs:
     settings = QuerySessionSettings(Dynamic(1), 1, POLICIES["spool"])
     session = QuerySession(worker, GRAPH, settings, lambda: None)
     return DurableOutputs(DurableStore(str(directory), "e"), QUERY, session, gcs, 0)
@@ -62,7 +62,7 @@ def committed(gcs: MemoryGcs, checksum: int) -> None:
 def test_an_output_is_sent_from_memory_while_it_is_there_and_else_from_the_store(
     tmp_path: Path, gcs: MemoryGcs
 ) -> None:
-    here, local = keeping(tmp_path, gcs), backup()
+    here, local = durable(tmp_path, gcs), backup()
     assert here.keep(local, back_up()) > 8
     assert here.slices_of(local, ((EDGE, TASK),), 1, MANY)[0].body == back_up().output.slices[EDGE][1]
     committed(gcs, 7)
@@ -72,12 +72,12 @@ def test_an_output_is_sent_from_memory_while_it_is_there_and_else_from_the_store
 
 
 def test_a_repeated_output_is_not_written_again(tmp_path: Path, gcs: MemoryGcs) -> None:
-    assert keeping(tmp_path, gcs).keep(backup(), back_up(FailPoint.RETRACE_BACK_UP)) == 0
+    assert durable(tmp_path, gcs).keep(backup(), back_up(FailPoint.RETRACE_BACK_UP)) == 0
     assert not list(tmp_path.rglob("*"))
 
 
 def test_the_record_says_which_attempt_counts(tmp_path: Path, gcs: MemoryGcs) -> None:
-    here = keeping(tmp_path, gcs)
+    here = durable(tmp_path, gcs)
     for number in (7, 8):
         here.keep(backup(0), back_up(number=number))
     committed(gcs, 8)
@@ -86,7 +86,7 @@ def test_the_record_says_which_attempt_counts(tmp_path: Path, gcs: MemoryGcs) ->
 
 
 def test_without_a_record_there_is_nothing_to_send_yet(tmp_path: Path, gcs: MemoryGcs) -> None:
-    here = keeping(tmp_path, gcs)
+    here = durable(tmp_path, gcs)
     here.keep(backup(0), back_up())
     with pytest.raises(LookupError, match="cannot be read now"):
         here.slices_of(backup(), ((EDGE, TASK),), 1, MANY)
@@ -94,10 +94,10 @@ def test_without_a_record_there_is_nothing_to_send_yet(tmp_path: Path, gcs: Memo
     with pytest.raises(LookupError, match="stale"):
         here.slices_of(backup(), ((EDGE, TASK),), 9, MANY)
     with pytest.raises(LookupError, match=r"expelled|not host"):
-        keeping(tmp_path, gcs, OTHER).slices_of(backup(), ((EDGE, TASK),), 1, MANY)
+        durable(tmp_path, gcs, OTHER).slices_of(backup(), ((EDGE, TASK),), 1, MANY)
 
 
 def test_an_output_that_the_store_has_lost_is_an_error(tmp_path: Path, gcs: MemoryGcs) -> None:
     committed(gcs, 7)
     with pytest.raises(DurableStoreError, match=r"s0\.c0\.t0"):
-        keeping(tmp_path, gcs).slices_of(backup(), ((EDGE, TASK),), 1, MANY)
+        durable(tmp_path, gcs).slices_of(backup(), ((EDGE, TASK),), 1, MANY)

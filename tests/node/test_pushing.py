@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from wallaby.errors import DurableStoreError
-from wallaby.exchange.lazy_body import GoneError, Shelved
+from wallaby.exchange.lazy_body import GoneError, LazyBody
 from wallaby.lineage.effects import FailPoint, Push, PushReply, Slice
 from wallaby.lineage.names import Edge, QueryId, TaskName, WorkerId
 from wallaby.node.actors import ActorKind, ActorName
@@ -54,13 +54,13 @@ def pushed(
 
     def slices_of(_query: object, items: tuple[tuple[Edge, TaskName], ...], _limit: int) -> tuple[Slice, ...]:
         return tuple(
-            Slice(task, edge, False, 8, Shelved(lambda at=edge.consumer: read(at)))  # type: ignore[misc]
+            Slice(task, edge, False, 8, LazyBody(lambda at=edge.consumer: read(at)))  # type: ignore[misc]
             for edge, task in items[:fit]
         )
 
     backups: Any = SimpleNamespace(slices_of=slices_of)
     pool: Any = SimpleNamespace(submit=lambda job: job())
-    serving: Any = SimpleNamespace(query=QueryId("q"), recorder=None, keeping=None, reads=reads)
+    serving: Any = SimpleNamespace(query=QueryId("q"), recorder=None, durable_outputs=None, reads=reads)
     pushing = Pushing(node, backups, None, lambda _: None, pool, 1 << 20)  # type: ignore[arg-type]
     items = tuple((edge, TASK) for edge in EDGES)
     nothing: Any = iter(())

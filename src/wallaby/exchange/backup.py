@@ -30,7 +30,7 @@ from typing import cast
 import pyarrow as pa
 
 from wallaby.exchange.body import Body, size_of
-from wallaby.exchange.lazy_body import GoneError, Shelved, fetched
+from wallaby.exchange.lazy_body import GoneError, LazyBody, fetched
 from wallaby.exchange.memory import ByteBudget
 from wallaby.exchange.segment import FULL, SEGMENT_BYTES, SegmentRange, Segments
 from wallaby.lineage.effects import Slice, replaces
@@ -293,10 +293,10 @@ class Backup:
     ) -> tuple[Slice, ...]:
         """The slices of a push: the first ones up to a size, at least one, for all are in memory while it lasts.
 
-        Bodies that are in files are `Shelved`. Those of one broadcast have the same body, so that it is sent once.
+        Bodies that are in files are `LazyBody`. Those of one broadcast have the same body, so that it is sent once.
         `GoneError` if one is not kept: the query was dropped.
         """
-        bodies: dict[int, tuple[pa.RecordBatch, ...] | Shelved] = {}
+        bodies: dict[int, tuple[pa.RecordBatch, ...] | LazyBody] = {}
         slices: list[Slice] = []
         total_bytes = 0
         for edge, task in items:
@@ -309,7 +309,7 @@ class Backup:
                 slices.append(Slice(task, edge, entry.final))
                 continue
             if id(stored) not in bodies:
-                bodies[id(stored)] = stored.batches or Shelved(partial(self._read, query, stored))
+                bodies[id(stored)] = stored.batches or LazyBody(partial(self._read, query, stored))
             slices.append(Slice(task, edge, entry.final, stored.size_bytes, bodies[id(stored)]))
         return tuple(slices)
 

@@ -5,7 +5,7 @@ Every engine has a folder of its own in it, which goes with the engine (`spark.s
 folder in that, which goes when the query ends. An object is there as a whole or not at all, and two writers of one name
 write the same content.
 
-Whatever goes wrong with it is a `DurableStoreError`: the query ends with an error that names the store.
+Whatever goes wrong with it is a `DurableStoreError`: the query ends with an error that names it.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class DurableStore:
         return other
 
     def written_at(self, name: str) -> float | None:
-        """When an object was written, in seconds of the store's own clock; None if there is none."""
+        """When an object was written, in seconds of the durable store's own clock; None if there is none."""
         with self._told("look at", name):
             return _seconds(self._files.get_file_info(f"{self._root}/{name}"))
 

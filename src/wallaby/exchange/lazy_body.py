@@ -17,7 +17,7 @@ class GoneError(LookupError):
     """There is no such body, any more or now: its query was dropped, or what is committed cannot be told."""
 
 
-class Shelved:
+class LazyBody:
     """A body in a file or in the durable store; `read` may raise `GoneError`."""
 
     __slots__ = ("read",)
@@ -26,9 +26,9 @@ class Shelved:
         self.read = read
 
 
-def is_shelved(piece: Slice) -> bool:
+def is_lazy(piece: Slice) -> bool:
     """Has this slice a body that is to be read?"""
-    return isinstance(piece.body, Shelved)
+    return isinstance(piece.body, LazyBody)
 
 
 def fetched(slices: Iterable[Slice]) -> tuple[Slice, ...]:
@@ -37,7 +37,7 @@ def fetched(slices: Iterable[Slice]) -> tuple[Slice, ...]:
     found = []
     for piece in slices:
         handle = piece.body
-        if isinstance(handle, Shelved):
+        if isinstance(handle, LazyBody):
             body = read.get(id(handle)) or read.setdefault(id(handle), handle.read())
             found.append(replace(piece, body=body))
         else:

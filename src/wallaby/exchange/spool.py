@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from wallaby.exchange.body import Body, encode, size_of
 from wallaby.exchange.durable import DurableStore
-from wallaby.exchange.lazy_body import Shelved
+from wallaby.exchange.lazy_body import LazyBody
 from wallaby.exchange.sealed import checksum_of, misread, read_batches, read_words, sealed
 from wallaby.lineage.effects import Slice
 from wallaby.lineage.lineage import Record
@@ -29,7 +29,7 @@ class Spool:
         self._store = store
         self._query = query
         #: What each output that was looked at has for its edges: how many bytes of data, and the body.
-        self._known: dict[str, dict[Edge, tuple[int, Shelved | None]]] = {}
+        self._known: dict[str, dict[Edge, tuple[int, LazyBody | None]]] = {}
 
     def keep(self, task: TaskName, checksum: int, output: Mapping[Edge, Body], *, final: bool) -> int:
         """Write an output; how many bytes it took."""
@@ -64,13 +64,13 @@ class Spool:
             raise self._store.foreign(name, f"it has nothing for {edge}")
         return Slice(task, edge, record.final, *bodies[edge])
 
-    def _bodies(self, name: str) -> dict[Edge, tuple[int, Shelved | None]]:
+    def _bodies(self, name: str) -> dict[Edge, tuple[int, LazyBody | None]]:
         if name not in self._known:
             words, start = read_words(self._store, name)
             read = partial(read_batches, self._store, name)
             try:
                 bodies = [
-                    (size, Shelved(partial(read, batches, checksum, start + offset, length)))
+                    (size, LazyBody(partial(read, batches, checksum, start + offset, length)))
                     for offset, length, batches, size, checksum in words["bodies"]
                 ]
                 self._known[name] = {

@@ -32,7 +32,7 @@ class Tolerance:
     run_again: bool = False
 
     @property
-    def uses_store(self) -> bool:
+    def uses_durable_store(self) -> bool:
         """Is there anything to be written to the durable store?"""
         return self.durable or self.snapshots
 

@@ -23,7 +23,7 @@ from wallaby.lineage.names import ChannelName, QueryId, Upstream
 from wallaby.operators.state import EMPTY, KernelState, by_schema
 
 
-class StoredBatches(NamedTuple):
+class CheckpointObject(NamedTuple):
     """An object that holds batches."""
 
     name: str
@@ -32,7 +32,7 @@ class StoredBatches(NamedTuple):
 
 
 #: Where a batch is: the object that holds it, and which of its batches it is.
-Place = tuple[StoredBatches, int]
+Place = tuple[CheckpointObject, int]
 
 
 class Checkpoints:
@@ -62,11 +62,11 @@ class Checkpoints:
         for group in by_schema(fresh).values():
             data = encode(tuple(group))
             name = f"{self._query}/states/{channel}/{uuid.uuid4().hex[:12]}"
-            stored = StoredBatches(name, len(group), checksum_of(data))
+            stored = CheckpointObject(name, len(group), checksum_of(data))
             size += self._store.write(name, [data])
             places |= {id(batch): (batch, (stored, at)) for at, batch in enumerate(group)}
         places |= {id(batch): known[id(batch)] for batch in batches if id(batch) in known}
-        numbers: dict[StoredBatches, int] = {}
+        numbers: dict[CheckpointObject, int] = {}
         for _, (stored, _) in places.values():
             numbers.setdefault(stored, len(numbers))
 

@@ -54,7 +54,7 @@ class DurableOutputs:
         self._gcs = gcs
         self._records: dict[ChannelName, tuple[bytes, ...]] = {}
         self._spool = Spool(store, query) if tolerance.durable else None
-        self.saving = Checkpoints(store, query, checkpoint_seconds)
+        self.checkpoints = Checkpoints(store, query, checkpoint_seconds)
 
     @property
     def spools(self) -> bool:

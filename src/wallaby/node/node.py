@@ -65,7 +65,7 @@ class WorkerQuery:
     #: What answers in the store's place; None for a query with fault tolerance.
     untracked: Untracked | None = None
     #: What it keeps in the durable store; None if its policy needs none.
-    keeping: DurableOutputs | None = None
+    durable_outputs: DurableOutputs | None = None
     actors: dict[ActorName, Actor] = field(default_factory=dict)
     news: tuple[int, ...] = ()
     sent_news: int = 0

@@ -64,7 +64,11 @@ class Backups(Protocol):
     def slices_of(
         self, query: QueryId, items: Iterable[tuple[Edge, TaskName]], limit_bytes: int
     ) -> tuple[Slice, ...]:
-        """The slices of kept outputs, the first up to a size, some `Shelved`; `GoneError` if the query was dropped."""
+        """The slices of kept outputs, the first up to a size, some with a `LazyBody`.
+
+        Raises:
+            GoneError: the query was dropped.
+        """
 
     def drop(self, query: QueryId) -> None:
         """Forget everything of a query."""
@@ -90,7 +94,7 @@ class NodeSettings:
     push_bytes: int = 64 << 20
     call_threads: int = 4
     #: Threads that wait for the durable store.
-    store_threads: int = 4
+    durable_threads: int = 4
     lease_ms: int = 1250
     #: How long a channel with too little input waits before it takes what there is.
     await_seconds: float = 0.005
@@ -128,7 +132,7 @@ class Performer:
         self._pushes = CallPool(f"{name}-push", settings.push_threads, node.end)
         self._pushing = Pushing(node, backups, peers, address_of, self._pushes, settings.push_bytes)
         self._disk = CallPool(f"{name}-disk", 1, node.end)
-        self._durable = CallPool(f"{name}-store", settings.store_threads, node.end)
+        self._durable = CallPool(f"{name}-durable", settings.durable_threads, node.end)
         self._committer = GroupCommitter(name, self._commit_group, node.end)
         self._methods: dict[type[Effect[Any]], Callable[[Actor, Any], None]] = {
             protocol.Await: self._await,
@@ -234,10 +238,10 @@ class Performer:
 
     def _back_up(self, actor: Actor, effect: protocol.BackUp) -> None:
         query, recorder = serving_of(actor).query, serving_of(actor).recorder
-        untracked, keeping = serving_of(actor).untracked, serving_of(actor).keeping
-        if keeping is not None and keeping.spools:
-            self._backups.release(query, keeping.released.of(effect.task.of))
-            self._stored(actor, effect, lambda: keeping.keep(self._backups, effect))
+        untracked, durable = serving_of(actor).untracked, serving_of(actor).durable_outputs
+        if durable is not None and durable.spools:
+            self._backups.release(query, durable.released.of(effect.task.of))
+            self._write_durably(actor, effect, lambda: durable.keep(self._backups, effect))
             return
         if untracked is not None:
             self._backups.release(query, untracked.released.of(effect.task.of))
@@ -259,27 +263,27 @@ class Performer:
         self._disk.submit(job)
 
     def _save_state(self, actor: Actor, effect: protocol.SaveState) -> None:
-        keeping = serving_of(actor).keeping
-        if keeping is None or not keeping.saving.is_due(effect.task.of):
+        durable = serving_of(actor).durable_outputs
+        if durable is None or not durable.checkpoints.is_due(effect.task.of):
             self._node.answer(actor, effect, False)
             return
-        saving = keeping.saving
-        self._stored(actor, effect, lambda: saving.save(effect))
+        checkpoints = durable.checkpoints
+        self._write_durably(actor, effect, lambda: checkpoints.save(effect))
 
     def _restore_state(self, actor: Actor, effect: protocol.RestoreState) -> None:
-        keeping = serving_of(actor).keeping
-        assert keeping is not None, "states are taken up only where they are saved"
+        durable = serving_of(actor).durable_outputs
+        assert durable is not None, "states are taken up only where they are saved"
 
         def job() -> None:
             try:
-                answer: tuple[Any, Mapping[Upstream, int]] | QueryError = keeping.saving.restore(effect)
+                answer: tuple[Any, Mapping[Upstream, int]] | QueryError = durable.checkpoints.restore(effect)
             except QueryError as error:
                 answer = error
             self._node.answer(actor, effect, answer)
 
         self._durable.submit(job)
 
-    def _stored(
+    def _write_durably(
         self, actor: Actor, effect: protocol.BackUp | protocol.SaveState, write: Callable[[], int]
     ) -> None:
         """Write to the durable store; the answer is True, or the error that ends the query."""

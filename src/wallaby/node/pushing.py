@@ -17,7 +17,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from wallaby.errors import QueryError
-from wallaby.exchange.lazy_body import GoneError, Shelved, fetched, is_shelved
+from wallaby.exchange.lazy_body import GoneError, LazyBody, fetched, is_lazy
 from wallaby.lineage.effects import Push, PushReply, Slice
 from wallaby.lineage.names import QueryId, WorkerId
 from wallaby.node.durable_outputs import LocalBackup
@@ -65,13 +65,13 @@ class Pushing:
     def push(self, actor: Actor, effect: Push) -> None:
         """Send outputs that are due, as many of the first as may be in memory at once; the answer is of those."""
         serving = serving_of(actor)
-        query, recorder, keeping = serving.query, serving.recorder, serving.keeping
+        query, recorder, durable = serving.query, serving.recorder, serving.durable_outputs
 
         def job() -> None:
             started = recorder.now() if recorder is not None else 0.0
-            if keeping is not None and keeping.spools:
+            if durable is not None and durable.spools:
                 with _reading(serving):
-                    slices = keeping.slices_of(self._backups, effect.items, effect.epoch, self._limit_bytes)
+                    slices = durable.slices_of(self._backups, effect.items, effect.epoch, self._limit_bytes)
             else:
                 slices = self._backups.slices_of(query, effect.items, self._limit_bytes)
             slices = _noted(serving, slices)
@@ -106,7 +106,7 @@ class Pushing:
         query = serving_of(actor).query
         wanted = self._node.preview(query, effect.epoch, effect.target, slices)
         taken = tuple(compress(slices, wanted.held))
-        if any(map(is_shelved, taken)):
+        if any(map(is_lazy, taken)):
 
             def job() -> None:
                 read = iter(fetched(taken))
@@ -140,17 +140,17 @@ def _reading(serving: WorkerQuery) -> Iterator[None]:
 
 def _noted(serving: WorkerQuery, slices: tuple[Slice, ...]) -> tuple[Slice, ...]:
     """The same slices; whoever reads their bodies is seen to. What several have stays one."""
-    noted: dict[int, Shelved] = {}
+    noted: dict[int, LazyBody] = {}
 
-    def read(handle: Shelved) -> tuple[pa.RecordBatch, ...]:
+    def read(handle: LazyBody) -> tuple[pa.RecordBatch, ...]:
         with _reading(serving):
             return handle.read()
 
     found = []
     for piece in slices:
         handle = piece.body
-        if isinstance(handle, Shelved):
-            body = noted.setdefault(id(handle), Shelved(partial(read, handle)))
+        if isinstance(handle, LazyBody):
+            body = noted.setdefault(id(handle), LazyBody(partial(read, handle)))
             found.append(replace(piece, body=body))
         else:
             found.append(piece)

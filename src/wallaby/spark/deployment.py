@@ -169,8 +169,8 @@ class Deployment:
             version=__version__,
             tls_certificate=tls.certificate if tls else b"",
             tls_key=tls.key if tls else b"",
-            store=settings.fault_tolerance_store if self._store_folder else "",
-            store_folder=self._store_folder,
+            durable_store=settings.fault_tolerance_store if self._store_folder else "",
+            durable_folder=self._store_folder,
             checkpoint_seconds=settings.fault_tolerance_checkpoint,
             chaos_directory=settings.chaos_directory if settings.chaos_enabled else "",
         )

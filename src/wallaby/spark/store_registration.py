@@ -31,7 +31,7 @@ RENEWALS = 8
 END_SECONDS = 5.0
 
 
-class StoreRegistration:
+class DurableStoreRegistration:
     """See the module. Begins when it is made; it ends with the interpreter if nobody ends it before."""
 
     def __init__(self, store: DurableStore, abandoned_seconds: float = ABANDONED_SECONDS) -> None:
@@ -80,13 +80,13 @@ class StoreRegistration:
                 other.remove()
 
 
-def register_in_store(settings: Settings, tolerance: Tolerance) -> StoreRegistration | None:
+def register_in_durable_store(settings: Settings, tolerance: Tolerance) -> DurableStoreRegistration | None:
     """A folder in the durable store, if the policy needs one.
 
     Raises:
         ConfigurationError: none is named, or it cannot be written to and read from.
     """
-    if not tolerance.uses_store:
+    if not tolerance.uses_durable_store:
         return None
     if not settings.fault_tolerance_store:
         raise ConfigurationError(
@@ -95,7 +95,7 @@ def register_in_store(settings: Settings, tolerance: Tolerance) -> StoreRegistra
             key="spark.wallaby.faultTolerance.store",
         )
     store = DurableStore(settings.fault_tolerance_store, new_folder())
-    return StoreRegistration(store, settings.fault_tolerance_abandoned_after)
+    return DurableStoreRegistration(store, settings.fault_tolerance_abandoned_after)
 
 
 def is_abandoned(folder: DurableStore, now_seconds: float) -> bool:

@@ -10,13 +10,14 @@ TLS_NAME = "wallaby"
 
 @dataclass(frozen=True, slots=True)
 class Bootstrap:
-    """Where the store and the head are, and the limits of one TaskManager."""
+    """Where the control store and the head are, and the limits of one TaskManager."""
 
     engine: str
     gcs_url: str = field(repr=False)
     gcs_password: str = field(repr=False)
     token: str = field(repr=False)
-    #: The life of the store that the engine began in; a TaskManager that finds another one ends, and tells the head.
+    #: The incarnation of the control store that the engine began in; a TaskManager that finds another one ends, and
+    #: tells the head.
     gcs_incarnation: str = ""
     #: A file with the certificates that an external Redis is checked against; empty for the system's.
     gcs_tls_ca: str = ""
@@ -39,8 +40,8 @@ class Bootstrap:
     tls_certificate: bytes = b""
     tls_key: bytes = field(default=b"", repr=False)
     #: The durable store, which may hold credentials, this engine's folder in it, and how often states are saved.
-    store: str = field(default="", repr=False)
-    store_folder: str = ""
+    durable_store: str = field(default="", repr=False)
+    durable_folder: str = ""
     checkpoint_seconds: float = 0.0
     #: Where faults are ordered; empty outside tests of recovery.
     chaos_directory: str = ""

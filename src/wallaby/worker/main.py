@@ -192,7 +192,9 @@ class _Process:
         budget = ByteBudget(shares.backup_bytes)
         self._backup = Backup(budget, (directory,), DISK_BYTES_MAX, owner=worker)
         self._execution = Execution(str(directory), shares.state_bytes)
-        self._store = DurableStore(bootstrap.store, bootstrap.store_folder) if bootstrap.store else None
+        self._durable_store = None
+        if bootstrap.durable_store:
+            self._durable_store = DurableStore(bootstrap.durable_store, bootstrap.durable_folder)
         self._performer = Performer(
             self._node,
             self._gcs,
@@ -327,12 +329,12 @@ class _Process:
             self._node.worker, payload.plan.graph, payload.session_settings(), lambda: None
         )
         untracked = None if payload.tolerance.recorded else Untracked(session)
-        keeping = None
-        if self._store is not None and payload.tolerance.uses_store:
+        durable = None
+        if self._durable_store is not None and payload.tolerance.uses_durable_store:
             seconds = self._bootstrap.checkpoint_seconds
-            keeping = DurableOutputs(self._store, query, session, self._gcs, seconds)
+            durable = DurableOutputs(self._durable_store, query, session, self._gcs, seconds)
         work, recorder = self._execution.of(payload), self._recorder(query, payload)
-        return WorkerQuery(query, session, work, recorder, untracked, keeping)
+        return WorkerQuery(query, session, work, recorder, untracked, durable)
 
     def _recorder(self, query: QueryId, payload: QueryPayload) -> Recorder | None:
         if not payload.observed:

@@ -272,11 +272,11 @@ def _run_policies(
     found: dict[str, Any] = {}
     for name, tolerance in policies.items():
         settings: dict[str, Any] = {"fault_tolerance_policy": name}
-        if tolerance.uses_store:
+        if tolerance.uses_durable_store:
             settings["fault_tolerance_checkpoint"] = CHECKPOINT_SECONDS
         grid = RunGrid(results / f"policy-{name}", circumstances(data, workers, master, **settings))
         with tempfile.TemporaryDirectory(prefix="wallaby-store-") as store:
-            if tolerance.uses_store:
+            if tolerance.uses_durable_store:
                 settings["fault_tolerance_store"] = store
             missing = _missing(grid, cells, f"{name}: ")
             _run(missing, grid, data, workers, master, limit, **settings)

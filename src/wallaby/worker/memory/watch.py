@@ -62,7 +62,7 @@ GONE_SECONDS: Final = 1.0
 NICENESS: Final = -10
 
 
-class Looks(Protocol):
+class MemoryReadings(Protocol):
     """Where figures come from; see `usage`."""
 
     def resident(self) -> int:
@@ -75,7 +75,7 @@ class Looks(Protocol):
         """What the host and its control groups leave."""
 
 
-class HostLooks:
+class HostReadings:
     """The real ones."""
 
     def resident(self) -> int:
@@ -103,7 +103,7 @@ class MemoryWatch:
         gcs: Gcs,
         limits: MemoryLimits,
         leave: Callable[[], None],
-        looks: Looks | None = None,
+        looks: MemoryReadings | None = None,
     ) -> None:
         self._node = node
         self._kernels = kernels
@@ -111,7 +111,7 @@ class MemoryWatch:
         self._states = states
         self._gcs = gcs
         self._leave = leave
-        self._looks = looks if looks is not None else HostLooks()
+        self._looks = looks if looks is not None else HostReadings()
         self._floor = MemoryFloor(limits)
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"wallaby-{node.worker}-memory", daemon=True)

@@ -111,7 +111,7 @@ def _written(
     off: Mapping[int, Sequence[float]], facts: Mapping[str, Mapping[int, Mapping[str, Any]]]
 ) -> list[list[str]]:
     """By query, and in all: what is exchanged, and what the policies write."""
-    storing = [name for name in facts if POLICIES.get(name, LINEAGE).uses_store]
+    storing = [name for name in facts if POLICIES.get(name, LINEAGE).uses_durable_store]
     snapshots = [name for name in storing if POLICIES[name].snapshots]
 
     def cells(of: Sequence[int]) -> list[str]:

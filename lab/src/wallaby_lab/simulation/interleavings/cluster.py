@@ -320,7 +320,7 @@ class InterleavedCluster:
             push_threads=2,
             push_bytes=random.choice((1, 40, 200, 1 << 20)),
             call_threads=1,
-            store_threads=1,
+            durable_threads=1,
         )
         self.limits = ServerLimits(
             incoming_bytes=random.choice((1, 600, 1 << 20)), offer_bytes=random.choice((0, 1, 300, 1 << 20))

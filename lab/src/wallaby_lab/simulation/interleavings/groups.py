@@ -32,7 +32,7 @@ class _Groups:
         node: Any = SimpleNamespace(worker=ME, answer=self._answer, end=self._end)
         store: Any = SimpleNamespace(commit=self._commit)
         nobody: Any = None
-        settings = NodeSettings(kernel_threads=1, push_threads=1, call_threads=1, store_threads=1)
+        settings = NodeSettings(kernel_threads=1, push_threads=1, call_threads=1, durable_threads=1)
         self._performer = Performer(
             node, store, nobody, nobody, lambda _: None, lambda _: None, nobody, settings
         )

@@ -21,7 +21,7 @@ _REREAD_JUDGED = """                if epoch == self.context.epoch:
 
 HOLES: tuple[Mutant, ...] = (
     Mutant(
-        name="old-run-acts-in-the-new-epoch",
+        name="old-tenure-acts-in-the-new-epoch",
         what="the old generator of a channel that was rewound in place commits before it is stopped",
         breaks=("2", "6"),
         module=SESSION,
@@ -31,7 +31,7 @@ HOLES: tuple[Mutant, ...] = (
         policy="checkpoint+lineage",
     ),
     Mutant(
-        name="old-run-publishes-for-the-new-one",
+        name="old-tenure-publishes-for-the-new-one",
         what="the old generator of a channel that was rewound in place goes on, and only its commits are refused",
         breaks=("5", "6"),
         module=SESSION,
