@@ -6,7 +6,7 @@ them. An output that no memory can hold goes to its file directly. If the disk i
 False, and the worker leaves as if it had crashed.
 
 A committed name has one content (invariant 2), so keeping an output again changes nothing. An attempt that was never
-committed has none: an output is kept with the epoch of the run that made it, and what a later run made takes its
+committed has none: an output is kept with the epoch of the channel run that made it; what a later one made takes its
 place (`lineage.effects.replaces`). Batch boundaries are kept on both routes. A body that goes over several edges, a
 broadcast, is kept once.
 

@@ -53,7 +53,7 @@ class Assignment:
     closed: bool
     #: The split of the next task, for a reader that has one.
     split: int | None
-    #: The epoch of its present run: in which it came to the worker, or was rewound there.
+    #: The epoch of its present channel run: in which it came to the worker, or was rewound there.
     since_epoch: int = 1
 
 
@@ -82,7 +82,7 @@ class Commit:
     #: Does the record end the channel? The store reads no records.
     final: bool
     delivered: tuple[tuple[Edge, int], ...] = ()
-    #: The epoch of the run in which it was attempted; a channel that was rewound since has a later one.
+    #: The epoch of the channel run in which it was attempted; a channel that was rewound since has a later one.
     since_epoch: int = 1
     #: What a reader has left of its split: its next task reads that, and no other split is claimed.
     next_split: int | None = None

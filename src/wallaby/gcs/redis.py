@@ -70,7 +70,7 @@ class RedisGcs:
         self._connection = connection
         self._engine = engine
         #: The incarnation, by which scripts know their store and queries theirs.
-        self._run = connection.incarnation.encode()
+        self._incarnation = connection.incarnation.encode()
         self._workers = WorkerKeys.of(engine)
 
     # --- workers -------------------------------------------------------------------------------------
@@ -133,24 +133,26 @@ class RedisGcs:
             *(keys.query, keys.members, keys.channels, keys.links),
             *(keys.splits, keys.payload, keys.barred),
         )
-        return self._verdict(self._call("submit", names, self._run, encode_graph(graph), payload, *arguments))
+        return self._verdict(
+            self._call("submit", names, self._incarnation, encode_graph(graph), payload, *arguments)
+        )
 
     def payload(self, query: QueryId) -> bytes | None:
         """What was submitted with a query; None if it has ended."""
         keys = QueryKeys.of(self._engine, query)
-        word, *answer = self._call("payload", (keys.query, keys.payload), self._run)
+        word, *answer = self._call("payload", (keys.query, keys.payload), self._incarnation)
         return bytes(answer[0]) if self._verdict(word) is Verdict.DONE else None
 
     def join(self, query: QueryId, worker: WorkerId) -> Verdict:
         """Make a worker a member."""
         keys = QueryKeys.of(self._engine, query)
         names = (keys.query, keys.members, keys.departed)
-        return self._verdict(self._call("join", names, self._run, to_bytes(worker)))
+        return self._verdict(self._call("join", names, self._incarnation, to_bytes(worker)))
 
     def status(self, query: QueryId) -> QueryStatus:
         """What the coordinator watches."""
         keys = QueryKeys.of(self._engine, query)
-        word, *answer = self._call("status", (keys.query, keys.members), self._run)
+        word, *answer = self._call("status", (keys.query, keys.members), self._incarnation)
         verdict = self._verdict(word)
         if verdict is not Verdict.DONE:
             return QueryStatus(verdict)
@@ -163,7 +165,7 @@ class RedisGcs:
         keys = QueryKeys.of(self._engine, query)
         names = (keys.query, keys.members, keys.departed)
         workers = [to_bytes(worker) for worker in (*lost, *draining)]
-        return self._verdict(self._call("freeze", names, self._run, len(lost), *workers))
+        return self._verdict(self._call("freeze", names, self._incarnation, len(lost), *workers))
 
     def snapshot(self, query: QueryId) -> Snapshot | None:
         """All of a query's state but its records; None if it has ended."""
@@ -197,7 +199,7 @@ class RedisGcs:
         delivered = flat([(encode_edge(edge), count) for edge, count in plan.delivered.items()])
         channels = channel_changes(plan)
         arguments = (
-            *(self._run, version, len(channels), *flat(channels)),
+            *(self._incarnation, version, len(channels), *flat(channels)),
             *(len(plan.delivered), *delivered),
             *map(encode_reread, plan.rereads),
         )
@@ -228,7 +230,7 @@ class RedisGcs:
             *(keys.query, keys.members, keys.channels, keys.links),
             *(keys.delivered, keys.rereads, keys.departed),
         )
-        word, *answer = self._call("look", names, self._run, to_bytes(worker))
+        word, *answer = self._call("look", names, self._incarnation, to_bytes(worker))
         verdict = self._verdict(word)
         if verdict is not Verdict.DONE:
             return QueryView(verdict, int(answer[0]) if answer else 0)
@@ -255,7 +257,7 @@ class RedisGcs:
         keys = QueryKeys.of(self._engine, query)
         names = (keys.query, keys.members, keys.channels, keys.records_of(channel))
         word, *answer = self._call(
-            "records", names, self._run, to_bytes(worker), epoch, encode_channel(channel)
+            "records", names, self._incarnation, to_bytes(worker), epoch, encode_channel(channel)
         )
         return self._verdict(word), tuple(answer[0]) if answer else ()
 
@@ -267,7 +269,7 @@ class RedisGcs:
             return ()
         keys = QueryKeys.of(self._engine, query)
         names = [keys.query, keys.members, keys.channels, keys.delivered, keys.splits]
-        arguments: list[Argument] = [self._run, to_bytes(worker), epoch]
+        arguments: list[Argument] = [self._incarnation, to_bytes(worker), epoch]
         for commit in commits:
             channel = commit.task.of
             names.append(keys.records_of(channel))
@@ -286,7 +288,9 @@ class RedisGcs:
         keys = QueryKeys.of(self._engine, query)
         names = (keys.query, keys.members, keys.channels, keys.links, keys.delivered)
         edges = flat([(encode_edge(edge), count) for edge, count in delivered])
-        return self._verdict(self._call("acknowledge", names, self._run, to_bytes(worker), epoch, *edges))
+        return self._verdict(
+            self._call("acknowledge", names, self._incarnation, to_bytes(worker), epoch, *edges)
+        )
 
     def claim(
         self, query: QueryId, worker: WorkerId, epoch: int, slot: int, completed: TaskName | None
@@ -296,7 +300,7 @@ class RedisGcs:
         names = (keys.query, keys.members, keys.channels, keys.rereads, keys.claims, keys.records)
         done = b"" if completed is None else b"%s %d" % (encode_channel(completed.of), completed.seq)
         word, *answer = self._call(
-            "claim", names, self._run, to_bytes(worker), epoch, claim_name(worker, slot), done
+            "claim", names, self._incarnation, to_bytes(worker), epoch, claim_name(worker, slot), done
         )
         verdict = self._verdict(word)
         if not answer:
@@ -313,7 +317,7 @@ class RedisGcs:
     ) -> Verdict:
         """Close, in this order, every candidate that has not ended and whose consumers all have."""
         keys = QueryKeys.of(self._engine, query)
-        arguments: list[Argument] = [self._run, to_bytes(worker), epoch]
+        arguments: list[Argument] = [self._incarnation, to_bytes(worker), epoch]
         for name, consumers in candidates:
             arguments += (encode_channel(name), len(consumers), *map(encode_channel, consumers))
         return self._verdict(self._call("close_early", (keys.query, keys.members, keys.channels), *arguments))
@@ -321,13 +325,13 @@ class RedisGcs:
     def fail(self, query: QueryId, worker: WorkerId, epoch: int, error: str) -> Verdict:
         """Report a task's own error, which ends the query."""
         keys = QueryKeys.of(self._engine, query)
-        arguments = (self._run, to_bytes(worker), epoch, to_bytes(error))
+        arguments = (self._incarnation, to_bytes(worker), epoch, to_bytes(error))
         return self._verdict(self._call("fail", (keys.query, keys.members), *arguments))
 
     def strain(self, query: QueryId, worker: WorkerId, strained: bool) -> Verdict:
         """Note that a worker is short of memory because of a query, or no longer is."""
         keys = QueryKeys.of(self._engine, query)
-        arguments = (self._run, to_bytes(worker), int(strained))
+        arguments = (self._incarnation, to_bytes(worker), int(strained))
         return self._verdict(self._call("strain", (keys.query, keys.members), *arguments))
 
     # --- for tests and repair ------------------------------------------------------------------------
@@ -362,7 +366,7 @@ class RedisGcs:
     # -------------------------------------------------------------------------------------------------
 
     def _call(self, action: str, keys: tuple[bytes, ...] | list[bytes], *arguments: Argument) -> Any:
-        return self._connection.run(scripts.load(action), keys, (self._run, *arguments))
+        return self._connection.run(scripts.load(action), keys, (self._incarnation, *arguments))
 
     def _verdict(self, word: bytes) -> Verdict:
         if word == b"lost":
@@ -370,7 +374,7 @@ class RedisGcs:
                 f"Redis at {self._connection.address} was restarted or replaced since the query was submitted.",
                 fix="Run the query again.",
                 address=str(self._connection.address),
-                incarnation=self._run,
+                incarnation=self._incarnation,
             )
         return Verdict(word.decode())
 
@@ -380,5 +384,5 @@ class RedisGcs:
             *(keys.query, keys.members, keys.departed, keys.channels, keys.delivered),
             *(keys.rereads, keys.claims, keys.splits, keys.records),
         )
-        word, *answer = self._call("snapshot", names, self._run, int(with_records))
+        word, *answer = self._call("snapshot", names, self._incarnation, int(with_records))
         return StoredState.of(answer) if self._verdict(word) is Verdict.DONE else None

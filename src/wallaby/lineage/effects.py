@@ -159,15 +159,15 @@ class BackUp(Effect[bool]):
     task: TaskName
     output: Output
     final: bool
-    #: The epoch of the run whose attempt it is, or in which it was re-read.
+    #: The epoch of the channel run whose attempt it is, or in which it was re-read.
     since_epoch: int = 1
 
 
 def replaces(since_epoch: int, kept_since_epoch: int) -> bool:
     """Does an output take the place of another that its worker has kept under the same name?
 
-    A name has one content once it is committed. An attempt of an earlier run may never have been: what a later
-    run has made stays instead, whichever of the two is kept last.
+    A name has one content once it is committed. An attempt of an earlier channel run may never have been: what a
+    later one has made stays instead, whichever of the two is kept last.
     """
     return since_epoch >= kept_since_epoch
 
@@ -214,7 +214,7 @@ class CommitTask(Effect[CommitReply | None]):
     final: bool
     delivered: tuple[tuple[Edge, int], ...]
     epoch: int
-    #: The epoch of the run in which it was attempted.
+    #: The epoch of the channel run in which it was attempted.
     since_epoch: int = 1
     #: What is left of the split that was read, for the next task.
     next_split: int | None = None

@@ -30,7 +30,7 @@ class ChannelState:
     split: int | None = None
     #: Workers lost, unannounced, while its outstanding task ran.
     losses: int = 0
-    #: The epoch of its present run: in which it came to its host, or was rewound where it was.
+    #: The epoch of its present channel run: in which it came to its host, or was rewound where it was.
     since_epoch: int = 1
 
     @property

@@ -35,7 +35,7 @@ local function int(number)
   return string.format('%.0f', number)
 end
 
--- Why nothing can be done with this query, or nil and its epoch and gate. A query begun in another run of
+-- Why nothing can be done with this query, or nil and its epoch and gate. A query begun in another incarnation of
 -- the server may have lost anything since.
 local function absent(query, run)
   local held = call('HMGET', query, 'epoch', 'gate', 'run')

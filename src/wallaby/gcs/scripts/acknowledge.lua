@@ -1,5 +1,5 @@
 -- Raise what is delivered over edges whose producers the worker hosts: all or none.
--- KEYS: query, members, channels, links, delivered    ARGV: run, worker, epoch, then edge, count, ...
+-- KEYS: query, members, channels, links, delivered    ARGV: incarnation, worker, epoch, then edge, count, ...
 local refusal = fence(KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3])
 if refusal then return refusal end
 for at = 4, #ARGV, 2 do

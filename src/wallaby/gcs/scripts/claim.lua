@@ -1,7 +1,7 @@
 -- Complete a slot's re-read and take the next one, one output at a time. A re-read is
 -- `stage.channel first end edge edge ...`; its record's key depends on it and shares the query's hash tag.
 -- KEYS: query, members, channels, rereads, claims, records (the beginning of their names)
--- ARGV: run, worker, epoch, the claim's name, the completed re-read as `stage.channel seq`, or empty
+-- ARGV: incarnation, worker, epoch, the claim's name, the completed re-read as `stage.channel seq`, or empty
 local refusal = fence(KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3])
 if refusal then return {refusal} end
 local FORM = '^(%S+) (%d+) (%d+)(.*)$'

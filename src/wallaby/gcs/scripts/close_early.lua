@@ -1,6 +1,6 @@
 -- Close, in this order, every candidate that has not ended and whose consumers all have.
 -- KEYS: query, members, channels
--- ARGV: run, worker, epoch, then for each candidate: channel, number of consumers, consumers...
+-- ARGV: incarnation, worker, epoch, then for each candidate: channel, number of consumers, consumers...
 local refusal = fence(KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3])
 if refusal then return refusal end
 local channels = {}

@@ -1,7 +1,7 @@
 -- Append records, each on its own merits; see `Gcs.commit` for the order of the checks. Whatever could be
 -- wrong with the call as a whole is found before the first write.
 -- KEYS: query, members, channels, delivered, splits, then for each commit the records of its channel
--- ARGV: run, worker, epoch, then for each commit: channel, since, seq, final, record, what is left of its split or
+-- ARGV: incarnation, worker, epoch, then for each commit: channel, since, seq, final, record, what is left of its split or
 --       `-`, number of edges, then for each edge: edge, count
 -- Answers for each commit its verdict and the next split, `-` if there is none.
 local worker = ARGV[2]

@@ -1,5 +1,5 @@
 -- Remove lost members, set members draining, raise the epoch and close the gate.
--- KEYS: query, members, departed    ARGV: run, number of lost, lost..., draining...
+-- KEYS: query, members, departed    ARGV: incarnation, number of lost, lost..., draining...
 local refusal = absent(KEYS[1], ARGV[1])
 if refusal then return refusal end
 local lost = tonumber(ARGV[2])

@@ -1,5 +1,5 @@
 -- Make a worker a member.
--- KEYS: query, members, departed    ARGV: run, worker
+-- KEYS: query, members, departed    ARGV: incarnation, worker
 local refusal = absent(KEYS[1], ARGV[1])
 if refusal then return refusal end
 local worker = ARGV[2]

@@ -1,6 +1,6 @@
 -- A worker's look: every channel, the members, what is delivered over the edges of its own channels, and
 -- whether there are re-reads that it could claim.
--- KEYS: query, members, channels, links, delivered, rereads, departed    ARGV: run, worker
+-- KEYS: query, members, channels, links, delivered, rereads, departed    ARGV: incarnation, worker
 local worker = ARGV[2]
 local refusal, epoch, gate = absent(KEYS[1], ARGV[1])
 if refusal then return {refusal} end

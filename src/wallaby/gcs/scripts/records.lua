@@ -1,5 +1,5 @@
 -- The committed records of a channel that the worker hosts.
--- KEYS: query, members, channels, records of the channel    ARGV: run, worker, epoch, channel
+-- KEYS: query, members, channels, records of the channel    ARGV: incarnation, worker, epoch, channel
 local refusal = fence(KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3])
 if refusal then return {refusal} end
 local channel = read_channel(call('HGET', KEYS[3], ARGV[4]), ARGV[4])

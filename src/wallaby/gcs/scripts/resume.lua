@@ -1,6 +1,6 @@
 -- Apply a plan to the version that it was made from, raise the epoch and open the gate.
 -- KEYS: query, channels, delivered, rereads, claims
--- ARGV: run, version, number of channels, then for each: name, host, base, losses (each empty: unchanged),
+-- ARGV: incarnation, version, number of channels, then for each: name, host, base, losses (each empty: unchanged),
 --       closed (0: unchanged); number of edges, then for each: edge, count; the re-reads.
 local refusal, epoch, gate = absent(KEYS[1], ARGV[1])
 if refusal then return refusal end

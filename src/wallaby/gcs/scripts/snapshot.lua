@@ -2,7 +2,7 @@
 -- depend on the query's channels and share its hash tag.
 -- KEYS: query, members, departed, channels, delivered, rereads, claims, splits,
 --       records (the beginning of their names)
--- ARGV: run, 1 with records or 0 without
+-- ARGV: incarnation, 1 with records or 0 without
 local refusal = absent(KEYS[1], ARGV[1])
 if refusal then return {refusal} end
 local channels = call('HGETALL', KEYS[4])

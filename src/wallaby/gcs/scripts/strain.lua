@@ -1,5 +1,5 @@
 -- Note that a worker is short of memory, most of which the query takes, or that this is over.
--- KEYS: query, members    ARGV: run, worker, 1 or 0
+-- KEYS: query, members    ARGV: incarnation, worker, 1 or 0
 local refusal = absent(KEYS[1], ARGV[1])
 if refusal then return refusal end
 if call('HEXISTS', KEYS[2], ARGV[2]) == 0 then return 'expelled' end

@@ -1,6 +1,6 @@
 -- Create a query. The caller has worked out every value; only whether it exists already, or was barred, is asked here.
 -- KEYS: query, members, channels, links, splits, payload, barred
--- ARGV: run, graph, payload, then four lists, each as its size and its values:
+-- ARGV: incarnation, graph, payload, then four lists, each as its size and its values:
 --       members, channels (name, value), links (number, value), splits (stage, value)
 if call('EXISTS', KEYS[1]) == 1 then
   return absent(KEYS[1], ARGV[1]) or 'already'

@@ -211,7 +211,7 @@ class PacedPerformer(SimulatedPerformer):
         self._world.agenda.after(delay_us, self._world.answer, actor, effect, True)
 
     def _save_state(self, actor: SimulatedActor, effect: protocol.SaveState) -> None:
-        """As `Saving` does it: now and then, and only what an earlier snapshot has not written."""
+        """As `Checkpoints` does it: now and then, and only what an earlier snapshot has not written."""
         assert actor.serving is not None
         now_us, every_us = self._world.agenda.now_us, int(self._cluster.snapshot_seconds * 1e6)
         key = actor.process.id, effect.task.of
