@@ -394,7 +394,7 @@ def test_the_allocator_of_glibc_can_be_told_to_keep_memory() -> None:
 
 @pytest.mark.parametrize("memory_bytes", [GIB, 0], ids=["in memory", "on disk"])
 @pytest.mark.parametrize("late", [False, True], ids=["kept in order", "kept late"])
-def test_what_a_later_tenure_made_is_sent_whichever_was_kept_last(
+def test_what_a_later_run_made_is_sent_whichever_was_kept_last(
     make: Make, memory_bytes: int, late: bool
 ) -> None:
     """A channel was rewound where it is. Its first attempt was never committed, its second is, under the same name."""

@@ -153,7 +153,7 @@ def test_a_complaint_stands_for_its_query_until_it_is_renewed_no_more(gcs: Gcs) 
     assert not gcs.complain(B, WorkerId("nobody"), False)
 
 
-def test_a_commit_of_an_earlier_tenure_is_refused_although_the_worker_hosts_the_channel(
+def test_a_commit_of_an_earlier_run_is_refused_although_the_worker_hosts_the_channel(
     gcs: Gcs, query: QueryId
 ) -> None:
     """It was rewound where it is: what its former attempt made is not what its records will say."""

@@ -28,7 +28,7 @@ def refused() -> tuple[Hand, Driven]:
     return hand, run
 
 
-def test_in_the_same_tenure_a_refused_commit_is_sent_again_in_the_new_epoch() -> None:
+def test_in_the_same_run_a_refused_commit_is_sent_again_in_the_new_epoch() -> None:
     hand, run = refused()
     hand.look(view(assigned(X0), epoch=5, routes=ROUTES))
     again = run.answer(None)
@@ -37,7 +37,7 @@ def test_in_the_same_tenure_a_refused_commit_is_sent_again_in_the_new_epoch() ->
 
 
 @pytest.mark.parametrize("length", [0, 1])
-def test_in_another_tenure_the_old_generator_comes_to_its_end_wherever_it_is(length: int) -> None:
+def test_in_another_run_the_old_generator_comes_to_its_end_wherever_it_is(length: int) -> None:
     """It is stopped some steps after the epoch has begun, and is woken before: it must not commit in that epoch."""
     hand, run = refused()
     hand.look(view(assigned(X0, length, since=5), epoch=5, routes=ROUTES))
@@ -46,7 +46,7 @@ def test_in_another_tenure_the_old_generator_comes_to_its_end_wherever_it_is(len
     assert hand.session.runs[X0].since_epoch == 5
 
 
-def test_an_error_of_an_old_tenure_does_not_end_the_query() -> None:
+def test_an_error_of_an_old_run_does_not_end_the_query() -> None:
     hand = Hand()
     hand.look(view(assigned(X0), epoch=3, routes=ROUTES))
     run = hand.spawned[str(X0)]
@@ -65,7 +65,7 @@ def test_a_channel_that_was_elsewhere_meanwhile_begins_anew_though_its_base_is_t
     assert hand.session.runs[X0].length == 4
 
 
-def test_attempts_and_what_they_keep_name_their_tenure() -> None:
+def test_attempts_and_what_they_keep_name_their_run() -> None:
     hand = Hand()
     hand.look(view(assigned(X0, since=9), epoch=9, routes=ROUTES, graph=GRAPH))
     run = hand.spawned[str(X0)]

@@ -110,7 +110,7 @@ class FakeNode:
         raise error
 
     def serve(self, name: str, work: FakeWork) -> Any:
-        session = SimpleNamespace(runs={}, host=SimpleNamespace(epoch=3))
+        session = SimpleNamespace(runs={}, context=SimpleNamespace(epoch=3))
         serving = SimpleNamespace(query=QueryId(name), work=work, session=session, recorder=None)
         self.servings[serving.query] = serving
         return serving

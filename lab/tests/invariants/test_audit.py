@@ -352,12 +352,12 @@ def spoil_producer(s: Scene) -> None:
     s.worker.runs = {S1: s.channel_run(S1)}
 
 
-def spoil_producers_tenure(s: Scene) -> None:
+def spoil_producers_run(s: Scene) -> None:
     s.worker.runs = {S1: s.channel_run(S1)}
     s.state.channels[S0] = replace(s.state.channels[S0], closed=True)
 
 
-def spoil_own_tenure(s: Scene) -> None:
+def spoil_own_run(s: Scene) -> None:
     s.worker.runs = {S0: s.channel_run(S0)}
 
 
@@ -375,8 +375,8 @@ SPOILED: dict[str, tuple[Callable[[Scene], None], int, str]] = {
     "an input that counts as delivered and is not there": (spoil_delivered, 5, "counts as delivered"),
     "an input that its sender alone takes as delivered": (spoil_outbox, 3, "takes it as delivered"),
     "an input whose producer's host is gone": (spoil_producer, 5, "host w2 is no member"),
-    "an input whose producer nobody runs": (spoil_producers_tenure, 5, r"does not run s0\.c0"),
-    "a channel that its host does not run": (spoil_own_tenure, 5, r"does not run s1\.c0"),
+    "an input whose producer nobody runs": (spoil_producers_run, 5, r"does not run s0\.c0"),
+    "a channel that its host does not run": (spoil_own_run, 5, r"does not run s1\.c0"),
     "an input that is published without a backup": (spoil_backup, 5, "not backed up"),
     "an input that was passed without being published": (spoil_publication, 5, "without publishing"),
 }

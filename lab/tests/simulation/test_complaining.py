@@ -53,7 +53,7 @@ def test_an_expelled_worker_has_said_nothing() -> None:
     complaining.check((lease(B),), 11)
 
 
-def test_a_backup_must_hold_what_the_latest_tenure_has_made() -> None:
+def test_a_backup_must_hold_what_the_latest_run_has_made() -> None:
     serving = SimulatedQuery(None, None)  # type: ignore[arg-type]
     output = Output(1, {})
     serving.backups[TASK] = (output, False, 3)

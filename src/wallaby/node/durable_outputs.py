@@ -76,7 +76,7 @@ class DurableOutputs:
     def slices_of(
         self, local: LocalBackup, items: Iterable[tuple[Edge, TaskName]], epoch: int, limit_bytes: int
     ) -> tuple[Slice, ...]:
-        """The first slices of a push, up to a size. `GoneError` if the store does not say what is committed."""
+        """The first slices of a push, up to a size. `GoneError` if the GCS does not say what is committed."""
         found: list[Slice] = []
         total_bytes = 0
         for edge, task in items:

@@ -47,7 +47,7 @@ class DurableStoreRegistration:
         atexit.register(self.end)
 
     def end(self) -> None:
-        """Leave nothing behind; if the store does not answer, another engine removes it."""
+        """Leave nothing behind; if the durable store does not answer, another engine removes it."""
         if not self._over.is_set():
             self._over.set()
             atexit.unregister(self.end)
@@ -99,7 +99,7 @@ def register_in_durable_store(settings: Settings, tolerance: Tolerance) -> Durab
 
 
 def is_abandoned(folder: DurableStore, now_seconds: float) -> bool:
-    """Is the engine of this folder gone, at this time by the store's clock?"""
+    """Is the engine of this folder gone, at this time by the clock of the durable store?"""
     written_at = folder.written_at(ALIVE)
     try:
         said = json.loads(folder.read(ALIVE).to_pybytes()) if written_at is not None else {}
