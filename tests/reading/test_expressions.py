@@ -272,6 +272,7 @@ def test_nan_is_known_not_to_be_in_a_long_list_without_it(spark: SparkSession) -
         ("cast(cast(t as binary) as string)", "Cast(Cast(t))", "a cast from binary to string"),
         ("rand()", "Rand(", "differs every time"),
         ("sin(d)", "Sin(d)", "last bit"),
+        ("levenshtein(t, 'a', -2)", "Levenshtein(t, 'a', -2)", "negative"),
         ("split(t, 'a+')", "StringSplit(t, 'a+', -1)", "a regular expression, not just a text"),
         ("split(t, 'a', 2)", "StringSplit(t, 'a', 2)", "limited"),
         ("array_sort(list, (x, y) -> 1)", "ArraySort(", "a comparator of its own"),

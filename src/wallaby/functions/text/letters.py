@@ -32,11 +32,13 @@ def _mask(
     return Call(entry.function, (text, *(Literal(sign or "", STRING) for sign in found)), kind, node.nullable)
 
 
-def _levenshtein(
+def _read_levenshtein(
     entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
 ) -> Expression | Refusal:
-    if len(arguments) != 2:
-        return Refusal("a distance with a threshold has no kernel yet", "compare the distance")
+    """A threshold is a constant: Java fails with some negative ones."""
+    for threshold in arguments[2:]:
+        if not isinstance(threshold, Literal) or not isinstance(threshold.value, int) or threshold.value < 0:
+            return Refusal("its threshold is not a constant, or is negative", "compare the distance")
     return Call(entry.function, arguments, kind, node.nullable)
 
 
@@ -175,6 +177,12 @@ def _in_ascii(name: str, exact: str) -> Write:
     return write
 
 
+def _write_levenshtein(call: Call, sql: Sequence[str]) -> str:
+    """A distance beyond the threshold is -1."""
+    distance = _in_ascii("levenshtein", "wallaby_levenshtein")(call, sql[:2])
+    return distance if len(sql) == 2 else case([(f"{distance} > {sql[2]}", "-1")], distance)
+
+
 def _character(call: Call, sql: Sequence[str]) -> str:  # noqa: ARG001 - the signature of a writer
     """The lowest byte of a number as a character of Latin 1; nothing for negative numbers."""
     return case([(f"{sql[0]} < 0", "''")], f"chr(CAST({sql[0]} & 255 AS INTEGER))")
@@ -289,10 +297,14 @@ FAMILY: Final = Family(
             TEXT,
             TEXT,
             INTEGRAL,
-            guard="by code points, without a threshold",
-            build=_levenshtein,
-            sql=ScalarSql(2, _in_ascii("levenshtein", "wallaby_levenshtein")),
-            examples=("levenshtein({string}, {string})",),
+            guard="by code points; a threshold is a constant",
+            build=_read_levenshtein,
+            sql=ScalarSql((2, 3), _write_levenshtein),
+            examples=(
+                "levenshtein({string}, {string})",
+                "levenshtein({string}, {string}, 3)",
+                "levenshtein({digits}, {digits}, 0)",
+            ),
         ),
         exact(
             "SoundEx",
