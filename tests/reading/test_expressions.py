@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from tests.reading.reading import aggregated, reasons_of, selected
 
 from wallaby.catalyst.data_types import data_type
+from wallaby.reading.reader import read_plan
 from wallaby.relations.expression import Aggregation, Call, EvalMode, Literal
 from wallaby.relations.types import (
     DATE,
@@ -289,6 +290,17 @@ def test_nan_is_known_not_to_be_in_a_long_list_without_it(spark: SparkSession) -
 def test_what_cannot_be_exact_is_refused_by_name(spark: SparkSession, sql: str, what: str, why: str) -> None:
     result = reasons_of(spark, f"select {sql} as x from kinds")
     assert any(reason.startswith(what) and why in reason for reason in result), result
+
+
+@pytest.mark.parametrize("text", ["first(i)", "last(i + 1)", "any_value(i)", "first(7)", "max(d) + first(i)"])
+def test_what_the_keys_determine_needs_no_order(spark: SparkSession, text: str) -> None:
+    assert read_plan(spark.sql(f"select i, {text} x from kinds group by i")).relation is not None
+
+
+@pytest.mark.parametrize("text", ["first(l)", "last(i + l)", "first(d)", "last(cast(d as string))"])
+def test_first_and_last_of_anything_else_depend_on_the_order_of_rows(spark: SparkSession, text: str) -> None:
+    found = reasons_of(spark, f"select i, d, {text} x from kinds group by i, d")
+    assert any("order of rows" in reason for reason in found), found
 
 
 def test_all_reasons_are_given_at_once(spark: SparkSession) -> None:

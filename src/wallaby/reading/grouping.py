@@ -6,6 +6,7 @@ An `Aggregate` gives keys and aggregations only; a `Project` on top computes wit
 from __future__ import annotations
 
 from wallaby.catalyst.node import Node
+from wallaby.functions.aggregates.ordered import exact_keys, first_of_keys
 from wallaby.functions.aggregates.wrappers import only_of_group_sets
 from wallaby.reading.expressions import ExpressionReader
 from wallaby.reading.subqueries import Subqueries
@@ -26,6 +27,8 @@ def read_aggregate(
     written = node.nodes("aggregateExpressions")
     if _is_over_group_sets(node):
         written = tuple(map(only_of_group_sets, written))
+    same = exact_keys(named.column for named in keys or ())
+    written = tuple(first_of_keys(expression, same) for expression in written)
     results = read_named(written, reader)
     if child is None or keys is None or results is None:
         return None

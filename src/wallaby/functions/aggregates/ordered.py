@@ -2,23 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from wallaby.catalyst.data_types import COMPARABLE, ORDERED
+from wallaby.catalyst.data_types import COMPARABLE, FLOATING, ORDERED
 from wallaby.catalyst.node import Node
 from wallaby.functions.aggregate_sql import AggregateSql, Writer, constant, distinct_word, shown
 from wallaby.functions.entry import Entry, Refusal, guarded, read_aggregation, unsupported
 from wallaby.functions.family import Family
-from wallaby.relations.expression import Aggregation, Expression, Literal
+from wallaby.relations.expression import Aggregation, Column, Expression, Literal
 from wallaby.relations.types import BOOLEAN, STRING, DataType, Kind
 from wallaby.sql.types import is_comparable
 from wallaby.sql.words import cast, field_sql, ordered, struct_sql
 
 _EXPRESSIONS: Final = "org.apache.spark.sql.catalyst.expressions"
 _LITERAL: Final = f"{_EXPRESSIONS}.Literal"
+#: Our name for First and Last of what is the same in all rows of a group.
+_OF_KEYS: Final = "FirstOfKeys"
+_ROWS: Final = "it depends on the order of rows"
 _TIES: Final = "among ties, any row may come first"
+
+
+def exact_keys(keys: Iterable[Column]) -> frozenset[int]:
+    """The ids of grouping keys that are the same in all rows of a group; a floating-point key may have both zeros."""
+    return frozenset(key.id for key in keys if key.type.kind in ORDERED - FLOATING)
+
+
+def first_of_keys(node: Node, keys: frozenset[int]) -> Node:
+    """An expression in which `first(x)` and `last(x)` are `max(x)`, where grouping keys determine x."""
+    if node.name != "AggregateExpression":
+        return replace(node, children=tuple(first_of_keys(child, keys) for child in node.children))
+    function, *rest = node.children
+    if function.name not in ("First", "Last") or function.type in ("float", "double"):
+        return node
+    value = function.children[0]
+    if not _columns_of(value) <= keys:
+        return node
+    return replace(node, children=(replace(function, class_name=_OF_KEYS, children=(value,)), *rest))
+
+
+def _columns_of(node: Node) -> frozenset[int | None]:
+    own = {node.id} if node.name == "AttributeReference" else set()
+    return frozenset(own).union(*map(_columns_of, node.children))
 
 
 def _several_by(
@@ -125,8 +151,22 @@ def _listagg_reason(aggregation: Aggregation) -> str | None:
 FAMILY: Final = Family(
     "Aggregates",
     (
-        unsupported("First", "it depends on the order of rows", "use min or max"),
-        unsupported("Last", "it depends on the order of rows", "use min or max"),
+        unsupported("First", _ROWS, "use min or max"),
+        unsupported("Last", _ROWS, "use min or max"),
+        guarded(
+            _OF_KEYS,
+            "max",
+            ORDERED - FLOATING,
+            guard="Wallaby's name for first, last and any_value of what grouping keys determine",
+            build=read_aggregation,
+            examples=(
+                "select key, first(key) f, any_value(key + 1) a, last(key, true) l from {table} group by key",
+                "select string_a k, last(upper(string_a)) l, first(1) filter (where key > 2) f from {table} group by k",
+                "select date_a d, small_b b, any_value(date_add(date_a, small_b)) a from {table} group by d, b",
+                "select double_a k, last(cast(double_a as string)) l from {table} group by k",
+            ),
+            shown_as="First",
+        ),
         guarded(
             "MinBy",
             "min_by",
