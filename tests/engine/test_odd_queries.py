@@ -41,6 +41,7 @@ SQL = [
     "select parse_json('{\"a\": 1}') v from nation limit 2",
     "select format_number(sum(o_totalprice), 2), bit_xor(o_orderkey), bool_and(o_orderkey > 0) from orders",
     "select histogram_numeric(n_nationkey, 3) h from nation",
+    "select cast(array(n_nationkey, null) as string) a, cast(map(n_name, 1.5d) as string) m from nation order by a",
     "select n_regionkey k, any_value(n_regionkey) a, first(n_regionkey + 1) f, last('x') l from nation group by k",
     "select n_name, levenshtein(n_name, 'CHINA', 4) l from nation order by n_name",
     "select soundex(n_name) s, levenshtein(n_name, 'CHINA') l, n_regionkey from nation order by n_name",

@@ -292,6 +292,12 @@ def test_what_cannot_be_exact_is_refused_by_name(spark: SparkSession, sql: str, 
     assert any(reason.startswith(what) and why in reason for reason in result), result
 
 
+def test_a_nested_value_is_cast_to_text_under_a_name_of_its_own(spark: SparkSession) -> None:
+    made = selected(spark, "cast(list as string)")
+    assert isinstance(made, Call)
+    assert made.function == "nested_to_text"
+
+
 @pytest.mark.parametrize("text", ["first(i)", "last(i + 1)", "any_value(i)", "first(7)", "max(d) + first(i)"])
 def test_what_the_keys_determine_needs_no_order(spark: SparkSession, text: str) -> None:
     assert read_plan(spark.sql(f"select i, {text} x from kinds group by i")).relation is not None

@@ -85,7 +85,8 @@ public class PlanWriter {
 
     private static final String[] SETTINGS = {
         "spark.sql.caseSensitive", "spark.sql.columnNameOfCorruptRecord", "spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles",
-        "spark.sql.jsonGenerator.ignoreNullFields", "spark.sql.legacy.timeParserPolicy",
+        "spark.sql.jsonGenerator.ignoreNullFields", "spark.sql.legacy.castComplexTypesToString.enabled",
+        "spark.sql.legacy.timeParserPolicy",
         "spark.sql.mapKeyDedupPolicy", "spark.sql.parquet.datetimeRebaseModeInRead", "spark.sql.parquet.fieldId.read.enabled",
         "spark.sql.parquet.int96RebaseModeInRead", "spark.sql.parquet.int96TimestampConversion", "spark.sql.session.timeZone",
         "spark.sql.sources.binaryFile.maxLength",
@@ -290,7 +291,7 @@ public class PlanWriter {
         out.append(']');
     }
 
-    /** The tables of a sketch of some precision, in the text of kernels/exact/sketches.py; null if there are none. */
+    /** The tables of a sketch of some precision, in the text of wallaby.functions.aggregates.sketches; null if there are none. */
     private static void sketch(StringBuilder out, double relativeSD) {
         int bits = (int) Math.ceil(2.0d * Math.log(1.106d / relativeSD) / Math.log(2.0d));
         double[][] estimates = HyperLogLogPlusPlusHelper$.MODULE$.RAW_ESTIMATE_DATA();

@@ -16,7 +16,7 @@ import duckdb
 from wallaby.functions.aggregate_sql import AGGREGATES, AggregateSql, aggregation_reason, aggregation_sql
 from wallaby.functions.aggregates import collected, distinct_estimate, ordered, percentiles, statistics, sums
 from wallaby.functions.aggregates import wrappers as aggregates_wrappers
-from wallaby.functions.casts import casts
+from wallaby.functions.casts import casts, nested_text
 from wallaby.functions.entry import Entry
 from wallaby.functions.logic import comparisons, conditions
 from wallaby.functions.nested import arrays, elements, lambdas, maps, searching
@@ -71,6 +71,7 @@ ALL_FAMILIES: Final = (
     comparisons.FAMILY,
     conditions.FAMILY,
     casts.FAMILY,
+    nested_text.FAMILY,
     letters.FAMILY,
     parts.FAMILY,
     composed.FAMILY,

@@ -12,7 +12,9 @@ from typing import Final
 from wallaby.catalyst.data_types import DECIMALS, FLOATING
 from wallaby.catalyst.node import Node
 from wallaby.functions.casts import floating_text, parsing
+from wallaby.functions.casts.nested_text import nested_to_text
 from wallaby.functions.casts.number_casts import cast_reason, cast_sql, fallible_cast
+from wallaby.functions.casts.value_text import EPOCH, PLAIN_SCALE_MAX, value_text
 from wallaby.functions.entry import Entry, Refusal, State, guarded, mode_of, plain
 from wallaby.functions.family import Family
 from wallaby.functions.scalar_sql import ScalarSql, in_ansi_mode, not_supported
@@ -129,6 +131,11 @@ def _own_function(source: DataType, kind: DataType) -> str | None:
             return None
 
 
+def _as_entry_of_its_own(node: Node) -> Node:
+    """Casts that depend on a zone, and those of nested values to text, have entries of their own."""
+    return nested_to_text(temporal_cast(node))
+
+
 def _read_cast(
     entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
 ) -> Expression | Refusal:
@@ -164,9 +171,6 @@ def _check_overflow(
 #: So many digits fit each type whatever they are.
 _PLAIN_DIGITS: Final = {Kind.BYTE: 2, Kind.SHORT: 4, Kind.INTEGER: 9, Kind.LONG: 18}
 _BITS: Final = {Kind.BYTE: 8, Kind.SHORT: 16, Kind.INTEGER: 32, Kind.LONG: 64}
-_EPOCH: Final = "DATE '1970-01-01'"
-#: Smaller decimals than these Java writes with an exponent, unless the mode is ANSI.
-PLAIN_SCALE_MAX: Final = 6
 
 
 def _failing(call: Call) -> str:
@@ -192,7 +196,7 @@ def _from_text(call: Call, sql: Sequence[str]) -> str:
         case Kind.BOOLEAN:
             return f"wallaby_boolean({value}, {failing})"
         case _:
-            return f"({_EPOCH} + wallaby_days({value}, {failing}))"
+            return f"({EPOCH} + wallaby_days({value}, {failing}))"
 
 
 def _from_text_reason(call: Call) -> str | None:
@@ -202,25 +206,7 @@ def _from_text_reason(call: Call) -> str | None:
 
 
 def _to_text(call: Call, sql: Sequence[str]) -> str:
-    return number_text(sql[0], call.arguments[0].type, sql[1])
-
-
-def number_text(value: str, type_: DataType, java: str) -> str:
-    """The text of a number or a date, as some version of Java writes it."""
-    match type_.kind:
-        case Kind.FLOAT:
-            return f"wallaby_float_text(CAST({value} AS DOUBLE), {java})"
-        case Kind.DOUBLE:
-            return f"wallaby_double_text({value}, {java})"
-        case Kind.DATE:
-            days = cast(f"date_diff('day', {_EPOCH}, {value})", INTEGER)
-            plain = f"{value} BETWEEN DATE '0001-01-01' AND DATE '9999-12-31'"
-            return case([(plain, f"CAST({value} AS VARCHAR)")], f"wallaby_date_text({days})")
-        case _:
-            written = f"CAST({cast(value, type_)} AS VARCHAR)"
-            # DuckDB leaves out the zero of a type without digits before the point.
-            alone = type_.precision == type_.scale
-            return f"regexp_replace({written}, '^(-?)[.]', '\\10.')" if alone else written
+    return value_text(sql[0], call.arguments[0].type, sql[1])
 
 
 def _to_text_reason(call: Call) -> str | None:
@@ -272,7 +258,7 @@ FAMILY: Final = Family(
             "cast",
             guard="see the table of casts",
             build=_read_cast,
-            rewrite=temporal_cast,
+            rewrite=_as_entry_of_its_own,
             sql=ScalarSql(1, _write_cast, reason=_cast_reason, fallible=_cast_fallible),
             examples=tuple(
                 f"{how}({{{source}}} as {target})"

@@ -16,7 +16,7 @@ from typing import Any, Final, NoReturn
 from wallaby.catalyst.data_types import INTEGRAL, TEXT
 from wallaby.catalyst.node import Node
 from wallaby.functions.arrow_function import per_value
-from wallaby.functions.casts.casts import PLAIN_SCALE_MAX, number_text
+from wallaby.functions.casts.value_text import PLAIN_SCALE_MAX, value_text
 from wallaby.functions.doubt import DOUBT, doubt
 from wallaby.functions.entry import Entry, Refusal, guarded, unsupported
 from wallaby.functions.family import Family
@@ -243,12 +243,12 @@ def _written(value: str, type_: DataType, java: str, depth: int) -> str:
         case Kind.STRING:
             return f"wallaby_json_text({value})"
         case Kind.FLOAT | Kind.DOUBLE:
-            number = number_text(value, type_, java)
+            number = value_text(value, type_, java)
             return case([(f"isfinite({value})", number)], f"'\"' || {number} || '\"'")
         case Kind.DATE:
-            return f"'\"' || {number_text(value, type_, java)} || '\"'"
+            return f"'\"' || {value_text(value, type_, java)} || '\"'"
         case Kind.DECIMAL:
-            return number_text(value, type_, java)
+            return value_text(value, type_, java)
         case _:
             return f"CAST({value} AS VARCHAR)"
 
