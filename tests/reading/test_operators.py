@@ -361,6 +361,12 @@ def test_partition_columns_are_constants_of_files(spark: SparkSession, tmp_path:
     }
 
 
+def test_a_recursive_query_is_refused_in_words_of_sql(spark: SparkSession) -> None:
+    rounds = "select 1 union all select n + 1 from t where n < 5"
+    found = reasons_of(spark, f"with recursive t(n) as ({rounds}) select sum(n) from t")
+    assert any("a recursive WITH repeats its query until no rows are added" in reason for reason in found)
+
+
 def test_hidden_columns_of_files_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     spark.range(4).write.parquet(str(tmp_path / "some"))
     found = read_plan(spark.read.parquet(str(tmp_path / "some")).select("_metadata.file_path")).reasons

@@ -50,6 +50,11 @@ REFUSED: Final = {
         "write them to Parquet first",
     ),
     "Sample": ("the sample depends on Spark's partitions", ""),
+    "UnionLoop": (
+        "a recursive WITH repeats its query until no rows are added, and Wallaby runs each stage of a query once",
+        "write the rows of the recursive part to a table first",
+    ),
+    "UnionLoopRef": ("it stands for the rows that a recursive WITH added last", ""),
 }
 #: Filters that only save work: the join that they were made from is still there.
 _REDUNDANT: Final = frozenset({"BloomFilterMightContain", "DynamicPruningSubquery"})

@@ -180,7 +180,7 @@ def _chosen(entries: Sequence[str], families: Sequence[str]) -> list[str]:
     unknown = [name for name in entries if name not in KNOWN]
     if unknown:
         raise InvalidArgumentError(
-            f"There is no example of {unknown[0]}.", fix="Add one beside the function, in wallaby/functions."
+            f"There is no example of {unknown[0]}.", fix="Give its entry in src/wallaby/functions an example."
         )
     odd = [name for name in families if name not in FAMILIES]
     if odd:
