@@ -8,10 +8,10 @@ from wallaby.gcs.interface import WorkerLease
 from wallaby.lineage.effects import FailPoint, Output
 from wallaby.lineage.names import QueryId, TaskName, WorkerId
 from wallaby_lab.invariants.audit import InvariantViolation
-from wallaby_lab.simulation.complaining import Complaining
-from wallaby_lab.simulation.process import SimulatedQuery
+from wallaby_lab.simulation.judges.complaining import Complaining
 from wallaby_lab.simulation.run import draw, run_seed
-from wallaby_lab.simulation.wires import FOR_GOOD_US, SimulatedWires, Trouble
+from wallaby_lab.simulation.world.process import SimulatedQuery
+from wallaby_lab.simulation.world.wires import FOR_GOOD_US, SimulatedWires, Trouble
 
 A, B, Q = WorkerId("a"), WorkerId("b"), QueryId("q")
 TASK = TaskName(0, 0, 1)
@@ -62,7 +62,7 @@ def test_a_backup_must_hold_what_the_latest_run_has_made() -> None:
     serving.require_latest(TASK, 5)
     serving.require_latest(TASK, 3)
     serving.backups[TASK] = (output, False, 3)
-    with pytest.raises(InvariantViolation, match="as the channel_run of epoch 3 made it, not that of 5"):
+    with pytest.raises(InvariantViolation, match="as the run of epoch 3 made it, not that of 5"):
         serving.require_latest(TASK, 3)
 
 

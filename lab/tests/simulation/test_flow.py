@@ -9,9 +9,9 @@ from tests.builders import piece
 from tests.hand import GRAPH, ME, S0, TO_X0, X0, Hand, assigned, view
 
 from wallaby.lineage.effects import FailPoint, PushReply, Slice
-from wallaby_lab.simulation.flow import FREE, PLENTY_BYTES, Flow
-from wallaby_lab.simulation.pressure import FORGETTABLE
+from wallaby_lab.simulation.drawn.pressure import FORGETTABLE
 from wallaby_lab.simulation.run import draw, run
+from wallaby_lab.simulation.world.flow import FREE, PLENTY_BYTES, Flow
 
 PIECES = tuple(piece(GRAPH, TO_X0, seq, 40) for seq in range(3))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wallaby.lineage.effects import FailPoint
-from wallaby_lab.simulation.faults import FaultKind
+from wallaby_lab.simulation.drawn.faults import FaultKind
 from wallaby_lab.simulation.grid import FaultGrid, as_markdown, prepared
 from wallaby_lab.simulation.run import run
 

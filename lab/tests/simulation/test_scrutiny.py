@@ -8,8 +8,8 @@ import pytest
 
 from wallaby.lineage.effects import Await
 from wallaby.lineage.outbox import Outbox
+from wallaby_lab.simulation.judges.scrutiny import Scrutiny
 from wallaby_lab.simulation.run import run_seed
-from wallaby_lab.simulation.scrutiny import Scrutiny
 
 SEEDS = 12
 

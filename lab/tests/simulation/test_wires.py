@@ -8,9 +8,9 @@ import pytest
 
 from wallaby.lineage.effects import FailPoint
 from wallaby.lineage.names import WorkerId
-from wallaby_lab.simulation.faults import OF_WIRES, FaultKind, SimulatedFault
+from wallaby_lab.simulation.drawn.faults import OF_WIRES, FaultKind, SimulatedFault
 from wallaby_lab.simulation.run import NEVER_MS, RunResult, draw, run
-from wallaby_lab.simulation.wires import FOR_GOOD_US, SimulatedWires, Trouble
+from wallaby_lab.simulation.world.wires import FOR_GOOD_US, SimulatedWires, Trouble
 
 A, B = WorkerId("a"), WorkerId("b")
 #: Under these, a reader's host is lost with outputs that others lack, so that there are re-reads.

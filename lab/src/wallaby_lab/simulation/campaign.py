@@ -19,7 +19,7 @@ from typing import Any, TextIO
 
 from wallaby.errors import InvalidArgumentError
 from wallaby.lineage.effects import FailPoint
-from wallaby_lab.simulation.faults import FaultKind
+from wallaby_lab.simulation.drawn.faults import FaultKind
 from wallaby_lab.simulation.run import RunResult, check_workers, run_seed, simulated
 
 SEED_MAX = 1 << 48

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from wallaby.lineage.effects import FailPoint
 from wallaby_lab.simulation import report
 from wallaby_lab.simulation.campaign import run_campaign
-from wallaby_lab.simulation.faults import FaultKind, SimulatedFault
+from wallaby_lab.simulation.drawn.faults import FaultKind, SimulatedFault
 from wallaby_lab.simulation.shrink import tell
 from wallaby_lab.simulation.sweep import small_scenario
 

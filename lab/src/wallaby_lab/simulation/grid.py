@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 
 from wallaby.lineage.effects import FailPoint
 from wallaby.lineage.names import TaskName
-from wallaby_lab.simulation.faults import RECOVERY_POINTS, FaultKind, SimulatedFault
+from wallaby_lab.simulation.drawn.faults import RECOVERY_POINTS, FaultKind, SimulatedFault
+from wallaby_lab.simulation.drawn.scenario import Scenario
 from wallaby_lab.simulation.run import draw, run
-from wallaby_lab.simulation.scenario import Scenario
 
 #: Seeds that a pair may take, and in how many of them it has to strike.
 SEEDS_MAX = 120

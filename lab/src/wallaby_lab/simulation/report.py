@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from wallaby.lineage.effects import FailPoint
 from wallaby_lab.simulation.campaign import Summary
-from wallaby_lab.simulation.faults import FaultKind
-from wallaby_lab.simulation.process import RunTally
-from wallaby_lab.simulation.scenario import Scenario
+from wallaby_lab.simulation.drawn.faults import FaultKind
+from wallaby_lab.simulation.drawn.scenario import Scenario
 from wallaby_lab.simulation.shrink import Shrunk
 from wallaby_lab.simulation.sweep import SweepResult
+from wallaby_lab.simulation.world.process import RunTally
 
 #: Lines of a story that only say that somebody polled.
 _POLLING = ("Look()", "Watch()", "Renew()", "Discover()", "ReadStatus(")

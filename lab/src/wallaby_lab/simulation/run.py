@@ -34,16 +34,16 @@ from wallaby.lineage.names import TaskName
 from wallaby.lineage.tolerance import Tolerance, tolerance_of
 from wallaby.node.session import QuerySessionSettings
 from wallaby_lab.invariants.audit import InvariantViolation
-from wallaby_lab.simulation.faults import STORE_LOST, FaultKind, SimulatedFault, draw_faults
-from wallaby_lab.simulation.perform import SimulatedPerformer
-from wallaby_lab.simulation.pressure import pressed, with_aimed_faults
-from wallaby_lab.simulation.process import RunTally
-from wallaby_lab.simulation.running import Running
-from wallaby_lab.simulation.scenario import PLENTY_BYTES, Scenario
-from wallaby_lab.simulation.schedules import draw_schedule
-from wallaby_lab.simulation.strike import Striker
-from wallaby_lab.simulation.workload import ToyWorkload, draw_workload
-from wallaby_lab.simulation.world import World
+from wallaby_lab.simulation.drawn.faults import STORE_LOST, FaultKind, SimulatedFault, draw_faults
+from wallaby_lab.simulation.drawn.pressure import pressed, with_aimed_faults
+from wallaby_lab.simulation.drawn.scenario import PLENTY_BYTES, Scenario
+from wallaby_lab.simulation.drawn.schedules import draw_schedule
+from wallaby_lab.simulation.drawn.workload import ToyWorkload, draw_workload
+from wallaby_lab.simulation.world.perform import SimulatedPerformer
+from wallaby_lab.simulation.world.process import RunTally
+from wallaby_lab.simulation.world.running import Running
+from wallaby_lab.simulation.world.strike import Striker
+from wallaby_lab.simulation.world.world import World
 
 #: Faults strike for so long at most; then the world is healed.
 FAULTY_MS = 6_000

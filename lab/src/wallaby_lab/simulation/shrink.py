@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from wallaby_lab.simulation.faults import SimulatedFault
+from wallaby_lab.simulation.drawn.faults import SimulatedFault
+from wallaby_lab.simulation.drawn.scenario import Scenario
 from wallaby_lab.simulation.run import Failure, RunResult, draw, run
-from wallaby_lab.simulation.scenario import Scenario
 
 #: Runs that one shrinking may take.
 RUNS_MAX = 200

@@ -18,10 +18,10 @@ from wallaby.lineage.choose import Dynamic
 from wallaby.lineage.effects import FailPoint
 from wallaby.lineage.graph import Link, LinkKind, Routing, Stage, StageGraph, StageKind
 from wallaby.node.session import QuerySessionSettings
-from wallaby_lab.simulation.faults import FaultKind, SimulatedFault
+from wallaby_lab.simulation.drawn.faults import FaultKind, SimulatedFault
+from wallaby_lab.simulation.drawn.scenario import PLENTY_BYTES, Scenario
+from wallaby_lab.simulation.drawn.workload import Operator, Rows, ToyWorkload
 from wallaby_lab.simulation.run import NEVER_MS, RunResult, run
-from wallaby_lab.simulation.scenario import PLENTY_BYTES, Scenario
-from wallaby_lab.simulation.workload import Operator, Rows, ToyWorkload
 
 KINDS = (
     FaultKind.CRASH,

@@ -47,9 +47,9 @@ from wallaby.node.node import Actor, EngineNode, WorkerQuery
 from wallaby.node.perform import NodeSettings, Performer
 from wallaby.node.session import QuerySession, QuerySessionSettings
 from wallaby.worker.taskmanager import TaskManager
+from wallaby_lab.simulation.drawn.workload import Row, ToyWorkload, draw_workload
 from wallaby_lab.simulation.interleavings.scheduler import FakeQueue, Scheduler
 from wallaby_lab.simulation.interleavings.shelves import PLENTY_BYTES, require
-from wallaby_lab.simulation.workload import Row, ToyWorkload, draw_workload
 
 QUERY = QueryId("q1")
 #: Of calls to the store, those that fail, and those whose answer is lost.

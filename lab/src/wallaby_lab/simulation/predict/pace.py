@@ -19,11 +19,11 @@ from wallaby.lineage.effects import PushReply, Slice
 from wallaby.lineage.names import ChannelName, QueryId, WorkerId
 from wallaby.node.actors import ActorKind
 from wallaby.node.perform import priority
-from wallaby_lab.simulation.committing import GroupTicket
-from wallaby_lab.simulation.perform import PING_TIMEOUT_US, SimulatedPerformer
-from wallaby_lab.simulation.process import Process, SimulatedActor
-from wallaby_lab.simulation.ticket import Ticket
-from wallaby_lab.simulation.world import World
+from wallaby_lab.simulation.world.committing import GroupTicket
+from wallaby_lab.simulation.world.perform import PING_TIMEOUT_US, SimulatedPerformer
+from wallaby_lab.simulation.world.process import Process, SimulatedActor
+from wallaby_lab.simulation.world.ticket import Ticket
+from wallaby_lab.simulation.world.world import World
 
 #: How the generators that deliver are named, before the worker that they deliver to.
 ROUND_TRIP_US: Final = 300

@@ -14,10 +14,10 @@ from wallaby.lineage.choose import Dynamic, Policy
 from wallaby.lineage.tolerance import LINEAGE, Tolerance
 from wallaby.node.session import QuerySessionSettings
 from wallaby.observe.history import History
+from wallaby_lab.simulation.drawn.scenario import PLENTY_BYTES, Scenario
 from wallaby_lab.simulation.predict.costs import learned
 from wallaby_lab.simulation.predict.pace import PacedPerformer, PacedWorld, PredictedCluster
-from wallaby_lab.simulation.scenario import PLENTY_BYTES, Scenario
-from wallaby_lab.simulation.strike import Striker
+from wallaby_lab.simulation.world.strike import Striker
 
 NEVER_MS = 10_000_000
 STEPS_MAX = 20_000_000

@@ -14,8 +14,8 @@ from wallaby.lineage.effects import CommitTask
 from wallaby.lineage.lineage import decode, key_of
 from wallaby.lineage.names import QueryId, WorkerId
 from wallaby_lab.invariants.audit import InvariantViolation
-from wallaby_lab.simulation.process import SimulatedActor
-from wallaby_lab.simulation.world import World
+from wallaby_lab.simulation.world.process import SimulatedActor
+from wallaby_lab.simulation.world.world import World
 
 _Group = list[tuple[SimulatedActor, CommitTask]]
 _Key = tuple[WorkerId, QueryId, int]

@@ -12,8 +12,8 @@ from wallaby.lineage.effects import Output
 from wallaby.lineage.names import TaskName, Upstream, WorkerId
 from wallaby.lineage.snapshot import Snapshot
 from wallaby_lab.invariants.audit import Audit, InvariantViolation
-from wallaby_lab.simulation.scrutiny import Scrutiny
-from wallaby_lab.simulation.workload import Row, ToyWorkload
+from wallaby_lab.simulation.drawn.workload import Row, ToyWorkload
+from wallaby_lab.simulation.judges.scrutiny import Scrutiny
 
 
 @dataclass(slots=True)

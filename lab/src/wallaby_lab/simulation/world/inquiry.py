@@ -7,7 +7,7 @@ from collections.abc import Callable
 from wallaby.coordinator.effects import Inquire
 from wallaby.lineage.names import WorkerId
 from wallaby.node.standing import Standing, standing_of, standings
-from wallaby_lab.simulation.world import World
+from wallaby_lab.simulation.world.world import World
 
 
 def standings_in(

@@ -24,8 +24,8 @@ from wallaby.lineage.effects import (
 from wallaby.lineage.verdict import CommitReply, Verdict
 from wallaby.node.effects import Complain, Look
 from wallaby_lab.invariants.audit import InvariantViolation
-from wallaby_lab.simulation.brief import brief
-from wallaby_lab.simulation.process import SimulatedActor
+from wallaby_lab.simulation.world.brief import brief
+from wallaby_lab.simulation.world.process import SimulatedActor
 
 _INSISTED = (CommitTask, Fail, CloseEarly, ReadRecords)
 _REPEATED = (FailPoint.RETRACE, FailPoint.REREAD)

@@ -6,8 +6,8 @@ import copy
 from collections.abc import Callable
 
 from wallaby.lineage import effects as protocol
-from wallaby_lab.simulation.process import SimulatedActor, SimulatedQuery, serving_of
-from wallaby_lab.simulation.world import World
+from wallaby_lab.simulation.world.process import SimulatedActor, SimulatedQuery, serving_of
+from wallaby_lab.simulation.world.world import World
 
 #: What a backed-up output takes beside its rows.
 OUTPUT_BYTES = 16

@@ -12,11 +12,11 @@ from wallaby.gcs.memory import MemoryStore, StoredQuery
 from wallaby.lineage.effects import FailPoint, Push
 from wallaby.lineage.names import WorkerId
 from wallaby.lineage.verdict import Verdict
-from wallaby_lab.simulation.faults import FaultKind, SimulatedFault
-from wallaby_lab.simulation.process import Process, SimulatedActor
-from wallaby_lab.simulation.scenario import PLENTY_BYTES
-from wallaby_lab.simulation.wires import FOR_GOOD_US, Trouble
-from wallaby_lab.simulation.world import World
+from wallaby_lab.simulation.drawn.faults import FaultKind, SimulatedFault
+from wallaby_lab.simulation.drawn.scenario import PLENTY_BYTES
+from wallaby_lab.simulation.world.process import Process, SimulatedActor
+from wallaby_lab.simulation.world.wires import FOR_GOOD_US, Trouble
+from wallaby_lab.simulation.world.world import World
 
 #: Messages or calls that one fault befalls, at most.
 BURST_MAX = 4

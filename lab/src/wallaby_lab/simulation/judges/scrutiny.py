@@ -32,8 +32,8 @@ from wallaby.node.effects import Complain
 from wallaby.node.session import QuerySession, QuerySessionSettings
 from wallaby_lab.invariants.audit import InvariantViolation
 from wallaby_lab.invariants.sighting import StoreState
-from wallaby_lab.simulation.process import SimulatedActor, channel_run_of
-from wallaby_lab.simulation.waiting import Arrived
+from wallaby_lab.simulation.world.process import SimulatedActor, channel_run_of
+from wallaby_lab.simulation.world.waiting import Arrived
 
 #: The effects that are judged when they are asked for.
 JUDGED = frozenset({Execute, CommitTask, Acknowledge, Push, Await})

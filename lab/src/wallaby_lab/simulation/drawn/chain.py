@@ -9,7 +9,7 @@ from __future__ import annotations
 from random import Random
 
 from wallaby.lineage.graph import Link, Stage, StageGraph, StageKind
-from wallaby_lab.simulation.workload import Operator, Rows, ToyWorkload
+from wallaby_lab.simulation.drawn.workload import Operator, Rows, ToyWorkload
 
 _STATEFUL = (Operator.DISTINCT, Operator.DISTINCT, Operator.MAP, Operator.SUM)
 

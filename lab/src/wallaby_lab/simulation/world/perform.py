@@ -20,12 +20,8 @@ from wallaby.lineage.names import QueryId, TaskName, WorkerId
 from wallaby.lineage.recoverable import recoverable
 from wallaby.node import effects as working
 from wallaby_lab.invariants.audit import InvariantViolation
-from wallaby_lab.simulation.arriving import taken_in
-from wallaby_lab.simulation.brief import brief
-from wallaby_lab.simulation.committing import GroupCommits, GroupTicket, note_commits
-from wallaby_lab.simulation.inquiry import standings_in
-from wallaby_lab.simulation.keeping import Keeping
-from wallaby_lab.simulation.patience import (
+from wallaby_lab.simulation.drawn.scenario import COMPLAINT_MS
+from wallaby_lab.simulation.judges.patience import (
     check_patience,
     is_recovering,
     is_refusal,
@@ -33,10 +29,14 @@ from wallaby_lab.simulation.patience import (
     require_closed,
     require_lost,
 )
-from wallaby_lab.simulation.process import SimulatedActor, SimulatedQuery, serving_of
-from wallaby_lab.simulation.scenario import COMPLAINT_MS
-from wallaby_lab.simulation.ticket import Ticket
-from wallaby_lab.simulation.world import World
+from wallaby_lab.simulation.world.arriving import taken_in
+from wallaby_lab.simulation.world.brief import brief
+from wallaby_lab.simulation.world.committing import GroupCommits, GroupTicket, note_commits
+from wallaby_lab.simulation.world.inquiry import standings_in
+from wallaby_lab.simulation.world.keeping import Keeping
+from wallaby_lab.simulation.world.process import SimulatedActor, SimulatedQuery, serving_of
+from wallaby_lab.simulation.world.ticket import Ticket
+from wallaby_lab.simulation.world.world import World
 
 CALL_TIMEOUT_US = 250_000
 PUSH_TIMEOUT_US = 300_000

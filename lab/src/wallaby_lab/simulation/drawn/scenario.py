@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from wallaby.coordinator.coordinator import CoordinatorSettings
 from wallaby.node.session import QuerySessionSettings
-from wallaby_lab.simulation.flow import FREE, PLENTY_BYTES, Flow
-from wallaby_lab.simulation.schedules import EVEN, Schedule
-from wallaby_lab.simulation.workload import ToyWorkload
+from wallaby_lab.simulation.drawn.schedules import EVEN, Schedule
+from wallaby_lab.simulation.drawn.workload import ToyWorkload
+from wallaby_lab.simulation.world.flow import FREE, PLENTY_BYTES, Flow
 
 __all__ = ["PLENTY_BYTES", "Scenario"]
 

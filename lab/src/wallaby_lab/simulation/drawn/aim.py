@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from wallaby.lineage.effects import Acknowledge, CommitTask, FailPoint, Push
 from wallaby.lineage.names import WorkerId
-from wallaby_lab.simulation.process import Process, SimulatedActor
-from wallaby_lab.simulation.schedules import Aim
+from wallaby_lab.simulation.drawn.schedules import Aim
+from wallaby_lab.simulation.world.process import Process, SimulatedActor
 
 if TYPE_CHECKING:
-    from wallaby_lab.simulation.world import World
+    from wallaby_lab.simulation.world.world import World
 
 
 def strike_holds(world: World, actor: SimulatedActor, point: FailPoint, after: bool) -> None:

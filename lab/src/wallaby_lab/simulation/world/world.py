@@ -1,8 +1,8 @@
 """The simulated world: processes, the generators that run in them, and the checks after every step.
 
-One step is one generator resumed, or one message received. Between any two steps anything else may happen:
-the agenda interleaves all actors by random delays, a fault may strike before an effect or after it, and a
-process that crashes takes its generators, inboxes, backups and arrived slices with it.
+One step is one generator resumed, or one message received. Between any two steps anything else may happen: the agenda
+interleaves all actors by random delays, a fault may strike before an effect or after it, and a process that crashes
+takes its generators, inboxes, backups and arrived slices with it.
 """
 
 from __future__ import annotations
@@ -25,20 +25,26 @@ from wallaby.node.session import QuerySession
 from wallaby.worker.taskmanager import TaskManager
 from wallaby_lab.invariants.audit import Audit
 from wallaby_lab.invariants.sighting import WorkerState
-from wallaby_lab.simulation.agenda import Agenda
-from wallaby_lab.simulation.aim import strike_holds
-from wallaby_lab.simulation.complaining import Complaining
-from wallaby_lab.simulation.faults import OF_WIRES, SimulatedFault
-from wallaby_lab.simulation.flow import Lapses
-from wallaby_lab.simulation.insisting import Insisting, require_current_run
-from wallaby_lab.simulation.ports import PerformsSimulated, Strikes
-from wallaby_lab.simulation.process import Process, RunTally, SimulatedActor, SimulatedQuery, channel_run_of
-from wallaby_lab.simulation.reach import Reach
-from wallaby_lab.simulation.running import BackedUp, Running
-from wallaby_lab.simulation.scenario import COMPLAINT_MS, PLENTY_BYTES, Scenario
-from wallaby_lab.simulation.schedules import LAGS
-from wallaby_lab.simulation.scrutiny import JUDGED, Scrutiny
-from wallaby_lab.simulation.wires import SimulatedWires
+from wallaby_lab.simulation.drawn.aim import strike_holds
+from wallaby_lab.simulation.drawn.faults import OF_WIRES, SimulatedFault
+from wallaby_lab.simulation.drawn.scenario import COMPLAINT_MS, PLENTY_BYTES, Scenario
+from wallaby_lab.simulation.drawn.schedules import LAGS
+from wallaby_lab.simulation.judges.complaining import Complaining
+from wallaby_lab.simulation.judges.insisting import Insisting, require_current_run
+from wallaby_lab.simulation.judges.scrutiny import JUDGED, Scrutiny
+from wallaby_lab.simulation.world.agenda import Agenda
+from wallaby_lab.simulation.world.flow import Lapses
+from wallaby_lab.simulation.world.ports import PerformsSimulated, Strikes
+from wallaby_lab.simulation.world.process import (
+    Process,
+    RunTally,
+    SimulatedActor,
+    SimulatedQuery,
+    channel_run_of,
+)
+from wallaby_lab.simulation.world.reach import Reach
+from wallaby_lab.simulation.world.running import BackedUp, Running
+from wallaby_lab.simulation.world.wires import SimulatedWires
 
 #: Events between two looks at whether a run is over.
 EVENTS_AT_ONCE = 4
@@ -486,8 +492,7 @@ class World:
     def run_until(self, done: Callable[[], bool], limit_ms: int, steps_max: int) -> bool:
         """Let things happen until something holds; False if it does not in time."""
         agenda, tally = self.agenda, self.tally
-        deadline_us = agenda.now_us + limit_ms * 1000
-        last_step = tally.steps + steps_max
+        deadline_us, last_step = agenda.now_us + limit_ms * 1000, tally.steps + steps_max
         while not done():
             for _ in range(EVENTS_AT_ONCE):
                 if agenda.now_us > deadline_us or tally.steps > last_step or not agenda.next():

@@ -9,7 +9,7 @@ from wallaby.gcs.memory import MemoryGcs, StoredQuery
 from wallaby.lineage.names import ChannelName, QueryId, WorkerId
 from wallaby.lineage.verdict import Verdict
 from wallaby_lab.invariants.audit import InvariantViolation
-from wallaby_lab.simulation.world import World
+from wallaby_lab.simulation.world.world import World
 
 #: So often a coordinator may see, without the answer reaching it, that a query is past its limit.
 LOOKS_TOO_LATE_MAX = 10

@@ -15,7 +15,7 @@ from wallaby.lineage.names import HEAD, Edge, QueryId, TaskName, WorkerId
 from wallaby.node.actors import ActorKind
 from wallaby.node.effects import Complain
 from wallaby_lab.invariants.audit import InvariantViolation
-from wallaby_lab.simulation.process import SimulatedActor
+from wallaby_lab.simulation.world.process import SimulatedActor
 
 #: Unanswered pushes of one output before somebody must complain.
 PUSHES = 3

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from wallaby.lineage.names import WorkerId
 from wallaby_lab.invariants.audit import InvariantViolation
-from wallaby_lab.simulation.faults import DISTURBS_CALLS
+from wallaby_lab.simulation.drawn.faults import DISTURBS_CALLS
 
 if TYPE_CHECKING:
-    from wallaby_lab.simulation.world import World
+    from wallaby_lab.simulation.world.world import World
 
 #: Why somebody is given up must have been so when the coordinator last looked, or shortly before.
 REASON_US = 600_000

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from wallaby.lineage.effects import Effect
-from wallaby_lab.simulation.faults import SimulatedFault
-from wallaby_lab.simulation.process import SimulatedActor
+from wallaby_lab.simulation.drawn.faults import SimulatedFault
+from wallaby_lab.simulation.world.process import SimulatedActor
 
 
 class PerformsSimulated(Protocol):

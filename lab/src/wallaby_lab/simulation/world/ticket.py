@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Generic, TypeVar
 
 from wallaby.lineage.effects import Effect
-from wallaby_lab.simulation.process import SimulatedActor
-from wallaby_lab.simulation.world import World
+from wallaby_lab.simulation.world.process import SimulatedActor
+from wallaby_lab.simulation.world.world import World
 
 EffectT = TypeVar("EffectT", bound=Effect[Any])
 

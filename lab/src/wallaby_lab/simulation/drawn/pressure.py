@@ -10,12 +10,12 @@ from random import Random
 
 from wallaby.lineage.choose import Dynamic, Static
 from wallaby.lineage.effects import FailPoint
-from wallaby_lab.simulation.chain import draw_chain
-from wallaby_lab.simulation.faults import FaultKind, SimulatedFault
-from wallaby_lab.simulation.flow import FREE, PLENTY_BYTES, Flow
-from wallaby_lab.simulation.scenario import Scenario
-from wallaby_lab.simulation.schedules import Aim, Hold, draw_aimed
-from wallaby_lab.simulation.workload import Operator
+from wallaby_lab.simulation.drawn.chain import draw_chain
+from wallaby_lab.simulation.drawn.faults import FaultKind, SimulatedFault
+from wallaby_lab.simulation.drawn.scenario import Scenario
+from wallaby_lab.simulation.drawn.schedules import Aim, Hold, draw_aimed
+from wallaby_lab.simulation.drawn.workload import Operator
+from wallaby_lab.simulation.world.flow import FREE, PLENTY_BYTES, Flow
 
 #: Beyond all that faults can hold up: they strike for six seconds in all.
 STALL_MS = 10_000

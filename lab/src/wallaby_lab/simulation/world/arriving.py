@@ -7,9 +7,9 @@ from wallaby.lineage.names import WorkerId
 from wallaby.node.actors import SESSION, ActorKind, ActorName
 from wallaby.node.session import QuerySession
 from wallaby_lab.invariants.audit import InvariantViolation
-from wallaby_lab.simulation.process import SimulatedQuery
-from wallaby_lab.simulation.scrutiny import Scrutiny, arrivals, known_before
-from wallaby_lab.simulation.world import World
+from wallaby_lab.simulation.judges.scrutiny import Scrutiny, arrivals, known_before
+from wallaby_lab.simulation.world.process import SimulatedQuery
+from wallaby_lab.simulation.world.world import World
 
 
 class _Watched:
