@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-import weakref
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -21,49 +19,32 @@ from pyspark.sql import SparkSession
 from wallaby.actions import Actions, require_dataframe
 from wallaby.catalyst.jvm import warm_up
 from wallaby.config.settings import Settings, read_settings
-from wallaby.coordinator.coordinator import CoordinatorSettings
 from wallaby.errors import (
     AttachError,
-    GcsLostError,
-    HandOverError,
     InvalidArgumentError,
     QueryCancelledError,
 )
-from wallaby.exchange.backup import Backup
 from wallaby.exchange.client import PeerClient
-from wallaby.exchange.memory import ByteBudget
-from wallaby.faults.orders import order_book
-from wallaby.frontend.payload import payload_of
 from wallaby.frontend.planning import QueryPlanner
-from wallaby.frontend.replanning import Replanning
 from wallaby.gcs.interface import Gcs
 from wallaby.head.collected import Collected
 from wallaby.head.head import Head
-from wallaby.head.observer import Observer
+from wallaby.head.making import make_head
 from wallaby.head.submission import Submission
 from wallaby.lineage.names import QueryId, WorkerId
 from wallaby.lineage.tolerance import tolerance_of
 from wallaby.node.worker_address import WorkerInfo, worker_info
 from wallaby.observe.analyze import analyzed
-from wallaby.observe.log import log_directory
-from wallaby.plan.doubt import may_doubt
 from wallaby.plan.explain import explain as explain_plan
-from wallaby.plan.leaf import (
-    handed_over,
-    whole_scan,
-)
-from wallaby.plan.physical import PhysicalPlan
 from wallaby.plan.planned import Planned
-from wallaby.relations.relation import DataFile, Relation
-from wallaby.results.leaves import LeafResult
-from wallaby.results.result import Result, SparkResult, result_of
+from wallaby.results.result import Result, SparkResult
+from wallaby.runner import QueryRunner, Site
 from wallaby.spark.checks import check_session
 from wallaby.spark.cluster import Cluster
 from wallaby.spark.deployment import Deployment
 from wallaby.spark.hosting import TASK_MANAGER_TAG
 from wallaby.spark.leaves.directory import LeafDirectory
-from wallaby.spark.leaves.run import LeafRun
-from wallaby.spark.query_jobs import QueryJob, QueryJobs
+from wallaby.spark.query_jobs import QueryJobs
 from wallaby.spark.session_settings import SessionSettings, entries_of
 from wallaby.spark.store_registration import register_in_durable_store
 from wallaby.spark.succession import Succession
@@ -78,10 +59,6 @@ EXPLAIN_MODES = ("simple", "analyze")
 _attached: dict[str, Engine] = {}
 #: How long a close waits for the last events of queries that have just ended, if there is an event log.
 LAST_EVENTS_SECONDS = 0.6
-#: So often is one query run again because the store was lost, at most.
-STORE_LOSSES_MAX = 3
-#: How long a close waits for the Spark jobs of leaves that it has cancelled.
-LEAF_END_SECONDS = 5.0
 
 
 def attach(spark: SparkSession, **settings: object) -> Engine:
@@ -148,13 +125,13 @@ class Engine(Actions):
             self._end_registration()
             raise
         cluster = Cluster(spark.sparkContext)
-        self._whole_bytes_max = cluster.result_bytes_max()
         self._leaf_directory = LeafDirectory(cluster, settings)
         self._jobs = QueryJobs(spark.sparkContext, TASK_MANAGER_TAG)
-        #: Those that somebody still holds or that still run.
-        self._leaf_runs: weakref.WeakSet[LeafRun] = weakref.WeakSet()
+        self._runner = QueryRunner(
+            self.tolerance, self._succession, self._jobs, self._leaf_directory, cluster.result_bytes_max()
+        )
         try:
-            self._shares.require_enough()
+            self._site.shares.require_enough()
             self._deployment.start()
             self._jobs.start()
             warm_up(spark)
@@ -166,33 +143,13 @@ class Engine(Actions):
     def _take(self, deployment: Deployment) -> None:
         self._deployment = deployment
         self._gcs, self._head = deployment.gcs, deployment.head
-        self._count, self._threads = deployment.size.count, deployment.size.threads
-        self._shares = MemoryShares(deployment.size.memory_bytes, self._threads)
-        self._planning = QueryPlanner(
-            self._count, self._threads, self._shares, lambda: self._leaf_directory.reason
-        )
+        size = deployment.size
+        shares = MemoryShares(size.memory_bytes, size.threads)
+        planner = QueryPlanner(size.count, size.threads, shares, lambda: self._leaf_directory.reason)
+        self._site = Site(planner, shares, size.count)
 
     def _make_head(self, gcs: Gcs, peers: PeerClient) -> Head:
-        settings = self.settings
-        return Head(
-            gcs,
-            Backup(ByteBudget(1), (), 0, owner="head"),
-            peers,
-            peers.ping,
-            CoordinatorSettings(
-                lease_ms=int(settings.lease * 1000),
-                no_workers_ms=int(settings.no_workers_timeout * 1000),
-                task_worker_losses_max=settings.max_task_worker_losses,
-                recovers=self.tolerance.recorded,
-                silent_ms=int(settings.gcs_timeout * 1000),
-                stall_ms=int(settings.stall_timeout * 1000),
-            ),
-            Observer(log_directory(settings.event_log_dir)),
-            settings.progress_enabled,
-            order_book(settings),
-            self._forget,
-            self._run_elsewhere,
-        )
+        return make_head(self.settings, self.tolerance, gcs, peers, self._forget, self._run_elsewhere)
 
     def _run_elsewhere(self, submission: Submission, collected: Collected) -> None:
         self._succession.run_elsewhere(submission, collected)
@@ -238,13 +195,14 @@ class Engine(Actions):
         """
         settings = self._settings(df)
         with self._jobs.planning(df.sparkSession) as planning:
-            planned = self._planning.plan(df, settings, planning.begin)
+            planned = self._site.planner.plan(df, settings, planning.begin)
         if planned.physical is None:
             _log.info("on Spark: %s", "; ".join(str(reason) for reason in planned.reasons))
             planning.finish()
             return None
         observed = observed or bool(settings.event_log_dir)
-        return self._start(df, planned, planned.physical, settings, planning.begin(), observed=observed)
+        job = planning.begin()
+        return self._runner.start(self._site, df, planned, planned.physical, settings, job, observed=observed)
 
     def _settings(self, df: DataFrame) -> Settings:
         """Return the settings of a query: apply what the session changed since, or warn that it has no effect."""
@@ -252,98 +210,8 @@ class Engine(Actions):
         self._require_open()
         return self._session_settings.now(self.settings, self._jobs.settings(df.sparkSession))
 
-    def _start(
-        self,
-        df: DataFrame,
-        planned: Planned,
-        physical: PhysicalPlan,
-        settings: Settings,
-        job: QueryJob,
-        *,
-        observed: bool,
-    ) -> Result:
-        """Start a query. It is also a Spark job; cancelling that job ends the query."""
-        try:
-            if planned.relation is not None:
-                return self._start_leaves(df, planned, planned.relation, job, settings, observed=observed)
-            collected = self._begin(physical, settings, job, observed=observed)
-            replanning = Replanning(
-                self._planning.broadcast_bytes(settings), partial(self._begin_again, df, settings, observed)
-            )
-            return result_of(df, collected, spark_errors=settings.spark_errors, replanning=replanning)
-        except BaseException as error:
-            job.finish(error)
-            raise
-
-    def _begin(
-        self, physical: PhysicalPlan, settings: Settings, job: QueryJob, *, observed: bool
-    ) -> Collected:
-        collected = self._submit(physical, settings, settings.timeout, observed=observed)
-        collected.when_over(job.finish)
-        job.on_cancel(collected.cancel)
-        return collected
-
-    def _begin_again(
-        self, df: DataFrame, settings: Settings, observed: bool, broadcast: int
-    ) -> Collected | None:
-        """Begin a query with a lower limit for build sides that go to every channel; None if it cannot be planned."""
-        settings = replace(settings, broadcast=broadcast)
-        with self._jobs.planning(df.sparkSession) as planning:
-            planned = self._planning.plan(df, settings, planning.begin)
-        if planned.physical is None or planned.relation is not None:
-            planning.finish()
-            return None
-        return self._begin(planned.physical, settings, planning.begin(), observed=observed)
-
-    def _start_leaves(
-        self,
-        df: DataFrame,
-        planned: Planned,
-        relation: Relation,
-        job: QueryJob,
-        settings: Settings,
-        *,
-        observed: bool,
-    ) -> Result:
-        _log.info("partly on Spark: %s", "; ".join(map(str, planned.leaf_reasons)))
-
-        def submit(files: Mapping[int, tuple[DataFile, ...]], timeout_seconds: float) -> Collected:
-            final, reasons = self._planning.physical(handed_over(relation, files), settings)
-            if final is None:
-                raise HandOverError("; ".join(map(str, reasons)))
-            return self._submit(final, settings, timeout_seconds, observed=observed)
-
-        work = [(leaf, whole_scan(relation, leaf)) for leaf in planned.leaves]
-        run = LeafRun(df, work, self._leaf_directory, submit, settings.timeout)
-        self._leaf_runs.add(run)
-        run.when_over(job.finish)
-        job.on_cancel(run.cancel)
-        run.start()
-        return LeafResult(df, run, spark_errors=settings.spark_errors)
-
-    def _submit(
-        self, physical: PhysicalPlan, settings: Settings, timeout_seconds: float, *, observed: bool
-    ) -> Collected:
-        payload = payload_of(physical, settings, self._shares, self._count, self.tolerance, observed=observed)
-        submit = partial(
-            Head.submit,
-            plan=physical,
-            payload=payload,
-            timeout_seconds=timeout_seconds,
-            held_back=may_doubt(physical),
-            begins_again=self.tolerance.run_again,
-            store_losses_max=STORE_LOSSES_MAX if settings.retry_on_gcs_loss else 0,
-            whole_bytes_max=self._whole_bytes_max,
-        )
-        head = self._succession.head()
-        try:
-            return submit(head)
-        except GcsLostError as lost:  # found out only now: nothing of the query has run
-            head.lose_store(lost)
-            return submit(self._succession.head())
-
     def _plan(self, df: DataFrame) -> Planned:
-        return self._planning.plan(df, self._settings(df))
+        return self._site.planner.plan(df, self._settings(df))
 
     # --- asking --------------------------------------------------------------------------------------
 
@@ -366,14 +234,14 @@ class Engine(Actions):
                 f"Unknown explain mode {mode!r}.", fix=f"Choose one of: {', '.join(EXPLAIN_MODES)}."
             )
         settings = self._settings(df)
-        planned = self._planning.plan(df, settings)
+        planned = self._site.planner.plan(df, settings)
         if planned.physical is None:
             return "runs on Spark:\n" + "\n".join(f"  {reason}" for reason in planned.reasons)
         text = explain_plan(planned.physical, planned.leaves)
         if mode == "simple":
             return text
         job = self._jobs.begin(df.sparkSession)
-        result = self._start(df, planned, planned.physical, settings, job, observed=True)
+        result = self._runner.start(self._site, df, planned, planned.physical, settings, job, observed=True)
         for _ in result.batches():
             pass
         stats = result._observed_stats()
@@ -446,12 +314,12 @@ class Engine(Actions):
             # Workers send their events every quarter of a second, and at the end of a query.
             time.sleep(LAST_EVENTS_SECONDS)
         _attached.pop(self._application, None)
-        for run in list(self._leaf_runs):
-            run.cancel(QueryCancelledError("The engine was closed while the query ran.", fix="Attach again."))
+        self._runner.cancel_leaves(
+            QueryCancelledError("The engine was closed while the query ran.", fix="Attach again.")
+        )
         self._jobs.close()
         self._succession.close()
-        for run in list(self._leaf_runs):
-            run.join(LEAF_END_SECONDS)
+        self._runner.join_leaves()
         self._leaf_directory.close()
         self._end_registration()
 
@@ -467,7 +335,7 @@ class Engine(Actions):
     def __repr__(self) -> str:
         state = "" if self.is_open else ", closed"
         policy = self.settings.fault_tolerance_policy
-        return f"<Engine on {self._application}: {self._count} TaskManagers, policy {policy}{state}>"
+        return f"<Engine on {self._application}: {self._site.workers} TaskManagers, policy {policy}{state}>"
 
     def __enter__(self) -> Engine:
         return self

@@ -220,13 +220,13 @@ def test_the_files_of_a_leaf_are_never_read_after_a_change(
 ) -> None:
     """Somebody else's process that writes to our directory must not change an answer."""
     df = spark.createDataFrame([(n,) for n in range(5)], "n int").groupBy("n").count()
-    submit = engine._submit
+    submit = engine._runner._submit
 
     def submit_after_damage(*arguments: object, **named: object) -> object:
         for path in engine._leaf_directory.make().parent.glob("*/part-*.parquet"):
             path.write_bytes(path.read_bytes() + b"PAR1")
         return submit(*arguments, **named)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(engine, "_submit", submit_after_damage)
+    monkeypatch.setattr(engine._runner, "_submit", submit_after_damage)
     with pytest.raises((SourceChangedError, CorruptFileError)):
         engine.collect(df)

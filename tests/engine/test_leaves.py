@@ -333,7 +333,7 @@ def test_a_part_that_spark_does_not_plan_by_itself_leaves_the_query_to_spark(
     df = plain_function(spark, tmp_path)
     planned = engine._plan(df)
     lost = tuple(replace(leaf, path=(0, 0, 0, 0, 0, 7)) for leaf in planned.leaves)
-    monkeypatch.setattr(engine._planning, "plan", lambda *_: replace(planned, leaves=lost))
+    monkeypatch.setattr(engine._site.planner, "plan", lambda *_: replace(planned, leaves=lost))
     result = engine.run(df)
     require_same(result.arrow(), df.toArrow())
     assert not result.native

@@ -46,7 +46,7 @@ _MOVING: Final = frozenset("+-<")
 
 
 @dataclass(frozen=True, slots=True)
-class Digits:
+class FormatDigits:
     """So many places for digits; `exact` if all of them are needed."""
 
     count: int
@@ -57,10 +57,10 @@ class Digits:
 class Group:
     """Digits, with separators (None) between them."""
 
-    parts: tuple[Digits | None, ...]
+    parts: tuple[FormatDigits | None, ...]
 
     @property
-    def digits(self) -> tuple[Digits, ...]:
+    def digits(self) -> tuple[FormatDigits, ...]:
         """Without separators."""
         return tuple(part for part in self.parts if part is not None)
 
@@ -78,11 +78,11 @@ Part = Group | str
 def parts_of(text: str) -> tuple[Part, ...]:
     """The parts of a format."""
     found: list[Part] = []
-    run: list[Digits | None] = []
+    run: list[FormatDigits | None] = []
     behind = False
     for sign in _PARTS.findall(text):
         if sign[0] in "09" or sign in _SEPARATORS:
-            run.append(Digits(len(sign), sign[0] == "0" and not behind) if sign[0] in "09" else None)
+            run.append(FormatDigits(len(sign), sign[0] == "0" and not behind) if sign[0] in "09" else None)
             continue
         if run:
             found.append(Group(tuple(run)))
@@ -232,7 +232,7 @@ def _digits_for(number: str, parts: tuple[Part, ...]) -> tuple[str, str]:
     return whole.rjust(places[0]), rest.ljust(places[1], "0")
 
 
-def _write_digits(written: list[str], piece: Digits | None, digits: Iterator[str]) -> None:
+def _write_digits(written: list[str], piece: FormatDigits | None, digits: Iterator[str]) -> None:
     if piece is None:
         if written and written[-1] in "0123456789":
             written.append(",")

@@ -1,0 +1,185 @@
+"""Starting queries: submitted to the head at once, or after the parts that Spark runs first.
+
+Each query is also a Spark job; cancelling that job ends the query.
+"""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from wallaby.config.settings import Settings
+from wallaby.errors import GcsLostError, HandOverError, QueryCancelledError
+from wallaby.frontend.payload import payload_of
+from wallaby.frontend.planning import QueryPlanner
+from wallaby.frontend.replanning import Replanning
+from wallaby.head.collected import Collected
+from wallaby.head.head import Head
+from wallaby.lineage.tolerance import Tolerance
+from wallaby.plan.doubt import may_doubt
+from wallaby.plan.leaf import handed_over, whole_scan
+from wallaby.plan.physical import PhysicalPlan
+from wallaby.plan.planned import Planned
+from wallaby.relations.relation import DataFile, Relation
+from wallaby.results.leaves import LeafResult
+from wallaby.results.result import Result, result_of
+from wallaby.spark.leaves.directory import LeafDirectory
+from wallaby.spark.leaves.run import LeafRun
+from wallaby.spark.query_jobs import QueryJob, QueryJobs
+from wallaby.spark.succession import Succession
+from wallaby.worker.memory.shares import MemoryShares
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_log = logging.getLogger(__name__)
+#: So often is one query run again because the store was lost, at most.
+STORE_LOSSES_MAX = 3
+#: How long a close waits for the Spark jobs of leaves that it has cancelled.
+LEAF_END_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What queries are planned for: the TaskManagers of one deployment. Another deployment is another site."""
+
+    planner: QueryPlanner
+    shares: MemoryShares
+    workers: int
+
+
+class QueryRunner:
+    """Starts planned queries, each at the site of the moment."""
+
+    def __init__(
+        self,
+        tolerance: Tolerance,
+        succession: Succession,
+        jobs: QueryJobs,
+        leaf_directory: LeafDirectory,
+        whole_bytes_max: int,
+    ) -> None:
+        """`whole_bytes_max` is what Spark allows a whole result to have."""
+        self._tolerance = tolerance
+        self._succession = succession
+        self._jobs = jobs
+        self._leaf_directory = leaf_directory
+        self._whole_bytes_max = whole_bytes_max
+        #: Those that somebody still holds or that still run.
+        self._leaf_runs: weakref.WeakSet[LeafRun] = weakref.WeakSet()
+
+    def start(
+        self,
+        site: Site,
+        df: DataFrame,
+        planned: Planned,
+        physical: PhysicalPlan,
+        settings: Settings,
+        job: QueryJob,
+        *,
+        observed: bool,
+    ) -> Result:
+        """Start a query whose stages are known, or assumed as far as Spark runs parts of it first."""
+        try:
+            if planned.relation is not None:
+                return self._start_leaves(
+                    site, df, planned, planned.relation, job, settings, observed=observed
+                )
+            collected = self._begin(site, physical, settings, job, observed=observed)
+            replanning = Replanning(
+                site.planner.broadcast_bytes(settings),
+                partial(self._begin_again, site, df, settings, observed),
+            )
+            return result_of(df, collected, spark_errors=settings.spark_errors, replanning=replanning)
+        except BaseException as error:
+            job.finish(error)
+            raise
+
+    def cancel_leaves(self, error: QueryCancelledError) -> None:
+        """End the queries of which Spark is still running parts."""
+        for run in list(self._leaf_runs):
+            run.cancel(error)
+
+    def join_leaves(self) -> None:
+        """Wait, not for long, until those that were ended have left nothing behind."""
+        for run in list(self._leaf_runs):
+            run.join(LEAF_END_SECONDS)
+
+    def _begin(
+        self, site: Site, physical: PhysicalPlan, settings: Settings, job: QueryJob, *, observed: bool
+    ) -> Collected:
+        collected = self._submit(site, physical, settings, settings.timeout, observed=observed)
+        collected.when_over(job.finish)
+        job.on_cancel(collected.cancel)
+        return collected
+
+    def _begin_again(
+        self, site: Site, df: DataFrame, settings: Settings, observed: bool, broadcast: int
+    ) -> Collected | None:
+        """Begin a query with a lower limit for build sides that go to every channel; None if it cannot be planned."""
+        settings = replace(settings, broadcast=broadcast)
+        with self._jobs.planning(df.sparkSession) as planning:
+            planned = site.planner.plan(df, settings, planning.begin)
+        if planned.physical is None or planned.relation is not None:
+            planning.finish()
+            return None
+        return self._begin(site, planned.physical, settings, planning.begin(), observed=observed)
+
+    def _start_leaves(
+        self,
+        site: Site,
+        df: DataFrame,
+        planned: Planned,
+        relation: Relation,
+        job: QueryJob,
+        settings: Settings,
+        *,
+        observed: bool,
+    ) -> Result:
+        _log.info("partly on Spark: %s", "; ".join(map(str, planned.leaf_reasons)))
+
+        def submit(files: Mapping[int, tuple[DataFile, ...]], timeout_seconds: float) -> Collected:
+            final, reasons = site.planner.physical(handed_over(relation, files), settings)
+            if final is None:
+                raise HandOverError("; ".join(map(str, reasons)))
+            return self._submit(site, final, settings, timeout_seconds, observed=observed)
+
+        work = [(leaf, whole_scan(relation, leaf)) for leaf in planned.leaves]
+        run = LeafRun(df, work, self._leaf_directory, submit, settings.timeout)
+        self._leaf_runs.add(run)
+        run.when_over(job.finish)
+        job.on_cancel(run.cancel)
+        run.start()
+        return LeafResult(df, run, spark_errors=settings.spark_errors)
+
+    def _submit(
+        self,
+        site: Site,
+        physical: PhysicalPlan,
+        settings: Settings,
+        timeout_seconds: float,
+        *,
+        observed: bool,
+    ) -> Collected:
+        submit = partial(
+            Head.submit,
+            plan=physical,
+            payload=payload_of(
+                physical, settings, site.shares, site.workers, self._tolerance, observed=observed
+            ),
+            timeout_seconds=timeout_seconds,
+            held_back=may_doubt(physical),
+            begins_again=self._tolerance.run_again,
+            store_losses_max=STORE_LOSSES_MAX if settings.retry_on_gcs_loss else 0,
+            whole_bytes_max=self._whole_bytes_max,
+        )
+        head = self._succession.head()
+        try:
+            return submit(head)
+        except GcsLostError as lost:  # found out only now: nothing of the query has run
+            head.lose_store(lost)
+            return submit(self._succession.head())
