@@ -1,4 +1,4 @@
-"""A channel that is rewound where it is has another channel_run: nothing of the one before acts in its name."""
+"""A channel that is rewound where it is has another run: nothing of the one before acts in its name."""
 
 from __future__ import annotations
 
