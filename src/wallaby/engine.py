@@ -125,10 +125,13 @@ class Engine(Actions):
             self._end_registration()
             raise
         cluster = Cluster(spark.sparkContext)
-        self._leaf_directory = LeafDirectory(cluster, settings)
         self._jobs = QueryJobs(spark.sparkContext, TASK_MANAGER_TAG)
         self._runner = QueryRunner(
-            self.tolerance, self._succession, self._jobs, self._leaf_directory, cluster.result_bytes_max()
+            self.tolerance,
+            self._succession,
+            self._jobs,
+            LeafDirectory(cluster, settings),
+            cluster.result_bytes_max(),
         )
         try:
             self._site.shares.require_enough()
@@ -145,7 +148,7 @@ class Engine(Actions):
         self._gcs, self._head = deployment.gcs, deployment.head
         size = deployment.size
         shares = MemoryShares(size.memory_bytes, size.threads)
-        planner = QueryPlanner(size.count, size.threads, shares, lambda: self._leaf_directory.reason)
+        planner = QueryPlanner(size.count, size.threads, shares, lambda: self._runner.leaf_directory.reason)
         self._site = Site(planner, shares, size.count)
 
     def _make_head(self, gcs: Gcs, peers: PeerClient) -> Head:
@@ -320,7 +323,7 @@ class Engine(Actions):
         self._jobs.close()
         self._succession.close()
         self._runner.join_leaves()
-        self._leaf_directory.close()
+        self._runner.leaf_directory.close()
         self._end_registration()
 
     @property

@@ -67,7 +67,7 @@ class QueryRunner:
         self._tolerance = tolerance
         self._succession = succession
         self._jobs = jobs
-        self._leaf_directory = leaf_directory
+        self.leaf_directory = leaf_directory
         self._whole_bytes_max = whole_bytes_max
         #: Those that somebody still holds or that still run.
         self._leaf_runs: weakref.WeakSet[LeafRun] = weakref.WeakSet()
@@ -149,7 +149,7 @@ class QueryRunner:
             return self._submit(site, final, settings, timeout_seconds, observed=observed)
 
         work = [(leaf, whole_scan(relation, leaf)) for leaf in planned.leaves]
-        run = LeafRun(df, work, self._leaf_directory, submit, settings.timeout)
+        run = LeafRun(df, work, self.leaf_directory, submit, settings.timeout)
         self._leaf_runs.add(run)
         run.when_over(job.finish)
         job.on_cancel(run.cancel)

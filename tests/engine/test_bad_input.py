@@ -223,7 +223,7 @@ def test_the_files_of_a_leaf_are_never_read_after_a_change(
     submit = engine._runner._submit
 
     def submit_after_damage(*arguments: object, **named: object) -> object:
-        for path in engine._leaf_directory.make().parent.glob("*/part-*.parquet"):
+        for path in engine._runner.leaf_directory.make().parent.glob("*/part-*.parquet"):
             path.write_bytes(path.read_bytes() + b"PAR1")
         return submit(*arguments, **named)  # type: ignore[arg-type]
 

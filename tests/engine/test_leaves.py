@@ -344,13 +344,15 @@ def test_a_directory_that_cannot_be_written_leaves_the_query_to_spark(
 ) -> None:
     there = tmp_path / "leaves"
     settings = replace(engine.settings, leaf_dir=str(there))
-    monkeypatch.setattr(engine, "_leaf_directory", LeafDirectory(Cluster(spark.sparkContext), settings))
+    monkeypatch.setattr(
+        engine._runner, "leaf_directory", LeafDirectory(Cluster(spark.sparkContext), settings)
+    )
     df = plain_function(spark, tmp_path)
     result = engine.run(df)
     require_same(result.arrow(), df.toArrow())
     assert result.native
     assert there.is_dir()
-    engine._leaf_directory.close()
+    engine._runner.leaf_directory.close()
     there.rmdir()
     there.write_text("a file")
     result = engine.run(df)
@@ -364,15 +366,15 @@ def test_several_hosts_without_a_shared_directory_have_no_leaves(
     df = plain_function(spark, tmp_path)
     cluster = Cluster(spark.sparkContext)
     cluster._local, cluster.master = None, "spark://elsewhere:7077"
-    monkeypatch.setattr(engine, "_leaf_directory", LeafDirectory(cluster, engine.settings))
+    monkeypatch.setattr(engine._runner, "leaf_directory", LeafDirectory(cluster, engine.settings))
     assert "set spark.wallaby.leaf.dir" in engine.fallback_reasons(df)[-1]
     assert not engine.run(df).native
     settings = replace(engine.settings, leaf_dir=str(tmp_path))
-    monkeypatch.setattr(engine, "_leaf_directory", LeafDirectory(cluster, settings))
+    monkeypatch.setattr(engine._runner, "leaf_directory", LeafDirectory(cluster, settings))
     result = engine.run(df)
     assert result.arrow().num_rows == 25
     assert result.native
-    engine._leaf_directory.close()
+    engine._runner.leaf_directory.close()
 
 
 def test_what_a_killed_driver_left_is_swept(engine: Engine, spark: SparkSession, tmp_path: Path) -> None:
