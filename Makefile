@@ -126,5 +126,5 @@ format: setup ## Format the code and fix what the linter can fix
 	$(BIN)/ruff check --fix .
 
 clean: ## Remove the virtual environment, caches and build results
-	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -rf $(VENV) build dist lab/build lab/dist src/*.egg-info lab/src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find src lab tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
