@@ -88,13 +88,13 @@ def test_many_keys_are_spread_evenly(session: DuckDbSession) -> None:
 _SCRIPT = """
 import pyarrow as pa, datetime
 from decimal import Decimal
-from wallaby.statements.connection import KernelSettings, Session
+from wallaby.statements.connection import KernelSettings, DuckDbSession
 from wallaby.operators.partition import channels_of
 b = pa.record_batch([
     pa.array([1, -5, None, 2**40] * 5), pa.array(["a", "kangaroo and wallaby", "", None] * 5),
     pa.array([Decimal("1.25"), None, Decimal("-3.00"), Decimal("0.00")] * 5, pa.decimal128(15, 2)),
     pa.array([datetime.date(1999, 1, 1)] * 20)], names=list("abcd"))
-s = Session(KernelSettings())
+s = DuckDbSession(KernelSettings())
 print([channels_of(b, keys, 16, s).tolist()[:4] for keys in ([0], [1], [2], [3], [0, 1, 2, 3])])
 """
 
