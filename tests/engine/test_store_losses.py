@@ -248,9 +248,17 @@ def test_a_query_that_waits_for_another_store_can_be_cancelled(engines: Engines,
     require_well(engine, spark)
 
 
+def redis_servers() -> set[int]:
+    """The Redis servers of this process."""
+    return {
+        child.pid for child in psutil.Process().children(recursive=True) if "redis-server" in child.name()
+    }
+
+
 def test_an_engine_that_is_closed_while_a_query_waits_for_another_store_leaves_nothing(
     engines: Engines, spark: SparkSession
 ) -> None:
+    others = redis_servers()  # of tests that share theirs
     engine = engines.get(**SETTINGS, channels=3, retry_on_gcs_loss=True)
     result = running(engine, spark)
     head = engine._head
@@ -260,4 +268,4 @@ def test_an_engine_that_is_closed_while_a_query_waits_for_another_store_leaves_n
     with pytest.raises(Exception, match="closed"):
         result.arrow()
     until(lambda: not [t.name for t in threading.enumerate() if t.name.startswith("wallaby-again")])
-    until(lambda: not [p for p in psutil.Process().children(recursive=True) if "redis-server" in p.name()])
+    until(lambda: redis_servers() <= others)
