@@ -83,7 +83,7 @@ def _add_nested(digest: xxhash.xxh3_64, array: pa.Array) -> None:
         _add_flat(digest, lengths)
         _add(digest, array.flatten())
     else:
-        raise InternalError(f"No checksum is defined for {array.type}.", fix="Add it to kernels/checksum.")
+        raise InternalError(f"No checksum is defined for {array.type}.", fix="Add it to batches/checksum.py.")
 
 
 def _without_nulls(array: pa.Array) -> pa.Array:

@@ -52,8 +52,7 @@ _ATAN_HIGH: Final = np.array(
 _ATAN_LOW: Final = np.array(
     [2.26987774529616870924e-17, 3.06161699786838301793e-17, 1.39033110312309984516e-17, _HALF_PI_LOW]
 )
-#: Up to here an exponential is a double; up to the second half of one squared is.
-_EXP_MAX: Final = 709.782712893384
+#: Up to here half of a squared exponential is a double.
 _HYPERBOLIC_MAX: Final = 710.4758600739439
 
 

@@ -56,11 +56,10 @@ _LOG10_INVERSE: Final = 4.34294481903251816668e-01
 _LOG10_2_HIGH: Final = 3.01029995663611771306e-01
 _LOG10_2_LOW: Final = 3.69423907715893078616e-13
 
-#: Upper halves of half of the logarithm of 2, of one and a half times it, and where exponentials leave the doubles.
+#: Upper halves of half of the logarithm of 2, of one and a half times it, and of 1.
 _HALF_LN2: Final = 0x3FD62E42
 _THREE_HALF_LN2: Final = 0x3FF0A2B2
 _ONE: Final = 0x3FF00000
-_INFINITE: Final = 0x7FF00000
 _FRACTION: Final = 0xFFFFF
 
 

@@ -1,6 +1,6 @@
 """What is known of the tables before anything is read: the sums of their Parquet footers.
 
-Whoever opens the footers (`kernels/tables`) fills these values; planning only looks at them. Everything but the
+Whoever opens the footers (`tables/tables.py`) fills these values; planning only looks at them. Everything but the
 row counts and the splits is optional: statistics change how fast a plan is, never what it answers.
 """
 
