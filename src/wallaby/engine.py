@@ -196,16 +196,16 @@ class Engine(Actions):
 
         `fallback_reasons` has the reasons too. Arguments and errors are those of `run`.
         """
-        settings = self._settings(df)
+        settings, site = self._settings(df), self._site
         with self._jobs.planning(df.sparkSession) as planning:
-            planned = self._site.planner.plan(df, settings, planning.begin)
+            planned = site.planner.plan(df, settings, planning.begin)
         if planned.physical is None:
             _log.info("on Spark: %s", "; ".join(str(reason) for reason in planned.reasons))
             planning.finish()
             return None
         observed = observed or bool(settings.event_log_dir)
         job = planning.begin()
-        return self._runner.start(self._site, df, planned, planned.physical, settings, job, observed=observed)
+        return self._runner.start(site, df, planned, planned.physical, settings, job, observed=observed)
 
     def _settings(self, df: DataFrame) -> Settings:
         """Return the settings of a query: apply what the session changed since, or warn that it has no effect."""
@@ -236,15 +236,15 @@ class Engine(Actions):
             raise InvalidArgumentError(
                 f"Unknown explain mode {mode!r}.", fix=f"Choose one of: {', '.join(EXPLAIN_MODES)}."
             )
-        settings = self._settings(df)
-        planned = self._site.planner.plan(df, settings)
+        settings, site = self._settings(df), self._site
+        planned = site.planner.plan(df, settings)
         if planned.physical is None:
             return "runs on Spark:\n" + "\n".join(f"  {reason}" for reason in planned.reasons)
         text = explain_plan(planned.physical, planned.leaves)
         if mode == "simple":
             return text
         job = self._jobs.begin(df.sparkSession)
-        result = self._runner.start(self._site, df, planned, planned.physical, settings, job, observed=True)
+        result = self._runner.start(site, df, planned, planned.physical, settings, job, observed=True)
         for _ in result.batches():
             pass
         stats = result._observed_stats()
