@@ -198,7 +198,7 @@ def _code(names: Iterable[str]) -> str:
 
 _FUNCTIONS = """# Functions of everyday work
 
-<!-- Generated from tools/daily_functions.csv and src/wallaby/catalyst by `make docs`. -->
+<!-- Generated from tools/daily_functions.csv and src/wallaby/functions by `make docs`. -->
 
 {native} of {all} everyday functions and operators run natively. The list is in
 [tools/daily_functions.csv](../tools/daily_functions.csv), with the Catalyst expression of an example of each;

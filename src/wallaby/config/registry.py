@@ -75,7 +75,7 @@ SETTINGS: tuple[Setting, ...] = (
         byte_count,
         "bytes",
         128 << 20,
-        "A build side up to this byte_count, and up to 1/16 of memory per thread, is broadcast to every reader.",
+        "A build side up to this size, and up to 1/16 of memory per thread, is broadcast to every reader.",
         0,
     ),
     Setting(
