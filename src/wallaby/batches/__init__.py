@@ -1,1 +1,1 @@
-"""Arrow batches: their sizes, their checksums, files of them; and the task that works on them, stopped and timed."""
+"""Arrow batches: their sizes, checksums and files; and how the task that works on them is stopped and timed."""

@@ -1,12 +1,13 @@
-"""A 64-bit checksum of batches: of their values and boundaries, not of the memory that holds them.
+"""A 64-bit checksum of batches that covers their values and boundaries, not the memory that holds them.
 
-Two lists of batches have the same checksum if and only if (but for chance) they have as many batches, of the
-same lengths, with the same values in the same order. Where a slice begins in its buffer, how it is padded,
-whether there is a bitmap that says "nothing is null", and what lies under a null make no difference: DuckDB,
-for one, leaves under a null whatever was there before. Floats count by their bits.
+Two lists of batches have the same checksum if and only if (except by chance) they have the same number of batches, of
+the same lengths, with the same values in the same order. Offsets in buffers, padding, a bitmap without nulls, and the
+bytes under a null make no difference: DuckDB, for example, leaves arbitrary bytes under a null. Floats count by their
+bits.
 
 The hash is XXH3 (the `xxhash` package): 33 GB/s measured here, against 1.8 for SHA-256 with hardware help, 0.9
-for BLAKE2b, and 4.2 for CRC-32, which has too few bits. It detects differences; it keeps no attacker out.
+for BLAKE2b, and 4.2 for CRC-32, which has too few bits. It detects differences, but is no protection against an
+attacker.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def _add_flat(digest: xxhash.xxh3_64, array: pa.Array) -> None:
 
 
 def _add_nested(digest: xxhash.xxh3_64, array: pa.Array) -> None:
-    """Lists by their lengths and all their elements; structs by their fields. What is null has none."""
+    """Add lists by their lengths and all their elements, structs by their fields; nulls have neither."""
     if pa.types.is_struct(array.type):
         for child in array.flatten():
             _add(digest, child)
@@ -98,7 +99,7 @@ def _without_nulls(array: pa.Array) -> pa.Array:
 
 
 def _bytes_of(booleans: pa.Array) -> memoryview:
-    """One byte for each, wherever the bits began."""
+    """One byte per bit, whatever the offset of the bits."""
     return memoryview(booleans.cast(pa.uint8()).buffers()[1])[: len(booleans)]
 
 

@@ -1,7 +1,7 @@
-"""Rows that a kernel puts aside: batches, in memory or in mapped files, and the spool that they are put on.
+"""Rows that a kernel sets aside: batches in memory or in mapped files, and the spool that collects them.
 
-A spool keeps what it is given in memory up to a limit, then writes everything, that and what follows, to a file.
-Batches stay the same on either way, so it makes no difference to what is computed from them.
+A spool keeps batches in memory up to a limit, then writes those and all that follow to a file. The batches are the same
+in both cases, so results do not depend on it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from wallaby.batches.stopping import check
 class Chunks:
     """Batches of one schema, the files that some of them are in, and the size of all their values.
 
-    The size is carried along: to ask the batches again would bring pages of their files back to memory.
+    The size is stored, because computing it again would bring pages of the files back to memory.
     """
 
     batches: tuple[pa.RecordBatch, ...] = ()
@@ -29,18 +29,18 @@ class Chunks:
     value_bytes: int = 0
 
     def release(self) -> None:
-        """Let go of pages that were read."""
+        """Release the pages that were read."""
         for file in self.files:
             file.release()
 
     def reader(self, schema: pa.Schema) -> pa.RecordBatchReader:
-        """The batches one after the other; what was read is let go."""
+        """Yield the batches one by one, and release the pages that were read."""
         return pa.RecordBatchReader.from_batches(schema, self._released())
 
     def groups(self, size_bytes: int) -> Iterator[tuple[pa.RecordBatch, ...]]:
-        """Neighbouring batches together, up to about a size. What was read of a group is let go before the next.
+        """Group adjacent batches up to about a size. The pages of a group are released before the next one.
 
-        Even to ask a batch for its size brings pages of its file to memory.
+        Even computing the size of a batch brings pages of its file to memory.
         """
         for group in grouped(self.batches, size_bytes):
             yield group
@@ -53,7 +53,7 @@ class Chunks:
 
 
 def spooled(batches: Iterable[pa.RecordBatch], limit_bytes: int, directory: Path | None) -> Chunks:
-    """Put batches aside: in memory up to a limit, else, if there is a directory, in a file."""
+    """Set batches aside: in memory up to a limit, beyond that in a file if there is a directory."""
     size = 0
 
     def measured() -> Iterator[pa.RecordBatch]:
@@ -74,7 +74,7 @@ def spooled(batches: Iterable[pa.RecordBatch], limit_bytes: int, directory: Path
 
 
 def _emptied(first: list[pa.RecordBatch], coming: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """One after the other, without holding on to those that have gone."""
+    """Yield the items one by one, without keeping references to earlier ones."""
     while first:
         yield first.pop(0)
     yield from coming

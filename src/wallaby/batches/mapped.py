@@ -1,8 +1,8 @@
-"""Arrow data on disk, read through a memory map: what a channel holds when memory has no room for it.
+"""Arrow data on disk, read through a memory map: for a channel's rows that do not fit in memory.
 
-A file has no name any more once it is mapped, so nothing is left of it when its batches are gone or the process is
-killed. Values and batch boundaries are those of the batches that were written, so that steps give the same bytes
-whether their rows were in memory or not. `release` lets go of the pages that were read.
+A file is unlinked once it is mapped, so it disappears when its batches are gone or the process is killed. Values and
+batch boundaries are those of the batches that were written, so steps give the same bytes whether their rows were in
+memory or not. `release` frees the pages that were read.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class MappedBatches:
         found: list[pa.RecordBatch] = []
         for at in range(reader.num_record_batches):
             found.append(reader.get_batch(at))
-            # Each look at a batch's description brings the pages around it to memory.
+            # Each access to a batch's description brings the pages around it to memory.
             if at % _LOOKS == _LOOKS - 1:
                 self.release()
         self.release()
@@ -47,16 +47,16 @@ class MappedBatches:
 
     @property
     def size_bytes(self) -> int:
-        """What it takes on disk."""
+        """The size on disk."""
         return len(self._map)
 
     def release(self) -> None:
-        """Let go of the pages that were read; they are read again when they are needed."""
+        """Release the pages that were read; they are read again when needed."""
         self._map.madvise(mmap.MADV_DONTNEED)
 
 
 def combined_on_disk(table: pa.Table, directory: Path) -> tuple[pa.Table, list[MappedBatches]]:
-    """The table in one chunk, made column by column, so that never more than one of them is in memory."""
+    """Combine a table into one chunk, column by column, so that at most one column is in memory."""
     kept: list[MappedBatches] = []
     columns: list[pa.Array] = []
     for at, field in enumerate(table.schema):
@@ -71,7 +71,7 @@ def combined_on_disk(table: pa.Table, directory: Path) -> tuple[pa.Table, list[M
 
 
 def whole(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    """Some batches as one."""
+    """Combine batches into one."""
     if len(batches) == 1:
         return batches[0]
     return pa.concat_batches(batches)

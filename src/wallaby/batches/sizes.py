@@ -1,8 +1,8 @@
-"""How large rows are, as a rule of their values alone.
+"""Compute the sizes of rows from their values alone.
 
-What `nbytes` says depends on where an array lies: a slice, a copy and the same rows read back from a file differ in
-padding and bitmaps. Decisions that shape outputs, how many parts, which rows go out together, must be the same in
-a retrace, so they are made by these sizes.
+`nbytes` depends on how an array is stored: a slice, a copy and the same rows read back from a file differ in padding
+and bitmaps. Decisions that shape outputs (how many parts, which rows go out together) must be the same in a retrace, so
+they use these sizes.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-#: What a value of unknown length is taken for, before there are any.
+#: The assumed size of a value of unknown length.
 _TEXT_BYTES = 32
-#: So many values a list is thought to have.
+#: The assumed number of values in a list.
 _LIST_VALUES = 8
 _VECTOR_ROWS = 2048
 BATCH_ROWS_MAX = 1 << 20
-#: Batches that are smaller than this on average are put together, up to the second.
+#: Batches that are smaller than the first size on average are merged, up to the second size.
 _SMALL_ROWS = 1 << 14
 _MERGED_ROWS = 1 << 17
 
@@ -50,9 +50,9 @@ def _text_bytes(array: pa.Array, width: np.dtype[np.int32] | np.dtype[np.int64])
 
 
 def rows_within(schema: pa.Schema, size_bytes: int, unknown_bytes: int = 0) -> int:
-    """How many rows of a schema are about so large: whole vectors of DuckDB's, at least one.
+    """The number of rows of a schema that have about this size: whole DuckDB vectors, at least one.
 
-    Values of unknown size are taken for as large as is said, if it is more than they are usually taken for.
+    Values of unknown size count with the given size, if it is larger than the default assumption.
     """
     width: int = sum(max(_width_bytes(f.type), unknown_bytes if is_varying(f.type) else 0) for f in schema)
     return min(max(size_bytes // max(width, 1) // _VECTOR_ROWS, 1) * _VECTOR_ROWS, BATCH_ROWS_MAX)
@@ -70,7 +70,7 @@ def is_varying(kind: pa.DataType) -> bool:
 
 
 def varying_bytes(table: pa.Table) -> int:
-    """The size of a value, on average, in that column of varying values where it is largest."""
+    """The average size of a value in the largest column of varying size."""
     columns = (column for column in table.columns if is_varying(column.type))
     sizes = [sum(_column_bytes(chunk) for chunk in column.chunks) for column in columns]
     rows = max(int(table.num_rows), 1)
@@ -89,7 +89,7 @@ def _width_bytes(kind: pa.DataType) -> int:
 
 
 def sizes_of_values(array: pa.Array) -> npt.NDArray[np.int64]:
-    """The size of every value of an array of varying values, the number that says where it ends included."""
+    """The size of every value of an array of varying size, including its offset."""
     kind = array.type
     if pa.types.is_struct(kind):
         return sum((sizes_of_values(part) for part in array.flatten()), np.zeros(len(array), np.int64))
@@ -106,7 +106,7 @@ def sizes_of_values(array: pa.Array) -> npt.NDArray[np.int64]:
 
 
 def grouped(batches: Iterable[pa.RecordBatch], size_bytes: int) -> Iterator[tuple[pa.RecordBatch, ...]]:
-    """Neighbouring batches together, up to about this size; each at least one."""
+    """Group adjacent batches up to about this size, at least one batch in each group."""
     group: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:
@@ -121,7 +121,7 @@ def grouped(batches: Iterable[pa.RecordBatch], size_bytes: int) -> Iterator[tupl
 
 
 def gathered(batches: Iterable[pa.RecordBatch], size_bytes: int) -> Iterator[tuple[pa.RecordBatch, ...]]:
-    """The same for batches as they come; and at least one tuple, if only an empty one."""
+    """Group a stream of batches in the same way; yields at least one tuple, which may be empty."""
     some = False
     for group in grouped(batches, size_bytes):
         some = True
@@ -131,7 +131,7 @@ def gathered(batches: Iterable[pa.RecordBatch], size_bytes: int) -> Iterator[tup
 
 
 def merged(batches: Sequence[pa.RecordBatch]) -> tuple[pa.RecordBatch, ...]:
-    """The same rows with small neighbouring batches put together: each batch costs everyone who handles it."""
+    """Merge small adjacent batches, because each batch costs time wherever it is handled."""
     if len(batches) < 2 or sum(batch.num_rows for batch in batches) >= _SMALL_ROWS * len(batches):
         return tuple(batches)
     found: list[pa.RecordBatch] = []

@@ -1,9 +1,9 @@
-"""How a task that runs is stopped from outside: at its next statement, at its next batch, or inside DuckDB.
+"""Stop a running task from outside: at its next statement, at its next batch, or inside DuckDB.
 
-A thread that computes cannot be ended. But a step works through statements and batches, each of them not too long, and
-a statement of DuckDB's can be interrupted. So whoever runs a task says so here, and the task looks between its parts
-whether it should stop. A statement is interrupted only while its own task is the one to be stopped: never that of the
-next task on the same thread.
+A computing thread cannot be killed. But a step consists of statements and batches that do not take too long, and a
+DuckDB statement can be interrupted. So every task is registered here while it runs, and checks between its parts
+whether it should stop. A statement is interrupted only while it belongs to the task that should stop, never to the next
+task on the same thread.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from wallaby.errors import QueryError
 
 @dataclass(slots=True, eq=False)
 class Task:
-    """A task that runs on some thread."""
+    """A task that is running on a thread."""
 
     owner: object
-    #: Its name, and what the process had in memory when it began.
+    #: Its name, and the memory of the process when it began.
     name: object
     before_bytes: int
-    #: Set once it should stop: what it ends with.
+    #: The error with which it should end; set once it should stop.
     error: QueryError | None = None
-    #: Ends the statements that are being run, while there are any.
+    #: Interrupts the running statements, if there are any.
     interrupt: Callable[[], None] | None = None
-    #: A statement whose rows go into another is open as long as that one is.
+    #: The number of open statements: one whose rows feed another stays open as long as that one.
     statements: int = 0
 
 
@@ -43,7 +43,7 @@ _lock = threading.Lock()
 
 @contextmanager
 def stoppable(owner: object, name: object = None, before_bytes: int = 0) -> Iterator[Task]:
-    """What runs in here on this thread can be stopped by its owner; whatever it raises then becomes that error."""
+    """Let the owner stop what runs inside on this thread; any exception that results becomes the given error."""
     task = Task(owner, name, before_bytes)
     with _lock:
         _running[threading.get_ident()] = task
@@ -61,7 +61,7 @@ def stoppable(owner: object, name: object = None, before_bytes: int = 0) -> Iter
 
 
 def check() -> None:
-    """Go on, unless the task of this thread should stop. Called between the parts of a step."""
+    """Raise if the task of this thread should stop. Called between the parts of a step."""
     task = _here.task
     if task is not None and task.error is not None:
         raise task.error
@@ -69,7 +69,7 @@ def check() -> None:
 
 @contextmanager
 def statement(interrupt: Callable[[], None]) -> Iterator[None]:
-    """A statement of this thread's task, and how to interrupt all that the task has open."""
+    """Register a statement of this thread's task, and how to interrupt all open statements of the task."""
     task = _here.task
     if task is None:
         yield
@@ -88,13 +88,13 @@ def statement(interrupt: Callable[[], None]) -> Iterator[None]:
 
 
 def running(owner: object) -> tuple[Task, ...]:
-    """The tasks of an owner that run now, on all threads."""
+    """The running tasks of an owner, on all threads."""
     with _lock:
         return tuple(task for task in _running.values() if task.owner is owner)
 
 
 def stop(owner: object, error: QueryError) -> int:
-    """Stop all tasks of an owner that run now; how many do. To be repeated: a task may be between two statements."""
+    """Stop all running tasks of an owner; returns their number. Repeat it: a task may be between two statements."""
     with _lock:
         tasks = [task for task in _running.values() if task.owner is owner]
         for task in tasks:

@@ -1,9 +1,9 @@
-"""Batches in a file that are read one by one, each into memory of its own.
+"""Batches in a file that are read one by one, each into its own memory.
 
 A mapped file (`mapped`) shows all its batches at once, and the kernel brings 64 KiB to memory for every value that is
-looked at, wherever it lies. That is too much for whoever takes a little from each of many places. Here a batch is one
-piece of the file, and reading it takes exactly its size. The file has no name, so nothing is left of it when it is
-closed or the process is killed.
+accessed. That is too much for readers that take a little from each of many places. Here a batch is one piece of the
+file, and reading it takes exactly its size. The file is unlinked, so it disappears when it is closed or the process is
+killed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class StoredBatches:
         self._starts = array("q", [0])
 
     def append(self, batch: pa.RecordBatch) -> int:
-        """Write a batch; the number under which it is read."""
+        """Write a batch and return the number under which it can be read."""
         data = batch.serialize()
         rest = memoryview(data)
         while rest:
@@ -38,7 +38,7 @@ class StoredBatches:
         return len(self._starts) - 2
 
     def read(self, number: int) -> pa.RecordBatch:
-        """A batch, in memory."""
+        """Read a batch into memory."""
         start, end = self._starts[number], self._starts[number + 1]
         buffer = pa.allocate_buffer(end - start)
         rest = memoryview(buffer).cast("B")
@@ -50,5 +50,5 @@ class StoredBatches:
         return pa.ipc.read_record_batch(buffer, self._schema)
 
     def close(self) -> None:
-        """Remove the file; what was read stays."""
+        """Remove the file; batches that were read stay valid."""
         self._file.close()

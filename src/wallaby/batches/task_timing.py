@@ -1,7 +1,7 @@
-"""What parts of the task on this thread took: for whoever wants to know where time and disk space went.
+"""Measure the parts of the task on this thread, to see where time and disk space went.
 
-Two looks at the clock for each part, always: a task takes milliseconds. Whoever runs a task and wants to know calls
-`taken` before it and after it.
+The clock is read twice for each part, always: a task takes milliseconds. To measure a task, call `taken` before it and
+after it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from enum import Enum
 
 
 class Lap(Enum):
-    """A part of a task; what is none of these is the kernel's own work."""
+    """A part of a task; time outside all of these is the kernel's own work."""
 
     SCAN = "scan_seconds"
     PARTITION = "partition_seconds"
@@ -24,7 +24,7 @@ class Lap(Enum):
 
 @dataclass(slots=True)
 class Laps:
-    """Seconds of each part, and bytes written to files because memory had no room."""
+    """The seconds of each part, and the bytes written to files for lack of memory."""
 
     scan_seconds: float = 0.0
     partition_seconds: float = 0.0
@@ -49,7 +49,7 @@ def _now() -> Laps:
 
 @contextmanager
 def lap(part: Lap) -> Iterator[None]:
-    """What is done in here is this part. Parts do not overlap."""
+    """Count the time inside as this part. Parts do not overlap."""
     began = time.perf_counter()
     try:
         yield
@@ -59,12 +59,12 @@ def lap(part: Lap) -> Iterator[None]:
 
 
 def spilled(size_bytes: int) -> None:
-    """So much went to a file."""
+    """Count bytes that were written to a file."""
     _now().spilled_bytes += size_bytes
 
 
 def taken() -> Laps:
-    """What there was on this thread since the last time this was asked."""
+    """The measurements of this thread since the last call."""
     laps = _now()
     _here.laps = Laps()
     return laps

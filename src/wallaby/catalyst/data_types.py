@@ -30,19 +30,19 @@ TIMESTAMPS: Final = INSTANTS | {Kind.TIMESTAMP_NTZ}
 DAY_TIMES: Final = frozenset({Kind.DAY_TIME})
 YEAR_MONTHS: Final = frozenset({Kind.YEAR_MONTH})
 INTERVALS: Final = DAY_TIMES | YEAR_MONTHS
-#: What has an order and an equality that all kernels share with Spark.
+#: Types whose order and equality all kernels share with Spark.
 ORDERED: Final = NUMERIC | TEXT | DATES | BOOLEANS | TIMESTAMPS | INTERVALS | {Kind.BINARY}
 ARRAYS: Final = frozenset({Kind.ARRAY})
 STRUCTS: Final = frozenset({Kind.STRUCT})
 MAPS: Final = frozenset({Kind.MAP})
 NESTED: Final = ARRAYS | STRUCTS | MAPS
-#: What can be compared and ordered, provided that no map is in it.
+#: Types that can be compared and ordered, provided that they contain no map.
 COMPARABLE: Final = ORDERED | ARRAYS | STRUCTS
 #: Every type that can be read.
 READABLE: Final = ORDERED | NESTED | {Kind.NULL}
 
 _DECIMAL: Final = re.compile(r"decimal\((\d+),(\d+)\)")
-#: A field's name in a struct: plain, or between backticks, of which two stand for one.
+#: The name of a struct's field: plain, or between backticks, where two backticks stand for one.
 _FIELD: Final = re.compile(r"(?:(\w+)|`((?:[^`]|``)*)`):")
 _FLAT_TEXT: Final = re.compile(r"[^<>,()]+(?:\([^()]*\))?")
 _BY_TEXT: Final = {kind.value: DataType(kind) for kind in READABLE - NESTED - {Kind.DECIMAL}}
@@ -53,17 +53,17 @@ _DIGITS: Final = Context(prec=80)
 
 @lru_cache(maxsize=1024)
 def data_type(text: str) -> DataType | None:
-    """A type from its text, as `PlanWriter.java` writes it.
+    """Parse a type from its text, as `PlanWriter.java` writes it.
 
-    None for those that cannot be read: mixed intervals, collated strings, structs without fields, and nested ones that
-    have such a part, an interval or a void one.
+    None for types that cannot be read: mixed intervals, collated strings, structs without fields, and nested types that
+    contain one of these, an interval or a void.
     """
     found, rest = _parsed(text)
     return None if rest else found
 
 
 def _parsed(text: str) -> tuple[DataType | None, str]:
-    """The type that a text begins with, and what comes after it."""
+    """The type at the beginning of a text, and the rest of the text."""
     for kind, begin in ((Kind.ARRAY, "array<"), (Kind.MAP, "map<"), (Kind.STRUCT, "struct<")):
         if text.startswith(begin):
             return _nested(kind, text.removeprefix(begin))
@@ -104,7 +104,7 @@ def _flat(text: str) -> DataType | None:
 
 
 def literal(value: object, kind: DataType) -> Literal | None:
-    """A value as Catalyst keeps it, as a literal of a type; None if Python has no such value."""
+    """Turn a value as Catalyst stores it into a literal of a type; None if Python has no such value."""
     if value is None:
         return Literal(None, kind)
     if isinstance(value, dict):
@@ -140,7 +140,7 @@ def _tagged(value: dict[str, Any], kind: DataType) -> Literal | None:
 
 
 def _whole_of(kind: DataType, parts: list[Literal | None]) -> Literal | None:
-    """A nested constant of all its parts; None if one of them cannot be read."""
+    """Build a nested constant from its parts; None if one of them cannot be read."""
     known = tuple(part.value for part in parts if part is not None)
     return Literal(known, kind) if len(known) == len(parts) else None
 

@@ -1,7 +1,6 @@
-"""Java classes of ours in Spark's driver, compiled by Janino, the compiler that Spark brings for its generated code.
+"""Our Java classes in Spark's driver, compiled by Janino, the compiler that Spark ships for its generated code.
 
-Each is compiled once per JVM: py4j remembers methods by the name of their class, so two classes of one name are one too
-many.
+Each class is compiled once per JVM: py4j caches methods by class name, so two classes must not share a name.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The one place that talks to the JVM: asks Spark's driver to write a plan down.
 
-`PlanWriter.java` is compiled once per JVM, by the compiler that Spark brings for its generated code. After that a
-plan costs one round trip, or a few if it is long. No exception of py4j leaves here but as `UnreadablePlanError`.
+`PlanWriter.java` is compiled once per JVM, by the compiler that Spark ships for its generated code. After that, a plan
+costs one round trip, or a few if it is long. Exceptions of py4j leave this module only as `UnreadablePlanError`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from wallaby.catalyst.node import PlanPart, PlanText, UnreadablePlanError, decod
 #: The writer, and the JVM in which it was compiled; a new JVM (after `spark.stop()` and a new gateway) needs a new one.
 _compiled: tuple[object, Any] | None = None
 _compiling = threading.Lock()
-#: What Java said about time zones, which does not change.
+#: Java's rules of time zones, cached because they do not change.
 _zones: dict[str, str | None] = {}
 
 
@@ -34,7 +34,7 @@ def plan_of(query: Any) -> PlanText:
 
 
 def part_of(query: Any, path: tuple[int, ...]) -> PlanPart:
-    """What a part of the optimized plan gives; `path` leads to it from the root, child by child."""
+    """Describe the output of a part of the optimized plan; `path` leads to the part from the root, child by child."""
     with _errors_as_ours():
         execution = _execution(query)
         return decode_part(_joined(_writer().describe(execution, _dotted(path))))
@@ -48,7 +48,7 @@ def query_of(query: DataFrame, path: tuple[int, ...]) -> DataFrame:
 
 
 def plan_physically(query: DataFrame) -> None:
-    """Let Spark plan a query to the end, so that what it does not plan shows before anything runs."""
+    """Let Spark finish planning a query, so that whatever it refuses shows before anything runs."""
     with _errors_as_ours():
         _execution(query).executedPlan()
 

@@ -1,7 +1,7 @@
 """The nodes of an optimized plan as `PlanWriter.java` writes them: data only, nothing decided yet.
 
-Everything that Catalyst says about a node is here, by Catalyst's own names. What is not where it should be (another
-version of Spark, say) is an `UnreadablePlanError`, which `read_plan` turns into a reason.
+Everything that Catalyst says about a node is here, under Catalyst's own names. If something is not where it should be
+(in another version of Spark, for example), `UnreadablePlanError` is raised, which `read_plan` turns into a reason.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _SHOWN_CHARACTERS: Final = 100
 
 
 class UnreadablePlanError(WallabyError):
-    """A plan does not look as it should. Never leaves this package: it becomes a reason."""
+    """A plan does not have the expected form. Never leaves this package: it becomes a reason."""
 
     condition = "WALLABY_UNREADABLE_PLAN"
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """An operator or an expression of Catalyst's."""
+    """A Catalyst operator or expression."""
 
     class_name: str
     children: tuple[Node, ...] = ()
@@ -40,9 +40,9 @@ class Node:
     #: For a named expression: its id and name.
     id: int | None = None
     label: str = ""
-    #: For a named expression: is it a window of sessions, which Spark makes larger while it groups by it?
+    #: For a named expression: is it a session window, which Spark extends while it groups by it?
     is_session: bool = False
-    #: For a literal its value, for a set of literals their values.
+    #: For a literal, its value; for a set of literals, their values.
     value: object = None
     #: For an expression whose result depends on it: the version of Java that runs Spark.
     java: int = 0
@@ -51,7 +51,7 @@ class Node:
 
     @property
     def name(self) -> str:
-        """The class without its package; the whole name if it is none of Spark's."""
+        """The class name without its package; the full name if the class is not Spark's."""
         return self.class_name.rpartition(".")[2] if self.class_name.startswith(_SPARK) else self.class_name
 
     def field(self, name: str) -> object:
@@ -89,7 +89,7 @@ class Node:
         return str(found["opaque"]).rpartition(".")[2].rstrip("$")
 
     def part(self, name: str, inner: str) -> Node:
-        """A node inside of a field that is one of a closed set of Scala classes."""
+        """A node inside a field that is one of a closed set of Scala classes."""
         found = self.field(name)
         node = found.get(inner) if isinstance(found, dict) else None
         if not isinstance(node, Node):
@@ -113,14 +113,14 @@ class PlanText:
 
 @dataclass(frozen=True, slots=True)
 class PlanPart:
-    """What a part of a plan gives: its columns, and from what: its sources by class and size as Spark estimates it."""
+    """The columns of a part of a plan, and its sources: their classes, and their sizes as Spark estimates them."""
 
     output: tuple[Node, ...]
     sources: tuple[tuple[str, int], ...]
 
 
 def decode(packed: str) -> PlanText:
-    """What `PlanWriter.write` answered, as nodes."""
+    """Decode the answer of `PlanWriter.write`."""
     largest_id = 0
 
     def hook(raw: dict[str, object]) -> object:
@@ -141,7 +141,7 @@ def decode(packed: str) -> PlanText:
 
 
 def decode_part(packed: str) -> PlanPart:
-    """What `PlanWriter.describe` answered."""
+    """Decode the answer of `PlanWriter.describe`."""
     with _damaged_text_is_unreadable():
         part = _unpacked(packed, lambda raw: _node(raw) if "c" in raw and "k" in raw else raw)
         sources = ((str(name).rpartition(".")[2], int(size)) for name, size in part["sources"])
@@ -189,7 +189,7 @@ def _whole(value: object) -> int:
 
 
 def _text(node: Node) -> str:
-    """An expression for people, shortened by its reader."""
+    """An expression as text for users, shortened by its reader."""
     match node.name:
         case "AttributeReference":
             return node.label

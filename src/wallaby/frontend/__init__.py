@@ -1,1 +1,1 @@
-"""From a DataFrame to stages: read its plan, leave to Spark what only Spark can do, and plan the rest."""
+"""From a DataFrame to stages: read its plan, leave to Spark what only Spark can run, and plan the rest."""

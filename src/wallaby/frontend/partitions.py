@@ -1,8 +1,8 @@
-"""Whole files that no row of a query can come from: those of partitions that its own conditions exclude.
+"""Partition pruning: skip files of partitions that the conditions of a query exclude.
 
-A condition that only looks at columns which are constant in every file of a table is the same for all rows of a file.
-So it is computed here, before any footer is read, by the kernels that would compute it for every row: what it excludes
-is not part of the query, and what it lets through need not ask again.
+A condition on columns that are constant in every file of a table has the same value for all rows of a file. So it is
+computed here, before any footer is read, by the kernels that would compute it for every row. Files that it excludes are
+not part of the query; for the others it need not be computed again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from wallaby.statements.expression import supports
 
 
 def without_excluded_files(relation: Relation) -> Relation:
-    """The relation with only the files that its conditions on partition columns leave."""
+    """Drop the files that a relation's conditions on partition columns exclude."""
     session: list[DuckDbSession] = []
 
     def exclude(part: Relation) -> Relation:
@@ -40,7 +40,7 @@ def without_excluded_files(relation: Relation) -> Relation:
             session.append(DuckDbSession(KernelSettings()))
         try:
             files = _chosen(scan.files, columns, settled, session[0])
-        except QueryError:  # one that a row would raise too, if there is one
+        except QueryError:  # a row, if there is one, would raise the same error
             return part
         return filtered(replace(scan, files=files), rest)
 

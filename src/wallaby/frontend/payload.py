@@ -1,4 +1,4 @@
-"""What workers are told of a query: its plan, with the settings that shape its execution and what memory allows."""
+"""Make the payload of a query for the workers: its plan, and the settings and memory limits of its execution."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def payload_of(
     *,
     observed: bool,
 ) -> QueryPayload:
-    """The payload of a plan for so many TaskManagers, each of which has these shares of memory."""
+    """The payload of a plan for a number of TaskManagers, each with these shares of memory."""
     return QueryPayload(
         physical,
         _window_bytes(physical, settings, shares, workers),
@@ -35,6 +35,6 @@ def payload_of(
 
 
 def _window_bytes(physical: PhysicalPlan, settings: Settings, shares: MemoryShares, workers: int) -> int:
-    """The setting, or less where all the windows of a TaskManager would be more than their share of memory."""
+    """The setting, or less if all windows of a TaskManager would exceed their share of memory."""
     edges = sum(len(physical.graph.edges_from(channel)) for channel in physical.graph.channels)
     return min(settings.window, shares.window_bytes(-(-edges // workers)))

@@ -32,19 +32,19 @@ if TYPE_CHECKING:
 
 
 class QueryPlanner:
-    """Plans queries for an engine of so many TaskManagers, each with these threads and shares of memory."""
+    """Plans queries for an engine with a number of TaskManagers, each with these threads and shares of memory."""
 
     def __init__(
         self, workers: int, threads: int, shares: MemoryShares, leaf_reason: Callable[[], Reason | None]
     ) -> None:
-        """`leaf_reason` says why Spark could not hand rows over, if it cannot."""
+        """`leaf_reason` says why Spark cannot hand rows over; None if it can."""
         self._count = workers
         self._threads = threads
         self._shares = shares
         self._leaf_reason = leaf_reason
 
     def plan(self, df: DataFrame, settings: Settings, begin: Callable[[], object] = lambda: None) -> Planned:
-        """Plan a query. `begin` is called when that may take time."""
+        """Plan a query. `begin` is called before anything that may take long."""
         try:
             read, relation = read_query(df, settings.leaf_minimum, begin)
         except DEFECTS as error:
@@ -65,7 +65,7 @@ class QueryPlanner:
     def physical(
         self, relation: Relation, settings: Settings, leaves: tuple[SparkLeaf, ...] = ()
     ) -> tuple[PhysicalPlan | None, tuple[Reason, ...]]:
-        """The stages of a relation, with what is assumed of leaves that have not run yet; or why there are none."""
+        """Plan the stages of a relation, with assumptions about leaves that have not run yet; or say why not."""
         pending = {leaf.number: leaf for leaf in leaves}
         known = known_tables(tables_in(relation), min(settings.split, self._shares.task_bytes))
         assumed = [

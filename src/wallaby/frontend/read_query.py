@@ -1,4 +1,4 @@
-"""A DataFrame as a relation of the files that matter to it. Their footers are read here, which may take long."""
+"""Read a DataFrame as a relation over the files that matter. This reads their footers, which may take long."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 def read_query(
     df: DataFrame, leaf_minimum_bytes: int, begin: Callable[[], object]
 ) -> tuple[ReadResult, Relation | None]:
-    """What Spark's plan says; tables with other files than we read are leaves.
+    """Read Spark's plan; tables whose files Wallaby cannot read become leaves.
 
-    `begin` is called before the first file is looked at, unless Spark is to run the query whatever its files are.
+    `begin` is called before the first file is opened, unless Spark has to run the query anyway.
     """
     read = read_plan(df, leaves=True)
     make_known(read.storages)

@@ -1,4 +1,4 @@
-"""Taking an aggregation apart: what each task computes of its own rows, how such parts merge, how they end.
+"""Split an aggregation: what each task computes from its own rows, how partial results merge, how they are finished.
 
 Kernels are given count, sum, min, max and others by name; an average becomes a sum and a count. With `a` an
 argument, and every type as Catalyst has it:
@@ -18,8 +18,8 @@ the quotient is a decimal(38, …) and overflows; then it does what the average'
 
 DISTINCT over one list of arguments becomes grouping by keys and arguments first, then by keys: the first
 grouping is partial and merged like any other, so kernels see neither DISTINCT nor avg there.
-What cannot be merged (DISTINCT over several lists, other functions, sums that turn to NULL on overflow) is
-`whole`: its rows are brought together and aggregated at once.
+An aggregation that cannot be merged (DISTINCT over several lists, other functions, sums that turn to NULL on overflow)
+is `whole`: its rows are brought together and aggregated at once.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _PRECISION_MAX = 38
 
 @dataclass(frozen=True, slots=True)
 class AggregationParts:
-    """An aggregation taken apart. `keys` and `arguments` are computed from the child's columns."""
+    """The parts of an aggregation. `keys` and `arguments` are computed from the child's columns."""
 
     keys: tuple[Named, ...]
     #: The arguments of DISTINCT, by which partial results are grouped as well.
@@ -57,9 +57,9 @@ class AggregationParts:
     partials: tuple[Named, ...]
     #: From the partial columns, to the same columns.
     merges: tuple[Named, ...]
-    #: What DISTINCT aggregates, from `arguments`, once each combination is there once.
+    #: The DISTINCT aggregations, over `arguments`, of which each combination occurs once by then.
     distincts: tuple[Named, ...]
-    #: What comes out, from keys, merged and distinct columns.
+    #: The outputs, computed from keys, merged and distinct columns.
     outputs: tuple[Named, ...]
     mergeable: bool
 
@@ -76,7 +76,7 @@ class AggregationParts:
         return self._merged(self.combine(partial) if self.arguments else partial)
 
     def _merged(self, partial: Relation) -> Relation:
-        """The answer from partial results, among which no arguments of DISTINCT are there twice."""
+        """The answer from partial results in which no arguments of DISTINCT repeat."""
         merged = Aggregate(partial, _same(self.keys), (*self.merges, *self.distincts))
         return Project(merged, self.outputs)
 
@@ -97,8 +97,8 @@ def with_arguments_computed(
 ) -> tuple[tuple[Named, ...], Aggregate]:
     """For rows that are sent whole: the columns to send, and the aggregation over those.
 
-    Keys come first, so that rows can be partitioned by them; arguments are computed before sending, which is
-    mostly less to send than what they are computed from.
+    Keys come first, so that rows can be partitioned by them. Arguments are computed before sending, because they are
+    mostly smaller than the columns that they are computed from.
     """
     sent = {named.expression: named.column for named in aggregate.keys}
     needed: dict[Expression, Column] = {}
@@ -131,7 +131,7 @@ class _Taker:
         self._partials: dict[Aggregation, Column] = {}
         self._distincts: dict[Aggregation, Column] = {}
         self._arguments: dict[Expression, Column] = {}
-        #: With keys every group has a row; only without can a merged count be NULL.
+        #: With keys, every group has a row; a merged count can be NULL only without keys.
         self._counts_may_lack = not aggregate.keys
 
     def parts(self) -> AggregationParts:
@@ -219,7 +219,7 @@ def _aggregations(aggregate: Aggregate) -> tuple[Aggregation, ...]:
 
 
 def _without_needless_distinct(aggregation: Aggregation) -> Aggregation:
-    """The least and the largest value do not change when values are there once."""
+    """Drop DISTINCT from min and max, which do not depend on repeated values."""
     needless = aggregation.function in (functions.MIN, functions.MAX)
     return replace(aggregation, distinct=False) if needless else aggregation
 
@@ -231,9 +231,9 @@ def _is_mergeable(aggregation: Aggregation) -> bool:
         return False
     if aggregation.function not in (functions.SUM, functions.AVG) or aggregation.mode is EvalMode.ANSI:
         return True
-    # Without errors, an overflow is NULL for decimals and TRY; merging would take it for "no rows". Wrapped
-    # bigints and floating point have no such value; an average's sum is a double unless it is a decimal.
-    # The sum of a decimal has ten digits more: it overflows only where its type cannot have them.
+    # Where an overflow is no error, it is NULL for decimals and TRY, and merging would mistake it for "no rows".
+    # Wrapped bigints and floating point have no such value; an average's sum is a double unless it is a decimal. The
+    # sum of a decimal has ten digits more: it overflows only where its type cannot have them.
     decimals = [a.type for a in aggregation.arguments if a.type.kind is Kind.DECIMAL]
     if decimals:
         return all(type_.precision + 10 <= _PRECISION_MAX for type_ in decimals)
@@ -256,7 +256,7 @@ def _merge(partial: Named) -> Named:
 
 
 def _same(named: tuple[Named, ...]) -> tuple[Named, ...]:
-    """The same columns once they are there."""
+    """Columns as they are, once they have been computed."""
     return kept(n.column for n in named)
 
 

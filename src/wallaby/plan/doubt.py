@@ -1,7 +1,7 @@
-"""Functions that are computed here for plain values only: one value in doubt leaves the whole query to Spark.
+"""Functions that Wallaby computes for plain values only: one value in doubt leaves the whole query to Spark.
 
-Their kernels end the query with `DoubtfulValueError` then. Until it has come to its end, none of its rows may have been
-given away, so that Spark's answer can stand in their place.
+Their kernels then end the query with `DoubtfulValueError`. So that Spark's answer can replace the query's rows, none of
+them may reach the client before the query has ended.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DOUBTFUL: Final = frozenset(
 
 
 def may_doubt(plan: PhysicalPlan) -> bool:
-    """Is there such a function in a plan, or a file that may have dates in another calendar?"""
+    """Does a plan have such a function, or a file that may have dates in another calendar?"""
     trees = (tree for fragment in plan.fragments for tree in trees_of(fragment))
     return any(map(_doubts, trees)) or any(
         _has_dates(fragment.scan) for fragment in plan.fragments if isinstance(fragment, ScanFragment)

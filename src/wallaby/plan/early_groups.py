@@ -49,7 +49,7 @@ class EarlyGroups:
 
 
 def early_groups(aggregate: Aggregate, parts: AggregationParts) -> EarlyGroups | None:
-    """The rewritten aggregation; None if its shape does not allow that."""
+    """Rewrite the aggregation; None if its form does not allow that."""
     expand = aggregate.child
     if not isinstance(expand, Expand) or not parts.mergeable or parts.arguments or not parts.keys:
         return None
@@ -70,7 +70,7 @@ def early_groups(aggregate: Aggregate, parts: AggregationParts) -> EarlyGroups |
         for each in expand.projections
         for id_ in sorted(columns_in(each[at]))
     }
-    if not grouped:  # all keys are constants: without keys, no rows would be one group
+    if not grouped:  # all keys are constants: an aggregation without keys would make a group of no rows
         return None
     below = by_ids(unchanged)
     partials = tuple(replace(named, expression=below(named.expression)) for named in parts.partials)

@@ -1,4 +1,4 @@
-"""A physical plan as text: each stage with what it computes, and where its rows go.
+"""Write a physical plan as text: each stage with what it computes, and where its rows go.
 
 Stages come in their order; a stage's tree is indented below it, outermost step first, as people read queries:
 
@@ -9,7 +9,7 @@ Stages come in their order; a stage's tree is indented below it, outermost step 
       prunes row groups by le(l_shipdate#10, 1998-09-02)
       to s1 by hash(l_returnflag#8)
 
-A stage also says how many rows it is thought to give, if that was guessed.
+A stage also shows its estimated number of rows, if there is an estimate.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ _STEP = "  "
 
 
 def explain(plan: PhysicalPlan, leaves: tuple[SparkLeaf, ...] = ()) -> str:
-    """The whole plan, a line a step; at the scans of Spark leaves, why they are Spark's."""
+    """The whole plan, one line per step; scans of Spark leaves show why Spark runs them."""
     lines = (line for stage in range(len(plan.fragments)) for line in _stage(plan, stage, leaves))
     return "\n".join(lines) + "\n"
 
 
 def explain_relation(relation: Relation, depth: int = 0) -> str:
-    """A tree, a line a relation."""
+    """A tree, one line per relation."""
     return "\n".join(_tree(relation, depth))
 
 
@@ -220,7 +220,7 @@ def _counted(count: int, noun: str) -> str:
 
 
 def _rounded(rows: int) -> int:
-    """As many digits as a guess deserves."""
+    """A number with as many digits as an estimate deserves."""
     return int(float(f"{rows:.1e}"))
 
 

@@ -1,8 +1,8 @@
-"""Neighbouring inner joins as a graph: sides, what of them is equal, and the other conditions between them.
+"""Adjacent inner joins as a graph: sides, equal keys, and the other conditions between them.
 
-Equalities are transitive: with a = b and b = c, the sides of a and c can be joined before b's. So equal keys are kept
-as classes, and two parts of the graph are joined by one pair of every class that both have members of. A set of sides
-is the bits of a number; how many rows it gives does not depend on the order in which its sides are joined.
+Equalities are transitive: with a = b and b = c, the sides of a and c can be joined before that of b. So equal keys form
+classes, and two parts of the graph are joined by one pair of every class with members in both. A set of sides is
+represented by the bits of a number; its number of rows does not depend on the order in which its sides are joined.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from wallaby.relations.relation import Join, Relation
 from wallaby.relations.tree import conjunction, conjuncts, filtered, ids_of
 from wallaby.relations.types import BOOLEAN
 
-#: Some sides, by their bits.
+#: A set of sides, as bits.
 Sides = int
 
 
 @dataclass(slots=True)
 class JoinParts:
-    """Inner joins taken apart."""
+    """The parts of adjacent inner joins."""
 
     sides: list[Relation] = field(default_factory=list)
     #: Pairs of equal expressions, each over the columns of some sides.
@@ -41,13 +41,13 @@ class EqualKeys:
     members: dict[int, Expression]
     sides: Sides
     domain: float
-    #: For each member, how many rows of its side meet a row of the others: 1 / this. And which are there once.
+    #: For each member: 1 / the share of its side's rows that meet a row of another side.
     weights: dict[int, float]
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What must hold for rows of several sides, and how often it does."""
+    """A condition on rows of several sides, and its selectivity."""
 
     expression: Expression
     sides: Sides
@@ -55,20 +55,20 @@ class Condition:
 
 
 def conditions_of(join: Join) -> tuple[Expression, ...]:
-    """What an inner join asks for beside equal keys."""
+    """The conditions of an inner join besides equal keys."""
     return () if join.residual is None else conjuncts(join.residual)
 
 
 def can_move(join: Join) -> bool:
-    """May a join see other rows than it does now? Only if nothing in it can fail, and keys relate its sides."""
+    """May a join be moved, and see other rows? Only if nothing in it can fail, and keys relate its sides."""
     parts = (*join.left_keys, *join.right_keys, *conditions_of(join))
     return join.kind is JoinKind.INNER and bool(join.left_keys) and all(map(cannot_fail, parts))
 
 
 def equality(condition: Expression) -> tuple[Expression, Expression] | None:
-    """The two sides of an equality that a join may have as a key.
+    """The two sides of an equality that can be a join key.
 
-    Floating-point numbers are equal as keys only after they were made alike.
+    Floating-point keys must be normalized before they can be compared.
     """
     match condition:
         case Call(function=functions.EQUAL, arguments=(left, right)):
@@ -121,7 +121,7 @@ class JoinGraph:
     # --- estimates -----------------------------------------------------------------------------------------
 
     def rows(self, sides: Sides) -> float:
-        """How many rows these sides give, joined in whatever order."""
+        """The number of rows of these sides joined, in any order."""
         known = self._rows.get(sides)
         if known is None:
             known = self._rows[sides] = self._estimated(sides)
@@ -135,7 +135,7 @@ class JoinGraph:
         for keys in self.classes:
             if (keys.sides & sides).bit_count() > 1:
                 weights = [weight for at, weight in keys.weights.items() if sides >> at & 1]
-                # Of one member the rows are what the others are met by: the one that would divide least.
+                # The smallest weight does not count: the other members are compared with this one.
                 weights.remove(min(weights))
                 for weight in weights:
                     rows /= weight
@@ -162,7 +162,7 @@ class JoinGraph:
         return Condition(expression, sides, selectivity_between(expression, self._columns, columns))
 
     def _all_corrections(self) -> tuple[tuple[float, Sides], ...]:
-        """Sides with keys of several columns, and how many times more rows they give than each column alone says."""
+        """Sides with keys of several columns, and how many times more rows they give than single columns suggest."""
         found: list[tuple[float, Sides]] = []
         for left in range(len(self.sides)):
             for right in range(left + 1, len(self.sides)):
@@ -182,7 +182,7 @@ class JoinGraph:
         return self._estimates[at].known(keys.members[at])
 
     def _correction(self, sides: Sides) -> float:
-        """Each side counts once: it is joined to one other, whatever others have the same keys."""
+        """The correction for a set of sides. Each side counts once, for one other side with the same keys."""
         times = 1.0
         trees: list[Sides] = []
         for ratio, both in self._corrections:
@@ -195,11 +195,11 @@ class JoinGraph:
     # --- joins ---------------------------------------------------------------------------------------------
 
     def is_joined(self, left: Sides, right: Sides) -> bool:
-        """Have two sets a class in common?"""
+        """Do two sets share a class of equal keys?"""
         return any(keys.sides & left and keys.sides & right for keys in self.classes)
 
     def join(self, left: Relation, right: Relation, lefts: Sides, rights: Sides) -> Join:
-        """Two sets joined by all their keys, and by the conditions that then have all their columns."""
+        """Join two sets by all their keys, and by the conditions whose columns are then all available."""
         pairs = [
             self._pair(keys, lefts, rights)
             for keys in self.classes
@@ -222,7 +222,7 @@ class JoinGraph:
         )
 
     def _pair(self, keys: EqualKeys, lefts: Sides, rights: Sides) -> tuple[Expression, Expression]:
-        """One pair of a class, as the query has it if it has one."""
+        """One pair of a class; preferably one that the query itself compares."""
         pairs = [
             (a, b)
             for i, a in keys.members.items()
@@ -236,7 +236,7 @@ class JoinGraph:
     # --- classes -------------------------------------------------------------------------------------------
 
     def _classes(self, parts: JoinParts) -> tuple[list[list[tuple[int, Expression]]], list[Expression]]:
-        """Equal expressions, each with its side; and the conditions that are no equality of two sides."""
+        """Classes of equal expressions, each with its side; and the conditions that are no equality of two sides."""
         pairs: list[tuple[Expression, Expression]] = []
         rest: list[Expression] = []
         for left, right in parts.pairs:
@@ -266,7 +266,7 @@ class JoinGraph:
 
 
 def _repeated(members: Sequence[tuple[int, Expression]]) -> Iterable[tuple[int, Expression, Expression]]:
-    """Members of the same side: they must be equal there."""
+    """Conditions for members of a class on the same side: they must be equal there."""
     first: dict[int, Expression] = {}
     for at, member in members:
         if first.setdefault(at, member) is not member:

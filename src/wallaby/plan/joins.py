@@ -1,9 +1,9 @@
-"""Joins: which side is built, and whether it goes to every channel or both sides are partitioned by key.
+"""Plan joins: which side is built, and whether it is broadcast or both sides are partitioned by key.
 
-The probe side is always the left one of the join that kernels see, and each of its rows is answered alone:
-that is why outer, semi and anti joins probe with the side whose rows they keep. An inner join builds the side
-that is estimated to be smaller. A small build side is broadcast into the very task that has the probe rows,
-so that they need not move; else both sides are hashed by key, unless they lie right already.
+The probe side is always the left side of the join that kernels see, and each of its rows is answered alone. So outer,
+semi and anti joins probe with the side whose rows they keep. An inner join builds the side that is estimated to be
+smaller. A small build side is broadcast to the tasks that have the probe rows, so that those need not move. Otherwise
+both sides are hashed by key, unless they are already partitioned that way.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class JoinPlanner:
     # --- broadcast -----------------------------------------------------------------------------------------
 
     def _broadcast(self, join: Join, build: Flow) -> Flow:
-        """The whole build side in every channel that has rows of the probe side, which stay where they are."""
+        """Send the whole build side to every channel with rows of the probe side, which stay where they are."""
         pipe = self._gathered(self._lean(join, build))
         stage = self.assembly.close(pipe)
         return tuple(self._probing(join, p, stage, pipe.columns) for p in self.plan_relation(join.left))
@@ -85,7 +85,7 @@ class JoinPlanner:
         return Pipe(MapBody(), Input(0, flow[0].columns), 1, "union", feeds)
 
     def _lean(self, join: Join, build: Flow) -> Flow:
-        """To find out whether a key is there, it needs to be there once: cheaper, if keys repeat a lot."""
+        """Remove repeated keys from the build side of a semi or anti join, which is cheaper if keys repeat a lot."""
         keys = [key for key in join.right_keys if isinstance(key, Column)]
         if join.kind in (JoinKind.SEMI, JoinKind.ANTI) and join.residual is None:
             below = self.estimator.of(join.right)
@@ -103,7 +103,7 @@ class JoinPlanner:
     # --- partitioned ---------------------------------------------------------------------------------------
 
     def _partitioned(self, join: Join, build: Flow) -> Pipe:
-        """Both sides hashed by key into the same channels; a side that lies right already stays there."""
+        """Hash both sides by key into the same channels; a side that is already partitioned that way stays."""
         build, right_keys = self.with_key_columns(build, join.right_keys)
         probe, left_keys = self.with_key_columns(self.plan_relation(join.left), join.left_keys)
         keyed = replace(join, left_keys=left_keys, right_keys=right_keys)
@@ -124,7 +124,7 @@ class JoinPlanner:
         return Pipe(JoinBody(), tree, self.settings.channels, label, feeds, (), partitioning)
 
     def with_key_columns(self, flow: Flow, keys: tuple[Expression, ...]) -> tuple[Flow, tuple[Column, ...]]:
-        """A flow in which every key is a column, computed where it is not: only columns can be hashed."""
+        """A flow in which every key is a column, because only columns can be hashed; other keys are computed."""
         columns = tuple(
             key
             if isinstance(key, Column)
@@ -145,7 +145,7 @@ class JoinPlanner:
         return tuple(on_top(self.assembly, pipe, compute) for pipe in flow), columns
 
     def _lying_right(self, flow: Flow, keys: tuple[Column, ...]) -> tuple[int, ...] | None:
-        """The keys, by number, by whose hash a flow is spread over the right number of channels already."""
+        """The numbers of the keys by whose hash a flow is already spread over the right number of channels."""
         if len(flow) > 1 or flow[0].partitioning is None or flow[0].channels != self.settings.channels:
             return None
         found = [next((i for i, k in enumerate(keys) if k.id in same), None) for same in flow[0].partitioning]
@@ -161,7 +161,7 @@ class JoinPlanner:
     # --- full outer ----------------------------------------------------------------------------------------
 
     def _full(self, join: Join) -> Flow:
-        """A left outer join, and beside it the right rows without partner, both fed by the same two stages."""
+        """A full outer join: a left outer join and the right rows without a partner, both fed by the same stages."""
         pairs = replace(join, kind=JoinKind.LEFT)
         alone = flipped(join, JoinKind.ANTI)
         stages = self._full_by_key if join.left_keys else self._full_without_key
@@ -192,7 +192,7 @@ class JoinPlanner:
         return joined(pairs, lefts, rights), joined(alone, rights, lefts)
 
     def _full_without_key(self, pairs: Join, alone: Join) -> Flow:
-        """Each side whole beside the rows of the other."""
+        """A full outer join without keys: each side is broadcast to the rows of the other."""
         right, left = (self._gathered(self.plan_relation(side)) for side in (pairs.right, pairs.left))
         stages = self.assembly.close(right), self.assembly.close(left)
 
@@ -208,7 +208,7 @@ class JoinPlanner:
         )
 
 
-#: The stages that give a side's rows, its columns, and its keys.
+#: The stages that produce a side, its columns, and its keys.
 _Side = tuple[tuple[int, ...], tuple[Column, ...], tuple[Column, ...]]
 
 
@@ -221,14 +221,14 @@ def _hashed(
 
 
 def smaller_side(join: Join, estimator: Estimator) -> Relation:
-    """The side that is built: where either can be, the one that is estimated to be smaller."""
+    """The side that is built: if either can be, the one that is estimated to be smaller."""
     either = join.kind.is_inner
     left_smaller = estimator.of(join.right).size_bytes > estimator.of(join.left).size_bytes
     return join.left if either and left_smaller else join.right
 
 
 def broadcast_pays(join: Join, estimator: Estimator, settings: PlanSettings) -> bool:
-    """Is the build side small enough, and less in every channel than both sides moved once?
+    """Is the build side small enough, and are its copies smaller than both sides moved once?
 
     Without keys there is nothing to partition by.
     """
@@ -260,9 +260,9 @@ def _joined(join: Join, left: Relation, right: Relation) -> Join:
 
 
 def _after(join: Join, partitioning: Partitioning) -> Partitioning:
-    """How the result of a join is spread whose probe rows are spread so: by equal keys of the other side too.
+    """How the result of a join is spread, given its probe rows: by equal keys of the other side too.
 
-    Not so for an outer join, whose build columns are NULL where there was no partner.
+    That does not hold for an outer join, whose build columns are NULL where there was no partner.
     """
     if partitioning is None or join.kind is not JoinKind.INNER:
         return partitioning

@@ -1,8 +1,8 @@
-"""Spark leaves: sub-plans at the bottom of a query that Spark runs and whose rows the engine then reads.
+"""Spark leaves: sub-plans at the bottom of a query that Spark runs, and whose rows the engine then reads.
 
-A leaf stands in the tree as a `Scan` of one file that does not exist yet, so that no rule, planner or kernel needs to
-know of leaves: column pruning tells which columns Spark has to hand over, and once it has, `handed_over` puts the
-files in the place of that name. Nothing that still has the name in it is ever run.
+In the tree, a leaf is a `Scan` of one file that does not exist yet, so rules, planner and kernels need not know about
+leaves. Column pruning determines which columns Spark has to hand over. Once Spark has done so, `handed_over` replaces
+the placeholder by the files. Nothing that still has a placeholder is ever run.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from wallaby.relations.reason import Reason
 from wallaby.relations.relation import DataFile, Filter, Limit, Project, Relation, Scan, Union, children_of
 from wallaby.relations.tree import rewrite_up
 
-#: Before the leaf has run: the path of the file by which its scan is known, with the leaf's number behind it.
+#: The path of a leaf's placeholder file, followed by the leaf's number.
 _PENDING: Final = "spark-leaf:"
-#: How many bytes and rows a leaf is taken to have, if Spark does not know, for as long as it has not run.
+#: The assumed bytes and rows of a leaf that has not run yet, if Spark has no estimate.
 _UNKNOWN_BYTES: Final = 64 << 20
 _COLUMN_BYTES: Final = 8
-#: What Spark broadcasts by default (`spark.sql.autoBroadcastJoinThreshold`).
+#: The largest table that Spark broadcasts by default (`spark.sql.autoBroadcastJoinThreshold`).
 _BROADCAST_BYTES: Final = 10 << 20
-#: Catalyst's operator of a cached table.
+#: Catalyst's operator for a cached table.
 _CACHED: Final = "InMemoryRelation"
 
 
@@ -33,21 +33,21 @@ _CACHED: Final = "InMemoryRelation"
 class SparkLeaf:
     """A sub-plan that Spark runs for a query.
 
-    `path` is the way to it from the root of the optimized plan, by the numbers of children. `outputs` are the ids of
-    all its output columns in their order, also of those whose types cannot be read here.
+    `path` leads to it from the root of the optimized plan, by numbers of children. `outputs` are the ids of all its
+    output columns in order, including those whose types cannot be read here.
     """
 
     number: int
     path: tuple[int, ...]
     outputs: tuple[int, ...]
     reasons: tuple[Reason, ...]
-    #: What Spark runs: its operators, outermost first.
+    #: The operators that Spark runs, outermost first.
     operators: tuple[str, ...]
-    #: Spark's estimate of what it has to read for it; None if it has none.
+    #: Spark's estimate of the bytes that it has to read; None if it has none.
     size_bytes: int | None
 
     def scan(self, columns: tuple[Column, ...]) -> Scan:
-        """What stands for the leaf in a tree."""
+        """The scan that represents the leaf in a tree."""
         names = tuple(f"c{column.id}" for column in columns)
         return Scan(
             (DataFile(f"{_PENDING}{self.number}", 0, 0),), columns, names, f"Spark leaf {self.number}"
@@ -58,7 +58,7 @@ class SparkLeaf:
 
 
 def leaf_number(scan: Scan) -> int | None:
-    """Which leaf a scan stands for; None if it is a scan of files that exist."""
+    """The number of the leaf that a scan represents; None for a scan of files that exist."""
     first = scan.files[0].path if scan.files else ""
     return int(first.removeprefix(_PENDING)) if first.startswith(_PENDING) else None
 
@@ -71,19 +71,19 @@ def scans_in(relation: Relation) -> tuple[Scan, ...]:
 
 
 def tables_in(relation: Relation | None) -> list[Scan]:
-    """The scans of a tree whose files are there already."""
+    """The scans of a tree whose files exist already."""
     scans = () if relation is None else scans_in(relation)
     return [scan for scan in scans if leaf_number(scan) is None]
 
 
 def whole_scan(relation: Relation, leaf: SparkLeaf) -> Scan:
-    """A scan of a leaf with every column that any of its scans in a tree needs."""
+    """One scan of a leaf with all columns that its scans in a tree need."""
     scans = [scan for scan in scans_in(relation) if leaf_number(scan) == leaf.number]
     return leaf.scan(tuple(dict.fromkeys(column for scan in scans for column in scan.columns)))
 
 
 def handed_over(relation: Relation, files: Mapping[int, tuple[DataFile, ...]]) -> Relation:
-    """The tree with the files that Spark has written in the place of its leaves."""
+    """Replace the leaves of a tree by the files that Spark has written."""
 
     def fill(part: Relation) -> Relation:
         if not isinstance(part, Scan):
@@ -95,14 +95,14 @@ def handed_over(relation: Relation, files: Mapping[int, tuple[DataFile, ...]]) -
 
 
 def assumed_statistics(leaf: SparkLeaf, scan: Scan) -> TableStatistics:
-    """What to plan with until the leaf has run."""
+    """The statistics to plan with until the leaf has run."""
     size = _UNKNOWN_BYTES if leaf.size_bytes is None else leaf.size_bytes
     rows = max(1, size // (_COLUMN_BYTES * max(1, len(scan.columns))))
     return TableStatistics(scan.files, rows, (), (Split(scan.files[0], (0,), rows, size),))
 
 
 def not_worthwhile(relation: Relation, leaves: Sequence[SparkLeaf], minimum_bytes: int) -> Reason | None:
-    """Why Spark had better run a query with leaves as a whole; None if it is worth the hand-over."""
+    """Why Spark should run the whole query instead of handing over leaves; None if handing over pays."""
     if not _has_work(relation):
         return Reason("Spark leaf", "above it there is neither a join nor an aggregation nor a sort")
     if _mostly_cached(relation, leaves):
@@ -124,8 +124,8 @@ def not_worthwhile(relation: Relation, leaves: Sequence[SparkLeaf], minimum_byte
 def _mostly_cached(relation: Relation, leaves: Sequence[SparkLeaf]) -> bool:
     """Is one table by far the largest, and cached?
 
-    Spark then sums it up, sorts it, or joins small tables to it where it is, with a shuffle at most. The hand-over is a
-    shuffle of the whole table by itself: it pays only if there are others of which Spark could broadcast none.
+    Spark then aggregates it, sorts it, or joins small tables to it in place, with one shuffle at most. Handing it over
+    costs as much as a shuffle of the whole table: that pays only if Spark could broadcast none of the other tables.
     """
     by_number = {leaf.number: leaf for leaf in leaves}
     cached: list[int] = []

@@ -1,9 +1,9 @@
-"""Stages in the making: a pipe is a stage that can still take more steps; closing it makes it final.
+"""Stages under construction: a pipe is a stage that can still take more steps; closing it makes it final.
 
-Planning walks the relation from its leaves up and puts every step that needs no exchange on top of the open
-pipe's tree. Several pipes that together give one relation's rows are a `Flow`: that is all a union is. At an
-exchange the pipes of a flow are closed, which gives them their stage numbers, and a new pipe begins with links
-from them. A stage is thus numbered after everything that feeds it, as `StageGraph` demands.
+Planning walks the relation from its leaves up and puts every step that needs no exchange on top of the open pipe's
+tree. Several pipes that together give one relation's rows are a `Flow`; a union is nothing more than that. At an
+exchange the pipes of a flow are closed, which gives them their stage numbers, and a new pipe begins with links from
+them. So a stage has a higher number than all stages that feed it, as `StageGraph` requires.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from wallaby.relations.types import DataType
 
 @dataclass(frozen=True, slots=True)
 class ScanBody:
-    """Begins with the splits of a source."""
+    """A stage that begins with the splits of a source."""
 
     scan: Source
     splits: tuple[Split | RowSplit, ...]
@@ -39,24 +39,24 @@ class ScanBody:
 
 @dataclass(frozen=True, slots=True)
 class JoinBody:
-    """Begins with a partitioned join."""
+    """A stage that begins with a partitioned join."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReduceBody:
-    """Begins with all rows of a channel; what is put on top runs once, at the end."""
+    """A stage that begins with all rows of a channel; steps on top run once, at the end."""
 
     combine: Relation | None
 
 
 @dataclass(frozen=True, slots=True)
 class MapBody:
-    """Begins with batches from elsewhere."""
+    """A stage that begins with batches of other stages."""
 
 
 @dataclass(frozen=True, slots=True)
 class LimitBody:
-    """Is a limit, and nothing else."""
+    """A stage that is only a limit."""
 
     count: int | None
     offset: int
@@ -64,21 +64,21 @@ class LimitBody:
 
 @dataclass(frozen=True, slots=True)
 class TapBody:
-    """Is a stage that exists, and perhaps feeds others too: more links from it, or a new stage after it."""
+    """A closed stage that may feed several others: it gets more links, or a new stage after it."""
 
     stage: int
 
 
 Body = ScanBody | JoinBody | ReduceBody | MapBody | LimitBody | TapBody
 
-#: How rows are spread over channels: by the hash of keys, for each of which any of the given columns may
-#: stand (after a join on a = b, rows are partitioned by either). None: not by values that we know of.
+#: How rows are spread over channels: by the hash of keys. Each key is a set of equivalent columns (after a join on a =
+#: b, rows are partitioned by either). None: not by known values.
 Partitioning = tuple[frozenset[int], ...] | None
 
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """A main link to come: from a closed stage, with the positions of the columns to hash."""
+    """A main link to be made: from a closed stage, with the positions of the columns to hash."""
 
     producer: int
     routing: Routing = Routing.HASH
@@ -88,7 +88,7 @@ class Feed:
 
 @dataclass(frozen=True, slots=True)
 class Pipe:
-    """An open stage. `sides` are the stages whose whole output it gets beside its main inputs, in order."""
+    """An open stage. `sides` are the stages whose whole output it gets in addition to its main inputs, in order."""
 
     body: Body
     tree: Relation
@@ -97,17 +97,17 @@ class Pipe:
     feeds: tuple[Feed, ...] = ()
     sides: tuple[int, ...] = ()
     partitioning: Partitioning = None
-    #: About so many it gives so far; None: it does more than was guessed about.
+    #: Its estimated number of rows so far; None: there is no estimate for its last steps.
     rows: float | None = None
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """What it gives so far."""
+        """The output columns so far."""
         return self.tree.columns
 
     @property
     def sees_everything(self) -> bool:
-        """Does what is put on top see all rows of the relation at once?"""
+        """Do steps on top see all rows of the relation at once?"""
         return isinstance(self.body, ReduceBody) and self.channels == 1
 
     @property
@@ -131,7 +131,7 @@ Flow = tuple[Pipe, ...]
 
 
 class StageAssembly:
-    """The stages and links of one plan, in the making."""
+    """The stages and links of one plan under construction."""
 
     def __init__(self, first_id: int) -> None:
         self._next_id = first_id
@@ -143,12 +143,12 @@ class StageAssembly:
         self._keys: list[tuple[int, ...]] = []
 
     def new_column(self, name: str, type_: DataType, *, nullable: bool = True) -> Column:
-        """A column that the query did not have."""
+        """A new column."""
         self._next_id += 1
         return Column(self._next_id - 1, name, type_, nullable)
 
     def close(self, pipe: Pipe) -> int:
-        """Make a pipe a stage and return its number."""
+        """Turn a pipe into a stage and return its number."""
         if isinstance(pipe.body, TapBody):
             return pipe.body.stage
         kind = StageKind.READ if isinstance(pipe.body, ScanBody) else StageKind.EXECUTE
@@ -164,7 +164,7 @@ class StageAssembly:
     def collect(
         self, feeds: tuple[Feed, ...], given: tuple[Column, ...], wanted: tuple[Column, ...]
     ) -> PhysicalPlan:
-        """End with the stage that hands the result to the client; `wanted` are the columns as it knows them."""
+        """Add the last stage, which hands the result to the client; `wanted` are the columns that it expects."""
         self._add(Stage(StageKind.COLLECT, 1), CollectFragment(given), "collect", feeds)
         return PhysicalPlan(
             StageGraph(tuple(self._stages), tuple(self._links)),
@@ -194,7 +194,7 @@ class StageAssembly:
 
 
 def on_top(assembly: StageAssembly, pipe: Pipe, step: Rewrite, label: str = "") -> Pipe:
-    """A step on top of a pipe. On a limit or a tap nothing can be put, so there a new stage begins."""
+    """Put a step on top of a pipe. A limit or a tap takes no steps, so a new stage begins there."""
     tree = step(pipe.tree)
     if tree is pipe.tree:
         return pipe
@@ -207,25 +207,25 @@ def on_top(assembly: StageAssembly, pipe: Pipe, step: Rewrite, label: str = "") 
 
 
 def tapped(assembly: StageAssembly, pipe: Pipe) -> Pipe:
-    """A pipe that gives what another gives, as often as one likes."""
+    """A pipe with the rows of another one, which can be used any number of times."""
     tap = TapBody(assembly.close(pipe))
     return Pipe(tap, Input(0, pipe.columns), pipe.channels, pipe.label, (), (), pipe.partitioning, pipe.rows)
 
 
 def passed_on(assembly: StageAssembly, pipe: Pipe) -> Pipe:
-    """A new pipe that goes on where one ends, channel by channel."""
+    """A new pipe that continues another one, channel by channel."""
     feed = Feed(assembly.close(pipe), Routing.PASS_THROUGH)
     tree = Input(0, pipe.columns)
     return Pipe(MapBody(), tree, pipe.channels, "map", (feed,), (), pipe.partitioning, pipe.rows)
 
 
 def aligned(assembly: StageAssembly, flow: Flow, columns: tuple[Column, ...]) -> Flow:
-    """Several pipes that feed the same input give the same columns in the same order."""
+    """Make pipes that feed the same input give the same columns in the same order."""
     return tuple(on_top(assembly, pipe, lambda tree: arrange(tree, columns)) for pipe in flow)
 
 
 def renamed(partitioning: Partitioning, outputs: tuple[Named, ...]) -> Partitioning:
-    """How rows are spread, in terms of a projection's outputs; None if a key is gone."""
+    """How rows are spread, in terms of a projection's outputs; None if it drops a key."""
     if partitioning is None:
         return None
     same = tuple(

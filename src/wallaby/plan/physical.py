@@ -1,4 +1,4 @@
-"""The physical plan: a stage graph, what each stage's channels compute, and how rows go over its links.
+"""The physical plan: a stage graph, what the channels of each stage compute, and how rows go over the links.
 
 A stage's work is a `Fragment`; its trees have `Input`s as leaves:
 
@@ -22,7 +22,7 @@ from wallaby.relations.relation import DataFile, Relation, Source
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Some pieces of one file, the work of one read: row groups of Parquet, stripes of ORC, ranges of lines."""
+    """Some pieces of one file, which one read takes: row groups of Parquet, stripes of ORC, ranges of lines."""
 
     file: DataFile
     pieces: tuple[int, ...]
@@ -32,7 +32,7 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class RowSplit:
-    """Some rows of a source that is no file: the work of one read."""
+    """Some rows of a source that is not a file, which one read takes."""
 
     first: int
     rows: int
@@ -52,8 +52,8 @@ class ScanFragment:
 class JoinFragment:
     """Collect the build side, then run `tree` on it and each batch of the probe side.
 
-    Only join kinds for which each probe batch can be answered alone: inner, left outer with the probe side
-    on the left, semi, anti and existence with the probe side on the left.
+    Only for join kinds in which each probe batch can be answered alone: inner; and left outer, semi, anti and existence
+    with the probe side on the left.
     """
 
     tree: Relation
@@ -61,7 +61,7 @@ class JoinFragment:
 
 @dataclass(frozen=True, slots=True)
 class ReduceFragment:
-    """Collect everything, shrinking it on the way by `combine` if there is one; at the end run `finish`.
+    """Collect all rows, reducing them with `combine` if there is one; run `finish` at the end.
 
     Aggregations, sorts and top-k are of this kind.
     """
@@ -88,7 +88,7 @@ class LimitFragment:
 
 @dataclass(frozen=True, slots=True)
 class CollectFragment:
-    """The head: hand everything to the client."""
+    """The head's fragment: hand all rows to the client."""
 
     columns: tuple[Column, ...]
 
@@ -103,14 +103,14 @@ class PhysicalPlan:
     graph: StageGraph
     #: One for each stage.
     fragments: tuple[Fragment, ...]
-    #: For each link, the positions of the columns whose hash says which channel a row goes to; empty: all
-    #: rows to every channel (broadcast), to the same channel (pass-through), or to the only one.
+    #: For each link, the positions of the columns whose hash determines a row's channel; empty if all rows go to every
+    #: channel (broadcast), to the same channel (pass-through), or to the only one.
     partition_keys: tuple[tuple[int, ...], ...]
-    #: What the client gets, in order.
+    #: The columns that the client gets, in order.
     columns: tuple[Column, ...]
-    #: One line a stage, for people.
+    #: One line per stage, for users.
     labels: tuple[str, ...]
-    #: About so many rows each stage is thought to give, all its channels together; None: nobody guessed. For people.
+    #: For users: the estimated number of rows of each stage, over all its channels; None: no estimate.
     rows: tuple[int | None, ...] = ()
 
 

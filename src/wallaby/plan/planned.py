@@ -1,4 +1,4 @@
-"""What became of a query when it was planned: stages of ours, Spark's own work, or both."""
+"""The outcome of planning a query: stages of ours, work for Spark, or both."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from wallaby.relations.relation import Relation
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What became of a query: its stages, or the reasons why Spark has to run it.
+    """The outcome of planning a query: its stages, or the reasons why Spark has to run it.
 
-    With leaves, the stages are made of what is assumed of them, and `relation` is planned again once they have run.
+    With leaves, the stages rest on assumptions about them, and `relation` is planned again once the leaves have run.
     """
 
     physical: PhysicalPlan | None
@@ -24,7 +24,7 @@ class Planned:
 
     @property
     def leaf_reasons(self) -> tuple[Reason, ...]:
-        """Why Spark has to run the leaves, each reason with the leaf that it is about."""
+        """Why Spark has to run the leaves; each reason names its leaf."""
         return tuple(
             Reason(f"{leaf}, {reason.what}", reason.why, reason.remedy)
             for leaf in self.leaves

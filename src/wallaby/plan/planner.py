@@ -1,8 +1,8 @@
-"""From a relation to stages: steps that need no exchange are fused, a stage ends where rows must move.
+"""From a relation to stages: steps that need no exchange are fused, and a stage ends where rows must move.
 
 Rows move for three reasons: to meet rows with the same key (a partitioned join, an aggregation), to be seen
 all at once (a sort, a limit, an aggregation without keys), or to be in every channel (the small side of a
-join). Everything else is put on top of the stage that has the rows already. Planning is a pure function of
+join). Every other step is put on top of the stage that already has the rows. Planning is a pure function of
 the relation, the statistics and the settings: the same query gets the same stage graph everywhere.
 """
 
@@ -59,11 +59,11 @@ from wallaby.relations.relation import (
 )
 from wallaby.relations.tree import Rewrite, ids_of, kept, largest_id, narrow, width_bytes
 
-#: A guess: into how many tasks the rows of a channel fall.
+#: The assumed number of tasks per channel.
 _TASKS_PER_CHANNEL = 8
-#: With so many different values for each channel, their hash spreads rows evenly enough.
+#: With this many distinct values per channel, their hash spreads rows evenly enough.
 _GROUPS_PER_CHANNEL = 256
-#: The rows of one split of what is made, not read.
+#: The rows in one split of a source that is generated, not read.
 _MADE_ROWS = 1 << 20
 
 
@@ -86,7 +86,7 @@ def rewrite(relation: Relation, statistics: Statistics) -> Relation:
 
 
 def _shared(relation: Relation, statistics: Statistics, settings: PlanSettings) -> SharedParts:
-    """What is computed once, and run-time filters, whose sources are computed once too."""
+    """Find parts to share, and add run-time filters, whose sources are shared too."""
     shared = share_subplans(relation, statistics)
 
     def with_filters(tree: Relation) -> Relation:
@@ -156,7 +156,7 @@ class _Planner:
                 return self._plan_shared(number)
 
     def _plan_whole(self, relation: Sort | Limit | Single) -> Pipe:
-        """What sees all rows at once."""
+        """Plan a step that needs all rows at once."""
         match relation:
             case Sort(child=child):
                 return self._plan_sort(relation, self._plan(child))
@@ -193,7 +193,7 @@ class _Planner:
         return replace(topped, partitioning=renamed(topped.partitioning, kept(relation.kept)))
 
     def _plan_shared(self, number: int) -> Flow:
-        """A part that several others use: its stages are made when the first of them asks."""
+        """Plan a part that several others use: its stages are made at the first use."""
         if number not in self._tapped:
             flow = self._plan(self._parts[number])
             self._tapped[number] = tuple(tapped(self._assembly, pipe) for pipe in flow)
@@ -204,7 +204,7 @@ class _Planner:
         return replace(topped, partitioning=renamed(topped.partitioning, outputs))
 
     def _plan_union(self, union: Union) -> Flow:
-        """The branches side by side: no stage, only more links to whatever comes next."""
+        """Plan a union: the branches side by side, with no stage of its own, only more links to the next one."""
         flows = (
             (pipe, tuple(map(Named, union.columns, child.columns)))
             for child in union.children
@@ -232,7 +232,7 @@ class _Planner:
         return Pipe(ReduceBody(None), replace(sort, child=Input(0, columns)), 1, "sort", feeds)
 
     def _plan_top(self, limit: Limit, count: int, sort: Sort, flow: Flow) -> Pipe:
-        """Sort and limit: every task keeps its own first rows, one channel the first of those."""
+        """Plan a sort with a limit: every task keeps its own first rows, and one channel the first of those."""
 
         def first(child: Relation) -> Relation:
             return Limit(replace(sort, child=child), count, limit.offset)
@@ -261,7 +261,7 @@ class _Planner:
         return Pipe(body, Input(0, flow[0].columns), 1, label, feeds)
 
     def _plan_single(self, single: Single, flow: Flow) -> Pipe:
-        """Two rows of each task are enough to know that there is more than one."""
+        """Plan a scalar subquery: two rows of each task are enough to know that there is more than one."""
         if _sees_everything(flow):
             return self._topped(flow[0], lambda tree: replace(single, child=tree), "single row")
         flow = aligned(self._assembly, flow, flow[0].columns)
@@ -270,7 +270,7 @@ class _Planner:
         return Pipe(ReduceBody(Limit(rows, 2)), replace(single, child=rows), 1, "single row", feeds)
 
     def _plan_window(self, window: Window) -> Pipe:
-        """All rows of a partition in one channel, at once."""
+        """Plan a window: all rows of a partition must be in one channel at once."""
         flow, keys = self._joins.with_key_columns(self._plan(window.child), window.partition)
         flow = aligned(self._assembly, flow, flow[0].columns)
 
@@ -305,7 +305,7 @@ class _Planner:
             return self._merged(aggregate, early.parts, tuple(replace(p, partitioning=None) for p in flow))
         flow = self._plan(aggregate.child)
         if isinstance(flow[0].body, ReduceBody) and self._in_place(flow, aggregate):
-            # All rows of each group are already in one hand, at once.
+            # All rows of each group are already in one place, at once.
             parts = take_apart(aggregate, self._assembly.new_column)
             whole = self._topped(flow[0], parts.whole, "aggregate")
             return (replace(whole, partitioning=renamed(whole.partitioning, aggregate.keys)),)
@@ -320,7 +320,7 @@ class _Planner:
         return (Pipe(ReduceBody(None), finish, channels, "aggregate", feeds, (), partitioning),)
 
     def _merged(self, aggregate: Aggregate, parts: AggregationParts, flow: Flow) -> Flow:
-        """Merge the partial results that tasks give."""
+        """Merge the partial results of tasks."""
         rows = Input(0, flow[0].columns)
         feeds, channels, partitioning = self._grouped(aggregate, flow, partial=True)
         body = ReduceBody(parts.combine(rows))
@@ -329,7 +329,7 @@ class _Planner:
     def _grouped(
         self, aggregate: Aggregate, flow: Flow, *, partial: bool
     ) -> tuple[tuple[Feed, ...], int, Partitioning]:
-        """Bring the rows of each group into one channel: by links from where, how many channels, spread how."""
+        """Bring the rows of each group into one channel: the links, the number of channels, and how rows are spread."""
         if self._in_place(flow, aggregate):
             feed = Feed(self._assembly.close(flow[0]), Routing.PASS_THROUGH)
             return (feed,), flow[0].channels, renamed(flow[0].partitioning, aggregate.keys)
@@ -365,15 +365,15 @@ class _Planner:
         return early if pays else None
 
     def _fits_one_channel(self, aggregate: Aggregate, flow: Flow, *, partial: bool) -> bool:
-        """Is what would be exchanged so little that several channels would only cost more tasks?"""
+        """Are there so few rows to exchange that several channels would only cost more tasks?"""
         rows, groups = self._rows_and_groups(aggregate)
         sent = min(rows, groups * self._settings.channels * _TASKS_PER_CHANNEL) if partial else rows
         return sent * sum(map(width_bytes, flow[0].columns)) <= self._settings.single_channel_bytes
 
     def _hashed(self, aggregate: Aggregate) -> tuple[int, ...]:
-        """The keys to hash: one that alone spreads the groups evenly, if there is one; else all.
+        """The keys to hash: a single key that spreads the groups evenly, if there is one, otherwise all.
 
-        One number is cheaper to hash than a row of texts, and more that comes after is partitioned right.
+        One number is cheaper to hash than several texts, and more of the later steps can use that partitioning.
         """
         below = self._estimator.of(aggregate.child)
         spread = [
@@ -409,7 +409,7 @@ def _sees_everything(flow: Flow) -> bool:
 
 
 def _wanted(columns: tuple[Column, ...], new_column: NewColumn) -> tuple[Named, ...]:
-    """The result as the client wants it. A column wanted twice gets a number of its own the second time."""
+    """The result columns for the client. A column that is wanted twice gets a new id the second time."""
     outputs: dict[int, Named] = {}
     for column in columns:
         again = column.id in outputs

@@ -1,4 +1,4 @@
-"""Physical plans as bytes, for the way to the workers: versioned JSON, never pickle.
+"""Encode physical plans as bytes for the workers: versioned JSON, never pickle.
 
 The form is `{"format": "wallaby-plan", "version": 7, "table": […], "plan": {…}}`; `codec` says how records
 are written. Any change of the plan's classes changes what is written: raise `VERSION` then, and the golden
@@ -25,7 +25,7 @@ _SHARED: Final = (DataType, Column, DataFile)
 
 
 def to_bytes(plan: PhysicalPlan) -> bytes:
-    """A plan as bytes; the same plan always gives the same."""
+    """Encode a plan; the same plan always gives the same bytes."""
     codec = Codec(_SHARED)
     written = codec.write(plan, PhysicalPlan)
     whole = {"format": FORMAT, "version": VERSION, "table": codec.table, "plan": written}
@@ -33,12 +33,12 @@ def to_bytes(plan: PhysicalPlan) -> bytes:
 
 
 def from_bytes(data: bytes) -> PhysicalPlan:
-    """The plan that some bytes hold; `EncodingError` if they hold none."""
+    """Decode a plan; `EncodingError` if the bytes are malformed."""
     try:
         return _read(json.loads(data))
     except EncodingError:
         raise
-    # Whatever malformed bytes make of a decoder; deep nesting ends in a RecursionError.
+    # The exceptions that malformed bytes can cause in a decoder; deep nesting ends in a RecursionError.
     except (ValueError, TypeError, KeyError, InvalidOperation, InvalidArgumentError, RecursionError) as error:
         raise EncodingError(f"The bytes hold no plan: {error}.") from error
 

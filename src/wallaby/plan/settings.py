@@ -1,4 +1,4 @@
-"""What planning may choose freely. The values are constants of a query: no worker ever asks for them again."""
+"""The settings of planning. Their values are constants of a query, fixed when it is planned."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ MIB = 1 << 20
 class PlanSettings:
     """Sizes are estimates of decoded rows, not of files."""
 
-    #: Channels of every stage that is partitioned by hash, and the most that a reading stage gets. They are
-    #: equal so that data which is already partitioned right can pass through without an exchange.
+    #: Channels of every stage that is partitioned by hash, and the maximum for a reading stage. They are equal so that
+    #: data which is already partitioned correctly can pass through without an exchange.
     channels: int = 4
-    #: TaskManagers: what goes to every channel goes once to each of them. 0: as many as channels.
+    #: TaskManagers: a broadcast is sent once to each of them. 0: as many as channels.
     workers: int = 0
     #: A build side up to this size goes whole to every channel of the probe side.
     broadcast_bytes: int = 128 * MIB
@@ -25,12 +25,12 @@ class PlanSettings:
     single_channel_bytes: int = 4 * MIB
     #: Aggregate in the producing task before the exchange.
     partial_aggregation: bool = True
-    #: Not where there are more groups than this share of the rows: it would cost more than it saves.
+    #: But not if there are more groups than this share of the rows, because it would cost more than it saves.
     partial_groups_share: float = 0.5
 
     @property
     def copies(self) -> int:
-        """How often rows are sent that go to every channel."""
+        """How many times a broadcast is sent."""
         return min(self.channels, self.workers or self.channels)
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""What there is no stage graph for, found before planning begins: a walk over the relation, all reasons at once."""
+"""Find relations that cannot be planned, before planning begins, and list all reasons at once."""
 
 from __future__ import annotations
 

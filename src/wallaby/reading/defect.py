@@ -1,7 +1,7 @@
-"""A defect of ours while a query is read or planned must not cost the user the answer: Spark runs the query.
+"""A bug of Wallaby's in reading or planning a query must not cost the user the answer: Spark runs the query.
 
-Nothing has run yet at that point, so nothing can be half done. The defect is logged with its story, and is a reason
-like any other. Errors about the data or the files (`WallabyError`s) are no defects and go on to the user.
+Nothing has run yet at that point, so nothing can be half done. The bug is logged with its traceback, and becomes a
+reason like any other. Errors about the data or the files (`WallabyError`s) are no bugs and reach the user.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from wallaby.relations.reason import Reason
 
 _log = logging.getLogger(__name__)
 
-#: What a wrong assumption about a plan ends in.
+#: The exceptions that a wrong assumption about a plan ends in.
 DEFECTS: Final = (
     ArithmeticError,
     AssertionError,
@@ -28,7 +28,7 @@ DEFECTS: Final = (
 
 
 def defect(doing: str, error: Exception) -> Reason:
-    """The reason that a defect is, after it has been logged."""
+    """Log a bug, and turn it into a reason."""
     if isinstance(error, RecursionError):
         return Reason("plan", "it is nested too deeply")
     _log.warning("A defect while %s; Spark runs the query.", doing, exc_info=error)

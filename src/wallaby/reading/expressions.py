@@ -1,4 +1,4 @@
-"""Reading expressions: Catalyst's trees into ours, collecting a reason for every part that cannot be."""
+"""Read expressions: Catalyst's trees become ours, with a reason for every part that cannot be read."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _NO_SETTINGS: Final[Mapping[str, str]] = {}
 
 
 class ExpressionReader:
-    """Reads expressions of one plan; what it refuses is in `reasons`, each once.
+    """Reads the expressions of one plan, and lists why it refuses some in `reasons`, each reason once.
 
-    `subquery` reads a scalar subquery, `window` a window function; whoever reads operators puts them there. `zone`
-    knows the rules of time zones.
+    `subquery` reads a scalar subquery, `window` a window function; the reader of operators sets both. `zone` looks up
+    the rules of time zones.
     """
 
     def __init__(self, largest_id: int, settings: Mapping[str, str] = _NO_SETTINGS) -> None:
@@ -51,7 +51,7 @@ class ExpressionReader:
             self.reasons.append(reason)
 
     def read_all(self, nodes: tuple[Node, ...]) -> tuple[Expression, ...] | None:
-        """Several expressions, or None if one of them cannot be read; all are looked at either way."""
+        """Read several expressions; None if one of them cannot be read. All are read, to collect every reason."""
         read = [self.read(node) for node in nodes]
         found = tuple(expression for expression in read if expression is not None)
         return found if len(found) == len(read) else None
@@ -75,7 +75,7 @@ class ExpressionReader:
                 return self._applied(node)
 
     def column(self, node: Node) -> Column | None:
-        """The column that a named expression is or becomes."""
+        """The column of a named expression."""
         kind = data_type(node.type)
         if node.id is None:
             self.refuse(str(node), "it is not resolved")
@@ -95,7 +95,7 @@ class ExpressionReader:
         return made
 
     def _lambda(self, node: Node) -> Expression | None:
-        """The body, and then the parameters, which are columns that nobody else has."""
+        """The body, and then the parameters, which are columns that occur nowhere else."""
         parts = self.read_all(node.children)
         return None if parts is None else Call(LAMBDA, parts, parts[0].type, parts[0].nullable)
 

@@ -1,8 +1,7 @@
-"""The format of a table's files and its options, or why only Spark reads them so.
+"""The format of a table's files with its options, or why only Spark can read them.
 
-An option is known if it says nothing about how a line that can be read here is read. Lines that Spark would find
-malformed are not read here (`tables/formats` looks at all of them first), so that what a mode does with them does not
-matter.
+An option is accepted if it does not change how lines that Wallaby can read are read. Wallaby does not read lines that
+Spark would find malformed (`tables/formats` checks all lines first), so the mode for malformed lines does not matter.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import Final
 from wallaby.relations.formats import Binary, Csv, Format, Json, Orc, Parquet, Text
 
 _PACKAGE: Final = "org.apache.spark.sql.execution.datasources."
-#: Options that say which files there are, which is settled when the plan is read, or nothing at all.
+#: Options that select files, which is done by the time the plan is read, or that have no effect.
 _HARMLESS: Final = frozenset(
     {
         "compression",
@@ -29,7 +28,7 @@ _HARMLESS: Final = frozenset(
         "serialization.format",
     }
 )
-#: These shape the schema, which is known by now, or tell of lines that are not read here.
+#: Options that shape the schema, which is known by now, or that concern lines which are not read here.
 _OF_LINES: Final = frozenset(
     {
         "charset=utf-8",
@@ -59,14 +58,14 @@ _OF_CSV: Final = frozenset(
 )
 _OF_JSON: Final = frozenset({"dropfieldifallnull", "primitivesasstring", "prefersdecimal"})
 _OF_TEXT: Final = frozenset({"wholetext=false"})
-#: Which names of the extensions that Hadoop decompresses by.
+#: The extensions of files that Hadoop decompresses.
 _COMPRESSED: Final = (".bz2", ".deflate", ".gz", ".lz4", ".snappy", ".zst", ".xz", ".lzo", ".zip")
 _LENGTH_MAX: Final = "spark.sql.sources.binaryFile.maxLength"
 _DELIMITER: Final = '"\\\n\r\0'
 
 
 def file_format(relation: Mapping[str, object], settings: Mapping[str, str]) -> Format | str:
-    """How a relation's files are read under these settings of the session, or why not here."""
+    """How a relation's files are read under these session settings, or why only Spark reads them."""
     name = str(relation["format"]).removeprefix(_PACKAGE)
     known = _OPTIONS.get(name)
     if known is None:
@@ -104,7 +103,7 @@ _OPTIONS: Final = {
 
 
 def is_compressed(path: str) -> bool:
-    """Does Hadoop take the file for a compressed one?"""
+    """Does Hadoop treat the file as compressed?"""
     return path.lower().endswith(_COMPRESSED)
 
 

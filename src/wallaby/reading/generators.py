@@ -1,6 +1,6 @@
-"""Reading generators: explode and its like, as an `Unnest`, or over what the query itself lists, as an `Expand`.
+"""Read generators such as explode: as an `Unnest`, or as an `Expand` over values that the query itself lists.
 
-`explode(array(a, b))` gives every row once with a and once with b, which is what grouping sets begin with.
+`explode(array(a, b))` gives every row once with a and once with b, as the expansion of grouping sets does.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from wallaby.relations.types import BOOLEAN, INTEGER, STRING, DataType, Kind
 
 #: Every listed row is a projection of the plan.
 _ROWS_MAX: Final = 256
-#: Generators of which an array's elements make the rows.
+#: Generators that make a row of each element of an array.
 _UNNESTED: Final = frozenset({"Explode", "Inline", "PosExplode"})
-#: Generators whose rows are listed by what they are applied to.
+#: Generators whose arguments list the rows.
 GENERATORS: Final = ("Explode", "Inline", "JsonTuple", "PosExplode", "Stack")
 _PLAIN_NAME: Final = re.compile("[A-Za-z0-9_]+")
 _FLAGS: Final = DataType(Kind.ARRAY, children=(BOOLEAN,))
 
 
 def read_generate(node: Node, child: Relation | None, reader: ExpressionReader) -> Relation | None:
-    """A `Generate` over its child, which is None if it could not be read."""
+    """Read a `Generate` over its child, which is None if it could not be read."""
     generator = node.node("generator")
     columns = [reader.column(attribute) for attribute in node.nodes("generatorOutput")]
     made = tuple(column for column in columns if column is not None)
@@ -57,7 +57,7 @@ def _unnested(
     made: tuple[Column, ...] | None,
     reader: ExpressionReader,
 ) -> Relation | None:
-    """An array, or a map as an array of pairs, of which each element becomes a row."""
+    """Make a row of each element of an array, or of each pair of a map."""
     array = reader.read(generator.children[0])
     if array is None or child is None or made is None:
         return None
@@ -82,7 +82,7 @@ def _replicated(
     made: tuple[Column, ...] | None,
     reader: ExpressionReader,
 ) -> Relation | None:
-    """Each row as often as its first argument says, which is how Catalyst ends INTERSECT ALL and EXCEPT ALL."""
+    """Repeat each row as often as the first argument says: Catalyst's last step of INTERSECT ALL and EXCEPT ALL."""
     arguments = reader.read_all(generator.children)
     if arguments is None or child is None or made is None:
         return None
@@ -96,7 +96,7 @@ def _replicated(
 
 
 def _rows(generator: Node, reader: ExpressionReader) -> list[tuple[Expression, ...] | None] | None:
-    """The rows that a generator makes of each row; None if it does not list them."""
+    """The rows that a generator lists for each input row; None if it does not list them."""
     match generator.name:
         case "Explode":
             return _exploded(generator.children[0], reader)
@@ -131,14 +131,14 @@ def _exploded(listed: Node, reader: ExpressionReader) -> list[tuple[Expression, 
 
 
 def _are_keys(nodes: tuple[Node, ...]) -> bool:
-    """Different constants and none of them NULL: others may be equal, which is an error for each row."""
+    """Are the keys different constants, none of them NULL? Other keys may be equal, which is an error for each row."""
     values = [repr(node.value) for node in nodes]
     constant = all(node.name == "Literal" and node.value is not None for node in nodes)
     return constant and len(set(values)) == len(values)
 
 
 def _constants(listed: Node) -> list[tuple[Expression, ...] | None] | None:
-    """An array of constants, which Catalyst has made one."""
+    """The elements of an array of constants, which Catalyst has folded into one constant."""
     kind = data_type(listed.type)
     made = literal(listed.value, kind) if kind is not None and kind.kind is Kind.ARRAY else None
     if made is None or not isinstance(made.value, tuple) or len(made.value) > _ROWS_MAX:
@@ -158,7 +158,7 @@ def _inlined(listed: Node, reader: ExpressionReader) -> list[tuple[Expression, .
 def _members(
     arguments: tuple[Node, ...], reader: ExpressionReader
 ) -> list[tuple[Expression, ...] | None] | None:
-    """One row: the members of a JSON object that have some names, each as a path leads to it."""
+    """One row: the members of a JSON object with the given names, each read by its path."""
     read = reader.read_all(arguments)
     if read is None:
         return [None]

@@ -1,4 +1,4 @@
-"""Reading aggregations: Catalyst mixes aggregate functions into result expressions; here they stand apart.
+"""Read aggregations. Catalyst mixes aggregate functions into result expressions; here they are separate.
 
 An `Aggregate` gives keys and aggregations only; a `Project` on top computes with them, if there is anything to compute.
 """
@@ -19,7 +19,7 @@ from wallaby.relations.types import LONG
 def read_aggregate(
     node: Node, child: Relation | None, reader: ExpressionReader, subqueries: Subqueries
 ) -> Relation | None:
-    """An `Aggregate` of Catalyst's as ours, over a child that is None if it could not be read."""
+    """Read Catalyst's `Aggregate` over its child, which is None if it could not be read."""
     if any(key.is_session for key in node.nodes("groupingExpressions")):
         reader.refuse("Aggregate", "session windows grow with their rows")
         return None
@@ -34,7 +34,7 @@ def read_aggregate(
         return None
     aggregations = _aggregations(results, reader)
     if not keys and not aggregations:
-        # One row, whatever there is: some function must stand for the rest.
+        # The result is one row, whatever the input: some function must represent it.
         counted = Column(reader.fresh_id(), "count", LONG, nullable=False)
         aggregations = (Named(counted, Aggregation("count", (), LONG, nullable=False)),)
     parts: dict[Expression, Expression] = {
@@ -50,13 +50,13 @@ def read_aggregate(
 
 
 def _is_over_group_sets(node: Node) -> bool:
-    """Is it the second of the two aggregations by which Catalyst evaluates several DISTINCT?"""
+    """Is this the second of the two aggregations by which Catalyst evaluates several DISTINCT?"""
     below = node.children[0]
     return below.name == "Aggregate" and any(child.name == "Expand" for child in below.children)
 
 
 def read_named(nodes: tuple[Node, ...], reader: ExpressionReader) -> tuple[Named, ...] | None:
-    """Expressions with the columns that they become; None if one cannot be read."""
+    """Read expressions with the columns that they become; None if one cannot be read."""
     named: list[Named] = []
     for node in nodes:
         expression = reader.read(node)
@@ -67,7 +67,7 @@ def read_named(nodes: tuple[Node, ...], reader: ExpressionReader) -> tuple[Named
 
 
 def unique(outputs: tuple[Named, ...], reader: ExpressionReader) -> tuple[Named, ...]:
-    """Outputs with an id each: a column that is selected twice gets a new id the second time."""
+    """Give each output an id of its own: a column that is selected twice gets a new id the second time."""
     seen: set[int] = set()
     made: list[Named] = []
     for named in outputs:
@@ -92,7 +92,7 @@ def _keys(node: Node, reader: ExpressionReader) -> tuple[Named, ...] | None:
 
 
 def _aggregations(results: tuple[Named, ...], reader: ExpressionReader) -> tuple[Named, ...]:
-    """Each aggregation of the results once, in their order; under a result's own column where it is all of it."""
+    """The aggregations of the results, each once, in order; under the result's own column if it is the whole result."""
     alone: dict[Expression, Column] = {}
     for named in results:
         if isinstance(named.expression, Aggregation):

@@ -1,4 +1,4 @@
-"""Reading joins: the condition falls into pairs of keys, one from each side, and a residual for the rest."""
+"""Read joins: the condition is split into pairs of keys, one from each side, and a residual condition."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ KINDS: Final = {
 #: The join that a scalar correlated subquery becomes.
 SINGLE: Final = "LeftSingle"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-#: Any value of a kind, to stand for NULL in a pair of keys of which the second says whether it does.
+#: A value of each kind that replaces NULL in a null-safe key; a second key tells whether it does.
 _STANDINS: Final[dict[Kind, object]] = {
     Kind.BOOLEAN: False,
     Kind.BYTE: 0,
@@ -58,7 +58,7 @@ def read_join(
     reader: ExpressionReader,
     subqueries: Subqueries,
 ) -> Relation | None:
-    """A join of two sides, which are None if they could not be read."""
+    """Read a join of two sides; a side is None if it could not be read."""
     word = node.word("joinType")
     if word == SINGLE:
         return _read_single(node, left, right, reader)
@@ -89,9 +89,9 @@ def read_join(
 def _read_single(
     node: Node, left: Relation | None, right: Relation | None, reader: ExpressionReader
 ) -> Relation | None:
-    """Every left row with its only partner, a correlated subquery's value; more than one are an error.
+    """Join every left row with its only partner, the value of a correlated subquery; more than one is an error.
 
-    The right rows are counted by their keys, and each of their columns is the least of its values: of one row, its own.
+    The right rows are counted by their keys, and `min` picks each of their columns: with one row, that row's value.
     """
     condition = reader.read(node.node("condition"))
     if left is None or right is None or condition is None:
@@ -117,7 +117,7 @@ def _read_single(
 
 
 def _is_repeatable(relation: Relation) -> bool:
-    """Does a relation give the same rows every time? Of a limit's, any may be chosen."""
+    """Does a relation give the same rows every time? A limit may choose any rows."""
     return not isinstance(relation, Limit) and all(map(_is_repeatable, children_of(relation)))
 
 
@@ -139,10 +139,10 @@ def null_aware_key(
 def null_aware_anti(
     left: Relation, right: Relation, key: Expression, other: Expression, reader: ExpressionReader
 ) -> Relation:
-    """NOT IN as a plain anti join, by what is known of the right side as a whole.
+    """Rewrite NOT IN as a plain anti join, with what is known of the right side as a whole.
 
-    Without right rows every left row stays; with a NULL among the right keys none does; otherwise those that are
-    not NULL themselves and have no partner.
+    Without right rows every left row stays; with a NULL among the right keys none does; otherwise those left rows stay
+    whose key is not NULL and has no partner.
     """
 
     def count(name: str, *arguments: Expression) -> Named:
@@ -162,7 +162,7 @@ def null_aware_anti(
 
 
 def columns_of(kind: JoinKind, left: Relation, right: Relation) -> tuple[Column, ...]:
-    """The output, but for an existence join's answer: a side whose rows can be missing is nullable."""
+    """The output columns, without the flag of an existence join; those of a side that may be missing are nullable."""
     lefts, rights = left.columns, right.columns
     if kind.keeps_right:
         lefts = tuple(replace(column, nullable=True) for column in lefts)
@@ -174,7 +174,7 @@ def columns_of(kind: JoinKind, left: Relation, right: Relation) -> tuple[Column,
 def split(
     condition: Expression | None, left: Relation, right: Relation
 ) -> tuple[tuple[Expression, ...], tuple[Expression, ...], Expression | None]:
-    """Keys of the left side, keys of the right side, and what is not an equality between the sides."""
+    """Split a condition: keys of the left side, keys of the right side, and what is no equality between them."""
     sides = (frozenset(c.id for c in left.columns), frozenset(c.id for c in right.columns))
     pairs: list[tuple[Expression, Expression]] = []
     rest: list[Expression] = []
@@ -200,7 +200,7 @@ def _pairs(
 
 
 def _null_safe(first: Expression, second: Expression) -> list[tuple[Expression, Expression]]:
-    """Null-safe equality as two pairs of plain keys, as Spark's own planner does it."""
+    """Rewrite a null-safe equality as two pairs of plain keys, as Spark's own planner does."""
     if not first.nullable or not second.nullable:
         return [(first, second)]
     kind = first.type

@@ -1,9 +1,9 @@
-"""Cutting Spark leaves: what cannot be read here, at the bottom of a plan, is left to Spark and read as rows.
+"""Cut Spark leaves: parts at the bottom of a plan that Wallaby cannot run, and that Spark runs and hands over as rows.
 
-A leaf is a source and the operators right above it that look at one row at a time: cutting there costs one hand-over
-of rows. Above a join, an aggregation or a sort there is nothing to be gained by it, and such a query stays on Spark as
-a whole. A leaf is as small as it can be, so that as much as possible is run here; but filters, projections and limits
-right above one go into it, for Spark can push them into the source and then has fewer rows to hand over.
+A leaf is a source and the row-by-row operators right above it. Cutting there costs one hand-over of rows. If something
+above a join, an aggregation or a sort cannot run here, a leaf gains nothing, and Spark runs the whole query. A leaf is
+as small as possible, so that most of the query runs here. But filters, projections and limits right above it belong to
+the leaf, because Spark can push them into the source and then has fewer rows to hand over.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from wallaby.relations.relation import Relation, Scan, children_of
 from wallaby.relations.types import DataType, Kind
 
 Path = tuple[int, ...]
-#: Operators that Spark runs in one pass over their input, wherever its partitions are.
+#: Operators that Spark runs in one pass over their input, without moving rows between partitions.
 NARROW: Final = frozenset(
     {
         "ArrowEvalPython",
@@ -48,7 +48,7 @@ NARROW: Final = frozenset(
     }
 )
 _ABSORBED: Final = frozenset({"Filter", "GlobalLimit", "LocalLimit", "Project"})
-#: Sources for which Spark's estimate says nothing, or which are no reason to start an engine.
+#: Sources for which Spark's estimate is meaningless, or which are too small to be worth a leaf.
 _UNSIZED: Final = frozenset(
     {"CommandResult", "EmptyRelation", "LocalRelation", "LogicalRDD", "OneRowRelation", "Range"}
 )
@@ -57,7 +57,7 @@ _KNOWN_BYTES_MAX: Final = 1 << 62
 
 
 class LeafCutter:
-    """Cuts the leaves of one plan while it is read. Without `describe`, it cuts none."""
+    """Cuts the leaves of one plan while the plan is read; without `describe`, it cuts none."""
 
     def __init__(
         self, expressions: ExpressionReader, root: Node, describe: Callable[[Path], PlanPart] | None
@@ -65,11 +65,11 @@ class LeafCutter:
         self._expressions = expressions
         self._describe = describe
         self._paths = _paths(root, ()) if describe is not None else {}
-        #: The leaves that stand in the tree that is being read; a leaf's number is its place here.
+        #: The leaves in the tree that is being read; a leaf's number is its position here.
         self.leaves: list[SparkLeaf] = []
 
     def read(self, node: Node, read_here: Callable[[Node], Relation | None]) -> Relation | None:
-        """What `read_here` makes of a node; or, if that is nothing, a leaf of it, if it can be one."""
+        """Read a node with `read_here`; if that fails, make the node a leaf if it can be one."""
         reasons_before, leaves_before = len(self._expressions.reasons), len(self.leaves)
         relation = read_here(node)
         wanted = relation is None or (node.name in _ABSORBED and _is_over_leaf(relation))
@@ -87,7 +87,7 @@ class LeafCutter:
         part = self._describe(self._paths[id(node)])
         ids = tuple(attribute.id for attribute in part.output if attribute.id is not None)
         if not ids or len(set(ids)) < len(part.output):
-            return None  # rows without columns, and columns that are there twice, are not handed over
+            return None  # rows without columns, and repeated columns, cannot be handed over
         sizes = [size for name, size in part.sources if name not in _UNSIZED and size < _KNOWN_BYTES_MAX]
         leaf = SparkLeaf(
             number=leaves_before,
@@ -111,7 +111,7 @@ def _is_narrow(node: Node) -> bool:
 
 
 def _readable(output: tuple[Node, ...]) -> tuple[Column, ...]:
-    """The columns of types that can be handed over; one of another type is missed only by who uses it."""
+    """The columns whose types can be handed over; a column of another type is refused only if the query uses it."""
     columns: list[Column] = []
     for attribute in output:
         kind = data_type(attribute.type)
@@ -121,7 +121,7 @@ def _readable(output: tuple[Node, ...]) -> tuple[Column, ...]:
 
 
 def _can_be_handed_over(type_: DataType) -> bool:
-    """In a file, where the fields of a struct are found by their names without regard to case."""
+    """Can a type be written to a file? There, fields of a struct are found by name without regard to case."""
     lower = [name.lower() for name in type_.names]
     unique = len(set(lower)) == len(lower)
     return unique and all(map(_can_be_handed_over, type_.children)) and type_.kind is not Kind.NULL

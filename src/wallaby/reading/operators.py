@@ -1,4 +1,4 @@
-"""Reading operators: Catalyst's plan nodes into relations, collecting a reason for every one that cannot be.
+"""Read operators: Catalyst's plan nodes become relations, with a reason for every node that cannot be read.
 
 A child that cannot be read does not end the reading: the user sees all reasons at once.
 """
@@ -56,11 +56,11 @@ REFUSED: Final = {
     ),
     "UnionLoopRef": ("it stands for the rows that a recursive WITH added last", ""),
 }
-#: Filters that only save work: the join that they were made from is still there.
+#: Filters that only save work: the join from which Catalyst derived them is still in the plan.
 _REDUNDANT: Final = frozenset({"BloomFilterMightContain", "DynamicPruningSubquery"})
 _DIRECTIONS: Final = {"Ascending": True, "Descending": False}
 _NULLS_FIRST: Final = {"NullsFirst": True, "NullsLast": False}
-#: The prefix by which Spark sorts has so many digits of a decimal: it shortens the value itself, which constants show.
+#: Spark's sort prefix holds this many digits of a decimal. It shortens the value itself, which shows for constants.
 _SORTED_DIGITS_MAX: Final = 18
 
 
@@ -80,11 +80,11 @@ class RelationReader:
         self._subqueries = Subqueries(self.read, expressions.fresh_id, expressions.refuse)
         expressions.subquery = self._subqueries.read
         self._leaves = leaves
-        #: Where the files of scans lie that are on no local disk, by the names that the files have for it.
+        #: The remote storages of the scans' files, by the names that the files use for them.
         self.storages: dict[str, Storage] = {}
 
     def read(self, node: Node) -> Relation | None:
-        """The relation for a node, which may be or have a Spark leaf, or None and reasons."""
+        """Read the relation of a node, which may be or contain a Spark leaf; or note reasons and return None."""
         return self._leaves.read(node, self._read_here)
 
     def _read_here(self, node: Node) -> Relation | None:
@@ -117,7 +117,7 @@ class RelationReader:
         return read_range(node, self._expressions)
 
     def _same(self, node: Node) -> Relation | None:
-        """Where Spark would put rows is of no concern here."""
+        """Read the child alone: where Spark would place its rows does not matter here."""
         return self.read(node.children[0])
 
     def _project(self, node: Node) -> Relation | None:
@@ -178,7 +178,7 @@ class RelationReader:
         return None if expression is None else SortKey(expression, ascending, nulls_first)
 
     def _limit(self, node: Node) -> Relation | None:
-        """Catalyst has two nodes for a limit, and a third between them for an offset."""
+        """Read a limit, for which Catalyst has two nodes, and a third between them for an offset."""
         count = self._count(node, "limitExpr")
         below = node.children[0]
         offset: int | None = 0
@@ -226,7 +226,7 @@ class RelationReader:
             return None
         rows = child
         if not order and any(call.function.function == "row_number" for call in calls.found):
-            # Catalyst makes it of LIMIT in a correlated subquery, and counts on the order of a sort below.
+            # Catalyst makes it of a LIMIT in a correlated subquery, and relies on the order of a sort below.
             found = _in_the_order_below(child)
             if found is None:
                 self._expressions.refuse(
@@ -253,13 +253,13 @@ class RelationReader:
         output = tuple(column for column in columns if column is not None)
         if len(found) < len(children) or len(output) < len(columns):
             return None
-        if not output:  # of whatever columns the children have, none is used
+        if not output:  # none of the children's columns is used
             found = tuple(Project(child, (self._row(),)) for child in found)
         return Union(found, output or found[0].columns)
 
 
 def _in_the_order_below(relation: Relation) -> tuple[Relation, tuple[SortKey, ...]] | None:
-    """Rows with all that an ORDER BY right below sorts them by, and its keys; None if it is not right below."""
+    """The rows with all columns that an ORDER BY right below uses, and its keys; None if there is no such ORDER BY."""
     match relation:
         case Sort():
             return relation.child, relation.keys
@@ -275,7 +275,7 @@ def _in_the_order_below(relation: Relation) -> tuple[Relation, tuple[SortKey, ..
             return relation, ()
 
 
-#: How each operator that is run here is read, by the name of Catalyst's class.
+#: The reader of each operator that runs here, by the name of Catalyst's class.
 READERS: Final[Mapping[str, Callable[[RelationReader, Node], Relation | None]]] = {
     "Aggregate": RelationReader._aggregate,
     "Expand": RelationReader._expand,
@@ -296,7 +296,7 @@ READERS: Final[Mapping[str, Callable[[RelationReader, Node], Relation | None]]] 
     "Sort": RelationReader._sort,
     "Union": RelationReader._union,
     "Window": RelationReader._window,
-    # Rows whose rank is too high, which a filter above drops again.
+    # It drops rows whose rank is too high, which a filter above drops anyway.
     "WindowGroupLimit": RelationReader._same,
 }
 

@@ -1,7 +1,7 @@
-"""Only the columns that are used: Spark's file sources find this out after the optimizer, so it is done here.
+"""Keep only the columns that are used. Spark's file sources do this after the optimizer, so it has to be done here.
 
-Catalyst has already put projections where columns end; what is left is to tell the scans, and the joins above them.
-No operator is added or lost: `plan/rules/prune_columns.py` does that once the order of joins is known.
+Catalyst has already put projections where columns are last used; scans, and the joins above them, remain to be pruned.
+No operator is added or removed: `plan/rules/prune_columns.py` does that once the order of joins is known.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from wallaby.relations.tree import expressions_of, narrowed, with_children
 
 
 def prune(relation: Relation, needed: frozenset[int]) -> Relation:
-    """The same relation, which may have lost columns that are not needed."""
+    """The same relation, perhaps without some columns that are not needed."""
     match relation:
         case Scan():
             columns = narrowed(relation.columns, needed)

@@ -1,6 +1,6 @@
-"""The way in: a DataFrame's optimized plan as one of our relations, or every reason why Spark has to run it.
+"""Entry point: read a DataFrame's optimized plan as a relation, or list every reason why Spark has to run it.
 
-Nothing that a user can write makes this raise: what is unknown, unresolved, too deep or broken is a reason.
+Nothing that a user can write makes this raise: whatever is unknown, unresolved, too deep or broken becomes a reason.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ from wallaby.relations.storage import Storage
 from wallaby.relations.types import Kind
 from wallaby.relations.zone import UTC
 
-#: Numbers that Spark makes and looks at in less time than a query takes to start.
+#: Spark generates and scans this many numbers in less time than a query takes to start.
 _LONG_RANGE: Final = 1 << 20
 _ALL_READABLE: Final[Mapping[DataFile, str]] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class ReadResult:
-    """What became of a plan: a relation, or the reasons why there is none.
+    """The outcome of reading a plan: a relation, or the reasons why there is none.
 
-    `leaves` are the parts of it that Spark has to run first; each has the reasons why. `columns` is the output as
-    Catalyst says it (names, types, nullability), in order, under the relation's ids; empty if a type of it cannot be
-    read.
+    `leaves` are the parts that Spark has to run first, each with its reasons. `columns` is the output as Catalyst
+    describes it (names, types, nullability), in order, under the relation's ids; it is empty if one of its types cannot
+    be read.
     """
 
     relation: Relation | None
     reasons: tuple[Reason, ...]
     columns: tuple[Column, ...]
     leaves: tuple[SparkLeaf, ...] = ()
-    #: Where files lie that are on no local disk, by the names that they have for it.
+    #: The remote storages of files, by the names that the files use for them.
     storages: Mapping[str, Storage] = field(default_factory=dict)
-    #: What was read, so that it need not be asked for again.
+    #: The plan that was read, so that Spark need not write it again.
     text: PlanText | None = None
 
 
@@ -58,8 +58,8 @@ def read_plan(
 ) -> ReadResult:
     """Read the optimized plan of a DataFrame, or of a `QueryExecution` that lives in the JVM.
 
-    With `leaves`, what cannot be read at the bottom of the plan is left to Spark instead of being refused; so are
-    tables with a file of `unreadable`, which says why. `text` is the plan if Spark has written it down before.
+    With `leaves`, parts at the bottom of the plan that cannot be read become Spark leaves instead of reasons to refuse;
+    so do tables with a file in `unreadable`, which says why. `text` is the plan if Spark has already written it.
     """
     try:
         describe = partial(part_of, query) if leaves else None
@@ -77,9 +77,9 @@ def read_text(
     unreadable: Mapping[DataFile, str] = _ALL_READABLE,
     zone: Callable[[str], str | None] | None = None,
 ) -> ReadResult:
-    """Read a plan that has been written down; `describe` tells of the parts that may be left to Spark.
+    """Read a plan that Spark has written; `describe` describes parts that may become Spark leaves.
 
-    `zone` knows the rules of time zones; without it only UTC is known.
+    `zone` looks up the rules of time zones; without it, only UTC is known.
     """
     reader = ExpressionReader(text.largest_id, text.settings)
     if zone is not None:
@@ -111,16 +111,16 @@ def read_text(
 
 
 def _reads_something(relation: Relation) -> bool:
-    """Is there a table or a long range in it? What is only rows of the query itself, Spark answers at once."""
+    """Does the relation read a table or a long range? Spark answers queries over literal rows at once."""
     long = isinstance(relation, Range) and relation.count >= _LONG_RANGE
     return long or isinstance(relation, Scan) or any(map(_reads_something, children_of(relation)))
 
 
 def _finished(relation: Relation, columns: tuple[Column, ...], largest_id: int) -> Relation:
-    """The relation with only the columns that it needs, and those of the output in their order."""
+    """The relation with only the columns that it needs, and the output columns in their order."""
     pruned = prune(relation, frozenset(column.id for column in columns))
     own = pruned.columns
-    # A column that is selected twice has an id of its own the second time.
+    # A column that is selected twice gets a new id the second time.
     same = (own[i].id == c.id or own[i].id > largest_id for i, c in enumerate(columns) if i < len(own))
     if len(own) == len(columns) and all(same):
         return pruned

@@ -1,4 +1,4 @@
-"""Reading sources that are no tables: rows that stand in the query itself, and `spark.range`."""
+"""Read sources that are not tables: rows in the query itself, and `spark.range`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _RANGE_MAX: Final = 1 << 33
 
 
 def read_local(node: Node, reader: ExpressionReader) -> Rows | None:
-    """A `LocalRelation`."""
+    """Read a `LocalRelation`."""
     found = [reader.column(attribute) for attribute in node.nodes("output")]
     columns = tuple(column for column in found if column is not None)
     written = node.field("data")
@@ -34,12 +34,12 @@ def read_local(node: Node, reader: ExpressionReader) -> Rows | None:
 
 
 def read_one_row(_node: Node, reader: ExpressionReader) -> Rows:
-    """A `OneRowRelation`: a row of nothing."""
+    """Read a `OneRowRelation`: one row without columns."""
     return _without_columns(1, reader)
 
 
 def read_range(node: Node, reader: ExpressionReader) -> Range | None:
-    """A `Range`."""
+    """Read a `Range`."""
     start, end, step = (_number(node, name) for name in ("start", "end", "step"))
     (attribute,) = node.nodes("output")
     column = reader.column(attribute)

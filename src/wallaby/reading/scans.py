@@ -1,8 +1,8 @@
-"""Reading a table: which files, as Spark listed them when it planned, and which columns they have.
+"""Read a table: its files, as Spark listed them when it planned, and its columns.
 
-On local disks, S3 and HDFS. The values of partition columns are those of Spark's own listing; no
-path is taken apart here. What Spark would do to the files while it reads them (skip what is corrupt, fill in defaults)
-and we would not is a reason to leave them to Spark.
+Files may be on local disks, S3 and HDFS. The values of partition columns come from Spark's own listing; no path is
+parsed here. If Spark would change what it reads (skip corrupt files, fill in defaults) and Wallaby would not, the table
+is left to Spark.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _FILES: Final = "org.apache.spark.sql.execution.datasources.HadoopFsRelation"
 _CORRUPT: Final = "spark.sql.columnNameOfCorruptRecord"
 #: Session settings with which Spark reads fewer rows than the files have.
 _MUST_BE_FALSE: Final = ("spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles")
-#: Session settings with which Spark finds a file's columns in another way than by their names without regard to case.
+#: Session settings with which Spark does not find a file's columns by their names without regard to case.
 _NAMES_OTHERWISE: Final = ("spark.sql.caseSensitive", "spark.sql.parquet.fieldId.read.enabled")
-#: Session settings with which Spark changes dates or instants of files while it reads them.
+#: Session settings with which Spark changes dates or timestamps while it reads files.
 _TIMES_AS_THEY_ARE: Final = {
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
     "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
@@ -40,7 +40,7 @@ _TIMES_AS_THEY_ARE: Final = {
 def read_scan(
     node: Node, reader: ExpressionReader, settings: Mapping[str, str], storages: dict[str, Storage]
 ) -> Scan | None:
-    """A `LogicalRelation` as a scan of all the columns whose types can be read. `storages` gets those of its files."""
+    """Read a `LogicalRelation` as a scan of all columns with readable types; `storages` receives those of its files."""
     relation = node.field("relation")
     if not isinstance(relation, dict) or relation.get("c") != _FILES:
         reader.refuse(
@@ -65,7 +65,7 @@ def _source(relation: object) -> str:
 
 
 def _format(relation: dict[str, object], reader: ExpressionReader, settings: Mapping[str, str]) -> Format:
-    """The format of the files, which is of no use if there are reasons against it."""
+    """The format of the files; meaningless if there are reasons against reading them."""
     name = "LogicalRelation"
     found = file_format(relation, settings)
     if isinstance(found, str):
@@ -118,7 +118,7 @@ def _storages(
     reader: ExpressionReader,
     storages: dict[str, Storage],
 ) -> dict[tuple[str, str], str]:
-    """For every root of files (scheme and authority) what its storage is called; "" for a local disk."""
+    """The name of the storage for every root of files (scheme and authority); "" for a local disk."""
     settings = relation.get("storage")
     names = dict.fromkeys(roots, "")
     for scheme, authority in sorted(roots):
@@ -136,12 +136,12 @@ def _storages(
 def _constants(
     partitions: dict[str, DataType | None], values: list[object], reader: ExpressionReader
 ) -> tuple[Constant, ...]:
-    """The partition columns of a directory, but for those of types that cannot be read."""
+    """The partition columns of a directory, except those of types that cannot be read."""
     found: list[Constant] = []
     for (name, kind), value in zip(partitions.items(), values, strict=True):
         made = None if kind is None else literal(value, kind)
         if kind is not None and kind.kind is Kind.DECIMAL and not _has_scale(value, kind.scale):
-            # Spark takes its digits for those of the column's type.
+            # Spark interprets its digits in the column's type.
             reader.refuse(name, f"it is a partition column with a value that is not a {kind}")
         elif made is not None:
             found.append(Constant(name, made.value, made.type))
@@ -167,7 +167,7 @@ def _partitions(relation: dict[str, object]) -> dict[str, DataType | None]:
 
 
 def _columns(node: Node, names: frozenset[str], reader: ExpressionReader) -> tuple[Column, ...]:
-    """The columns of the table. One of a type that cannot be read is missed only by who uses it."""
+    """The columns of the table; one of a type that cannot be read is refused only if the query uses it."""
     columns: list[Column] = []
     for attribute in node.nodes("output"):
         kind = data_type(attribute.type)
@@ -179,7 +179,7 @@ def _columns(node: Node, names: frozenset[str], reader: ExpressionReader) -> tup
 
 
 def _names(relation: dict[str, object]) -> frozenset[str]:
-    """The columns of the table; not those with a default for older files, of which we know nothing."""
+    """The columns of the table, without those that have a default for older files, which we do not know."""
     schema = relation["schema"]
     fields = schema.get("fields") if isinstance(schema, dict) else None
     if not isinstance(fields, list):
@@ -189,7 +189,7 @@ def _names(relation: dict[str, object]) -> frozenset[str]:
 
 
 def _label(files: tuple[DataFile, ...]) -> str:
-    """What people call the table: its file, or its directory, above those of its partitions."""
+    """A name of the table for users: its file, or its directory without those of its partitions."""
     if not files:
         return "no files"
     path = files[0].path.rstrip("/")

@@ -1,8 +1,8 @@
-"""What Spark's own `fs.*` settings say about files on S3 and HDFS: how to reach them, or why only Spark can.
+"""Derive from Spark's own `fs.*` settings how to reach files on S3 and HDFS, or why only Spark can.
 
-Only settings that are not Hadoop's defaults are looked at. One that is not known here might decide who may read, or
-what is read (roles, encryption on the client's side, providers of credentials): it leaves the files to Spark. A reason
-names settings and never shows their values.
+Only settings that differ from Hadoop's defaults matter. An unknown setting might decide who may read, or what is read
+(roles, client-side encryption, credential providers), so it leaves the files to Spark. A reason names settings and
+never shows their values.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Final
 from wallaby.relations.storage import HdfsStorage, S3Storage, Storage
 
 _S3A: Final = "fs.s3a."
-#: What a class must be called that reads `s3a:` as we do.
+#: The name of Hadoop's class that reads `s3a:` as we do.
 S3A_IMPLEMENTATIONS: Final = frozenset({"org.apache.hadoop.fs.s3a.S3AFileSystem"})
 _HDFS_IMPLEMENTATIONS: Final = frozenset({"org.apache.hadoop.hdfs.DistributedFileSystem"})
 _KEYS: Final = frozenset(
@@ -41,7 +41,7 @@ _UNDERSTOOD: Final = frozenset(
         "session.token",
     }
 )
-#: These change how fast files are read and listed, and how they are written; never what is in them.
+#: Settings that change how fast files are read and listed, or how they are written, but never their contents.
 _HARMLESS: Final = re.compile(
     r"""acl\.default | attempts\.maximum | audit\..* | block\.size | buffer\.dir | committer\..*
     | connection\.(?:acquisition\.timeout|establish\.timeout|idle\.time|keepalive|maximum|part\.upload\.timeout
@@ -59,13 +59,13 @@ _SALT: Final = secrets.token_bytes(16)
 
 
 def storage_name(storage: Storage) -> str:
-    """A word for a storage, the same as long as this process lives; nothing can be read from it."""
+    """A name for a storage, constant in this process, which reveals nothing about the storage."""
     written = json.dumps([type(storage).__name__, asdict(storage)]).encode()
     return hashlib.blake2b(written, key=_SALT, digest_size=8).hexdigest()
 
 
 def storage_of(scheme: str, authority: str, settings: Mapping[str, str]) -> Storage | str:
-    """How to reach files, or why that is not known here."""
+    """How to reach files, or why only Spark can."""
     match scheme:
         case "s3a":
             return _s3(authority, settings)
@@ -106,7 +106,7 @@ def _s3(bucket: str, settings: Mapping[str, str]) -> S3Storage | str:
 
 
 def _for_bucket(bucket: str, settings: Mapping[str, str]) -> dict[str, str]:
-    """The settings for one bucket: those with its name in them come first."""
+    """The settings for one bucket: those that name the bucket take precedence."""
     found: dict[str, str] = {}
     of_bucket: dict[str, str] = {}
     for key, value in settings.items():
@@ -137,7 +137,7 @@ def _unknown(own: Mapping[str, str], settings: Mapping[str, str]) -> str | None:
 
 
 def _credentials(own: Mapping[str, str]) -> tuple[str, str, str] | str:
-    """Key, secret and token; empty ones for who asks without a name."""
+    """Key, secret and token; empty for anonymous access."""
     named = own.get("aws.credentials.provider", "")
     providers = [name.strip() for name in named.split(",") if name.strip()]
     if providers == [_ANONYMOUS]:

@@ -1,8 +1,8 @@
-"""Scalar subqueries: a value that a query of its own gives becomes a column beside the rows that use it.
+"""Scalar subqueries: the value of a subquery becomes a column beside the rows that use it.
 
-Catalyst has turned the correlated ones into joins; what is left gives the same value for every row. Its relation
-is put beside the rows by a cross join with its single row, so planning and kernels need to know nothing of
-subqueries. Several subqueries that Catalyst has merged into one give a struct, of which each use takes a field.
+Catalyst has turned correlated subqueries into joins; the others give the same value for every row. A cross join with
+the subquery's single row puts that value beside the rows, so planning and kernels need not know about subqueries. If
+Catalyst has merged several subqueries into one, it gives a struct, and each use takes one field.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Subqueries:
         return relation
 
     def finish(self, name: str) -> None:
-        """The operator has been read: what it has put nowhere, it has no place for."""
+        """The operator has been read: refuse the subqueries for which it had no place."""
         if len(self._placed) < len(self._pending):
             self._refuse(name, "subqueries in it are not supported yet")
         self._pending, self._placed = [], set()

@@ -1,4 +1,4 @@
-"""Reading window functions: Catalyst wraps each in its frame, and may compute with the result in the same place."""
+"""Read window functions: Catalyst wraps each in its frame, and may compute with the result in the same expression."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _RANKS: Final = {
 _OFFSETS: Final = {"Lag": "lag", "Lead": "lead"}
 _OPPOSITE: Final = {"lag": "lead", "lead": "lag"}
 _VALUES: Final = {"First": "first_value", "Last": "last_value", "NthValue": "nth_value"}
-#: The window functions that are run here, beside all aggregate functions.
+#: The window functions that run here, besides all aggregate functions.
 FUNCTIONS: Final = frozenset({*_RANKS, *_OFFSETS, *_VALUES, "NTile"})
 _UNITS: Final = {"RowFrame": FrameUnit.ROWS, "RangeFrame": FrameUnit.RANGE}
 _UNBOUNDED: Final = ("UnboundedPreceding$", "UnboundedFollowing$")
@@ -39,13 +39,13 @@ class WindowCalls:
         self._column: Column | None = None
 
     def read(self, nodes: tuple[Node, ...]) -> list[Named] | None:
-        """What the operator adds to its input, in terms of the functions that are found on the way."""
+        """Read the columns that the operator adds to its input, in terms of the window functions found in them."""
         outputs: list[Named] = []
         self._reader.window = self._call
         try:
             for node in nodes:
                 column = self._reader.column(node)
-                # A function that stands alone becomes the output itself.
+                # A function that is the whole expression becomes the output itself.
                 self._column = (
                     column if node.children and node.children[0].name == "WindowExpression" else None
                 )
@@ -137,7 +137,7 @@ class WindowCalls:
         return _constant(self._reader.read(node)) or _UNKNOWN
 
     def _distance(self, spec: Node, bounds: list[Expression | None]) -> Frame | None:
-        """A frame whose ends lie at a distance in values of its key."""
+        """A frame whose ends lie at a distance in values of its sort key."""
         orders = [child for child in spec.children if child.name == "SortOrder"]
         key = data_type(orders[0].children[0].type) if len(orders) == 1 else None
         fixed = is_fixed(self._reader.session_zone)
@@ -161,7 +161,7 @@ _DAY: Final = 86_400_000_000
 
 
 def _steps(bound: Expression | None, key: DataType | None, *, fixed: bool) -> int | float | None:
-    """The distance of an end from the current row in the least units of the key; None if there is no such number."""
+    """The distance of an end from the current row in the smallest units of the key; None if there is no such number."""
     if not isinstance(bound, Literal) or key is None:
         return None
     match key.kind, bound.type.kind, bound.value:
@@ -188,7 +188,7 @@ def _steps(bound: Expression | None, key: DataType | None, *, fixed: bool) -> in
 
 
 def _constant(expression: Expression | None) -> Literal | None:
-    """A constant, also under a minus."""
+    """A constant, perhaps negated."""
     match expression:
         case Literal():
             return expression

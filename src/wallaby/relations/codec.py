@@ -1,4 +1,4 @@
-"""Frozen dataclasses to JSON values and back, driven by their annotations, with nothing left to trust.
+"""Convert frozen dataclasses to JSON values and back, driven by their annotations; decoding trusts nothing.
 
 A record is `{"is": "Filter", "child": …, "condition": …}`: its class by name, out of a closed set, and its
 fields by theirs. Decoding checks every value against the field's annotation, so bytes from elsewhere either
@@ -24,12 +24,12 @@ from wallaby.errors import EncodingError
 
 T = typing.TypeVar("T")
 Json = None | bool | int | str | list["Json"] | dict[str, "Json"]
-#: Looked up once a class; the same whoever asks.
+#: Cached per class.
 _KNOWN: dict[type, tuple[tuple[str, object], ...]] = {}
 
 
 class Codec:
-    """Writes and reads records of a closed set of classes; those in `shared` once each."""
+    """Writes and reads records of a closed set of classes; those in `shared` are written once each."""
 
     def __init__(self, shared: tuple[type, ...]) -> None:
         self._shared = shared
@@ -57,7 +57,9 @@ class Codec:
 
     def _write_shared(self, record: object) -> Json:
         if record not in self._numbers:
-            written = self._write_record(record)  # first, for what it refers to comes before it
+            written = self._write_record(
+                record
+            )  # first, because the records that it refers to must come before it
             self._numbers[record] = len(self.table)
             self.table.append(written)
         return self._numbers[record]
@@ -77,7 +79,7 @@ class Codec:
             self._records.append(self._read_record(written, classes))
 
     def read(self, written: Json, annotation: object) -> object:
-        """The value that some JSON stands for, which must be of the annotated type."""
+        """Read a value of the annotated type from its JSON form."""
         if annotation is object:
             return _read_literal(written)
         choices = typing.get_args(annotation) if _is_union(annotation) else (annotation,)
@@ -119,7 +121,7 @@ class Codec:
 
 
 def _annotations(cls: type) -> tuple[tuple[str, object], ...]:
-    """The fields that make a record, with their types."""
+    """The fields of a record, with their types."""
     if cls not in _KNOWN:
         assert is_dataclass(cls)
         hints = typing.get_type_hints(cls)

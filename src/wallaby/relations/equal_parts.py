@@ -1,7 +1,7 @@
-"""Are two relations the same but for the numbers of their columns, and for columns that only one of them has?
+"""Find out whether two relations differ only in column ids, and in columns that only one of them has.
 
-If so they can be merged: one relation that gives the columns of both. Projections that only drop columns are left
-out on the way; whoever uses the merged relation prunes it.
+If so, they can be merged into one relation with the columns of both. Merging ignores projections that only drop
+columns; users of the merged relation prune it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from wallaby.relations.relation import (
 )
 from wallaby.relations.tree import conjuncts, ids_of, is_choice, join_columns, substitute
 
-#: Ids of the second relation's columns, and those that the same columns have in the merged one.
+#: Maps ids of the second relation's columns to those of the same columns in the merged one.
 Mapped = dict[int, int]
 
 
@@ -43,7 +43,7 @@ def stripped(relation: Relation) -> Relation:
 
 
 def merged(first: Relation, second: Relation) -> tuple[Relation, Mapped] | None:
-    """The first relation with what the second has besides; None if they do not do the same."""
+    """The first relation with the additional columns of the second; None if they do not compute the same rows."""
     match stripped(first), stripped(second):
         case Scan() as a, Scan() as b:
             return _scans(a, b)
@@ -144,7 +144,7 @@ def _expressions(join: Join) -> tuple[Expression, ...]:
 def _outputs(
     ours: tuple[Named, ...], theirs: tuple[Named, ...], below: Mapped
 ) -> tuple[tuple[Named, ...], Mapped] | None:
-    """Our outputs and those of theirs that compute something else, with the columns that theirs become."""
+    """Our outputs and those of theirs that compute something else, and the columns that theirs become."""
     outputs = {named.column.id: named for named in ours}
     known: dict[Expression, int] = {}
     for named in ours:
@@ -162,13 +162,13 @@ def _outputs(
 
 
 def _renumbered(expression: Expression, mapped: Mapped) -> Expression:
-    """An expression over the second relation's columns, over those of the merged one."""
+    """Rewrite an expression over the second relation's columns in terms of the merged one."""
     columns = [part for part in walk(expression) if isinstance(part, Column)]
     return substitute(expression, {c: replace(c, id=mapped.get(c.id, c.id)) for c in columns})
 
 
 def _plain(expressions: Iterable[Expression], mapped: Mapped) -> tuple[Expression, ...]:
-    """The same without names and nullability of columns, in which equal parts may differ."""
+    """The same expression without names and nullability of columns, in which equal parts may differ."""
     found = []
     for expression in expressions:
         renumbered = _renumbered(expression, mapped)

@@ -1,4 +1,4 @@
-"""Expressions: a frozen, typed tree. What a function computes, and how exactly, says the expression registry."""
+"""Expressions: a frozen, typed tree. The expression registry says what each function computes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Final
 from wallaby.relations import functions
 from wallaby.relations.types import DataType
 
-#: Of a constant. The rules of a time zone are long.
+#: How much of a constant is shown: the rules of a time zone are long.
 _SHOWN_CHARACTERS: Final = 60
 
 
 class EvalMode(Enum):
-    """What happens on overflow, division by zero or a bad cast: an error, NULL, or Spark's old ways."""
+    """What happens on overflow, division by zero or a bad cast: an error, NULL, or Spark's legacy behaviour."""
 
     ANSI = "ansi"
     TRY = "try"
@@ -24,7 +24,7 @@ class EvalMode(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column by its Catalyst expression id, which is unique in a query; the name is for people."""
+    """A column, known by its Catalyst expression id, which is unique in a query; the name is for users."""
 
     id: int
     name: str
@@ -39,7 +39,7 @@ class Column:
 class Literal:
     """A constant: int, float, Decimal, str, bytes, bool, date, datetime or None.
 
-    Of an array, a tuple of these; of a struct, of its fields' values; of a map, of pairs.
+    For an array, a tuple of these; for a struct, a tuple of its fields' values; for a map, a tuple of pairs.
     """
 
     value: object
@@ -47,7 +47,7 @@ class Literal:
 
     @property
     def nullable(self) -> bool:
-        """Only NULL is."""
+        """Is the constant NULL?"""
         return self.value is None
 
     def __str__(self) -> str:
@@ -105,7 +105,7 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class SortKey:
-    """One key of an order. Where nulls go is always said, never left to a default."""
+    """One key of an order. The position of nulls is always explicit."""
 
     expression: Expression
     ascending: bool
@@ -117,7 +117,7 @@ class SortKey:
 
 
 def walk(expression: Expression) -> Iterator[Expression]:
-    """An expression and everything in it, outermost first."""
+    """Yield an expression and all its parts, outermost first."""
     yield expression
     match expression:
         case Call():
@@ -133,7 +133,7 @@ def walk(expression: Expression) -> Iterator[Expression]:
 
 
 def columns_in(expression: Expression) -> frozenset[int]:
-    """The ids of the columns that an expression uses, but for the parameters of its lambdas."""
+    """The ids of the columns that an expression uses, without the parameters of its lambdas."""
     used: set[int] = set()
     own: set[int] = set()
     for part in walk(expression):

@@ -1,4 +1,4 @@
-"""What a table's files are written in, with all that decides how they are read."""
+"""File formats, with all options that decide how files are read."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Orc:
 
 @dataclass(frozen=True, slots=True)
 class Csv:
-    """A row a line, its fields between delimiters, in the order of the table's columns."""
+    """One row per line, its fields between delimiters, in the order of the table's columns."""
 
-    #: All columns of the files, also those that are not read.
+    #: All columns of the files, including those that are not read.
     fields: tuple[str, ...]
     delimiter: str
     header: bool
@@ -35,27 +35,27 @@ class Csv:
 
 @dataclass(frozen=True, slots=True)
 class Json:
-    """A row a line: an object."""
+    """One row per line, as an object."""
 
     has_lines: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A row a line, with one column, whatever it is called."""
+    """One row per line, with one column of any name."""
 
     has_lines: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """A row a file: its path, when it was changed, its length, and its content."""
+    """One row per file: its path, modification time, length and content."""
 
     #: Spark refuses to read the content of longer files.
     length_max: int
     has_lines: ClassVar[bool] = False
 
 
-#: What most tables are.
+#: The format of most tables.
 PARQUET: Final = Parquet()
 Format = Parquet | Orc | Csv | Json | Text | Binary

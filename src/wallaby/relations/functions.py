@@ -1,22 +1,22 @@
-"""The few functions that planning itself knows: those it makes, and those whose selectivity it can guess.
+"""The few functions that planning itself knows: those that it creates, and those whose selectivity it can guess.
 
-All others are only names to it; the expression registry says what they are. A name that is missing here costs
-speed, never correctness.
+All others are only names to it, defined by the expression registry. A name that is missing here costs speed, never
+correctness.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-# What planning makes.
+# Functions that planning creates.
 CAST: Final = "cast"
 COALESCE: Final = "coalesce"
 DIVIDE: Final = "divide"
 
-#: A function of its own: the body, then the parameters, columns that nothing outside of it has.
+#: A lambda: its body, then its parameters, which are columns that occur nowhere else.
 LAMBDA: Final = "lambda"
 
-# What planning looks into.
+# Functions that planning inspects.
 AND: Final = "and"
 OR: Final = "or"
 NOT: Final = "not"
@@ -36,10 +36,10 @@ SUBTRACT: Final = "subtract"
 MULTIPLY: Final = "multiply"
 DATE_ADD: Final = "date_add"
 DATE_SUB: Final = "date_sub"
-#: Texts, and what is looked for in them.
+#: Functions that search a text.
 TEXT: Final = ("substring", "upper", "lower", "contains", "starts_with", "ends_with")
 
-#: A comparison and the one that says the same with its sides exchanged.
+#: Each comparison, and its mirror image with the sides exchanged.
 MIRRORED: Final = {
     EQUAL: EQUAL,
     LESS: GREATER,
@@ -56,7 +56,7 @@ SIZE: Final = "size"
 COUNT: Final = "count"
 SUM: Final = "sum"
 AVG: Final = "avg"
-#: The sum of decimals in an average: only its end has to fit.
+#: The sum of decimals in an average: only the final sum has to fit.
 TOTAL: Final = "total"
 MIN: Final = "min"
 MAX: Final = "max"

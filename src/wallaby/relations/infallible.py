@@ -1,7 +1,8 @@
-"""Which expressions raise no error, whatever the values: these may be computed for rows that would have been dropped.
+"""Expressions that raise no error for any value, and may thus be computed for rows that would have been dropped.
 
-Moving a condition or a join changes for which rows expressions are computed. A comparison does not mind; a division by
-a column does, for it could end the query over a row that nobody asked about. So rules move only what is known here.
+Moving a condition or a join changes for which rows expressions are computed. That is harmless for a comparison, but a
+division by a column could fail the query for a row that is not part of its result. So rules move only expressions that
+this module knows to be safe.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from wallaby.relations import functions
 from wallaby.relations.expression import Call, Column, Expression, Literal, walk
 from wallaby.relations.types import DataType, Kind
 
-#: The digits that a whole number may have.
+#: The number of digits of each type of whole numbers.
 _DIGITS: Final = {Kind.BYTE: 3, Kind.SHORT: 5, Kind.INTEGER: 10, Kind.LONG: 19}
 _FLOATING: Final = {Kind.FLOAT: 1, Kind.DOUBLE: 2}
-#: So many days more or less lead out of no calendar that people use; beyond it begins Java's overflow.
+#: Adding this many days stays within years that users have; far beyond, Java overflows.
 _DAYS_MAX: Final = 1_000_000
 
 
@@ -25,7 +26,7 @@ def cannot_fail(expression: Expression) -> bool:
 
 
 def _never_fails(part: Expression) -> bool:
-    """Does a function itself raise no error? Its arguments are looked at for themselves."""
+    """Is the function itself free of errors? Its arguments are checked separately."""
     match part:
         case Call(function=function) if function in functions.INFALLIBLE:
             return True
@@ -40,7 +41,7 @@ def _never_fails(part: Expression) -> bool:
 
 
 def _widens(source: DataType, target: DataType) -> bool:
-    """Has a type a value for every one of another?"""
+    """Can a type represent every value of another?"""
     if source == target or source.kind is Kind.NULL:
         return True
     if source.kind in _DIGITS:
@@ -56,7 +57,7 @@ def _widens(source: DataType, target: DataType) -> bool:
 
 
 def _holds(decimal: DataType, digits: int, scale: int) -> bool:
-    """Has a decimal type room for so many digits in front of the point and behind it?"""
+    """Does a decimal type have room for this many digits before and after the point?"""
     enough = decimal.precision - decimal.scale >= digits and decimal.scale >= scale
     return decimal.kind is Kind.DECIMAL and enough
 
@@ -65,7 +66,7 @@ _ARITHMETIC: Final = frozenset((functions.ADD, functions.SUBTRACT, functions.MUL
 
 
 def _has_room(function: str, left: DataType, right: DataType, result: DataType) -> bool:
-    """Floating-point numbers overflow to infinity; decimals do not overflow if the result has all their digits."""
+    """Can the result not overflow? Floats overflow to infinity; decimals do not if the result has all their digits."""
     if result.kind in _FLOATING:
         return left.kind in _FLOATING and right.kind in _FLOATING
     if not left.kind is right.kind is result.kind is Kind.DECIMAL:

@@ -1,4 +1,4 @@
-"""The kinds of joins, and what each of them does with rows that have no partner."""
+"""The kinds of joins, and what each does with rows that have no partner."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ class JoinKind(Enum):
 
     @property
     def is_inner(self) -> bool:
-        """Only pairs come out, so the sides may change places."""
+        """The result has only pairs, so the sides may be exchanged."""
         return self in (JoinKind.INNER, JoinKind.CROSS)
 
     @property
     def shows_right(self) -> bool:
-        """The columns of the right side come out too."""
+        """The result has the columns of the right side too."""
         return self not in (JoinKind.SEMI, JoinKind.ANTI, JoinKind.EXISTENCE)
 
     @property
     def keeps_left(self) -> bool:
-        """Rows of the left side without a partner come out."""
+        """The result has the rows of the left side without a partner."""
         return self in (JoinKind.LEFT, JoinKind.FULL, JoinKind.ANTI, JoinKind.EXISTENCE)
 
     @property
     def keeps_right(self) -> bool:
-        """Rows of the right side without a partner come out, with NULLs for the columns of the left side."""
+        """The result has the rows of the right side without a partner, with NULLs for the columns of the left side."""
         return self in (JoinKind.RIGHT, JoinKind.FULL)
 
     @property
     def pads_right(self) -> bool:
-        """Rows of the left side without a partner come out with NULLs for the columns of the right side."""
+        """The result has left rows without a partner, with NULLs for the columns of the right side."""
         return self.keeps_left and self.shows_right
 
     @property
     def keeps_only_matched(self) -> bool:
-        """Rows without a partner come out of neither side: keys of one side may filter the other."""
+        """Rows without a partner are dropped on both sides, so the keys of one side may filter the other."""
         return not self.keeps_left and not self.keeps_right

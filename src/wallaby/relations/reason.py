@@ -1,7 +1,7 @@
-"""Why something cannot run here: said once, in one shape, by whoever finds it out.
+"""Reasons why something cannot run on Wallaby, in one form for the plan reader and the planner.
 
-The plan reader and the planner both answer with `Reason`s; the engine shows them at their node and lets Spark
-run the query. A reason is no error: the user gets the answer, only not from us.
+Both return `Reason`s; the engine shows them at their node and lets Spark run the query. A reason is no error: the user
+gets the answer, only not from Wallaby.
 """
 
 from __future__ import annotations

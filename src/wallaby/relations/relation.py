@@ -1,7 +1,7 @@
-"""Relations: the frozen tree that a query is read into, and of which a stage's work is made.
+"""Relations: the frozen tree that represents a query, and also the work of a stage.
 
-Every relation knows its output columns, in order. The leaves are sources, or an `Input`: rows that come from
-elsewhere, by number. The same nodes serve the whole query and the part of it that one stage runs.
+Every relation knows its output columns, in order. The leaves are sources, or numbered `Input`s: rows that come from
+elsewhere. The same nodes represent the whole query and the part of it that one stage runs.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from wallaby.relations.types import DataType
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A column that has one value in all rows of a file: of a partitioned table, what its directory is named for."""
+    """A column with one value in all rows of a file, such as a partition column, whose value names the directory."""
 
     name: str
-    #: Like a literal's value, and of the type beside it: to Python, 1 and 1.0 and true are equal.
+    #: Like a literal's value. The type is needed beside it because 1, 1.0 and True are equal in Python.
     value: object
     type: DataType
 
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """One file as it was when the query was planned: another size or time later is an error."""
+    """One file as it was when the query was planned; a different size or time later is an error."""
 
-    #: Where no storage is named, a local path.
+    #: A local path, unless a storage is named.
     path: str
     size_bytes: int
     modified_ms: int
-    #: These are not read, whatever the file itself has under their names.
+    #: These columns are not read from the file, even if it has columns of these names.
     constants: tuple[Constant, ...] = ()
-    #: What its storage is called, if it is on no local disk; see `storage`.
+    #: The name of its storage, unless that is a local disk; see `storage`.
     storage: str = ""
 
 
@@ -43,7 +43,7 @@ class DataFile:
 class Scan:
     """A table in files. `columns` are those that are needed; `names` are the table's names for them.
 
-    A file may write a name in other letters, have a narrower type, or not have the column, which is NULL then.
+    A file may write a name in another case, have a narrower type, or lack the column, which is then NULL.
     """
 
     files: tuple[DataFile, ...]
@@ -55,7 +55,7 @@ class Scan:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows that stand in the query itself, as values like those of literals."""
+    """Rows that are part of the query itself, with values like those of literals."""
 
     rows: tuple[tuple[object, ...], ...]
     columns: tuple[Column, ...]
@@ -63,7 +63,7 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """`count` whole numbers from `start` on, `step` apart."""
+    """`count` whole numbers from `start`, `step` apart."""
 
     start: int
     step: int
@@ -125,7 +125,7 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """One row a group; without keys, one row in all. Outputs may compute with aggregations and keys."""
+    """One row per group; without keys, one row in total. Outputs may compute with aggregations and keys."""
 
     child: Relation
     keys: tuple[Named, ...]
@@ -152,7 +152,7 @@ class Sort:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """The first `count` rows after skipping `offset`, or all (None): of a sorted child the first, else any."""
+    """`count` rows, or all (None), after skipping `offset`: the first ones of a sorted child, otherwise any."""
 
     child: Relation
     count: int | None
@@ -166,7 +166,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Single:
-    """The child's only row, or a row of NULLs if it has none; more than one are an error. A subquery's value."""
+    """The child's only row, or a row of NULLs if it has none; more than one row is an error. A subquery's value."""
 
     child: Relation
 
@@ -177,7 +177,7 @@ class Single:
 
 
 class FrameUnit(Enum):
-    """What the ends of a frame count: rows, or rows that tie with the current one."""
+    """What the ends of a frame count: rows, or distances in values of the sort key."""
 
     ROWS = "rows"
     RANGE = "range"
@@ -185,10 +185,10 @@ class FrameUnit(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The rows around a row that a window function sees: from `begin` to `end` rows after it; None: no end.
+    """The rows that a window function sees: from `begin` to `end` rows after the current one; None: no end.
 
-    Of ties, `begin` and `end` count in the least units of the one key: days, microseconds, the last digit of a decimal;
-    or in calendar months; for a floating-point key they are such numbers.
+    In a range frame, `begin` and `end` count in the smallest units of the only key (days, microseconds, the last digit
+    of a decimal) or in calendar months; for a floating-point key they are floating-point numbers.
     """
 
     unit: FrameUnit
@@ -209,7 +209,7 @@ class WindowCall:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The child's rows, each with what functions say about the rows around it in its partition."""
+    """The child's rows, each with the results of functions over the rows around it in its partition."""
 
     child: Relation
     partition: tuple[Expression, ...]
@@ -224,7 +224,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Expand:
-    """Every row once for each projection, whose expressions become the columns: what grouping sets begin with."""
+    """Every row once for each projection, whose expressions become the columns: the first step of grouping sets."""
 
     child: Relation
     projections: tuple[tuple[Expression, ...], ...]
@@ -233,23 +233,23 @@ class Expand:
 
 @dataclass(frozen=True, slots=True)
 class Unnest:
-    """Every row once for each element of an array: some of its columns, the element's place, and the element."""
+    """Every row once for each element of an array: some of its columns, the element's position, and the element."""
 
     child: Relation
     array: Expression
-    #: The columns of the child that stay.
+    #: The child's columns that are kept.
     kept: tuple[Column, ...]
-    #: The places of elements, from 0 on, if they are wanted.
+    #: The positions of elements, from 0, if they are wanted.
     position: Column | None
-    #: The element; or its fields, if `fields` says so.
+    #: The element, or its fields if `fields` is set.
     values: tuple[Column, ...]
     fields: bool
-    #: Does a row without elements stay, once, with NULLs?
+    #: Is a row without elements kept, once, with NULLs?
     outer: bool
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """Those that stay, then the new ones."""
+        """The columns that are kept, then the new ones."""
         return (*self.kept, *(() if self.position is None else (self.position,)), *self.values)
 
 
@@ -261,7 +261,7 @@ class Union:
     columns: tuple[Column, ...]
 
 
-#: Where rows begin.
+#: The relations that have no children.
 Source = Scan | Rows | Range
 Relation = (
     Source
@@ -281,7 +281,7 @@ Relation = (
 
 
 def children_of(relation: Relation) -> tuple[Relation, ...]:
-    """The relations that one is made from."""
+    """The children of a relation."""
     match relation:
         case Scan() | Rows() | Range() | Input():
             return ()

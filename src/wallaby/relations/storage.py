@@ -1,6 +1,6 @@
-"""Where files lie that are on no local disk, and how they are reached. What is secret in it never shows in a text.
+"""Remote storages: where files are that are not on a local disk, and how to reach them. Secrets are never shown.
 
-A file names its storage by a word that says nothing; what the word stands for travels with the query, beside its plan.
+A file refers to its storage by a meaningless name; the query carries the storages themselves beside its plan.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-#: How long an S3 server may take to be reached, and to go on with an answer, and how often it is asked.
+#: How long an S3 server may take to connect and to continue an answer, and how often a request is tried.
 S3_CONNECT_SECONDS: Final = 10.0
 S3_REQUEST_SECONDS: Final = 60.0
 S3_ATTEMPTS: Final = 3
@@ -16,13 +16,13 @@ S3_ATTEMPTS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class S3Storage:
-    """A bucket's server, and who asks it."""
+    """The server of a bucket, and the credentials for it."""
 
-    #: "" is the service of Amazon itself; else a host, perhaps with a port.
+    #: "" is Amazon's own service; otherwise a host, perhaps with a port.
     endpoint: str
     region: str
     encrypted: bool
-    #: Is the bucket a part of the host's name, instead of the path's first?
+    #: Is the bucket part of the host name instead of the path?
     virtual_addressing: bool
     anonymous: bool
     access_key: str = field(default="", repr=False)
@@ -32,9 +32,9 @@ class S3Storage:
 
 @dataclass(frozen=True, slots=True)
 class HdfsStorage:
-    """A Hadoop cluster, as its own client library reaches it."""
+    """A Hadoop cluster, reached by its own client library."""
 
-    #: `host:port`, or what its settings call it.
+    #: `host:port`, or the cluster's name in Hadoop's settings.
     address: str
     user: str
     settings: tuple[tuple[str, str], ...] = field(default=(), repr=False)

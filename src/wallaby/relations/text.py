@@ -1,4 +1,4 @@
-"""A relation as text, one operator a line, inputs indented below: for people and for golden files.
+"""Write a relation as text, one operator per line, inputs indented below: for people and for golden files.
 
 Column ids differ from session to session, so columns are numbered in the order in which they appear; `?` marks those
 that may be NULL.

@@ -1,4 +1,4 @@
-"""Small tools on the frozen trees: rebuild with other parts, substitute, choose and arrange columns."""
+"""Tools for the frozen trees: rebuild with other parts, substitute, choose and arrange columns."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _WIDTHS = {
     Kind.YEAR_MONTH: 4,
 }
 _WIDTH_OTHERWISE = 24
-#: So many elements an array or a map is thought to have.
+#: The assumed number of elements of an array or a map.
 LIST_VALUES = 8
 
 
@@ -71,12 +71,12 @@ def ids_of(columns: Iterable[Column]) -> tuple[int, ...]:
 
 
 def kept(columns: Iterable[Column]) -> tuple[Named, ...]:
-    """Columns as outputs of a projection that leaves them as they are."""
+    """Columns as outputs of a projection that does not change them."""
     return tuple(Named(column, column) for column in columns)
 
 
 def arrange(relation: Relation, columns: tuple[Column, ...]) -> Relation:
-    """The same rows with exactly these of its columns, in this order."""
+    """The same rows with exactly these columns, in this order."""
     if ids_of(relation.columns) == ids_of(columns):
         return relation
     by_id = {column.id: column for column in relation.columns}
@@ -95,7 +95,7 @@ def narrowed(columns: tuple[Column, ...], needed: frozenset[int]) -> tuple[Colum
 
 
 def with_children(relation: Relation, children: tuple[Relation, ...]) -> Relation:
-    """The same relation over other children, which give the same columns, in whatever order."""
+    """The same relation over other children, which give the same columns in any order."""
     found = with_equal_children(relation, children)
     return (
         replace(found, columns=join_columns(found, found.left, found.right))
@@ -122,7 +122,7 @@ def with_equal_children(relation: Relation, children: Sequence[Relation]) -> Rel
 
 
 def join_columns(join: Join, left: Relation, right: Relation) -> tuple[Column, ...]:
-    """The columns of a join over other sides: the left ones, then what its kind has beside them."""
+    """The columns of a join over other sides: the left ones, then those that its kind adds."""
     known = {column.id: column for column in join.columns}
     lefts = tuple(known.get(column.id, column) for column in left.columns)
     if join.kind is JoinKind.EXISTENCE:
@@ -143,7 +143,7 @@ def rewrite_up(relation: Relation, rule: Rewrite) -> Relation:
 
 
 def substitute(expression: Expression, replacements: Mapping[Expression, Expression]) -> Expression:
-    """An expression with parts replaced, outermost first; what was put in is not looked into again."""
+    """Replace parts of an expression, outermost first; replacements are not searched again."""
     if expression in replacements:
         return replacements[expression]
     match expression:
@@ -177,7 +177,7 @@ def by_ids(columns: Mapping[int, Expression]) -> Callable[[Expression], Expressi
 
 
 def is_choice(project: Project) -> bool:
-    """Does a projection only choose among columns, and compute and rename nothing?"""
+    """Does a projection only select columns, without computing or renaming anything?"""
     return all(named.expression == named.column for named in project.outputs)
 
 
@@ -189,7 +189,7 @@ def conjuncts(condition: Expression) -> tuple[Expression, ...]:
 
 
 def conjunction(conditions: Iterable[Expression]) -> Expression | None:
-    """One condition out of several; of none, None."""
+    """Combine several conditions into one; None if there are none."""
     whole: Expression | None = None
     for condition in conditions:
         nullable = condition.nullable or (whole is not None and whole.nullable)

@@ -1,4 +1,4 @@
-"""Data types, as Spark defines them. Catalyst says what type everything has; no kernel is ever asked."""
+"""Data types, as Spark defines them. Catalyst determines the type of everything; kernels never do."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import Enum
 
 
 class Kind(Enum):
-    """The kind of a type; parameters stand in `DataType`."""
+    """The kind of a type; `DataType` has its parameters."""
 
     NULL = "void"
     BOOLEAN = "boolean"
@@ -36,9 +36,9 @@ class Kind(Enum):
 class DataType:
     """A type: `precision` and `scale` for decimals, `children` (and `names`, for structs) for nested ones.
 
-    Whether elements, fields and values may be NULL is no part of it: nothing is computed otherwise for it, and the
-    schema of a result is Spark's own.
-    An interval has its `names` too: the units that it is shown in, which mean nothing for its values.
+    Whether elements, fields and values may be NULL is not part of a type: no computation depends on it, and the schema
+    of a result is Spark's own. An interval also has `names`: the units in which it is shown, which do not affect its
+    values.
     """
 
     kind: Kind
@@ -82,7 +82,7 @@ class DataType:
         return self.kind in (Kind.ARRAY, Kind.STRUCT, Kind.MAP)
 
     def has_values_of(self, other: DataType) -> bool:
-        """Are its values those of the other type, whatever their parts are called?"""
+        """Does the type have the same values as the other one, whatever the names of their parts?"""
         return (
             (self.kind, self.precision, self.scale) == (other.kind, other.precision, other.scale)
             and len(self.children) == len(other.children)
@@ -91,7 +91,7 @@ class DataType:
 
     @property
     def element(self) -> DataType:
-        """What an array has."""
+        """The type of an array's elements."""
         assert self.kind is Kind.ARRAY, f"{self} is no array"
         return self.children[0]
 

@@ -1,10 +1,10 @@
-"""A time zone's rules as a plan carries them: a text that Spark's driver writes from Java's own.
+"""The rules of a time zone as a plan carries them: a text that Spark's driver writes from Java's rules.
 
 `name;first;transitions;rule;rule;…`: the offset from UTC before all transitions, in seconds; the transitions, each
 `when:offset` in seconds of UTC, separated by commas; and the rules that hold after the last of them, year after year.
 A rule is `month,day,weekday,second,base,offset`: on that day (negative: from the month's end; with a weekday, the
 first such one from there, or the last one up to there) at that second, in a clock which is `base` ahead of UTC, the
-offset becomes the given one. A zone without transitions and rules has a fixed offset.
+offset becomes the given one. A zone without transitions or rules has a fixed offset.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _RULE_PARTS: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """When in every year the offset changes, and to what."""
+    """When the offset changes in every year, and its new value."""
 
     month: int
     day: int
@@ -42,7 +42,7 @@ class Zone:
 
     @property
     def fixed_offset(self) -> int | None:
-        """The offset in seconds of a zone that always has the same."""
+        """The offset in seconds of a zone whose offset never changes."""
         return None if self.transitions or self.rules else self.first_offset
 
 
@@ -65,7 +65,7 @@ def read_zone(text: str) -> Zone:
 
 
 def is_fixed(text: str) -> bool:
-    """Has a zone always had the same offset?"""
+    """Does a zone always have the same offset?"""
     return read_zone(text).fixed_offset is not None
 
 

@@ -1,7 +1,7 @@
-"""Types in three languages: Catalyst's, Arrow's, and DuckDB's text for them.
+"""Types in three languages: Catalyst's, Arrow's, and DuckDB's names for them.
 
-Columns travel under names made of their ids, `c12`, and a struct's fields under their places in it, `f0`, never
-under the user's names: no name can collide, and none can hurt. Rows without columns (under a `count(*)`) travel as one
+Columns travel under names made of their ids, `c12`, and fields of a struct under their positions, `f0`, never under the
+user's names, so that names can neither collide nor do harm. Rows without columns (under a `count(*)`) travel as one
 column of nulls, because neither a DuckDB relation nor an Arrow table can have rows and no columns.
 """
 
@@ -54,16 +54,16 @@ _DUCKDB: Final[dict[Kind, str]] = {
     Kind.YEAR_MONTH: "INTEGER",
 }
 
-#: What every kernel can carry and compare, and what has no parts.
+#: The types without parts that every kernel can carry and compare.
 FLAT: Final = frozenset(_DUCKDB) | {Kind.DECIMAL}
 
 
 def arrow_type(type_: DataType) -> pa.DataType:
     """The Arrow type in which a column travels.
 
-    It is what `df.toArrow()` gives, but for instants: they travel in UTC, and the client relabels them with
-    the session's zone, which changes no value; for intervals, which travel as numbers; and for names: a map travels
-    as an array of pairs.
+    It is the type that `df.toArrow()` gives, with three exceptions. Timestamps travel in UTC, and the client relabels
+    them with the session's zone, which changes no value. Intervals travel as numbers. A map travels as an array of
+    pairs, and fields without their names.
     """
     match type_.kind:
         case Kind.DECIMAL:
@@ -104,12 +104,12 @@ def is_carried(type_: DataType) -> bool:
 
 
 def is_comparable(type_: DataType) -> bool:
-    """Has a type an equality and an order? Maps, and what has some, have none."""
+    """Does a type have an equality and an order? Maps, and types that contain maps, have none."""
     return is_carried(type_) and all(part.kind is not Kind.MAP for part in parts_of(type_))
 
 
 def entry_type(type_: DataType) -> DataType:
-    """What a map is an array of."""
+    """The type of a map's entries."""
     return DataType(Kind.STRUCT, children=type_.children, names=("key", "value"))
 
 

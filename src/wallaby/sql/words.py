@@ -1,6 +1,6 @@
-"""The words of DuckDB's SQL: quoted identifiers, typed literals, errors with Spark's names.
+"""Elements of DuckDB's SQL: quoted identifiers, typed literals, errors with Spark's names.
 
-Statements are put together in the `sql*` modules only, from typed trees only. Every identifier is quoted, every
+Statements are built only in `statements` and `functions`, and only from typed trees. Every identifier is quoted, every
 text is escaped, and every other value is written by its own type's rules.
 """
 
@@ -36,7 +36,7 @@ def text(value: str) -> str:
 
 
 def cast(sql: str, type_: DataType) -> str:
-    """A value in a type."""
+    """Cast a value to a type."""
     return f"CAST({sql} AS {duckdb_type(type_)})"
 
 
@@ -51,7 +51,7 @@ TOO_MANY_ROWS = error(
 
 
 def literal(value: Literal) -> str:
-    """A constant in its type."""
+    """The SQL of a constant, in its type."""
     if value.value is None:
         return "NULL" if value.type.kind is Kind.NULL else cast("NULL", value.type)
     return cast(_plain(value), value.type)
@@ -77,7 +77,7 @@ def _plain(constant: Literal) -> str:
         case datetime.datetime() if kind in (Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ):
             return _instant(value, kind)
         case datetime.date() if kind is Kind.DATE:
-            # By days, not by text: years before 1000 and dates before 1582 have several texts.
+            # As a number of days, not as text: years before 1000 and dates before 1582 have several texts.
             return f"(DATE '1970-01-01' + CAST({(value - _EPOCH).days} AS INTEGER))"
         case _:
             raise InternalError(f"{value!r} is no {constant.type}.", fix="`supports` should have refused it.")
@@ -98,7 +98,7 @@ def _list(values: tuple[object, ...], element: DataType) -> str:
 
 
 def struct_sql(values: Sequence[str]) -> str:
-    """A struct of values, each under its place."""
+    """A struct of values, each named by its position."""
     fields = (f"{identifier(field_name(place))} := {value}" for place, value in enumerate(values))
     return f"struct_pack({', '.join(fields)})"
 
@@ -112,7 +112,7 @@ def _floating(value: float) -> str:
 
 
 def _instant(value: datetime.datetime, kind: Kind) -> str:
-    """By microseconds since the epoch. What has no zone of its own is read as UTC."""
+    """A timestamp, from microseconds since the epoch; one without a zone is read as UTC."""
     aware = value if value.tzinfo is not None else value.replace(tzinfo=datetime.UTC)
     micros = (aware - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)) // datetime.timedelta(
         microseconds=1
@@ -146,7 +146,7 @@ def rebuilt(sql: str, type_: DataType, change: Callable[[str, DataType], str]) -
         )
         return case([(f"{sql} IS NULL", "NULL")], changed)
     element = type_.element if type_.kind is Kind.ARRAY else entry_type(type_)
-    # A name for each depth: inside of the inner lambda, the outer one's variable is still to be seen.
+    # A name for each depth, because the outer variable is still visible inside the inner lambda.
     variable = f"e{sum(part.kind is not Kind.STRUCT for part in parts_of(element) if part.is_nested)}"
     return f"list_transform({sql}, lambda {variable}: {change(variable, element)})"
 
@@ -157,7 +157,7 @@ def field_sql(sql: str, place: int) -> str:
 
 
 def ordered(sql: str, type_: DataType) -> str:
-    """What is ordered as Spark orders a value: in arrays and structs NULL is the least, not the greatest."""
+    """A form of a value that DuckDB orders as Spark does: in arrays and structs NULL is the least, not the greatest."""
     return rebuilt(sql, type_, _present) if type_.is_nested else sql
 
 

@@ -1,10 +1,10 @@
-"""DuckDB, locked down: one instance for each executing thread, with one thread of its own.
+"""DuckDB, locked down: one instance for each executing thread, with a single thread.
 
-With one thread and the same limits, DuckDB gives the same bytes for the same input; with two it does not. What
-the settings are is therefore a constant of a query, equal on every worker. The instance reads and writes nothing
-but its temporary directory, loads no extension, sees no Python variable, and its settings cannot be changed by
-any statement: defence in depth, since statements are only ever made from typed trees. If a query has files that
-DuckDB itself reads, it may read these, and nothing else.
+With one thread and the same limits, DuckDB gives the same bytes for the same input; with two it does not. The settings
+are therefore constants of a query, equal on every worker. The instance reads and writes nothing but its temporary
+directory, loads no extension, sees no Python variable, and no statement can change its settings. This is defence in
+depth, since statements are only ever made from typed trees. If DuckDB itself reads files of a query, it may read those
+files and nothing else.
 """
 
 from __future__ import annotations
@@ -57,38 +57,39 @@ from wallaby.functions import registry
 from wallaby.sql.words import identifier, text
 
 MIB: Final = 1 << 20
-#: What a statement reads: a reader can be read once, and need not be in memory; a view's rows are where they are.
+#: The input of a statement: a reader can be read once, and need not be in memory; a view's rows stay where they are.
 Rows: TypeAlias = "pa.Table | pa.RecordBatchReader | TableView"
-#: Less than this and DuckDB cannot even hold the blocks that one operator pins.
+#: With less than this, DuckDB cannot even hold the blocks that one operator pins.
 MEMORY_MIN_BYTES: Final = 32 * MIB
 
 
 @dataclass(frozen=True, slots=True)
 class TableView:
-    """Rows that DuckDB finds by a statement of its own."""
+    """Rows that DuckDB reads by a statement of its own."""
 
     sql: str
 
 
-#: What a step makes of the rows that it takes may be so many portions. Fewer, and steps that give a little more than
-#: they take would make some of it twice.
+#: The output of a step may have this many portions. With fewer, steps that give a little more than they take would
+#: compute some of it twice.
 OVER_PORTIONS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
 class KernelSettings:
-    """Constants of a query. Other values give other bytes, so all its workers must have the same."""
+    """Constants of a query. Other values give other bytes, so all workers of a query must have the same values."""
 
-    #: For one thread: what DuckDB may hold before it spills. Arrow data that goes in and out is not in it.
+    #: For one thread: what DuckDB may hold before it spills, not counting Arrow data that goes in and out.
     memory_bytes: int = 512 * MIB
-    #: Where it spills to. Differs from worker to worker, which changes nothing. None: it cannot spill.
+    #: Where DuckDB spills. It may differ between workers, because it does not affect results. None: DuckDB cannot
+    #: spill.
     temp_directory: Path | None = None
     temp_directory_bytes: int = 1 << 40
-    #: Merge what a reduction has collected when at least so many rows are waiting.
+    #: A reduction merges what it has collected when at least this many rows are waiting.
     combine_rows: int = 1 << 18
-    #: What one output holds, about, and what is worked on at once where rows are on disk.
+    #: The approximate size of one output, and of the rows that are processed at once if they are on disk.
     portion_bytes: int = 32 * MIB
-    #: What a split may take, decoded, to be read at once; 0: a few portions.
+    #: The largest decoded size of a split that is read at once; 0: a few portions.
     read_bytes: int = 0
     #: The files that DuckDB may read.
     readable: tuple[str, ...] = ()
@@ -102,22 +103,22 @@ class KernelSettings:
 
     @property
     def part_bytes(self) -> int:
-        """Rows up to this size are computed with at once; DuckDB needs a few times as much for them."""
+        """The size of rows that DuckDB processes at once; it needs a few times as much memory for them."""
         return self.memory_bytes // 4
 
     @property
     def flow_bytes(self) -> int:
-        """What one step hands to the next at a time: a task's steps have a portion each."""
+        """The size of rows that one step hands to the next at a time: each step of a task has a portion."""
         return min(self.portion_bytes, self.part_bytes)
 
     @property
     def indexed_bytes(self) -> int:
-        """Rows up to this size are looked up in at once: an index takes about as much as the narrowest of them."""
+        """The size of rows that are indexed at once: an index takes about as much as the narrowest of them."""
         return self.memory_bytes // 2
 
     @property
     def aside_bytes(self) -> int:
-        """Rows that wait to be given out stay in memory up to this size."""
+        """The size up to which rows that wait to be output stay in memory."""
         return max(self.memory_bytes // 8, self.portion_bytes)
 
 
@@ -127,11 +128,11 @@ class DuckDbSession:
     def __init__(self, settings: KernelSettings) -> None:
         self.settings = settings
         self._connection = duckdb.connect(":memory:", config=_config(settings))
-        #: A connection gives one answer at a time. These have none to give now.
+        #: Idle connections: a connection gives one answer at a time.
         self._idle = [self._connection]
         self._all = [self._connection]
         self._functions: set[str] = set()
-        #: Has DuckDB met an error after which an instance answers nothing any more?
+        #: Has an error occurred after which the instance no longer answers?
         self.is_broken = False
         self._connection.execute("SET GLOBAL TimeZone = 'UTC'")
         if settings.readable:
@@ -148,7 +149,7 @@ class DuckDbSession:
             return connection.sql(sql).to_arrow_table(BATCH_ROWS_MAX)
 
     def stream(self, sql: str, tables: Mapping[str, Rows], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """The same, batch by batch as it is computed, in the types of a schema. Other statements may run meanwhile."""
+        """Run a SELECT and yield its batches, in a schema's types. Other statements may run meanwhile."""
         registry.register(self._connection, sql, self._functions)
         with self._asked(tables) as connection:
             unknown_bytes = max(
@@ -163,7 +164,7 @@ class DuckDbSession:
 
     @contextlib.contextmanager
     def _asked(self, tables: Mapping[str, Rows]) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A connection that knows these tables, for one statement, which can be stopped from other threads."""
+        """A connection with these tables for one statement, which other threads can interrupt."""
         with (
             self._free() as connection,
             _our_errors(self.settings),
@@ -183,7 +184,7 @@ class DuckDbSession:
 
     @contextlib.contextmanager
     def _free(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A connection to this instance that is not giving an answer."""
+        """An idle connection to this instance."""
         if not self._idle:
             self._idle.append(self._connection.cursor())
             self._all.append(self._idle[-1])
@@ -218,7 +219,7 @@ class DuckDbSession:
             connection.interrupt()
 
     def close(self) -> None:
-        """Free everything it holds."""
+        """Free everything that the session holds."""
         for connection in reversed(self._all):
             connection.close()
 
@@ -227,7 +228,7 @@ _threads = threading.local()
 
 
 def thread_session(settings: KernelSettings) -> DuckDbSession:
-    """This thread's session. It is made once for each settings and closed when others are asked for, or if it broke."""
+    """This thread's session. It is replaced if other settings are requested, or if it broke."""
     session: DuckDbSession | None = getattr(_threads, "session", None)
     if session is None or session.is_broken or session.settings != settings:
         close_thread_session()
@@ -244,7 +245,7 @@ def close_thread_session() -> None:
 
 
 def _config(settings: KernelSettings) -> dict[str, str | bool | int | float | list[str]]:
-    """What must hold from the first moment. `enable_external_access` must come after the temporary directory."""
+    """Settings that must hold from the start. `enable_external_access` must come after the temporary directory."""
     spill = settings.temp_directory
     return {
         "threads": 1,
@@ -271,20 +272,20 @@ def _our_errors(settings: KernelSettings) -> Iterator[None]:
     except duckdb.Error as error:
         raise _our_error(error, settings) from error
     except OSError as error:
-        # What DuckDB raises while a reader is asked for rows comes as Arrow's error, with DuckDB's text.
+        # An error that DuckDB raises while a reader is read arrives as Arrow's error, with DuckDB's text.
         if not _FROM_A_READER.match(str(error)):
             raise
         raise _our_error(error, settings) from error
 
 
-#: One query's error must not be that of all that come later.
+#: Errors that break an instance: one query's error must not affect all later queries.
 _FATAL: Final = re.compile(r"FATAL Error|INTERNAL Error")
 _FROM_A_READER: Final = re.compile(r"[A-Za-z ]+ Error: ")
 
 
 def _our_error(error: duckdb.Error | OSError, settings: KernelSettings) -> QueryError:
     while _FATAL.match(_first_line(error)) and isinstance(error.__context__, duckdb.Error):
-        error = error.__context__  # the first of them: after it, even to forget a table fails
+        error = error.__context__  # the first such error: after it, even dropping a table fails
     message = _first_line(error)
     if isinstance(error, duckdb.InterruptException) or message.startswith("INTERRUPT Error"):
         return QueryCancelledError("The running step was interrupted.")
@@ -298,7 +299,7 @@ def _our_error(error: duckdb.Error | OSError, settings: KernelSettings) -> Query
     return _translated(message)
 
 
-#: The texts by which DuckDB 2.0 says what Spark has a name for. The tests meet every one of them.
+#: DuckDB 2.0's messages for conditions that Spark names. The tests provoke every one of them.
 _CONDITIONS: Final[tuple[tuple[re.Pattern[str], type[QueryError]], ...]] = (
     (re.compile(r"Division by zero"), DivideByZeroError),
     (re.compile(r"\[NUMERIC_VALUE_OUT_OF_RANGE\]"), NumericOutOfRangeError),
@@ -339,7 +340,7 @@ _FIXES: Final[dict[type[QueryError], str]] = {
 }
 
 
-#: What to say instead of DuckDB's text, which names its own types and our columns.
+#: Messages that replace DuckDB's, which name its own types and internal columns.
 _WORDS: Final[dict[type[QueryError], str]] = {
     DivideByZeroError: "A number was divided by zero.",
     NumericOutOfRangeError: "A number has more digits than its decimal type.",
@@ -349,7 +350,7 @@ _WORDS: Final[dict[type[QueryError], str]] = {
     CastOverflowError: "A number does not fit the type that it is cast to.",
 }
 
-#: What our own SQL and functions raise says its condition itself.
+#: Errors that our own SQL and functions raise contain their condition.
 _NAMED: Final = re.compile(r"\[([A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]")
 
 

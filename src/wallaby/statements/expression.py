@@ -1,4 +1,4 @@
-"""Expressions and aggregations as SQL, each cast to the type that Catalyst gave it."""
+"""Write expressions and aggregations as SQL, each cast to the type that Catalyst gave it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wallaby.sql.words import case, cast, column_identifier, literal, normalized
 
 _CONNECTIVES = ("and", "or")
 
-#: How a column is written: in a join it is qualified by its side.
+#: How a column is written; in a join it is qualified by its side.
 Resolve = Callable[[Column], str]
 
 
@@ -26,7 +26,7 @@ def plain_column(column: Column) -> str:
 
 
 def expression_sql(expression: Expression, resolve: Resolve = plain_column) -> str:
-    """The SQL of an expression for which `supports` has no reason against."""
+    """The SQL of an expression that `supports` accepts."""
     match expression:
         case Column():
             return resolve(expression)
@@ -46,7 +46,7 @@ def expression_sql(expression: Expression, resolve: Resolve = plain_column) -> s
 
 
 def _is_constant(expression: Expression) -> bool:
-    """Is there no column in it? A lambda's own parameters are columns too."""
+    """Does an expression use no columns, apart from the parameters of its own lambdas?"""
     match expression:
         case Literal():
             return True
@@ -57,10 +57,10 @@ def _is_constant(expression: Expression) -> bool:
 
 
 def _delay(call: Call, arguments: list[str]) -> None:
-    """Keep DuckDB from computing a call of constants ahead.
+    """Keep DuckDB from evaluating a call with constant arguments while it plans.
 
-    Catalyst has computed all of them but those that fail, which is left to whoever comes to evaluate them. DuckDB
-    computes a constant condition of CASE while it plans, wherever that stands: the query would fail for no row.
+    Catalyst has evaluated all such calls except those that fail, which must fail only if a row evaluates them. DuckDB
+    evaluates a constant condition of CASE while it plans, so the query would fail even without a row.
     """
     for place, argument in enumerate(call.arguments):
         if isinstance(argument, Literal):
@@ -80,7 +80,7 @@ def _with_parameters(resolve: Resolve, own: frozenset[int]) -> Resolve:
 
 
 def _flat(call: Call) -> Call:
-    """AND of ANDs as one, OR too: where one must come before another, each of them is written twice."""
+    """Flatten nested ANDs (or ORs) into one, because an ordered AND or OR writes each of its parts twice."""
     if call.function not in _CONNECTIVES:
         return call
     parts: list[Expression] = []
@@ -91,7 +91,7 @@ def _flat(call: Call) -> Call:
 
 
 def output_sql(expression: Expression, resolve: Resolve = plain_column) -> str:
-    """An expression that becomes a column: in exactly Catalyst's type."""
+    """The SQL of an expression that becomes a column, in exactly Catalyst's type."""
     written = expression_sql(expression, resolve)
     if expression.type.kind is Kind.DECIMAL and isinstance(expression, Call):
         return cast(written, expression.type)
@@ -99,9 +99,9 @@ def output_sql(expression: Expression, resolve: Resolve = plain_column) -> str:
 
 
 def filter_sql(condition: Expression, resolve: Resolve = plain_column) -> str:
-    """The condition of a filter: where one of several can fail, each is looked at only where all before it are true.
+    """The condition of a filter. If a part can fail, each part is evaluated only where all before it are true.
 
-    In an expression an AND goes on behind NULL, which may still become false; a row is lost to a filter either way.
+    In an expression, an AND continues after NULL, because it may still become false; a filter drops the row either way.
     """
     if not (isinstance(condition, Call) and condition.function == "and" and fallible(condition)):
         return expression_sql(condition, resolve)
@@ -113,7 +113,7 @@ def filter_sql(condition: Expression, resolve: Resolve = plain_column) -> str:
 
 
 def key_sql(expression: Expression) -> str:
-    """A grouping key: of the two zeros, Spark shows the positive one."""
+    """The SQL of a grouping key, with -0.0 replaced by 0.0 as on Spark."""
     return normalized(output_sql(expression), expression.type)
 
 
@@ -123,7 +123,7 @@ def aggregation_sql(aggregation: Aggregation, over: str = "") -> str:
 
 
 def supports(expression: Expression) -> str | None:
-    """Why an expression is not computed here exactly as Spark would; None if it is."""
+    """Why Wallaby cannot compute an expression as Spark does; None if it can."""
     match expression:
         case Column() | Literal():
             return (

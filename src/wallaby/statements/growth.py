@@ -1,8 +1,8 @@
-"""Functions that make something large of something small: how large, before they are computed.
+"""Functions whose results may be much larger than their arguments, and how to compute that size beforehand.
 
-DuckDB computes a function for a whole vector of rows at once, so what `sequence`, `repeat` and the like make of too
-many rows is there before anybody can count it. Their arguments tell how much that will be. Where these are computed
-from the columns of a task's rows alone, they are looked at first, and so many rows are taken as there is room for.
+DuckDB computes a function for a whole vector of rows at once, so the results of `sequence`, `repeat` and the like for
+too many rows exist before their size can be checked. But their arguments determine the size. If the arguments depend
+only on the columns of a task's rows, they are computed first, and only as many rows are taken as there is room for.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from wallaby.statements.relation import input_name, inputs_of, relation_sql
 
 Weights = npt.NDArray[np.float64]
 _Numbers = npt.NDArray[np.float64]
-#: Functions whose result may be many times as large as their arguments, and which of these says how many times.
+#: Functions whose result may be many times as large as their arguments, and which argument determines how many times.
 _GROWING: Final = {"repeat": 1, "space": 0, "pad_left": 1, "pad_right": 1, "array_repeat": 1, "sequence": 1}
-#: With a constant up to this one a result is not large.
+#: With a constant up to this value, a result is not large.
 _GROWN_MAX: Final = 256
-#: What such a function makes of a single row may be so many times what a kernel may hold.
+#: The result for a single row may be at most this many times what a kernel may hold.
 _GROWN_PARTS: Final = 2
 #: Functions that do not compute all their arguments for all rows.
 _CONDITIONAL: Final = frozenset({"case", "if", "coalesce", "nanvl", functions.AND, functions.OR})
@@ -41,12 +41,12 @@ _NUMBER_BYTES: Final = 8
 
 
 def grown_bytes_max(settings: KernelSettings) -> int:
-    """What a function may make of a single row: DuckDB holds it twice while it grows."""
+    """The largest result of a function for a single row: DuckDB holds it twice while it grows."""
     return _GROWN_PARTS * settings.memory_bytes
 
 
 def grows(part: Expression) -> bool:
-    """May an expression make something much larger than its arguments?"""
+    """May an expression's result be much larger than its arguments?"""
     if not isinstance(part, Call) or part.function not in _GROWING:
         return False
     times = part.arguments[_GROWING[part.function]]
@@ -56,16 +56,16 @@ def grows(part: Expression) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Growing:
-    """A function that grows, with arguments in terms of an input's columns."""
+    """A growing function, with its arguments in terms of an input's columns."""
 
     function: str
     arguments: tuple[Expression, ...]
-    #: Is it computed for every row, or only where a condition says so?
+    #: Is it computed for every row, or only where a condition holds?
     always: bool
 
 
 class Growth:
-    """What the growing functions of a tree make of rows of one of its inputs."""
+    """The results of a tree's growing functions for the rows of one of its inputs."""
 
     def __init__(self, tree: Relation, number: int, settings: KernelSettings) -> None:
         self._settings = settings
@@ -90,13 +90,15 @@ class Growth:
         self._schema = arrow_schema(feet[0].columns)
 
     def weigh(self, rows: Sequence[pa.RecordBatch]) -> Weights | None:
-        """What is made of each row, in bytes; None if nothing grows, or nobody can tell."""
+        """The bytes of results for each row; None if nothing grows, or if it cannot be computed."""
         if not self._calls:
             return None
         table = pa.Table.from_batches(rows, self._schema)
         try:
             made = thread_session(self._settings).query(self._sql, {input_name(self._number): table})
-        except QueryError:  # perhaps of a row that a filter would keep away: whoever computes it will say
+        except (
+            QueryError
+        ):  # perhaps for a row that a filter would drop: the real computation will raise the error if not
             return None
         values = {a: made.column(column_name(c.id)).combine_chunks() for a, c in self._columns.items()}
         weights = np.zeros(table.num_rows)
@@ -134,7 +136,7 @@ def _has_filter(relation: Relation) -> bool:
 
 
 def _from_input(relation: Relation, number: int) -> Callable[[Expression], Expression] | None:
-    """How to write an expression over a relation's columns in terms of an input; None if they are not that near."""
+    """Rewrites expressions over a relation's columns in terms of an input; None if that is not possible."""
     match relation:
         case Input():
             return (lambda expression: expression) if relation.number == number else None

@@ -1,7 +1,7 @@
-"""Relations as one SELECT: every relation is a subquery, every column is named by its id, every input is a table.
+"""Write relations as one SELECT: each relation is a subquery, each column is named by its id, each input is a table.
 
-Inside a statement no relation has a column twice; `result_columns` says what the statement gives, and whoever
-runs it puts repeated columns back. Rows without columns have the column `rows`.
+Inside a statement no relation has a column twice; `result_columns` lists the columns of the result, and the caller
+restores repeated columns. Rows without columns have the column `rows`.
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ def input_name(number: int) -> str:
 
 
 def result_columns(relation: Relation) -> tuple[Column, ...]:
-    """The columns that the statement of a relation gives: each once."""
+    """The columns of the statement of a relation, each once."""
     return tuple({column.id: column for column in relation.columns}.values())
 
 
 def relation_sql(relation: Relation) -> str:
-    """The SELECT of a relation for which `relation_reason` has nothing against."""
+    """The SELECT of a relation that `relation_reason` accepts."""
     match relation:
         case Input():
             return _select(_list(relation.columns), identifier(input_name(relation.number)))
@@ -103,7 +103,7 @@ def inputs_of(relation: Relation) -> Iterator[Input]:
 
 
 def relation_reason(relation: Relation) -> str | None:
-    """Why some relation of a tree cannot be computed here exactly; None if all can."""
+    """Why a relation of a tree cannot be computed here as on Spark; None if all can."""
     for child in children_of(relation):
         reason = relation_reason(child)
         if reason is not None:
@@ -179,7 +179,7 @@ def _join(join: Join) -> str:
 
 
 def _single(single: Single) -> str:
-    """The only row. An aggregation without keys has a row even where its child has none."""
+    """The only row: an aggregation without keys gives a row even if its child has none."""
     values = [
         f"{case([('count(*) > 1', TOO_MANY_ROWS)], f'first({name})')} AS {name}"
         for name in names_of(single.columns)
@@ -188,7 +188,7 @@ def _single(single: Single) -> str:
 
 
 def _limit(limit: Limit) -> str:
-    # On top of the sort itself, not of a subquery: so DuckDB keeps only the first rows.
+    # Directly on the sort, not on a subquery, so that DuckDB keeps only the first rows.
     inner = relation_sql(limit.child) if isinstance(limit.child, Sort) else None
     rows = inner or _over(_list(limit.columns), limit.child)
     count = "" if limit.count is None else f" LIMIT {limit.count}"
@@ -214,7 +214,7 @@ def _window(window: Window) -> str:
 
 
 def _expand(expand: Expand) -> str:
-    """Each row beside the numbers of all projections; the number says which expressions are computed."""
+    """Combine each row with the numbers of all projections; the number selects the expressions to compute."""
     numbers = ", ".join(f"({number})" for number in range(len(expand.projections)))
     shown = []
     for place, column in enumerate(expand.columns):
@@ -227,7 +227,7 @@ def _expand(expand: Expand) -> str:
 
 
 def _unnest(unnest: Unnest) -> str:
-    """First the array, once; then its elements beside their places; then their fields."""
+    """Compute the array once, then its elements with their positions, then their fields."""
     listed = [*names_of(unnest.kept)]
     begin = _over(", ".join([*listed, f"{expression_sql(unnest.array)} AS a"]), unnest.child)
     places = f"CAST(range(len(a)) AS {duckdb_type(array(INTEGER))})"
@@ -249,7 +249,7 @@ def _qualified(side: str, column: Column) -> str:
 
 
 def _aggregate(aggregate: Aggregate) -> str:
-    """Two levels: inside keys and bare aggregations, outside what is computed from them."""
+    """Two levels: keys and bare aggregations inside, expressions over them outside."""
     bare = list(
         dict.fromkeys(
             part
@@ -285,7 +285,7 @@ def _aggregate(aggregate: Aggregate) -> str:
 
 
 def _computed(expression: Expression, known: dict[Expression, str]) -> str:
-    """An output of an aggregation: what is known is a column of the groups; the rest computes with it."""
+    """The SQL of an aggregation's output, in which keys and aggregations are columns of the inner level."""
     replaced = _replace(expression, known)
     return output_sql(replaced, lambda column: column.name if column.id < 0 else plain_column(column))
 

@@ -1,4 +1,4 @@
-"""Small questions about trees of relations, and small changes to them."""
+"""Small queries on trees of relations, and small changes to them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from wallaby.statements.relation import inputs_of
 
 
 def without_inputs(relation: Relation, absent: frozenset[int]) -> Relation:
-    """The tree without the semi joins whose filtering side is not there."""
+    """Remove the semi joins whose filtering side is missing."""
     match relation:
         case Join(kind=JoinKind.SEMI) if any(source.number in absent for source in inputs_of(relation.right)):
             return without_inputs(relation.left, absent)
@@ -59,7 +59,7 @@ def _join_needs(join: Join, number: int) -> bool:
 
 
 def is_inner(relation: Relation, number: int, streaming: int = 1) -> bool:
-    """Can the rows of an input be taken in any pieces, as the streaming rows can? Yes if only inner joins use it."""
+    """Can the rows of an input be taken in any pieces, like streaming rows? Yes, if only inner joins use it."""
     numbers = {source.number for source in inputs_of(relation)}
     if number not in numbers:
         return True

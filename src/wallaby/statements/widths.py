@@ -1,10 +1,10 @@
-"""Rows of very many columns: how many of them a statement may take at once, and what their batches take besides.
+"""Rows with very many columns: how many a statement may take at once, and the overhead of their batches.
 
-DuckDB computes with vectors of 2048 values, and every operator has one for each of its columns, however few the rows
-are. An aggregation has a state for each group and function, which is larger than most values. Both are nothing for
-tables of ordinary width. With hundreds of columns they are more than the rows themselves, so fewer rows are taken.
+DuckDB computes with vectors of 2048 values, and every operator has one for each of its columns, however few rows there
+are. An aggregation has a state for each group and function, which is larger than most values. Both are negligible for
+tables of ordinary width. With hundreds of columns they exceed the rows themselves, so fewer rows are taken.
 
-Arrow describes every column of every batch by some objects. So rows of many columns must not be in many small batches.
+Arrow needs some objects for every column of every batch. So rows with many columns must not be in many small batches.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ import pyarrow as pa
 from wallaby.relations.relation import Aggregate, Relation, Window, children_of
 from wallaby.statements.connection import KernelSettings
 
-#: What the vectors of a column take in the operators of a statement, on its way in and out.
+#: The bytes of a column's vectors in the operators of a statement, on its way in and out.
 _VECTORS_BYTES: Final = 2048 * 19
-#: What a group takes for each of its functions, and a row for each of its columns, while DuckDB works on it.
+#: The bytes of a group for each of its functions, and of a row for each of its columns, while DuckDB processes it.
 _STATE_BYTES: Final = 32
 _VALUE_BYTES: Final = 16
-#: Vectors of up to this part of what a kernel may hold are not worth a thought.
+#: Vectors up to this fraction of what a kernel may hold are ignored.
 _VECTORS_PARTS: Final = 4
-#: DuckDB has rows about twice while it puts them in order or in groups.
+#: DuckDB holds rows about twice while it sorts or groups them.
 _HELD_TIMES: Final = 2
 #: What Arrow needs to describe one column of one batch.
 _ARRAY_BYTES: Final = 700
 
 
 def rows_at_once(tree: Relation, settings: KernelSettings) -> int | None:
-    """How many rows the aggregations and windows of a tree may take at once; None: as many as fit by their size."""
+    """How many rows the aggregations and windows of a tree may take at once; None: limited by their size only."""
     found = [rows for child in children_of(tree) if (rows := rows_at_once(child, settings)) is not None]
     own = _rows_of(tree, settings)
     return min((*found, *(() if own is None else (own,))), default=None)
@@ -54,7 +54,7 @@ def _rows_of(relation: Relation, settings: KernelSettings) -> int | None:
 
 
 def divided(tree: Relation, settings: KernelSettings) -> tuple[Relation, ...]:
-    """A tree, or several whose columns side by side are its own: an aggregation without keys gives one row each."""
+    """Divide an aggregation without keys into several trees of one row each, whose columns side by side are its own."""
     if not isinstance(tree, Aggregate) or tree.keys:
         return (tree,)
     columns = settings.memory_bytes // _VECTORS_PARTS // _VECTORS_BYTES
@@ -69,5 +69,5 @@ def side_by_side(answers: Iterable[Iterable[pa.RecordBatch]], schema: pa.Schema)
 
 
 def described_bytes(columns: int, batches: int) -> int:
-    """What so many batches of so many columns take in memory although their values are on disk."""
+    """The memory that batches take for their descriptions although their values are on disk."""
     return _ARRAY_BYTES * columns * batches

@@ -1,7 +1,7 @@
 """Window functions as SQL: DuckDB's own, with every order, frame and type written out.
 
-Rows that tie may stand in any order within their partition, in Spark as well; here it is that of the input, so that
-the same input gives the same bytes.
+Ties may come in any order within their partition, on Spark as well; here they keep the order of the input, so that the
+same input gives the same bytes.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from wallaby.relations.types import Kind
 from wallaby.sql.words import cast, column_identifier, literal, ordered
 from wallaby.statements.expression import aggregation_sql, expression_sql, supports
 
-#: By the order of a partition alone; the frame says nothing.
+#: Functions that depend only on the order of a partition, not on the frame.
 _RANKS: Final = frozenset({"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile"})
 _OFFSETS: Final = frozenset({"lag", "lead"})
 _VALUES: Final = frozenset({"first_value", "last_value", "nth_value"})
 
 
 def order_sql(keys: Sequence[SortKey]) -> str:
-    """Keys of an order, each with its direction and the place of NULL."""
+    """The SQL of an order: each key with its direction and the position of NULL."""
     return ", ".join(f"{key_order_sql(key)} {_direction(key)}" for key in keys)
 
 
 def key_order_sql(key: SortKey) -> str:
-    """A key as DuckDB has to see it, to order it as Spark does."""
+    """The SQL of a sort key in the form that DuckDB orders as Spark does."""
     return ordered(expression_sql(key.expression), key.expression.type)
 
 
@@ -42,7 +42,7 @@ def window_sql(window: Window) -> list[str]:
 
 
 def window_reason(window: Window) -> str | None:
-    """Why a function of a window is not computed here; None if all are."""
+    """Why a window function cannot be computed here; None if all can."""
     for call in window.calls:
         function = call.function
         if function.function == "nth_value" and function.filter is not None:
@@ -107,9 +107,9 @@ def _has_distance(frame: Frame) -> bool:
 
 
 def _distances(keys: Sequence[SortKey]) -> str:
-    """The order by a key as a number to which any offset can be added.
+    """The order by a key, converted to a number to which any offset can be added.
 
-    What is not of floating point is a whole number, wide enough, in the key's least units.
+    Except for floating-point keys, that is a sufficiently wide whole number in the key's smallest units.
     """
     (key,) = keys
     value, type_ = expression_sql(key.expression), key.expression.type

@@ -1,7 +1,7 @@
 """How many rows and bytes a relation gives, guessed from Parquet footers.
 
-Estimates choose between plans that all give the same answer: broadcast or partition, which side to build,
-whether a partial aggregation pays. They are deterministic and need nothing but the tree and the statistics.
+Estimates choose between plans that all give the same answer: broadcast or partition, which side to build, whether a
+partial aggregation pays. They are deterministic, and depend only on the tree and the statistics.
 """
 
 from __future__ import annotations
@@ -47,23 +47,23 @@ from wallaby.relations.types import Kind
 
 #: For a table without statistics: large enough never to be broadcast by mistake.
 _ROWS_UNKNOWN = 1e9
-#: Up to so many bits per row, the encoded size of a column tells how many different values it has.
+#: Up to this many bits per row, the encoded size of a column tells how many distinct values it has.
 _DICTIONARY_BITS_MAX = 20.0
-#: From so many bits per row on, each row group is taken to have values of its own.
+#: From this many bits per row, each row group is assumed to have its own values.
 _SHARED_BITS_MAX = 10.0
-#: So near to the number of rows, a number of values is taken to be the same.
+#: A number of distinct values this close to the number of rows counts as equal to it.
 _KEY_SLACK = 1.02
-#: Some rows are always taken to have no partner.
+#: Some rows are always assumed to have no partner.
 _ANTI_LEAST = 0.05
 #: True and false.
 _TRUTHS = 2.0
-#: Hardly any count of a group's rows is further above the mean.
+#: Hardly any group has more rows than this above the mean.
 _DEVIATIONS_MOST = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A guess at a relation's size, with what is thought of its columns."""
+    """The estimated size of a relation, with estimates of its columns."""
 
     rows: float
     columns: Columns
@@ -71,18 +71,18 @@ class Estimate:
 
     @property
     def size_bytes(self) -> float:
-        """Of all rows, decoded."""
+        """The estimated size of all rows, decoded."""
         return self.rows * self.row_bytes
 
     def distinct(self, expression: Expression) -> float:
-        """How many different values an expression has; if nothing is known, as many as there are rows."""
+        """The number of distinct values of an expression; if nothing is known, the number of rows."""
         known = self.known_distinct(expression, left=True)
         return max(1.0, min(self.rows, self.rows if known is None else known))
 
     def known_distinct(self, expression: Expression, *, left: bool = False) -> float | None:
-        """At most so many as its columns have combinations; None if nothing is known of one of them.
+        """An upper bound: the combinations of its columns' values; None if nothing is known of one of them.
 
-        With `left`, of the values that conditions have left of a column.
+        With `left`, count only the values that conditions have left in a column.
         """
         columns = [self.columns.get(id_, UNKNOWN) for id_ in sorted(columns_in(expression))]
         known = [min(c.distinct, c.left if left else c.distinct) for c in columns if c.distinct is not None]
@@ -92,7 +92,7 @@ class Estimate:
         return values
 
     def known(self, expression: Expression) -> ColumnEstimate:
-        """What is thought of an expression; if it is no column, how many values it can have at most."""
+        """The estimate of an expression; if it is not a column, only an upper bound of its distinct values."""
         if isinstance(expression, Column):
             known = self.columns.get(expression.id, UNKNOWN)
             return known if known.distinct is not None else replace(known, distinct=max(1.0, self.rows))
@@ -106,11 +106,11 @@ class Estimate:
         )
 
     def is_counted(self, expression: Expression) -> bool:
-        """Does `distinct` come from what is known of the values?"""
+        """Does `distinct` rest on knowledge of the values?"""
         return isinstance(expression, Column) and self.columns.get(expression.id, UNKNOWN).counted
 
     def groups(self, keys: tuple[Expression, ...]) -> float:
-        """How many groups there are by some keys; without keys, one.
+        """The number of groups by some keys; one without keys.
 
         Keys that come from one table have no more combinations than that table has rows.
         """
@@ -120,16 +120,16 @@ class Estimate:
 
 @dataclass(slots=True)
 class Estimator:
-    """Estimates over one query; each relation is looked at once."""
+    """Estimates for one query; each relation is estimated once."""
 
     statistics: Statistics
-    #: What inputs stand for, by their number.
+    #: The estimates of inputs, by number.
     parts: Mapping[int, Relation] = field(default_factory=dict)
     _seen: dict[int, tuple[Relation, Estimate]] = field(default_factory=dict)
 
     def of(self, relation: Relation) -> Estimate:
         """The estimate for a relation."""
-        # By identity, for equal trees are expensive to hash; the relation is kept so that its id stays taken.
+        # By identity, because equal trees are expensive to hash; the relation is kept so that its id is not reused.
         seen = self._seen.get(id(relation))
         if seen is None:
             seen = self._seen[id(relation)] = (relation, self._make(relation))
@@ -208,7 +208,7 @@ def _of_column(
         if bits <= _DICTIONARY_BITS_MAX:
             bounds.append(2**bits * (1 if bits < _SHARED_BITS_MAX else max(1, len(table.splits))))
     nulls = known.nulls or 0
-    # Dictionaries alone are not enough: those of row groups that have the same values add up to too many.
+    # Dictionaries alone are not enough: row groups with the same values would be counted several times.
     counted = known.distinct is not None and min(bounds) * _KEY_SLACK >= rows
     is_key = not nulls and ((whole and _width(low, high) == rows) or counted)
     return ColumnEstimate(
@@ -226,12 +226,12 @@ def _of_column(
 
 
 def _width(low: float | None, high: float | None) -> float | None:
-    """How many whole numbers there are between two. As many as rows: then each is there once, one may think."""
+    """The count of whole numbers between two bounds. If it equals the number of rows, each probably occurs once."""
     return None if low is None or high is None else high - low + 1
 
 
 def _of_outputs(outputs: tuple[Named, ...], below: Estimate) -> dict[int, ColumnEstimate]:
-    """What is thought of computed columns: the same as of those that they are, else how many values they can have."""
+    """Estimate projected columns: a plain column keeps its estimate, others get an upper bound of distinct values."""
     found: dict[int, ColumnEstimate] = {}
     for named in outputs:
         match named.expression:
@@ -246,7 +246,7 @@ def _of_outputs(outputs: tuple[Named, ...], below: Estimate) -> dict[int, Column
 
 
 def _of_union(union: Union, children: tuple[Estimate, ...], row_bytes: int) -> Estimate:
-    """Columns that correspond have at most the values of all; keys of all children are often the same ones."""
+    """Estimate a union: a column has at most the values of all children, whose keys are often the same."""
     columns: dict[int, ColumnEstimate] = {}
     for at, column in enumerate(union.columns):
         known = [
@@ -266,7 +266,7 @@ def _of_union(union: Union, children: tuple[Estimate, ...], row_bytes: int) -> E
 
 
 def _of_multiplied(relation: Expand | Unnest, below: Estimate, row_bytes: int) -> Estimate:
-    """Estimate grouping sets, of which each column has its former values, NULL or constants; and exploded arrays."""
+    """Estimate grouping sets, whose columns have their former values, NULL or constants; and exploded arrays."""
     if isinstance(relation, Unnest):
         return Estimate(below.rows * LIST_VALUES, {}, row_bytes)
     columns: dict[int, ColumnEstimate] = {}
@@ -286,21 +286,21 @@ def _of_multiplied(relation: Expand | Unnest, below: Estimate, row_bytes: int) -
 
 def _of_aggregate(aggregate: Aggregate, below: Estimate, row_bytes: int) -> Estimate:
     rows = below.groups(tuple(named.expression for named in aggregate.keys))
-    # Beside a key of which one value is left, the others make the group.
+    # If only one value is left of a key, the other keys make the groups.
     several = [named.column.id for named in aggregate.keys if below.distinct(named.expression) > 1]
     source = aggregate.columns[0].id if aggregate.columns else None
     columns = {
         id_: replace(known, unique=several in ([], [id_]), source=source, source_rows=rows)
         for id_, known in _of_outputs(aggregate.keys, below).items()
     }
-    # Of a single count, nothing is known that a condition on it could be judged by.
+    # Nothing is known of a single count that could help to judge a condition on it.
     for named in aggregate.aggregations if aggregate.keys else ():
         columns[named.column.id] = _of_aggregation(named.expression, below, rows)
     return Estimate(rows, columns, row_bytes)
 
 
 def _of_aggregation(expression: Expression, below: Estimate, groups: float) -> ColumnEstimate:
-    """How sums and counts lie: groups of `n` rows on average vary by the root of `n`, and so do their values."""
+    """How sums and counts are spread: groups of `n` rows on average vary by the root of `n`, and so do their values."""
     rows = below.rows / max(1.0, groups)
     match expression:
         case Aggregation(function=functions.COUNT):
@@ -324,7 +324,7 @@ def _of_join(join: Join, left: Estimate, right: Estimate, row_bytes: int) -> Est
     share = 1.0 if join.residual is None else selectivity_between(join.residual, columns, sides)
     domain = key_domain(pairs)
     matched = left.rows * right.rows / (domain * _met(join, left, right, pairs))
-    # To a key that is there once, a row has one partner at most.
+    # A row has at most one partner for a key that occurs once.
     to_one = any(b.unique for _, b in pairs), any(a.unique for a, _ in pairs)
     if to_one[0]:
         matched = min(matched, left.rows)
@@ -350,7 +350,7 @@ def _met(
     right: Estimate,
     pairs: Sequence[tuple[ColumnEstimate, ColumnEstimate]],
 ) -> float:
-    """The share of the keys that can be met at all, where a semi join has left those of the other side only."""
+    """The share of keys that can find a partner, where a semi join has kept only those of the other side."""
     share = 1.0
     for (a, b), left_key, right_key in zip(pairs, join.left_keys, join.right_keys, strict=True):
         domain = domain_of((a, b))
@@ -361,7 +361,7 @@ def _met(
 
 
 def _after_join(join: Join, left: Columns, right: Columns, to_one: tuple[bool, bool]) -> Columns:
-    """What is thought of the columns of both sides: keys are equal now, and unique is what met one partner at most."""
+    """Estimate the columns of both sides after a join: keys are equal now; a side that met unique keys stays unique."""
     sides = [
         columns
         if once
@@ -375,7 +375,7 @@ def _after_join(join: Join, left: Columns, right: Columns, to_one: tuple[bool, b
         if isinstance(a, Column) and isinstance(b, Column) and a.id in columns and b.id in columns:
             mine, other = columns[a.id], columns[b.id]
             if mine.is_key != other.is_key:
-                # A foreign key's values are some of the key's.
+                # The values of a foreign key are a subset of the key's.
                 foreign, key = (b, mine) if mine.is_key else (a, other)
                 columns[foreign.id] = replace(
                     columns[foreign.id], distinct=domain_of((mine, other)), is_key=key.is_key
@@ -396,11 +396,11 @@ def _with_nulls(
 
 
 def domain_of(columns: Iterable[ColumnEstimate]) -> float:
-    """How many values columns that are compared with each other draw from.
+    """The number of values in the common domain of columns that are compared with each other.
 
-    The values of a key are known, and those of others refer to it. Else what is known are bounds, and the lowest is
-    nearest, since a foreign key's is often too high (sparse keys). Numbers that one column has and another has not
-    find no partner, so they do not count.
+    If one column is a key, its number of values is known, and the others refer to it. Otherwise only upper bounds are
+    known, and the lowest is the best, because that of a foreign key is often too high (sparse keys). Values outside the
+    range of another column find no partner and do not count.
     """
     known = tuple(columns)
     keys = [column.distinct for column in known if column.is_key and column.distinct is not None]
@@ -414,17 +414,17 @@ def domain_of(columns: Iterable[ColumnEstimate]) -> float:
 
 
 def key_domain(pairs: Sequence[tuple[ColumnEstimate, ColumnEstimate]]) -> float:
-    """How many different keys two sides draw from: for a join, 1 / its selectivity."""
+    """The number of distinct keys in the domain of two sides: 1 / the selectivity of their join."""
     return key_combinations(pairs, [domain_of(pair) for pair in pairs]) if pairs else 1.0
 
 
 def key_combinations(
     pairs: Sequence[tuple[ColumnEstimate, ColumnEstimate]], domains: Sequence[float]
 ) -> float:
-    """How many combinations there are of the values of several keys, each with its own domain.
+    """The number of combinations of the values of several keys, each with its own domain.
 
-    A table has no more of them than rows. Either table may be the one that the other refers to, as lines of an order
-    do to its parts' suppliers, and returns to sales; so between the bounds of both, the guess is the middle by ratio.
+    A table has no more combinations than rows. Either table may be the one that the other refers to, as order lines
+    refer to suppliers of parts, and returns to sales; so the estimate is the geometric mean of both bounds.
     """
     bounds = [
         _combinations([(pair[side], domain) for pair, domain in zip(pairs, domains, strict=True)])
@@ -434,7 +434,7 @@ def key_combinations(
 
 
 def _combinations(columns: Sequence[tuple[ColumnEstimate, float]]) -> float:
-    """At most so many combinations of values the columns of a side have: of each table no more than its rows."""
+    """An upper bound of the combinations of values in a side's columns: for each table no more than its rows."""
     values: dict[int, float] = {}
     rows: dict[int, float] = {}
     free = 1.0

@@ -1,9 +1,9 @@
-"""How many of the rows a condition keeps: simple rules over value ranges and numbers of different values.
+"""Estimate the share of rows that a condition keeps, from value ranges and numbers of distinct values.
 
-The rules are those every engine has: a range keeps its share of the column's range, an equality one of the
-different values, parts that must all hold are independent. Ranges over one column are intersected first, so
-that `date >= a and date < b` is one window and not two halves. Likewise `year = 2001 and year in (2001, 2002)` keeps
-what its narrowest part keeps.
+The rules are those of every engine: a range keeps its share of the column's range, an equality keeps one of the
+distinct values, and conjuncts are independent. Ranges over one column are intersected first, so that `date >= a and
+date < b` is one window and not two halves. Likewise `year = 2001 and year in (2001, 2002)` keeps as much as its most
+selective part.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from wallaby.relations.expression import Call, Column, Expression, Literal, colu
 from wallaby.relations.tree import conjunction, conjuncts
 from wallaby.relations.types import BOOLEAN
 
-#: Where nothing is known.
+#: Used where nothing is known.
 EQUALITY = 0.1
 OTHERWISE = 1 / 3
-#: Few texts have a given part.
+#: Few texts contain a given substring.
 MATCH = 0.05
 _MATCHES = frozenset(("like", "contains", "starts_with", "ends_with"))
 _ANY = (float("-inf"), float("inf"))
@@ -30,28 +30,28 @@ _ANY = (float("-inf"), float("inf"))
 
 @dataclass(frozen=True, slots=True)
 class ColumnEstimate:
-    """What is thought of a column: about so many different values, between which numbers, how many nulls."""
+    """The estimate of a column: its number of distinct values, its range, and its share of nulls."""
 
     distinct: float | None = None
-    #: Does the bound come from the values, not just from the number of rows?
+    #: Does `distinct` rest on the values, not just on the number of rows?
     counted: bool = False
     low: float | None = None
     high: float | None = None
     null_share: float = 0.0
-    #: Of a sum or a count: how its values lie around their mean.
+    #: For a sum or a count: how its values are spread around their mean.
     mean: float | None = None
     deviation: float = 0.0
-    #: So many of the values at most are left by conditions on the column itself.
+    #: How many of the values conditions on the column itself leave, at most.
     left: float = float("inf")
-    #: The share of its values that a semi join has left: those that the join after it looks for, most often.
+    #: The share of its values that a semi join has left: most often those that the join after it looks for.
     met: float = 1.0
-    #: Are its values whole numbers or days, of which a range has only so many?
+    #: Are its values whole numbers or days, so that a range has a known number of them?
     whole: bool = False
-    #: In the table that it comes from, no value was there twice: others refer to it, and `distinct` is no guess.
+    #: Its values are unique in its table: other columns refer to it, and `distinct` is not a guess.
     is_key: bool = False
-    #: No value is there twice in these rows either.
+    #: Its values are unique in these rows too.
     unique: bool = False
-    #: The table that it comes from, by a number of its own, and the rows of that.
+    #: A number that identifies its table, and the rows of that table.
     source: int | None = None
     source_rows: float = float("inf")
 
@@ -61,7 +61,7 @@ Columns = Mapping[int, ColumnEstimate]
 
 
 def number(value: object) -> float | None:
-    """A value on the number line; strings by their first letters; None if it has no place there."""
+    """Map a value to a number, strings by their first letters; None if that is impossible."""
     match value:
         case bool() | int() | float() | Decimal():
             return float(value)
@@ -98,10 +98,10 @@ def selectivity(condition: Expression, columns: Columns) -> float:
 
 
 def selectivity_between(condition: Expression, columns: Columns, sides: Sequence[frozenset[int]]) -> float:
-    """The share of pairs for which a condition over several sides is true, whose parts on each side alone hold already.
+    """The share of pairs for which a condition over several sides is true, given what it implies for each side.
 
-    Of `(a = 1 and b = 2) or (a = 3 and b = 4)` Catalyst makes conditions on each side, `a = 1 or a = 3`: rows without
-    are gone, and must not be counted again.
+    From `(a = 1 and b = 2) or (a = 3 and b = 4)` Catalyst derives a condition for each side, `a = 1 or a = 3`. Rows
+    that do not meet it are gone, and must not be counted again.
     """
     share = 1.0
     for part in conjuncts(condition):
@@ -114,7 +114,7 @@ def selectivity_between(condition: Expression, columns: Columns, sides: Sequence
 
 
 def _implied(condition: Expression, side: frozenset[int]) -> Expression | None:
-    """What a choice between conditions says of one side alone; None if it says nothing."""
+    """What a disjunction implies for one side alone; None if nothing."""
     if not isinstance(condition, Call) or condition.function != functions.OR:
         return None
     found: list[Expression] = []
@@ -134,7 +134,7 @@ def _branches(condition: Expression) -> tuple[Expression, ...]:
 
 
 def after(condition: Expression, columns: Columns) -> Columns:
-    """What is thought of columns in the rows for which a condition is true: few values are left of some."""
+    """The estimates of columns in the rows for which a condition is true: some have fewer values."""
     left: dict[int, float] = {}
     for part in conjuncts(condition):
         match part:
@@ -186,7 +186,7 @@ def _of_equality(left: Expression, right: Expression, columns: Columns) -> float
 
 
 def _listed(condition: Expression) -> int | None:
-    """The column that a condition compares with a constant, or with a list of them; None if it is another condition."""
+    """The column that a condition compares with a constant or a list of constants; None for other conditions."""
     match condition:
         case Call(
             function=functions.EQUAL, arguments=(Column(id=id_), Literal()) | (Literal(), Column(id=id_))
@@ -199,7 +199,7 @@ def _listed(condition: Expression) -> int | None:
 
 
 def _window(condition: Expression) -> tuple[int, float, float] | None:
-    """A comparison of a column with a constant as the range it leaves."""
+    """The range that a comparison of a column with a constant leaves."""
     if not isinstance(condition, Call) or condition.function not in functions.MIRRORED:
         return None
     match condition.function, condition.arguments:

@@ -1,7 +1,7 @@
-"""What is known of the tables before anything is read: the sums of their Parquet footers.
+"""Statistics of tables that are known before anything is read: the sums of their Parquet footers.
 
-Whoever opens the footers (`tables/tables.py`) fills these values; planning only looks at them. Everything but the
-row counts and the splits is optional: statistics change how fast a plan is, never what it answers.
+`tables/tables.py` reads the footers and fills in these values; planning only uses them. All but the row counts and the
+splits are optional: statistics change how fast a plan is, never its answer.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ class ColumnStatistics:
     """One column over all files. `name` is the name in the files."""
 
     name: str
-    #: Like a literal's value: int, float, Decimal, str, bytes, bool, date or datetime; None: unknown. Bounds
-    #: that the writer cut short (long strings) may be given as they are: they only steer estimates.
+    #: Like a literal's value: int, float, Decimal, str, bytes, bool, date or datetime; None: unknown. Truncated bounds
+    #: (of long strings) may be given as they are: only estimates use them.
     minimum: object = None
     maximum: object = None
     nulls: int | None = None
@@ -32,17 +32,17 @@ class ColumnStatistics:
 
 @dataclass(frozen=True, slots=True)
 class TableStatistics:
-    """A table is known by its files, and by how they are read."""
+    """The statistics of a table, which is identified by its files and by how they are read."""
 
     files: tuple[DataFile, ...]
     rows: int
     columns: tuple[ColumnStatistics, ...]
-    #: The units in which the table is read; every row group in exactly one.
+    #: The units in which the table is read; every row group is in exactly one of them.
     splits: tuple[Split, ...]
     format: Format = PARQUET
 
     def column(self, name: str) -> ColumnStatistics:
-        """What is known of a column; of an unknown one, nothing."""
+        """The statistics of a column; empty for an unknown column."""
         return next((c for c in self.columns if c.name == name), ColumnStatistics(name))
 
 

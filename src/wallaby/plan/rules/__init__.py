@@ -1,8 +1,8 @@
-"""The rewrites that a relation goes through before it is cut into stages, in order.
+"""The rules that rewrite a relation before it is cut into stages, in order.
 
-A rule takes a relation and what is known of the tables and gives a relation with the same rows and the same
-columns, by id; their order may differ, except below a union and at the root, where planning looks it up by id.
-One rule is one file, with fixtures of trees before and after under `tests/plan/fixtures/rules`.
+A rule takes a relation and the statistics of the tables, and returns a relation with the same rows and the same
+columns, by id. The order of columns may differ, except below a union; at the root, planning looks columns up by id. One
+rule is one file, with fixtures of trees before and after under `tests/plan/fixtures/rules`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Semi and anti joins after inner joins that leave few rows: then few rows are looked up.
+"""Move semi and anti joins above inner joins that leave few rows, so that fewer rows are looked up.
 
-Catalyst pushes them the other way, down to the table whose rows they filter. If an inner join of that table leaves less
-than half of its rows, it comes first: both orders give the same rows, for neither looks at what the other adds.
+Catalyst pushes them down, to the table whose rows they filter. If an inner join leaves less than half of that table's
+rows, it comes first here. Both orders give the same rows, because neither join uses the columns that the other adds.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from wallaby.relations.relation import Join, Project, Relation
 from wallaby.relations.tree import arrange, ids_of, is_choice, join_columns, rewrite_up
 
 _DELAYED = frozenset((JoinKind.SEMI, JoinKind.ANTI))
-#: Of the rows that a semi join would look up, the inner join leaves at most this share.
+#: The inner join must leave at most this share of the rows that the semi join would look up.
 _LEFT_MAX = 0.5
 
 
@@ -46,7 +46,7 @@ def _delayed(relation: Relation, estimator: Estimator) -> Relation:
 
 
 def _semi_join(relation: Relation) -> Join | None:
-    """A semi or anti join, perhaps below a choice of columns: those are chosen again above."""
+    """A semi or anti join, perhaps below a projection that selects columns; the selection is repeated above."""
     while isinstance(relation, Project) and is_choice(relation):
         relation = relation.child
     return relation if isinstance(relation, Join) and relation.kind in _DELAYED else None

@@ -1,7 +1,7 @@
-"""No check for NULL where the footers say that a column has none.
+"""Drop checks for NULL on columns that have none according to the footers.
 
-Catalyst puts such a check on every join key. Without it nothing is tested for each row that is true of all, and parts
-of a query that differ in nothing else become equal, so that they can be shared.
+Catalyst puts such a check on every join key. Dropping it saves a test per row, and makes parts of a query equal that
+differ in nothing else, so that they can be shared.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from wallaby.relations.tree import conjuncts, filtered, rewrite_up
 
 
 def drop_null_checks(relation: Relation, statistics: Statistics) -> Relation:
-    """Filters right above scans without the checks that every row passes."""
+    """Remove checks that every row passes from filters right above scans."""
 
     def drop(relation: Relation) -> Relation:
         if not isinstance(relation, Filter):

@@ -1,10 +1,10 @@
 """Run-time filters: the keys of one side of a join filter a scan of the other, before its rows are moved.
 
 Where few keys of a side can find a partner, that side's scan is joined with the keys of the other side: a left semi
-join, whose small right side goes whole to every read. It costs the keys, and that the reads wait for them; it spares
-moving rows that the join would drop. The filter goes down to the scan through everything that it commutes with, through
-an aggregation by the key too. Its source is the smallest part of the other side that has the key, or one equal to it;
-that part is there twice now, and `share_subplans` has it computed once.
+join, whose small right side is broadcast to every read. The reads have to wait for the keys, but rows that the join
+would drop are not moved. The filter is pushed down to the scan through everything that it commutes with, including an
+aggregation by the key. Its source is the smallest part of the other side that has the key, or a key equal to it. That
+part then occurs twice, and `share_subplans` makes sure that it is computed once.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from wallaby.relations.tree import arrange, ids_of, kept, with_children
 
 #: A filter that keeps more than this share of the rows is not worth waiting for.
 _KEPT_MAX = 0.5
-#: It must spare so many times the bytes that it costs, and at least so many bytes.
+#: It must save this many times the bytes that it costs, and at least this many bytes.
 _GAIN_LEAST = 2.0
 _GAIN_BYTES_LEAST = 1 << 20
-#: To build the other side of a join, it must spare so many bytes: the reads that wait are those of the larger table.
+#: To build the other side of a join, it must save this many bytes: the waiting reads are those of the larger table.
 _BUILD_BYTES_LEAST = 64 << 20
-#: Parts with up to so many times the fewest keys are as good.
+#: Parts with up to this many times the fewest keys count as equally good.
 _NEAR = 1.3
 
 
@@ -48,13 +48,13 @@ def filter_scans(
     settings: PlanSettings,
     parts: tuple[Relation, ...] = (),
 ) -> Relation:
-    """The relation with run-time filters. No filter goes into `parts`, for which its inputs stand: others use them."""
+    """Add run-time filters to a relation, but not to the shared `parts` that its inputs represent."""
     return _Filtering(Estimator(statistics, dict(enumerate(parts))), settings).filtered(relation)
 
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """A filter that could be: on the scan `target`, whose column `key` must be among the keys of the other side."""
+    """A possible filter: on the scan `target`, whose column `key` must be among the keys of the other side."""
 
     to_right: bool
     target: Relation
@@ -67,11 +67,11 @@ class _Filtering:
     def __init__(self, estimator: Estimator, settings: PlanSettings) -> None:
         self._estimator = estimator
         self._settings = settings
-        #: The keys that filters were made of: nothing more is to be done there.
+        #: The keys of existing filters, which need no further work.
         self._keys: dict[int, Relation] = {}
 
     def filtered(self, relation: Relation) -> Relation:
-        """From the root down: what filters a side further up is part of what that side filters."""
+        """Work from the root down: a filter on a side is part of what that side filters in turn."""
         if isinstance(relation, Join):
             if id(relation.right) in self._keys:
                 return relation
@@ -84,7 +84,7 @@ class _Filtering:
         return relation if same else with_children(relation, below)
 
     def _applied(self, join: Join, choice: _Choice) -> Relation:
-        """The source side is finished first, so that the source is the same wherever it stands."""
+        """Apply a filter. The source side is finished first, so that both occurrences of the source are equal."""
         source, target = (join.left, join.right) if choice.to_right else (join.right, join.left)
         source = self.filtered(source)
         keys = self._best_keys(source, choice.other_key)
@@ -100,7 +100,7 @@ class _Filtering:
         for left, right in zip(join.left_keys, join.right_keys, strict=True):
             if not isinstance(left, Column) or not isinstance(right, Column):
                 continue
-            if not join.kind.keeps_right:  # of the right rows only those with a partner matter
+            if not join.kind.keeps_right:  # only right rows with a partner matter
                 yield from self._choice(join, left, right, to_right=True)
             if join.kind.keeps_only_matched:
                 yield from self._choice(join, right, left, to_right=False)
@@ -131,7 +131,7 @@ class _Filtering:
             yield _Choice(to_right, place.rows, place.key, source_key, spared - cost)
 
     def _moved_bytes(self, join: Join, target: Relation, place: _Place) -> float:
-        """What is moved of the target's rows, up to this join: nothing if the join comes to the rows."""
+        """The bytes of the target's rows that are moved up to this join: none if the other side is broadcast."""
         moved = self._estimator.of(place.rows).size_bytes if place.aggregated else 0.0
         build = smaller_side(join, self._estimator)
         size_bytes = self._estimator.of(target).size_bytes
@@ -140,7 +140,7 @@ class _Filtering:
         return max(moved, size_bytes * self._settings.copies if target is build else 0.0)
 
     def _spared_by_building(self, join: Join, target: Relation, kept_share: float) -> float:
-        """What is sent less if the target, once filtered, is smaller than the side that would be built else."""
+        """The bytes saved if the filtered target is smaller than the side that would otherwise be built."""
         build = smaller_side(join, self._estimator)
         broadcast = broadcast_pays(join, self._estimator, self._settings)
         if join.kind is not JoinKind.INNER or target is build or not broadcast:
@@ -150,7 +150,7 @@ class _Filtering:
         return spared if spared >= _BUILD_BYTES_LEAST else 0.0
 
     def _best_keys(self, side: Relation, key: Column) -> Relation:
-        """The fewest keys that a part of a side has; of parts with about as many, those that take least reading."""
+        """The part of a side with the fewest keys; among parts with about as many, the one that is cheapest to read."""
         found = [
             (self._estimator.of(part).groups((column,)), part, column) for part, column in _sources(side, key)
         ]
@@ -166,7 +166,7 @@ class _Filtering:
         return self._estimator.of(relation).groups((column,))
 
     def _rows_read_again(self, keys: Relation) -> float:
-        """What is read for the keys alone: a table of which most rows stay is read once more, not shared."""
+        """The rows that are read only for the keys: a table that keeps most of its rows is read again, not shared."""
         relation = keys
         while isinstance(relation, Project | Aggregate | Filter):
             relation = relation.child
@@ -184,9 +184,9 @@ class _Filtering:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a filter can go: onto the filtered scan `rows`; is there an aggregation above it?
+    """A place for a filter: on the filtered scan `rows`, and whether there is an aggregation above it.
 
-    `partners` are the sides, with their keys, that the same key is joined with on the way: they filter it already.
+    `partners` are the sides, with their keys, that the same key is joined with on the way, and which filter it already.
     """
 
     rows: Relation
@@ -196,7 +196,7 @@ class _Place:
 
 
 def _place(relation: Relation, key: Column) -> _Place | None:
-    """The scan that a key comes from, if filtering there is the same as filtering here."""
+    """The scan that a key comes from, if filtering there is equivalent to filtering here."""
     match relation:
         case Scan():
             return _Place(relation, _own(relation, key))
@@ -226,7 +226,7 @@ def _place(relation: Relation, key: Column) -> _Place | None:
 
 
 def _partners(join: Join, key: Column) -> Iterator[tuple[Relation, Column]]:
-    """What a key is joined with."""
+    """The keys and sides that a key is joined with."""
     for left, right in zip(join.left_keys, join.right_keys, strict=True):
         if isinstance(left, Column) and isinstance(right, Column):
             if left.id == key.id:
@@ -268,7 +268,7 @@ def _own(relation: Relation, key: Column) -> Column:
 
 
 def _renamed(outputs: tuple[Named, ...], key: Column) -> Column | None:
-    """What a projection made a column of, if it is a column too."""
+    """The column that a projection renames, if it does only that."""
     found = next((named.expression for named in outputs if named.column.id == key.id), None)
     return found if isinstance(found, Column) else None
 

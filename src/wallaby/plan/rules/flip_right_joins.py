@@ -1,4 +1,4 @@
-"""A right outer join is a left outer join with its sides exchanged: kernels probe with the left side."""
+"""Turn right outer joins into left outer joins with the sides exchanged, because kernels probe with the left side."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wallaby.relations.tree import arrange, rewrite_up
 
 
 def flip_right_joins(relation: Relation, _: Statistics) -> Relation:
-    """No right outer joins any more."""
+    """Exchange the sides of all right outer joins."""
     return rewrite_up(relation, _flip)
 
 

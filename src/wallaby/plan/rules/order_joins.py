@@ -1,12 +1,12 @@
-"""Inner joins in a better order, where the estimates say that it is clearly better.
+"""Reorder inner joins where the estimates promise a clear gain.
 
 Catalyst keeps the written order unless it has column statistics, which Parquet tables rarely have. Here the sides of
-neighbouring inner joins are one graph. Of all orders, bushy ones included, the one with the least cost is taken: the
-rows of every result on the way, and those of every side that is built. So a join that multiplies rows comes late, or
-after joins that give it more keys. Of many sides, the two that together give the fewest rows are joined first, then
-the next two. The new order must promise a good deal less than the written one, for estimates are guesses; if it does
-not, the joins of the written order still get the keys that follow from others. Joins with conditions that can fail stay
-where they are: what is below one is ordered for itself.
+adjacent inner joins form one graph. Among all orders, bushy ones included, the one with the least cost is chosen: the
+rows of every intermediate result, and those of every side that is built. So a join that multiplies rows comes late, or
+after joins that give it more keys. With many sides, the two that together give the fewest rows are joined first, then
+the next two. Because estimates are guesses, the new order must promise to be a good deal cheaper than the written one;
+if it does not, the joins of the written order still get the keys that follow from others. Joins with conditions that
+can fail stay where they are, and the joins below them are ordered separately.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from wallaby.plan.join_graph import JoinGraph, JoinParts, Sides, can_move, condi
 from wallaby.relations.relation import Join, Project, Relation, children_of
 from wallaby.relations.tree import arrange, is_choice, with_children
 
-#: Of the cost of the written order, a new order may have at most this share.
+#: A new order must cost at most this share of the written order.
 _CLEARLY_BETTER = 0.7
-#: Beyond so many sides, or so many pairs of parts to join, not every order is looked at.
+#: Beyond this many sides, or pairs of parts to join, not every order is considered.
 _SIDES_MAX = 12
 _PAIRS_MAX = 3000
 
-#: How some sides are joined: one of them alone, or two orders joined.
+#: The order of some sides: a single side, or two orders joined.
 Order = tuple["Order", "Order"] | int
 
 
 def order_joins(relation: Relation, statistics: Statistics) -> Relation:
-    """The relation with its inner joins in the order that gives the fewest rows on the way."""
+    """Put inner joins into the order with the fewest intermediate rows."""
     return _ordered(relation, Estimator(statistics))
 
 
 @dataclass(frozen=True, slots=True)
 class JoinChoice:
-    """Neighbouring joins of more than two sides, as they are written and as they will be."""
+    """Adjacent joins of more than two sides, in the written and in the chosen order."""
 
     graph: JoinGraph
     written: Order
@@ -46,7 +46,7 @@ class JoinChoice:
 
 
 def choices(relation: Relation, statistics: Statistics) -> Iterator[JoinChoice]:
-    """All that there is to choose in a query, for those who want to know how good it is."""
+    """All choices in a query, for tools that measure how good they are."""
     yield from _choices(relation, Estimator(statistics))
 
 
@@ -100,7 +100,7 @@ def _take_apart(relation: Relation, parts: JoinParts) -> Order:
 
 
 def _put_back(relation: Relation, sides: Iterator[Relation]) -> Relation:
-    """The tree as it was, over other sides, in their order."""
+    """Rebuild the original tree over other sides, in their order."""
     match relation:
         case Join() if can_move(relation):
             children = (_put_back(relation.left, sides), _put_back(relation.right, sides))
@@ -112,7 +112,7 @@ def _put_back(relation: Relation, sides: Iterator[Relation]) -> Relation:
 
 
 def _relates_earlier(relation: Relation, order: Order, graph: JoinGraph) -> bool:
-    """Has some join of the written order keys or conditions that were not written there, but follow?"""
+    """Does a join of the written order get keys or conditions that were not written there, but follow from others?"""
     if isinstance(order, int):
         return False
     while isinstance(relation, Project):
@@ -155,7 +155,7 @@ def _cost_of(graph: JoinGraph, order: Order) -> tuple[float, Sides]:
 
 
 def _cost_of_join(graph: JoinGraph, left: Sides, right: Sides) -> float:
-    """The rows that are built, and those that come out; all orders have the last result in common."""
+    """The rows that are built, and those of the result; the last result is the same for all orders."""
     both = left | right
     out = 0.0 if both == graph.all else graph.rows(both)
     return min(graph.rows(left), graph.rows(right)) + out
@@ -165,7 +165,7 @@ def _cost_of_join(graph: JoinGraph, left: Sides, right: Sides) -> float:
 
 
 def _best(graph: JoinGraph) -> Order | None:
-    """The best order that is found; None if some sides share no keys."""
+    """The best order; None if some sides share no keys."""
     if len(graph.sides) <= _SIDES_MAX:
         pairs = list(itertools.islice(pairs_of(graph), _PAIRS_MAX + 1))
         if len(pairs) <= _PAIRS_MAX:
@@ -174,7 +174,7 @@ def _best(graph: JoinGraph) -> Order | None:
 
 
 def _least(graph: JoinGraph, pairs: list[tuple[Sides, Sides]]) -> Order | None:
-    """Of all orders, the one with the least cost: every set of sides is made of two smaller ones in the best way."""
+    """The cheapest of all orders: every set of sides is built from two smaller ones in the best way."""
     best: dict[Sides, tuple[float, Order]] = {1 << at: (0.0, at) for at in range(len(graph.sides))}
     for left, right in sorted(pairs, key=lambda pair: (pair[0] | pair[1]).bit_count()):
         (left_cost, lefts), (right_cost, rights) = best[left], best[right]
@@ -194,7 +194,7 @@ def pairs_of(graph: JoinGraph) -> Iterator[tuple[Sides, Sides]]:
 
 
 def _pairs_from(graph: JoinGraph, left: Sides) -> Iterator[tuple[Sides, Sides]]:
-    """A connected set with all others that come after its first side and touch it."""
+    """A connected set paired with all connected sets that come after its first side and are adjacent to it."""
     excluded = left | (left & -left) - 1
     touching = _neighbours(graph, left) & ~excluded
     for at in reversed(range(touching.bit_length())):
@@ -206,7 +206,7 @@ def _pairs_from(graph: JoinGraph, left: Sides) -> Iterator[tuple[Sides, Sides]]:
 
 
 def _grown(graph: JoinGraph, sides: Sides, excluded: Sides) -> Iterator[Sides]:
-    """All connected sets that a set can grow to, without the excluded sides."""
+    """All connected sets that contain a set, without the excluded sides."""
     around = _neighbours(graph, sides) & ~excluded
     for more in _subsets(around):
         yield sides | more
@@ -231,7 +231,7 @@ def _neighbours(graph: JoinGraph, sides: Sides) -> Sides:
 
 
 def _greedy(graph: JoinGraph) -> Order | None:
-    """The two parts that together give the fewest rows are joined first, then the next two."""
+    """Join the two parts that together give the fewest rows, then the next two, and so on."""
     orders: dict[Sides, Order] = {1 << at: at for at in range(len(graph.sides))}
     while len(orders) > 1:
         candidates = [

@@ -1,7 +1,8 @@
-"""Only the columns that somebody needs are scanned, and only those that the next stage needs are exchanged.
+"""Scan only the columns that are needed, and exchange only those that the next stage needs.
 
-Needs go from the root down. Below every node that may move rows (join, sort, limit, union) what is no longer
-needed is projected away, so that no exchange carries, say, the column of a filter that is already done.
+The needed columns are determined from the root down. Below every node that may move rows (join, sort, limit, union), a
+projection drops the columns that are no longer needed, so that no exchange carries, for example, the column of a filter
+that has already been applied.
 """
 
 from __future__ import annotations
@@ -34,12 +35,12 @@ Needed = frozenset[int]
 
 
 def prune_columns(relation: Relation, _: Statistics) -> Relation:
-    """The relation without what is not needed for its own columns."""
+    """Remove everything that a relation does not need for its own columns."""
     return _pruned(relation, frozenset(ids_of(relation.columns)))
 
 
 def pruned_to(relation: Relation, needed: Needed) -> Relation:
-    """The relation with the needed columns and no others, and without what is not needed for them."""
+    """The relation with exactly the needed columns, and without anything that they do not need."""
     return narrow(_pruned(relation, needed), needed)
 
 
@@ -62,13 +63,13 @@ def _pruned(relation: Relation, needed: Needed) -> Relation:
             return _pruned_project(relation, needed)
         case Join():
             used = _used(relation)
-            # Of the right side such a join shows nothing, whatever is needed of columns with the same numbers.
+            # Such a join has no columns of the right side, even if columns with the same ids are needed.
             right = needed | used if relation.kind.shows_right else used
             sides = (pruned_to(relation.left, needed | used), pruned_to(relation.right, right))
             return with_children(relation, sides)
         case Aggregate():
             kept = tuple(named for named in relation.aggregations if named.column.id in needed)
-            # Something must come out, to count rows by.
+            # At least one column must remain, so that rows can be counted.
             pruned = replace(
                 relation, aggregations=kept if kept or relation.keys else relation.aggregations[:1]
             )
@@ -94,7 +95,7 @@ def _pruned_project(project: Project, needed: Needed) -> Relation:
 
 
 def _pruned_positions(relation: Rows | Expand, needed: Needed) -> Relation:
-    """Where columns are known by their positions in each row, or in each projection."""
+    """Prune relations whose columns correspond by position, in each row or in each projection."""
     columns = narrowed(relation.columns, needed)
     chosen = [i for i, column in enumerate(relation.columns) if column in columns]
     if isinstance(relation, Rows):
@@ -112,7 +113,7 @@ def _pruned_unnest(unnest: Unnest, needed: Needed) -> Relation:
 
 
 def _pruned_whole(relation: Sort | Limit | Single, needed: Needed) -> Relation:
-    """What sees all rows at once: nothing that is not needed may come to it."""
+    """Prune a relation that needs all rows at once: no unneeded column may reach it."""
     match relation:
         case Sort():
             return replace(relation, child=pruned_to(relation.child, needed | _used(relation)))

@@ -1,12 +1,13 @@
-"""Conditions as close to the scan as they can go: there they prune row groups and spare the most work.
+"""Push conditions as close to the scan as possible: there they prune row groups and save the most work.
 
-What relates the two sides of an inner join becomes part of it: an equality one of its keys, anything else a condition
-on the pairs. Above the join it would drop rows that were made for nothing; a join without keys makes all pairs.
+A condition that relates the two sides of an inner join becomes part of the join: an equality becomes a key, anything
+else a condition on the pairs. Above the join it would only drop rows that were produced for nothing; a join without
+keys produces all pairs.
 
-Catalyst has done most of it; what is left comes from its last rules and from our own. Only what cannot raise
-an error it would not have raised is moved: conditions go below projections that rename and below joins that
-would have dropped the row anyway, which evaluates them on more rows than before only for joins, and there
-only comparisons of columns with constants or columns are moved.
+Catalyst has done most of this; the remaining conditions come from its last rules and from our own. A condition is moved
+only if it cannot raise an error that it would not have raised before. Conditions go below projections that rename
+columns, and below joins. Only below a join are they evaluated for more rows than before, and there only comparisons of
+columns with constants or columns are moved.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from wallaby.relations.tree import by_ids, conjunction, conjuncts, filtered, ids
 
 
 def push_filters(relation: Relation, _: Statistics) -> Relation:
-    """Filters where their columns come from."""
+    """Move filters to where their columns come from."""
     return rewrite_up(relation, _push)
 
 

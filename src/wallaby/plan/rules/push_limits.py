@@ -1,4 +1,4 @@
-"""Limits below projections, so that a limit meets its sort, and fewer rows are computed.
+"""Push limits below projections, so that a limit is next to its sort and fewer rows are computed.
 
 Catalyst has `Limit(Project(Sort))` for a sort by a column that is not selected; only `Limit(Sort)` is a top-k.
 """
@@ -13,7 +13,7 @@ from wallaby.relations.tree import rewrite_up
 
 
 def push_limits(relation: Relation, _: Statistics) -> Relation:
-    """No limit right above a projection any more."""
+    """Move every limit that is right above a projection below it."""
     return rewrite_up(relation, _push)
 
 

@@ -1,10 +1,10 @@
-"""Equal parts of a query, found so that they are computed once.
+"""Find equal parts of a query, so that they are computed once.
 
-Two parts are equal if they do the same with the same tables, whatever numbers their columns have, and even if one
-needs columns that the other does not: then the shared part has those of both. Such parts come from views that are used
-twice, from subqueries over the same joins, and from run-time filters, whose source is a side of the join itself.
-A part is worth sharing if it joins, aggregates or filters away a good deal; to read a table twice costs little more
-than to read it once and keep its rows.
+Two parts are equal if they do the same with the same tables, whatever the ids of their columns, and even if one needs
+columns that the other does not: the shared part then has the columns of both. Such parts come from views that are used
+twice, from subqueries over the same joins, and from run-time filters, whose source is a side of the join itself. A part
+is worth sharing if it joins, aggregates, or filters out many rows; reading a table twice costs little more than reading
+it once and keeping its rows.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from wallaby.relations.expression import Named
 from wallaby.relations.relation import Aggregate, Filter, Input, Join, Project, Relation, Scan, children_of
 from wallaby.relations.tree import ids_of, with_children
 
-#: A filter that keeps more than this share of its rows makes no part worth sharing.
+#: A filter that keeps more than this share of its rows does not make a part worth sharing.
 _KEPT_MAX = 0.5
-#: More rows than this are cheaper read and filtered again than kept.
+#: More rows than this are cheaper to read and filter again than to keep.
 _ROWS_MAX = 4e6
-#: What reads fewer rows than this is not worth the trouble.
+#: A part that reads fewer rows than this is not worth sharing.
 _ROWS_MIN = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class SharedParts:
-    """A query in which equal parts are `Input`s: number `i` stands for the rows of `parts[i]`, in its columns.
+    """A query in which equal parts are `Input`s: number `i` represents the rows of `parts[i]`, in its columns.
 
-    Parts may have inputs of other parts, of smaller ones only.
+    Parts may have inputs of other, smaller parts.
     """
 
     root: Relation
@@ -41,7 +41,7 @@ class SharedParts:
 
 @dataclass(slots=True)
 class _Equal:
-    """One relation for several equal ones. Of each use: its columns' ids, by which it is known, to the part's."""
+    """One relation for several equal ones, with a map from each use's column ids, which identify it, to the part's."""
 
     part: Relation
     uses: list[tuple[Relation, dict[int, int]]]
@@ -50,7 +50,7 @@ class _Equal:
 def share_subplans(
     relation: Relation, statistics: Statistics, parts: tuple[Relation, ...] = ()
 ) -> SharedParts:
-    """The query with its equal parts taken out, the largest first; `parts` were taken out before."""
+    """Extract the equal parts of a query, the largest first; `parts` were extracted before."""
     trees: list[Relation] = [relation, *parts]
     while True:
         estimator = Estimator(statistics, dict(enumerate(trees[1:])))
@@ -65,7 +65,7 @@ def share_subplans(
 
 
 def _use(use: Relation, mapping: dict[int, int], part: Relation, number: int) -> Relation:
-    """What stands in the place of a use: the part's rows, under the names that the use has for them."""
+    """The replacement for a use: the part's rows, under the use's column ids."""
     rows = Input(number, part.columns)
     columns = {column.id: column for column in part.columns}
     outputs = tuple(Named(column, columns[mapping[column.id]]) for column in use.columns)
@@ -114,14 +114,14 @@ def _equal(first: Relation, others: list[Relation]) -> _Equal | None:
 
 
 def _parts(tree: Relation) -> Iterator[Relation]:
-    """Every relation in a tree, outermost first; with it goes a choice of its columns right above."""
+    """Every relation in a tree, outermost first, together with a selection of its columns right above it."""
     yield tree
     for child in children_of(stripped(tree)):
         yield from _parts(child)
 
 
 def _shape(relation: Relation) -> tuple[object, ...]:
-    """What two equal parts have in common, cheap to compare; longer for larger ones."""
+    """A key that equal parts share, cheap to compare; longer for larger parts."""
     relation = stripped(relation)
     own: tuple[object, ...] = (type(relation).__name__,)
     if isinstance(relation, Scan):
