@@ -81,7 +81,7 @@ def test_words_that_are_no_words_are_an_error_even_with_the_right_checksum(
 ) -> None:
     checksum = checksum_of(pa.py_buffer(text)).to_bytes(8, "little")
     written(store, b"wallaby\1" + len(text).to_bytes(8, "little") + checksum + text)
-    with pytest.raises(DurableStoreError, match="says something else"):
+    with pytest.raises(DurableStoreError, match="header does not describe it"):
         read_words(store, NAME)
 
 

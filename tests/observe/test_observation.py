@@ -70,7 +70,7 @@ def test_a_lost_worker_is_a_line_in_the_log_at_once(caplog: pytest.LogCaptureFix
     (line,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
     assert line.startswith(
         "lost w1 on host node1: 1 channel rewound, 1 reader moved, 4 outputs delivered again, 3 outputs to read again; "
-        "query q-1 stood still for "
+        "query q-1 was frozen for "
     )
 
 

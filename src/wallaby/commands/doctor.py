@@ -25,9 +25,9 @@ from wallaby.errors import WallabyError
 EXAMPLES = """
 Examples:
 
-  wallaby doctor                                   look at this machine
+  wallaby doctor                                   check this machine
 
-  wallaby doctor --master spark://head:7077        look at a cluster's executors too
+  wallaby doctor --master spark://head:7077        also check a cluster's executors
 
   WALLABY_GCS_PASSWORD=… wallaby doctor --gcs-url redis://store:6379
 

@@ -39,10 +39,10 @@ def read_words(store: DurableStore, name: str) -> tuple[dict[str, Any], int]:
     """What an object says of itself, and where in it that ends. `DurableStoreError` if it is not what was written."""
     magic, length, checksum = _PREFIX.unpack(store.read(name, 0, _PREFIX.size))
     if magic != _MAGIC:
-        raise store.foreign(name, "it does not begin as it should")
+        raise store.foreign(name, "it does not begin with the expected bytes")
     text = store.read(name, _PREFIX.size, length)
     if checksum_of(text) != checksum:
-        raise store.foreign(name, "its beginning was changed")
+        raise store.foreign(name, "its header was changed")
     try:
         words: dict[str, Any] = json.loads(text.to_pybytes())
         its_name = words["name"]
@@ -73,4 +73,4 @@ def read_batches(
 
 def misread(store: DurableStore, name: str, error: Exception) -> DurableStoreError:
     """The error of an object whose words are not those that whoever reads them expects."""
-    return store.foreign(name, f"it says something else of itself: {type(error).__name__}: {error}")
+    return store.foreign(name, f"its header does not describe it: {type(error).__name__}: {error}")

@@ -151,7 +151,7 @@ def parse(text: str) -> FaultOrder:
     _require(
         (found is FaultAct.RESTART) == (who == HEAD) or (who == HEAD and found in _OF_HEAD),
         text,
-        f"{act} cannot befall {who}",
+        f"{act} cannot strike {who}",
     )
     times = [int(part[1:]) for part in more if re.fullmatch(r"x[1-9]\d*", part)]
     _require(found not in SIZED or "after" not in more, text, "memory is taken before a step")

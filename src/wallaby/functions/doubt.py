@@ -17,4 +17,4 @@ DOUBT: Final = "with any other value Spark runs the query"
 
 def doubt(function: str) -> NoReturn:
     """Leave the query to Spark."""
-    raise Fault(DOUBTFUL, f"A value of {function} is only Spark's to treat.")
+    raise Fault(DOUBTFUL, f"Only Spark can compute {function} for one of its values.")

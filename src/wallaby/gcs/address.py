@@ -66,7 +66,7 @@ def parse_address(url: str, *, username: str | None = None, password: str | None
                 )
             if not parts.hostname or parts.query:
                 raise _refused(
-                    "The address of the GCS names no host, or has parameters, which Wallaby does not take."
+                    "The address of the GCS names no host, or has parameters, which Wallaby does not accept."
                 )
             return GcsAddress(
                 host=parts.hostname,
@@ -89,7 +89,7 @@ def _database_parameter(parts: SplitResult) -> int:
     """The `db` of a Unix socket's URL, whose path is taken."""
     parameters = parse_qs(parts.query, keep_blank_values=True)
     if set(parameters) - {"db"}:
-        raise _refused("The address of the GCS has parameters, which Wallaby does not take.")
+        raise _refused("The address of the GCS has parameters, which Wallaby does not accept.")
     return _database(parameters["db"][-1]) if parameters else 0
 
 

@@ -304,7 +304,7 @@ def _pool(address: GcsAddress, limits: ConnectionLimits, tls: TlsFiles | None, c
 def _checked_server(reply: object, address: GcsAddress) -> GcsServer:
     """The server from its answer to INFO; an error if it cannot be the GCS."""
     if not isinstance(reply, bytes):
-        raise _no_redis(address, "its answer to INFO is none of Redis")
+        raise _no_redis(address, "its answer to INFO is not that of a Redis")
     text = reply.decode(errors="replace")
     info = dict(line.split(":", 1) for line in text.splitlines() if ":" in line and not line.startswith("#"))
     version = info.get("redis_version", "")

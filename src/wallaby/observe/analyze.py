@@ -26,7 +26,7 @@ def analyzed(stats: QueryStats) -> str:
         lines.append(
             f"lost {', '.join(stats.lost_workers) or 'nobody'}: {counted(stats.channels_rewound, 'channel')} rewound, "
             f"{counted(stats.outputs_delivered_again, 'output')} delivered again, "
-            f"{stats.outputs_read_again:,} read again, stood still for {duration(stats.frozen_seconds)}"
+            f"{stats.outputs_read_again:,} read again, frozen for {duration(stats.frozen_seconds)}"
         )
     rows = [_HEADS]
     for at, totals in enumerate(stats.stages[:-1]):

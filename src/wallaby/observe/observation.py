@@ -207,7 +207,7 @@ class Observation:
             who = ", ".join(f"{w} on host {whereabouts.get(w, Whereabouts('unknown')).host}" for w in lost)
             # A warning, because Python shows those to people who have not set up any logging.
             _log.warning(
-                "lost %s: %s rewound, %s moved, %s delivered again, %s to read again; query %s stood still for %s",
+                "lost %s: %s rewound, %s moved, %s delivered again, %s to read again; query %s was frozen for %s",
                 who,
                 counted(len(plan.rewound), "channel"),
                 counted(len(plan.bases), "reader"),

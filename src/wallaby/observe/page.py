@@ -45,7 +45,7 @@ _OUTCOMES: Final = {
     "done": "finished",
     "failed": "failed",
     "cancelled": "was cancelled",
-    "unfinished": "has no end in this log: it still runs, or its driver died",
+    "unfinished": "has no end in this log: it is still running, or its driver died",
 }
 _KEY: Final = "".join(
     f'<span class="key {style}"></span>{text}'
@@ -118,7 +118,9 @@ def _summary(history: History) -> str:
 def _warnings(history: History) -> str:
     found = []
     if history.dropped:
-        found.append(f"{counted(history.dropped, 'event')} found no room and are missing here.")
+        found.append(
+            f"{counted(history.dropped, 'event')} were dropped for lack of room and are missing here."
+        )
     if history.cut:
         found.append("The log reached its limit; later events of workers are missing here.")
     if history.lost:
@@ -141,7 +143,7 @@ def _recoveries(history: History) -> str:
     return (
         '<h2>Losses and recoveries</h2><table><tr><th class="l">after</th><th class="l">lost</th>'
         "<th>channels rewound</th><th>readers moved</th><th>outputs delivered again</th>"
-        f"<th>outputs read again</th><th>stood still</th></tr>{''.join(rows)}</table>"
+        f"<th>outputs read again</th><th>frozen for</th></tr>{''.join(rows)}</table>"
     )
 
 

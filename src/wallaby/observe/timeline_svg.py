@@ -144,7 +144,7 @@ def _bar(bar: _Bar, y: float, scale: _Scale) -> str:
 
 
 def _marks(history: History, scale: _Scale, height: int) -> list[str]:
-    """Where workers were lost, and for how long the query stood still."""
+    """Where workers were lost, and for how long the query was frozen."""
     parts = []
     for recovery in history.recoveries:
         x = scale.x(recovery.at)

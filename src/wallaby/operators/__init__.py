@@ -1,6 +1,6 @@
-"""Operators: pure steps on Arrow data. What a channel computes, without knowing of lineage or network.
+"""Operators: pure steps on Arrow data. They compute what a channel computes, and know neither lineage nor network.
 
-`kernel` runs a stage's fragment step by step and `scan_kernel` one that reads splits; `program` lets rows flow through
-a tree in portions; `joins` has indexed build sides, `spill` what exceeds memory. Every one of them gives the same bytes
-for the same input, whatever the machine does beside it.
+`kernel` runs a stage's fragment step by step, and `scan_kernel` one that reads splits; `program` lets rows flow through
+a tree in portions; `joins` has indexed build sides, and `spill` handles rows that exceed memory. All of them give the
+same bytes for the same input, whatever else the machine does.
 """

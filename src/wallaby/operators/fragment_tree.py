@@ -1,4 +1,4 @@
-"""A fragment's tree, run on what is there of its inputs."""
+"""Run a fragment's tree on its present inputs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from wallaby.statements.tree import needs_input, without_inputs
 
 
 class Trees:
-    """One tree's programs: one for each set of optional sides that were there in time."""
+    """The programs of one tree: one for each set of optional sides that arrived in time."""
 
     def __init__(
         self, tree: Relation, streaming: int, settings: KernelSettings, shared: SharedInputs | None = None
@@ -30,7 +30,7 @@ class Trees:
     def run(
         self, inputs: Mapping[int, Batches], streaming: TableView | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """The rows for these inputs; the streaming one may be a view, and is empty among them then."""
+        """The rows for these inputs; the streaming input may be a view, and is then empty in `inputs`."""
         absent = self._numbers.difference(inputs)
         if absent not in self._programs:
             tree = without_inputs(self._tree, absent)
@@ -42,11 +42,11 @@ class Trees:
         return self._programs[absent].stream(thread_session(self._settings), inputs, views)
 
     def is_indexed(self, number: int) -> bool:
-        """Is an input, with all the others there, looked up through an index?"""
+        """Is an input looked up through an index if all other inputs are present?"""
         fixed = self._numbers - {self._streaming}
         return number in fixed and Program(self._tree, fixed).is_indexed(number)
 
     def forget(self) -> None:
-        """Drop what the programs keep."""
+        """Drop the caches of the programs."""
         for program in self._programs.values():
             program.forget()

@@ -1,4 +1,4 @@
-"""Rows that no file holds: those that stand in the query itself, and ranges of whole numbers."""
+"""Rows that are generated instead of read: rows in the query itself, and ranges of whole numbers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def made_rows(source: Rows | Range, split: RowSplit) -> pa.Table:
     schema = arrow_schema(source.columns)
     if isinstance(source, Range):
         places = np.arange(split.first, split.first + split.rows, dtype=np.int64)
-        # A range may begin near one end of the whole numbers and end near the other, but never beyond.
+        # A range may begin near one end of the 64-bit numbers and end near the other, but never beyond.
         return pa.table([pa.array(source.start + places * source.step)], schema=schema)
     rows = source.rows[split.first : split.first + split.rows]
     arrays = [pa.array([row[place] for row in rows], field.type) for place, field in enumerate(schema)]

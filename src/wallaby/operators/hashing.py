@@ -1,9 +1,9 @@
-"""The hash that decides where a row goes: a fixed function of its keys, the same in every process.
+"""The hash that determines the channel of a row: a fixed function of its keys, the same in every process.
 
-Whole numbers, dates and times are mixed here: three nanoseconds a row, however few rows there are. For all other types
-DuckDB hashes, which takes -0.0 for 0.0 and every NaN for one; a statement of it takes two milliseconds before the first
-row. Which of the two it is follows from the types alone, and both sides of a join have the same. NULL has a hash like
-any other value. Another version of DuckDB may hash otherwise; all workers of a query run the same.
+Whole numbers, dates and times are hashed here: three nanoseconds per row, however few rows there are. DuckDB hashes all
+other types, with -0.0 equal to 0.0 and all NaNs equal; its statement takes two milliseconds before the first row. The
+types alone decide which of the two is used, and both sides of a join have the same types. NULL has a hash like any
+other value. Another version of DuckDB may hash differently, but all workers of a query run the same version.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from wallaby.statements.connection import DuckDbSession
 Hashes = npt.NDArray[np.uint64]
 
 _TABLE: Final = "batch"
-#: An odd number without a pattern: multiplying by it carries every bit up, shifting brings it down again.
+#: An odd number without a pattern: multiplying by it spreads every bit upwards, and shifting brings it down again.
 _FACTOR: Final = np.uint64(0xD6E8FEB86659FD93)
 _HALF: Final = np.uint64(32)
 _NULL: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
 def row_hashes(batch: pa.RecordBatch, keys: Sequence[int], session: DuckDbSession) -> Hashes:
-    """A hash of every row, of which all bits can be used. `keys` are positions of columns."""
+    """A hash of every row, all of whose bits can be used. `keys` are positions of columns."""
     columns = [batch.column(position) for position in keys]
     if all(_is_whole(column.type) for column in columns):
         return _mixed(columns)
@@ -41,7 +41,7 @@ def row_hashes(batch: pa.RecordBatch, keys: Sequence[int], session: DuckDbSessio
 
 
 def _is_whole(kind: pa.DataType) -> bool:
-    """Are values of this type whole numbers, of which equal ones have equal bits?"""
+    """Are values of this type whole numbers, so that equal values have equal bits?"""
     return bool(pa.types.is_signed_integer(kind) or pa.types.is_date32(kind) or pa.types.is_timestamp(kind))
 
 
@@ -63,7 +63,7 @@ def _mix(bits: Hashes) -> None:
 
 
 def _bits(column: pa.Array) -> Hashes:
-    """The values as bits of our own; what stands below a NULL is arbitrary, and is not taken."""
+    """The bits of the values in new memory, without the arbitrary bits under a NULL."""
     if not len(column):
         return np.empty(0, np.uint64)
     of = np.dtype(f"i{column.type.bit_width // 8}")

@@ -1,9 +1,9 @@
-"""Kernels: what one channel of a stage computes, step by step.
+"""Kernels: the computation of one channel of a stage, step by step.
 
-A kernel belongs to one channel and is used by one thread at a time, any thread. A step takes a state and an input
-and gives a new state and an output; states are immutable, so an older one can be taken up again at any time. What
-a kernel itself keeps (indexes, tables made of many batches) is only a cache of what states and inputs say.
-Outputs depend on the states, inputs and settings alone: same in, same bytes out.
+A kernel belongs to one channel; any thread may use it, but only one at a time. A step takes a state and an input, and
+returns a new state and an output. States are immutable, so an older one can be used again at any time. What a kernel
+itself keeps (indexes, tables made of many batches) is only a cache of states and inputs. Outputs depend only on states,
+inputs and settings: the same input gives the same bytes.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ from wallaby.statements.growth import Growth
 from wallaby.statements.tree import is_inner
 from wallaby.statements.widths import rows_at_once
 
-#: Combining goes on if it leaves at most this part of the rows.
+#: Combining continues if it leaves at most this share of the rows.
 _SHRUNK_MAX = 0.75
-#: For each input of a stage, by number, where the columns are whose hash decides the channel of a row.
+#: For each input of a stage, by number: the positions of the columns whose hash determines the channel of a row.
 Keys = Mapping[int, tuple[int, ...]]
 _NO_KEYS: Keys = {}
 
@@ -53,7 +53,7 @@ __all__ = ["EMPTY", "Kernel", "KernelState", "StepResult", "make_kernel"]
 
 
 class Kernel(Protocol):
-    """What one channel runs."""
+    """The computation of one channel."""
 
     def step(
         self,
@@ -67,11 +67,11 @@ class Kernel(Protocol):
     ) -> tuple[KernelState, StepResult]:
         """Run one step.
 
-        `split` is for scans; `begin` says where in it, as the step before did. `inputs` are the batches of this step by
-        input number: in a join 0 is the build side and 1 the probe side, elsewhere there is only 0. `sides` are all
-        batches of the side links, by input number; one that is not there (a run-time filter that came too late) is not
-        applied. `last` says that nothing comes after: there may be no input in such a step. If the step before left a
-        rest, there is none: it goes on.
+        `split` is for scans; `begin` is the position in it that the step before returned. `inputs` are the batches of
+        this step by input number: in a join 0 is the build side and 1 the probe side, elsewhere there is only 0.
+        `sides` are all batches of the side links, by input number; a missing one (a run-time filter that came too late)
+        is not applied. `last` means that nothing comes after; such a step may have no input. If the step before left a
+        rest, this step has no input and continues with the rest.
         """
         ...
 
@@ -87,9 +87,9 @@ def make_kernel(
     shared: SharedInputs | None = None,
     optional: frozenset[int] = frozenset(),
 ) -> Kernel:
-    """The kernel of one channel. `shared` is what the kernels of the same stage make together.
+    """Make the kernel of one channel. `shared` holds what the kernels of the same stage share.
 
-    `optional` are the numbers of the sides that need not be there.
+    `optional` are the numbers of the sides that may be missing.
     """
     shared = shared if shared is not None else SharedInputs()
     match fragment:
@@ -127,7 +127,7 @@ class MapKernel:
         sides: Mapping[int, Batches] = NOTHING,
         last: bool = False,  # noqa: ARG002 - the last step is like any other
     ) -> tuple[KernelState, StepResult]:
-        """Some batches, perhaps none."""
+        """Run the tree on some batches, perhaps none."""
         assert split is None, "only scans read splits"
         assert not begin, "only scans read splits"
         if state.outgoing:
@@ -148,14 +148,14 @@ class MapKernel:
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """A piece of each side of a join, both on disk."""
+    """A piece of each side of a divided join, both on disk."""
 
     build: Batches
     probe: Batches
     files: tuple[MappedBatches, ...]
 
     def release(self) -> None:
-        """Let go of pages that were read."""
+        """Release the pages that were read."""
         for file in self.files:
             file.release()
 
@@ -163,10 +163,10 @@ class _Pair:
 class JoinKernel:
     """Collects the build side, then joins each step's probe batches with all of it.
 
-    A build side that is too large for that is divided, and with it the probe side, by the hash of the keys: then the
-    probe side is collected too, and at the end part is joined with part. A part that one key makes too large is
-    joined block by block, where the kind of the join allows it. Each step joins some rows of one pair of pieces, as
-    many as give an output; the state says which pair is next.
+    If the build side is too large for that, both sides are divided by the hash of the keys: the probe side is collected
+    too, and at the end each part is joined with its counterpart. A part that one key makes too large is joined block by
+    block, if the kind of the join allows it. Each step joins some rows of one pair of pieces, as many as give an
+    output; the state says which pair is next.
     """
 
     def __init__(
@@ -181,7 +181,7 @@ class JoinKernel:
         self._in_blocks = is_inner(fragment.tree, 0)
         indexed = self._trees.is_indexed(0)
         self._whole_bytes = settings.indexed_bytes if indexed else settings.part_bytes
-        #: Both sides in pieces, made of a state whose first probe rows are these; and the piece that is looked up in.
+        #: Cache: both sides in pieces, for the state with these first probe rows; and the piece that is being probed.
         self._pairs: list[_Pair] | None = None
         self._pairs_of: pa.RecordBatch | None = None
         self._build: Batches | None = None
@@ -196,7 +196,7 @@ class JoinKernel:
         sides: Mapping[int, Batches] = NOTHING,
         last: bool = False,
     ) -> tuple[KernelState, StepResult]:
-        """Build batches (0) go into the state; probe batches (1) give rows, or wait for the last step."""
+        """Add build batches (0) to the state; join probe batches (1), or keep them for the last step."""
         assert split is None, "only scans read splits"
         assert not begin, "only scans read splits"
         if state.outgoing:
@@ -220,14 +220,14 @@ class JoinKernel:
         return state, StepResult()
 
     def _is_divided(self, state: KernelState) -> bool:
-        """A rule of the build side alone, which is whole when the first probe batch comes."""
+        """Is the join divided? Depends only on the build side, which is complete when the first probe batch comes."""
         divisible = self._keys.get(0) and self._keys.get(1) and self._settings.temp_directory is not None
         return bool(divisible) and state.combined_bytes > self._whole_bytes
 
     def _join_pieces(
         self, state: KernelState, sides: Mapping[int, Batches]
     ) -> tuple[KernelState, StepResult]:
-        """Join what is next of both sides: some rows of a piece of the probe side with one of the build side."""
+        """Join the next rows: some of a piece of the probe side with a piece of the build side."""
         if self._pairs is None or self._pairs_of is not state.waiting[0]:
             self._pairs, self._pairs_of = self._cut(state), state.waiting[0]
         at = state.joined or 0
@@ -256,7 +256,7 @@ class JoinKernel:
         return state, replace(result, rest=state.has_rest)
 
     def _cut(self, state: KernelState) -> list[_Pair]:
-        """Both sides in pieces: all pairs that have to be joined, in order."""
+        """Divide both sides into pieces: all pairs that have to be joined, in order."""
         session = thread_session(self._settings)
         build = Chunks(state.combined, state.files, state.combined_bytes)
         probe = Chunks(state.waiting, state.files, state.waiting_bytes)
@@ -281,12 +281,13 @@ class JoinKernel:
 
 
 class ReduceKernel:
-    """Collects everything, shrinking it on the way; gives its rows in the last step.
+    """Collects all rows, combining them on the way; outputs rows in the last step.
 
-    What waits is combined with what was combined before when it has at least as many rows as that, and as the
-    settings ask for: so every row is combined a bounded number of times on average, by a rule of the chunks alone.
-    What is too large to be combined at once is only combined with its like; the last step then goes over all of it
-    part by part. Where combining shrinks too little, almost every row being a group of its own, it is done once.
+    Waiting rows are combined with those combined before when there are at least as many of them, and at least as many
+    as the settings require. So every row is combined a bounded number of times on average, and the decision depends
+    only on the chunks. Rows that are too large to be combined at once are only combined among themselves; the last step
+    then processes all of them part by part. If combining removes too few rows, because almost every row is its own
+    group, it is done only once.
     """
 
     def __init__(self, fragment: ReduceFragment, settings: KernelSettings) -> None:
@@ -294,7 +295,8 @@ class ReduceKernel:
         self._finish = Trees(fragment.finish, 0, settings)
         self._external = External(fragment.finish, settings)
         self._settings = settings
-        #: Rows of very many columns: more of them are not worked on at once, and are not combined on the way.
+        #: The limit for rows with very many columns: beyond it, rows are not processed at once, and not combined on the
+        #: way.
         self._rows_max = rows_at_once(fragment.finish, settings)
 
     def step(
@@ -307,7 +309,7 @@ class ReduceKernel:
         sides: Mapping[int, Batches] = NOTHING,
         last: bool = False,
     ) -> tuple[KernelState, StepResult]:
-        """Collect; finish if it is the last step."""
+        """Collect rows; finish in the last step."""
         assert split is None, "only scans read splits"
         assert not begin, "only scans read splits"
         assert not sides, "a reduction has no side inputs"
@@ -344,7 +346,7 @@ class ReduceKernel:
         return replace(EMPTY, shrinks=shrinks).with_combined(together)
 
     def _shrunk_by_groups(self, state: KernelState) -> KernelState:
-        """What waits is more than can be worked on at once: each group of it is combined for itself."""
+        """Combine waiting rows in groups, because they are too many to be processed at once."""
         assert self._combine is not None, "only what combines is shrunk"
         combine = self._combine
 
@@ -367,11 +369,11 @@ class ReduceKernel:
         )
 
     def forget(self) -> None:
-        """There are no caches between steps."""
+        """Do nothing: there are no caches between steps."""
 
 
 class LimitKernel:
-    """Lets `count` rows through after skipping `offset`, then needs no more."""
+    """Passes `count` rows on after skipping `offset`, then needs no more input."""
 
     def __init__(self, fragment: LimitFragment) -> None:
         self._first = fragment.offset
@@ -387,7 +389,7 @@ class LimitKernel:
         sides: Mapping[int, Batches] = NOTHING,  # noqa: ARG002 - the signature of a kernel
         last: bool = False,  # noqa: ARG002 - the last step is like any other
     ) -> tuple[KernelState, StepResult]:
-        """Pass on, cut at both ends."""
+        """Pass rows on, cut at both ends."""
         assert split is None, "only scans read splits"
         assert not begin, "only scans read splits"
         passed = state.rows_passed
@@ -402,7 +404,7 @@ class LimitKernel:
         return replace(state, rows_passed=passed), StepResult(taken, satisfied=passed >= self._end)
 
     def forget(self) -> None:
-        """There are no caches."""
+        """Do nothing: there are no caches."""
 
 
 def _rows(batches: Sequence[pa.RecordBatch]) -> int:

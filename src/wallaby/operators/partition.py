@@ -1,6 +1,6 @@
-"""Cutting batches by the hash of keys: equal keys of one type go to the same channel, whatever table they are from.
+"""Partition batches by the hash of keys: equal keys of one type go to the same channel, whatever their table.
 
-Rows keep their order within a channel, and batches their boundaries.
+Within a channel, rows keep their order and batches their boundaries.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from wallaby.errors import InvalidArgumentError
 from wallaby.operators.hashing import row_hashes
 from wallaby.statements.connection import DuckDbSession
 
-#: Up to here looking for the rows of each channel in turn is faster than sorting all of them.
+#: Up to this many channels, finding the rows of each channel in turn is faster than sorting all rows.
 _FEW_CHANNELS = 8
 _HASH_BITS = np.uint64(32)
 _LOWER_HALF = np.uint64((1 << 32) - 1)
@@ -25,7 +25,7 @@ _LOWER_HALF = np.uint64((1 << 32) - 1)
 def partition(
     batches: Sequence[pa.RecordBatch], keys: Sequence[int], channels: int, session: DuckDbSession
 ) -> list[list[pa.RecordBatch]]:
-    """For each channel its batches, none empty. `keys` are positions of columns."""
+    """The batches of each channel, none empty. `keys` are positions of columns."""
     if not 1 <= channels <= 1 << 16:
         raise InvalidArgumentError(
             f"Rows cannot be cut into {channels} parts.", fix="Use 1 to 65536 channels."
@@ -45,14 +45,14 @@ def channels_of(
     batch: pa.RecordBatch, keys: Sequence[int], channels: int, session: DuckDbSession
 ) -> npt.NDArray[np.uint16]:
     """The channel of every row."""
-    # The upper half decides: multiplying and shifting is even, and cheaper than a remainder.
+    # The upper half decides: multiplying and shifting spreads evenly, and is cheaper than a remainder.
     return _scaled(row_hashes(batch, keys, session) >> _HASH_BITS, channels)
 
 
 def part_of_rows(
     batch: pa.RecordBatch, keys: Sequence[int], parts: int, session: DuckDbSession
 ) -> npt.NDArray[np.uint16]:
-    """The part of every row, within a channel: by the bits that do not decide the channel."""
+    """The part of every row within a channel, by the bits that do not determine the channel."""
     return _scaled(row_hashes(batch, keys, session) & _LOWER_HALF, parts)
 
 
@@ -63,7 +63,7 @@ def _scaled(half: npt.NDArray[np.uint64], count: int) -> npt.NDArray[np.uint16]:
 def cut_rows(
     batch: pa.RecordBatch, channel: npt.NDArray[np.uint16], channels: int
 ) -> list[tuple[int, pa.RecordBatch]]:
-    """The rows of each number. Every part has memory of its own, so that one which waits does not hold the others."""
+    """The rows of each part. Every part has its own memory, so that a waiting part does not keep the others alive."""
     narrow = channel.astype(np.uint8) if channels <= 1 << 8 else channel
     if channels <= _FEW_CHANNELS:
         chosen = ((number, np.flatnonzero(narrow == number)) for number in range(channels))
@@ -80,5 +80,5 @@ def cut_rows(
 
 
 def _taken(batch: pa.RecordBatch, rows: npt.NDArray[np.intp]) -> pa.RecordBatch:
-    """Rows by their numbers, which are known to be right."""
+    """Take rows by their numbers, without bounds checks."""
     return pc.take(batch, pa.array(rows), boundscheck=False)

@@ -1,9 +1,9 @@
-"""A tree that is run: rows flow through its steps in portions, so that no step ever holds all that another makes.
+"""Run a tree: rows flow through its steps in portions, so that no step ever holds the whole output of another.
 
-A join may give hundreds of times what went into it, and the next join again. So a step is asked for its next portion
-only when the one before it has been used up: probes cut their rows by the number of partners and the size of what
-comes out, statements give their rows as DuckDB computes them. Between two steps there is never more than one portion,
-whatever the steps multiply. Portions are cut by values and settings alone.
+A join may give hundreds of times its input, and the next join again. So a step produces its next portion only when the
+one before it has been consumed: probes cut their rows by the number of partners and the size of the output, and
+statements yield rows as DuckDB computes them. There is never more than one portion between two steps, however the rows
+multiply. Portions depend only on values and settings.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from wallaby.statements.widths import divided, side_by_side
 
 T = TypeVar("T")
 _NO_VIEWS: Mapping[int, TableView] = {}
-#: Batches that are smaller than this on average are put together before they are used.
+#: Batches that are smaller than this on average are merged before they are used.
 _SMALL_ROWS = 1 << 14
-#: What is kept is on disk if it is larger than this part of a kernel's memory.
+#: A kept table is on disk if it is larger than this fraction of a kernel's memory.
 _KEPT_PARTS = 4
-#: Rows of which too much is made are tried again in so many pieces.
+#: Rows that produce too much are tried again in this many pieces.
 _PIECES = 8
 
 Batches = Sequence[pa.RecordBatch]
@@ -43,33 +43,33 @@ NOTHING: Mapping[int, Batches] = {}
 
 
 class _TooMuchError(Exception):
-    """What is made of some rows at once is more than there is room for; fewer rows may do."""
+    """The output of some rows is more than there is room for; fewer rows may fit."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """What one run of a program works with."""
+    """The inputs and results of one run of a program."""
 
     session: DuckDbSession
     inputs: Mapping[int, Batches]
     views: Mapping[int, TableView]
-    #: What was made of fixed inputs; where steps branch, of the others too.
+    #: The results of steps over fixed inputs; if steps branch, of the others too.
     tables: dict[int, pa.Table] = field(default_factory=dict)
 
 
 class Program:
-    """A compiled tree with what it keeps between runs. It belongs to one channel, and one thread at a time."""
+    """A compiled tree and its caches. It belongs to one channel, and to one thread at a time."""
 
     def __init__(
         self, tree: Relation, fixed: frozenset[int], shared: SharedInputs | None = None, name: Hashable = None
     ) -> None:
-        """`name` tells the program from others whose kernels share what they make."""
+        """`name` distinguishes the program from others with which it shares results."""
         self.columns = tree.columns
         self._shared = shared if shared is not None else SharedInputs()
         self._name = name
         self._lowered = Lowered(tree, fixed)
         self._fixed = self._lowered.fixed
-        #: What was made of fixed inputs, by number, and the indexes.
+        #: The results of steps over fixed inputs, by number, and the indexes.
         self._kept: dict[Hashable, SharedValue[object]] = {}
         #: The files of kept tables that are too large for memory.
         self._files: dict[int, list[MappedBatches]] = {}
@@ -84,7 +84,7 @@ class Program:
         inputs: Mapping[int, Batches],
         views: Mapping[int, TableView] = _NO_VIEWS,
     ) -> Iterator[pa.RecordBatch]:
-        """The same, batch by batch as they are made; none is empty. Only statements may use inputs that are views."""
+        """Yield the rows batch by batch as they are made; none is empty. Only statements may read views."""
         run = _Run(session, inputs, views)
         for step in self._lowered.steps:
             if step.number in self._fixed:
@@ -103,21 +103,21 @@ class Program:
             file.release()
 
     def is_indexed(self, number: int) -> bool:
-        """Are the rows of an input, as they come, the build side of a probe?"""
+        """Are the unchanged rows of an input the build side of a probe?"""
         return any(isinstance(step, Probe) and step.build.number == number for step in self._lowered.steps)
 
     def forget(self) -> None:
-        """Give the memory of kept tables and indexes back; they are made again when needed."""
+        """Free kept tables and indexes; they are made again when needed."""
         self._kept.clear()
         self._files.clear()
 
     def _selected(self, result: pa.RecordBatch) -> pa.RecordBatch:
-        """With a column twice that stands twice."""
+        """Repeat the columns that the tree has twice."""
         return result.select([column_name(column.id) for column in self.columns])
 
     # ------------------------------------------------------------------------------------------------ streaming
     def _flow(self, steps: Sequence[Step], run: _Run) -> Iterator[pa.RecordBatch]:
-        """Each step takes what the one before it gives. The first takes all its rows: those of a task are few."""
+        """Feed each step with the output of the one before. The first takes all its rows: those of a task are few."""
         flow = self._first(steps[0], run)
         for step in steps[1:]:
             flow = self._through(step, flow, run)
@@ -156,8 +156,8 @@ class Program:
     def _by_statement(
         self, step: Statement, source: Input, flow: Iterator[pa.RecordBatch], run: _Run
     ) -> Iterator[pa.RecordBatch]:
-        """A statement on as many rows at a time as there is room for, and at least once: it may count none."""
-        # What a statement joins rows with it reads anew each time.
+        """Run a statement on as many rows at a time as there is room for, at least once: it may count zero rows."""
+        # A statement reads its other inputs anew each time.
         joins = len(step.inputs) > 1
         settings = run.session.settings
         for group in gathered(flow, settings.part_bytes if joins else settings.flow_bytes):
@@ -184,7 +184,7 @@ class Program:
 
     # ------------------------------------------------------------------------------------------------ branching
     def _branching(self, steps: Sequence[Step], run: _Run) -> Iterator[pa.RecordBatch]:
-        """Where rows go more than one way they are made step by step, of as many rows as there is room for."""
+        """Run a tree whose rows branch: step by step, on as many rows as there is room for."""
         streaming = sorted(run.inputs.keys() - self._fixed)
         if len(streaming) != 1 or run.views:
             yield from self._made_of(steps, run, None)
@@ -214,7 +214,7 @@ class Program:
 
     # ----------------------------------------------------------------------------------------------------- kept
     def _made_once(self, step: Step, run: _Run) -> pa.Table:
-        """What a step makes of fixed inputs. It is read again and again, so it is in one chunk."""
+        """The result of a step over fixed inputs, in one chunk because it is read repeatedly."""
         match step:
             case Statement():
                 given = tuple(self._given(step, run).values())
@@ -249,7 +249,7 @@ class Program:
     def _combined(
         self, number: int, batches: Iterable[pa.RecordBatch], schema: pa.Schema, run: _Run
     ) -> pa.Table:
-        """In one chunk, since it is read again and again: in memory, or on disk if it is large."""
+        """Combine batches into one chunk, because it is read repeatedly: in memory, or on disk if it is large."""
         settings = run.session.settings
         limit_bytes = settings.memory_bytes // _KEPT_PARTS
         if not isinstance(batches, tuple):
@@ -268,7 +268,7 @@ class Program:
         limit_bytes = run.session.settings.memory_bytes
         keys = [theirs for _, theirs in step.keys]
         shown = any(column_name(column.id) in build.column_names for column in step.columns)
-        # DuckDB has nothing to do while an index is used, so the index may be as large.
+        # DuckDB is idle while an index is used, so the index may take its memory.
         return self._keep(
             ("index", step.number),
             (build,),
@@ -276,7 +276,7 @@ class Program:
         )
 
     def _keep(self, key: Hashable, inputs: tuple[object, ...], make: Callable[[], T]) -> T:
-        """What is made of these inputs: kept from before, made by another channel, or made now."""
+        """The result for these inputs: kept from before, made by another channel, or made now."""
         kept = self._kept.get(key)
         if kept is None or not kept.is_of(inputs):
             kept = self._kept[key] = self._shared.of((self._name, key), inputs)
@@ -284,13 +284,13 @@ class Program:
 
 
 def _one_table(batches: Batches, schema: pa.Schema) -> pa.Table:
-    """Many small batches become one: DuckDB is slow with them."""
+    """Merge many small batches, with which DuckDB is slow."""
     table = pa.Table.from_batches(batches, schema)
     return table.combine_chunks() if table.num_rows < _SMALL_ROWS * len(batches) else table
 
 
 def _limited(batches: Iterator[pa.RecordBatch], limit_bytes: int | None) -> Iterator[pa.RecordBatch]:
-    """Batches as they come, as long as they are not too many together."""
+    """Yield batches as they come; raise if they become too large together."""
     size = 0
     for batch in batches:
         size += value_bytes((batch,))
@@ -300,7 +300,7 @@ def _limited(batches: Iterator[pa.RecordBatch], limit_bytes: int | None) -> Iter
 
 
 def _cut(batches: Batches) -> Iterator[Batches]:
-    """The rows of some batches in a few pieces, in order; none is empty."""
+    """Cut batches into a few pieces, in order; none is empty."""
     table = pa.Table.from_batches(batches)
     length = -(-table.num_rows // _PIECES)
     for begin in range(0, table.num_rows, length):

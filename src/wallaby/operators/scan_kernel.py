@@ -34,7 +34,7 @@ from wallaby.tables.scan import LargeSplitError, groups_to_read, read_split
 
 
 class ScanKernel:
-    """Reads a split and runs a tree on it, on as many of its rows as give an output. Keeps no state."""
+    """Reads a split and runs a tree on as many of its rows as give an output. Keeps no state."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class ScanKernel:
         shared: SharedInputs,
         optional: frozenset[int] = frozenset(),
     ) -> None:
-        """`optional` are the sides that need not be there."""
+        """`optional` are the sides that may be missing."""
         self._fragment = fragment
         self._optional = optional
         self._bounds = KeyBounds(fragment.scan.columns, fragment.tree)
@@ -56,9 +56,9 @@ class ScanKernel:
         self._readable = frozenset(settings.readable)
         self._settings = settings
         self._pace = first_pace(fragment.tree)
-        #: What a row gave that gives more than an output: of which split, and which row it is.
+        #: The output of a row that gives more than one output; with its split and its number.
         self._aside: tuple[Split | RowSplit, int, Chunks] | None = None
-        #: A split that is not used up, as far as it is read.
+        #: A split that is being read.
         self._read: _Read | None = None
         #: The files that hold some of what is kept.
         self._files: tuple[MappedBatches, ...] = ()
@@ -75,7 +75,7 @@ class ScanKernel:
         sides: Mapping[int, Batches] = NOTHING,
         last: bool = False,
     ) -> tuple[KernelState, StepResult]:
-        """One split or what is left of it, or nothing at the end."""
+        """Process one split, or the rest of it, or nothing at the end."""
         assert not inputs, "a scan reads splits"
         if split is None:
             assert last, "a step of a scan has a split or is the last"
@@ -87,7 +87,7 @@ class ScanKernel:
             return state, self._portion(split, sides, place)
         result = self._read_on(split, sides, place, prune=not begin)
         if result.begin is not None and not begin and self._is_pruned(split, sides):
-            # Later tasks may know of more that need not be read, and must count the rows as this one does.
+            # Later tasks may skip more row groups, and must count the rows as this one does.
             self._drop()
             result = self._read_on(split, sides, place, prune=False)
         return state, result
@@ -95,7 +95,7 @@ class ScanKernel:
     def _read_on(
         self, split: Split | RowSplit, sides: Mapping[int, Batches], place: Place, *, prune: bool
     ) -> StepResult:
-        """What is made of a split from a place on, until it is an output."""
+        """Process a split from a position until there is an output."""
         row = place.row
         while True:
             window = self._window(split, sides, row, prune=prune)
@@ -130,9 +130,9 @@ class ScanKernel:
         return self._trees.run({**sides, 0: rows})
 
     def _portion(self, split: Split | RowSplit, sides: Mapping[int, Batches], place: Place) -> StepResult:
-        """A portion of what a single row gives, and where to go on: with the next one, or with the next row.
+        """A portion of the output of a single row, and where to continue: with the next portion, or with the next row.
 
-        Sides that may come while portions go out are not applied: portions of one row must be those of one list.
+        Sides that may arrive between portions are not applied, because all portions of a row must come from one list.
         """
         if self._aside is None or self._aside[:2] != (split, place.row):
             self._aside = None
@@ -159,7 +159,7 @@ class ScanKernel:
     def _window(
         self, split: Split | RowSplit, sides: Mapping[int, Batches], row: int, *, prune: bool
     ) -> RowWindow:
-        """The window of a split that has a row, or the first one after it in which a filter has left any."""
+        """The window of a split that contains a row, or the first one after it in which a filter has left rows."""
         beside = _objects(sides)
         read = self._read
         if read is None or prune or not read.can_go_on(split, beside, row):
@@ -176,7 +176,7 @@ class ScanKernel:
     def _windows(
         self, split: Split | RowSplit, sides: Mapping[int, Batches], row: int, *, prune: bool
     ) -> Iterator[RowWindow]:
-        """Windows of large splits; else all rows, of which some row groups may be left out, as one."""
+        """The windows of a large split; otherwise one window with all rows, perhaps without some row groups."""
         source, conditions = self._fragment.scan, self._fragment.conditions
         if not isinstance(source, Scan):
             assert isinstance(split, RowSplit), "what is no file is made by rows"
@@ -197,7 +197,7 @@ class ScanKernel:
         yield from windows(source, split, conditions, more, self._reading, self._settings, row)
 
     def _is_pruned(self, split: Split | RowSplit, sides: Mapping[int, Batches]) -> bool:
-        """Are rows left out of the count of a split's rows, because of what sides say?"""
+        """Do side inputs exclude rows from the count of a split's rows?"""
         source, conditions = self._fragment.scan, self._fragment.conditions
         more = self._bounds.conditions(sides)
         if not more or not isinstance(source, Scan) or not isinstance(split, Split):
@@ -210,14 +210,14 @@ class ScanKernel:
 
     @property
     def kept(self) -> KernelState:
-        """What stays in memory until the channel's next task: rows that are not used up, and what was put aside."""
+        """The batches that stay in memory until the channel's next task: unused rows, and rows set aside."""
         read = self._read.window.rows if self._read is not None and self._read.window is not None else ()
         aside = self._aside[2] if self._aside is not None else Chunks()
         return KernelState(pending=tuple(read), outgoing=aside.batches, files=(*self._files, *aside.files))
 
     @kept.setter
     def kept(self, state: KernelState) -> None:
-        """The same rows, perhaps elsewhere."""
+        """Replace the batches by equal ones, perhaps on disk."""
         self._files = state.files
         if self._read is not None and self._read.window is not None:
             self._read.window = replace(self._read.window, rows=state.pending)
@@ -228,7 +228,7 @@ class ScanKernel:
     def _made_in_place(
         self, split: Split | RowSplit, sides: Mapping[int, Batches]
     ) -> list[pa.RecordBatch] | None:
-        """What DuckDB makes of rows that it reads itself; None if it should not, could not read them, or it is much."""
+        """The output for rows that DuckDB itself reads; None if it should not or cannot, or gives too much."""
         source = self._fragment.scan
         if self._in_place is None or not isinstance(source, Scan) or not isinstance(split, Split):
             return None
@@ -243,13 +243,13 @@ class ScanKernel:
         except (
             KernelError,
             MemoryLimitError,
-        ):  # the reader says what is wrong with the file, or needs less memory
+        ):  # the reader reports what is wrong with the file, or needs less memory
             return None
         check_unchanged(split.file)
         return made
 
     def forget(self) -> None:
-        """Drop the indexes of side inputs, and what was put aside."""
+        """Drop the indexes of side inputs, and rows set aside."""
         self._drop()
         self._trees.forget()
         if self._in_place is not None:
@@ -260,7 +260,7 @@ class ScanKernel:
         self._aside = None
 
     def _close(self) -> None:
-        """No more is read of a split."""
+        """Stop reading a split."""
         if self._read is not None and isinstance(self._read.coming, Generator):
             self._read.coming.close()
         self._read, self._files = None, ()
@@ -268,7 +268,7 @@ class ScanKernel:
 
 @dataclass(slots=True)
 class _Read:
-    """A split that is being read: what was there beside it, the windows that come, and the one that is being used."""
+    """A split that is being read: its side inputs, the windows to come, and the current one."""
 
     split: Split | RowSplit
     beside: tuple[object, ...]
@@ -276,7 +276,7 @@ class _Read:
     window: RowWindow | None = None
 
     def can_go_on(self, split: Split | RowSplit, beside: tuple[object, ...], row: int) -> bool:
-        """Are these windows those of a split, with the same beside it, and is a row not before them?"""
+        """Do these windows belong to a split with the same side inputs, and is a row not before them?"""
         same = len(beside) == len(self.beside) and all(
             a is b for a, b in zip(beside, self.beside, strict=True)
         )

@@ -1,8 +1,7 @@
-"""What the channels of a stage in one process make of the same inputs, made once: tables and indexes of side inputs.
+"""Tables and indexes of side inputs that the channels of a stage in one process share.
 
-A broadcast reaches every channel of a TaskManager as the same objects, and each channel would build the same index.
-Whoever asks first makes it, and whoever asks meanwhile waits for it. Nothing is kept for its own sake: what no kernel
-holds any more is gone.
+A broadcast reaches every channel of a TaskManager as the same objects, and each channel would build the same index. The
+first channel to need it makes it, and others wait for it meanwhile. A value lives only as long as a kernel holds it.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ T = TypeVar("T")
 
 
 class SharedValue(Generic[T]):
-    """One thing, made of inputs when it is first asked for. It holds them, so that no others take their place."""
+    """A value that is computed from inputs at the first request. It holds the inputs, so that their ids stay taken."""
 
     def __init__(self, inputs: tuple[object, ...]) -> None:
         self._inputs = inputs
@@ -24,13 +23,13 @@ class SharedValue(Generic[T]):
         self._values: list[T] = []
 
     def is_of(self, inputs: Sequence[object]) -> bool:
-        """Is it made of these very objects? They are immutable, so the same object is the same content."""
+        """Is it made from exactly these objects? They are immutable, so the same object has the same content."""
         return len(self._inputs) == len(inputs) and all(
             ours is theirs for ours, theirs in zip(self._inputs, inputs, strict=True)
         )
 
     def get(self, make: Callable[[], T]) -> T:
-        """What was made, or what is made now."""
+        """The value; it is computed now if it has not been before."""
         with self._lock:
             if not self._values:
                 self._values.append(make())
@@ -38,15 +37,15 @@ class SharedValue(Generic[T]):
 
 
 class SharedInputs:
-    """What the kernels of one stage have made, by what it is and what it is made of."""
+    """The shared values of the kernels of one stage, by key and inputs."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._made: WeakValueDictionary[Hashable, SharedValue[object]] = WeakValueDictionary()
 
     def of(self, key: Hashable, inputs: tuple[object, ...]) -> SharedValue[object]:
-        """The one thing of this key and these inputs; it lives as long as somebody holds it."""
-        # A living entry holds its inputs, so their identities are theirs alone.
+        """The value of this key and these inputs; it lives as long as it is referenced."""
+        # A live entry holds its inputs, so their ids are not reused.
         full = (key, *map(id, inputs))
         with self._lock:
             found = self._made.get(full)

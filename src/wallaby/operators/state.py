@@ -1,7 +1,7 @@
-"""What a channel has between its steps, and what a step gives.
+"""The state of a channel between its steps, and the result of a step.
 
-A state is immutable: an older one can be taken up again at any time. Its batches are in memory or in mapped files;
-which makes no difference to what is computed from them.
+A state is immutable, so an older one can be used again at any time. Its batches are in memory or in mapped files, which
+makes no difference to the results.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from wallaby.statements.connection import OVER_PORTIONS, KernelSettings
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class KernelState:
-    """What a channel has collected, what it has still to hand on, and how many rows it has let through."""
+    """What a channel has collected, what it still has to output, and how many rows it has passed on."""
 
-    #: What is combined already; in a join the build side.
+    #: Combined rows; in a join, the build side.
     combined: tuple[pa.RecordBatch, ...] = ()
-    #: What is collected as it came; in a join whose build side is too large, the probe side.
+    #: Rows as they came; in a join whose build side is too large, the probe side.
     waiting: tuple[pa.RecordBatch, ...] = ()
     #: Rows of the last step that did not fit into its output.
     outgoing: tuple[pa.RecordBatch, ...] = ()
-    #: Rows of the last step's input that it did not take, because those that it took gave enough.
+    #: Input rows that the last step did not take, because those that it took gave enough output.
     pending: tuple[pa.RecordBatch, ...] = ()
     #: How many rows of an input are tried at a time; see `taking`.
     pace: int = ALL
-    #: In a join whose two sides are divided: how many pairs of pieces are joined; None: it has not begun.
+    #: In a divided join: how many pairs of pieces have been joined; None: joining has not begun.
     joined: int | None = None
     rows_passed: int = 0
-    #: Is it worthwhile to combine what waits?
+    #: Is it worthwhile to combine waiting rows?
     shrinks: bool = True
-    #: The sizes of the values that are combined and that wait; see `sizes`.
+    #: The sizes of the combined and of the waiting values; see `sizes`.
     combined_bytes: int = 0
     waiting_bytes: int = 0
     #: The files that hold some of the batches.
@@ -45,7 +45,7 @@ class KernelState:
 
     @property
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """All that it holds."""
+        """All batches that the state holds."""
         yield from self.combined
         yield from self.waiting
         yield from self.outgoing
@@ -53,26 +53,26 @@ class KernelState:
 
     @property
     def has_rest(self) -> bool:
-        """Will a step without input give more rows?"""
+        """Will a step without input output more rows?"""
         return bool(self.outgoing or self.pending or self.joined is not None)
 
     @property
     def size_bytes(self) -> int:
-        """What it holds, in memory or not."""
+        """The size of the state, in memory or not."""
         return sum(batch.nbytes for batch in self.batches)
 
     @property
     def collected(self) -> Chunks:
-        """What is combined and what waits."""
+        """Combined and waiting rows."""
         return Chunks((*self.combined, *self.waiting), self.files, self.combined_bytes + self.waiting_bytes)
 
     def with_combined(self, more: Sequence[pa.RecordBatch]) -> KernelState:
-        """The same, and more that is combined."""
+        """The same state with more combined rows."""
         size = self.combined_bytes + value_bytes(more)
         return replace(self, combined=(*self.combined, *more), combined_bytes=size)
 
     def with_waiting(self, more: Sequence[pa.RecordBatch]) -> KernelState:
-        """The same, and more that waits."""
+        """The same state with more waiting rows."""
         size = self.waiting_bytes + value_bytes(more)
         return replace(self, waiting=(*self.waiting, *more), waiting_bytes=size)
 
@@ -81,7 +81,7 @@ EMPTY = KernelState()
 
 
 def by_schema(batches: Iterable[pa.RecordBatch]) -> dict[pa.Schema, list[pa.RecordBatch]]:
-    """Batches that go into one file each: a file has one schema, what a join has collected of its two sides has two."""
+    """Group batches for files: a file has one schema, but the two sides of a join have two."""
     found: dict[pa.Schema, list[pa.RecordBatch]] = {}
     for batch in batches:
         found.setdefault(batch.schema, []).append(batch)
@@ -90,10 +90,10 @@ def by_schema(batches: Iterable[pa.RecordBatch]) -> dict[pa.Schema, list[pa.Reco
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """The rows of a step, in batches none of which is empty.
+    """The output of a step, in batches none of which is empty.
 
-    `satisfied` if no more input can change anything; `rest` if a step without input will give more rows. `begin` if
-    there is more to read of the split: where the step that goes on with it has to begin.
+    `satisfied` means that further input cannot change anything; `rest` that a step without input will output more rows.
+    `begin` is set if there is more to read of the split: the position at which the next step has to begin.
     """
 
     batches: list[pa.RecordBatch] = field(default_factory=list)
@@ -111,9 +111,9 @@ def made_of(
     weigh: Weigh | None = None,
     rows_max: int | None = None,
 ) -> tuple[KernelState, StepResult]:
-    """Give out what is made of some rows: of as many of them as give a portion or a few. The others are pending.
+    """Output the results of as many rows as give a portion or a few; the other rows become pending.
 
-    `pace` is the one to begin with if there is none yet; no more than `rows_max` are tried at a time.
+    `pace` is used if there is none yet; at most `rows_max` rows are tried at a time.
     """
     limit = OVER_PORTIONS * settings.portion_bytes
     taken = take(rows, state.pace or pace, run, settings, limit, weigh=weigh, rows_max=rows_max)
@@ -126,14 +126,14 @@ def made_of(
 def handed_on(
     state: KernelState, made: Iterable[pa.RecordBatch], settings: KernelSettings
 ) -> tuple[KernelState, StepResult]:
-    """Give rows out: the first portion now, the others, put aside, in the steps that follow."""
+    """Output the first portion of some rows now, and set the others aside for the following steps."""
     aside = spooled(made, settings.aside_bytes, settings.temp_directory)
     files = (*state.files, *aside.files)
     return next_portion(replace(state, outgoing=aside.batches, files=files), settings)
 
 
 def next_portion(state: KernelState, settings: KernelSettings) -> tuple[KernelState, StepResult]:
-    """Give the next rows out that were put aside."""
+    """Output the next portion of rows that were set aside."""
     portion = next(grouped(state.outgoing, settings.portion_bytes), ())
     state = replace(state, outgoing=state.outgoing[len(portion) :])
     return state, StepResult(list(portion), rest=state.has_rest)

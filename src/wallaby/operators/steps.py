@@ -1,8 +1,8 @@
-"""A tree lowered to a short list of steps: SQL statements, and probes of indexed build sides between them.
+"""Lower a tree to a short list of steps: SQL statements, and probes of indexed build sides between them.
 
-A join between the rows of a task (the *streaming* input) and rows that stay the same from task to task (*fixed*
-inputs: the collected build side, the side links) is done by an index that is kept. Below and above it the tree is
-SQL. What cannot be indexed is part of the SQL.
+A join between the rows of a task (the *streaming* input) and rows that stay the same from task to task (*fixed* inputs:
+the collected build side, the side links) uses an index that is kept. Below and above it, the tree is SQL. A join that
+cannot use an index is part of the SQL.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from wallaby.relations.tree import is_choice, with_equal_children
 from wallaby.sql.types import column_name
 from wallaby.statements.relation import inputs_of, relation_sql, result_columns
 
-#: Inputs with such numbers are made by the steps themselves.
+#: Inputs from this number on are made by the steps themselves.
 _MADE = 1000
 
 
@@ -43,7 +43,7 @@ class Probe:
     #: The names of the key columns on both sides.
     keys: tuple[tuple[str, str], ...]
     columns: tuple[Column, ...]
-    #: The same as SQL, for keys that no index can hold.
+    #: The same join as SQL, for keys that no index can hold.
     otherwise: Statement
 
 
@@ -60,7 +60,7 @@ Step = Statement | Probe | ColumnChoice
 
 
 class Lowered:
-    """The steps of a tree, the input that holds its rows in the end, and which inputs are fixed."""
+    """The steps of a tree, the number of the input that holds the result, and the fixed inputs."""
 
     def __init__(self, tree: Relation, fixed: frozenset[int]) -> None:
         self.fixed = fixed
@@ -71,12 +71,12 @@ class Lowered:
 
     @property
     def streaming(self) -> list[Step]:
-        """The steps that are run for every task, in order."""
+        """The steps that run for every task, in order."""
         return [step for step in self.steps if step.number not in self.fixed]
 
     @property
     def is_chain(self) -> bool:
-        """Does every streaming step use rows of the one before it and, fixed rows aside, no others?"""
+        """Does every streaming step use only the rows of the one before it, and fixed rows?"""
         before: int | None = None
         for step in self.streaming:
             used = {source.number for source in sources_of(step)} - self.fixed
@@ -86,7 +86,7 @@ class Lowered:
         return before is None or self.result.number == before
 
     def _lower(self, relation: Relation) -> Relation:
-        """The tree with indexed joins taken out, each replaced by the input that it makes."""
+        """Take indexed joins out of a tree; the input that each produces replaces it."""
         if isinstance(relation, Join):
             sides = _indexed_sides(relation, self.fixed)
             if sides is not None:
@@ -157,7 +157,7 @@ def sources_of(step: Step) -> Sequence[Input]:
 
 
 def _indexed_sides(join: Join, fixed: frozenset[int]) -> tuple[Relation, Relation, JoinKind] | None:
-    """The streaming side, the fixed side and the kind as seen from the streaming side; None: no index here."""
+    """The streaming side, the fixed side, and the kind as seen from the streaming side; None: no index."""
     if not _can_index(join):
         return None
     left_fixed, right_fixed = (
@@ -174,7 +174,7 @@ def _indexed_sides(join: Join, fixed: frozenset[int]) -> tuple[Relation, Relatio
 
 
 def _can_index(join: Join) -> bool:
-    """Is there a whole-number key, and can the others, in an inner join, be compared afterwards?"""
+    """Is there a whole-number key, and can other keys, in an inner join, be compared afterwards?"""
     pairs = list(zip(join.left_keys, join.right_keys, strict=True))
     if not all(
         isinstance(left, Column) and isinstance(right, Column) and left.type.kind in COMPARED_KINDS

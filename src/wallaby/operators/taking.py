@@ -1,12 +1,12 @@
-"""How many rows of its input a task takes: as many as give about an output, not more.
+"""How many rows of its input a task takes: as many as give about one output.
 
-Rows may give many times as much as they are: a join whose keys have hundreds of partners, an array that is exploded, a
-text that is repeated. So what is made of rows is counted while it is made. If it gets too much, it is given up, and
-fewer rows are tried; what a task has not taken waits, as input, for the tasks after it. So what a task makes is
-bounded, whatever its rows multiply to, on disk as well as in memory. The *pace* says how many rows are tried at a time.
-It follows from what the rows before gave, so it is part of where a task stands, and a retrace keeps the same pace.
+Rows may produce many times their own size: a join whose keys have hundreds of partners, an exploded array, a repeated
+text. So the output is measured while it is produced. If it becomes too large, it is discarded, and fewer rows are
+tried; rows that a task has not taken wait as input for the following tasks. So the output of a task is bounded, in
+memory and on disk, however its rows multiply. The *pace* says how many rows are tried at a time. It follows from the
+output of earlier rows and is part of the state, so a retrace keeps the same pace.
 
-Only what a single row gives may be more than that. It is put aside, on disk, and given out portion by portion.
+Only the output of a single row may exceed the limit. It is set aside on disk and output portion by portion.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from wallaby.statements.growth import Weights, grown_bytes_max, grows
 
 Batches = Sequence[pa.RecordBatch]
 Weigh = Callable[[Batches], Weights | None]
-#: From one pace to the next the rows are so many times as many. The first pace is one row.
+#: Each pace has this many times the rows of the one before. The first pace is one row.
 _FACTOR_BITS: Final = 3
 _FACTOR: Final = 1 << _FACTOR_BITS
 PACE_MAX: Final = 8
-#: A single row gives no more portions than this.
+#: The most portions that a single row may give.
 PORTIONS_MAX: Final = 1 << 14
 #: The pace is not known yet: all rows are tried.
 ALL: Final = 0
-#: More values, of 16 bytes each, than an array of the JVM's can have: no memory helps, and Spark says what is wrong.
+#: More values, of 16 bytes each, than a JVM array can have: no memory helps, and Spark reports the error.
 _JVM_BYTES_MAX: Final = (1 << 31) * 16
-#: The pace at which to begin where a function may make something large of something small.
+#: The first pace for a tree with a function whose result may be large.
 _CAREFUL: Final = 3
 
 
@@ -51,9 +51,9 @@ class _Closing(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a read goes on in the rows of its split: as one number, since a record has to name it.
+    """The position at which a read continues in its split, as one number that a record can hold.
 
-    A row that gives more than an output is given out portion by portion: so many have gone.
+    The output of a row that gives more than one output is sent portion by portion; the position counts those sent.
     """
 
     row: int = 0
@@ -62,19 +62,19 @@ class Place:
 
     @property
     def number(self) -> int:
-        """The beginning is 0."""
+        """The position as a number; the beginning is 0."""
         return (self.row * (PACE_MAX + 1) + self.pace) * PORTIONS_MAX + self.portion
 
     @classmethod
     def of(cls, number: int) -> Place:
-        """The place of a number."""
+        """The position that a number stands for."""
         rest, portion = divmod(number, PORTIONS_MAX)
         return cls(*divmod(rest, PACE_MAX + 1), portion)
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What was made of some rows from the beginning of an input, how many they were, and the pace to go on with."""
+    """The output of the first rows of an input, the number of these rows, and the next pace."""
 
     made: Chunks
     rows: int
@@ -82,13 +82,13 @@ class Taken:
 
 
 def first_pace(tree: Relation) -> int:
-    """The pace at which to begin with a tree."""
+    """The first pace for a tree."""
     growing = any(grows(part) for expression in expressions_of(tree) for part in walk(expression))
     return _CAREFUL if growing or any(first_pace(child) for child in children_of(tree)) else ALL
 
 
 def rows_at(pace: int) -> int:
-    """How many rows are tried at a pace."""
+    """The number of rows that are tried at a pace."""
     return 1 << _FACTOR_BITS * (pace - 1)
 
 
@@ -102,10 +102,10 @@ def take(
     weigh: Weigh | None = None,
     rows_max: int | None = None,
 ) -> Taken:
-    """Rows from the beginning of an input, until they give a portion; never more than the limit, but by one row.
+    """Take the first rows of an input until they give a portion; only a single row may exceed the limit.
 
-    `weigh` tells what is made of each row on the way, where that can be known before. No more than `rows_max` are tried
-    at a time.
+    `weigh` computes in advance the size of intermediate results for each row, where possible. At most `rows_max` rows
+    are tried at a time.
     """
     aside_bytes = settings.aside_bytes if aside_bytes is None else aside_bytes
     count = sum(batch.num_rows for batch in rows)
@@ -135,12 +135,12 @@ def take(
             break
         pace = max(pace for pace in range(1, PACE_MAX + 1) if pace == 1 or rows_at(pace) * _FACTOR <= length)
     if rows_max is not None and len(found) > 1:
-        found = [pa.concat_batches(found)]  # rows of many columns must not be in small batches
+        found = [pa.concat_batches(found)]  # rows with many columns must not be in small batches
     return Taken(spooled(found, aside_bytes, settings.temp_directory), at, pace)
 
 
 def _light(weights: Weights, at: int, length: int, limit_bytes: int, settings: KernelSettings) -> int:
-    """So many rows that not too much is made of them on the way; at least one."""
+    """The number of rows whose intermediate results are not too large; at least one."""
     if weights[at] > _JVM_BYTES_MAX:
         raise KernelError(STEP_FAILED, fix=REPORT_IT, detail=f"a row would make {int(weights[at])} bytes")
     if weights[at] > grown_bytes_max(settings):
@@ -154,7 +154,7 @@ def _light(weights: Weights, at: int, length: int, limit_bytes: int, settings: K
 
 
 def _within(stream: Iterator[pa.RecordBatch], limit_bytes: int) -> tuple[list[pa.RecordBatch], int, bool]:
-    """What comes as long as it is not more than a limit, its size, and whether that is all."""
+    """The batches of a stream up to a limit, their size, and whether these are all."""
     made: list[pa.RecordBatch] = []
     size = 0
     for batch in stream:
@@ -166,7 +166,7 @@ def _within(stream: Iterator[pa.RecordBatch], limit_bytes: int) -> tuple[list[pa
 
 
 def all_within(stream: Iterator[pa.RecordBatch], limit_bytes: int) -> list[pa.RecordBatch] | None:
-    """All that comes; None if it is more than a limit."""
+    """All batches of a stream; None if they exceed a limit."""
     made, _, whole = _within(stream, limit_bytes)
     _close(stream)
     return made if whole else None
@@ -179,14 +179,14 @@ def _again(first: list[pa.RecordBatch], stream: Iterator[pa.RecordBatch]) -> Ite
 
 
 def _close(stream: Iterator[pa.RecordBatch]) -> None:
-    """Have a stream that is not wanted any more free what it holds, now."""
+    """Close a stream that is no longer needed, so that it frees its memory at once."""
     if isinstance(stream, _Closing):
         with closing(stream):
             pass
 
 
 def rest_of(rows: Batches, begin: int) -> tuple[pa.RecordBatch, ...]:
-    """The rows of an input from one on, in their batches."""
+    """The rows of an input from a number on, in their batches."""
     left: list[pa.RecordBatch] = []
     for batch in rows:
         if begin < batch.num_rows:
@@ -200,7 +200,7 @@ def _slice(rows: Batches, begin: int, length: int) -> Batches:
 
 
 def first_rows(rows: Batches, length: int) -> Batches:
-    """So many rows from the beginning of an input."""
+    """The first rows of an input."""
     found: list[pa.RecordBatch] = []
     for batch in rows:
         if length <= 0:

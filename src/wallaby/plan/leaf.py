@@ -104,18 +104,18 @@ def assumed_statistics(leaf: SparkLeaf, scan: Scan) -> TableStatistics:
 def not_worthwhile(relation: Relation, leaves: Sequence[SparkLeaf], minimum_bytes: int) -> Reason | None:
     """Why Spark should run the whole query instead of handing over leaves; None if handing over pays."""
     if not _has_work(relation):
-        return Reason("Spark leaf", "above it there is neither a join nor an aggregation nor a sort")
+        return Reason("Spark leaf", "there is no join, aggregation or sort above it")
     if _mostly_cached(relation, leaves):
         return Reason(
             "Spark leaf",
-            "Spark has the rows in memory, and all others are few: to hand the rows over costs more than it saves",
+            "Spark has the rows in memory, and all other tables are small: handing them over costs more than it saves",
         )
     files = {file for scan in scans_in(relation) if leaf_number(scan) is None for file in scan.files}
     known = sum(file.size_bytes for file in files) + sum(leaf.size_bytes or 0 for leaf in leaves)
     if known < minimum_bytes:
         return Reason(
             "Spark leaf",
-            f"the query reads {known} bytes as far as is known, too few to be handed over",
+            f"the query reads {known} bytes, as far as is known: too few to be worth handing over",
             "lower spark.wallaby.leaf.minimum",
         )
     return None

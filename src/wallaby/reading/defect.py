@@ -31,6 +31,6 @@ def defect(doing: str, error: Exception) -> Reason:
     """Log a bug, and turn it into a reason."""
     if isinstance(error, RecursionError):
         return Reason("plan", "it is nested too deeply")
-    _log.warning("A defect while %s; Spark runs the query.", doing, exc_info=error)
+    _log.warning("A bug while %s; Spark runs the query.", doing, exc_info=error)
     what = f"{type(error).__name__}: {error}".partition("\n")[0]
     return Reason("plan", f"{doing} it failed with {what}", "please report it with the query")

@@ -54,7 +54,7 @@ REFUSED: Final = {
         "a recursive WITH repeats its query until no rows are added, and Wallaby runs each stage of a query once",
         "write the rows of the recursive part to a table first",
     ),
-    "UnionLoopRef": ("it stands for the rows that a recursive WITH added last", ""),
+    "UnionLoopRef": ("it represents the rows that a recursive WITH added last", ""),
 }
 #: Filters that only save work: the join from which Catalyst derived them is still in the plan.
 _REDUNDANT: Final = frozenset({"BloomFilterMightContain", "DynamicPruningSubquery"})

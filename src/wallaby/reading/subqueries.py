@@ -61,7 +61,7 @@ class Subqueries:
         if relation is None:
             return None
         if not field < len(relation.columns):
-            self._refuse(SUBQUERY, "its value has another shape than its use")
+            self._refuse(SUBQUERY, "its value does not have the form that its use expects")
             return None
         outputs = tuple(Named(replace(c, id=self._fresh_id(), nullable=True), c) for c in relation.columns)
         made = Single(Project(relation, outputs))

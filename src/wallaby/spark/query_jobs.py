@@ -162,7 +162,7 @@ class QueryJobs:
         try:
             self._java.close()
         except (Py4JError, OSError) as error:
-            _log.debug("Spark did not let go of the queries' jobs: %s", type(error).__name__)
+            _log.debug("Spark did not end the queries' jobs: %s", type(error).__name__)
         self._threads[0].join(END_SECONDS)
 
     def _finish(self, job: QueryJob, error: str | None) -> None:
@@ -177,7 +177,7 @@ class QueryJobs:
             try:
                 self._java.finish(*over)
             except (Py4JError, OSError) as error:
-                _log.debug("Spark does not take the ends of queries any more: %s", type(error).__name__)
+                _log.debug("Spark no longer accepts the ends of queries: %s", type(error).__name__)
                 return
 
     def _watch(self) -> None:
@@ -188,7 +188,7 @@ class QueryJobs:
                     continue
                 number, error = int(end[0]), self._error(end[1])
             except (Py4JError, OSError) as gone:
-                _log.debug("Spark does not tell what it cancels any more: %s", type(gone).__name__)
+                _log.debug("Spark no longer reports cancellations: %s", type(gone).__name__)
                 return
             with self._lock:
                 job = self._running.get(number)

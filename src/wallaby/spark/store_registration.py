@@ -63,7 +63,7 @@ class DurableStoreRegistration:
             try:
                 self._renew()
             except DurableStoreError as error:
-                _log.info("the stay in the durable store was not renewed: %s", error)
+                _log.info("the registration in the durable store was not renewed: %s", error)
 
     def _renew(self) -> None:
         said = {"abandoned_seconds": self._abandoned_seconds, "process": this_process()}

@@ -344,7 +344,7 @@ _FIXES: Final[dict[type[QueryError], str]] = {
 _WORDS: Final[dict[type[QueryError], str]] = {
     DivideByZeroError: "A number was divided by zero.",
     NumericOutOfRangeError: "A number has more digits than its decimal type.",
-    DateTimeFieldError: "A date or a time was to be made of parts that cannot be.",
+    DateTimeFieldError: "A date or a time has parts that are out of range.",
     ArithmeticOverflowError: "A number left the range of its type.",
     BinaryArithmeticOverflowError: "A number left the range of its type.",
     CastOverflowError: "A number does not fit the type that it is cast to.",

@@ -1,1 +1,1 @@
-"""Tables: files, their footers and formats, the file systems that hold them, and reading what a query needs."""
+"""Tables: files, their footers and formats, the file systems that hold them, and reading the rows of a query."""

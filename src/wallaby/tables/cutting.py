@@ -1,7 +1,7 @@
-"""Decoded batches, put together or cut so that they are about as large as a portion.
+"""Merge or cut decoded batches so that each is about as large as a portion.
 
-Readers decode some rows at a time, as many as the file says will fit. How large these rows are is only known then. Text
-that stays numbers in a dictionary is decoded last, when it is known which rows go together.
+Readers decode some rows at a time, as many as should fit according to the file. The size of these rows is known only
+after that. Dictionary-encoded text is decoded last, when it is known which rows go together.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from wallaby.batches.stopping import check
 
 
 def on_disk(batches: Iterator[pa.RecordBatch], directory: Path) -> MappedBatches:
-    """Batches, of which there is one at least, in a file."""
+    """Write batches, at least one, to a file."""
     first = next(batches)
     return MappedBatches(chain((first,), batches), first.schema, directory)
 
 
 def side_by_side(parts: Sequence[MappedBatches]) -> Iterator[pa.RecordBatch]:
-    """The columns of all parts, whose batches have the same rows."""
+    """Combine the columns of all parts, whose batches have the same rows."""
     for batches in zip(*(part.batches for part in parts), strict=True):
         columns = [column for batch in batches for column in batch.columns]
         names = [name for batch in batches for name in batch.schema.names]
@@ -34,7 +34,7 @@ def side_by_side(parts: Sequence[MappedBatches]) -> Iterator[pa.RecordBatch]:
 
 
 def cut(batches: Iterator[pa.RecordBatch], limit_bytes: int) -> Iterator[pa.Table]:
-    """Batches together or cut, so that they are about so large, decoded; a single row may be larger."""
+    """Merge or cut batches so that each has about this size, decoded; a single row may be larger."""
     group: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:
@@ -60,7 +60,7 @@ def _together(group: list[pa.RecordBatch]) -> pa.Table:
 
 
 def _row_bytes(batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
-    """How large each row is, decoded; the values of nested columns are taken to be spread evenly."""
+    """The decoded size of each row; the values of nested columns are assumed to be spread evenly."""
     rows = max(batch.num_rows, 1)
     sizes = np.zeros(batch.num_rows, np.int64)
     for column in batch.columns:
@@ -89,7 +89,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """With texts instead of numbers in a dictionary."""
+    """Decode dictionary-encoded text."""
     columns = [
         column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
         for column in batch.columns

@@ -1,8 +1,7 @@
-"""How large rows of a Parquet file are once they are decoded: what they are at most, from what the file says of itself.
+"""Upper bounds of the decoded size of rows of a Parquet file, from the file's own metadata.
 
-Text that is a dictionary in the file may be thousands of times as large as Arrow data; so its size in the file says
-nothing. A value is not longer than the dictionary that it stands in, and where that is not close enough, not longer
-than the longest value of it.
+Dictionary-encoded text may be thousands of times as large as Arrow data, so its size in the file says nothing. A value
+is at most as long as its dictionary; where that bound is too loose, at most as long as the dictionary's longest value.
 """
 
 from __future__ import annotations
@@ -27,28 +26,28 @@ from wallaby.tables.pages import Page, dictionary_of, pages_of
 
 _WIDTHS: Final = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 8, "FLOAT": 4, "DOUBLE": 8}
 _DECIMAL_BYTES: Final = 16
-#: What a text takes beside its bytes: where it begins and ends, and whether it is there.
+#: The overhead of a text besides its bytes: its offset and its validity bit.
 _TEXT_BYTES: Final = 8
 _INDEX_BYTES: Final = 4
 _TEXT: Final = "BYTE_ARRAY"
 _DICTIONARIES: Final = frozenset({"PLAIN_DICTIONARY", "RLE_DICTIONARY"})
 _PREFIXES: Final = "DELTA_BYTE_ARRAY"
-#: What values that share prefixes with their neighbours are thought to be, beside what they take in the file.
+#: The assumed expansion of values that are stored without the prefix that they share with the value before.
 _PREFIXED: Final = 64
-#: Rows of lists may differ: so many times as many values as on average are expected in some neighbouring ones.
+#: Lists may differ in length: adjacent rows may have this many times the average number of values.
 _UNEVEN: Final = 8
 BATCH_ROWS_MAX: Final = 1 << 16
-#: A page is decompressed as a whole: it may take so many times what a kernel may hold.
+#: A page is decompressed as a whole: it may take this many times what a kernel may hold.
 _PAGE_PARTS: Final = 2
-#: What is read of a column of a file at a time.
+#: The size of one read of a column.
 PAGE_BUFFER_BYTES: Final = 1 << 16
-#: What pages usually have.
+#: The usual size of a page.
 _PAGE_BYTES: Final = 1 << 20
 
 
 @lru_cache(maxsize=1 << 12)
 def undecoded_bytes_max(file: DataFile, groups: tuple[int, ...], places: tuple[int, ...]) -> float:
-    """What columns of row groups take at most where texts that are a dictionary stay references to it."""
+    """The most that columns of row groups take if dictionary-encoded text stays encoded."""
     metadata = footer(file)
     chunks = ((metadata.row_group(number).column(place), place) for number in groups for place in places)
     return sum(_undecoded_bytes(metadata, chunk, place) for chunk, place in chunks)
@@ -66,12 +65,12 @@ def _undecoded_bytes(metadata: pq.FileMetaData, chunk: pq.ColumnChunkMetaData, p
 def decoded_bytes_max(
     file: DataFile, groups: tuple[int, ...], places: tuple[int, ...], enough_bytes: int
 ) -> float:
-    """What columns of row groups take at most, decoded. Where that may be more than enough, it is looked at closely."""
+    """The most that columns of row groups take, decoded; if a cheap bound exceeds the limit, a closer one."""
     chunks = [(number, place) for number in groups for place in places]
     with reading(file), closing(_opened(file)) as source:
         sizes = {chunk: _column_bytes_max(file, source, *chunk, closely=False) for chunk in chunks}
         size = sum(sizes.values())
-        # A close look takes time: only at those that seem largest, until it is enough.
+        # A closer bound takes time, so it is computed only for the largest columns, until the total fits.
         for chunk in sorted(chunks, key=lambda chunk: sizes[chunk], reverse=True):
             if size <= enough_bytes or sizes[chunk] == math.inf:
                 break
@@ -135,9 +134,10 @@ def _width(metadata: pq.FileMetaData, place: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Decoding:
-    """How to decode a row group: so many rows at a time, and the text of these columns as numbers in a dictionary.
+    """How to decode a row group: the rows at a time, and the columns whose text stays dictionary-encoded.
 
-    A page of every column is there at once; of too many columns that would be too much. So they are decoded in groups.
+    A page of every column is in memory at once. For too many columns that would be too much, so they are decoded in
+    groups.
     """
 
     rows: int
@@ -148,10 +148,10 @@ class Decoding:
 def planned_decoding(
     file: DataFile, number: int, places: tuple[int, ...], limit_bytes: int, settings: KernelSettings
 ) -> Decoding:
-    """How to decode a row group so that what is decoded at a time takes about so much at most.
+    """Plan how to decode a row group so that the rows decoded at a time take at most about this size.
 
-    Text that is in a dictionary, all of it, counts as numbers, unless columns are decoded in groups. Other text counts
-    as much as where it is densest.
+    Text that is entirely dictionary-encoded counts as numbers, unless columns are decoded in groups. Other text counts
+    with the size of its densest page.
     """
     how = _planned(file, number, places, limit_bytes, settings, numbers=True)
     if len(how.groups) == 1 or settings.temp_directory is None:
@@ -202,7 +202,7 @@ def _planned(
 def _grouped(
     metadata: pq.FileMetaData, held: dict[int, int], limit_bytes: int
 ) -> tuple[tuple[int, ...], ...]:
-    """Columns in groups whose pages are not more than a limit together; what belongs to one column is not divided."""
+    """Group columns so that the pages of a group do not exceed a limit; the parts of one column stay together."""
     groups: list[list[int]] = []
     size, before = 0, ""
     for place, own in held.items():
@@ -218,7 +218,7 @@ def _grouped(
 def _largest(
     file: DataFile, chunk: pq.ColumnChunkMetaData, pages: list[Page], settings: KernelSettings
 ) -> int:
-    """The largest page, decompressed. That is done at once, so there must be room for it."""
+    """The largest page, decompressed; a page is decompressed as a whole, so there must be room for it."""
     largest = max((page.size_bytes for page in pages), default=0)
     if largest > _PAGE_PARTS * settings.memory_bytes:
         raise MemoryLimitError(
@@ -231,21 +231,21 @@ def _largest(
 
 
 def _density(page: Page) -> float:
-    """What a value of a page takes, on average; of numbers in a dictionary the dictionary tells."""
+    """The average size of a page's values; for dictionary-encoded values it follows from the dictionary."""
     if page.has_indices:
         return 0.0
     return page.size_bytes / max(page.values, 1) * (_PREFIXED if page.has_prefixes else 1)
 
 
 def _is_flat(column: pq.ColumnSchema) -> bool:
-    """Is a column of a file one of the table's own, not part of another?"""
+    """Is a column of a file a top-level column, not part of another?"""
     return not column.max_repetition_level and column.path == column.name
 
 
 def _known_pages(
     file: DataFile, source: BinaryIO | pa.NativeFile, chunk: pq.ColumnChunkMetaData
 ) -> Iterator[Page]:
-    """The pages of a column; of a file that lies far away, what its footer says of all of them together."""
+    """The pages of a column; for a remote file, one page with the totals of the footer."""
     if is_local(file):
         yield from pages_of(source, chunk)
         return

@@ -1,12 +1,12 @@
-"""How many different values a column has, guessed from its Parquet footer.
+"""Estimate the number of distinct values of a column from its Parquet footer.
 
-Few writers say it for each row group. But writers keep a dictionary of the values of each row group, and sizes tell how
-large that is. One way: the pages begin behind it, so its compressed size is known. Another: with `d` values of `w` bits
-among `n` rows, a row takes `w * d / n` bits of the dictionary and `log2(d)` bits to point into it. The second way finds
-too few values where equal ones stand together, for runs take no room; the first where values compress better than
-thought. Neither finds too many, so the larger one counts. Where the row groups' ranges follow each other, their values
-differ and add up. Elsewhere row groups draw from the same values, as far as their ranges are the same, and how many a
-group found says how many there are to find.
+Few writers record it for each row group. But each row group has a dictionary of its values, and sizes reveal how large
+that is. One way: the data pages begin after the dictionary, so its compressed size is known. Another: with `d` values
+of `w` bits among `n` rows, a row takes `w * d / n` bits of the dictionary and `log2(d)` bits to refer to it. The second
+way underestimates if equal values are adjacent, because runs take no space; the first if values compress better than
+assumed. Neither overestimates, so the larger result counts. If the ranges of the row groups do not overlap, their
+values differ and add up. Otherwise row groups draw from the same values, as far as their ranges overlap, and the number
+of values in one group tells how many there are in total.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from decimal import Decimal
 from math import exp, log2
 from typing import Any, Final
 
-#: Of values of fixed width, the size of a dictionary is known.
+#: The widths of values of fixed width, for which the size of a dictionary is known.
 _WIDTH_BYTES: Final = {"INT32": 4, "INT64": 8}
 _TEXT: Final = "BYTE_ARRAY"
-#: In a dictionary each text comes after its length.
+#: In a dictionary, each text is preceded by its length.
 _LENGTH_BYTES: Final = 4
-#: What a value takes in a compressed dictionary beside the bytes in which values differ.
+#: The bytes of a value in a compressed dictionary besides those in which values differ.
 _COMPRESSED_BYTES: Final = 2
 #: Texts compress to about this share.
 _COMPRESSED_TEXT: Final = 0.6
-#: In front of a dictionary, and what a compressor adds to a few bytes.
+#: The header of a dictionary, and the overhead of a compressor for a few bytes.
 _HEADER_BYTES: Final = 20
-#: Where this share of a group's rows is different, there may be any number of values.
+#: If this share of a group's rows is distinct, there may be any number of values in total.
 _ALL_DIFFERENT: Final = 0.98
 _STEPS: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
 class GroupValues:
-    """One row group: its rows, its different values, and the bounds of the values."""
+    """One row group: its rows, its distinct values, and the bounds of the values."""
 
     rows: int
     distinct: float
@@ -46,7 +46,7 @@ class GroupValues:
 
 
 def values_of_group(chunk: Any, rows: int, bounds: tuple[Any, Any] | None) -> GroupValues | None:
-    """What the footer tells of a column in a row group with these bounds; None if it does not."""
+    """The values of a column in a row group with these bounds, according to the footer; None if unknown."""
     if bounds is None or not rows:
         return None
     counted = _counted(chunk)
@@ -64,14 +64,14 @@ def values_of_group(chunk: Any, rows: int, bounds: tuple[Any, Any] | None) -> Gr
 
 
 def _counted(chunk: Any) -> float | None:
-    """What the writer says. Some write 0 where they did not count."""
+    """The number that the writer recorded. Some write 0 if they did not count."""
     known = chunk.statistics
     said = known.distinct_count if known is not None and known.has_distinct_count else None
     return max(1.0, float(said)) if said else None
 
 
 def _by_dictionary(chunk: Any, low: Any, high: Any) -> float | None:
-    """The values of a dictionary of known size."""
+    """The number of values in a dictionary of known size."""
     begin, end = chunk.dictionary_page_offset, chunk.data_page_offset
     value = _value_bytes(chunk, low, high)
     if begin is None or end is None or begin <= 0 or end <= begin or value is None:
@@ -81,7 +81,7 @@ def _by_dictionary(chunk: Any, low: Any, high: Any) -> float | None:
 
 
 def _value_bytes(chunk: Any, low: Any, high: Any) -> float | None:
-    """What one value takes in a dictionary, compressed as its chunk is."""
+    """The size of one value in a dictionary that is compressed like its chunk."""
     compressed = chunk.compression != "UNCOMPRESSED"
     width = _WIDTH_BYTES.get(chunk.physical_type)
     if width is not None:
@@ -89,14 +89,14 @@ def _value_bytes(chunk: Any, low: Any, high: Any) -> float | None:
             return float(width)
         return float(min(width, _COMPRESSED_BYTES + (max(1, high - low).bit_length() + 7) // 8))
     if chunk.physical_type == _TEXT and isinstance(low, str) and isinstance(high, str):
-        # The first and the last value are two like any others.
+        # The first and the last value are two of the values.
         plain = _LENGTH_BYTES + (len(low.encode()) + len(high.encode())) / 2
         return plain * _COMPRESSED_TEXT if compressed else plain
     return None
 
 
 def distinct_values(groups: Sequence[GroupValues]) -> float:
-    """The different values of all row groups together."""
+    """The number of distinct values in all row groups together."""
     total = sum(group.distinct for group in groups)
     in_order = sorted(groups, key=lambda group: (group.low, group.high))
     if all(before.high <= after.low for before, after in itertools.pairwise(in_order)):
@@ -110,7 +110,7 @@ def distinct_values(groups: Sequence[GroupValues]) -> float:
 
 
 def _ranges(groups: Sequence[GroupValues]) -> float:
-    """How many times the range of a row group is in the range of all: rows that come by date have one in each."""
+    """How many times the range of a row group fits into the total range: data sorted by date has one part per group."""
     widths = [_width(group.low, group.high) for group in groups]
     whole = _width(min(group.low for group in groups), max(group.high for group in groups))
     known = [width for width in widths if width is not None]
@@ -130,7 +130,7 @@ def _width(low: Any, high: Any) -> float | None:
 
 
 def _solved(rising: Callable[[float], float], wanted: float, low: float, high: float) -> float:
-    """Where a rising function has a value, as far as it has it between two points."""
+    """Find where an increasing function has a value, between two bounds."""
     for _ in range(_STEPS):
         middle = (low + high) / 2
         low, high = (middle, high) if rising(middle) < wanted else (low, middle)

@@ -1,8 +1,8 @@
-"""Where a table's columns are in one of its files: read from it, perhaps in a narrower type, or one value for all rows.
+"""Map a table's columns to a file: read from it, perhaps in a narrower type, or one value for all rows.
 
-Spark finds a file's columns by their names without regard to case. A column that the file does not have is NULL in all
-its rows. A narrower type in an older file is widened where no value changes; any other difference is a reason to leave
-the table to Spark, which has an error for most of them.
+Spark finds a file's columns by their names without regard to case. A column that the file lacks is NULL in all its
+rows. A narrower type in an older file is widened where that changes no value; any other difference leaves the table to
+Spark, which raises an error for most of them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from wallaby.tables.file_schema import file_schema
 from wallaby.tables.footer import footer
 from wallaby.tables.nested_columns import field_places, leaf_columns, same_fields
 
-#: Types of files that Spark too reads as wider ones, each value staying what it is.
+#: File types that Spark also reads as wider types, without changing values.
 _WIDENED: Final[dict[Kind, tuple[pa.DataType, ...]]] = {
     Kind.SHORT: (pa.int8(), pa.uint8()),
     Kind.INTEGER: (pa.int8(), pa.int16(), pa.uint8(), pa.uint16()),
@@ -33,7 +33,7 @@ _INTEGER_DIGITS: Final = {pa.int8(): 10, pa.int16(): 10, pa.int32(): 10, pa.int6
 
 @lru_cache(maxsize=1 << 14)
 def file_column(file: DataFile, name: str) -> str | Constant:
-    """What a table's column is in a file: the name under which the file has it, or its value in all rows."""
+    """Find a table's column in a file: its name there, or its value in all rows."""
     wanted = name.lower()
     for constant in file.constants:
         if constant.name.lower() == wanted:
@@ -42,7 +42,7 @@ def file_column(file: DataFile, name: str) -> str | Constant:
 
 
 def column_reason(file: DataFile, column: Column, name: str) -> str | None:
-    """Why a column of a file cannot be read here exactly as Spark would; None if it can."""
+    """Why Wallaby cannot read a column of a file as Spark does; None if it can."""
     return _reason(file, name, column.type, nullable=column.nullable)
 
 
@@ -53,7 +53,7 @@ def _reason(file: DataFile, name: str, type_: DataType, *, nullable: bool) -> st
         if source.value is None and not nullable:
             return f"{file.path} does not have the column {name}, which is never NULL"
         return None
-    # Spark has an error for it, but for a partition column.
+    # Spark raises an error for it, except for a partition column.
     if sum(found.lower() == name.lower() for found in _own_names(file)) > 1:
         return f"{file.path} has more than one column {name}"
     schema = file_schema(file)
@@ -67,14 +67,14 @@ def _reason(file: DataFile, name: str, type_: DataType, *, nullable: bool) -> st
 
 @lru_cache(maxsize=1 << 14)
 def is_as_in_the_table(file: DataFile, column: Column, name: str) -> bool:
-    """Has a file a column under the very name and in the very type of the table?"""
+    """Does a file have a column with exactly the table's name and type?"""
     if file_column(file, name) != name:
         return False
     return _is_type(footer(file).schema.to_arrow_schema().field(name).type, column.type)
 
 
 def readable_as(found: pa.DataType, wanted: DataType) -> bool:
-    """Can a file's column be read as a type without a change of any value, and does Spark do so?"""
+    """Can a file's column be read as a type without changing any value, and does Spark do so?"""
     if pa.types.is_dictionary(found):
         found = found.value_type
     if wanted.is_nested:
@@ -101,7 +101,7 @@ def _is_type(found: pa.DataType, wanted: DataType) -> bool:
 
 
 def _is_nested_type(found: pa.DataType, wanted: DataType) -> bool:
-    """Of the very types in all parts that the file has; a struct must have one of the wanted fields."""
+    """Does a nested type have exactly the file's types in all parts? A struct must have one of the wanted fields."""
     match wanted.kind:
         case Kind.ARRAY:
             lists = pa.types.is_list(found) or pa.types.is_large_list(found)
@@ -134,13 +134,13 @@ def _is_narrower_number(found: pa.DataType, wanted: DataType) -> bool:
 
 
 def read_paths(scan: Scan, file: DataFile) -> list[str]:
-    """The same, down to the fields that are needed of structs."""
+    """The columns that a scan reads, down to the needed fields of structs."""
     schema = footer(file).schema
     return [schema.column(place).path for place in read_places(scan, file)]
 
 
 def read_places(scan: Scan, file: DataFile) -> list[int]:
-    """Where in the footer the columns are that a scan reads."""
+    """The positions in the footer of the columns that a scan reads."""
     places: dict[int, None] = {}
     for column, name in zip(scan.columns, scan.names, strict=True):
         source = file_column(file, name)

@@ -1,7 +1,7 @@
-"""The columns of a Parquet file in the types in which they are read.
+"""The schema of a Parquet file, in the types in which its columns are read.
 
-Spark writes instants as INT96, a Julian day and its nanoseconds, unless it is told otherwise. Arrow takes them for
-local times in nanoseconds, which end in the year 2262; read in microseconds they are the instants that Spark finds.
+By default, Spark writes timestamps as INT96, a Julian day and its nanoseconds. Arrow reads them as local times in
+nanoseconds, which end in the year 2262; read in microseconds they are the timestamps that Spark reads.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import pyarrow as pa
 from wallaby.relations.relation import DataFile
 from wallaby.tables.footer import footer
 
-#: What Arrow is to read instants of 96 bits in.
+#: The unit in which Arrow reads INT96 timestamps.
 INT96_UNIT: Final = "us"
 _INT96: Final = "INT96"
 
 
 @lru_cache(maxsize=1024)
 def file_schema(file: DataFile) -> pa.Schema:
-    """The columns of a file; instants of 96 bits are such as have a zone."""
+    """The schema of a file; INT96 timestamps have a zone."""
     schema = footer(file).schema
     stored = iter([schema.column(place).physical_type for place in range(len(schema))])
     return pa.schema([field.with_type(_as_read(field.type, stored)) for field in schema.to_arrow_schema()])

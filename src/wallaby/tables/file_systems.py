@@ -1,7 +1,7 @@
-"""The file systems that files lie in: the local one, and those that a query's storages name.
+"""File systems: the local one, and those of a query's storages.
 
-Who runs a query makes its storages known first, under the names that its files have; they stay known, since footers
-and connections of theirs are kept. Nothing of them is ever logged.
+Before a query runs, its storages are registered under the names that its files use. They stay registered, because their
+footers and connections are cached. Nothing about them is ever logged.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _storages: dict[str, Storage] = {}
 
 
 def make_known(storages: Mapping[str, Storage]) -> None:
-    """From now on files may name these."""
+    """Register storages, so that files may name them."""
     _storages.update(storages)
 
 
@@ -50,24 +50,24 @@ def is_local(file: DataFile) -> bool:
 
 
 def local_path(file: DataFile) -> Path:
-    """Where a local file lies: its path, or its `file:` address."""
+    """The path of a local file, given as a path or as a `file:` address."""
     if file.path.startswith("file:"):
         return Path(unquote(urlsplit(file.path).path))
     return Path(file.path)
 
 
 def remote_info(file: DataFile) -> fs.FileInfo:
-    """What its storage says of a file now."""
+    """The present description of a file by its storage."""
     return _opened(file.storage).get_file_info(_inner_path(file))
 
 
 def open_remote(file: DataFile) -> pa.NativeFile:
-    """A file to read from at any place, which has to be closed."""
+    """Open a remote file for random access; the caller closes it."""
     return _opened(file.storage).open_input_file(_inner_path(file))
 
 
 def _inner_path(file: DataFile) -> str:
-    """S3's file system wants the bucket and the key, Hadoop's the path."""
+    """The path in the form that the file system expects: bucket and key for S3, the path for Hadoop."""
     _, _, rest = file.path.partition("://")
     return rest if isinstance(_storages[file.storage], S3Storage) else "/" + rest.partition("/")[2]
 

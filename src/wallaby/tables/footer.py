@@ -1,7 +1,7 @@
-"""Parquet footers: what a file says of itself, checked against what the query was planned with.
+"""Parquet footers, read only from files that have not changed since the query was planned.
 
-A file that has another size or time than at planning is an error, never another answer. Footers are kept for
-the files read last; they are small beside the data and every split of a file needs the same one.
+A file with another size or time than at planning is an error, never a different answer. Footers of recently read files
+are cached; they are small compared with the data, and all splits of a file need the same one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from wallaby.tables.file_systems import is_local, local_path, open_remote, remot
 
 
 def check_unchanged(file: DataFile) -> None:
-    """Is it still the file that the query was planned with? Whoever plans or reads may be stopped here."""
+    """Raise if the file has changed since planning. A task or a planner that should stop is stopped here too."""
     stopping.check()
     try:
         unchanged = _is_as_listed(file) if is_local(file) else _is_as_listed_remotely(file)
@@ -52,7 +52,7 @@ def _is_as_listed(file: DataFile) -> bool:
 
 
 def _is_as_listed_remotely(file: DataFile) -> bool:
-    """Remote storages tell whole seconds, whatever their listings do."""
+    """Compare times in whole seconds: remote storages give no more, although their listings may."""
     found = remote_info(file)
     if found.type is not fs.FileType.File or found.mtime_ns is None:
         raise FileNotFoundError("it does not exist")
@@ -61,7 +61,7 @@ def _is_as_listed_remotely(file: DataFile) -> bool:
 
 @contextmanager
 def reading(file: DataFile) -> Iterator[None]:
-    """Errors of the Parquet readers become ours."""
+    """Turn errors of the Parquet readers into ours."""
     try:
         yield
     except FileNotFoundError as error:
@@ -89,13 +89,13 @@ def footer(file: DataFile) -> pq.FileMetaData:
 
 
 def has_only_nulls(chunk: pq.ColumnChunkMetaData) -> bool:
-    """Are all values of a column in a row group NULL, as its footer says?"""
+    """Are all values of a column in a row group NULL, according to its footer?"""
     found = chunk.statistics
     return found is not None and found.has_null_count and found.null_count == chunk.num_values
 
 
 def bounds_of(chunk: pq.ColumnChunkMetaData) -> tuple[object, object] | None:
-    """The least and the greatest value of a column in a row group; None if nobody says, or Python has no such value."""
+    """The bounds of a column in a row group; None if they are unknown, or Python has no such value."""
     found = chunk.statistics
     if found is None or not found.has_min_max:
         return None

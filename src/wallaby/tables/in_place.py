@@ -1,9 +1,9 @@
-"""Rows that DuckDB reads from a file itself, where its statement is what makes most of a scan's work.
+"""Let DuckDB itself read the rows of a file, where its statement is most of a scan's work.
 
-What goes from a file to DuckDB through Arrow is converted twice, and texts lose the dictionaries that they had. For a
-scan that aggregates, or whose conditions the reader cannot apply, reading in place took half of the time (TPC-H 1).
-DuckDB may read the files of its query and no others. Floats are left out, since bounds of row groups do not count NaN,
-and instants, which files write in several ways.
+Rows that go from a file to DuckDB through Arrow are converted twice, and texts lose their dictionaries. For a scan that
+aggregates, or whose conditions the reader cannot apply, reading in place took half of the time (TPC-H 1). DuckDB may
+read the files of its query and no others. Floats are excluded, because bounds of row groups ignore NaN, and timestamps,
+because files encode them in several ways.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ from wallaby.tables.reading import planned_reading
 _KINDS: Final = frozenset(
     {Kind.BOOLEAN, Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG, Kind.DECIMAL, Kind.STRING, Kind.DATE}
 )
-#: A path with one of these would be read as a pattern.
+#: DuckDB would read a path with one of these characters as a pattern.
 _PATTERN: Final = frozenset("*?[]{}")
-#: With more files each of them is too small for it to matter.
+#: With more files, each is too small for it to matter.
 _FILES_MAX: Final = 1 << 10
-#: An instance that may read other files has to be opened, which takes as long as reading some hundred thousand rows.
+#: To read other files, a new instance has to be opened, which takes as long as reading some hundred thousand rows.
 _ROWS_MIN: Final = 4_000_000
 #: DuckDB's own buffers need some room.
 MEMORY_BYTES_MIN: Final = 256 << 20
 
 
 def reads_in_place(fragment: Fragment) -> bool:
-    """Is a fragment's work such that DuckDB should read its rows itself?"""
+    """Should DuckDB itself read the rows of a fragment?"""
     if not isinstance(fragment, ScanFragment) or not isinstance(fragment.scan, Scan):
         return False
     scan = fragment.scan
@@ -61,7 +61,7 @@ def reads_in_place(fragment: Fragment) -> bool:
 
 
 def _is_computed(tree: Relation) -> bool:
-    """Does something other than a join stand on the rows of the split, choices of columns aside?"""
+    """Is something other than a join or a selection of columns computed on the rows of the split?"""
     below = children_of(tree)
     if any(_is_split(child) for child in below):
         return isinstance(tree, Filter | Aggregate) or (isinstance(tree, Project) and not is_choice(tree))
@@ -93,7 +93,7 @@ def _is_plain(file: DataFile) -> bool:
 def rows_in_place(
     scan: Scan, split: Split, groups: Sequence[int], readable: Collection[str]
 ) -> TableView | None:
-    """The rows of neighbouring row groups of a split, if the file has all columns just as the table has them."""
+    """The rows of adjacent row groups of a split, if the file has all columns exactly as the table has them."""
     path = str(local_path(split.file))
     if not groups or groups[-1] - groups[0] != len(groups) - 1 or path not in readable:
         return None

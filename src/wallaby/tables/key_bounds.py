@@ -1,8 +1,8 @@
-"""What the side inputs of a read say of the rows that can matter: their keys, or the least and the greatest of them.
+"""Conditions that the side inputs of a read imply for its rows: the keys of a side, or the bounds of its keys.
 
-A row of a split that is joined with a side input, and goes no further without a partner, has one of the side's keys;
-row groups whose bounds have none of them inside are not read, nor are files of partitions that are none of them. The
-join itself decides about every row that is.
+If a split is joined with a side input, and rows without a partner are dropped, then only rows with one of the side's
+keys matter. Row groups whose bounds exclude all keys are not read, nor are files of partitions whose value is not a
+key. The join itself decides about all rows that are read.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from wallaby.sql.types import arrow_type, column_name
 
 _BOUNDED = frozenset({Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG, Kind.DATE})
 _KINDS = _BOUNDED | {Kind.STRING, Kind.DECIMAL}
-#: Up to so many different keys are looked at one by one.
+#: Up to this many distinct keys are compared one by one.
 _KEYS_MAX = 256
-#: The first rows often tell that there are more.
+#: The first rows often show that there are more.
 _SAMPLE_ROWS = 1 << 16
 
 
 class KeyBounds:
-    """The bounds for one fragment; those of a side are found once, for its batches stay the same."""
+    """The conditions for one fragment; those of a side are computed once, because its batches do not change."""
 
     def __init__(self, columns: tuple[Column, ...], tree: Relation) -> None:
         known = {column.id for column in columns}
         self._pairs = [pair for pair in _pairs(tree) if pair[0].id in known and pair[0].type.kind in _KINDS]
-        #: With the batches themselves, so that no others can be taken for them.
+        #: Together with the batches, so that their ids cannot be reused.
         self._found: dict[int, tuple[tuple[pa.RecordBatch, ...], tuple[Expression, ...]]] = {}
 
     def conditions(self, sides: Mapping[int, Sequence[pa.RecordBatch]]) -> tuple[Expression, ...]:
-        """What every row that matters meets, given the side inputs that are there."""
+        """The conditions that every relevant row meets, given the present side inputs."""
         return tuple(
             condition
             for at, (column, number, key) in enumerate(self._pairs)
@@ -64,7 +64,7 @@ class KeyBounds:
 
 def _keys(column: Column, name: str, batches: Sequence[pa.RecordBatch]) -> tuple[Expression, ...]:
     rows = pa.chunked_array([batch.column(name) for batch in batches], arrow_type(column.type))
-    # Most columns with too many different keys have them at once; all rows of the others are looked at.
+    # Most columns with too many distinct keys show it early; for the others all rows are read.
     many = len(rows) > _SAMPLE_ROWS and len(pc.unique(rows.slice(0, _SAMPLE_ROWS))) > _KEYS_MAX + 1
     different = pa.array([], rows.type) if many else pc.unique(rows).drop_null()
     if not many and not len(different):

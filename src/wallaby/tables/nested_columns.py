@@ -1,8 +1,8 @@
-"""Nested columns on their way in and out: the fields that are needed, under the names by which they travel.
+"""Convert nested columns on their way in and out: the needed fields, under the names by which they travel.
 
-A file's struct may have its fields in another order, in other letters, or not at all, which are NULL then. A map
-travels as an array of pairs, which is what it is in memory, so that one with a key twice, as files may have it, is
-nothing special to any kernel.
+A file's struct may have its fields in another order or case, or lack some, which are then NULL. A map travels as an
+array of pairs, which is also its layout in memory. So a map with a repeated key, as files may have it, is nothing
+special to a kernel.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from wallaby.sql.types import arrow_type
 
 
 def conformed(array: pa.Array, wanted: DataType) -> pa.Array:
-    """A file's column, or another's, in the type in which it travels."""
+    """Convert a column to the type in which it travels."""
     target = arrow_type(wanted)
     if array.type == target:
         return array
@@ -46,12 +46,12 @@ def conformed(array: pa.Array, wanted: DataType) -> pa.Array:
 
 
 def _plain_list(array: pa.Array) -> pa.Array:
-    """With offsets of 32 bits."""
+    """Convert a list to 32-bit offsets."""
     return array.cast(pa.list_(array.type.value_field)) if pa.types.is_large_list(array.type) else array
 
 
 def _with_children(lists: pa.Array, target: pa.DataType, values: pa.Array) -> pa.Array:
-    """The same lists of other values."""
+    """The same lists with other values."""
     validity, offsets = lists.buffers()[:2]
     return pa.Array.from_buffers(
         target, len(lists), [validity, offsets], lists.null_count, lists.offset, [values]
@@ -60,7 +60,7 @@ def _with_children(lists: pa.Array, target: pa.DataType, values: pa.Array) -> pa
 
 @lru_cache(maxsize=1 << 12)
 def field_places(found: pa.StructType, wanted: DataType) -> tuple[int | None, ...]:
-    """Where the wanted fields stand in a struct, by their names without regard to case; None: nowhere."""
+    """The positions of the wanted fields in a struct, by name without regard to case; None for a missing field."""
     places: dict[str, int] = {}
     for place in range(found.num_fields):
         places.setdefault(found.field(place).name.lower(), place)
@@ -68,14 +68,14 @@ def field_places(found: pa.StructType, wanted: DataType) -> tuple[int | None, ..
 
 
 def same_fields(found: pa.StructType, wanted: DataType) -> bool:
-    """Has a struct none of the wanted fields twice, and at least one of them?"""
+    """Does a struct have at least one of the wanted fields, and none of them twice?"""
     lower = [found.field(place).name.lower() for place in range(found.num_fields)]
     counts = [lower.count(name.lower()) for name in wanted.names]
     return max(counts) == 1
 
 
 def leaf_columns(metadata: pq.FileMetaData, name: str, wanted: DataType) -> list[int]:
-    """The places in a footer of all that a column of the file needs to be read as a type."""
+    """The positions in a footer of all columns that are needed to read a file's column as a type."""
     schema: pa.Schema = metadata.schema.to_arrow_schema()
     place = schema.get_field_index(name)
     begin = sum(_leaves(schema.field(at).type) for at in range(place))
@@ -102,7 +102,7 @@ def _wanted_leaves(found: pa.DataType, wanted: DataType, begin: int) -> Iterator
 
 
 def _leaves(type_: pa.DataType) -> int:
-    """How many columns of a file hold values of a type."""
+    """The number of file columns that hold the values of a type."""
     if pa.types.is_map(type_):
         return _leaves(type_.key_type) + _leaves(type_.item_type)
     if pa.types.is_struct(type_):
@@ -118,13 +118,13 @@ class _Labelled:
         self._type = type_
 
     def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
-        """What Arrow's libraries hand arrays over by: a description of the type, and the data."""
+        """The interface by which Arrow libraries exchange arrays: a description of the type, and the data."""
         _, data = self._array.__arrow_c_array__(requested_schema)
         return self._type.__arrow_c_schema__(), data
 
 
 def labelled(array: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """A column as it travelled, under the names that the user gave it: a map is one again."""
+    """Give a column that has travelled the user's names again; arrays of pairs become maps."""
     if array.type == wanted:
         return array
     label = _label(array.type, wanted)
@@ -133,7 +133,7 @@ def labelled(array: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 
 def _label(found: pa.DataType, wanted: pa.DataType) -> pa.DataType:
-    """The wanted type, but with the values of the one that was found."""
+    """The wanted type, with the value types of the actual one."""
     if pa.types.is_map(wanted):
         parts = (found.key_type, found.item_type) if pa.types.is_map(found) else _types(found.value_type)
         return pa.map_(
@@ -153,7 +153,7 @@ def _types(fields: pa.StructType) -> tuple[pa.DataType, ...]:
 
 
 def named_type(type_: DataType) -> pa.DataType:
-    """A type under the user's names, in which columns are handed over in files."""
+    """A type with the user's names, as in files that hand columns over."""
     match type_.kind:
         case Kind.ARRAY:
             return pa.list_(named_type(type_.element))

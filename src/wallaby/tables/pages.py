@@ -1,8 +1,8 @@
-"""The pages of a column in a row group, by their headers: their sizes when decompressed, and their numbers of values.
+"""Read the page headers of a column in a row group: decompressed sizes and numbers of values.
 
-A footer sums up a whole column of a row group. How large a single page is, or a dictionary, only the header in front of
-it says; Arrow reads these too and does not tell. They are structs in Thrift's compact protocol, of which only what is
-needed is read here.
+A footer has only totals for a column of a row group. The size of a single page, or of a dictionary, is in the header
+before it, which Arrow reads but does not expose. Headers are structs in Thrift's compact protocol; only the needed
+fields are read here.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import BinaryIO, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-#: What of a header is read at first; one with long bounds in it is read again, with more.
+#: The bytes that are read at first; a header with long bounds is read again, with more.
 _HEADER_BYTES: Final = 1 << 9
 _HEADER_BYTES_MAX: Final = 1 << 24
 _DICTIONARY_PAGE: Final = 2
 _INDICES: Final = frozenset({2, 8})
 _DELTA_BYTE_ARRAY: Final = 7
-#: Fields of a page's header: its sizes, and the headers of each kind of page, with where their encoding stands.
+#: Fields of a page's header: its sizes, and the header of each kind of page with the field of its encoding.
 _SIZE, _COMPRESSED_SIZE = 2, 3
 _KINDS: Final = ((5, 2), (7, 2), (8, 4))
 
@@ -31,10 +31,10 @@ class Page:
 
     size_bytes: int
     values: int
-    #: Does it hold the dictionary, or numbers of values in it?
+    #: Does it hold the dictionary, or references to it?
     is_dictionary: bool
     has_indices: bool
-    #: Is a value written as what it has more than the one before?
+    #: Are values stored without the prefix that they share with the value before?
     has_prefixes: bool
 
 
@@ -55,7 +55,7 @@ def dictionary_of(source: BinaryIO | pa.NativeFile, chunk: pq.ColumnChunkMetaDat
 
 
 def _first_page(chunk: pq.ColumnChunkMetaData) -> int:
-    """Some writers do not say where the dictionary is: then the pages begin with it."""
+    """The position of the first page. Some writers do not record the dictionary's: then the pages begin with it."""
     first: int = chunk.data_page_offset
     if chunk.has_dictionary_page and chunk.dictionary_page_offset:
         first = min(first, chunk.dictionary_page_offset)
@@ -63,7 +63,7 @@ def _first_page(chunk: pq.ColumnChunkMetaData) -> int:
 
 
 def _page(source: BinaryIO | pa.NativeFile, at: int) -> tuple[Page, int]:
-    """The page whose header is at a place, and how much of the file header and page take."""
+    """The page whose header is at a position, and the length of header and page in the file."""
     fields, end = _header(source, at, _HEADER_BYTES)
     size, compressed = fields.get(_SIZE), fields.get(_COMPRESSED_SIZE)
     if not isinstance(size, int) or not isinstance(compressed, int) or size < 0 or compressed < 0:
@@ -104,7 +104,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _struct(data: bytes, at: int) -> tuple[dict[int, object], int]:
-    """The fields of a struct by their numbers, and where it ends. Only numbers and structs are kept."""
+    """The fields of a struct by number, and the struct's end. Only numbers and structs are kept."""
     fields: dict[int, object] = {}
     number = 0
     while True:

@@ -1,8 +1,8 @@
-"""Simple conditions, used before any row is read: to skip files and row groups whose constants and bounds exclude them.
+"""Use simple conditions to skip files and row groups whose constants or bounds exclude all their rows.
 
-A simple condition compares a column with a constant of its own type. The fragment's tree applies all conditions
-anyway, so forgetting one costs time and nothing else; wrongly using one would cost rows. Floats are left out:
-Parquet's bounds do not count NaN, which Spark finds greater than everything.
+A simple condition compares a column with a constant of the same type. The fragment's tree applies all conditions
+anyway, so missing one costs only time, while misusing one would lose rows. Floats are excluded: Parquet's bounds ignore
+NaN, which is greater than everything in Spark.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Simple:
 
 
 def simple_conditions(scan: Scan, conditions: Iterable[Expression]) -> tuple[Simple, ...]:
-    """Those conditions that are simple, in terms of the files' columns."""
+    """The simple conditions, in terms of the files' columns."""
     names = {column.id: name for column, name in zip(scan.columns, scan.names, strict=True)}
     found = (_simple(condition, names) for condition in conditions)
     return tuple(simple for simple in found if simple is not None)
@@ -77,12 +77,12 @@ def _comparable(literal: Literal, type_: DataType) -> bool:
 
 
 def may_match(file: DataFile, group: pq.RowGroupMetaData, conditions: Sequence[Simple]) -> bool:
-    """Can some row of a row group meet all conditions, as far as its bounds and the file's constants tell?"""
+    """Can a row of a row group meet all conditions, according to its bounds and the file's constants?"""
     return all(_may_match(file, group, condition) for condition in conditions)
 
 
 def constants_match(file: DataFile, conditions: Sequence[Simple]) -> bool:
-    """Can some row of a file meet all conditions, as far as its constants tell? The file is not opened for it."""
+    """Can a row of a file meet all conditions, according to the file's constants? The file is not opened."""
     constants = {constant.name.lower(): constant for constant in file.constants}
     pairs = ((constants.get(condition.name.lower()), condition) for condition in conditions)
     return all(constant is None or _meets(constant, condition) for constant, condition in pairs)
@@ -109,10 +109,10 @@ def _may_match(file: DataFile, group: pq.RowGroupMetaData, condition: Simple) ->
 
 
 def _inside(value: object, sign: str, low: object, high: object) -> bool:
-    """Can a value between the bounds stand left of `sign value`?"""
+    """Can a value between the bounds be on the left of `sign value`?"""
     if not isinstance(low, type(value)) or not isinstance(high, type(value)):
         return True
-    # One ordered type each: `_comparable` lets nothing else through.
+    # Both have the same ordered type: `_comparable` accepts nothing else.
     match sign:
         case "=" | "in":
             return bool(low <= value <= high)  # type: ignore[operator]

@@ -1,4 +1,4 @@
-"""What of a scan fragment's tree is done while its rows are read: filters and the choice of columns at its foot."""
+"""Find the part of a scan fragment's tree that the reader applies: the lowest filters and selections of columns."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SPLIT = 0
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Read these columns of the rows that `keep` keeps, then run the tree on them."""
+    """A plan for reading: read these columns of the rows that `keep` keeps, then run the tree on them."""
 
     scan: Scan
     keep: pl.Expr | None
@@ -31,7 +31,7 @@ class Reading:
 
 
 def planned_reading(scan: Scan, tree: Relation) -> Reading:
-    """How to read for a tree; for a tree that uses the split more than once, all rows and columns."""
+    """Plan the reading for a tree; a tree that uses the split more than once gets all rows and columns."""
     if sum(source.number == _SPLIT for source in inputs_of(tree)) != 1:
         return Reading(scan, None, (), tree)
     names = {column.id: name for column, name in zip(scan.columns, scan.names, strict=True)}
@@ -50,12 +50,12 @@ def planned_reading(scan: Scan, tree: Relation) -> Reading:
 
 
 def _without_filters(relation: Relation, names: Names, found: dict[Expression, pl.Expr]) -> Relation:
-    """The tree without the filters that `found` gets, and without the columns that only they used."""
+    """Remove filters, which `found` collects, and the columns that only they used."""
     match relation:
         case Filter(child=Input(number=0) as split, condition=condition):
             rest: list[Expression] = []
             for part in conjuncts(condition):
-                # What comes after a condition that can fail does not keep rows from it.
+                # Conditions after one that can fail must not keep rows from it.
                 late = any(map(fallible, rest)) and not _is_null_check(part)
                 keep = None if late else row_filter(part, names)
                 if keep is None:
@@ -73,12 +73,12 @@ def _without_filters(relation: Relation, names: Names, found: dict[Expression, p
 
 
 def _is_null_check(condition: Expression) -> bool:
-    """NULL in, NULL out: a row without the value makes nothing fail."""
+    """Is it a check for NULL? Functions give NULL for NULL, so such a row makes nothing fail."""
     return isinstance(condition, Call) and condition.function == functions.IS_NOT_NULL
 
 
 def _narrowed(relation: Relation, used: frozenset[int]) -> Relation:
-    """Only the columns of the split that are used; at least one, since there are no rows without columns."""
+    """Keep only the columns of the split that are used; at least one, because rows need a column."""
     match relation:
         case Filter(child=Input(number=0) as split):
             used |= columns_in(relation.condition)

@@ -1,9 +1,9 @@
-"""Conditions that the reader applies itself, for which Polars and Spark cannot disagree.
+"""Conditions that the reader itself applies, because Polars and Spark cannot disagree about them.
 
 Comparisons of columns with constants or with each other, lists of constants, tests for NULL, and AND and OR of them,
-over whole numbers, decimals, dates and texts: one order and one equality each, and a row stays if the condition is
-true, not if it is false or NULL. The rows that are left are few and never become Arrow data otherwise; DuckDB would
-have to take all of them in. Floats are left out because of NaN.
+over whole numbers, decimals, dates and texts. These have one order and one equality each, and a row is kept if the
+condition is true, not if it is false or NULL. Rows that are dropped here never become Arrow data, which DuckDB would
+have to take in. Floats are excluded because of NaN.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Names = Mapping[int, str]
 
 
 def row_filter(condition: Expression, names: Names) -> pl.Expr | None:
-    """A condition as a filter of a file's rows, or None if it is not one of those."""
+    """Turn a condition into a filter of a file's rows; None if it is not one of those."""
     if not isinstance(condition, Call):
         return None
     arguments = condition.arguments
@@ -90,7 +90,7 @@ def _membership(tested: Expression, values: tuple[Expression, ...], names: Names
 def _column(expression: Expression, names: Names) -> pl.Expr | None:
     if not isinstance(expression, Column) or expression.id not in names or expression.type.kind not in _KINDS:
         return None
-    # A selector takes the name as it is: `pl.col` reads "^…$" as a pattern and "*" as all columns.
+    # A selector takes the name literally: `pl.col` reads "^…$" as a pattern and "*" as all columns.
     return pl.selectors.by_name(names[expression.id]).as_expr()
 
 

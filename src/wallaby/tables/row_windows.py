@@ -1,11 +1,11 @@
-"""The rows of a split, window by window: so many at a time as are a portion, decoded.
+"""Read the rows of a split window by window, each about a portion when decoded.
 
-Most splits are small and are read at once, by the fastest reader: one window. Of larger ones as many row groups as are
-small enough together are read so. A row group that is too large by itself, or whose texts are a dictionary in the file
-and much larger than that, is decoded by Arrow, page by page. Texts stay numbers in the dictionary until it is known
-which rows make a window, so a window is never much larger than it should be. Rows are numbered as they stand in the
-split; a window begins with the number of its first one, whether a filter drops it or not. Windows depend on the file,
-the query and the settings alone. So a reader that goes on at some row finds the same windows.
+Most splits are small and are read at once by the fastest reader, as one window. In larger splits, as many row groups as
+are small enough together are read that way. A row group that is too large by itself, or whose dictionary-encoded texts
+are much larger when decoded, is decoded by Arrow, page by page. Texts stay encoded until it is known which rows make a
+window, so a window is never much larger than it should be. Rows are numbered by their position in the split; a window
+begins with the number of its first row, whether a filter drops that row or not. Windows depend only on the file, the
+query and the settings, so a reader that continues at some row finds the same windows.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ from wallaby.tables.scan import (
 )
 from wallaby.tables.text_checks import require_text
 
-#: What is read at a time of a column of a file that lies far away.
+#: The size of one read of a column of a remote file.
 _BUFFER_BYTES_REMOTE: Final = 4 << 20
-#: Of what may be read at once, a window of several row groups has such a part: another is read soon.
+#: A window of several row groups takes this fraction of what may be read at once, because the next is read soon.
 _WINDOW_PARTS: Final = 4
-#: What is decoded at a time is so small a part of a window.
+#: The fraction of a window that is decoded at a time.
 _BATCH_PARTS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
 class RowWindow:
-    """The rows that a filter has left of those from `begin` to `end`; no end: it is the last window of its split."""
+    """The rows from `begin` to `end` that a filter has kept; the last window of a split has no end."""
 
     begin: int
     end: int | None
@@ -62,9 +62,9 @@ class RowWindow:
 def is_read_in_windows(
     scan: Scan, split: Split, conditions: Sequence[Expression], wanted: Reading, settings: KernelSettings
 ) -> bool:
-    """Is a split too large to be read at once, whatever its texts are? By what its file says, and the settings.
+    """Is a split too large to be read at once, whatever its texts? Depends on the file's metadata and the settings.
 
-    Texts may be a dictionary in the file: whoever reads them sees how large they are, and refuses (`LargeSplitError`).
+    Dictionary-encoded texts may still be too large: the reader finds that out, and raises `LargeSplitError`.
     """
     file, needed = split.file, _needed(scan, wanted)
     places = tuple(read_places(needed, file))
@@ -75,7 +75,7 @@ def is_read_in_windows(
 
 
 def whole_bytes_max(settings: KernelSettings) -> int:
-    """What a split may take to be read at once."""
+    """The largest size of a split that is read at once."""
     return settings.read_bytes or OVER_PORTIONS * settings.portion_bytes
 
 
@@ -88,10 +88,10 @@ def windows(
     settings: KernelSettings,
     row: int = 0,
 ) -> Iterator[RowWindow]:
-    """The windows of a split, from the one on that has a row.
+    """Yield the windows of a split, starting with the one that contains a row.
 
-    Row groups that may be read at once make a window together; what makes one does not depend on the further
-    conditions, which come from other inputs, perhaps between two windows: they only drop whole windows.
+    Row groups that may be read at once make a window together. The windows do not depend on the further conditions,
+    which come from other inputs, perhaps between two windows: these only drop whole windows.
     """
     check_unchanged(split.file)
     metadata = footer(split.file)
@@ -130,7 +130,7 @@ def windows(
                     whole = last and number == run.groups[-1] and not left
                     yield RowWindow(begin, None if whole else end, made)
                 begin = end
-    if not whole:  # no row group is left to be read from the row on
+    if not whole:  # no row group remains to be read from that row on
         yield RowWindow(begin, None, ())
 
 
@@ -142,7 +142,7 @@ def piece_windows(
     settings: KernelSettings,
     row: int = 0,
 ) -> Iterator[RowWindow]:
-    """The windows of a split that is no Parquet, from the one on that has a row."""
+    """Yield the windows of a split in another format, starting with the one that contains a row."""
     room = Room(
         whole_bytes_max(settings), settings.portion_bytes, settings.memory_bytes, settings.temp_directory
     )
@@ -159,7 +159,7 @@ def piece_windows(
 def _read_at_once(
     scan: Scan, split: Split, run: _Run, wanted: Reading, settings: KernelSettings
 ) -> list[pa.RecordBatch] | None:
-    """The rows of some row groups, by the fastest reader; None if their texts turn out to be too large for that."""
+    """Read row groups with the fastest reader; None if their texts turn out to be too large for that."""
     piece = replace(split, pieces=run.groups)
     with suppress(LargeSplitError):
         return list(read_split(scan, piece, (), wanted, whole_bytes_max(settings)).to_batches())
@@ -168,7 +168,7 @@ def _read_at_once(
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """Neighbouring row groups of a split, the place of the first, and whether they may be read at once."""
+    """Adjacent row groups of a split, the position of the first, and whether they may be read at once."""
 
     first: int
     groups: tuple[int, ...]
@@ -176,7 +176,7 @@ class _Run:
 
 
 def _runs(needed: Scan, split: Split, kept: Sequence[int], settings: KernelSettings) -> list[_Run]:
-    """The row groups that are kept: as many neighbours together as may be read at once."""
+    """The row groups to read, combined with their neighbours as far as they may be read at once."""
     limit, chosen = whole_bytes_max(settings) // _WINDOW_PARTS, set(kept)
     places = tuple(read_places(needed, split.file))
     runs: list[_Run] = []
@@ -196,14 +196,14 @@ def _runs(needed: Scan, split: Split, kept: Sequence[int], settings: KernelSetti
 
 
 def _needed(scan: Scan, wanted: Reading) -> Scan:
-    """All that is read: what is wanted, and what the filter looks at."""
+    """The columns to read: those that are wanted, and those of the filter."""
     columns = dict(zip(scan.names, scan.columns, strict=True))
     needed = dict.fromkeys((*wanted.scan.names, *wanted.kept_by))
     return replace(scan, columns=tuple(columns[name] for name in needed), names=tuple(needed))
 
 
 def _finished(table: pa.Table, needed: Scan, wanted: Reading, split: Split) -> list[pa.RecordBatch]:
-    """By the names and types of the table, filtered."""
+    """Filter rows, and give them the names and types of the table."""
     rows = named_columns(table, table.num_rows, needed, split.file).rename_columns(list(needed.names))
     if wanted.keep is not None:
         rows = rows.filter(kept_rows(rows, wanted))

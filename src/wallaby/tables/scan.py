@@ -1,13 +1,13 @@
-"""Reading a split: the needed columns of some row groups of one file, as Arrow, named by column ids.
+"""Read a split: the needed columns of some row groups of one file, as Arrow data, named by column ids.
 
-Columns that have one value in the whole file, such as those of partitions, are not read but made.
-Other formats than Parquet are read by `formats`.
+Columns with one value in the whole file, such as partition columns, are generated instead of read. `formats` reads
+formats other than Parquet.
 
 Polars decodes: 63 million rows a second of seven columns of lineitem with two threads, against 35 for Arrow and
 26 for DuckDB, with the same values, decimals and dates included. There is one chunk for each row group that is
 read, or one for all rows if they were filtered, whatever Polars' threads do, since batch boundaries are part of what
-later steps see. Arrow decodes if there are nested columns: it reads only the fields of structs that are needed; if
-there are instants of 96 bits, which Polars reads in nanoseconds; and if the file is on no local disk.
+later steps see. Arrow decodes nested columns, of whose structs it reads only the needed fields; INT96 timestamps, which
+Polars reads in nanoseconds; and remote files.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ from wallaby.tables.pruning import constants_match, may_match, simple_conditions
 from wallaby.tables.reading import Reading
 from wallaby.tables.text_checks import no_text, require_text
 
-#: Up to so many rows a read is all overhead.
+#: Up to this many rows, a read is mostly overhead.
 _FEW_ROWS: Final = 1 << 12
 _NO_COLUMNS: Final = pa.table({})
 
 
-#: Of whoever asks for all rows of a split at once.
+#: No limits: for callers that read all rows of a split at once.
 _UNBOUNDED: Final = Room(1 << 62, 1 << 62, 1 << 62, None)
 
 
 @dataclass(frozen=True, slots=True)
 class PiecePart:
-    """Rows of a split that a filter has left, how many there were before, and whether they are the last."""
+    """Rows of a split that a filter has kept, their number before the filter, and whether they are the last."""
 
     rows: pa.Table
     count: int
@@ -61,7 +61,7 @@ class PiecePart:
 
 
 class LargeSplitError(Exception):
-    """The rows of a split are larger than they may be, decoded, to be read at once."""
+    """The decoded rows of a split are too large to be read at once."""
 
 
 def read_split(
@@ -71,12 +71,12 @@ def read_split(
     wanted: Reading | None = None,
     limit_bytes: int | None = None,
 ) -> pa.Table:
-    """The rows of a split that may meet the conditions, and perhaps others; never fewer.
+    """Read the rows of a split that may meet the conditions, and perhaps others; never fewer.
 
     With `wanted`, return its columns and exactly the rows that pass its filter.
 
     Raises:
-        LargeSplitError: The texts of all these rows are more than the limit, decoded; by their values alone.
+        LargeSplitError: The texts of all these rows exceed the limit when decoded; this depends on their values alone.
     """
     check_unchanged(split.file)
     if wanted is None:
@@ -105,7 +105,7 @@ def read_split(
 
 
 def _read_pieces(scan: Scan, split: Split, conditions: Sequence[Expression], wanted: Reading) -> pa.Table:
-    """All rows of a split of another format, however many they are."""
+    """Read all rows of a split in another format, however many."""
     parts = [part.rows for part in piece_parts(scan, split, conditions, wanted, _UNBOUNDED)]
     return pa.concat_tables(parts) if parts else arrow_schema(wanted.scan.columns).empty_table()
 
@@ -113,7 +113,7 @@ def _read_pieces(scan: Scan, split: Split, conditions: Sequence[Expression], wan
 def piece_parts(
     scan: Scan, split: Split, conditions: Sequence[Expression], wanted: Reading, room: Room
 ) -> Iterator[PiecePart]:
-    """The rows of a split of a format without statistics, part by part: only its constants can exclude it."""
+    """Read a split of a format without statistics, part by part; only its constants can exclude it."""
     schema = arrow_schema(wanted.scan.columns)
     check_unchanged(split.file)
     if _excluded(scan, split, conditions):
@@ -145,7 +145,7 @@ def _excluded(scan: Scan, split: Split, conditions: Sequence[Expression]) -> boo
 
 
 def groups_to_read(scan: Scan, split: Split, conditions: Sequence[Expression]) -> list[int]:
-    """The row groups of a split that may have rows which meet the conditions."""
+    """The row groups of a split that may contain rows that meet the conditions."""
     if _excluded(scan, split, conditions):
         return []
     simple = simple_conditions(scan, conditions)
@@ -158,13 +158,13 @@ def _everything(scan: Scan) -> Reading:
 
 
 def _filters_in_the_file(scan: Scan, file: DataFile, wanted: Reading) -> bool:
-    """Has the file what the rows are filtered by as the filter expects it?"""
+    """Does the file have the filter's columns in the form that the filter expects?"""
     columns = dict(zip(scan.names, scan.columns, strict=True))
     return all(is_as_in_the_table(file, columns[name], name) for name in wanted.kept_by)
 
 
 def _runs(groups: Sequence[int]) -> list[list[int]]:
-    """Row groups that follow each other are read at once."""
+    """Combine consecutive row groups, which are read at once."""
     runs: list[list[int]] = []
     for number in groups:
         if runs and runs[-1][-1] == number - 1:
@@ -182,7 +182,7 @@ def _read_then_filter(
     run: Sequence[int],
     limit_bytes: int | None,
 ) -> list[pa.Table]:
-    """By the table's names and types, which are not those of the file."""
+    """Read rows, then filter them by the table's names and types, which differ from the file's."""
     needed = dict.fromkeys((*wanted.scan.names, *wanted.kept_by))
     columns = dict(zip(whole.names, whole.columns, strict=True))
     scan = replace(whole, columns=tuple(columns[name] for name in needed), names=tuple(needed))
@@ -194,7 +194,7 @@ def _read_then_filter(
 
 
 def kept_rows(table: pa.Table, wanted: Reading) -> pa.Array:
-    """For each row whether the filter keeps it."""
+    """A mask of the rows that the filter keeps."""
     assert wanted.keep is not None
     frame = cast("pl.DataFrame", pl.from_arrow(table.select(list(wanted.kept_by))))
     return frame.select(wanted.keep).to_series().to_arrow()
@@ -220,7 +220,7 @@ def _read(
     source = pl.scan_parquet(local_path(file), glob=False, hive_partitioning=False)
     source = source.slice(offset, sum(lengths))
     if wanted.keep is not None:
-        # Before the choice of columns: a filter may need others.
+        # Before selecting columns, because a filter may need others.
         frame = _collected(source.filter(wanted.keep).select(_chosen(names)), split)
         _check_size(frame, limit_bytes)
         return [named_columns(frame.rechunk().to_arrow(), frame.height, scan, file)]
@@ -242,13 +242,13 @@ def _read(
 
 
 def only_arrow(scan: Scan, file: DataFile) -> bool:
-    """Does Polars not read what a scan wants of a file?"""
+    """Must Arrow read the file, because Polars cannot read the wanted columns?"""
     nested = any(column.type.is_nested for column in scan.columns)
     return nested or not is_local(file) or has_int96(file, read_places(scan, file))
 
 
 def _check_footer(wanted: Reading, file: DataFile, run: Sequence[int], limit_bytes: int | None) -> None:
-    """Arrow gives each text its own place, so it has to be known before."""
+    """Check the size before reading with Arrow, which copies each text."""
     if limit_bytes is None:
         return
     schema = footer(file).schema
@@ -259,7 +259,7 @@ def _check_footer(wanted: Reading, file: DataFile, run: Sequence[int], limit_byt
 
 
 def _check_size(frame: pl.DataFrame, limit_bytes: int | None) -> None:
-    """Texts that were a dictionary in the file still share it here; as Arrow data each of them has its own place."""
+    """Check the size of texts, which still share a dictionary here, but which Arrow data would copy."""
     texts = [column for column in frame if column.dtype == pl.String]
     binary = [column for column in frame if column.dtype == pl.Binary]
     size = sum(int(column.str.len_bytes().sum()) for column in texts)
@@ -285,7 +285,7 @@ def _collected(frame: pl.LazyFrame, split: Split) -> pl.DataFrame:
 def _read_by_arrow(
     wanted: Reading, split: Split, metadata: pq.FileMetaData, run: Sequence[int]
 ) -> list[pa.Table]:
-    """By Arrow on this thread. Polars reads the footer each time and hands work to threads that may be busy."""
+    """Read with Arrow on this thread. Polars reads the footer each time and uses threads that may be busy."""
     scan, file = wanted.scan, split.file
     names = list(dict.fromkeys((*read_paths(scan, file), *wanted.kept_by)))
     with reading(split.file):
@@ -296,7 +296,7 @@ def _read_by_arrow(
                 tables = _read_groups(opened, metadata, run, names, ahead=True)
         require_text(tables, file)
     if wanted.keep is not None:
-        # Filtered with the scan's types: Arrow filters no views, which is what a file's text may be read as.
+        # Filtered in the scan's types, because Arrow cannot filter string views, as which a file's text may be read.
         table = pa.concat_tables(tables).combine_chunks()
         kept = named_columns(table, table.num_rows, scan, file).filter(kept_rows(table, wanted))
         return [kept.combine_chunks()]
@@ -311,7 +311,7 @@ def _read_groups(
     *,
     ahead: bool,
 ) -> list[pa.Table]:
-    """Row groups, a table each. What lies far away is fetched ahead, neighbouring columns at once."""
+    """Read row groups, one table each. Remote data is prefetched, adjacent columns together."""
     source = pq.ParquetFile(file, metadata=metadata, pre_buffer=ahead, coerce_int96_timestamp_unit=INT96_UNIT)
     try:
         return [source.read_row_group(number, columns=names, use_threads=False) for number in run]
@@ -320,7 +320,7 @@ def _read_groups(
 
 
 def named_columns(table: pa.Table, rows: int, scan: Scan, file: DataFile) -> pa.Table:
-    """In the order and with the types and names of the scan, and with what is the same in all rows of the file."""
+    """Arrange columns in the scan's order, types and names, and add the columns that are constant in the file."""
     schema = arrow_schema(scan.columns)
     columns: list[pa.ChunkedArray | pa.Array] = []
     for name, wanted, field in zip(scan.names, scan.columns, schema, strict=True):

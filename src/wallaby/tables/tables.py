@@ -1,4 +1,4 @@
-"""What planning knows of a table: can its files be read here, in which splits, and what their footers sum up to."""
+"""Prepare a table for planning: whether its files can be read here, its splits, and its statistics from footers."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ from wallaby.tables.footer import bounds_of, footer
 from wallaby.tables.formats import file_reason, pieces
 from wallaby.tables.nested_columns import leaf_columns
 
-#: Files written by Spark 2 or Hive count early dates in another calendar, those of Spark 3.0 instants of 96 bits.
+#: Spark 2 and Hive wrote early dates in another calendar, and Spark 3.0 wrote INT96 timestamps in it.
 _LEGACY_CALENDAR: Final = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
 _WRITTEN_BY: Final = b"org.apache.spark.version"
 _TODAYS_CALENDAR_SINCE: Final = b"3.1.0"
-#: What a split without columns counts for, so that counting rows is cut into splits too.
+#: The assumed size of a row without columns, so that counting rows is divided into splits too.
 _ROW_BYTES_WITHOUT_COLUMNS: Final = 1
-#: What footers sum up to is kept for so many columns and files: a large table has thousands of row groups, and
-#: sessions ask the same tables again and again. A file that changes is another one.
+#: Statistics are cached for this many columns and files: a large table has thousands of row groups, and sessions query
+#: the same tables repeatedly. A changed file counts as another file.
 _KEPT: Final = 1 << 12
 
 
 @dataclass(frozen=True, slots=True)
 class FileReason:
-    """A file that cannot be read here, and why."""
+    """A file that Wallaby cannot read, and why."""
 
     file: DataFile
     why: str
 
 
 def scan_reason(scan: Scan) -> FileReason | None:
-    """Why the files of a scan cannot be read here exactly as Spark would, by the first of them; None if they can."""
+    """Why Wallaby cannot read the files of a scan as Spark does, for the first such file; None if it can."""
     found = ((file, _file_reason(scan, file)) for file in scan.files)
     return next((FileReason(file, why) for file, why in found if why is not None), None)
 
@@ -53,11 +53,11 @@ def _file_reason(scan: Scan, file: DataFile) -> str | None:
             return file_reason(scan, file)
         metadata = footer(file)
     except CorruptFileError as error:
-        return error.what  # Spark may be able to read it, and else has an error for it
+        return error.what  # Spark may be able to read it, or raises its own error
     except (SourceChangedError, OSError) as error:
         if is_local(file):
             raise
-        # Spark may have ways to reach a storage that we do not know.
+        # Spark may reach a storage in ways that we do not know.
         return (
             error.what if isinstance(error, SourceChangedError) else f"{file.path} cannot be reached: {error}"
         )
@@ -70,13 +70,13 @@ def _file_reason(scan: Scan, file: DataFile) -> str | None:
 
 
 def _has_legacy_calendar(said: Mapping[bytes, bytes]) -> bool:
-    """By what a file says of itself; one that does not say who wrote it is read as the session's settings say."""
+    """Does a file's metadata imply a legacy calendar? For unknown writers, the session's settings decide."""
     older = said.get(_WRITTEN_BY, _TODAYS_CALENDAR_SINCE) < _TODAYS_CALENDAR_SINCE
     return older or any(key in said for key in _LEGACY_CALENDAR)
 
 
 def list_splits(scan: Scan, target_bytes: int) -> tuple[Split, ...]:
-    """Neighbouring row groups of one file together, up to `target_bytes` of encoded data in needed columns."""
+    """Combine adjacent row groups of a file into splits of up to `target_bytes` of encoded, needed columns."""
     if not isinstance(scan.format, Parquet):
         return tuple(split for file in scan.files for split in _pieces(scan, file))
     return tuple(
@@ -117,7 +117,7 @@ def _pieces(scan: Scan, file: DataFile) -> list[Split]:
 
 
 def known_tables(scans: Sequence[Scan], target_bytes: int) -> Statistics:
-    """What planning may know of all tables of a query; of one that is read twice, the columns of both scans."""
+    """The statistics of all tables of a query; for a table that is read twice, of the columns of both scans."""
     by_files: dict[tuple[tuple[DataFile, ...], Format], Scan] = {}
     for scan in scans:
         before = by_files.get((scan.files, scan.format), scan)
@@ -131,7 +131,7 @@ def known_tables(scans: Sequence[Scan], target_bytes: int) -> Statistics:
 
 
 def table_statistics(scan: Scan, target_bytes: int) -> TableStatistics:
-    """What planning may know of a scan's table: splits, rows, and bounds of the needed columns."""
+    """The statistics of a scan's table: splits, rows, and bounds of the needed columns."""
     if not isinstance(scan.format, Parquet):
         rows = sum(pieces(scan, file).rows for file in scan.files)
         return TableStatistics(scan.files, rows, (), list_splits(scan, target_bytes), scan.format)
@@ -141,13 +141,13 @@ def table_statistics(scan: Scan, target_bytes: int) -> TableStatistics:
 
 @dataclass(slots=True)
 class _Sum:
-    """What is known of a column so far. `nulls` is None once somebody does not say, `bounded` false."""
+    """The totals of a column so far. If a row group lacks the figure, `nulls` is None and `bounded` false."""
 
     ends: list[object] = field(default_factory=list)
     bounded: bool = True
     nulls: int | None = 0
     size_bytes: int = 0
-    #: For each row group the values that it has, as far as they can be guessed.
+    #: The values of each row group, if they can be estimated.
     groups: list[GroupValues | None] = field(default_factory=list)
     constants: set[object] = field(default_factory=set)
 
@@ -200,7 +200,7 @@ def _statistics_of(files: tuple[DataFile, ...], name: str, type_: DataType) -> C
             found.add_constant(source.value, metadata.num_rows)
             continue
         if type_.is_nested:
-            found.bounded, found.nulls = False, None  # what is known is of its parts
+            found.bounded, found.nulls = False, None  # the footer describes only its parts
             continue
         for place in leaf_columns(metadata, source, type_):
             for number in range(metadata.num_row_groups):

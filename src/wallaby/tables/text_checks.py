@@ -1,8 +1,8 @@
-"""Text in files that is none: bytes that are not UTF-8.
+"""Find text in files that is not valid UTF-8.
 
-Spark keeps such bytes, and every function of text has its own way with them. The libraries here either refuse the
-file, fail for good (DuckDB, which then answers nothing any more), or carry the bytes to a client that cannot read
-them. So they are looked for where files are read, and leave the query to Spark.
+Spark keeps such bytes, and each text function treats them in its own way. The libraries here either refuse the file,
+break (a DuckDB instance no longer answers), or carry the bytes to a client that cannot read them. So the bytes are
+checked where files are read, and invalid text leaves the query to Spark.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from wallaby.relations.relation import DataFile
 
 
 def require_text(tables: Iterable[pa.Table], file: DataFile) -> None:
-    """Is all text in rows of a file text?
+    """Check that all text in rows of a file is valid.
 
     Raises:
         DoubtfulValueError: it is not.
@@ -31,5 +31,5 @@ def require_text(tables: Iterable[pa.Table], file: DataFile) -> None:
 
 
 def no_text(file: DataFile) -> DoubtfulValueError:
-    """What is raised for a file with text that is none."""
+    """The error for a file with invalid text."""
     return DoubtfulValueError(f"{file.path} has text that is not UTF-8.", path=file.path)

@@ -371,7 +371,7 @@ def _measure_frozen(kills: int, data: Path, workers: int, master: str) -> None:
         raise typer.Exit(1)
     median, p95, most = (found.quantile(share) * 1000 for share in (0.5, 0.95, 1.0))
     say(
-        f"stood still in {len(found.frozen_seconds)} recoveries: median {median:.1f} ms, 95th percentile {p95:.1f} ms, "
+        f"frozen in {len(found.frozen_seconds)} recoveries: median {median:.1f} ms, 95th percentile {p95:.1f} ms, "
         f"most {most:.1f} ms"
     )
     if not found.equal or p95 > FROZEN_SECONDS_MAX * 1000:

@@ -58,9 +58,9 @@ def _collect(
     entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
 ) -> Expression | Refusal:
     if not node.flag("ignoreNulls"):
-        return Refusal("NULLs are not collected here")
+        return Refusal("collecting NULLs is not supported")
     if entry.function == "collect_set" and arguments[0].type.kind in FLOATING:
-        return Refusal("which floating-point numbers are the same is another question for Spark here")
+        return Refusal("Spark compares floating-point numbers differently here")
     return Aggregation(entry.function, arguments, kind, node.nullable)
 
 

@@ -23,7 +23,7 @@ def _sketch(
 ) -> Expression | Refusal:
     """The set of places and ranks of the values' hashes, of which the whole aggregation makes an estimate."""
     if not isinstance(node.value, str):
-        return Refusal("there are no tables for this precision")
+        return Refusal("this precision is not supported")
     value = normalized(arguments[0])
     bits = Literal(int(node.value.partition(";")[0]), INTEGER)
     hashed = Call("xxhash64", (Literal(_SKETCH_SEED, LONG), value), LONG, nullable=False)

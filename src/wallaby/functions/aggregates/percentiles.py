@@ -26,7 +26,7 @@ def _read_percentile(
     if value.type.kind not in NUMERIC or kind.kind is not Kind.DOUBLE:
         return Refusal(f"it is not supported on {value.type}")
     if frequency == [] and node.flag("legacyCalculation"):
-        return Refusal("with spark.sql.legacy.percentileDiscCalculation it is another value")
+        return Refusal("with spark.sql.legacy.percentileDiscCalculation the result is a different value")
     reverse = Literal(node.flag("reverse"), BOOLEAN)
     return Aggregation(entry.function, (value, part, reverse), kind, node.nullable)
 

@@ -23,7 +23,7 @@ def _statistic(
 ) -> Expression | Refusal:
     if not node.flag("nullOnDivideByZero"):
         return Refusal(
-            "with spark.sql.legacy.statisticalAggregate it is not a number where others have NULL",
+            "with spark.sql.legacy.statisticalAggregate the result is NaN where it would be NULL",
             "set spark.sql.legacy.statisticalAggregate=false",
         )
     return read_aggregation(entry, node, arguments, kind)

@@ -37,7 +37,7 @@ _EXAMPLE_SOURCES: Final = {
     "timestamp_ntz": ("moment", "date", "timestamp"),
 }
 _SATURATES: Final = Refusal(
-    "with spark.sql.ansi.enabled=false Spark cuts numbers that are too large in ways of Java's",
+    "with spark.sql.ansi.enabled=false Spark truncates numbers that are too large as Java does",
     "set spark.sql.ansi.enabled=true, or use try_cast",
 )
 _EXACT: Final = (State.EXACT, "")
@@ -55,13 +55,13 @@ _DECIMAL: Final = (
 )
 _BY_TEXT: Final = (
     State.EXACT_WITH_GUARD,
-    "by way of Java's text for the number; what is no number is NULL; " + _DECIMAL[1],
+    "through Java's text for the number; NaN and infinities become NULL; " + _DECIMAL[1],
 )
 _PARSED: Final = (
     State.EXACT_WITH_GUARD,
-    "what means no such value is an error (ANSI) or NULL; spaces, signs, exponents and words are Spark's",
+    "invalid text is an error (ANSI) or NULL; spaces, signs, exponents and words as on Spark",
 )
-_WRITTEN: Final = (State.EXACT_WITH_GUARD, "as Java writes it, of whatever version")
+_WRITTEN: Final = (State.EXACT_WITH_GUARD, "as Java writes it, whatever its version")
 _PLAIN: Final = (
     State.EXACT_WITH_GUARD,
     "without an exponent; with more than six digits after the point in ANSI mode only",
@@ -143,7 +143,7 @@ def _read_cast(
     if source == kind:
         return arguments[0]
     if (source.kind, kind.kind) not in CASTS:
-        return Refusal(f"a cast from {source} to {kind} is not done exactly as Spark does it")
+        return Refusal(f"a cast from {source} to {kind} is not supported")
     mode = mode_of(node)
     if isinstance(mode, Refusal):
         return mode

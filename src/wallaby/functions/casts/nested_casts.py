@@ -21,11 +21,11 @@ def cast_nested(value: Expression, target: DataType, cast: Cast, fresh: Fresh) -
     if source == target:
         return value
     if Kind.TIMESTAMP in (source.kind, target.kind):
-        return Refusal("a cast of parts that depends on the time zone is not done here")
+        return Refusal("a cast of nested values that depends on the time zone is not supported")
     if not source.is_nested and not target.is_nested:
         return cast(value, target)
     if source.kind is not target.kind or len(source.children) != len(target.children):
-        return Refusal(f"a cast from {source} to {target} is not done exactly as Spark does it")
+        return Refusal(f"a cast from {source} to {target} is not supported")
     match target.kind:
         case Kind.ARRAY:
             element = fresh(source.element)
@@ -38,7 +38,7 @@ def cast_nested(value: Expression, target: DataType, cast: Cast, fresh: Fresh) -
                 return made
             return _over("transform_values", value, made, (key, item), target)
         case Kind.MAP:
-            return Refusal("a cast of a map's keys is not done here")
+            return Refusal("a cast of a map's keys is not supported")
         case _:
             return _struct(value, target, cast, fresh)
 

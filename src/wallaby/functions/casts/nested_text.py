@@ -45,7 +45,7 @@ def _read(
     if isinstance(mode, Refusal):
         return mode
     if not _is_written(arguments[0].type, mode):
-        return Refusal(f"a cast from {arguments[0].type} to string is not done exactly as Spark does it")
+        return Refusal(f"a cast from {arguments[0].type} to string is not supported")
     return Call(entry.function, (*arguments, Literal(node.java, INTEGER)), kind, node.nullable, mode)
 
 

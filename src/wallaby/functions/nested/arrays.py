@@ -75,7 +75,7 @@ def _read_split(
         return Refusal("the number of parts is limited")
     separator = split_text(pattern.value) if isinstance(pattern, Literal) else None
     if separator is None:
-        return Refusal("what it splits by is a regular expression, not just a text")
+        return Refusal("the delimiter is a regular expression, not a plain text")
     return Call(entry.function, (text, Literal(separator, pattern.type)), kind, node.nullable)
 
 
@@ -112,7 +112,7 @@ def _read_insert(
     entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
 ) -> Expression | Refusal:
     if node.flag("legacyNegativeIndex"):
-        return Refusal("with spark.sql.legacy.negativeIndexInArrayInsert positions count otherwise")
+        return Refusal("with spark.sql.legacy.negativeIndexInArrayInsert positions are counted differently")
     return plain(entry, node, arguments, kind)
 
 

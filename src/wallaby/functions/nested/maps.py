@@ -27,7 +27,7 @@ def _read_map_of_text(
     text, *patterns = arguments
     between = [split_text(pattern.value) if isinstance(pattern, Literal) else None for pattern in patterns]
     if None in between:
-        return Refusal("what stands between pairs, keys and values is a regular expression, not just a text")
+        return Refusal("a delimiter is a regular expression, not a plain text")
     return Call(entry.function, (text, *(Literal(one, STRING) for one in between)), kind, node.nullable)
 
 
@@ -214,7 +214,7 @@ FAMILY: Final = Family(
                 "str_to_map({string}, 'X', 'b')",
             ),
         ),
-        unsupported("MapSort", "how Spark groups maps with NULL values depends on more than the values"),
+        unsupported("MapSort", "how Spark groups maps with NULL values does not depend on the values alone"),
         unsupported("MapZipWith", "it is not supported yet"),
     ),
 )

@@ -236,7 +236,7 @@ FAMILY: Final = Family(
             "",
             NUMERIC,
             build=transparent,
-            without_example="Catalyst takes it away before a plan is optimized",
+            without_example="Catalyst removes it before a plan is optimized",
         ),
         exact(
             "UnscaledValue",

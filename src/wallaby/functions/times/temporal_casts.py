@@ -168,7 +168,7 @@ def _moments_reason(call: Call) -> str | None:
 def _of_seconds(call: Call, sql: Sequence[str]) -> str:
     """Java cuts what is too large off at the last timestamp of all."""
     made = timestamp(f"({sql[0]} * {MICROS_PER_SECOND})", call.type)
-    odd = error(DOUBTFUL, "A number of seconds is only Spark's to treat.")
+    odd = error(DOUBTFUL, "Only Spark converts this number of seconds.")
     return case(
         [(f"{sql[0]} IS NULL", "NULL"), (f"{sql[0]} BETWEEN -{_SECONDS_MAX} AND {_SECONDS_MAX}", made)], odd
     )

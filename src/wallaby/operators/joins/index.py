@@ -1,10 +1,10 @@
-"""A join's build side, indexed once and probed by every batch, on one whole-number key; others are compared then.
+"""A join's build side, indexed by one whole-number key and probed by every batch; further keys are compared afterwards.
 
-Each key that is there has a *place*, its number in the order of the keys. Where the keys lie densely, an array says
-for every possible key which place it has; where they lie far apart, a bit says whether a key is there, and the place
-is how many bits are set before it. Measured with 1.5 million orders and 6 million lineitems in 60 probes: 0.08 s,
-against 0.78 s for DuckDB with the build side in a table of its own and 1.9 s with it in Arrow. Rows come in the order
-of the probe side, then of the build side. Keys that are NULL equal nothing.
+Each present key has a *place*, its number in the order of the keys. If the keys are dense, an array holds the place of
+every possible key. If they are sparse, a bit says whether a key is present, and its place is the number of bits set
+before it. Measured with 1.5 million orders and 6 million lineitems in 60 probes: 0.08 s, against 0.78 s for DuckDB with
+the build side in a table of its own and 1.9 s with it in Arrow. Rows come in the order of the probe side, then of the
+build side. Keys that are NULL equal nothing.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from wallaby.relations.types import Kind
 INDEXED_KINDS: Final = frozenset({Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG, Kind.DATE})
 #: Kinds whose values are equal in Arrow if they are equal in Spark.
 COMPARED_KINDS: Final = INDEXED_KINDS | {Kind.STRING, Kind.DECIMAL, Kind.BOOLEAN}
-#: If at least one in so many possible keys is there, each possible key has a slot.
+#: If at least one in this many possible keys is present, each possible key has a slot.
 _DENSE_MAX: Final = 4
 _FEW_SLOTS: Final = 1 << 16
 _SLOT_BYTES: Final = 4
 _ROWS_MAX: Final = 1 << 31
-#: With several keys: so many rows with the same indexed key, on average, are looked at for the others.
+#: With several keys: the most rows with the same indexed key, on average, that are compared by the other keys.
 _PARTNERS_MAX: Final = 8
 _ROW_BITS: Final = 32
 _ROW_MASK: Final = (1 << _ROW_BITS) - 1
 
-#: These show nothing of the build side.
+#: Kinds whose result has no columns of the build side.
 _ONLY_KEYS: Final = frozenset({JoinKind.SEMI, JoinKind.ANTI})
 
 _Ints = npt.NDArray[np.int64]
@@ -46,7 +46,7 @@ _Rows = npt.NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """Slot `key - low` is the place of a key, or -1."""
+    """Places in an array: slot `key - low` holds the place of a key, or -1."""
 
     low: int
     high: int
@@ -55,7 +55,8 @@ class Slots:
     def places(self, keys: _Ints, present: npt.NDArray[np.bool_] | None) -> _Places:
         """The place of every key, -1 where it is not there."""
         count = self.high - self.low + 1
-        # As unsigned, the difference of a key outside is too large, whichever side it is on: the last slot is empty.
+        # As an unsigned number, the difference of a key out of range is too large on either side: the last slot is
+        # empty.
         at = np.minimum(np.subtract(keys, self.low, dtype=np.int64).view(np.uint64), np.uint64(count))
         if present is not None:
             at[~present] = count
@@ -64,7 +65,7 @@ class Slots:
 
 @dataclass(frozen=True, slots=True)
 class Ranks:
-    """The place of a key is the number of keys before it that are there; for every byte of the set, those before it."""
+    """Places by counting: a key's place is the number of present keys before it, stored for every byte of the set."""
 
     keys: KeySet
     before: _Places
@@ -77,7 +78,7 @@ class Ranks:
         return places
 
     def places_of_present(self, keys: _Ints) -> _Places:
-        """The place of every key; all of them are there."""
+        """The place of every key; all of them are present."""
         at = keys - self.keys.low
         byte = at >> 3
         lower = (np.uint8(1) << (at & 7).astype(np.uint8)) - np.uint8(1)
@@ -89,7 +90,7 @@ class Ranks:
 class JoinIndex:
     """The build rows of place p are `rows[begins[p]]` up to `rows[begins[p + 1]]`.
 
-    If every key is there at most once, there is no `begins`: it is `rows[p]`.
+    If every key occurs at most once, there is no `begins`: the row is `rows[p]`.
     """
 
     build: pa.Table
@@ -98,7 +99,7 @@ class JoinIndex:
     begins: _Places | None
     #: Which of the join's keys is indexed.
     key: int = 0
-    #: The sizes of the values of columns of the build side, and the largest, once somebody has asked.
+    #: Cached sizes of the values of the build side's columns, and the largest of them.
     known_sizes: dict[str, _Places] = field(default_factory=dict)
     known_longest: dict[str, int] = field(default_factory=dict)
 
@@ -121,12 +122,12 @@ class JoinIndex:
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """For rows of a batch, where their partners begin in the index's `rows` and how many they are."""
+    """For rows of a batch: where their partners begin in the index's `rows`, and how many there are."""
 
     begin: _Places
-    #: None: one where `begin` is not negative, otherwise none.
+    #: None: one partner where `begin` is not negative, otherwise none.
     counts: _Places | None
-    #: Which rows of the batch they are: those that have partners, where few do; None: all.
+    #: The rows of the batch that these are: those with partners, if few have any; None: all.
     rows: _Rows | None = None
 
     def piece(self, begin: int, end: int) -> Matches:
@@ -138,7 +139,7 @@ class Matches:
         )
 
     def in_batch(self, chosen: _Rows | None) -> _Rows | None:
-        """Rows of the batch, from which of these were chosen; None: all."""
+        """Turn positions among these rows into rows of the batch; None: all."""
         return chosen if self.rows is None else self.rows if chosen is None else self.rows[chosen]
 
 
@@ -150,10 +151,10 @@ def make_index(
     *,
     shown: bool = True,
 ) -> JoinIndex | KeySet | None:
-    """An index on key columns, or None if their values are too sparse for one. A rule of rows and limit alone.
+    """Index key columns; None if their values are too sparse. The decision depends only on the rows and the limit.
 
-    If nothing of the build side is shown, a set of keys is enough where each of them is there once. With several
-    keys, of which some may be no whole numbers, the one with most values is indexed.
+    If the result has no columns of the build side, a set of keys is enough, with each key once. With several keys, some
+    of which may not be whole numbers, the one with the most values is indexed.
     """
     build = build.combine_chunks()
     if kind in _ONLY_KEYS:
@@ -178,7 +179,7 @@ def make_index(
         at_place = np.empty(distinct, np.int32)
         at_place[places] = numbers
         return JoinIndex(build, where, at_place, None, known.key)
-    # By place and then by row: both in one number, so that sorting it is stable.
+    # Place and row in one number, so that sorting is stable.
     both = (places.astype(np.int64) << _ROW_BITS) | numbers
     ordered = pl.Series(both).sort().to_numpy()
     begins = np.zeros(distinct + 1, np.int32)
@@ -188,7 +189,7 @@ def make_index(
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What is known of a key column: its values without NULL, in which rows they are (None: all), and their order."""
+    """A key column: its values without NULL, their rows (None: all), and their order."""
 
     key: int
     values: _Ints
@@ -210,7 +211,7 @@ def _is_indexed(kind: pa.DataType) -> bool:
 
 
 def _ranked(used: _Ints, limit_bytes: int) -> tuple[Ranks, int] | None:
-    """The keys with the places before each byte of them, and how many different ones there are."""
+    """The set of keys with the number of keys before each byte, and the number of distinct keys."""
     keys = make_key_set(used)
     if keys is None or len(keys.bits) * (1 + _SLOT_BYTES) > limit_bytes:
         return None
@@ -229,7 +230,7 @@ def _slots(keys: KeySet, used: _Ints, places: _Places, limit_bytes: int) -> Slot
 
 
 def find(index: JoinIndex, column: pa.Array, kind: JoinKind) -> Matches:
-    """The partners of each row of a column; in an inner join a row without any may be left out."""
+    """Find the partners of each row of a column; in an inner join, rows without partners may be left out."""
     keys, present = _whole_numbers(column)
     places, rows = None, None
     if kind is JoinKind.INNER and isinstance(index.where, Ranks):
@@ -245,14 +246,14 @@ def find(index: JoinIndex, column: pa.Array, kind: JoinKind) -> Matches:
     if index.begins is None:
         return Matches(places, None, rows)
     begin = index.begins[places]
-    # For -1 this is the last begin and the first one: less than nothing, so none.
+    # For -1 this subtracts the last begin from the first one: negative, so there is none.
     return Matches(begin, np.maximum(index.begins[places + 1] - begin, 0), rows)
 
 
 def pairs(index: JoinIndex, found: Matches, kind: JoinKind) -> tuple[_Rows | None, pa.Array]:
-    """Which rows of the batch, and which of the build side beside them, the join gives.
+    """The pairs of a join: rows of the batch, and rows of the build side beside them.
 
-    The first is None where all rows of the batch come, in order. A NULL in the second is a row without partner.
+    The first is None if all rows of the batch come, in order. A NULL in the second marks a row without a partner.
     """
     if found.counts is None:
         chosen, partners = _pairs_of_one(index, found.begin, kind)
@@ -264,7 +265,7 @@ def pairs(index: JoinIndex, found: Matches, kind: JoinKind) -> tuple[_Rows | Non
 def pairs_by_pieces(
     index: JoinIndex, found: Matches, kind: JoinKind, rows_max: int
 ) -> Iterator[tuple[_Rows | None, pa.Array]]:
-    """The same, where a single row has more partners than so many: some of its partners at a time."""
+    """The pairs of a single row with too many partners, some of its partners at a time."""
     if found.counts is None or len(found.begin) != 1 or int(found.counts[0]) <= rows_max:
         yield pairs(index, found, kind)
         return
@@ -275,13 +276,13 @@ def pairs_by_pieces(
 
 
 def rows_in(keys: KeySet, column: pa.Array, kind: JoinKind) -> _Rows | None:
-    """The rows of a batch that have their key in a set, or for an anti join the others; None: all of them."""
+    """The rows of a batch whose key is in a set, or for an anti join the other rows; None: all of them."""
     chosen = keys.rows_with(*_whole_numbers(column), inside=kind is not JoinKind.ANTI)
     return None if len(chosen) == len(column) else chosen
 
 
 def cut_by_partners(found: Matches, rows_max: int) -> list[int]:
-    """Where to end pieces of a batch that have at most so many partners each, or one row."""
+    """The ends of pieces of a batch that each have at most this many partners, or one row."""
     length = len(found.begin)
     if found.counts is None or not length:
         return [length]
@@ -320,7 +321,7 @@ def _pairs_of_many(
 
 
 def _whole_numbers(column: pa.Array | pa.ChunkedArray) -> tuple[_Ints, npt.NDArray[np.bool_] | None]:
-    """Values, with anything where they are NULL, and where they are not, if anywhere."""
+    """The values, arbitrary where they are NULL, and a mask of those that are not NULL, if there are NULLs."""
     if isinstance(column, pa.ChunkedArray):
         column = column.chunk(0) if column.num_chunks else pa.array([], column.type)
     if pa.types.is_date32(column.type):

@@ -1,4 +1,4 @@
-"""The keys of a semi or anti join's build side as bits: is a key there? A 32nd of what an index of rows takes.
+"""The keys of a semi or anti join's build side as bits, which take a 32nd of the memory of an index of rows.
 
 Run-time filters are such joins, with many keys and nothing but keys, and every channel of a scan keeps its own.
 """
@@ -11,11 +11,11 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-#: At least one in so many possible keys must be there: a key takes at most 64 bytes.
+#: At least one in this many possible keys must be present, so that a key takes at most 64 bytes.
 _SPARSE_MAX: Final = 512
 _SMALL: Final = 1 << 23
-#: So many possible keys have a byte each at a time, while the bits are made. Sorting the keys instead takes ten times
-#: as long, and numpy's `unique` holds Python's lock for it. A multiple of eight.
+#: While the bits are made, this many possible keys have a byte each at a time. Sorting the keys instead takes ten times
+#: as long, and numpy's `unique` holds Python's lock meanwhile. A multiple of eight.
 _AT_ONCE: Final = 1 << 26
 #: 256 MiB.
 _KEYS_MAX: Final = 1 << 31
@@ -25,7 +25,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class KeySet:
-    """Bit `key - low` is set if the key is there."""
+    """A set of keys: bit `key - low` is set if the key is present."""
 
     low: int
     high: int
@@ -34,9 +34,9 @@ class KeySet:
     def rows_with(
         self, keys: Ints, present: npt.NDArray[np.bool_] | None, *, inside: bool
     ) -> npt.NDArray[Any]:
-        """The numbers of the rows whose key is there, or of all others. A key that is NULL is not there."""
+        """The numbers of the rows whose key is in the set, or of all others. NULL is never in the set."""
         count = self.high - self.low + 1
-        # As unsigned, the difference of a key outside is too large, whichever side it is on.
+        # As an unsigned number, the difference of a key out of range is too large on either side.
         at = np.subtract(keys, self.low, dtype=np.int64).view(np.uint64)
         within = at < np.uint64(count)
         if present is not None:
@@ -49,7 +49,7 @@ class KeySet:
 
 
 def make_key_set(keys: Ints) -> KeySet | None:
-    """The set of some keys, or None if they lie too far apart. A rule of the keys alone."""
+    """Make a set of keys; None if they are too sparse, which depends only on the keys."""
     if not len(keys):
         return KeySet(0, -1, np.zeros(1, np.uint8))
     low, high = int(keys.min()), int(keys.max())

@@ -1,4 +1,4 @@
-"""Joining batches with an indexed build side."""
+"""Join batches with an indexed build side."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from wallaby.sql.types import ROWS_ONLY
 
 Keys = Sequence[tuple[str, str]]
 Rows = npt.NDArray[Any]
-#: What finding a pair of rows takes besides the pair: some numbers.
+#: The bytes that finding a pair of rows takes besides the pair.
 _PAIR = pa.field("pair", pa.binary(40))
 
 
@@ -30,10 +30,10 @@ def joined_batches(
     schema: pa.Schema,
     limit_bytes: int,
 ) -> Iterator[pa.RecordBatch]:
-    """One output batch for each batch of the probe side, or several where it finds many partners.
+    """Yield one output batch for each batch of the probe side, or several if it finds many partners.
 
-    `keys` are the names of the key columns on the probe and on the build side. None of what comes out is larger
-    than the limit, unless it is a single row.
+    `keys` are the names of the key columns on the probe and on the build side. No output batch is larger than the
+    limit, unless it is a single row.
     """
     rows_max = rows_within(schema.append(_PAIR), limit_bytes)
     for batch in batches:
@@ -53,7 +53,7 @@ def _with_partners(
     rows_max: int,
     limit_bytes: int,
 ) -> Iterator[pa.RecordBatch]:
-    """The joined rows of pieces of a probe batch, none with more partners than so many."""
+    """The joined rows of a probe batch, in pieces with at most this many partners each."""
     found = find(index, batch.column(keys[index.key][0]), kind)
     others = [key for at, key in enumerate(keys) if at != index.key]
     shown = [field.name for field in schema if field.name in index.build.column_names]
@@ -78,7 +78,7 @@ def _cut_by_size(
     schema: pa.Schema,
     limit_bytes: int,
 ) -> Iterator[tuple[Rows | None, pa.Array]]:
-    """Pairs of rows in pieces whose texts and lists are not too large together, if there can be too much of them."""
+    """Cut pairs of rows into pieces whose texts and lists are not too large together."""
     varying = [field.name for field in schema if is_varying(field.type)]
     theirs = [name for name in varying if name in index.build.column_names]
     ours = [name for name in varying if name not in theirs]
@@ -108,7 +108,7 @@ def _cut_by_size(
 def _equal_in(
     keys: Keys, batch: pa.RecordBatch, chosen: Rows | None, build: pa.Table, partners: pa.Array
 ) -> tuple[Rows, pa.Array]:
-    """Those pairs of rows that are equal in further keys; NULL equals nothing."""
+    """The pairs of rows that are equal in further keys; NULL equals nothing."""
     rows = np.arange(batch.num_rows) if chosen is None else chosen
     for ours, theirs in keys:
         left = batch.column(ours).take(pa.array(rows))
@@ -124,7 +124,7 @@ def _joined(
     beside: Mapping[str, pa.Array],
     schema: pa.Schema,
 ) -> Iterator[pa.RecordBatch]:
-    """The chosen rows of a batch (None: all), `count` of them, with columns of the build side beside them, if any."""
+    """The `count` chosen rows of a batch (None: all), with columns of the build side beside them, if any."""
     if not count:
         return
     taken = None if chosen is None else pa.array(chosen)

@@ -1,1 +1,1 @@
-"""Operators over more rows than memory holds: what they put on disk, and in which parts they take it up again."""
+"""Operators over more rows than memory holds: what they write to disk, and in which parts they process it."""

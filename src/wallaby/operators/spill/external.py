@@ -1,9 +1,9 @@
-"""A chain of relations over more rows than memory holds: segment by segment, with what is between them on disk.
+"""Run a chain of relations over more rows than memory holds: segment by segment, with the rows between on disk.
 
-The chain is cut behind every relation that needs all its rows. An aggregation, or a window, works on parts of its rows
-by the hash of its keys, one part at a time; a sort on sorted runs; everything else on rows as they pass by. What none
-of this helps, because one group alone needs more than memory, DuckDB refuses, and the query ends with an error.
-How rows are divided depends on their values and the settings alone.
+The chain is cut after every relation that needs all its rows. An aggregation or a window processes its rows in parts by
+the hash of its keys, one part at a time; a sort by ranges of its keys; everything else streams. If one group alone
+needs more than memory, DuckDB refuses it, and the query ends with an error. How rows are divided depends only on their
+values and the settings.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from wallaby.statements.widths import divided, rows_at_once, side_by_side
 
 @dataclass(frozen=True, slots=True)
 class _Grouped:
-    """Rows in, rows or groups out: by parts, if there are keys to divide them by."""
+    """A segment that can be run in parts, if there are keys to divide its rows by."""
 
     tree: Relation
     keys: tuple[int, ...]
@@ -49,7 +49,7 @@ class _Grouped:
 
 @dataclass(frozen=True, slots=True)
 class _Sorted:
-    """Rows in order, all of them or some from the beginning."""
+    """A segment that sorts: all rows, or the first ones."""
 
     sort: Sort
     limit: Limit | None = None
@@ -59,7 +59,7 @@ _Segment = _Grouped | _Sorted | Limit
 
 
 class External:
-    """See the module. `tree` has one input, number 0."""
+    """Runs a chain over more rows than memory holds; see the module. `tree` has one input, number 0."""
 
     def __init__(self, tree: Relation, settings: KernelSettings) -> None:
         self._columns = tree.columns
@@ -113,7 +113,7 @@ def _answered(tree: Relation, session: DuckDbSession, rows: Chunks) -> Iterator[
 
 
 def _limited(batches: Iterator[pa.RecordBatch], limit: Limit) -> Iterator[pa.RecordBatch]:
-    """Some of the rows that come, from an offset on. What comes after is not asked for."""
+    """Yield some rows from an offset, and do not ask for those after them."""
     skip, left = limit.offset, sys.maxsize if limit.count is None else limit.count
     for batch in batches:
         rows = batch.slice(min(skip, batch.num_rows), left)
@@ -126,7 +126,7 @@ def _limited(batches: Iterator[pa.RecordBatch], limit: Limit) -> Iterator[pa.Rec
 
 
 def _segments(tree: Relation) -> tuple[_Segment, ...]:
-    """The chain from its input on. A tree that is no chain is one segment that cannot be divided."""
+    """The segments of a chain, from its input. A tree that is not a chain is one segment that cannot be divided."""
     chain: list[Relation] = []
     at = tree
     while not isinstance(at, Input):
@@ -155,7 +155,9 @@ def _segments(tree: Relation) -> tuple[_Segment, ...]:
                 whole = with_equal_children(relation, [open_tree])
                 segments.append(_Grouped(whole, _keys_below(_divided_by(relation), open_tree)))
                 open_tree = Input(0, result_columns(relation))
-            case Expand() | Unnest():  # what comes next divides its rows by the columns that it makes
+            case (
+                Expand() | Unnest()
+            ):  # the next relation divides its rows by the columns that this one computes
                 segments.append(_Grouped(with_equal_children(relation, [open_tree]), ()))
                 open_tree = Input(0, result_columns(relation))
             case _:
@@ -166,7 +168,7 @@ def _segments(tree: Relation) -> tuple[_Segment, ...]:
 
 
 def _divided_by(relation: Aggregate | Window | Single) -> list[int]:
-    """The columns by which the rows of a relation can be divided: it looks only at rows that are equal in them."""
+    """The columns by which a relation's rows can be divided: it only combines rows that are equal in them."""
     match relation:
         case Aggregate():
             return [n.expression.id for n in relation.keys if isinstance(n.expression, Column)]
@@ -177,7 +179,7 @@ def _divided_by(relation: Aggregate | Window | Single) -> list[int]:
 
 
 def _keys_below(wanted: list[int], at: Relation) -> tuple[int, ...]:
-    """Where in the segment's input some columns are; those that are computed on the way are left out."""
+    """The positions of columns in the segment's input; computed columns are left out."""
     while not isinstance(at, Input):
         assert isinstance(at, Filter | Project), "a segment ends with what needs all rows"
         if isinstance(at, Project):

@@ -1,8 +1,8 @@
-"""Rows cut into parts by the hash of keys, on disk: so that what is too large for memory is worked on part by part.
+"""Divide rows into parts on disk by the hash of keys, to process part by part what is too large for memory.
 
-Rows with equal keys are in one part. The hash is that of the exchange, of which the channels use the upper half of
-the bits and parts the lower: within a channel the parts are even. A key with many rows makes its part large; who
-uses the parts has to live with that.
+Rows with equal keys are in one part. The hash is that of the exchange: channels use the upper half of its bits and
+parts the lower half, so the parts of a channel are even. A key with many rows makes its part large; users of the parts
+must handle that.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from wallaby.statements.connection import DuckDbSession, KernelSettings
 from wallaby.statements.widths import described_bytes
 
 PARTS_MAX = 4096
-#: The pieces of all parts may take this part of what a kernel may hold to be described.
+#: The descriptions of all pieces may take this fraction of what a kernel may hold.
 _DESCRIBED_PARTS: Final = 8
 
 
@@ -35,7 +35,7 @@ def parts_for(size_bytes: int, limit_bytes: int) -> int:
 def cut_into_parts(
     rows: Chunks, keys: Sequence[int], parts: int, session: DuckDbSession, settings: KernelSettings
 ) -> list[Chunks]:
-    """For each part its rows, in their order. All parts share one file."""
+    """The rows of each part, in order. All parts share one file."""
     if settings.temp_directory is None:
         raise InternalError("Rows are cut into parts on disk, but there is no directory for them.")
     if not rows.batches:
@@ -63,7 +63,7 @@ def cut_into_parts(
 def _cut(
     rows: Chunks, keys: Sequence[int], parts: int, session: DuckDbSession, settings: KernelSettings
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The rows of a portion after the other, cut, with the numbers of their parts."""
+    """Cut one portion after the other, with the numbers of the parts."""
     for group in rows.groups(settings.portion_bytes):
         batch = whole(group)
         yield from cut_rows(batch, part_of_rows(batch, keys, parts, session), parts)
@@ -72,7 +72,7 @@ def _cut(
 def _sorted_by_part(
     cut: Iterator[tuple[int, pa.RecordBatch]], parts: int, schema: pa.Schema, settings: KernelSettings
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The same rows part by part, in batches of about a portion: they go over another file on their way."""
+    """Rewrite the rows part by part through another file, in batches of about a portion."""
     assert settings.temp_directory is not None, "rows are cut on disk"
     places: list[list[int]] = [[] for _ in range(parts)]
     with closing(StoredBatches(schema, settings.temp_directory)) as stored:

@@ -1,10 +1,11 @@
-"""Sorting more rows than memory holds: divided into ranges of their keys on disk, and range after range sorted.
+"""Sort more rows than memory holds: divide them into ranges of their keys on disk, then sort range by range.
 
-A sample of the rows says where to cut, so that each range is about a portion. Rows are then sorted as many at a time as
-memory holds, each with its sort key beside it, DuckDB's own, bytes that compare as the rows do. What of them falls into
-one range goes to a file as one batch. At last each range is read, its batches one by one, and sorted by itself: nothing
-but one range is in memory. A range that turned out too large is divided again. A key that alone has more rows than a
-range needs no sorting: its rows come as they were written. So no number of equal keys takes more memory.
+A sample of the rows determines the cuts, so that each range is about a portion. Then as many rows as fit in memory are
+sorted at a time, each with DuckDB's sort key beside it: bytes that compare as the rows do. The rows that fall into one
+range are written to a file as one batch. Finally each range is read, batch by batch, and sorted by itself, so only one
+range is in memory. A range that turns out too large is divided again. A key that alone has more rows than a range needs
+no sorting: its rows come in the order in which they were written. So equal keys take no more memory, however many there
+are.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ from wallaby.statements.window import key_order_sql
 _KEY: Final = "sort key"
 _KEY_SQL: Final = identifier(_KEY)
 _KEY_SCHEMA: Final = pa.schema([(_KEY, pa.binary())])
-#: Rows are divided into so many ranges at a time, at most: what a run has for each of them is a batch of its own.
+#: The most ranges at a time: a run writes a separate batch for each of them.
 _RANGES_MAX: Final = 256
-#: So many rows of a sample fall into a range, on average: few ranges are more than half as large again as wanted.
+#: The average number of sampled rows per range: with it, few ranges are more than half as large again as wanted.
 _SAMPLES_PER_RANGE: Final = 16
 
 
@@ -59,7 +60,7 @@ class _Range:
         self.size_bytes += value_bytes((batch,))
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Its rows, batch by batch as they were written."""
+        """The rows, batch by batch, as they were written."""
         return map(self.file.read, self.numbers)
 
 
@@ -70,16 +71,16 @@ class _Source(Protocol):
     size_bytes: int
 
     def sample(self, every: int, session: DuckDbSession) -> list[bytes]:
-        """The keys of every so many rows, in order."""
+        """The keys of every n-th row, in order."""
         ...
 
     def groups(self, size_bytes: int) -> Iterator[pa.Table]:
-        """The rows, about so much of them at a time."""
+        """The rows, in groups of about this size."""
         ...
 
     @property
     def key_sql(self) -> str:
-        """The key of a row."""
+        """The SQL of a row's key."""
         ...
 
 
@@ -156,7 +157,7 @@ class ExternalSort:
     """Sorts the rows of one input."""
 
     sort: Sort
-    #: How many rows from the beginning are wanted; None: all.
+    #: How many of the first rows are wanted; None: all.
     reach: int | None
     settings: KernelSettings
 
@@ -184,9 +185,9 @@ class ExternalSort:
             file.close()
 
     def _cuts(self, session: DuckDbSession, source: _Source) -> list[_Cut]:
-        """Where to cut: before a key; after it too if it has more rows than a range, or is the only one there is."""
+        """The cuts: before a key, and also after it if it has more rows than a range, or is the only key."""
         ranges = min(max(source.size_bytes // self.settings.flow_bytes, 2), _RANGES_MAX)
-        # All keys of a sample together are not more than what is worked on at once.
+        # All keys of a sample together are not more than what is processed at once.
         row_bytes = max(source.size_bytes // source.count, 1)
         wanted = min(_SAMPLES_PER_RANGE * ranges, max(self.settings.flow_bytes // row_bytes, ranges))
         keys = source.sample(max(source.count // wanted, 1), session)
@@ -201,7 +202,7 @@ class ExternalSort:
     def _divided(
         self, session: DuckDbSession, source: _Source, cuts: Sequence[_Cut], file: StoredBatches
     ) -> list[_Range]:
-        """All rows, or those that may be wanted, in ranges: each is what lies before a cut, and what is left."""
+        """Divide all rows, or those that may be wanted, into ranges: one before each cut, and the rest."""
         ranges = [_Range(file, cut.after_equal) for cut in cuts]
         ranges.append(_Range(file, equal=False))
         for table in source.groups(self.settings.part_bytes):
@@ -212,7 +213,7 @@ class ExternalSort:
         return ranges
 
     def _wanted(self, ranges: list[_Range]) -> list[_Range]:
-        """Without those from which no row is wanted, since enough are before."""
+        """Drop the ranges from which no row is wanted, because enough rows come before."""
         if self.reach is None:
             return ranges
         reached = list(accumulate(part.count for part in ranges))
@@ -237,9 +238,10 @@ class ExternalSort:
         *,
         keyed: bool = False,
     ) -> Iterator[pa.RecordBatch]:
-        """Rows that are sorted at once, those before a cut; `keyed`: with their keys in the last column.
+        """Sort rows at once, those before a cut; `keyed`: with their keys in the last column.
 
-        A limit is not said: with one DuckDB keeps the first rows in memory, several times, and cannot spill them.
+        DuckDB is not given a limit: with one, it would keep the first rows in memory, several times, and could not
+        spill them.
         """
         listed, schema, order = names_of(self.sort.columns), arrow_schema(self.sort.columns), key_sql
         if keyed:
@@ -250,7 +252,7 @@ class ExternalSort:
 
 
 class _Keys(Sequence[bytes]):
-    """The keys of a batch, of which each is looked at only when it is compared."""
+    """The keys of a batch, each of which is decoded only when it is compared."""
 
     def __init__(self, batch: pa.RecordBatch) -> None:
         self._keys = batch.column(batch.num_columns - 1)
@@ -265,7 +267,7 @@ class _Keys(Sequence[bytes]):
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """A place between keys: before all that equal a key, or after them."""
+    """A cut between keys: before all rows that equal a key, or after them."""
 
     key: bytes
     find: Callable[[_Keys, bytes, int], int]
@@ -274,12 +276,12 @@ class _Cut:
 
     @property
     def before_sql(self) -> str:
-        """What a key must be to lie before it."""
+        """The condition that a key is before the cut."""
         return f"{'<=' if self.after_equal else '<'} unhex({text(self.key.hex())})"
 
 
 def _spread(batch: pa.RecordBatch, ranges: Sequence[_Range], cuts: Sequence[_Cut]) -> None:
-    """Write rows, which are in order, to the ranges that they are in."""
+    """Write sorted rows to their ranges."""
     keys, begin = _Keys(batch), 0
     for part, cut in zip_longest(ranges, cuts[: len(ranges)]):
         end = len(keys) if cut is None else cut.find(keys, cut.key, begin)
@@ -289,7 +291,7 @@ def _spread(batch: pa.RecordBatch, ranges: Sequence[_Range], cuts: Sequence[_Cut
 
 
 def _tables(groups: Iterable[Sequence[pa.RecordBatch]], size_bytes: int) -> Iterator[pa.Table]:
-    """Each group as a table; one that is larger than a size, since it is a single large batch, in several."""
+    """Each group as a table; a group that exceeds the size, because it is a single large batch, as several."""
     for group in groups:
         table = pa.Table.from_batches(group)
         length = -(-table.num_rows // parts_for(value_bytes(group), size_bytes))
@@ -297,7 +299,7 @@ def _tables(groups: Iterable[Sequence[pa.RecordBatch]], size_bytes: int) -> Iter
 
 
 def _every(batch: pa.RecordBatch, every: int, first: int) -> pa.RecordBatch:
-    """Every so many rows of a batch, from one on."""
+    """Every n-th row of a batch, from an offset."""
     return batch.take(pa.array(np.arange(first, batch.num_rows, every)))
 
 

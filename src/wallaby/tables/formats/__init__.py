@@ -1,7 +1,7 @@
-"""Files in other formats than Parquet: are they read here exactly as by Spark, in which pieces, and their rows.
+"""Formats other than Parquet: whether Wallaby reads a file as Spark does, in which pieces, and the rows.
 
-A format has a module here with two functions: `pieces` looks at a file when the query is planned, and raises
-`DoubtError` if Spark may read something else in it; `read` gives the rows of a piece, part by part.
+Each format has a module with two functions: `pieces` checks a file when the query is planned, and raises `DoubtError`
+if Spark may read it differently; `read` yields the rows of a piece, part by part.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from wallaby.tables.footer import check_unchanged, reading
 from wallaby.tables.formats import lines, orc, whole_files
 from wallaby.tables.formats.content import Asked, ContentPart, DoubtError, Pieces, Room
 
-#: Tables with more text are not looked at when a query is planned: it would take too long.
+#: Tables with more text are not checked when a query is planned, because it would take too long.
 TABLE_BYTES_MAX: Final = 64 << 20
 
 
 class FormatReader(NamedTuple):
-    """What the module of a format has."""
+    """The functions of a format's module."""
 
-    #: The pieces of a file in which the asked columns can be read; `DoubtError` if Spark may read something else.
+    #: The pieces of a file in which the requested columns can be read; `DoubtError` if Spark may read it differently.
     pieces: Callable[[Format, DataFile, Asked], Pieces]
     #: The rows of a piece by its number, part by part; at least one part.
     read: Callable[[Format, DataFile, Asked, int, Room], Iterator[ContentPart]]
@@ -46,7 +46,7 @@ _READERS: Final[Mapping[type[Format], FormatReader]] = {
 
 
 def file_reason(scan: Scan, file: DataFile) -> str | None:
-    """Why a file cannot be read here exactly as Spark would; None if it can."""
+    """Why Wallaby cannot read a file as Spark does; None if it can."""
     size = sum(each.size_bytes for each in scan.files)
     if scan.format.has_lines and size > TABLE_BYTES_MAX:
         return f"its files have {size} bytes, too many to check line by line"
@@ -55,7 +55,7 @@ def file_reason(scan: Scan, file: DataFile) -> str | None:
     except DoubtError as doubt:
         return f"{file.path}: {doubt}"
     except (CorruptFileError, SourceChangedError) as error:
-        return error.what  # Spark may be able to read it, and else has an error for it
+        return error.what  # Spark may be able to read it, or raises its own error
     return None
 
 
@@ -69,7 +69,7 @@ def pieces_of(format_: Format, asked: Asked, file: DataFile) -> Pieces:
     """The pieces of a file in which these columns can be read.
 
     Raises:
-        DoubtError: Spark may read something else in it than we do.
+        DoubtError: Spark may read the file differently.
     """
     check_unchanged(file)
     with reading(file):
@@ -77,7 +77,7 @@ def pieces_of(format_: Format, asked: Asked, file: DataFile) -> Pieces:
 
 
 def read_piece(scan: Scan, file: DataFile, number: int, room: Room) -> Iterator[ContentPart]:
-    """A piece of a file part by part, with the columns of the scan, constants included; at least one part."""
+    """Read a piece of a file part by part, with the scan's columns, including constants; at least one part."""
     with reading(file), _no_doubts(scan, file):
         parts = _READERS[type(scan.format)].read(scan.format, file, _asked(scan, file), number, room)
         for part in parts:
@@ -107,7 +107,7 @@ def _asked(scan: Scan, file: DataFile) -> Asked:
 
 
 def _completed(table: pa.Table, scan: Scan, file: DataFile) -> pa.Table:
-    """In the order, and with the types and names of the scan."""
+    """Arrange rows in the order, types and names of the scan."""
     schema = arrow_schema(scan.columns)
     if not scan.columns:
         return pa.table([pa.nulls(table.num_rows, pa.int8())], schema=schema)

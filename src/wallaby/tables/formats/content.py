@@ -1,4 +1,4 @@
-"""What readers of all formats share: what is asked of them, what they give, and the content of a file of text."""
+"""What readers of all formats share: requests, results, and the content of text files."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _BYTE_ORDER_MARKS: Final = (b"\xef\xbb\xbf", b"\xfe\xff", b"\xff\xfe")
 
 
 class DoubtError(Exception):
-    """Spark may read something else here than we do, and says so: why."""
+    """Spark may read a file differently; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What there is room for: rows to be read at once, rows to be handed on, what a kernel may hold, files on disk."""
+    """Limits of a read: rows read at once, rows handed on, the memory of a kernel, and a directory for files."""
 
     whole_bytes: int
     portion_bytes: int
@@ -35,7 +35,7 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """In how many pieces a file is read, and how many rows they have."""
+    """The pieces in which a file is read, and their numbers of rows."""
 
     count: int
     rows: int
@@ -43,7 +43,7 @@ class Pieces:
 
 @dataclass(frozen=True, slots=True)
 class ContentPart:
-    """Rows of a piece of a file, and whether they are its last."""
+    """Some rows of a piece of a file, and whether they are its last."""
 
     rows: pa.Table
     last: bool
@@ -58,7 +58,7 @@ def content(file: DataFile) -> bytes:
 
 
 def blocks_of(data: bytes, size_bytes: int) -> Iterator[tuple[bytes, bool]]:
-    """Whole lines, about so many bytes of them at a time, and whether they are the last; at least one block."""
+    """Yield blocks of whole lines of about this many bytes, each with whether it is the last; at least one block."""
     begin = 0
     while True:
         end = data.find(b"\n", begin + size_bytes - 1) + 1 or len(data)
@@ -69,7 +69,7 @@ def blocks_of(data: bytes, size_bytes: int) -> Iterator[tuple[bytes, bool]]:
 
 
 def lines_of(data: bytes) -> bytes:
-    """The content with a line feed behind every line, if nothing in it makes anybody doubt where its lines end."""
+    """The content with a line feed after every line; `DoubtError` if it is not certain where lines end."""
     if data.startswith(_BYTE_ORDER_MARKS):
         raise DoubtError("it begins with a byte order mark")
     if b"\0" in data:

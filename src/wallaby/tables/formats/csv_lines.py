@@ -1,8 +1,8 @@
-"""CSV: every line a row, with as many fields as the table has columns.
+"""CSV: each line is a row, with as many fields as the table has columns.
 
-A field is plain, or stands between quotes and has neither quotes nor backslashes in it. A value is written as everybody
-would write it: what Java's parsers take besides (signs before positive numbers, other digits, spaces, hexadecimal), or
-refuse, is a doubt. An empty field is NULL.
+A field is plain, or is in quotes and contains neither quotes nor backslashes. A value must be in its usual notation:
+anything else that Java's parsers accept (signs before positive numbers, other digits, spaces, hexadecimal) or refuse is
+a doubt. An empty field is NULL.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _check_quotes(text: bytes, format_: Csv) -> None:
 
 
 def _fields(text: bytes, format_: Csv) -> pa.Table:
-    """All fields as texts."""
+    """Split lines into fields, as text."""
     names = [str(place) for place in range(len(format_.fields))]
     if not text.strip(b"\n"):
         return pa.table([pa.array([], pa.string()) for _ in names], names=names)

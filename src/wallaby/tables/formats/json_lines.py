@@ -1,7 +1,7 @@
-"""JSON: every line an object, its members the columns by their very names; one that is missing is NULL.
+"""JSON: each line is an object whose members are the columns, by exact name; a missing member is NULL.
 
-A value is of the kind that its column has: whole numbers, numbers, texts, true and false, lists and objects. What Spark
-would convert (a number for a text, a text for a number, …), or find malformed, is a doubt.
+A value must have the kind of its column: whole number, number, text, true or false, list or object. A value that Spark
+would convert (a number to text, text to a number, …) or find malformed is a doubt.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from wallaby.tables.formats.content import Asked, DoubtError, lines_of
 from wallaby.tables.formats.values import FIRST_DAY
 
 _NUMBER_MAX: Final = 40
-#: The values of a line are objects of Python's, which take up to fifty times as much as the line.
+#: The values of a line are Python objects, which take up to fifty times as much memory as the line.
 LINE_LENGTH_MAX: Final = 1 << 20
 _BITS: Final = {Kind.BYTE: 8, Kind.SHORT: 16, Kind.INTEGER: 32, Kind.LONG: 64}
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 class _Whole(int):
-    """A number that is written without a point."""
+    """A number written without a decimal point."""
 
 
 def parse(data: bytes, asked: Asked) -> pa.Table:
@@ -90,7 +90,7 @@ _DECODER: Final = json.JSONDecoder(
 
 
 def _reader(type_: DataType) -> Callable[[Any], Any]:
-    """Makes what Arrow takes for a type of what a line has."""
+    """A function that converts a value of a line to the form that Arrow expects for a type."""
     match type_.kind:
         case Kind.STRING:
             return _of(str, type_)

@@ -1,8 +1,8 @@
-"""Files with lines of text, of any format: one piece each, checked as a whole when the query is planned.
+"""Files with lines of text, in any format: one piece each, checked as a whole when the query is planned.
 
-Spark's parsers have rules for everything that can stand in a line, and ours know only the plain cases. One line in
-doubt leaves the table to Spark. So only files up to some size are read here; workers parse them again, by the same
-code, and get the same rows.
+Spark's parsers have rules for everything that a line can contain; ours know only the plain cases. One line in doubt
+leaves the table to Spark. Because every line is checked at planning, only files up to a certain size are read here.
+Workers parse them again with the same code, and get the same rows.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from wallaby.relations.relation import DataFile
 from wallaby.tables.formats import csv_lines, json_lines, plain_lines
 from wallaby.tables.formats.content import Asked, ContentPart, DoubtError, Pieces, Room, blocks_of, content
 
-#: Larger files are not looked at when a query is planned: it would take too long.
+#: Larger files are not checked when a query is planned, because it would take too long.
 TEXT_BYTES_MAX: Final = 16 << 20
-#: Lines are parsed so many bytes at a time; the parser of JSON makes objects of Python's, which are large.
+#: The bytes of lines that are parsed at a time; fewer for JSON, whose parser makes large Python objects.
 _BLOCK_BYTES: Final = 1 << 20
 _JSON_BLOCK_BYTES: Final = 1 << 18
 _EMPTY_LINES: Final = re.compile(rb"(?:\r?\n)*")
 
 
 def pieces(format_: Format, file: DataFile, asked: Asked) -> Pieces:
-    """One piece, if every line of it is plain."""
+    """One piece, if every line is plain."""
     if file.size_bytes > TEXT_BYTES_MAX:
         raise DoubtError(f"it has more than {TEXT_BYTES_MAX >> 20} MiB, too many to check line by line")
     return Pieces(1, sum(part.rows.num_rows for part in _parsed(format_, file, asked)))
 
 
 def read(format_: Format, file: DataFile, asked: Asked, _: int, room: Room) -> Iterator[ContentPart]:
-    """The lines, about a portion at a time."""
+    """Read the lines, about a portion at a time."""
     return _together(_parsed(format_, file, asked), room.portion_bytes)
 
 
 def _parsed(format_: Format, file: DataFile, asked: Asked) -> Iterator[ContentPart]:
-    """The asked columns of a file; without any, a column that is only there to be counted."""
+    """The requested columns of a file; if there are none, a placeholder column, so that rows can be counted."""
     data = content(file)
     if isinstance(format_, Csv):
         # The first line of a file may be its header.
@@ -60,7 +60,7 @@ def _parsed(format_: Format, file: DataFile, asked: Asked) -> Iterator[ContentPa
 
 
 def _together(parts: Iterator[ContentPart], size_bytes: int) -> Iterator[ContentPart]:
-    """Neighbouring parts as one, up to about this size."""
+    """Merge adjacent parts, up to about this size."""
     group: list[pa.Table] = []
     size = 0
     for part in parts:

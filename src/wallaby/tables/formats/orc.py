@@ -1,6 +1,6 @@
-"""ORC: stripes of columns, found by their names without regard to case; one that a file does not have is NULL.
+"""ORC: stripes of columns, found by name without regard to case; a column that a file lacks is NULL.
 
-Files do not say in which calendar they count early dates: one that is not in today's leaves the query to Spark.
+Files do not say in which calendar their early dates are: a date before today's calendar leaves the query to Spark.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _KINDS: Final = frozenset(
         *(Kind.DECIMAL, Kind.STRING, Kind.BINARY, Kind.DATE),
     }
 )
-#: Columns of files that Hive has written are found by their places.
+#: In files that Hive has written, columns are found by position.
 _BY_PLACE: Final = "_col"
-#: Arrow reads ahead: so many batches are there beside the one that is taken, and a portion is divided among them.
+#: Arrow reads this many batches ahead, and a portion is divided among them.
 _BATCHES: Final = 16
 _BATCH_ROWS_MAX: Final = 1 << 16
-#: What is decompressed at once of a column may be so many times what a kernel may hold.
+#: The part of a column that is decompressed at once may take this many times what a kernel may hold.
 _HELD_PARTS: Final = 2
 
 
@@ -55,17 +55,17 @@ def pieces(_: Format, file: DataFile, asked: Asked) -> Pieces:
     """The stripes and rows of a file in which these columns can be read."""
     with _opened(file) as source:
         if source.compression == "LZO":
-            raise DoubtError("it is compressed with LZO, so nobody here can tell how large its stripes are")
+            raise DoubtError("it is compressed with LZO, so Wallaby cannot compute the size of its stripes")
         if source.nrows:
             _places(source, asked)
         return Pieces(source.nstripes, source.nrows)
 
 
 def read(_: Format, file: DataFile, asked: Asked, number: int, room: Room) -> Iterator[ContentPart]:
-    """A stripe, as a whole or batch by batch; without columns, one that is only there to be counted.
+    """Read a stripe, as a whole or batch by batch; without columns, a placeholder column, so that rows can be counted.
 
     Raises:
-        MemoryLimitError: A dictionary in it is larger than there is room for.
+        MemoryLimitError: There is no room for a dictionary of the stripe.
     """
     with _opened(file) as source, closing(_source(file)) as plain:
         places = _places(source, asked)
@@ -94,7 +94,7 @@ def read(_: Format, file: DataFile, asked: Asked, number: int, room: Room) -> It
 
 
 def _copies(striped: StripedFile, number: int, count: int, directory: Path) -> list[pa.NativeFile]:
-    """A stripe as a file of its own that has no name any more, opened so many times."""
+    """Copy a stripe to an unlinked file, opened this many times."""
     path = directory / f"stripe-{uuid.uuid4().hex}.orc"
     try:
         striped.copy_stripe(number, path)
@@ -104,7 +104,7 @@ def _copies(striped: StripedFile, number: int, count: int, directory: Path) -> l
 
 
 def _check_held(file: DataFile, names: list[str], sizes: list[ColumnSizes], room: Room) -> None:
-    """Dictionaries and compressed blocks are decompressed at once, so there must be room for those of a column."""
+    """Check that there is room for a column's dictionaries and compressed blocks, which are decompressed at once."""
     for name, size in zip(names, sizes, strict=True):
         if size.held_bytes > _HELD_PARTS * room.memory_bytes:
             raise MemoryLimitError(
@@ -116,7 +116,7 @@ def _check_held(file: DataFile, names: list[str], sizes: list[ColumnSizes], room
 
 
 def _portions(readers: list[Iterator[pa.RecordBatch]], room: Room) -> Iterator[pa.Table]:
-    """The columns of all readers side by side, about a portion at a time."""
+    """Combine the columns of all readers, about a portion at a time."""
     if len(readers) == 1:
         yield from cut(readers[0], room.portion_bytes)
         return
@@ -134,13 +134,13 @@ def _batches(source: pa.NativeFile, names: list[str], rows: int) -> Iterator[pa.
 
 
 def _merged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """So many batches as one: each array of a batch takes some hundred bytes, however few its values are."""
+    """Merge batches: each array of a batch takes some hundred bytes, however few values it has."""
     while group := list(islice(batches, _BATCHES)):
         yield pa.concat_batches(group)
 
 
 def _grouped(names: list[str], sizes: list[ColumnSizes], limit_bytes: int) -> list[list[str]]:
-    """Columns in groups that do not hold more than a limit together while they are read."""
+    """Group columns so that reading a group does not hold more than a limit."""
     groups: list[list[str]] = []
     held = 0
     for name, size in zip(names, sizes, strict=True):
@@ -166,7 +166,7 @@ def _renamed(table: pa.Table, asked: Asked, places: list[str | None]) -> pa.Tabl
 
 
 def _places(source: orc.ORCFile, asked: Asked) -> list[str | None]:
-    """What the columns are called in the file; None for one that it does not have."""
+    """The names of the columns in the file; None for a column that it lacks."""
     schema = source.schema
     if all(name.startswith(_BY_PLACE) for name in schema.names):
         raise DoubtError("its columns have no names")

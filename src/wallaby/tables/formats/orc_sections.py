@@ -1,7 +1,7 @@
-"""The sections of an ORC file that describe it, decompressed and taken apart: tail, stripe footers, row indexes.
+"""Decompress and parse the sections of an ORC file that describe it: tail, stripe footers, row indexes.
 
-Arrow reads these sections too and does not tell what they say. They are messages in Protocol Buffers' wire format, in
-chunks that are compressed one by one. Only what is needed to know the size of a stripe is read here.
+Arrow reads these sections but does not expose them. They are messages in the wire format of Protocol Buffers, in chunks
+that are compressed one by one. Only the fields that determine the size of a stripe are read here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from wallaby.tables.formats.content import DoubtError
 #: The fields of a message by their numbers, each with all its values in order.
 Message = dict[int, list[int | bytes]]
 NONE, _ZLIB, _SNAPPY, _LZO, _LZ4, _ZSTD = range(6)
-#: A chunk begins with its length and whether it was left as it was.
+#: A chunk begins with its length and a flag that it is not compressed.
 HEADER_BYTES: Final = 3
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
@@ -42,7 +42,7 @@ def number(fields: Message, field: int, default: int = 0) -> int:
 
 
 def signed(value: int) -> int:
-    """A whole number that is written with its sign at the end."""
+    """A whole number in zigzag encoding."""
     return (value >> 1) ^ -(value & 1)
 
 
@@ -66,14 +66,14 @@ def numbers(fields: Message, field: int) -> list[int]:
 
 
 def written(field: int, value: int | bytes) -> bytes:
-    """One field of a message."""
+    """Encode one field of a message."""
     if isinstance(value, int):
         return _written_varint(field << 3 | _VARINT) + _written_varint(value)
     return _written_varint(field << 3 | _BYTES) + _written_varint(len(value)) + value
 
 
 def decompressed(data: bytes, compression: int) -> bytes:
-    """A section without its compression."""
+    """Decompress a section."""
     if compression == NONE:
         return data
     parts: list[bytes] = []
@@ -84,7 +84,7 @@ def decompressed(data: bytes, compression: int) -> bytes:
 
 
 def uncompressed(data: bytes, compression: int, block_bytes: int) -> bytes:
-    """A section in chunks that are left as they are."""
+    """Encode a section in chunks that are not compressed."""
     if compression == NONE:
         return data
     parts = (data[at : at + block_bytes] for at in range(0, len(data), block_bytes))
@@ -92,7 +92,7 @@ def uncompressed(data: bytes, compression: int, block_bytes: int) -> bytes:
 
 
 def chunks(data: bytes) -> Iterator[tuple[int, int, bool]]:
-    """Where each chunk of a section begins and ends, and whether it was left as it was."""
+    """The begin and end of each chunk of a section, and whether it is not compressed."""
     at = 0
     while at < len(data):
         length, original = chunk_header(data[at : at + HEADER_BYTES])
@@ -102,7 +102,7 @@ def chunks(data: bytes) -> Iterator[tuple[int, int, bool]]:
 
 
 def chunk_header(data: bytes) -> tuple[int, bool]:
-    """The length of a chunk, and whether it was left as it was."""
+    """The length of a chunk, and whether it is not compressed."""
     if len(data) < HEADER_BYTES:
         raise pa.ArrowInvalid("a section ends within the header of a chunk")
     head = int.from_bytes(data, "little")
@@ -125,7 +125,7 @@ def _decompressed_chunk(part: bytes, compression: int) -> bytes:
 
 
 def _lz4_length(part: bytes) -> int:
-    """How long a block of LZ4's is, decompressed: literals and copies, whose lengths stand before them."""
+    """The decompressed length of an LZ4 block: the sum of its literals and copies, each preceded by its length."""
     length = at = 0
     while True:
         token = part[at]

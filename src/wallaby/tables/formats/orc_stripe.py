@@ -1,11 +1,11 @@
-"""A stripe of an ORC file: how large it is once it is decoded, and a copy of it as a file of its own.
+"""A stripe of an ORC file: its decoded size, and a copy of it as a separate file.
 
-Files are often compressed a hundredfold, and text may be a dictionary: so the size of a stripe in its file says little.
-Row indexes tell how long the texts of every ten thousand rows are together. Where there are none, a text is taken for
-as long as the dictionary that it stands in.
+Files are often compressed a hundredfold, and text may be dictionary-encoded, so the size of a stripe in its file says
+little. Row indexes give the total length of the texts of every ten thousand rows. Without an index, a text is assumed
+to be as long as its dictionary.
 
-Arrow decodes a stripe at once, or a whole file batch by batch. So a stripe that is too large is first copied to a file
-of its own, as it is; only the footer is new.
+Arrow decodes a stripe at once, or a whole file batch by batch. So a stripe that is too large is first copied unchanged
+to a separate file; only the footer is new.
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ from wallaby.tables.formats.orc_sections import (
 _MAGIC: Final = b"ORC"
 _TAIL_BYTES: Final = 1 << 14
 _COPIED_BYTES: Final = 1 << 20
-#: What the library reads at a time of a stream.
+#: The bytes of a stream that the library reads at a time.
 _READ_BYTES: Final = 1 << 17
-#: Numbers and lengths are 64 bits wide in the library's own batches, which are there beside Arrow's.
+#: Numbers and lengths are 64 bits wide in the library's own batches, which exist beside Arrow's.
 _OWN_BYTES: Final = 8
 _TEXT_BYTES: Final = 24
 #: Fields of a file's postscript and footer.
 _FOOTER_LENGTH, _COMPRESSION, _BLOCK, _METADATA_LENGTH, _STATISTICS_LENGTH = 1, 2, 3, 5, 7
 _CONTENT_LENGTH, _STRIPES, _TYPES, _ROWS, _STATISTICS, _STRIDE = 2, 3, 4, 6, 7, 8
-#: Fields of what a footer says of a stripe, and of a stripe's own footer.
+#: Fields of a stripe's description in the footer, and of the stripe's own footer.
 _OFFSET, _INDEX_LENGTH, _DATA_LENGTH, _STRIPE_FOOTER_LENGTH, _STRIPE_ROWS = 1, 2, 3, 4, 5
 _STREAMS, _ENCODINGS = 1, 2
 #: Kinds of streams, and the encodings of columns that have a dictionary.
 _DATA, _DICTIONARY, _ROW_INDEX = 1, 3, 6
 _READ_STREAMS: Final = range(6)
 _WITH_DICTIONARY: Final = frozenset({1, 3})
-#: Fields of statistics: those of texts and of bytes, and where the sum of lengths stands in them.
+#: Fields of statistics: those of texts and of bytes, and the sum of lengths inside them.
 _SUMS: Final = ((4, 3), (8, 1))
 _BLOCK_BYTES: Final = 1 << 18
 Changes = dict[int, int | bytes]
@@ -60,7 +60,7 @@ Changes = dict[int, int | bytes]
 
 @dataclass(frozen=True, slots=True)
 class ColumnSizes:
-    """What a column of a stripe takes: all rows, a row where they are largest, and what is held while it is read."""
+    """Sizes of a column of a stripe: of all rows, of a row where rows are largest, and of the buffers of a reader."""
 
     decoded_bytes: int
     row_bytes: float
@@ -95,11 +95,11 @@ class StripedFile:
         self._stripes = messages(self._footer, _STRIPES)
 
     def rows(self, stripe: int) -> int:
-        """How many rows a stripe has."""
+        """The number of rows of a stripe."""
         return number(self._stripes[stripe], _STRIPE_ROWS)
 
     def sizes(self, stripe: int, names: list[str], kinds: list[pa.DataType]) -> list[ColumnSizes]:
-        """What the columns of these names and types take in a stripe."""
+        """The sizes of the columns with these names and types in a stripe."""
         about = self._stripes[stripe]
         begin = sum(number(about, field) for field in (_OFFSET, _INDEX_LENGTH, _DATA_LENGTH))
         footer = self._section(begin, number(about, _STRIPE_FOOTER_LENGTH))
@@ -125,7 +125,7 @@ class StripedFile:
         return found
 
     def copy_stripe(self, stripe: int, target: Path) -> None:
-        """Write a stripe as a file of its own."""
+        """Write a stripe as a separate file."""
         about = self._stripes[stripe]
         lengths = [number(about, field) for field in (_INDEX_LENGTH, _DATA_LENGTH, _STRIPE_FOOTER_LENGTH)]
         with target.open("wb") as file:
@@ -144,7 +144,7 @@ class StripedFile:
         stripe = _rewritten(about, {_OFFSET: len(_MAGIC)})
         rows = number(about, _STRIPE_ROWS)
         changed: Changes = {_CONTENT_LENGTH: len(_MAGIC) + length, _STRIPES: stripe, _ROWS: rows}
-        # Statistics of the whole file would be wrong here, and nobody needs them.
+        # Statistics of the whole file would be wrong here, and are not needed.
         footer = _rewritten({k: v for k, v in self._footer.items() if k != _STATISTICS}, changed)
         footer = uncompressed(footer, self._compression, self._block_bytes)
         changed = {_FOOTER_LENGTH: len(footer), _METADATA_LENGTH: 0, _STATISTICS_LENGTH: 0}
@@ -152,7 +152,7 @@ class StripedFile:
         return footer + postscript + bytes((len(postscript),))
 
     def _places(self) -> dict[str, int]:
-        """The numbers of the table's own columns in the file, by their names."""
+        """The numbers of the top-level columns in the file, by name."""
         table = messages(self._footer, _TYPES)[0]
         names = [each.decode() for each in table.get(3, []) if isinstance(each, bytes)]
         return dict(zip(names, numbers(table, 2), strict=True))
@@ -160,7 +160,7 @@ class StripedFile:
     def _sums(
         self, own: dict[int, _Stream], rows: int, dictionary: int, *, has_dictionary: bool
     ) -> list[tuple[int, int]]:
-        """Of some rows each: how many they are, and how long their texts are together, at most."""
+        """For each group of rows: their number, and an upper bound of the total length of their texts."""
         stride = number(self._footer, _STRIDE)
         if stride and _ROW_INDEX in own:
             index = self._section(own[_ROW_INDEX].begin, own[_ROW_INDEX].length)
@@ -174,7 +174,7 @@ class StripedFile:
         return [(rows, self._length(own[_DATA]) if _DATA in own else 0)]
 
     def _buffered(self, stream: _Stream) -> int:
-        """What the library keeps of a stream while it reads it."""
+        """The bytes of a stream that the library buffers while it reads."""
         if stream.kind not in _READ_STREAMS:
             return 0
         read = min(stream.length, _READ_BYTES)
@@ -183,7 +183,7 @@ class StripedFile:
         return read + self._block_bytes + min(stream.length, self._block_bytes)
 
     def _length(self, stream: _Stream) -> int:
-        """How long a stream is at most, decompressed."""
+        """An upper bound of a stream's decompressed length."""
         if self._compression == NONE:
             return stream.length
         at, end, found = stream.begin, stream.begin + stream.length, 0
@@ -204,7 +204,7 @@ class StripedFile:
 
 
 def _streams(footer: Message, offset: int) -> Iterator[_Stream]:
-    """The streams of a stripe, which lie one after the other."""
+    """The streams of a stripe, which follow each other."""
     found = messages(footer, _STREAMS)
     ends = accumulate((number(each, 3) for each in found), initial=offset)
     for each, begin in zip(found, ends, strict=False):
@@ -212,7 +212,7 @@ def _streams(footer: Message, offset: int) -> Iterator[_Stream]:
 
 
 def _sum_of(entry: Message) -> int | None:
-    """How long the texts of some rows are together; None if the index does not say."""
+    """The total length of the texts of some rows; None if the index does not have it."""
     statistics = messages(entry, 2)
     if not statistics:
         return None
@@ -224,6 +224,6 @@ def _sum_of(entry: Message) -> int | None:
 
 
 def _rewritten(fields: Message, changed: Changes) -> bytes:
-    """A message with some fields changed, in the order of their numbers."""
+    """Encode a message with some fields changed, in the order of their numbers."""
     every: Message = {**fields, **{field: [value] for field, value in changed.items()}}
     return b"".join(written(field, value) for field in sorted(every) for value in every[field])

@@ -1,4 +1,4 @@
-"""Text: every line a row."""
+"""Text: each line is a row."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from wallaby.tables.formats.content import Asked, DoubtError, lines_of
 
 
 def parse(data: bytes, asked: Asked) -> pa.Table:
-    """The lines, under the name that is asked for."""
+    """The lines, under the requested name."""
     if any(type_.kind is not Kind.STRING for _, type_ in asked):
         raise DoubtError("a line is read as another type than text")
     text = lines_of(data)

@@ -1,4 +1,4 @@
-"""Values that every reader agrees on: whole numbers within their types, dates in a calendar that nobody disputes."""
+"""Values on which all readers agree: whole numbers within their types, and dates in today's calendar."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from wallaby.relations.types import DataType
 from wallaby.sql.types import arrow_type
 from wallaby.tables.formats.content import DoubtError
 
-#: The first year that is all in today's calendar.
+#: The first year that is entirely in today's calendar.
 FIRST_DAY: Final = datetime.date(1583, 1, 1)
 
 
 def integer_in_range(found: pa.ChunkedArray, type_: DataType) -> pa.ChunkedArray:
-    """Whole numbers as their own type, if all of them fit."""
+    """Convert whole numbers to their type, if all of them fit."""
     try:
         return found.cast(arrow_type(type_))
     except pa.ArrowInvalid as error:

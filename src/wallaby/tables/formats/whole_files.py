@@ -1,4 +1,4 @@
-"""Binary files: a row for each, with its path, when it was changed, its length and its content."""
+"""Binary files: one row per file, with its path, modification time, length and content."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ _KINDS: Final = {
 
 
 def pieces(format_: Format, file: DataFile, asked: Asked) -> Pieces:
-    """One piece with one row, if Spark would read it and its content has room in memory. Spark lists no empty files."""
+    """One piece with one row, if Spark would read the file and its content fits in memory. Spark skips empty files."""
     assert isinstance(format_, Binary)
     if any(_KINDS.get(name.lower()) is not type_.kind for name, type_ in asked):
-        raise DoubtError("a column of it has another name or type than Spark gives it")
+        raise DoubtError("one of its columns does not have the name or type that Spark gives it")
     if _asks_for_content(asked) and file.size_bytes > min(format_.length_max, CONTENT_BYTES_MAX):
         raise DoubtError(f"it has {file.size_bytes} bytes, too many for one row")
     return Pieces(1, 1)
 
 
 def read(_format: Format, file: DataFile, asked: Asked, _number: int, _room: Room) -> Iterator[ContentPart]:
-    """The one row; without a column that is asked for, one that is only there to be counted."""
+    """Read the row; if no column is requested, a placeholder column, so that the row can be counted."""
     values: dict[str, object] = {
         "path": file.path if file.storage else f"file:{file.path}",
         "modificationtime": file.modified_ms * 1000,
