@@ -1,5 +1,5 @@
-"""The coordinator in the Spark driver: who is alive, and freeze, reconcile, resume when somebody is not.
+"""The coordinator in the Spark driver: it watches the workers, and freezes, reconciles and resumes after a loss.
 
-It holds nothing that it could not read again from the GCS: one that restarts at any step, inside the living
-driver, starts over and comes to the same plan.
+It holds nothing that it could not read again from the GCS: if it restarts at any step, inside the live driver, it
+starts over and makes the same plan.
 """

@@ -1,10 +1,10 @@
-"""The coordinator's loop: watch the workers, tend the queries, and recover those that lost somebody.
+"""The coordinator's loop: watch the workers, tend the queries, and recover those that lost a worker.
 
 Recovery is freeze, reconcile, resume. The freeze is one transaction in the store after which no commit
 succeeds, so the coordinator owns the query's state without waiting for anyone; the plan is a pure function of
-a snapshot; the resume applies it as one transaction, only if nothing has changed since the snapshot. Whoever
-dies or restarts in between, the next look at the store finds either a closed gate, and reconciles again, or
-an open one (invariants 6 and 9). The gate never opens by time: past its limit the query fails.
+a snapshot; the resume applies it as one transaction, only if nothing has changed since the snapshot. If anything dies
+or restarts in between, the next look at the store finds either a closed gate, and reconciles again, or an open one
+(invariants 6 and 9). The gate never opens by a timeout: past its limit the query fails.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class CoordinatorSettings:
     unreachable_ms: int = 5000
     no_workers_ms: int = 60_000
     frozen_ms: int = 60_000
-    #: How long a submission may be without an answer.
+    #: How long a submission may stay without an answer.
     submit_ms: int = 10_000
     task_worker_losses_max: int = 4
     #: Workers lost while they were short of memory because of one query, before it ends.
@@ -63,12 +63,12 @@ class CoordinatorSettings:
     recovers: bool = True
     #: A store that has been silent for longer is lost.
     silent_ms: int = 60_000
-    #: How long a query may stand still although nobody is busy; 0: for ever. See `stalls`.
+    #: How long a query may stall although nobody is busy; 0: for ever. See `stalls`.
     stall_ms: int = 60_000
 
 
 class Coordinator:
-    """One life of the coordinator. It remembers nothing that the store, or the `queries`, could not tell."""
+    """One incarnation of the coordinator. It holds nothing that is not also in the store or in `queries`."""
 
     def __init__(
         self, settings: CoordinatorSettings, queries: dict[QueryId, Query], now_ms: Callable[[], int]
@@ -77,12 +77,12 @@ class Coordinator:
         self._queries = queries
         self._now_ms = now_ms
         self.detector = Detector(settings.lease_ms, settings.unreachable_ms)
-        #: Why the store is lost, if it is: then this coordinator has ended.
+        #: Why the store is lost, if it is; this coordinator has then ended.
         self.lost: GcsLostError | None = None
         self._silent_since_ms: int | None = None
 
     def run(self) -> Effects[None]:
-        """Watch and tend for ever; if the store is lost, so are the queries."""
+        """Watch workers and tend queries for ever; if the store is lost, so are the queries."""
         try:
             while True:
                 leases = yield from self._watch()
@@ -100,7 +100,7 @@ class Coordinator:
                     query.end(lost, QueryPhase.ENDED)
 
     def _watch(self) -> Effects[tuple[WorkerLease, ...] | None]:
-        """Read the leases, ask the suspects, expel who must go; the leases of those who stay."""
+        """Read the leases, ask suspects, and expel lost workers; returns the leases of the others."""
         leases = yield from ask(Watch())
         if leases is None:
             self.detector.store_silent()
@@ -115,7 +115,7 @@ class Coordinator:
         current = self.detector.is_current
         silent = {lease.worker for lease in leases if lease.worker in gone and not current(lease)}
         if silent:
-            # One that was too busy to answer may have come to renew its lease meanwhile.
+            # A worker that was too busy to answer may have renewed its lease meanwhile.
             younger = yield from ask(Watch())
             if younger is None:
                 self.detector.store_silent()
@@ -130,7 +130,7 @@ class Coordinator:
         return tuple(lease for lease in leases if lease.worker not in gone)
 
     def _require_answer(self) -> None:
-        """A store that has not answered for long is as good as lost: a query must not wait for it for ever."""
+        """Treat a store that has not answered for long as lost: a query must not wait for it for ever."""
         now_ms = self._now_ms()
         since_ms = self._silent_since_ms = now_ms if self._silent_since_ms is None else self._silent_since_ms
         if now_ms - since_ms > self._settings.silent_ms:
@@ -140,7 +140,7 @@ class Coordinator:
             )
 
     def _tend(self, query: Query, leases: tuple[WorkerLease, ...]) -> Effects[None]:
-        """One round for one query: is it over, has it lost or won a worker, is it frozen?"""
+        """One round for one query: has it ended, has it lost or gained a worker, is it frozen?"""
         status = yield from ask(ReadStatus(query.id))
         if status is None:
             return
@@ -172,8 +172,8 @@ class Coordinator:
                 yield AddMember(query.id, worker)
         lost = tuple(worker for worker in (*status.members, *status.draining) if worker not in live)
         if lost:
-            # The leases are older than the status: who is missing may just have come. Who is missing in
-            # leases that are younger has been expelled, since members are registered before they join.
+            # The leases are older than the status, so a missing worker may just have joined. A worker that is missing
+            # in newer leases has been expelled, because members are registered before they join.
             younger = yield from ask(Watch())
             if younger is None:
                 return
@@ -186,9 +186,9 @@ class Coordinator:
             return
         leaving = tuple(worker for worker in status.members if worker in live and live[worker].draining)
         if set(status.members) == {*lost, *leaving}:
-            leaving = ()  # there is nobody to take their work over: they go on as long as they can
+            leaving = ()  # nobody can take their work over: they continue as long as they can
         if not self._settings.recovers:
-            leaving = ()  # work without records cannot be taken over: they leave when the query is over
+            leaving = ()  # work without records cannot be taken over: they leave when the query has ended
         if lost or leaving or not status.gate_open:
             yield from self._recover(query, lost, leaving, status.gate_open)
         elif status.draining:
@@ -197,7 +197,7 @@ class Coordinator:
     def _recover(
         self, query: Query, lost: tuple[WorkerId, ...], leaving: tuple[WorkerId, ...], gate_open: bool
     ) -> Effects[None]:
-        """Algorithm 2: freeze, reconcile, resume. Safe to be dropped and begun again at any point."""
+        """Algorithm 2: freeze, reconcile, resume. It may be abandoned and started again at any point."""
         if (lost or leaving or gate_open) and (yield from ask(Freeze(query.id, lost, leaving))) is None:
             return
         if query.frozen_since_ms is None:
@@ -218,7 +218,7 @@ class Coordinator:
                 yield from self._end(query, too_large(query.id, len(snapshot.lost_strained)))
                 return
             plan = reconcile(query.graph, snapshot, recoverable(query.tolerance, answer.records))
-            # Among equals the first: what comes after it may only have waited for it.
+            # The first among equals, because later tasks may only have waited for it.
             worst = min(plan.losses, key=lambda name: (-plan.losses[name], name), default=None)
             if worst is not None and plan.losses[worst] >= self._settings.task_worker_losses_max:
                 task = TaskName(*worst, snapshot.channels[worst].length)
@@ -229,7 +229,7 @@ class Coordinator:
         query.frozen_since_ms = None
 
     def _problem(self, query: Query, snapshot: Snapshot) -> WallabyError | None:
-        """Has the query been frozen, or without workers, for longer than it may be?"""
+        """Has the query been frozen, or without workers, for too long?"""
         assert query.frozen_since_ms is not None
         frozen_ms = self._now_ms() - query.frozen_since_ms
         if not snapshot.members and frozen_ms > self._settings.no_workers_ms:
@@ -246,7 +246,7 @@ class Coordinator:
         return None
 
     def _release_drained(self, query: Query, draining: tuple[WorkerId, ...]) -> Effects[None]:
-        """Let go of workers that have asked to leave and of which nothing is needed any more."""
+        """Release workers that have asked to leave and that are no longer needed."""
         answer = yield from ask(TakeSnapshot(query.id, query.tolerance.snapshots))
         if answer is not None and answer.snapshot is not None:
             snapshot, left = answer.snapshot, recoverable(query.tolerance, answer.records)
@@ -255,14 +255,14 @@ class Coordinator:
                 yield from self._recover(query, free, (), gate_open=True)
 
     def _end(self, query: Query, error: WallabyError | None) -> Effects[None]:
-        """The query is over: its keys go, then its user is told."""
+        """The query has ended: delete its keys, then tell its user."""
         query.end(error)
         if (yield from ask(Remove(query.id, barred=query.doubtful))) is not None:
             query.advance(QueryPhase.ENDED)
 
 
 def _is_tended(query: Query) -> bool:
-    """Does the store hold it, as far as anybody knows?"""
+    """Does the store hold the query, as far as is known?"""
     return query.phase in (QueryPhase.RUNNING, QueryPhase.ENDING)
 
 
@@ -279,7 +279,7 @@ def _lost(
 
 
 def too_large(query: QueryId, losses: int) -> MemoryLimitError:
-    """What a query ends with that has cost TaskManagers which were short of memory."""
+    """The error of a query that has cost TaskManagers for lack of memory."""
     return MemoryLimitError(
         f"{losses} TaskManagers were lost, one after the other, while they were short of memory. Query {query} took "
         "most of it, and would probably cost the next one too.",

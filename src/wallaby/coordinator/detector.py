@@ -1,23 +1,21 @@
-"""The failure detector: whom to suspect, and whom to expel. Pure; time is passed in.
+"""The failure detector: which workers to suspect, and which to expel. Pure; time is passed in.
 
-A missed lease or a hint (Spark says that an executor is gone) is a suspicion, not a verdict: the store itself
-may have been away, so nobody is suspected of a missed lease until it has answered for a whole lease period,
-and the accused is asked directly. One that does not answer is expelled; one that answers but cannot renew is
-excused for a while. Two live workers that cannot reach each other for long: the one with more wires out of order
-goes, whichever of their ends complains, since a query that spans both can never end. One that cannot reach the head
-accuses itself, and goes too, unless the head has not been watching all that time: then the reason may be that the head
-itself stood still.
+A missed lease or a hint (Spark says that an executor is gone) is a suspicion, not a verdict. The store itself may have
+been silent, so a missed lease counts only after the store has answered for a whole lease period, and the suspect is
+asked directly. A suspect that does not answer is expelled; one that answers but cannot renew is excused for a while. If
+two live workers cannot reach each other for long, the one with more broken wires is expelled, whichever of them
+complains, because a query that spans both could never end. A worker that cannot reach the head accuses itself and is
+expelled too, unless the head has not been watching all that time, because then the head itself may have been paused.
 
-Whoever judges may be the one that is slow: if the coordinator itself wakes late from its pauses, the machine that it
-shares with workers, or its own process, is short of time. A lease that has run out is then excused for some times as
-long as the coordinator was late.
+The coordinator itself may be slow: if it wakes late from its pauses, its process, or the machine that it shares with
+workers, is short of CPU time. An expired lease is then excused for several times the delay of the coordinator.
 
-Leases end by the store's clock, which may jump. After a jump forwards all have run out at once: those who live answer,
-and renew. After a jump backwards one that nobody renews would last for as long as the clock jumped; but no lease is
-longer than it was when it was renewed, so one that is counts as run out too. A complaint that stands at
-the moment of a jump forwards is old at once, and may cost a worker.
+Leases expire by the store's clock, which may jump. After a jump forwards all leases have expired at once; live workers
+answer and renew. After a jump backwards a lease that nobody renews would last as long as the clock jumped. But no lease
+can last longer than it did when it was renewed, so one that does counts as expired too. A complaint that exists at the
+moment of a jump forwards becomes old at once, and may cost a worker.
 
-Being wrong is safe, only wasteful: an expelled worker's writes are refused, whether it is alive or not.
+A wrong verdict is wasteful but safe: an expelled worker's writes are refused, whether it is alive or not.
 """
 
 from __future__ import annotations
@@ -27,13 +25,13 @@ from wallaby.lineage.names import WorkerId
 
 #: How many lease periods a worker that answers may go without renewing.
 EXCUSED_LEASES = 3
-#: A lease may be late by so many times what the coordinator itself was late, up to so many lease periods.
+#: A lease may be late by this many times the delay of the coordinator, up to this many lease periods.
 LATE_TIMES = 4
 LATE_LEASES_MAX = 3
 
 
 class Detector:
-    """The memory of one coordinator about who seems to be alive."""
+    """What one coordinator remembers about which workers seem to be alive."""
 
     def __init__(self, lease_ms: int, unreachable_ms: int) -> None:
         self._lease_ms = lease_ms
@@ -41,38 +39,38 @@ class Detector:
         self._answering_since_ms: int | None = None
         self._hinted: set[WorkerId] = set()
         self._excused_since_ms: dict[WorkerId, int] = {}
-        #: Since when the coordinator has looked without a gap, and when it looked last.
+        #: Since when the coordinator has been looking without a gap, and when it last looked.
         self._watching_since_ms = 0
         self._watched_ms: int | None = None
-        #: How late the coordinator woke, by when that was; only the last lease periods count.
+        #: The delays with which the coordinator woke, by time; only the last lease periods count.
         self._late: list[tuple[int, int]] = []
 
     def woke(self, now_ms: int, late_ms: int) -> None:
-        """The coordinator has woken from a pause, so much later than it should have."""
+        """Note that the coordinator woke this late from a pause."""
         recent_ms = now_ms - EXCUSED_LEASES * self._lease_ms
         self._late = [(at_ms, late) for at_ms, late in self._late if at_ms >= recent_ms and late > late_ms]
         self._late.append((now_ms, max(late_ms, 0)))
 
     def _grace_ms(self) -> int:
-        """How long a lease may have run out before anybody is suspected: nothing, unless the coordinator was late."""
+        """How long a lease may have been expired before its worker is suspected: 0 unless the coordinator was late."""
         late_ms = max((late for _, late in self._late), default=0)
         return min(LATE_TIMES * late_ms, LATE_LEASES_MAX * self._lease_ms)
 
     def is_current(self, lease: WorkerLease) -> bool:
-        """Has this lease been renewed as it should have been? One of the future has not: the clock was set back."""
+        """Has this lease been renewed in time? One that ends too far in the future has not: the clock was set back."""
         return 0 < lease.remaining_ms <= self._lease_ms
 
     def store_silent(self) -> None:
-        """The store did not answer: leases may have run out for no fault of the workers."""
+        """Note that the store did not answer: leases may have expired through no fault of the workers."""
         self._answering_since_ms = None
         self._excused_since_ms.clear()
 
     def hint(self, worker: WorkerId) -> None:
-        """Somebody else says that this worker is gone."""
+        """Note a hint that this worker is gone."""
         self._hinted.add(worker)
 
     def suspects(self, now_ms: int, leases: tuple[WorkerLease, ...]) -> tuple[WorkerId, ...]:
-        """Whom to ask whether they are alive."""
+        """The workers to ask whether they are alive."""
         if self._watched_ms is None or now_ms - self._watched_ms > self._lease_ms:
             self._watching_since_ms = now_ms
         self._watched_ms = now_ms
@@ -92,17 +90,17 @@ class Detector:
         return tuple(sorted(suspects))
 
     def must_go(self, worker: WorkerId, answered: bool, now_ms: int) -> bool:
-        """After a suspect has been asked: is it expelled?"""
+        """After a suspect has been asked: must it be expelled?"""
         if not answered:
             return True
         since_ms = self._excused_since_ms.setdefault(worker, now_ms)
         return now_ms - since_ms > EXCUSED_LEASES * self._lease_ms
 
     def unreachable(self, leases: tuple[WorkerLease, ...]) -> WorkerId | None:
-        """The live worker to give up because a wire to it, or from it, has been cut for long.
+        """The live worker to expel because a wire to it, or from it, has been cut for long.
 
-        The one with most wires that somebody complains of, then most complaints against it, then latest to join. A
-        worker that reaches nobody is complained about by nobody: it is the one that complains of everybody.
+        It is the one with the most reported wires, then with the most complaints against it, then the latest to join. A
+        worker that can reach nobody is not accused by others; it is the one that accuses everybody.
         """
         live = {lease.worker for lease in leases}
         watched_ms = (self._watched_ms or 0) - self._watching_since_ms

@@ -1,4 +1,4 @@
-"""The effects of the coordinator. An answer of None means that none came."""
+"""The effects of the coordinator. An answer of None means that no answer came."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from wallaby.node.standing import Standing
 
 @dataclass(frozen=True, slots=True)
 class Watch(Effect[tuple[WorkerLease, ...] | None]):
-    """The leases of all workers."""
+    """Read the leases of all workers."""
 
     point = FailPoint.WATCH
 
 
 @dataclass(frozen=True, slots=True)
 class Ping(Effect[bool | None]):
-    """Ask a worker, not over the store: the answer is whether it answered in time."""
+    """Ask a worker directly, not over the store: the answer is whether it answered in time."""
 
     worker: WorkerId
     point = FailPoint.PING
@@ -31,7 +31,7 @@ class Ping(Effect[bool | None]):
 
 @dataclass(frozen=True, slots=True)
 class Inquire(Effect[Mapping[WorkerId, Standing] | None]):
-    """Ask processes, not over the store, how they stand with a query: the answer has the `Standing` of each."""
+    """Ask processes directly, not over the store, about a query: the answer has the `Standing` of each."""
 
     query: QueryId
     workers: tuple[WorkerId, ...]
@@ -43,14 +43,14 @@ class Expel(Effect[bool | None]):
     """Remove a worker for good: the answer is True."""
 
     worker: WorkerId
-    #: Only because a wire to it or from it is cut: it renews its lease and would answer.
+    #: It is expelled only because a wire to it or from it is cut: it renews its lease and would answer.
     unreachable: bool = False
     point = FailPoint.EXPEL
 
 
 @dataclass(frozen=True, slots=True)
 class ReadStatus(Effect[QueryStatus | None]):
-    """The answer is a `QueryStatus`."""
+    """Read the status of a query: the answer is a `QueryStatus`."""
 
     query: QueryId
     point = FailPoint.STATUS
@@ -77,7 +77,7 @@ class Freeze(Effect[Verdict | None]):
 
 @dataclass(frozen=True, slots=True)
 class SnapshotReply:
-    """A query's state, None if it has ended, and the committed records of its channels, if they were asked for."""
+    """A query's state, None if it has ended, and the committed records of its channels, if requested."""
 
     snapshot: Snapshot | None
     records: Mapping[ChannelName, tuple[bytes, ...]] = field(default_factory=dict)
@@ -85,7 +85,7 @@ class SnapshotReply:
 
 @dataclass(frozen=True, slots=True)
 class TakeSnapshot(Effect[SnapshotReply | None]):
-    """Read a query's state, all at one moment; with its records, if they are asked for."""
+    """Read a query's state at one moment; with its records, if requested."""
 
     query: QueryId
     with_records: bool = False
@@ -104,7 +104,7 @@ class Resume(Effect[Verdict | None]):
 
 @dataclass(frozen=True, slots=True)
 class Remove(Effect[bool | None]):
-    """Delete a query's keys: the answer is True. With `barred`, a submit that is still under way is refused later."""
+    """Delete a query's keys: the answer is True. With `barred`, a submit that is still under way will be refused."""
 
     query: QueryId
     barred: bool = False

@@ -1,4 +1,4 @@
-"""A running query as the driver holds it: how far it has come, what its user wants, and how it ends."""
+"""A running query as the driver holds it: its phase, its user's requests, and how it ends."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from wallaby.lineage.tolerance import LINEAGE, Tolerance
 
 
 class QueryPhase(IntEnum):
-    """How far a query has come. It never goes back."""
+    """The phase of a query. It never goes back."""
 
-    #: Its submission has not been answered yet: nobody knows whether the store holds it.
+    #: Its submission has not been answered yet: it is not known whether the store holds it.
     ENTERING = 0
     RUNNING = 1
     #: Its end is decided, so that a lost reply or a restart cannot change it; its keys may still be in the store.
@@ -29,22 +29,22 @@ class Query:
     id: QueryId
     graph: StageGraph
     phase: QueryPhase = QueryPhase.RUNNING
-    #: Its user, or somebody else, wants it to end.
+    #: Its user, or another part of the engine, wants it to end.
     cancelled: bool = False
-    #: What its user is told if it was not the user who cancelled it.
+    #: The error that its user gets if it was not the user who cancelled it.
     cancelled_because: WallabyError | None = None
-    #: The whole result is at the client.
+    #: The client has the whole result.
     collected: bool = False
     error: WallabyError | None = None
     frozen_since_ms: int | None = None
-    #: A submission was not answered, and may still come to the store after the query has ended.
+    #: A submission was not answered, and may still reach the store after the query has ended.
     doubtful: bool = False
-    #: What is written down of it, and where.
+    #: Its fault-tolerance policy.
     tolerance: Tolerance = LINEAGE
 
     @property
     def ended(self) -> bool:
-        """Is it over, and nothing of it in the store?"""
+        """Has it ended, with nothing left in the store?"""
         return self.phase is QueryPhase.ENDED
 
     @property
@@ -53,7 +53,7 @@ class Query:
         return self.phase >= QueryPhase.ENDING
 
     def advance(self, phase: QueryPhase) -> None:
-        """Come to a phase, unless it is further by now."""
+        """Advance to a phase, unless the query is already further."""
         self.phase = max(self.phase, phase)
 
     def end(self, error: WallabyError | None, phase: QueryPhase = QueryPhase.ENDING) -> None:

@@ -1,9 +1,9 @@
-"""What clients ask of the head: begin a query, let a worker leave. Each is settled, whatever replies are lost.
+"""Requests of clients to the head: begin a query, let a worker leave. Each is settled, whatever replies are lost.
 
-A request whose reply does not come may have been applied, may never be, or may be applied much later, when the store
-gets to it. So both are made in a way that does no harm twice, and repeated until the store has answered. A query that
-is given up before that is removed like any other, and barred: a submit of it that comes later still is refused. Else it
-would stay in the store with nobody who knows of it, and no worker that it names could ever leave.
+A request without a reply may have been applied, may never be, or may be applied much later, when the store gets to it.
+So both requests are idempotent, and repeated until the store has answered. A query that is given up before that is
+removed like any other, and barred, so that a late submit is refused. Otherwise the query would stay in the store
+without anyone knowing of it, and no worker that it names could ever leave.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from wallaby.lineage.effects import Effects, FailPoint, Pause, ask
 from wallaby.lineage.names import ChannelName, WorkerId
 from wallaby.lineage.verdict import Verdict
 
-#: How often it is asked whether a worker may leave.
+#: How often to check whether a worker may leave.
 NEED_MS = 20
 
 
@@ -30,9 +30,9 @@ def submitting(
     settings: CoordinatorSettings,
     now_ms: Callable[[], int],
 ) -> Effects[None]:
-    """Put a query into the store. Afterwards it is there, or is ending with an error, or has ended with the store.
+    """Put a query into the store. Afterwards it is there, is ending with an error, or has ended with the store.
 
-    Nobody may tend it while it enters: it is not in the store, and may yet be.
+    The coordinator must not tend it meanwhile: it may or may not be in the store.
     """
     began_ms = now_ms()
     try:
@@ -54,7 +54,7 @@ def submitting(
 
 
 def draining(worker: WorkerId, is_over: Callable[[], bool]) -> Effects[bool]:
-    """Let a worker leave: ask for it, wait until no query needs anything of it, and dismiss it. False: not in time."""
+    """Let a worker leave: ask it to drain, wait until no query needs it, and dismiss it. False: not in time."""
     while (yield from ask(AskToDrain(worker))) is None:
         if is_over():
             return False

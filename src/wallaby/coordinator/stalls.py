@@ -1,20 +1,20 @@
-"""The stall watch: a query in which nothing moves although nobody is busy ends, and says who waits for what.
+"""The stall watch: end a query in which nothing moves although nobody is busy, and report who waits for what.
 
-That is a mistake of ours, which no detector of lost workers sees: everybody is alive and waits. Whoever is only slow
-must never be taken for stalled, so a query is judged only after a whole period in which all of this held:
+A stall is a bug in Wallaby that no detector of lost workers sees, because all workers are alive and wait. A query that
+is only slow must never be taken for stalled, so it is judged only after a whole period in which all of this held:
 
-- the store answered, the query's gate was open, and its epoch and its commits stayed what they were;
-- every member and the head answered, in each round that counts, on the thread that drives their generators: one that is
-  stopped, cut off or without a processor is the business of the detector of lost workers;
+- the store answered, the query's gate was open, and its epoch and its commits did not change;
+- every member and the head answered, in each round that counts, on the thread that drives their generators: a worker
+  that is stopped, cut off or starved of CPU is left to the detector of lost workers;
 - none of them was busy: computing, waiting for a thread to compute on, writing, reading, or waiting for the client;
 - nothing moved at any of them (`Standing.marks`).
 
-Time counts from round to round, so a head that stood still itself has seen one round and no more. A round in which
-somebody does not answer tells nothing: its time does not count, and what was seen before still does, for marks that are
-the same after it say that nothing moved. Else a wire that fails now and then would hide a stall for ever. A member that
-the head cannot reach at all, though its lease is renewed, would hide one too: after many times the limit without a
-commit, while nobody else is busy, its silence ends the query. While commits succeed nobody is asked: the watch then
-costs one look at the store every few seconds.
+Time counts from round to round, so a head that was itself paused has seen only one round. The time of a round in which
+a member does not answer does not count, but earlier rounds still do: if the marks are the same afterwards, nothing has
+moved. Otherwise a wire that fails from time to time would hide a stall for ever. A member that the head cannot reach at
+all, although its lease is renewed, would hide a stall too. So after `SILENT_LIMITS` times the limit without a commit,
+while nobody else is busy, its silence ends the query. While commits succeed, nobody is asked: the watch then costs one
+look at the store every few seconds.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from wallaby.lineage.names import HEAD, QueryId, WorkerId
 from wallaby.lineage.verdict import Verdict
 
 _log = logging.getLogger(__name__)
-#: How many times in the limit of a stall everybody is asked, at least.
+#: The minimum number of rounds within the limit of a stall.
 ROUNDS = 12
-#: One round counts as no more than so many of the pauses between two.
+#: One round counts for at most this many of the pauses between rounds.
 PAUSES_PER_ROUND = 2
-#: So many times the limit, members that the head cannot reach may stay silent while nothing is committed.
+#: How many times the limit members that the head cannot reach may stay silent while nothing is committed.
 SILENT_LIMITS = 8
-#: How many of the waits that are known are put into the message of the error; all of them are logged.
+#: How many of the known waits the error message has; the log has all of them.
 WAITS_SHOWN = 12
 
 Seen = tuple[QueryStatus, Mapping[WorkerId, tuple[int, ...]]]
@@ -47,11 +47,11 @@ Seen = tuple[QueryStatus, Mapping[WorkerId, tuple[int, ...]]]
 
 @dataclass(slots=True)
 class _Quiet:
-    """For how long nothing has moved in one query, as far as was seen, and what it looked like."""
+    """How long nothing has moved in one query, as far as was observed, and the last observation."""
 
     seen: Seen | None = None
     quiet_ms: int = 0
-    #: For how long somebody did not answer while, as far as the others tell, nothing moved; and who in the last round.
+    #: How long members did not answer while, according to the others, nothing moved; and those of the last round.
     silent_ms: int = 0
     silent: tuple[WorkerId, ...] = ()
     looked_ms: int = 0
@@ -60,7 +60,7 @@ class _Quiet:
 
 
 class StallWatch:
-    """Watches the queries of one head; see the module. It ends one as a user would cancel it."""
+    """Watches the queries of one head; see the module. It ends a query as a user would cancel it."""
 
     def __init__(self, limit_ms: int, queries: Mapping[QueryId, Query], now_ms: Callable[[], int]) -> None:
         self._limit_ms = limit_ms
@@ -70,7 +70,7 @@ class StallWatch:
         self._quiet: dict[QueryId, _Quiet] = {}
 
     def run(self) -> Effects[None]:
-        """Look at every query that runs, again and again. That the store is lost is for the coordinator to say."""
+        """Check every running query periodically. Reporting a lost store is left to the coordinator."""
         while True:
             yield Pause(self._pause_ms, FailPoint.STATUS)
             running = [query for query in self._queries.values() if _may_stall(query)]
@@ -97,7 +97,7 @@ class StallWatch:
             query.cancelled = True
 
     def _seen(self, query: Query, quiet: _Quiet) -> Effects[tuple[bool, Seen | None]]:
-        """Has everybody answered; and what does not change while nothing moves, None if something may move."""
+        """Whether everybody answered, and an observation that changes with progress; None if there may be progress."""
         status = yield from ask(ReadStatus(query.id))
         quiet.silent = ()
         if status is None:
@@ -125,7 +125,7 @@ def _may_stall(query: Query) -> bool:
 
 
 def _stalled(query: Query, quiet: _Quiet) -> QueryStalledError:
-    """The error of a query that stands still; the log has all of it."""
+    """The error of a stalled query; the log has all details."""
     seconds = max(quiet.quiet_ms, quiet.silent_ms) / 1000
     _log.error(
         "query %s has made no progress for %.1f s although nobody is busy:\n  %s",

@@ -1,8 +1,8 @@
-"""How the C library keeps memory that gRPC and DuckDB free.
+"""Let the C library keep memory that gRPC and DuckDB free.
 
-gRPC gathers every incoming message in memory of the C library, and DuckDB makes its results there, which by default
-gives it back to the system each time: the next one pays for fresh pages. Measured: half of the receiver's time per
-byte. A TaskManager calls this once, before it starts threads; what is not glibc is left as it is.
+gRPC and DuckDB allocate incoming messages and results with the C library, which by default returns the memory to the
+system each time, so the next allocation pays for fresh pages. Measured: half of the receiver's time per byte. A
+TaskManager calls this once, before it starts threads; C libraries other than glibc are left as they are.
 """
 
 from __future__ import annotations
@@ -11,23 +11,23 @@ import ctypes
 
 import pyarrow as pa
 
-#: Freed memory at the end of a heap that is kept, per heap: a part of the budget, within bounds.
+#: How much freed memory is kept at the end of each heap: a fraction of the budget, within bounds.
 TRIM_PARTS = 16
 TRIM_BYTES_MIN = 16 << 20
 TRIM_BYTES_MAX = 512 << 20
 #: Blocks above a quarter of that are mapped and unmapped one by one. More than a message, which is 1 MiB, and no more
-#: than glibc takes.
+#: than glibc accepts.
 MAP_PARTS = 4
 MAP_BYTES_MAX = 32 << 20
 
-#: Threads share so many heaps: each keeps freed memory of its own, and by default there are eight per core.
+#: The number of heaps that threads share: each keeps its own freed memory, and by default there are eight per core.
 ARENAS_MAX = 2
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 
 
 def keep_freed_memory(memory_bytes: int = 0) -> bool:
-    """Tell the C library to keep a little of what is freed, under this budget. False if it does not know how."""
+    """Let the C library keep a little freed memory under this budget. False if it does not support that."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is None:
         return False
@@ -43,7 +43,7 @@ def keep_freed_memory(memory_bytes: int = 0) -> bool:
 
 
 def give_freed_memory_back() -> None:
-    """Have the C library and Arrow return what they keep: for moments after which less will be needed."""
+    """Let the C library and Arrow return the memory that they keep, when less will be needed from now on."""
     pa.default_memory_pool().release_unused()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:

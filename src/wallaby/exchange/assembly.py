@@ -1,9 +1,9 @@
-"""Slices from the chunks of a push, as the chunks arrive.
+"""Assemble slices from the chunks of a push, as the chunks arrive.
 
-A chunk is any piece of the push's bodies laid end to end; its limits mean nothing. A slice comes out only when
-its body is complete and read back, in the order of the header, so a push that is cut anywhere has given whole
-slices or nothing (PROTOCOL: a name has one content). Bodies are copied into Arrow's own memory: there they
-are aligned and counted, and a small slice that waits for long does not hold on to the chunk it came in.
+A chunk is any piece of the push's bodies laid end to end; its boundaries have no meaning. A slice is returned only when
+its body is complete and decoded, in the order of the header, so a push that is cut off anywhere has given whole slices
+or nothing (a name has one content). Bodies are copied into Arrow's own memory: there they are aligned and counted, and
+a small slice that waits for long does not keep its chunk alive.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from wallaby.lineage.effects import Slice
 
 
 class PushAssembly:
-    """One push on its way in. `close` in any case: it gives back what was taken of the budget."""
+    """One incoming push. Always call `close`: it returns what was taken from the budget."""
 
     def __init__(self, header: PushHeader, budget: ByteBudget) -> None:
         self._header = header
         self._budget = budget
-        #: Taken of the budget: for bodies that are complete but not offered, and for the one that is coming.
+        #: Taken from the budget: for complete bodies that were not offered yet, and for the one that is arriving.
         self._complete_bytes = self._incomplete_bytes = 0
         self._complete = 0
         self._bodies: dict[int, tuple[pa.RecordBatch, ...] | None] = {}
@@ -37,11 +37,11 @@ class PushAssembly:
 
     @property
     def ready_bytes(self) -> int:
-        """How much is complete and not offered yet."""
+        """The bytes that are complete and not offered yet."""
         return self._complete_bytes
 
     def feed(self, chunk: pa.Buffer) -> None:
-        """Take the next chunk in."""
+        """Add the next chunk."""
         at = 0
         while at < chunk.size:
             if self._complete == len(self._header.bodies):
@@ -55,9 +55,9 @@ class PushAssembly:
                 self._end()
 
     def take(self) -> tuple[tuple[int, Slice], ...]:
-        """The slices that became complete since the last call, each with its place in the header.
+        """The slices that became complete since the last call, each with its position in the header.
 
-        A slice is left out if there was no memory for it, or if nothing is wanted any more.
+        A slice is left out if there was no memory for it, or if the push has been abandoned.
         """
         ready: list[tuple[int, Slice]] = []
         pieces = self._header.slices
@@ -73,23 +73,23 @@ class PushAssembly:
         return tuple(ready)
 
     def finish(self) -> None:
-        """The stream has ended: is everything here?"""
+        """The stream has ended: check that it is complete."""
         if self._complete != len(self._header.bodies):
             raise EncodingError(f"A push ended after {self._complete} of {len(self._header.bodies)} bodies.")
 
     def offered(self) -> None:
-        """What was complete is now in the hands, and the accounts, of the receiver."""
+        """The receiver now holds, and counts, what was complete."""
         self._budget.give(self._complete_bytes)
         self._complete_bytes = 0
 
     def abandon(self) -> None:
-        """Nothing more is wanted: the rest of the stream is read and dropped."""
+        """Drop the rest of the stream, which is still read."""
         self._wanted = False
         self._target = self._sink = None
         self._bodies.clear()
 
     def close(self) -> None:
-        """Give everything back."""
+        """Return everything to the budget."""
         self.abandon()
         self._budget.give(self._complete_bytes + self._incomplete_bytes)
         self._complete_bytes = self._incomplete_bytes = 0
@@ -106,11 +106,11 @@ class PushAssembly:
         try:
             self._target = pa.allocate_buffer(self._missing_bytes)
         except MemoryError:
-            return  # as if the budget had said so: the sender comes again
+            return  # as if the budget had refused it: the sender will try again
         self._sink = pa.FixedSizeBufferWriter(self._target)
 
     def _end(self) -> None:
-        """A body is complete: read it back, so that what is no Arrow data is refused here."""
+        """A body is complete: decode it, so that invalid Arrow data is refused here."""
         header = self._header.bodies[self._complete]
         self._complete += 1
         self._complete_bytes += self._incomplete_bytes

@@ -1,19 +1,18 @@
 """Upstream backup: the outputs of one TaskManager, for all its queries, until each query is dropped.
 
-Outputs are kept in memory while the budget lasts. When it does not, the oldest go to segment files, for they
-were probably delivered long ago and are read again only after a failure; the newest stay where delivery finds
-them. An output that no memory can hold goes to its file directly. If the disk is full as well, `keep` says
-False, and the worker leaves as if it had crashed.
+Outputs are kept in memory while the budget lasts. After that, the oldest go to segment files, because they were
+probably delivered long ago and are read again only after a failure; the newest stay in memory for delivery. An output
+that does not fit in memory goes directly to its file. If the disk is full as well, `keep` returns False, and the worker
+leaves as if it had crashed.
 
-A committed name has one content (invariant 2), so keeping an output again changes nothing. An attempt that was never
-committed has none: an output is kept with the epoch of the channel run that made it; what a later one made takes its
-place (`lineage.effects.replaces`). Batch boundaries are kept on both routes. A body that goes over several edges, a
-broadcast, is kept once.
+A committed name has one content (invariant 2), so keeping an output again changes nothing. That does not hold for an
+attempt that was never committed: an output is kept with the epoch of the channel run that made it, and the output of a
+later run replaces it (`lineage.effects.replaces`). Batch boundaries are preserved in memory and on disk. A body that
+goes over several edges, a broadcast, is kept once.
 
-Which thread calls what: `keep_in_memory`, `release`, `has` and the byte counts never touch a disk and are for any
-thread, kernel threads included, and so is `slices_of`: what is in files it leaves to be read. `keep`, `slice_of`,
-`drop` and `close` may write, map or remove files and are for threads that are allowed to wait. All are safe to call at
-once.
+Threads: `keep_in_memory`, `release`, `has` and the byte counts never touch a disk and may be called from any thread,
+including kernel threads; so may `slices_of`, which returns handles for bodies in files. `keep`, `slice_of`, `drop` and
+`close` may write, map or remove files, and are for threads that are allowed to wait. All may be called concurrently.
 """
 
 from __future__ import annotations
@@ -36,14 +35,14 @@ from wallaby.exchange.segment import FULL, SEGMENT_BYTES, SegmentRange, Segments
 from wallaby.lineage.effects import Slice, replaces
 from wallaby.lineage.names import Edge, QueryId, TaskName
 
-#: Directories of backups begin like this, so that leftovers of killed processes can be found and swept.
+#: The prefix of backup directories, by which leftovers of killed processes are found and swept.
 DIRECTORY_PREFIX = "wallaby-backup-"
-#: How many dropped queries are remembered, against outputs that come late.
+#: How many dropped queries are remembered, to reject late outputs.
 DROPPED_MAX = 4096
 
 
 class _Stored:
-    """One body: in memory, or at a place. The place is set before the batches go, so a reader needs no lock."""
+    """One body, in memory or in a file. Its place is set before the batches are dropped, so readers need no lock."""
 
     __slots__ = ("batches", "place", "size_bytes")
 
@@ -73,7 +72,7 @@ class _Output:
 
 
 class Backup:
-    """See the module. `budget` may be shared with others; `disk_bytes_max` bounds the segment files."""
+    """Upstream backup; see the module. `budget` may be shared; `disk_bytes_max` bounds the segment files."""
 
     def __init__(
         self,
@@ -96,7 +95,7 @@ class Backup:
         self._outputs: dict[QueryId, dict[TaskName, _Output]] = {}
         self._segments: dict[QueryId, Segments] = {}
         self._disk_bytes: dict[QueryId, int] = {}
-        #: What is in memory, the oldest first.
+        #: The outputs in memory, the oldest first.
         self._in_memory: dict[tuple[QueryId, TaskName], _Output] = {}
         self._memory_bytes = 0
         self._dropped: dict[QueryId, None] = {}
@@ -105,30 +104,30 @@ class Backup:
 
     @property
     def bytes_in_memory(self) -> int:
-        """The outputs that are in memory."""
+        """The bytes of outputs in memory."""
         return self._memory_bytes
 
     @property
     def bytes_on_disk(self) -> int:
-        """The outputs that are in segment files."""
+        """The bytes of outputs in segment files."""
         return self._disk.used_bytes
 
     def disk_bytes_of(self, query: QueryId) -> int:
-        """What a query has written to segment files."""
+        """The bytes that a query has in segment files."""
         with self._lock:
             return self._disk_bytes.get(query, 0)
 
     def memory_bytes_of(self, query: QueryId) -> int:
-        """What a query has in memory."""
+        """The bytes that a query has in memory."""
         with self._lock:
             return sum(entry.size_bytes for (of, _), entry in self._in_memory.items() if of == query)
 
     def press(self, *, pressed: bool) -> None:
-        """Memory is short, or is no longer: until then nothing new stays in it."""
+        """Note that memory is short, or no longer is: while it is, nothing new is kept in memory."""
         self._pressed = pressed
 
     def spill(self) -> int:
-        """Move everything that is in memory to files; the bytes that went. It may wait for the disk."""
+        """Move everything from memory to files; returns the bytes. It may wait for the disk."""
         moved = 0
         with self._spilling:
             while (oldest := self._oldest()) is not None:
@@ -148,7 +147,7 @@ class Backup:
         final: bool,
         since_epoch: int = 1,
     ) -> bool:
-        """Keep an output if memory has room for it now. If False, call `keep` from a thread that may wait."""
+        """Keep an output if memory has room for it. If False, call `keep` from a thread that may wait."""
         return self._enter(query, task, _Output(output, final, since_epoch))
 
     def keep(
@@ -160,7 +159,7 @@ class Backup:
         final: bool,
         since_epoch: int = 1,
     ) -> bool:
-        """Keep an output, in memory or on disk, making room if need be. False: there is none left."""
+        """Keep an output in memory or on disk, making room if necessary. False: there is no room."""
         entry = _Output(output, final, since_epoch)
         if self._enter(query, task, entry):
             return True
@@ -177,12 +176,12 @@ class Backup:
             return self._spill_new(query, task, entry)
 
     def _enter(self, query: QueryId, task: TaskName, entry: _Output) -> bool:
-        """Put an output into memory. One that is kept already, or that comes after the end, needs no room."""
+        """Put an output into memory. One that is already kept, or that comes after the query's end, needs no room."""
         with self._lock:
             if query in self._dropped or self._stays(query, task, entry):
                 return True
             if (self._pressed and entry.size_bytes) or not self._budget.take(entry.size_bytes):
-                return False  # what is there already stays until the new one has a place
+                return False  # the old output stays until the new one is stored
             self._let_go(query, task)
             self._memory_bytes += entry.size_bytes
             self._outputs.setdefault(query, {})[task] = entry
@@ -191,12 +190,12 @@ class Backup:
             return True
 
     def _stays(self, query: QueryId, task: TaskName, entry: _Output) -> bool:
-        """Is something kept under this name that an output does not replace? Under the lock."""
+        """Is an output kept under this name that the new one does not replace? Call with the lock held."""
         kept = self._outputs.get(query, {}).get(task)
         return kept is not None and not replaces(entry.since_epoch, kept.since_epoch)
 
     def _let_go(self, query: QueryId, task: TaskName) -> None:
-        """Forget an output, if it is kept. What is in files stays there until the query is dropped. Under the lock."""
+        """Forget an output. Data in files stays until the query is dropped. Call with the lock held."""
         self._outputs.get(query, {}).pop(task, None)
         entry = self._in_memory.pop((query, task), None)
         if entry is not None:
@@ -210,13 +209,13 @@ class Backup:
             return None
 
     def _spill(self, query: QueryId, task: TaskName, entry: _Output) -> bool:
-        """Move an output from memory to disk. False if the disk has no room; then it stays as it was."""
+        """Move an output from memory to disk. False if the disk has no room; it then stays in memory."""
         places = self._write(query, entry)
         if places is None and query not in self._dropped:
             return False
         with self._lock:
             if self._in_memory.get((query, task)) is not entry:
-                return True  # dropped or replaced meanwhile, and so accounted for
+                return True  # dropped or replaced meanwhile, so already accounted for
             assert places is not None
             del self._in_memory[query, task]
             for stored, place in zip(entry.bodies.values(), places, strict=True):
@@ -227,7 +226,7 @@ class Backup:
             return True
 
     def _spill_new(self, query: QueryId, task: TaskName, entry: _Output) -> bool:
-        """Put an output that memory cannot hold on disk."""
+        """Write an output that does not fit in memory directly to disk."""
         places = self._write(query, entry)
         with self._lock:
             if query in self._dropped:
@@ -262,7 +261,7 @@ class Backup:
         return places
 
     def _account(self, query: QueryId, size_bytes: int) -> bool:
-        """Count what was written. Only the spilling thread writes, so what had room still has it."""
+        """Count the bytes written. Only the spilling thread writes, so there is still room for them."""
         with self._lock:
             if query in self._dropped:
                 return False
@@ -291,10 +290,10 @@ class Backup:
     def slices_of(
         self, query: QueryId, items: Iterable[tuple[Edge, TaskName]], limit_bytes: int | None = None
     ) -> tuple[Slice, ...]:
-        """The slices of a push: the first ones up to a size, at least one, for all are in memory while it lasts.
+        """The first slices of a push, up to a size, at least one: all are in memory during the push.
 
-        Bodies that are in files are `LazyBody`. Those of one broadcast have the same body, so that it is sent once.
-        `GoneError` if one is not kept: the query was dropped.
+        Bodies in files are `LazyBody`. The slices of a broadcast share one body, so that it is sent once. `GoneError`
+        if one is not kept, because the query was dropped.
         """
         bodies: dict[int, tuple[pa.RecordBatch, ...] | LazyBody] = {}
         slices: list[Slice] = []
@@ -338,13 +337,13 @@ class Backup:
     # --- ending --------------------------------------------------------------------------------------
 
     def release(self, query: QueryId, tasks: Iterable[TaskName]) -> None:
-        """Forget some outputs of a query that goes on. What is in files stays there until the query is dropped."""
+        """Forget some outputs of a running query. Data in files stays until the query is dropped."""
         with self._lock:
             for task in tasks:
                 self._let_go(query, task)
 
     def drop(self, query: QueryId) -> None:
-        """Forget a query and remove its files. What comes for it later is not kept."""
+        """Forget a query and remove its files. Later outputs of it are not kept."""
         with self._lock:
             self._dropped[query] = None
             while len(self._dropped) > DROPPED_MAX:

@@ -1,12 +1,12 @@
-"""The body of a slice: record batches, and the same as bytes, in memory, in a file and on the wire.
+"""The body of a slice: record batches, and their encoding as bytes in memory, in files and on the wire.
 
-As bytes a body is one Arrow IPC stream, so every slice carries its own schema and dictionaries and slices of
-different links can travel in one call. Batch boundaries are part of the content: a kernel given the same rows
-in other batches may answer other bytes. So a body goes through whole, never concatenated, never split, and
-the number of its batches is checked on the way in. Zero-row batches count. A body of no batches is None.
+As bytes, a body is one Arrow IPC stream, so every slice carries its own schema and dictionaries, and slices of
+different links can travel in one call. Batch boundaries are part of the content: a kernel may give different bytes for
+the same rows in other batches. So a body is never concatenated or split, and the number of its batches is checked on
+arrival. Batches without rows count. A body without batches is None.
 
-Reading never executes what it reads: Arrow IPC holds data only, and the one extension type that held pickled
-code is gone from pyarrow. Bytes that are not such a stream are an `EncodingError`.
+Reading never executes code: Arrow IPC holds only data, and pyarrow no longer has the one extension type that held
+pickled code. Malformed bytes raise `EncodingError`.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ import pyarrow as pa
 
 from wallaby.errors import EncodingError
 
-#: What a slice's `body` is in production. None where there are no rows.
+#: The type of a slice's `body` in production; None if there are no rows.
 Body = tuple[pa.RecordBatch, ...] | None
 
-#: Columns that are not aligned for their type, as Polars and DuckDB expect, are copied to where they are.
+#: Columns that are not aligned for their type, as Polars and DuckDB require, are copied to aligned memory.
 _READ = pa.ipc.IpcReadOptions(ensure_alignment=pa.ipc.Alignment.DataTypeSpecific, use_threads=False)
 
 
 def size_of(body: Body) -> int:
-    """How many bytes of data a body holds; of an array that is a part of another, only its part."""
+    """The bytes of data in a body; for a slice of an array, only its part counts."""
     return sum(batch.nbytes for batch in body or ())
 
 
 def encode(batches: tuple[pa.RecordBatch, ...], compression: str | None = None) -> pa.Buffer:
-    """A body as one Arrow IPC stream. `compression` is None or "lz4"."""
+    """Encode a body as one Arrow IPC stream. `compression` is None or "lz4"."""
     if compression is not None:
         sink = pa.BufferOutputStream()
         _write(sink, batches, compression)
@@ -43,7 +43,7 @@ def encode(batches: tuple[pa.RecordBatch, ...], compression: str | None = None) 
 
 
 def encoded_size(batches: tuple[pa.RecordBatch, ...]) -> int:
-    """The length that `encode` gives without compression, found without copying the data."""
+    """The length of `encode`'s result without compression, computed without copying the data."""
     sink = pa.MockOutputStream()
     _write(sink, batches)
     return cast(int, sink.size())
@@ -57,7 +57,7 @@ def _write(sink: Any, batches: tuple[pa.RecordBatch, ...], compression: str | No
 
 
 def decode(data: pa.Buffer, count: int) -> tuple[pa.RecordBatch, ...]:
-    """The batches in these bytes, which must hold exactly so many and nothing else. Shares the memory."""
+    """Decode bytes that must hold exactly this many batches and nothing else. The batches share the memory."""
     try:
         source = pa.BufferReader(data)
         with pa.ipc.open_stream(source, options=_READ) as reader:

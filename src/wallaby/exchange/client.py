@@ -1,11 +1,11 @@
 """Calls to the data servers of other processes: pushes and pings.
 
-No call outlives its time limit, and None always means: no answer came, the push may or may not have arrived.
-Sending again is harmless, the inbox drops what it holds. A push that the other side could not read is a bug
-or a version that should not be there; it is an error, because repeating it would change nothing.
+Every call has a time limit, and None always means that no answer came: the push may or may not have arrived. Sending
+again is harmless, because the inbox drops what it already holds. If the other side cannot read a push, there is a bug
+or a wrong version; that is an error, because repeating the push would change nothing.
 
-Chunks are small (1 MiB): measured on loopback, larger messages cost the receiver twice the time per byte, for
-gRPC gathers each in freshly mapped memory. Chunks ignore record batches, whose boundaries stay as they are.
+Chunks are small (1 MiB): measured on loopback, larger messages cost the receiver twice the time per byte, because gRPC
+collects each in freshly mapped memory. Chunks are independent of record batches, whose boundaries do not change.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ from wallaby.lineage.names import QueryId, WorkerId
 logger = logging.getLogger(__name__)
 
 CHUNK_BYTES = 1 << 20
-#: A push of more is made in several calls, so that a time limit means the same for all.
+#: A larger push is made in several calls, so that a time limit means the same for all.
 CALL_BYTES = 64 << 20
-#: A call gets its time limit, and beyond it the time that its bytes take at this rate.
+#: Beyond its time limit, a call gets the time that its bytes take at this rate.
 SLOWEST_BYTES_PER_SECOND = 32 << 20
 CLIENTS_MAX = 1024
-#: A push of less is sent without asking whether there is room for it.
+#: A smaller push is sent without asking whether there is room for it.
 ASK_BYTES = 2 << 20
 
-#: A proxy is for the outside; an address that was refused may be tried again soon.
+#: No proxies, which are for external addresses; and an address that refused a connection may be tried again soon.
 _CHANNEL_OPTIONS = [
     ("grpc.enable_http_proxy", 0),
     ("grpc.min_reconnect_backoff_ms", 500),
@@ -65,7 +65,7 @@ def new_token() -> str:
 
 
 class PeerClient:
-    """Calls from any thread, over one connection per address.
+    """Calls other nodes, from any thread, over one connection per address.
 
     `tls_roots` are the PEM certificates to trust; `tls_name` is the name in them if it is not the address.
     """
@@ -95,10 +95,10 @@ class PeerClient:
         target: WorkerId,
         slices: tuple[Slice, ...],
     ) -> PushReply | None:
-        """Send slices: which of them are held, or None if no answer came.
+        """Send slices; returns which of them are held, or None if no answer came.
 
-        If only the first part of a large push was answered, the reply is of that part. `GoneError` if a body that was
-        to be read is gone, because its query is.
+        If only the first part of a large push was answered, the reply covers that part. `GoneError` if a body can no
+        longer be read, because its query has ended.
         """
         held: list[bool] = []
         part_of = partial(_PushPart, query, epoch, sender, target)
@@ -116,9 +116,9 @@ class PeerClient:
     def _push_wanted(
         self, address: str, part_of: Callable[[tuple[Slice, ...]], _PushPart], slices: tuple[Slice, ...]
     ) -> PushReply | None:
-        """Send what the other side has room for. It is asked first, unless asking takes about as long as sending.
+        """Send what the other side has room for; ask first, unless asking takes about as long as sending.
 
-        Bodies that are not in memory are read when it is known that they will be sent.
+        Bodies that are not in memory are read only when it is certain that they will be sent.
         """
         if _size_of(slices) < ASK_BYTES:
             return self._push(address, part_of(fetched(slices)))
@@ -139,7 +139,7 @@ class PeerClient:
         return _reply_for(address, header, result.body.to_pybytes())
 
     def ping(self, address: str, timeout_seconds: float) -> WorkerId | None:
-        """Who answers at an address; None if nobody does in time, or nobody of this engine."""
+        """The worker that answers at an address; None if none of this engine answers in time."""
         try:
             client = self._client(address)
             (result,) = client.do_action(fl.Action(PING, b""), self._options(timeout_seconds))
@@ -169,14 +169,14 @@ class PeerClient:
         return results[0].body.to_pybytes() if results else None
 
     def forget(self, address: str) -> None:
-        """Close the connection to an address, whose worker is gone."""
+        """Close the connection to an address whose worker is gone."""
         with self._lock:
             client = self._clients.pop(address, None)
         if client is not None:
             client.close()
 
     def close(self) -> None:
-        """Close every connection. Calls that are under way end by their time limit."""
+        """Close every connection. Calls under way end at their time limit."""
         with self._lock:
             self._closed = True
             clients, self._clients = self._clients, {}
@@ -214,7 +214,7 @@ class PeerClient:
                     generic_options=_CHANNEL_OPTIONS,
                 )
             self._clients[address] = client
-            # The one not used for longest goes, unclosed: a call may still be under way in it.
+            # The least recently used connection is dropped without closing it, because a call may still use it.
             while len(self._clients) > CLIENTS_MAX:
                 del self._clients[next(iter(self._clients))]
             return client
@@ -233,7 +233,7 @@ def _reply_for(address: str, header: PushHeader, answer: bytes) -> PushReply:
 
 
 def _check_refusal(address: str, error: Exception) -> None:
-    """Tell a refusal, which is an error, from a server that is gone, slow or not ours, which is None."""
+    """Raise for a refusal; return for a server that is gone, slow or not ours."""
     if getattr(error, "extra_info", b"") == REFUSED:
         raise InternalError(
             f"{address} refused a call: {error}",
@@ -244,7 +244,7 @@ def _check_refusal(address: str, error: Exception) -> None:
 
 
 def _groups(slices: tuple[Slice, ...]) -> Iterator[tuple[Slice, ...]]:
-    """The slices of one call each: by bytes, and never more than a header may have."""
+    """Group slices into calls by bytes, with no more slices than a header may have."""
     group: list[Slice] = []
     size_bytes = 0
     for piece in slices:
@@ -257,12 +257,12 @@ def _groups(slices: tuple[Slice, ...]) -> Iterator[tuple[Slice, ...]]:
 
 
 def _size_of(slices: Iterable[Slice]) -> int:
-    """The bytes of data in the bodies of slices, of which some may share one."""
+    """The bytes of data in the bodies of slices, some of which may share a body."""
     return sum({id(piece.body): piece.size_bytes for piece in slices}.values())
 
 
 class _PushPart:
-    """One call's header and chunks. A body is encoded when its turn comes, so that few are there twice."""
+    """The header and chunks of one call. A body is encoded when its turn comes, so that few exist twice."""
 
     def __init__(
         self, query: QueryId, epoch: int, sender: WorkerId, target: WorkerId, slices: tuple[Slice, ...]
@@ -283,7 +283,7 @@ class _PushPart:
         self.size_bytes = sum(body.length_bytes for body in bodies)
 
     def chunks(self) -> Iterator[pa.RecordBatch]:
-        """The bodies end to end: small ones together, large ones cut."""
+        """The bodies laid end to end: small ones together, large ones cut."""
         pending: list[pa.Buffer] = []
         pending_bytes = 0
         for body in self._bodies:
@@ -306,7 +306,7 @@ def _join(buffers: list[pa.Buffer]) -> pa.Buffer:
 
 
 def _carry(data: pa.Buffer) -> pa.RecordBatch:
-    """A batch of one binary value that is this memory, not a copy of it."""
+    """A batch with one binary value that refers to this memory without copying it."""
     offsets = pa.py_buffer(struct.pack("<qq", 0, data.size))
     value = pa.Array.from_buffers(pa.large_binary(), 1, [None, offsets, data])
     return pa.RecordBatch.from_arrays([value], schema=CARRIER)

@@ -1,11 +1,11 @@
-"""The durable store: a directory in which what is written outlives the worker that wrote it.
+"""The durable store: a directory whose objects outlive the worker that wrote them.
 
 It is any directory that pyarrow's file systems can open: a path that all hosts share, `s3://bucket/path`, and so on.
-Every engine has a folder of its own in it, which goes with the engine (`spark.store_registration`), and every query a
-folder in that, which goes when the query ends. An object is there as a whole or not at all, and two writers of one name
-write the same content.
+Every engine has its own folder in it, which is removed with the engine (`spark.store_registration`), and every query
+has a folder in that, which is removed when the query ends. An object exists completely or not at all, and two writers
+of one name write the same content.
 
-Whatever goes wrong with it is a `DurableStoreError`: the query ends with an error that names it.
+Every failure is a `DurableStoreError`: the query ends with an error that names the store.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _FOLDER = re.compile(r"wallaby-[0-9a-f]{12}")
 
 
 def new_folder() -> str:
-    """A name for an engine's folder, which no other has."""
+    """A unique name for an engine's folder."""
     return f"wallaby-{uuid.uuid4().hex[:12]}"
 
 
 class DurableStore:
-    """One engine's folder in the durable store. From any thread; every call may wait."""
+    """One engine's folder in the durable store. Any thread may use it; every call may wait."""
 
     def __init__(self, address: str, folder: str) -> None:
         self._address = without_credentials(address)
@@ -56,7 +56,7 @@ class DurableStore:
         return f"{self._base}/{self.folder}"
 
     def require_writable(self) -> None:
-        """Write something, read it back and remove it, or say why that cannot be done."""
+        """Write, read back and remove a test object; raise an error that says why if that fails."""
         try:
             self.write("probe", [pa.py_buffer(_PROBE)])
             found = self.read("probe").to_pybytes()
@@ -73,10 +73,10 @@ class DurableStore:
             )
 
     def write(self, name: str, parts: Sequence[pa.Buffer]) -> int:
-        """Write an object, all of it or nothing; how many bytes it has."""
+        """Write an object completely or not at all; returns its bytes."""
         path = f"{self._root}/{name}"
         with self._told("write", name):
-            # On S3 an object is there when its stream is closed; in a directory, when it has its name.
+            # On S3 an object exists once its stream is closed; in a directory, once it is renamed.
             written = f"{path}.{uuid.uuid4().hex[:8]}.unfinished" if self._is_local else path
             if self._is_local:
                 self._files.create_dir(path.rpartition("/")[0], recursive=True)
@@ -88,11 +88,11 @@ class DurableStore:
         return sum(part.size for part in parts)
 
     def read(self, name: str, offset_bytes: int = 0, length_bytes: int | None = None) -> pa.Buffer:
-        """An object, or a part of it."""
+        """Read an object, or a part of it."""
         with self._told("read", name), self._files.open_input_file(f"{self._root}/{name}") as file:
             there = file.size() - offset_bytes
             length = there if length_bytes is None else length_bytes
-            if length > there:  # before room is made for it
+            if length > there:  # before memory is allocated for it
                 raise OSError(f"it has {file.size()} bytes, and {offset_bytes + length} were expected")
             data = file.read_at(length, offset_bytes)
             if len(data) != length:
@@ -108,12 +108,12 @@ class DurableStore:
         )
 
     def remove(self, folder: str = "") -> None:
-        """Remove a query's folder, or the whole of the engine's. What is not there, or not to be reached, stays."""
+        """Remove a query's folder, or the engine's. Folders that are missing or unreachable are ignored."""
         with contextlib.suppress(OSError, pa.ArrowException):
             self._files.delete_dir(f"{self._root}/{folder}".rstrip("/"))
 
     def engines(self) -> tuple[DurableStore, ...]:
-        """The folders of all engines in this store, this one's too."""
+        """The folders of all engines in this store, including this one's."""
         with self._told("list", self._base):
             found = self._files.get_file_info(fs.FileSelector(self._base or "/"))
         names = (info.base_name for info in found if info.type is fs.FileType.Directory)
@@ -130,7 +130,7 @@ class DurableStore:
             return _seconds(self._files.get_file_info(f"{self._root}/{name}"))
 
     def last_written_at(self) -> float | None:
-        """When the last of all objects was written that are there; None if that cannot be told."""
+        """When the newest object was written; None if that is unknown."""
         with self._told("list", self.folder):
             found = self._files.get_file_info(
                 fs.FileSelector(self._root, allow_not_found=True, recursive=True)
@@ -155,9 +155,9 @@ def _seconds(info: fs.FileInfo) -> float | None:
 
 
 def _with_limits(files: fs.FileSystem) -> fs.FileSystem:
-    """The same file system; but an S3 server that does not answer is not waited for without a limit.
+    """The same file system, with time limits for an S3 server that does not answer.
 
-    An address has no room for limits, so it is opened once more, with the options that pickling it would keep.
+    An address cannot contain limits, so it is opened once more, with the options that pickling it would keep.
     """
     if not isinstance(files, fs.S3FileSystem):
         return files
@@ -171,7 +171,7 @@ def _with_limits(files: fs.FileSystem) -> fs.FileSystem:
 
 
 def without_credentials(address: str) -> str:
-    """An address as it may be shown."""
+    """An address without credentials, which may be shown."""
     parts = urlsplit(address)
     return (
         urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2])) if "@" in parts.netloc else address

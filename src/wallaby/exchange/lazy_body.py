@@ -1,6 +1,6 @@
-"""Bodies that are not in memory: a slice may have a handle in its body's place, which reads it when it is needed.
+"""Bodies that are not in memory: a slice may have a handle instead of its body, which reads the body when needed.
 
-Most pushes are asked about first, and many are refused: only what will be taken is read.
+Before most pushes the receiver is asked, and many pushes are refused: only bodies that will be accepted are read.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from wallaby.lineage.effects import Slice
 
 
 class GoneError(LookupError):
-    """There is no such body, any more or now: its query was dropped, or what is committed cannot be told."""
+    """A body is not available: its query was dropped, or it is not known what was committed."""
 
 
 class LazyBody:
@@ -27,12 +27,12 @@ class LazyBody:
 
 
 def is_lazy(piece: Slice) -> bool:
-    """Has this slice a body that is to be read?"""
+    """Does this slice have a body that has yet to be read?"""
     return isinstance(piece.body, LazyBody)
 
 
 def fetched(slices: Iterable[Slice]) -> tuple[Slice, ...]:
-    """The same slices with their bodies read; what several have is read once and stays one. May wait for a disk."""
+    """Read the bodies of slices; a body that several share is read once and stays shared. May wait for a disk."""
     read: dict[int, tuple[pa.RecordBatch, ...]] = {}
     found = []
     for piece in slices:

@@ -1,7 +1,7 @@
 """A budget of bytes that several holders share, from any thread.
 
-It only counts. Nobody waits for it: who gets False spills, refuses or does without, so there is nothing to
-deadlock on. What was taken is given back exactly once (checked).
+It only counts, and nobody waits for it: a caller that gets False spills, refuses or does without, so there is nothing
+to deadlock on. What was taken is given back exactly once (checked).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from wallaby.errors import InternalError
 
 
 class ByteBudget:
-    """At most `limit_bytes` taken at a time, but for the one overdraft that `take_if_any_left` allows."""
+    """At most `limit_bytes` are taken at a time, except for the one overdraft that `take_if_any_left` allows."""
 
     def __init__(self, limit_bytes: int) -> None:
         self.limit_bytes = limit_bytes
@@ -21,11 +21,11 @@ class ByteBudget:
 
     @property
     def used_bytes(self) -> int:
-        """What is taken now."""
+        """The bytes that are taken now."""
         return self._used_bytes
 
     def take(self, size_bytes: int) -> bool:
-        """Take so much if it fits."""
+        """Take this many bytes if they fit."""
         with self._lock:
             if self._used_bytes + size_bytes > self.limit_bytes:
                 return False
@@ -33,7 +33,7 @@ class ByteBudget:
             return True
 
     def take_if_any_left(self, size_bytes: int) -> bool:
-        """Take so much unless everything is taken already: what is larger than the budget gets its turn too."""
+        """Take bytes unless everything is taken already, so that more than the budget gets its turn too."""
         with self._lock:
             if self._used_bytes >= self.limit_bytes:
                 return False

@@ -1,9 +1,9 @@
-"""What objects in the durable store say of themselves, and how it is known that they are what was written.
+"""Headers of objects in the durable store, and the check that an object is what was written.
 
-An object begins with words: JSON, and before it the length and the checksum of that. The words have the object's own
-name, and the checksums of the data to which they lead, in the same object or in others. So what was cut short, changed,
-or put in another's place is found before anything is made of it. The checksum is XXH3, as that of outputs
-(`batches.checksum`): 64 bits against accidents, which keep no attacker out.
+An object begins with a header, called its words: JSON, preceded by the JSON's length and checksum. The words have the
+object's own name, and the checksums of the data that they refer to, in the same object or in others. So an object that
+was truncated, changed or swapped is detected before it is used. The checksum is XXH3, as for outputs
+(`batches.checksum`): 64 bits against accidents, not against attackers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from wallaby.errors import DurableStoreError, EncodingError
 from wallaby.exchange.body import decode
 from wallaby.exchange.durable import DurableStore
 
-#: Changes with what stands in objects.
+#: Changes with the content of objects.
 _MAGIC = b"wallaby\1"
 _PREFIX = struct.Struct("<8sQQ")
 
@@ -36,7 +36,7 @@ def sealed(name: str, words: dict[str, Any]) -> pa.Buffer:
 
 
 def read_words(store: DurableStore, name: str) -> tuple[dict[str, Any], int]:
-    """What an object says of itself, and where in it that ends. `DurableStoreError` if it is not what was written."""
+    """The words of an object, and where they end. `DurableStoreError` if the object is not what was written."""
     magic, length, checksum = _PREFIX.unpack(store.read(name, 0, _PREFIX.size))
     if magic != _MAGIC:
         raise store.foreign(name, "it does not begin with the expected bytes")
@@ -61,7 +61,7 @@ def read_batches(
     offset_bytes: int = 0,
     length_bytes: int | None = None,
 ) -> tuple[pa.RecordBatch, ...]:
-    """The batches in an object or in a part of it. `DurableStoreError` if they are not what was written."""
+    """Read the batches in an object or a part of it. `DurableStoreError` if they are not what was written."""
     data = store.read(name, offset_bytes, length_bytes)
     if checksum_of(data) != checksum:
         raise store.foreign(name, "its data was changed")
@@ -72,5 +72,5 @@ def read_batches(
 
 
 def misread(store: DurableStore, name: str, error: Exception) -> DurableStoreError:
-    """The error of an object whose words are not those that whoever reads them expects."""
+    """The error of an object whose words do not have the expected form."""
     return store.foreign(name, f"its header does not describe it: {type(error).__name__}: {error}")

@@ -1,12 +1,12 @@
-"""Segment files: bodies appended to a few large files of one query, read back through memory maps.
+"""Segment files: bodies of one query, appended to a few large files and read back through memory maps.
 
-Nothing is ever changed in place and nothing outlives the process on purpose, so there is no fsync, no index
-on disk and no recovery: what a worker's memory holds and what its disk holds are lost together. Files have
-mode 0600 in a directory of mode 0700 and are removed when the query is dropped.
+Nothing is changed in place, and nothing is meant to outlive the process, so there is no fsync, no index on disk and no
+recovery: a worker's memory and disk are lost together. Files have mode 0600 in a directory of mode 0700 and are removed
+when the query is dropped.
 
-A body is written by one thread at a time and read by any; a map keeps what it shows even after the file is
-removed. A disk that is full raises `OSError` with ENOSPC after every directory has been tried, and leaves
-nothing that a reader could see: a place is handed out only for what was written completely.
+One thread at a time writes bodies, and any thread reads them; a map stays valid even after the file is removed. If the
+disk is full, `OSError` with ENOSPC is raised after every directory has been tried, and readers see nothing of the body:
+a range is returned only for a body that was written completely.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 @dataclass(frozen=True, slots=True)
 class SegmentRange:
-    """Where a body lies: the number of the segment, the range in it, and how many batches it holds."""
+    """The location of a body: the number of the segment, the range in it, and the number of batches."""
 
     segment: int
     offset_bytes: int
@@ -82,7 +82,7 @@ class Segments:
         return SegmentRange(segment, offset, data.size, batches)
 
     def _open_next(self) -> None:
-        """The next file, in the next directory."""
+        """Open the next file, in the next directory."""
         number = len(self._files)
         directory = self._directories[number % len(self._directories)]
         directory.mkdir(mode=0o700, exist_ok=True)
@@ -93,7 +93,7 @@ class Segments:
         self._end_bytes = 0
 
     def read(self, place: SegmentRange) -> tuple[pa.RecordBatch, ...] | None:
-        """The batches at a place, mapped, not copied, unless compressed. None if the query was dropped."""
+        """Map the batches of a range, without copying them unless compressed. None if the query was dropped."""
         skip = place.offset_bytes % mmap.ALLOCATIONGRANULARITY
         with self._opening:
             if self._closed:
@@ -113,6 +113,6 @@ class Segments:
             for file in self._files:
                 os.close(file)
             self._files = []
-            # Without complaint: Spark may have removed its local directories already.
+            # Errors are ignored, because Spark may have removed its local directories already.
             for directory in self._directories:
                 shutil.rmtree(directory, ignore_errors=True)

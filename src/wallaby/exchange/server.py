@@ -1,18 +1,17 @@
-"""The data server of one process: takes pushes in, says who it is, and refuses everything else.
+"""The data server of one process: it accepts pushes, identifies itself, and refuses everything else.
 
-A push is one `do_put`. Its descriptor is the header (`wire`), its batches are all of one carrier schema, a
-single binary value each, and what they hold, laid end to end, are the bodies (`body`). So slices of different
-schemas share a call, an empty slice costs 41 bytes, and message limits need not know record batches. Measured
-on loopback, CPU time per byte of both sides against native Flight batches: 1.4 times at 1 MiB, the same at
-8 MiB, half at 32 MiB.
+A push is one `do_put`. Its descriptor is the header (`wire`). Its batches have one carrier schema, a single binary
+value each; these values, laid end to end, are the bodies (`body`). So slices of different schemas share a call, an
+empty slice costs 41 bytes, and message limits need not know record batches. Measured on loopback, CPU time per byte of
+both sides against native Flight batches: 1.4 times at 1 MiB, the same at 8 MiB, half at 32 MiB.
 
-Every call needs the engine's token, compared in constant time, before anything else of it is looked at.
-Slices are handed to `receive` in order, each when it is whole, in groups so that a consumer can begin before
-the push ends. The reply goes back in the same call. No limit waits: what has no room is answered "not held".
-A sender may ask first, with the header alone, what would be held of a push, and spare itself sending the rest.
+Every call needs the engine's token, which is compared in constant time before anything else is read. Slices are handed
+to `receive` in order, each when it is complete, in groups so that a consumer can begin before the push ends. The reply
+goes back in the same call. No limit makes a call wait: a slice without room is answered with "not held". A sender may
+first ask, with the header alone, which slices of a push would be held, and need not send the others.
 
-`receive` is called on gRPC's threads, several at once; it must not block. Reading waits for the sender, and
-is ended by the sender's deadline, which gRPC keeps on both sides, or by the end of its connection.
+`receive` is called on gRPC's threads, several at once; it must not block. Reading waits for the sender, and ends with
+the sender's deadline, which gRPC enforces on both sides, or with its connection.
 """
 
 from __future__ import annotations
@@ -37,27 +36,27 @@ from wallaby.lineage.names import QueryId, WorkerId
 
 logger = logging.getLogger(__name__)
 
-#: What `receive` is: query, epoch, sender, target and the slices; the answer has one `held` for each.
+#: The type of `receive`: query, epoch, sender, target and the slices; the answer has one `held` for each.
 Receive = Callable[[QueryId, int, WorkerId, WorkerId, tuple[Slice, ...]], PushReply]
 
 #: The schema of every stream: chunks of bytes.
 CARRIER = pa.schema([pa.field("chunk", pa.large_binary(), nullable=False)])
 PING = "ping"
-#: Its body is the header of a push, its answer the reply that the push would get now.
+#: An action whose body is the header of a push, and whose answer is the reply that the push would get now.
 ASK = "ask"
-#: Marks an error as a refusal of what was sent, which no repetition will change.
+#: Marks an error as a refusal, which no repetition will change.
 REFUSED = b"refused"
 TOKEN_CHARACTERS_MIN = 16
 
 
 @dataclass(frozen=True, slots=True)
 class ServerLimits:
-    """How much a server takes on at once."""
+    """How much a server accepts at once."""
 
     streams: int = 512
-    #: Bodies on their way in, not yet handed over, over all streams; one body may exceed it.
+    #: Arriving bodies that are not handed over yet, over all streams; one body may exceed it.
     incoming_bytes: int = 256 << 20
-    #: Slices are handed over when so many bytes are complete, and at the end.
+    #: Slices are handed over when this many bytes are complete, and at the end.
     offer_bytes: int = 4 << 20
     chunk_bytes: int = 64 << 20
 
@@ -71,7 +70,7 @@ class ServerTls:
 
 
 class FlightDataServer(fl.FlightServerBase):  # type: ignore[misc] # pyarrow has no types
-    """Listens on one address, at a port of the system's choice, from construction until `close`."""
+    """Listens on one address, at a port that the system chooses, from construction until `close`."""
 
     def __init__(
         self,
@@ -98,17 +97,17 @@ class FlightDataServer(fl.FlightServerBase):  # type: ignore[misc] # pyarrow has
             tls_certificates=[(tls.certificate, tls.key)] if tls else None,
             middleware={"token": _TokenCheck(token)},
         )
-        #: What a client needs to reach this server, and what stands in the GCS.
+        #: The address by which clients reach this server, as in the GCS.
         self.address = f"{scheme}://{name}:{self.port}"
 
     @property
     def incoming_bytes(self) -> int:
-        """What is on its way in and not handed over."""
+        """The arriving bytes that are not handed over yet."""
         return self._incoming.used_bytes
 
     def close(self, timeout_seconds: float = 5.0) -> bool:
-        """Stop listening and wait for open calls, but no longer than this. False if some are still open."""
-        # Flight's own shutdown takes no time limit and waits for every open call.
+        """Stop listening and wait for open calls up to a limit. False if some are still open."""
+        # Flight's own shutdown has no time limit and waits for every open call.
         ending = threading.Thread(target=self.shutdown, name="exchange server: close", daemon=True)
         ending.start()
         ending.join(timeout_seconds)
@@ -117,7 +116,7 @@ class FlightDataServer(fl.FlightServerBase):  # type: ignore[misc] # pyarrow has
     # --- calls, on threads of gRPC -------------------------------------------------------------------
 
     def do_put(self, _context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
-        """One push."""
+        """Receive one push."""
         with self._stream(), _refusing():
             if descriptor.descriptor_type is not fl.DescriptorType.CMD:
                 raise EncodingError("A push has its header as the command of its descriptor.")
@@ -126,7 +125,7 @@ class FlightDataServer(fl.FlightServerBase):  # type: ignore[misc] # pyarrow has
             writer.write(encode_reply(reply))
 
     def do_action(self, _context: Any, action: Any) -> Iterator[Any]:
-        """A ping: the answer is this worker's id. Or a question: what would be held of a push?"""
+        """Answer a ping with this worker's id, or the question which slices of a push would be held."""
         if action.type == ASK:
             with _refusing():
                 header = decode_push(action.body.to_pybytes())
@@ -149,7 +148,7 @@ class FlightDataServer(fl.FlightServerBase):  # type: ignore[misc] # pyarrow has
             self._streams.release()
 
     def _take_in(self, header: PushHeader, reader: Any) -> PushReply:
-        """Read a push to its end, handing over what is whole."""
+        """Read a push to its end, and hand over complete slices."""
         held = [False] * len(header.slices)
         assembly = PushAssembly(header, self._incoming)
         try:
@@ -180,7 +179,7 @@ class FlightDataServer(fl.FlightServerBase):  # type: ignore[misc] # pyarrow has
             yield value
 
     def _offer(self, header: PushHeader, assembly: PushAssembly, held: list[bool]) -> bool:
-        """Hand over what is whole. After a refusal the rest is read, or the reply would be lost, and dropped."""
+        """Hand over complete slices. After a refusal the rest is read and dropped, or the reply would be lost."""
         ready = assembly.take()
         if not ready:
             return True
@@ -203,7 +202,7 @@ def _all_welcome(
 
 @contextmanager
 def _refusing() -> Iterator[None]:
-    """What cannot be read is refused, and said to be."""
+    """Turn decoding errors into refusals."""
     try:
         yield
     except (EncodingError, pa.ArrowInvalid) as error:
@@ -212,13 +211,13 @@ def _refusing() -> Iterator[None]:
 
 
 class _TokenCheck(fl.ServerMiddlewareFactory):  # type: ignore[misc] # pyarrow has no types
-    """Lets a call through that carries the token, and no other."""
+    """Accepts only calls that carry the token."""
 
     def __init__(self, token: str) -> None:
         self._expected = bearer(token)
 
     def start_call(self, _info: Any, headers: Mapping[str, Sequence[str | bytes]]) -> None:
-        """Called before anything else of a call."""
+        """Check the token before anything else of a call."""
         values = headers.get("authorization", ())
         given = values[0] if len(values) == 1 else b""
         data = given.encode("utf-8", "surrogatepass") if isinstance(given, str) else given

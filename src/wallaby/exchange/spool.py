@@ -1,8 +1,8 @@
 """Outputs in the durable store: one object each, under the name of its task, its checksum and whether it is the last.
 
-The name says what the content is, so two attempts at a task never write to the same object unless they made the same,
-and whoever has a task's record can find its output. An object begins with words (`sealed`), which say where in the rest
-each body is, its checksum, and which edge gets which. A body that goes over several edges, a broadcast, is there once,
+The name identifies the content, so two attempts at a task write to the same object only if they made the same output,
+and a task's record is enough to find its output. An object begins with words (`sealed`), which list the position and
+checksum of each body, and which edge gets which body. A body that goes over several edges, a broadcast, is stored once,
 and is read once if it is needed for several of them at a time.
 """
 
@@ -23,16 +23,16 @@ from wallaby.lineage.names import Edge, QueryId, TaskName
 
 
 class Spool:
-    """The outputs of one query. From any thread; every call may wait."""
+    """The outputs of one query in the durable store. Any thread may use it; every call may wait."""
 
     def __init__(self, store: DurableStore, query: QueryId) -> None:
         self._store = store
         self._query = query
-        #: What each output that was looked at has for its edges: how many bytes of data, and the body.
+        #: Cache: the slices of outputs by edge, with the bytes of data and the body.
         self._known: dict[str, dict[Edge, tuple[int, LazyBody | None]]] = {}
 
     def keep(self, task: TaskName, checksum: int, output: Mapping[Edge, Body], *, final: bool) -> int:
-        """Write an output; how many bytes it took."""
+        """Write an output; returns its bytes."""
         places: dict[tuple[int, ...], int] = {}
         bodies: list[list[int]] = []
         parts: list[pa.Buffer] = []
@@ -54,7 +54,7 @@ class Spool:
         return self._store.write(name, [sealed(name, {"bodies": bodies, "edges": edges}), *parts])
 
     def slice_of(self, task: TaskName, edge: Edge, record: Record) -> Slice:
-        """One slice of an output, of which the record is known; its body is left to be read.
+        """One slice of an output whose record is known; its body is read later.
 
         `DurableStoreError` if the output is not what was written, now or when the body is read.
         """

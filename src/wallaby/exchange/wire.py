@@ -10,7 +10,7 @@ one after the other while bytes arrive.
             slices:4 x (stage:4 channel:4 seq:8 link:4 producer:4 consumer:4 final:1 size:8 body:4)
     reply   magic:4 version:1 kind:1  accepted:1 slices:4 bits
 
-Each value has one form only, everything is checked against a limit before it is believed, and what `encode_…`
+Each value has only one form, every number is checked against a limit before it is used, and anything that `encode_…`
 could not have written is an `EncodingError`.
 """
 
@@ -29,7 +29,7 @@ VERSION = 1
 SLICES_MAX = 4096
 HEADER_BYTES_MAX = 1 << 20
 NAME_BYTES_MAX = 1024
-#: The bodies of one push, together. Also bounds what a lying header can ask for.
+#: The total size of the bodies of one push. It also bounds what a forged header can request.
 PUSH_BYTES_MAX = 1 << 34
 
 _PUSH, _REPLY = 1, 2
@@ -44,7 +44,7 @@ _ACCEPTED = struct.Struct("<B")
 
 @dataclass(frozen=True, slots=True)
 class BodyHeader:
-    """How many batches a body has, and how many bytes as an Arrow stream."""
+    """The number of batches of a body, and its bytes as an Arrow stream."""
 
     batches: int
     length_bytes: int
@@ -52,7 +52,7 @@ class BodyHeader:
 
 @dataclass(frozen=True, slots=True)
 class SliceHeader:
-    """A slice without its body: `body` is the number of the one that it has, 0 for none."""
+    """A slice without its body: `body` is the number of its body, 0 for none."""
 
     task: TaskName
     edge: Edge
@@ -63,7 +63,7 @@ class SliceHeader:
 
 @dataclass(frozen=True, slots=True)
 class PushHeader:
-    """What one push says before its bodies."""
+    """The header of one push, which precedes its bodies."""
 
     query: QueryId
     epoch: int
@@ -74,7 +74,7 @@ class PushHeader:
 
 
 def encode_push(header: PushHeader) -> bytes:
-    """The bytes of a header."""
+    """Encode a header."""
     _check(header)
     parts = [_PREFIX.pack(MAGIC, VERSION, _PUSH), _EPOCH.pack(header.epoch)]
     for name in (header.query, header.sender, header.target):
@@ -88,7 +88,7 @@ def encode_push(header: PushHeader) -> bytes:
 
 
 def decode_push(data: bytes) -> PushHeader:
-    """The header in these bytes."""
+    """Decode a header."""
     if len(data) > HEADER_BYTES_MAX:
         raise EncodingError(f"A push header has {len(data)} bytes, more than {HEADER_BYTES_MAX}.")
     reader = _Reader(data, _PUSH)
@@ -103,14 +103,14 @@ def decode_push(data: bytes) -> PushHeader:
 
 
 def encode_reply(reply: PushReply) -> bytes:
-    """The bytes of a reply: one bit for each slice, the first the lowest."""
+    """Encode a reply: one bit for each slice, the lowest first."""
     bits = sum(1 << i for i, held in enumerate(reply.held) if held)
     prefix = _PREFIX.pack(MAGIC, VERSION, _REPLY) + _ACCEPTED.pack(reply.accepted)
     return prefix + _COUNT.pack(len(reply.held)) + bits.to_bytes((len(reply.held) + 7) // 8, "little")
 
 
 def decode_reply(data: bytes) -> PushReply:
-    """The reply in these bytes."""
+    """Decode a reply."""
     reader = _Reader(data, _REPLY)
     (accepted,) = reader.take(_ACCEPTED)
     count = reader.take_count()
@@ -122,7 +122,7 @@ def decode_reply(data: bytes) -> PushReply:
 
 
 def encode_name(name: str) -> bytes:
-    """The id of a query or a worker; it comes back as it was, valid Unicode or not."""
+    """Encode the id of a query or a worker; it is restored as it was, even if it is invalid Unicode."""
     data = name.encode("utf-8", "surrogatepass")
     if not 1 <= len(data) <= NAME_BYTES_MAX:
         raise EncodingError(f"A name has 1..{NAME_BYTES_MAX} bytes, not {len(data)}.")
@@ -164,7 +164,7 @@ def _check(header: PushHeader) -> None:
 
 
 class _Reader:
-    """Takes values from bytes; past the end, or bytes left over, is an error."""
+    """Reads values from bytes; reading past the end, or leaving bytes over, is an error."""
 
     def __init__(self, data: bytes, kind: int) -> None:
         self._data, self._at = data, 0

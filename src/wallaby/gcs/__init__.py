@@ -1,5 +1,5 @@
 """The GCS: the transactional control store that holds the only truth about a query's execution.
 
-`interface` names the whole protocol actions, `memory` performs them in one process, `redis` as one script
-each in a Redis server; one contract suite holds the two to the same answers.
+`interface` names the protocol actions; `memory` performs them in one process, and `redis` as one script each in a Redis
+server. One contract suite checks that both give the same answers.
 """

@@ -1,8 +1,8 @@
-"""Where a Redis server is and how to be let in: the parsed form of `spark.wallaby.gcs.url`.
+"""The address of a Redis server and the credentials for it: the parsed form of `spark.wallaby.gcs.url`.
 
 Three forms: `redis://[user:password@]host[:port][/database]`, the same with `rediss://` for TLS, and
-`unix://[user:password@]/path/of/the/socket[?db=database]`. Nothing else may stand in a URL: timeouts and
-retries are Wallaby's to set, and a parameter that is silently ignored is worse than one that is refused.
+`unix://[user:password@]/path/of/the/socket[?db=database]`. A URL may contain nothing else: Wallaby sets timeouts and
+retries, and a parameter that is silently ignored is worse than one that is refused.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class GcsAddress:
 
 
 def parse_address(url: str, *, username: str | None = None, password: str | None = None) -> GcsAddress:
-    """The address that a URL names. Credentials are given in the URL or beside it, not in both."""
+    """Parse a URL. Credentials are given in the URL or separately, not both."""
     try:
         parts = urlsplit(url)
         port = None if "," in parts.netloc else parts.port
@@ -86,7 +86,7 @@ def parse_address(url: str, *, username: str | None = None, password: str | None
 
 
 def _database_parameter(parts: SplitResult) -> int:
-    """The `db` of a Unix socket's URL, whose path is taken."""
+    """The `db` of a Unix socket's URL, whose path is the socket."""
     parameters = parse_qs(parts.query, keep_blank_values=True)
     if set(parameters) - {"db"}:
         raise _refused("The address of the GCS has parameters, which Wallaby does not accept.")

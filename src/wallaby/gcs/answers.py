@@ -1,7 +1,7 @@
-"""What the Redis actions answer: replies of the scripts as the types of the interface.
+"""Turn the replies of the Redis scripts into the types of the interface.
 
-Redis' hashes have no order; whatever is ordered in the interface is put in order here, by the number that
-a worker got when it joined and by the stage graph, so that every client sees the same.
+Hashes in Redis have no order. Whatever is ordered in the interface is sorted here, by the number that a worker got when
+it joined and by the stage graph, so that every client sees the same order.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from wallaby.gcs.interface import WorkerLease
 from wallaby.lineage.names import ChannelName, Edge, WorkerId
 from wallaby.lineage.snapshot import ChannelState, ReRead
 
-#: Fields of a query's hash that begin like this name a worker that is short of memory because of it.
+#: Fields of a query's hash with this prefix name a worker that is short of memory because of the query.
 STRAINED = b"strained "
 
 
 @dataclass(frozen=True, slots=True)
 class StoredState:
-    """All that the store holds of a query, as `snapshot.lua` answers it."""
+    """All that the store holds of a query, as `snapshot.lua` returns it."""
 
     epoch: int
     gate_open: bool
@@ -51,7 +51,7 @@ class StoredState:
 
     @staticmethod
     def of(answer: Sequence[Any]) -> StoredState:
-        """From the answer of `snapshot.lua`, after its verdict."""
+        """Parse the answer of `snapshot.lua`, after its verdict."""
         query, members, departed, channels, delivered, rereads, claims, splits, records = answer
         fields = dict(pairs(query))
         graph = decode_graph(fields[b"graph"])
@@ -106,7 +106,7 @@ def channels_of(flat: Sequence[bytes]) -> dict[ChannelName, ChannelState]:
 
 
 def leases_of(answer: Sequence[Any]) -> tuple[WorkerLease, ...]:
-    """Every worker as `workers.lua` answers it, in the order of registration."""
+    """Every worker, from the answer of `workers.lua`, in the order of registration."""
     (seconds, microseconds), workers, leases, complaints = answer
     now_ms = int(seconds) * 1000 + int(microseconds) // 1000
     ends_ms = {worker: int(end) for worker, end in pairs(leases)}
@@ -126,7 +126,7 @@ def leases_of(answer: Sequence[Any]) -> tuple[WorkerLease, ...]:
 
 
 def _complaints_of(flat: Sequence[bytes], now_ms: int) -> dict[bytes, dict[WorkerId, int]]:
-    """Per accused worker who complains and for how long, for whichever query; see `complain.lua` for the names."""
+    """For each accused worker, who complains and for how long, over all queries; `complain.lua` has the names."""
     against: dict[bytes, dict[WorkerId, int]] = {}
     for complaint, text in pairs(flat):
         first, second, names = complaint.split(b" ", 2)

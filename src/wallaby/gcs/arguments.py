@@ -1,6 +1,6 @@
-"""What the Redis actions send: the larger arguments of the scripts, worked out before they are sent.
+"""Prepare the larger arguments of the Redis scripts.
 
-Pure functions; the scripts only have to store what they are given, or to refuse.
+Pure functions; the scripts only have to store their arguments, or to refuse.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ Argument = bytes | str | int
 
 
 def flat(rows: Iterable[tuple[Argument, ...]]) -> list[Argument]:
-    """Rows one after the other, as a script takes them."""
+    """Flatten rows into one list, as a script expects them."""
     return [value for row in rows for value in row]
 
 
 def sized(values: list[Argument]) -> list[Argument]:
-    """A list that says first how long it is."""
+    """A list preceded by its length."""
     return [len(values), *values]
 
 
@@ -33,7 +33,7 @@ def claim_name(worker: WorkerId, slot: int) -> bytes:
 def first_states(
     graph: StageGraph, hosts: Mapping[ChannelName, WorkerId]
 ) -> tuple[list[tuple[Argument, ...]], list[tuple[Argument, ...]]]:
-    """Every channel's first state, readers with their first splits; and per reader stage the split after."""
+    """Every channel's first state, readers with their first splits; and for each reader stage the next split."""
     taken = {number: 0 for number in range(len(graph.stages)) if graph.is_reader(number)}
     channels: list[tuple[Argument, ...]] = []
     for name in graph.channels:
@@ -46,7 +46,7 @@ def first_states(
 
 
 def link_values(graph: StageGraph) -> list[tuple[Argument, ...]]:
-    """Every link's `producer consumers passes`: its producers' stage, its consumers' number, its routing."""
+    """Every link as `producer consumers passes`: the stage of its producers, the number of consumers, the routing."""
     values: list[tuple[Argument, ...]] = []
     for number, link in enumerate(graph.links):
         consumers, passes = graph.stages[link.consumer].channels, link.routing is Routing.PASS_THROUGH
@@ -55,7 +55,7 @@ def link_values(graph: StageGraph) -> list[tuple[Argument, ...]]:
 
 
 def channel_changes(plan: RecoveryPlan) -> list[tuple[Argument, ...]]:
-    """Every channel that a plan changes: name, host, base, losses, closed; empty or 0 what stays."""
+    """Every channel that a plan changes: name, host, base, losses, closed; empty or 0 for what stays."""
     names = dict.fromkeys((*plan.hosts, *plan.bases, *plan.losses, *plan.closed))
     closed = frozenset(plan.closed)
     return [

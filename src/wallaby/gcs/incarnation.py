@@ -1,15 +1,15 @@
-"""Which life of which store a query was begun in: compared at every connect, and inside every script.
+"""The incarnation of a store in which a query began: compared at every connect, and inside every script.
 
-A store that has been through anything in which it may have lost a write is another incarnation:
+After any event in which a store may have lost a write, it is another incarnation:
 
 - a restart gives it another run id, and another replication id;
-- a replica that was promoted has a run id of its own, and another replication id than its former primary;
+- a promoted replica has its own run id, and another replication id than its former primary;
 - a primary that was demoted and promoted again keeps its run id, and maybe its clients' connections, but every
   promotion draws another replication id;
-- one that has evicted keys counts them.
+- a store that has evicted keys counts them.
 
 A replication id may also change without harm: when the first replica attaches, and when the last has been gone for
-an hour. Nothing tells that apart for certain, so it counts as a loss too.
+an hour. That cannot be distinguished with certainty, so it counts as a loss too.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-#: The first word of the error by which a script says that the store is another incarnation.
+#: The first word of the error with which a script reports that the store is another incarnation.
 LOST_WORD = "WALLABYLOST"
 
 
 @dataclass(frozen=True, slots=True)
 class Incarnation:
-    """One life of one store."""
+    """One incarnation of a store."""
 
     run_id: str
     replication_id: str
-    #: How many keys the server had evicted, ever, when the engine came.
+    #: The number of keys that the server had evicted when the engine attached.
     evicted_keys: int = 0
 
     def encode(self) -> str:
-        """As scripts take it, and as TaskManagers are told it."""
+        """Encode it for scripts and TaskManagers."""
         return f"{self.run_id} {self.replication_id} {self.evicted_keys}"
 
     @staticmethod
@@ -42,14 +42,14 @@ class Incarnation:
 
     @staticmethod
     def of(info: Mapping[str, str]) -> Incarnation:
-        """From the fields of an INFO."""
+        """The incarnation in the fields of an INFO."""
         evicted = info.get("evicted_keys", "")
         return Incarnation(
             info.get("run_id", ""), info.get("master_replid", ""), int(evicted) if evicted.isdigit() else 0
         )
 
     def difference(self, found: Incarnation) -> str:
-        """Why what was found is not this; empty if it is. `_common.lua` says the same."""
+        """Why another incarnation is not this one; empty if it is. `_common.lua` compares in the same way."""
         if found.run_id != self.run_id:
             return f"its run is {found.run_id}, the one expected was {self.run_id}"
         if found.replication_id != self.replication_id:
@@ -63,5 +63,5 @@ class Incarnation:
 
 
 def incarnation_of(text: str) -> Incarnation | None:
-    """What `Incarnation.encode` wrote; None if nobody has said."""
+    """Decode an incarnation; None if there is none."""
     return Incarnation.decode(text) if text else None

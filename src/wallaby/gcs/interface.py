@@ -1,12 +1,12 @@
-"""The GCS as the rest of the engine sees it: whole protocol actions, each of them one transaction.
+"""The interface of the GCS: whole protocol actions, each of them one transaction.
 
 Rules that every implementation keeps:
 
 - all checks come before the first write; an action that is refused changes nothing;
-- every action may be repeated after a lost reply and then has the same effect as once;
+- every action may be repeated after a lost reply, with the same effect as once;
 - a worker's write carries the epoch that it knows and is refused if the query's differs, if the gate is
-  closed, or if the worker is no member of the query (invariant 6);
-- an action on a query that has ended, or never was, answers `GONE` and recreates nothing;
+  closed, or if the worker is not a member of the query (invariant 6);
+- an action on a query that has ended, or never existed, answers `GONE` and recreates nothing;
 - a store that restarted since the query was submitted raises `GcsLostError`; one that does not answer
   raises `GcsUnavailableError`, and then the action may or may not have been applied.
 """
@@ -36,15 +36,15 @@ __all__ = [
     "WorkerLease",
 ]
 
-#: How long a complaint stands that is not renewed: longer than a push of much data takes to fail.
+#: How long a complaint lasts without renewal: longer than a large push takes to fail.
 COMPLAINT_MS = 60_000
-#: For complaints that concern no query in particular.
+#: For complaints that concern no particular query.
 ANY_QUERY = QueryId("")
 
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What a worker needs to know of a channel that it hosts."""
+    """What a worker needs to know about a channel that it hosts."""
 
     channel: ChannelName
     base: int
@@ -59,13 +59,13 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class QueryView:
-    """A worker's look at a query. Only `verdict` and `epoch` mean anything unless the verdict is DONE."""
+    """What a worker sees of a query. Unless the verdict is DONE, only `verdict` and `epoch` are meaningful."""
 
     verdict: Verdict
     epoch: int = 0
     assignments: tuple[Assignment, ...] = ()
-    #: The host of every channel, the collector's included, unless that host is gone: then the channel has
-    #: ended and nobody needs it. Constant within an epoch.
+    #: The host of every channel, including the collector's, unless that host is gone: then the channel has ended and is
+    #: not needed. Constant within an epoch.
     routes: Mapping[ChannelName, WorkerId] | None = None
     #: For the edges that leave this worker's channels.
     delivered: Mapping[Edge, int] | None = None
@@ -75,22 +75,22 @@ class QueryView:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """One task's record, with what is known by now about its channel's deliveries."""
+    """One task's record, with the channel's deliveries so far."""
 
     task: TaskName
     record: bytes
-    #: Does the record end the channel? The store reads no records.
+    #: Does the record end the channel? The store does not decode records.
     final: bool
     delivered: tuple[tuple[Edge, int], ...] = ()
-    #: The epoch of the channel run in which it was attempted; a channel that was rewound since has a later one.
+    #: The epoch of the channel run that attempted it; a channel that was rewound since has a later one.
     since_epoch: int = 1
-    #: What a reader has left of its split: its next task reads that, and no other split is claimed.
+    #: The rest of a reader's split: its next task reads that, and no other split is claimed.
     next_split: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class QueryStatus:
-    """What the coordinator watches of a query."""
+    """The state of a query that the coordinator watches."""
 
     verdict: Verdict
     epoch: int = 0
@@ -99,26 +99,26 @@ class QueryStatus:
     draining: tuple[WorkerId, ...] = ()
     #: A task's own error, as reported by its worker; empty if there is none.
     error: str = ""
-    #: How many records are committed in all.
+    #: The total number of committed records.
     commits: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerLease:
-    """One worker as the store sees it. `remaining_ms` is by the store's clock; not positive: expired."""
+    """One worker as the store sees it. `remaining_ms` is by the store's clock; 0 or less means expired."""
 
     worker: WorkerId
     address: str
     remaining_ms: int
     #: It has asked to leave.
     draining: bool = False
-    #: Workers that say they cannot reach it, each with the time from the first such word to the latest. What was said
-    #: once and never again has lasted no time at all.
+    #: Workers that report that they cannot reach it, each with the time from the first report to the latest. A single
+    #: report has lasted no time at all.
     complaints: tuple[tuple[WorkerId, int], ...] = ()
 
 
 class Gcs(Protocol):
-    """The control store. See the module's rules."""
+    """The control store; see the rules of the module."""
 
     # --- workers -------------------------------------------------------------------------------------
 
@@ -146,9 +146,10 @@ class Gcs(Protocol):
         query: QueryId = ANY_QUERY,
         lasts_ms: int = COMPLAINT_MS,
     ) -> bool:
-        """Note that one worker cannot reach another for a query, or has no reason any more to say so.
+        """Note that one worker cannot reach another for a query, or withdraw such a complaint.
 
-        A complaint stands for `lasts_ms`, unless it is renewed or withdrawn before. False: one of the two is gone.
+        A complaint lasts for `lasts_ms`, unless it is renewed or withdrawn before. False: one of the two workers is
+        gone.
         """
         ...
 
@@ -163,13 +164,13 @@ class Gcs(Protocol):
     ) -> Verdict:
         """Create a query: its members are the hosts, its epoch 1, its gate open. GONE if it has been barred.
 
-        Each reader channel is given its first split, in the order of stages and channels. The payload is
-        what workers need to know of the query and the store does not.
+        Each reader channel is given its first split, in the order of stages and channels. The payload is what workers,
+        but not the store, need to know about the query.
         """
         ...
 
     def payload(self, query: QueryId) -> bytes | None:
-        """What was submitted with a query; None if it has ended."""
+        """The payload that was submitted with a query; None if it has ended."""
         ...
 
     def join(self, query: QueryId, worker: WorkerId) -> Verdict:
@@ -177,7 +178,7 @@ class Gcs(Protocol):
         ...
 
     def status(self, query: QueryId) -> QueryStatus:
-        """What the coordinator watches."""
+        """The state of a query that the coordinator watches."""
         ...
 
     def freeze(self, query: QueryId, lost: tuple[WorkerId, ...], draining: tuple[WorkerId, ...]) -> Verdict:
@@ -188,7 +189,7 @@ class Gcs(Protocol):
         ...
 
     def snapshot(self, query: QueryId) -> Snapshot | None:
-        """All of a query's state but its records; None if it has ended."""
+        """The state of a query without its records; None if it has ended."""
         ...
 
     def history(self, query: QueryId) -> Mapping[ChannelName, tuple[bytes, ...]]:
@@ -200,9 +201,9 @@ class Gcs(Protocol):
         ...
 
     def remove(self, query: QueryId, *, barred: bool = False) -> None:
-        """End a query: all its keys go. With `barred`, a submit that comes later creates nothing, for an hour.
+        """End a query and delete its keys. With `barred`, a later submit creates nothing, for an hour.
 
-        Otherwise one whose sender has given it up might come when nobody knows of the query any more.
+        Otherwise a submit that its sender has given up could arrive when nobody knows of the query any more.
         """
         ...
 
@@ -211,7 +212,7 @@ class Gcs(Protocol):
     def look(self, query: QueryId, worker: WorkerId) -> QueryView:
         """The worker's channels and routes, if the gate is open.
 
-        A worker that is no member is EXPELLED if it has been one, and else NOT_HOST: it may still join.
+        A worker that is not a member is EXPELLED if it has been one, otherwise NOT_HOST: it may still join.
         """
         ...
 
@@ -224,14 +225,14 @@ class Gcs(Protocol):
     def commit(
         self, query: QueryId, worker: WorkerId, epoch: int, commits: tuple[Commit, ...]
     ) -> tuple[CommitReply, ...]:
-        """Append records, each on its own merits: one refused does not refuse the others.
+        """Append records, each independently: a refused one does not affect the others.
 
         Order of checks for each: GONE, EXPELLED, FROZEN, STALE; NOT_HOST if the channel is another worker's, or
         was rewound in place since the attempt began; then a `seq` below the committed
         length is ALREADY or DIVERGED; a closed channel is CLOSED; a final one, or a `seq` beyond the length,
         OUT_OF_ORDER. A commit that is DONE or ALREADY also raises `delivered` (it never falls within an
-        epoch). A reader's record that is not final claims the stage's next split, unless something is left
-        of its own.
+        epoch). A reader's record that is not final claims the stage's next split, unless there is a rest of its own
+        split.
         """
         ...
 
@@ -246,7 +247,7 @@ class Gcs(Protocol):
     ) -> Claim:
         """Complete a slot's re-read, if it is still held, and take the next one of a stage that the worker hosts.
 
-        A slot that holds another re-read than `completed` is answered with the one that it holds.
+        A slot that holds another re-read than `completed` gets the one that it holds.
         """
         ...
 
@@ -265,9 +266,9 @@ class Gcs(Protocol):
         ...
 
     def strain(self, query: QueryId, worker: WorkerId, strained: bool) -> Verdict:
-        """Note that a worker is short of memory, most of which this query takes; or that this is over.
+        """Note that a worker is short of memory, most of which this query takes; or withdraw the note.
 
-        If such a worker is lost, unannounced, the query's snapshot says so from then on.
+        If such a worker is lost unannounced, the query's snapshot says so from then on.
         """
         ...
 

@@ -1,9 +1,9 @@
 """The names of the keys that Wallaby holds in Redis.
 
-All keys of an engine begin with its name, so that several engines may share a server. All keys of a query share
-its hash tag, so that on a Redis Cluster they lie in one slot and one script may touch them all; different queries
-spread. Names are quoted: whatever is in one, it ends no hash tag, forges no other's key and matches no pattern.
-The workers' keys belong to no query.
+All keys of an engine begin with its name, so that several engines may share a server. All keys of a query share its
+hash tag, so that on a Redis Cluster they would be in one slot, where one script may use all of them, while queries
+spread over slots. Names are quoted: whatever a name contains, it cannot end a hash tag, forge another key or match a
+pattern. The workers' keys belong to no query.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ EVERY_KEY = "wallaby:*"
 
 
 def engine_prefix(engine: str) -> str:
-    """What every key of an engine begins with."""
+    """The prefix of all keys of an engine."""
     return f"wallaby:{quote(engine, safe='')}:"
 
 
 def every_query(engine: str) -> str:
-    """Matches the first key of every query of an engine and nothing else."""
+    """A pattern that matches the first key of every query of an engine and nothing else."""
     return f"{engine_prefix(engine)}q:{{*{_HEAD}"
 
 
 def alive_key(engine: str) -> bytes:
-    """String that expires: the driver of this engine was there a short while ago."""
+    """String that expires: the driver of this engine was alive a short while ago."""
     return f"{engine_prefix(engine)}alive".encode()
 
 
@@ -47,13 +47,14 @@ def engine_of(key: bytes) -> str:
 class QueryKeys:
     """The keys of one query."""
 
-    #: Hash: epoch, gate, run, graph, version, commits, error, order, `strained` and a worker. Without it it is gone.
+    #: Hash: epoch, gate, run, graph, version, commits, error, order, `strained` and a worker. Without it the query is
+    #: gone.
     query: bytes
-    #: String: what was submitted with the query for its workers.
+    #: String: the payload that was submitted for the workers.
     payload: bytes
     #: Hash: worker → order of joining, draining.
     members: bytes
-    #: Hash: worker → was its leaving announced (1)? If not (0), was it short of memory because of the query (2)?
+    #: Hash: worker that left → 1: announced; 0: unannounced; 2: unannounced, and short of memory because of the query.
     departed: bytes
     #: Hash: channel → its state.
     channels: bytes
@@ -61,15 +62,15 @@ class QueryKeys:
     links: bytes
     #: Hash: reader stage → next split, number of splits.
     splits: bytes
-    #: Hash: edge → how many outputs are delivered; absent means none.
+    #: Hash: edge → number of delivered outputs; absent means none.
     delivered: bytes
     #: List: re-reads that wait.
     rereads: bytes
     #: Hash: worker's slot → the re-read that it holds.
     claims: bytes
-    #: The beginning of the keys of the channels' records.
+    #: The prefix of the keys of the channels' records.
     records: bytes
-    #: String that expires: the query has ended, and a submit that comes late is refused.
+    #: String that expires: the query has ended, and a late submit is refused.
     barred: bytes
 
     @staticmethod
@@ -86,7 +87,7 @@ class QueryKeys:
 
 @dataclass(frozen=True, slots=True)
 class WorkerKeys:
-    """The keys about an engine's workers, whichever queries they work for."""
+    """The keys about an engine's workers, independent of queries."""
 
     #: Hash: worker → order of registration, draining, address.
     workers: bytes
@@ -94,7 +95,7 @@ class WorkerKeys:
     leases: bytes
     #: Set: workers that never come back.
     expelled: bytes
-    #: Hash: accused, reporter and query → first and latest word and the end, in milliseconds of the store's clock.
+    #: Hash: accused, reporter and query → first report, latest report and expiry, in milliseconds of the store's clock.
     complaints: bytes
     #: Counts registrations.
     order: bytes
@@ -107,6 +108,6 @@ class WorkerKeys:
 
 
 def queries_of(keys: Iterable[bytes]) -> tuple[QueryId, ...]:
-    """The queries that these keys, found by `every_query`, belong to, sorted."""
+    """The queries of keys that `every_query` has found, sorted."""
     names = {key.decode().partition("{")[2].removesuffix(_HEAD) for key in keys}
     return tuple(sorted(QueryId(unquote(name)) for name in names))

@@ -1,8 +1,8 @@
-"""The GCS in one process: plain dictionaries, each method one transaction.
+"""The GCS in one process: plain dictionaries, with one transaction per method.
 
-It serves the simulation and unit tests, and it is the readable statement of what the Redis scripts do. A
-`MemoryStore` stands for the server and holds the data; a `MemoryGcs` stands for a client's connection to it
-and refuses to go on once the server is not the one that it first spoke to.
+The simulation and unit tests use it, and it is the readable definition of what the Redis scripts do. A `MemoryStore`
+represents the server and holds the data; a `MemoryGcs` represents a client's connection to it and refuses to continue
+once the server is not the one to which it first connected.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = ["MemoryGcs", "MemoryStore", "StoredQuery"]
 class MemoryGcs:
     """A client of a `MemoryStore`; see `interface.Gcs` for what each action does.
 
-    It may be told which incarnation the store has to be of; else it is the one of the store at the beginning.
+    It may be given the incarnation that the store must have; the default is the one at the beginning.
     """
 
     def __init__(self, store: MemoryStore, incarnation: tuple[str, str] | None = None) -> None:
@@ -42,12 +42,12 @@ class MemoryGcs:
         self._run_id, self._replication_id = incarnation or store.incarnation
 
     def lead_to(self, store: MemoryStore) -> None:
-        """Its address leads to another store from now on."""
+        """Let the address lead to another store from now on."""
         self._server = store
 
     @property
     def server(self) -> MemoryStore:
-        """For checks: where its address leads, whatever it is."""
+        """For checks: the store to which the address leads."""
         return self._server
 
     @property

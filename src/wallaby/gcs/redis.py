@@ -1,9 +1,9 @@
-"""The GCS in Redis: each action is one script, so one transaction and one round trip.
+"""The GCS in Redis: each action is one script, hence one transaction and one round trip.
 
-Redis runs one script at a time, which is all the locking there is. What each action does is written in
-`scripts/`, what it must do in `interface.py`; here are only its arguments and answers. Every script is told which
-incarnation of the store the engine began in, and every query carries the one that it was submitted to: a store that
-was restarted, replaced, demoted or promoted since raises `GcsLostError` wherever it is noticed.
+Redis runs one script at a time, which is the only locking. `interface.py` defines what each action must do, and
+`scripts/` implements it; this module has only the arguments and answers. Every script gets the incarnation in which the
+engine began, and every query stores the one to which it was submitted: if the store was restarted, replaced, demoted or
+promoted since, `GcsLostError` is raised wherever that is noticed.
 
 Nothing here retries: an action whose reply was lost raises `GcsUnavailableError`, and its caller repeats it.
 """
@@ -56,7 +56,7 @@ from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.names import HEAD, ChannelName, Edge, QueryId, TaskName, WorkerId
 from wallaby.lineage.snapshot import RecoveryPlan, Snapshot
 
-#: How long a submit that is still on its way is refused: longer than any request can be.
+#: How long a submit that is still under way is refused: longer than any request can take.
 BARRED_MS = 3_600_000
 
 
@@ -69,7 +69,7 @@ class RedisGcs:
     def __init__(self, connection: Connection, engine: str) -> None:
         self._connection = connection
         self._engine = engine
-        #: The incarnation, by which scripts know their store and queries theirs.
+        #: The incarnation, by which scripts and queries recognize their store.
         self._incarnation = connection.incarnation.encode()
         self._workers = WorkerKeys.of(engine)
 
@@ -103,7 +103,7 @@ class RedisGcs:
         query: QueryId = ANY_QUERY,
         lasts_ms: int = COMPLAINT_MS,
     ) -> bool:
-        """Note that one worker cannot reach another, or has no reason any more to say so."""
+        """Note that one worker cannot reach another, or withdraw such a complaint."""
         keys = self._workers
         names = (keys.workers, keys.complaints)
         who = (to_bytes(reporter), to_bytes(accused), to_bytes(query))
@@ -206,7 +206,7 @@ class RedisGcs:
         return self._verdict(self._call("resume", names, *arguments))
 
     def remove(self, query: QueryId, *, barred: bool = False) -> None:
-        """End a query: all its keys go, even those of another run."""
+        """End a query and delete its keys, even those of another run."""
         keys = QueryKeys.of(self._engine, query)
         others = (
             keys.payload,
@@ -264,7 +264,7 @@ class RedisGcs:
     def commit(
         self, query: QueryId, worker: WorkerId, epoch: int, commits: tuple[Commit, ...]
     ) -> tuple[CommitReply, ...]:
-        """Append records, each on its own merits."""
+        """Append records, each independently."""
         if not commits:
             return ()
         keys = QueryKeys.of(self._engine, query)
@@ -360,7 +360,7 @@ class RedisGcs:
         }
 
     def queries(self) -> tuple[QueryId, ...]:
-        """The queries that the store holds, sorted. One that comes or goes meanwhile may be missed."""
+        """The queries that the store holds, sorted. One that begins or ends meanwhile may be missed."""
         return queries_of(self._connection.find_keys(every_query(self._engine)))
 
     # -------------------------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
-"""An engine's registration in a Redis that it shares with others, and that outlives it.
+"""An engine's registration in a Redis that it shares with other engines, and that outlives it.
 
-While its driver lives, an engine keeps a key there that expires by itself. At its end it removes all its keys; if its
-driver was killed, the next engine that comes does so, once that key has expired. Keys also expire when the server's
-clock jumps; so an engine whose TaskManagers still renew their leases is left alone, whatever has expired.
+While its driver lives, an engine maintains a key there that expires by itself. At its end it removes all its keys; if
+its driver was killed, the next engine does so, once that key has expired. Keys also expire when the server's clock
+jumps, so an engine whose TaskManagers still renew their leases is left alone, whatever has expired.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from wallaby.gcs.connection import Connection
 
 _log = logging.getLogger(__name__)
-#: An engine whose driver was silent for so long is gone, and its keys may be removed.
+#: An engine whose driver has been silent for this long is gone, and its keys may be removed.
 ALIVE_SECONDS = 60
-#: For so long an engine that seems to be gone is looked at: workers renew their leases several times in it, by default.
+#: How long an engine that seems to be gone is observed: by default, workers renew their leases several times meanwhile.
 LOOK_SECONDS = 1.0
 #: How many keys are removed with one command.
 REMOVE_COUNT = 500
 
 
 class Registration:
-    """See the module. Begins when it is made."""
+    """An engine's registration; see the module. It begins with the constructor."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class Registration:
         formerly: tuple[str, ...] = (),
         alive_seconds: int = ALIVE_SECONDS,
     ) -> None:
-        """`formerly` are names that the engine itself has given up, so that nobody need wait until they expire."""
+        """`formerly` are names that the engine itself has given up, whose keys need not wait until they expire."""
         self._connection = connection
         self._engine = engine
         self._alive_seconds = alive_seconds
@@ -50,7 +50,7 @@ class Registration:
         self._thread.start()
 
     def end(self) -> None:
-        """Leave no key behind; if Redis does not answer, the next engine removes them."""
+        """Remove all keys; if Redis does not answer, the next engine removes them."""
         self._over.set()
         self._thread.join()
         try:
@@ -70,7 +70,7 @@ class Registration:
 
 
 def sweep_keys(connection: Connection) -> int:
-    """Remove the keys of engines whose drivers are gone. How many keys that were."""
+    """Remove the keys of engines whose drivers are gone; returns the number of keys."""
     by_engine: dict[str, list[bytes]] = {}
     for key in connection.find_keys(EVERY_KEY):
         by_engine.setdefault(engine_of(key), []).append(key)

@@ -1,4 +1,4 @@
-"""What the control store in memory holds: the server's side of `memory`."""
+"""The contents of the control store in memory: the server's side of `memory`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from wallaby.lineage.snapshot import ChannelState, ReRead
 
 @dataclass(slots=True)
 class StoredWorker:
-    """What the server holds of one worker."""
+    """The server's data about one worker."""
 
     address: str
     expires_at_ms: int
@@ -23,7 +23,7 @@ class StoredWorker:
 
 @dataclass(slots=True)
 class StoredQuery:
-    """What the server holds of one query."""
+    """The server's data about one query."""
 
     graph: StageGraph
     channels: dict[ChannelName, ChannelState]
@@ -46,7 +46,7 @@ class StoredQuery:
 
 @dataclass(slots=True)
 class MemoryStore:
-    """The server's side: what a Redis would hold. See `gcs.incarnation` for what names one life of it."""
+    """The server: the data that a Redis would hold. `gcs.incarnation` explains how its incarnations are told apart."""
 
     now_ms: Callable[[], int]
     run_id: str = "1"
@@ -58,5 +58,5 @@ class MemoryStore:
 
     @property
     def incarnation(self) -> tuple[str, str]:
-        """Names one life of it."""
+        """The present incarnation."""
         return self.run_id, self.replication_id

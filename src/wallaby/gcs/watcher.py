@@ -1,4 +1,4 @@
-"""The process that stands between Wallaby and its embedded `redis-server`, so that no server is orphaned.
+"""The process between Wallaby and its embedded `redis-server`, which makes sure that no server is orphaned.
 
 `embedded.py` runs this file as a script. It reads one line of JSON from standard input, starts the server,
 and then watches three things until one of them ends: the pipe from its parent (closed by `stop`, or by the
@@ -6,13 +6,13 @@ kernel when the parent is killed), its parent's process id (a process forked fro
 pipe open after the parent is gone), and the server itself. Whatever ends first, the server is stopped and
 its private directory is removed. If the watcher itself is killed, the kernel kills the server with it.
 
-Why not ask the kernel to kill the server with its parent directly: that signal is tied to the *thread* that
-started the child, and drivers start things on threads that end. The watcher has one thread for all its life.
+The kernel could kill the server directly with its parent. But that signal is tied to the *thread* that started the
+child, and drivers start processes on threads that end. The watcher has a single thread as long as it lives.
 
-Written to standard output, one JSON object a line: `started` with the server's process id, `ready`, and
+It writes to standard output, one JSON object per line: `started` with the server's process id, `ready`, and
 `exited` with the server's exit status and the end of its log. Nothing else, so the pipe never fills.
 
-The standard library only, and nothing of Wallaby: it is started with `python -I -S`.
+It uses only the standard library, and nothing of Wallaby: it is started with `python -I -S`.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: How often to ask whether the parent is still the parent; the pipe usually tells at once.
+#: How often to check whether the parent is still the parent; the pipe usually shows it at once.
 PARENT_CHECK_SECONDS = 0.5
-#: What is kept of the server's log.
+#: How much of the server's log is kept.
 LOG_LINES_KEPT = 40
 LOG_LINE_BYTES = 500
 #: What Redis logs when it has bound its port and serves it.
@@ -44,7 +44,7 @@ PR_SET_PDEATHSIG = 1
 
 
 def die_with_this_process() -> Callable[[], None]:
-    """What the child runs before it becomes the server: be killed when the watcher is."""
+    """Run in the child before it becomes the server: let the kernel kill it when the watcher ends."""
     prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
     watcher = os.getpid()
 
@@ -58,13 +58,13 @@ def die_with_this_process() -> Callable[[], None]:
 
 
 def tell(**message: object) -> None:
-    """One message to the parent; a parent that is gone is not told."""
+    """Send one message to the parent, if it is still there."""
     with contextlib.suppress(BrokenPipeError):
         os.write(sys.stdout.fileno(), json.dumps(message).encode() + b"\n")
 
 
 class Log:
-    """The end of the server's log, and whether the server has said that it is ready."""
+    """The end of the server's log, and whether the server has logged that it is ready."""
 
     def __init__(self, read_fd: int) -> None:
         self.read_fd = read_fd
@@ -73,7 +73,7 @@ class Log:
         self._lines: collections.deque[bytes] = collections.deque(maxlen=LOG_LINES_KEPT)
 
     def read(self) -> bool:
-        """Take in what is there; False when the server has closed its end, which it does by ending."""
+        """Read what is available; False when the server has closed its end, which means that it has ended."""
         chunk = os.read(self.read_fd, 65536)
         *lines, self._partial = (self._partial + chunk).split(b"\n")
         self._partial = self._partial[:LOG_LINE_BYTES]
@@ -88,7 +88,7 @@ class Log:
 
 
 def read_order() -> dict[str, Any]:
-    """The one line of JSON that says what to start."""
+    """Read the line of JSON that says what to start."""
     order: dict[str, Any] = json.loads(sys.stdin.buffer.readline())
     return order
 
@@ -109,7 +109,7 @@ def watch(parent: int, log: Log) -> None:
 
 
 def end(server: subprocess.Popen[bytes], log: Log, grace_seconds: float) -> None:
-    """Ask the server to end, then make it; both within a limit."""
+    """Ask the server to end, then kill it; both within a time limit."""
     if server.poll() is None:
         server.terminate()
     try:

@@ -1,4 +1,4 @@
-"""What the coordinator's effects ask of the store, one action each, where that is all; and how they fail."""
+"""The coordinator's effects that are one action of the store each, and how they fail."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _submit(gcs: Gcs, effect: coordinating.Submit) -> Any:
     except (GcsUnavailableError, GcsLostError):
         raise
     except WallabyError as error:
-        return error  # it is thrown into whoever asked
+        return error  # it is thrown into the generator that asked
 
 
 def _ask_to_drain(gcs: Gcs, effect: coordinating.AskToDrain) -> bool:
@@ -53,7 +53,7 @@ ACTIONS: Final[Mapping[type, Callable[[Gcs, Any], Any]]] = {
     coordinating.ReadNeed: _is_needed,
 }
 
-#: How the coordinator's effects fail, where faults are ordered.
+#: How the coordinator's effects fail when a fault is ordered.
 COORDINATORS_FAILURES: Failures = {
     coordinating.Watch: no_answer,
     coordinating.Expel: no_answer,

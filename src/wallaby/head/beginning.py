@@ -1,4 +1,4 @@
-"""How a query begins: its name, and which worker gets which channel."""
+"""The start of a query: its name, and the placement of its channels."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from wallaby.plan.physical import PhysicalPlan
 
 
 def new_query(plan: PhysicalPlan, payload: QueryPayload) -> Query:
-    """A query with a name that no other has had."""
+    """A query with a new, unique name."""
     return Query(QueryId(f"q-{uuid.uuid4().hex[:12]}"), plan.graph, tolerance=payload.tolerance)
 
 
 def place(plan: PhysicalPlan, members: list[WorkerId]) -> dict[ChannelName, WorkerId]:
-    """The channels of each stage in turn over the workers; the collector on the head."""
+    """Distribute the channels of each stage over the workers in turn; the collector goes to the head."""
     hosts = {name: members[name.channel % len(members)] for name in plan.graph.channels}
     return {**hosts, plan.graph.collector: HEAD}

@@ -1,10 +1,10 @@
-"""A result on its way to the client: slices as they come in, in order, and how the query ended.
+"""A result on its way to the client: slices as they arrive, in order, and how the query ended.
 
-A client that takes rows more slowly than they come does not fill the driver's memory: beyond a limit the collector
-waits until rows were taken, its window fills up, and the workers keep what they have made.
+A client that takes rows more slowly than they arrive does not fill the driver's memory: beyond a limit the collector
+waits until rows are taken, its window fills up, and the workers keep their outputs.
 
-Where a query that loses a worker is run again from the start, its rows are held back until all of them are there:
-another run may give them in another order, and what a client was given cannot be taken back.
+If a query that loses a worker is to be run again from the start, its rows are held back until the result is complete:
+another run may give them in another order, and rows that a client has cannot be taken back.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.names import QueryId
 from wallaby.observe.observation import Observation
 
-#: What may wait in the driver for the client. More waits at the workers, in their windows and backups.
+#: The bytes that may wait in the driver for the client. The rest waits at the workers, in windows and backups.
 UNTAKEN_BYTES_MAX = 64 << 20
 
 
 @dataclass(slots=True)
 class Figures:
-    """What is known of a run; complete once the query has been removed from the store."""
+    """The figures of a run; complete once the query has been removed from the store."""
 
     stages: int
     tasks: int = 0
     rows: int = 0
     bytes: int = 0
     recoveries: int = 0
-    #: How often it was run again from the start.
+    #: How often the query was run again from the start.
     restarts: int = 0
     seconds: float = 0.0
 
@@ -54,21 +54,21 @@ class Collected:
         self.query = query
         self._held_back: list[Any] | None = [] if held_back else None
         self._held_back_bytes = 0
-        #: Why rows were dropped, if they were. All of them may have come before the query could be cancelled.
+        #: Why rows were dropped, if they were. All of them may have arrived before the query could be cancelled.
         self._refused: WallabyError | None = None
         self.graph = graph
         self._cancel = cancel
         self.figures = Figures(len(graph.stages))
-        #: What is seen of the query as it runs: set when it is submitted.
+        #: The observation of the running query; set when it is submitted.
         self.observation: Observation | None = None
-        #: Called when a client begins to wait; the answer is called when it need wait no longer.
+        #: Called when a client begins to wait; it returns a function to call when the wait is over.
         self.on_wait: Callable[[], Callable[[], None]] | None = None
-        #: How many bytes of the result the driver may hold at once, 0 for any number. A stream has no limit.
+        #: How many bytes of the result the driver may hold at once; 0: no limit. A stream has no limit.
         self.whole_bytes_max = whole_bytes_max
         #: Set when nothing is left of the query in the store: the figures are complete.
         self.removed = threading.Event()
         self._batches: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        #: What has come and was not taken by the client yet, and who waits until it is less.
+        #: The bytes that the client has not taken yet, and the functions to call when there are fewer.
         self._untaken_bytes = 0
         self._waiting: list[Callable[[], None]] = []
         self._ended = threading.Event()
@@ -77,15 +77,15 @@ class Collected:
         self._lock = threading.Lock()
 
     def cancel(self, because: WallabyError | None = None) -> None:
-        """End the query, unless all of its result is there. The error is what its client gets, if it is not its own."""
+        """End the query, unless its result is complete. The error is for the client, if it did not cancel itself."""
         self._cancel(because)
 
     def is_too_large(self, whole_bytes: int) -> bool:
-        """Are these more bytes than the driver may hold of one result?"""
+        """Does this exceed what the driver may hold of one result?"""
         return 0 < self.whole_bytes_max < whole_bytes
 
     def too_large(self) -> ResultSizeError:
-        """The error of a result that is."""
+        """The error of a result that is too large."""
         return ResultSizeError(
             f"The result of query {self.query} is larger than spark.driver.maxResultSize "
             f"({self.whole_bytes_max / (1 << 20):.1f} MiB).",
@@ -95,7 +95,7 @@ class Collected:
         )
 
     def when_over(self, call: Callable[[BaseException | None], None]) -> None:
-        """Have something called with the query's error, or None, when it has ended. It must not wait."""
+        """Register a function to call with the query's error, or None, when it has ended. It must not block."""
         with self._lock:
             if not self._ended.is_set():
                 self._when_over.append(call)
@@ -103,7 +103,7 @@ class Collected:
         call(self._error)
 
     def add(self, slices: tuple[Slice, ...], go_on: Callable[[], None]) -> None:
-        """More of the result: it is never taken back. `go_on` is called once the client has room for more."""
+        """Add rows to the result; they are never taken back. `go_on` is called once the client has room for more."""
         if self._held_back is not None:
             self._held_back += [batch for piece in slices for batch in piece.body or ()]  # type: ignore[attr-defined]
             self._held_back_bytes += sum(batch.nbytes for piece in slices for batch in piece.body or ())  # type: ignore[attr-defined]
@@ -128,7 +128,7 @@ class Collected:
             go_on()
 
     def _take(self, batch: Any) -> Any:
-        """A batch, or the end, goes to the client: there may be room for more."""
+        """Note that the client has taken a batch or the end: there may be room for more."""
         with self._lock:
             self._untaken_bytes -= batch.nbytes if batch is not None else 0
             room = self._untaken_bytes <= UNTAKEN_BYTES_MAX
@@ -143,7 +143,7 @@ class Collected:
             go_on()
 
     def begin_again(self, query: QueryId) -> None:
-        """The query is run again, under another name; what it has given so far does not count."""
+        """The query is run again under another name; its rows so far are discarded."""
         assert self._held_back is not None, "rows that the client may have are not taken back"
         self.query = query
         self._held_back.clear()
@@ -151,7 +151,7 @@ class Collected:
         self.figures.restarts += 1
 
     def end(self, error: BaseException | None) -> None:
-        """There will be no more. Only the first call counts."""
+        """Note the end of the result. Only the first call counts."""
         with self._lock:
             if self._ended.is_set():
                 return
@@ -171,11 +171,11 @@ class Collected:
 
     @property
     def is_over(self) -> bool:
-        """Has the query ended, one way or the other?"""
+        """Has the query ended, with a result or an error?"""
         return self._ended.is_set()
 
     def _first(self) -> Any:
-        """Wait for the first batch, or the end. Somebody may show that, until there is one."""
+        """Wait for the first batch or the end. A progress bar may be shown meanwhile."""
         stop_showing = self.on_wait() if self.on_wait is not None else None
         try:
             return self._take(self._batches.get())
@@ -184,7 +184,7 @@ class Collected:
                 stop_showing()
 
     def batches(self) -> Iterator[Any]:
-        """The record batches as they come; the query's error, if it has one, at the end.
+        """Yield record batches as they arrive; raise the query's error, if it has one, at the end.
 
         A client that is interrupted while it waits, or takes no more, cancels its query.
         """

@@ -1,4 +1,4 @@
-"""The head asks all processes of a query, itself too, how they stand with it; see `coordinator.stalls`."""
+"""Ask all processes of a query, including the head, for their standing; see `coordinator.stalls`."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from wallaby.node.node import Actor, EngineNode
 from wallaby.node.pools import CallPool
 from wallaby.node.standing import Asks, Standing, ask_standing, standings
 
-#: How long a process that is asked has to answer; one that cannot is not judged.
+#: How long a process may take to answer; one that does not answer is not judged.
 INQUIRE_SECONDS: Final = 2.0
 
 
 class Inquiry:
-    """Carries the effect out, on a thread that may wait."""
+    """Performs the effect, on a thread that may wait."""
 
     def __init__(self, node: EngineNode, peers: Asks, directory: Directory, calls: CallPool) -> None:
         self._node = node
@@ -26,7 +26,7 @@ class Inquiry:
         self._calls = calls
 
     def answer(self, actor: Actor, effect: Inquire) -> None:
-        """Ask, and post what was answered to the node."""
+        """Ask, and post the answers to the node."""
         ask = partial(self._ask, effect.query)
         self._calls.submit(lambda: self._node.answer(actor, effect, standings(effect.workers, ask)))
 

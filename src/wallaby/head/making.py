@@ -1,4 +1,4 @@
-"""A head as the settings of an engine want it."""
+"""Make a head from the settings of an engine."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def make_head(
     forget: Callable[[QueryId], None],
     run_elsewhere: Callable[[Submission, Collected], None],
 ) -> Head:
-    """A head on a store. `forget` hears of queries that have ended, `run_elsewhere` of those that lost their store."""
+    """Make a head on a store. `forget` is told of ended queries, `run_elsewhere` of those that lost their store."""
     return Head(
         gcs,
         Backup(ByteBudget(1), (), 0, owner="head"),

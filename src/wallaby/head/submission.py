@@ -1,4 +1,4 @@
-"""What a client has asked for."""
+"""A client's request to run a query."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wallaby.plan.physical import PhysicalPlan
 
 @dataclass(slots=True)
 class Submission:
-    """What a client has asked for, and the query that runs for it now."""
+    """A client's request, and the query that is running for it."""
 
     plan: PhysicalPlan
     payload: QueryPayload
@@ -22,14 +22,14 @@ class Submission:
     query: Query
     #: Is it run again if it ends with the loss of a worker?
     begins_again: bool = False
-    #: How often it may yet be run again because the store was lost.
+    #: How often it may still be run again because the store was lost.
     store_losses_left: int = 0
     #: How often it has lost a worker that was short of memory because of it.
     strained_losses: int = 0
     began_seconds: float = field(default_factory=time.monotonic)
 
     def ends_with(self, error: WallabyError | None, strained_losses_max: int) -> WallabyError | None:
-        """What it ends with, if it ends: it does not cost its workers their memory again and again."""
+        """The error with which it ends, if it must: a query must not exhaust its workers' memory again and again."""
         if not (self.begins_again and isinstance(error, WorkerLostError) and error.fields.get("strained")):
             return error
         self.strained_losses += 1

@@ -1,18 +1,17 @@
-"""Algorithm 1: what a channel does at its host. Choose, execute, back up, commit, and only then deliver.
+"""Algorithm 1, the work of a channel at its host: choose, execute, back up, commit, and only then deliver.
 
 `run_channel` is one channel's life at one host, as a generator of effects. If the channel was rewound it
 first *retraces* its committed records, all or those after a saved state: the same inputs in the same order, and each
 output must have the committed checksum before it may leave (invariant 4). Then it chooses freely until its last task.
 
-What a task has consumed may give more rows than one output should hold. Then its output says that there is a
-rest, and the next task of the channel consumes nothing and goes on with it: a record without split or draw that
-does not end the channel. Only the kernel knows, from its state, so a retrace comes to the same. A reader has no
-state: what it has left of a split is the next split of its channel, which its commit says and its next record names.
+The input of a task may give more rows than one output should hold. Then the output says that there is a rest, and the
+channel's next task consumes nothing and continues with the rest: its record has neither split nor draw, and does not
+end the channel. The kernel derives this from its state alone, so a retrace finds the same. A reader has no state: the
+rest of its split becomes the next split of its channel, which its commit and its next record name.
 
-After `Execute` the attempt is frozen: its inputs are part of the state, and it is never executed again. A
-refused or unanswered commit is answered by a look and *the same* commit again, in the epoch of the look. An
-output is published, so that it can be delivered, only after its commit: a name has one content for ever
-(invariants 1 and 2).
+After `Execute` the attempt is frozen: its inputs are part of the state, and it is never executed again. After a refused
+or unanswered commit, the channel looks and then sends *the same* commit again, in the epoch of the look. An output is
+published, so that it can be delivered, only after its commit: a name has one content for ever (invariants 1 and 2).
 """
 
 from __future__ import annotations
@@ -51,20 +50,20 @@ from wallaby.lineage.outbox import Outbox
 from wallaby.lineage.tolerance import LINEAGE, Tolerance
 from wallaby.lineage.verdict import CommitReply, Verdict
 
-#: How long to wait, at most, before something that the store refused is tried again.
+#: How long to wait, at most, before repeating an action that the store refused.
 RETRY_MS = 50
 
 
 @dataclass(slots=True)
 class WorkerContext:
-    """What a worker's channels of one query share: the epoch that the worker knows, and its outbox."""
+    """What the channels of one query share at a worker: the epoch that the worker knows, and its outbox."""
 
     graph: StageGraph
     policy: Policy
     outbox: Outbox
     tolerance: Tolerance = LINEAGE
     epoch: int = 0
-    #: The store has refused something: only a look can tell why.
+    #: The store has refused an action: a look is needed to find out why.
     look_wanted: bool = False
 
 
@@ -80,41 +79,41 @@ class ChannelPhase(IntEnum):
 
 @dataclass(slots=True)
 class ChannelRun:
-    """One channel at one host, from the epoch in which it came to the one in which it goes."""
+    """One channel at one host, from the epoch in which it arrives to the one in which it leaves."""
 
     context: WorkerContext
     channel: ChannelName
     inbox: Inbox
-    #: The first output to be made here: 0, for a moved reader its committed length, or that after a saved state.
+    #: The first output to be made here: 0; for a moved reader its committed length; or the one after a saved state.
     base: int
-    #: How many records were committed when it came here.
+    #: The number of committed records when it arrived here.
     length: int
     #: For a reader, the split of its first task here.
     split: int | None = None
     #: Closed by an early end: only retrace, then stop.
     closed: bool = False
-    #: The epoch in which it came here, or was rewound here. Attempts, and what they keep, belong to it.
+    #: The epoch in which it arrived or was rewound here. Attempts and their backups belong to it.
     since_epoch: int = 1
     #: The next task to be committed, or retraced.
     seq: int = 0
-    #: What the attempt in flight has taken from the inbox and not yet committed.
+    #: The inputs that the attempt in flight has taken from the inbox and not yet committed.
     drawing: Draw | None = None
     phase: ChannelPhase = ChannelPhase.CHOOSING
 
     @property
     def retracing(self) -> bool:
-        """Are there committed records that it has not repeated here yet?"""
+        """Are there committed records that the channel has not yet repeated here?"""
         return self.phase is ChannelPhase.RETRACING
 
     @property
     def ended(self) -> bool:
-        """Will it do nothing more here?"""
+        """Has the channel finished its work here?"""
         return self.phase is ChannelPhase.ENDED
 
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
-    """What one task is going to consume."""
+    """The input of one task."""
 
     draw: Draw | None
     split: int | None
@@ -123,7 +122,7 @@ class _Chosen:
 
 
 def run_channel(run: ChannelRun) -> Effects[None]:
-    """Retrace what is committed, then go on to the channel's last task."""
+    """Retrace the committed records, then continue to the channel's last task."""
     state: Any = None
     ended = False
     rest: _Chosen | None = None
@@ -157,7 +156,7 @@ def _going_on(chosen: _Chosen) -> _Chosen:
 
 
 def _recorded(task: TaskName, record: Record, rest: _Chosen | None) -> _Chosen:
-    """What a committed task consumed: its last one, unless it went on with a rest, has neither split nor draw."""
+    """The input of a committed task. The last task, and one that continued with a rest, has neither split nor draw."""
     consumed = record.draw is not None or record.split is not None
     if rest is not None and consumed:
         raise DivergenceError(f"{task} goes on with a rest, but its record is {record}.", task=task)
@@ -166,7 +165,7 @@ def _recorded(task: TaskName, record: Record, rest: _Chosen | None) -> _Chosen:
 
 
 def _attempt(run: ChannelRun, task: TaskName, state: Any, chosen: _Chosen) -> Effects[tuple[Any, bool, bool]]:
-    """One task: execute, back up, commit, publish. The new state, whether the channel has ended, and a rest."""
+    """Execute, back up, commit and publish one task. Returns the new state, whether the channel ended, and a rest."""
     inputs = run.inbox.take(chosen.draw) if chosen.draw else ()
     run.drawing = chosen.draw
     point = FailPoint.READ if chosen.split is not None else FailPoint.EXECUTE
@@ -191,12 +190,12 @@ def _attempt(run: ChannelRun, task: TaskName, state: Any, chosen: _Chosen) -> Ef
 
 
 def _can_be_saved(run: ChannelRun, output: Output, final: bool) -> bool:
-    """Readers have no state, ended channels need none, and with a rest a state is only half of what is going on."""
+    """May the state be saved? Readers have none, ended channels need none, and with a rest the state is incomplete."""
     return not (final or output.rest or run.context.graph.is_reader(run.channel.stage))
 
 
 def _restored(run: ChannelRun, records: tuple[bytes, ...]) -> Effects[Any]:
-    """The saved state from which the channel goes on: its inbox goes on from there too."""
+    """Restore the saved state from which the channel, and its inbox, continue."""
     before = [decode(data) for data in records[: run.base]]
     task = TaskName(*run.channel, run.base - 1)
     state, totals = yield from ask(RestoreState(task, key_of(before[-1])))
@@ -207,7 +206,7 @@ def _restored(run: ChannelRun, records: tuple[bytes, ...]) -> Effects[Any]:
 def _retrace(
     run: ChannelRun, task: TaskName, state: Any, record: Record, chosen: _Chosen
 ) -> Effects[tuple[Any, bool]]:
-    """Repeat one task as its record says; its output must be what it was. The new state, and whether it has a rest."""
+    """Repeat one task as its record says, with the same output. Returns the new state, and whether there is a rest."""
     while not _has_arrived(run, chosen):
         yield Await()
     inputs = run.inbox.take(record.draw) if record.draw else ()
@@ -220,7 +219,7 @@ def _retrace(
 
 
 def verify(task: TaskName, record: Record, output: Output) -> None:
-    """A repeated output must have the committed checksum before it leaves the worker (invariant 4)."""
+    """Check that a repeated output has the committed checksum, before it leaves the worker (invariant 4)."""
     if output.checksum != record.checksum:
         raise DivergenceError(
             f"{task} gave a different output when it was repeated: {output.checksum:016x}, not {record.checksum:016x}.",
@@ -264,14 +263,14 @@ def _execute(
 
 
 def used_sides(graph: StageGraph, stage: int, inbox: Inbox, bits: int) -> Mapping[int, tuple[Slice, ...]]:
-    """The side inputs that a record names, whole, by link."""
+    """The complete side inputs that a record names, by link."""
     return {link: inbox.whole(link) for bit, link in enumerate(graph.sides(stage)) if bits >> bit & 1}
 
 
 def _commit(
     run: ChannelRun, task: TaskName, record: Record, next_split: int | None
 ) -> Effects[CommitReply | None]:
-    """Commit until it is done; None if the channel, or this worker's part in it, is over."""
+    """Repeat a commit until it succeeds; None if the channel, or this worker's part in it, is over."""
     context, data = run.context, encode(record)
     while True:
         news = context.outbox.report(task.of)
@@ -298,7 +297,7 @@ def _commit(
 
 
 def _committed(run: ChannelRun) -> Effects[tuple[bytes, ...]]:
-    """The records to retrace; nothing if this worker's part in the channel is over."""
+    """The records to retrace; none if this worker's part in the channel is over."""
     while True:
         answer = yield from ask(ReadRecords(run.channel, run.context.epoch))
         verdict, records = answer or (None, ())
@@ -314,7 +313,7 @@ def _committed(run: ChannelRun) -> Effects[tuple[bytes, ...]]:
 
 
 def _close_early(run: ChannelRun) -> Effects[None]:
-    """A LIMIT is satisfied: what feeds only ended channels need not go on."""
+    """A LIMIT is satisfied: close the channels that feed only ended channels."""
     while True:
         match (yield from ask(CloseEarly(run.channel, run.context.epoch))):
             case Verdict.FROZEN | Verdict.STALE | None:
@@ -332,7 +331,7 @@ def _end(run: ChannelRun) -> None:
 
 
 def run_collector(run: ChannelRun, done: Callable[[], None]) -> Effects[None]:
-    """The collector's life: hand on everything that arrives, in order per upstream channel, once."""
+    """The collector: hand every output to the client once, in order for each upstream channel."""
     (links,) = run.context.graph.phases(run.channel.stage)
     upstreams = [u for link in links for u in run.context.graph.upstreams(run.channel, link)]
     while not all(run.inbox.is_exhausted(link) for link in links):

@@ -1,11 +1,11 @@
-"""Input choice: which of the arrived slices the next task of a channel draws. A pure function.
+"""Choose which of the arrived slices the next task of a channel draws. A pure function.
 
-`Dynamic` takes what is there, up to a byte target; it waits for more only while the caller says that waiting
-is worth it. `Static` takes a fixed number of outputs, fewer only at the end, whatever that costs in waiting.
-Either draws from one upstream channel at a time, as in the paper, or from several of one input at once.
+`Dynamic` takes what has arrived, up to a byte target; it waits for more only while the caller says that waiting is
+worthwhile. `Static` takes a fixed number of outputs, fewer only at the end, whatever that costs in waiting. Either
+draws from one upstream channel at a time, as in the paper, or from several of one input at once.
 
-A build side is consumed to its end before its probe side begins, and the required side inputs of a stage are
-whole before its first task. In a staged query something of every input must have arrived: nothing does before its
+A build side is consumed to its end before its probe side begins, and the required side inputs of a stage are complete
+before its first task. In a staged query something of every input must have arrived, which happens only after its
 producer has ended; see `outbox`.
 """
 
@@ -23,7 +23,7 @@ from wallaby.lineage.tolerance import LINEAGE, Tolerance
 
 @dataclass(frozen=True, slots=True)
 class Dynamic:
-    """As much as has arrived, up to `target_bytes`."""
+    """Take as much as has arrived, up to `target_bytes`."""
 
     target_bytes: int
     several: bool = True
@@ -35,7 +35,7 @@ class Dynamic:
 
 @dataclass(frozen=True, slots=True)
 class Static:
-    """Exactly `outputs` outputs a task, fewer only at the end."""
+    """Take exactly `outputs` outputs per task, fewer only at the end."""
 
     outputs: int
     several: bool = True
@@ -62,7 +62,7 @@ def choose(
     eager: bool,
     tolerance: Tolerance = LINEAGE,
 ) -> Draw | Finish | None:
-    """The next draw, `Finish`, or None to wait. `eager`: nothing better to do, so take less than the target."""
+    """The next draw, `Finish`, or None to wait. `eager`: the worker is idle, so take less than the target."""
     if not (sides_ready(graph, channel.stage, inbox) and tolerance.may_draw(graph, channel.stage, inbox)):
         return None
     for links in graph.phases(channel.stage):
@@ -78,12 +78,12 @@ def choose(
 
 
 def sides_ready(graph: StageGraph, stage: int, inbox: Inbox) -> bool:
-    """Are the side inputs whole that every task of a stage uses?"""
+    """Are the side inputs that every task of a stage uses complete?"""
     return all(inbox.is_whole(link) for link in graph.sides(stage) if graph.links[link].required)
 
 
 def whole_sides(graph: StageGraph, stage: int, inbox: Inbox) -> int:
-    """The side inputs that a read chosen now uses, as bits of its record: all that are whole."""
+    """The side inputs that a read chosen now uses, as bits of its record: all that are complete."""
     return sum(1 << bit for bit, link in enumerate(graph.sides(stage)) if inbox.is_whole(link))
 
 

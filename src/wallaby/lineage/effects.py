@@ -1,10 +1,10 @@
-"""Effects: all that the protocol's generators ask of the world, each at a named fail point.
+"""Effects: everything that the protocol's generators ask the outside world to do, each at a named fail point.
 
-Algorithm 1, delivery, re-reads and recovery are generators. Before every side effect they yield one of these
-values; whoever drives them performs it and sends the answer back in. Production performs effects on threads,
-the simulation under a virtual clock, and either may kill the process at any fail point: that is why the list
-of fail points is closed and shared. The type of an effect says what its answer is. An answer of None always means:
-no answer came, it may or may not have happened.
+Algorithm 1, delivery, re-reads and recovery are generators. Before every side effect they yield one of these values;
+the driver of the generator performs it and sends the answer back in. Production performs effects on threads, the
+simulation under a virtual clock. Either may kill the process at any fail point, so the list of fail points is closed
+and shared. The type of an effect names the type of its answer. An answer of None always means that no answer came: the
+effect may or may not have happened.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ Returned = TypeVar("Returned")
 
 
 class FailPoint(Enum):
-    """Every step at which something can go wrong: the places where simulation and tests strike."""
+    """Every step at which something can go wrong: the places where the simulation and tests inject faults."""
 
-    __hash__ = object.__hash__  # an enum's own is slow, and the simulation counts every visit
+    __hash__ = object.__hash__  # an enum's own hash is slow, and the simulation counts every visit
 
     # a TaskManager as a whole
     REGISTER = "register"
@@ -72,26 +72,26 @@ class FailPoint(Enum):
 
 
 class Effect(Generic[Answer]):
-    """Something to be done outside of the protocol, and the type of the answer that comes back."""
+    """An action outside the protocol, with the type of its answer."""
 
     __slots__ = ()
-    #: The place where a fault may strike before it is done, or before it is answered.
+    #: The place where a fault may strike, before the action or before its answer.
     point: FailPoint
 
 
-#: A generator of the protocol: it yields effects, is sent their answers, and returns something in the end.
+#: A generator of the protocol: it yields effects, receives their answers, and returns a result.
 Effects = Generator[Effect[Any], Any, Returned]
 
 
 def ask(effect: Effect[Answer]) -> Effects[Answer]:
-    """Yield an effect and return its answer, with its type. Where no answer is wanted, `yield` is enough."""
+    """Yield an effect and return its typed answer. If no answer is needed, `yield` is enough."""
     answer: Answer = yield effect
     return answer
 
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """The part of one output that goes over one edge. `body` is None where there are no rows."""
+    """The part of one output that goes over one edge. `body` is None if there are no rows."""
 
     task: TaskName
     edge: Edge
@@ -102,11 +102,11 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What one step made: slices for every outgoing edge, and whether the channel needs no more input.
+    """The output of one step: slices for every outgoing edge, and whether the channel needs no more input.
 
-    With a `rest`, what was consumed gives more than one output should hold: the channel's next task consumes
-    nothing and goes on with it. A reader's outputs are made again one by one, so its next task has to say itself where
-    it goes on: what it reads is `next_split`, a number that stands for what is left of its split.
+    With a `rest`, the input gives more than one output should hold: the channel's next task consumes nothing and
+    continues with the rest. A reader's outputs are repeated one by one, so its next task must itself name where it
+    continues: it reads `next_split`, a number that represents the rest of the split.
     """
 
     checksum: int
@@ -120,7 +120,7 @@ class Output:
 class Await(Effect[bool]):
     """Wait until something has arrived or changed, at most as long as the driver's limit.
 
-    The answer is True if nothing came although there was time: then a task may be smaller than its target.
+    The answer is True if nothing came within the time: then a task may be smaller than its target.
     """
 
     point = FailPoint.CHOOSE
@@ -128,7 +128,7 @@ class Await(Effect[bool]):
 
 @dataclass(frozen=True, slots=True)
 class Pause(Effect[object]):
-    """Wait for the given time, or until there are news of the query; what arrives meanwhile does not matter."""
+    """Wait for the given time, or until there is news of the query; arriving data does not end the wait."""
 
     limit_ms: int
     point: FailPoint = FailPoint.LOOK
@@ -153,31 +153,31 @@ class Execute(Effect[tuple[Any, Output]]):
 
 @dataclass(frozen=True, slots=True)
 class BackUp(Effect[bool]):
-    """Keep an output on this worker; the answer is False if there is no room left for it."""
+    """Keep an output on this worker; the answer is False if there is no room for it."""
 
     point: FailPoint
     task: TaskName
     output: Output
     final: bool
-    #: The epoch of the channel run whose attempt it is, or in which it was re-read.
+    #: The epoch of the channel run that made it, or in which it was re-read.
     since_epoch: int = 1
 
 
 def replaces(since_epoch: int, kept_since_epoch: int) -> bool:
-    """Does an output take the place of another that its worker has kept under the same name?
+    """Does an output replace another that its worker has kept under the same name?
 
-    A name has one content once it is committed. An attempt of an earlier channel run may never have been: what a
-    later one has made stays instead, whichever of the two is kept last.
+    A name has one content once it is committed. An attempt of an earlier channel run may never have been committed: the
+    output of the later run stays, whichever of the two is stored last.
     """
     return since_epoch >= kept_since_epoch
 
 
 @dataclass(frozen=True, slots=True)
 class SaveState(Effect[bool]):
-    """Save the state after a task, if it is time for that: the answer is whether it is in the durable store now.
+    """Save the state after a task, if a snapshot is due: the answer is whether it is now in the durable store.
 
-    `key` tells attempts at the task apart; `totals` says how many outputs there are of the upstream channels whose
-    end is known.
+    `key` distinguishes attempts at the task; `totals` are the numbers of outputs of the upstream channels whose end is
+    known.
     """
 
     task: TaskName
@@ -189,7 +189,7 @@ class SaveState(Effect[bool]):
 
 @dataclass(frozen=True, slots=True)
 class RestoreState(Effect[tuple[Any, Mapping[Upstream, int]]]):
-    """Take up a saved state: the answer is the state and the totals that were saved with it."""
+    """Restore a saved state: the answer is the state and the totals that were saved with it."""
 
     task: TaskName
     key: str
@@ -198,7 +198,7 @@ class RestoreState(Effect[tuple[Any, Mapping[Upstream, int]]]):
 
 @dataclass(frozen=True, slots=True)
 class ReadRecords(Effect[tuple[Verdict, tuple[bytes, ...]] | None]):
-    """The committed records of a channel: the answer is `(verdict, records)`."""
+    """Read the committed records of a channel: the answer is `(verdict, records)`."""
 
     channel: ChannelName
     epoch: int
@@ -214,9 +214,9 @@ class CommitTask(Effect[CommitReply | None]):
     final: bool
     delivered: tuple[tuple[Edge, int], ...]
     epoch: int
-    #: The epoch of the channel run in which it was attempted.
+    #: The epoch of the channel run that attempted it.
     since_epoch: int = 1
-    #: What is left of the split that was read, for the next task.
+    #: The rest of the split that was read, for the next task.
     next_split: int | None = None
     point = FailPoint.COMMIT
 
@@ -231,7 +231,7 @@ class Advance(Effect[None]):
 
 @dataclass(frozen=True, slots=True)
 class CloseEarly(Effect[Verdict | None]):
-    """Close what nobody will draw from again: the answer is a verdict."""
+    """Close channels from which nobody will draw again: the answer is a verdict."""
 
     channel: ChannelName
     epoch: int
@@ -253,16 +253,16 @@ class Push(Effect["PushReply | None"]):
 class PushReply:
     """Which of the pushed slices the receiver now holds; False where it had no room.
 
-    A push that would be too large is cut: `held` then speaks of the first slices, which were sent, and says nothing of
-    the others. Not to be sent is no refusal: see `Outbox.confirm`.
-    `accepted` is False if it took none because of another epoch, or because it does not host the consumer.
+    A push that would be too large is cut: `held` then covers only the first slices, which were sent. A slice that was
+    not sent has not been refused: see `Outbox.confirm`. `accepted` is False if the receiver took none, because of
+    another epoch or because it does not host the consumer.
     """
 
     accepted: bool
     held: tuple[bool, ...] = ()
 
     def of_all(self, sent: Iterable[bool]) -> PushReply:
-        """This reply to some slices as one to all, of which these were sent: the others are not held."""
+        """Extend this reply to all slices: those that were not sent are not held."""
         if not self.accepted:
             return self
         held = iter(self.held)
@@ -298,7 +298,7 @@ class Collect(Effect[None]):
 
 @dataclass(frozen=True, slots=True)
 class Leave(Effect[None]):
-    """This worker cannot go on (its backup is full): it ends itself, as if it had crashed."""
+    """End this worker as if it had crashed, because it cannot continue (its backup is full)."""
 
     reason: str
     point = FailPoint.BACK_UP

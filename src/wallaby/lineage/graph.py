@@ -1,4 +1,4 @@
-"""The stage graph: what a query's channels are and which of them feed which.
+"""The stage graph: the channels of a query, and which of them feed which.
 
 Stages are numbered in topological order, side links included, so walking the numbers downwards visits every
 consumer before its producers; `reconcile` relies on it. A link joins two stages; an edge joins two channels.
@@ -13,7 +13,7 @@ from enum import Enum
 from wallaby.errors import InvalidArgumentError
 from wallaby.lineage.names import ChannelName, Edge, Upstream
 
-#: Two varint bytes each keep a record within 24 + 4n bytes; see `lineage`.
+#: Below 2^14, so that two varint bytes are enough and a record takes at most 24 + 4n bytes; see `lineage`.
 CHANNELS_MAX = 1 << 14
 SIDES_MAX = 14
 
@@ -27,7 +27,7 @@ class StageKind(Enum):
 
 
 class LinkKind(Enum):
-    """Rows to process, or a whole input that other tasks use beside theirs."""
+    """Main: rows to process. Side: a complete input that every task uses in addition."""
 
     MAIN = "main"
     SIDE = "side"
@@ -43,7 +43,7 @@ class Routing(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """`channels` lanes of one fragment of the plan; `splits` only for readers."""
+    """One fragment of the plan, run by `channels` channels; `splits` only for readers."""
 
     kind: StageKind
     channels: int
@@ -69,7 +69,7 @@ class Link:
 
 @dataclass(frozen=True)
 class StageGraph:
-    """Stages and links, checked once, with the look-ups that the protocol needs made once."""
+    """Stages and links, validated once, with precomputed look-ups for the protocol."""
 
     stages: tuple[Stage, ...]
     links: tuple[Link, ...]
@@ -147,7 +147,7 @@ class StageGraph:
         return self.stages[stage].kind is StageKind.READ
 
     def closable_above(self, channel: ChannelName) -> tuple[tuple[ChannelName, tuple[ChannelName, ...]], ...]:
-        """The channels upstream of one that has ended early, each with its consumers, consumers first."""
+        """The channels upstream of one that has ended early, each with its consumers; consumers come first."""
         cone = {channel.stage}
         for link in sorted(self.links, key=lambda link: -link.consumer):
             if link.consumer in cone:

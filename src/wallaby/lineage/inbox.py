@@ -1,13 +1,13 @@
-"""The inbox of one channel: what has arrived and is not consumed, with a window of bytes per edge.
+"""The inbox of one channel: slices that have arrived and are not consumed, with a window of bytes per edge.
 
-Pure data: it decides what to accept, and hands slices out in order per upstream channel, each exactly once
-(invariant 1). Slices may arrive in any order and more than once, because pushes are repeated and because
-re-reads come from several workers; what was consumed or is held already is answered "held" and dropped.
+Pure data: it decides what to accept, and hands slices out in order per upstream channel, each exactly once (invariant
+1). Slices may arrive in any order and more than once, because pushes are repeated and because re-reads come from
+several workers; a slice that was consumed or is already held is answered with "held" and dropped.
 
 Flow control is per edge and only per edge: a slice that is the next to be consumed, or that a draw of fixed
 size is waiting for, is accepted whatever the window says, so a full inbox can always be emptied and no edge
-can hold up another (nothing to deadlock on). Side inputs are used whole, so they have no window; one that nobody
-needs and that is too large for that is given up.
+can hold up another (nothing to deadlock on). Side inputs are used as a whole, so they have no window; an optional one
+that is too large is given up.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from wallaby.lineage.names import ChannelName, Upstream
 
 @dataclass(frozen=True, slots=True)
 class LaneView:
-    """What can be seen of one upstream channel: for whoever asks what is waited for."""
+    """A view of one upstream channel, to report what a channel waits for."""
 
     consumed: int
     held: int
@@ -31,12 +31,12 @@ class LaneView:
     total: int | None
     #: None: it has no window.
     window_bytes: int | None
-    #: The output that had no room when it came last, and its size, if it is not here by now.
+    #: The output that was last refused for lack of room, and its size, if it has not arrived since.
     refused: tuple[int, int] | None
 
 
 class _Sum:
-    """What the lanes of one link hold together, and how many of them have not said yet how much there will be."""
+    """The total of a link's lanes, and how many of them have not yet announced their end."""
 
     __slots__ = ("held", "held_bytes", "unknown")
 
@@ -47,7 +47,7 @@ class _Sum:
 
 
 class _Lane:
-    """One upstream channel: slices held by sequence, how many were consumed, how many there will be."""
+    """One upstream channel: the held slices by sequence number, the number consumed, and the total if known."""
 
     __slots__ = ("consumed", "held", "held_bytes", "refused", "sum", "total", "wanted", "windowed")
 
@@ -59,7 +59,7 @@ class _Lane:
         self.consumed = 0
         self.total: int | None = None
         self.windowed = windowed
-        #: Outputs below this are accepted whatever the window: a draw waits for them.
+        #: Outputs below this are accepted whatever the window, because a draw waits for them.
         self.wanted = wanted
         #: The output that was refused last, and its size.
         self.refused: tuple[int, int] | None = None
@@ -68,7 +68,7 @@ class _Lane:
 class Inbox:
     """What one channel has received at its present host.
 
-    `reserve` is how many outputs of an edge pass the window in any case: as many as a static draw asks for.
+    `reserve` outputs of an edge pass the window in any case: as many as a static draw needs.
     """
 
     def __init__(self, graph: StageGraph, channel: ChannelName, window_bytes: int, reserve: int = 1) -> None:
@@ -76,7 +76,7 @@ class Inbox:
         self._reserve = reserve
         self._discarding = False
         self._given_up: set[int] = set()
-        #: Counts the slices that were taken and not dropped.
+        #: Counts the slices that were accepted and kept.
         self.arrived = 0
         into = graph.edges_into(channel)
         self._sums = {link: _Sum() for link in {edge.link for edge in into}}
@@ -91,7 +91,7 @@ class Inbox:
             self._by_link.setdefault(upstream.link, []).append(lane)
 
     def offer(self, piece: Slice) -> bool:
-        """Take a slice unless its window is full; True if it is held or was consumed already."""
+        """Accept a slice unless its window is full; True if it is held or was consumed already."""
         if not self.would_hold(piece):
             return False
         lane = self._lanes[Upstream(piece.edge.link, piece.edge.producer)]
@@ -110,11 +110,11 @@ class Inbox:
 
     @property
     def held_bytes(self) -> int:
-        """What has arrived and is not consumed."""
+        """The bytes that have arrived and are not consumed."""
         return sum(found.held_bytes for found in list(self._sums.values()))
 
     def would_hold(self, piece: Slice, promised_bytes: int = 0) -> bool:
-        """Is there room for a slice, if so much more comes on its edge before it? Its body is not looked at."""
+        """Is there room for a slice, if this many bytes come on its edge before it? Its body is not needed."""
         lane = self._lanes[Upstream(piece.edge.link, piece.edge.producer)]
         if piece.edge.link in self._given_up or self._is_known(lane, piece.task.seq):
             return True
@@ -129,7 +129,7 @@ class Inbox:
         return not over or seq < lane.wanted
 
     def _is_known(self, lane: _Lane, seq: int) -> bool:
-        """Is an output held, consumed, or of no use to anybody any more?"""
+        """Is an output held, consumed, or no longer needed?"""
         return self._discarding or seq < lane.consumed or seq in lane.held
 
     def ready(self, upstream: Upstream) -> tuple[int, ...]:
@@ -143,12 +143,12 @@ class Inbox:
         return tuple(sizes)
 
     def is_short_of(self, link: int, size_bytes: int, outputs: int) -> bool:
-        """Is it plain, without a look at each channel, that less than so much is there and that more will come?"""
+        """Is it certain, without checking each channel, that less than this has arrived and more will come?"""
         found = self._sums[link]
         return found.unknown > 0 and found.held_bytes < size_bytes and found.held <= outputs
 
     def consumed(self, upstream: Upstream) -> int:
-        """How many outputs have been drawn: this channel's watermark."""
+        """The number of outputs drawn: this channel's watermark."""
         return self._lanes[upstream].consumed
 
     def is_ending(self, upstream: Upstream) -> bool:
@@ -169,15 +169,15 @@ class Inbox:
         return all(lane.total is not None and len(lane.held) == lane.total for lane in self._by_link[link])
 
     def whole(self, link: int) -> tuple[Slice, ...]:
-        """All slices of a side link, by channel and sequence. They stay."""
+        """All slices of a side link, by channel and sequence number. They stay in the inbox."""
         return tuple(lane.held[seq] for lane in self._by_link[link] for seq in sorted(lane.held))
 
     def link_bytes(self, link: int) -> int:
-        """What is held of a link."""
+        """The bytes held of a link."""
         return self._sums[link].held_bytes
 
     def give_up(self, link: int) -> None:
-        """Keep nothing of a side input that no task needs: it will never be whole, so none will use it."""
+        """Drop a side input that no task requires: it will never be complete, so no task will use it."""
         self._given_up.add(link)
         self._sums[link].held = self._sums[link].held_bytes = 0
         for lane in self._by_link[link]:
@@ -186,7 +186,7 @@ class Inbox:
             lane.total = None
 
     def want(self, draw: Draw) -> bool:
-        """Ask for a draw of fixed size: True once it can be taken. Until then its slices pass the window."""
+        """Request a draw of fixed size: True once it can be taken. Until then its slices pass the window."""
         for upstream, count in draw.upstreams:
             lane = self._lanes[upstream]
             lane.wanted = max(lane.wanted, lane.consumed + count)
@@ -208,11 +208,11 @@ class Inbox:
         return tuple(taken)
 
     def totals(self) -> dict[Upstream, int]:
-        """How many outputs there are of the upstream channels whose last one has arrived."""
+        """The number of outputs of the upstream channels whose last one has arrived."""
         return {upstream: lane.total for upstream, lane in self._lanes.items() if lane.total is not None}
 
     def go_on(self, consumed: Mapping[Upstream, int], totals: Mapping[Upstream, int]) -> None:
-        """The channel's state is one in which so much was consumed: what comes of it again is dropped."""
+        """Continue from a state that has consumed this much: earlier outputs that arrive again are dropped."""
         for upstream, count in consumed.items():
             lane = self._lanes[upstream]
             lane.consumed = count
@@ -228,7 +228,7 @@ class Inbox:
             lane.total = total
 
     def discard(self) -> None:
-        """The channel has ended: from now on take everything and keep nothing."""
+        """The channel has ended: from now on accept everything and keep nothing."""
         self._discarding = True
         for found in self._sums.values():
             found.held = found.held_bytes = 0
@@ -237,11 +237,11 @@ class Inbox:
             lane.held_bytes = 0
 
     def lanes(self) -> Mapping[Upstream, _Lane]:
-        """For checks: all that there is of each upstream channel, as it is."""
+        """For checks: the view of each upstream channel."""
         return self._lanes
 
     def lane(self, upstream: Upstream) -> LaneView:
-        """What there is of one upstream channel."""
+        """The view of one upstream channel."""
         lane = self._lanes[upstream]
         refused = lane.refused
         if refused is not None and self._is_known(lane, refused[0]):

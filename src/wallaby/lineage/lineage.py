@@ -26,14 +26,14 @@ VERSION = 1
 #: How many outputs one task may draw from one upstream channel.
 COUNT_MAX = (1 << 14) - 1
 LINKS_MAX = 1 << 14
-#: A number stands for a split, or for what is left of it: for how many rows of it are done.
+#: A number represents a split, or the rest of one after some of its rows.
 SPLITS_MAX = 1 << 63
 _FINAL, _SPLIT, _SIDES, _DRAW, _SAVED = 1, 2, 4, 8, 16
 
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """So many outputs from each of these upstream channels of one link, each channel's in order."""
+    """How many outputs a task takes from each upstream channel of one link, in order for each channel."""
 
     link: int
     counts: tuple[tuple[int, int], ...]
@@ -52,13 +52,13 @@ class Draw:
 
     @property
     def upstreams(self) -> tuple[tuple[Upstream, int], ...]:
-        """The drawn channels by their full names, with how many outputs are taken."""
+        """The drawn channels by their full names, with the numbers of outputs."""
         return tuple((Upstream(self.link, channel), count) for channel, count in self.counts)
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What one task consumed and decided. Neither split nor draw: it ends its channel, or goes on with a rest."""
+    """What one task consumed and decided. With neither split nor draw, it ends its channel or continues with a rest."""
 
     checksum: int
     split: int | None = None
@@ -95,7 +95,7 @@ def fold(records: Iterable[Record]) -> Watermark:
 
 
 def encode(record: Record) -> bytes:
-    """The bytes that a commit stores."""
+    """Encode a record for a commit."""
     if not 0 <= record.checksum < 1 << 64:
         raise EncodingError(f"A checksum has 64 bits, not {record.checksum}.")
     if record.split is not None and not 0 <= record.split < SPLITS_MAX:
@@ -122,20 +122,20 @@ def encode(record: Record) -> bytes:
 
 
 def key_of(record: Record) -> str:
-    """What tells the state after a task from that after another attempt at it, which may have drawn otherwise.
+    """A key that distinguishes the state after a task from that of another attempt, which may have drawn differently.
 
-    The states before it are the same for all attempts, since the records before it are committed.
+    The state before the task is the same for all attempts, because the earlier records are committed.
     """
     return hashlib.blake2b(encode(replace(record, saved=False)), digest_size=8).hexdigest()
 
 
 def is_saved(data: bytes) -> bool:
-    """Does the record in these bytes say that the state after its task is saved? Without reading all of it."""
+    """Does an encoded record say that the state after its task was saved? Does not decode the whole record."""
     return len(data) > 1 and bool(data[1] & _SAVED)
 
 
 def decode(data: bytes) -> Record:
-    """The record in these bytes; anything that `encode` could not have written is an error."""
+    """Decode a record; anything that `encode` could not have written is an error."""
     if len(data) < 10 or data[0] != VERSION:
         raise EncodingError(f"Not a lineage record of version {VERSION}: {data[:16].hex()}.")
     flags = data[1]
@@ -172,7 +172,7 @@ def _put(out: bytearray, value: int) -> None:
 
 
 class _Reader:
-    """Takes unsigned LEB128 integers from bytes; past the end is an error."""
+    """Reads unsigned LEB128 integers from bytes; reading past the end is an error."""
 
     def __init__(self, data: bytes, at: int) -> None:
         self._data, self._at = data, at

@@ -1,8 +1,8 @@
-"""Names: of queries, workers, channels, tasks and edges.
+"""The names of queries, workers, channels, tasks and edges.
 
 A task and its output share one name, `(stage, channel, seq)`, and that name has one content for ever
-(invariant 2). Names are small tuples with a type of their own: they hash and sort fast, cannot be mistaken
-for each other by a type checker, and print the same everywhere: `s2.c1.t7`.
+(invariant 2). Names are small tuples with their own types: they hash and sort fast, a type checker keeps them apart,
+and they print the same everywhere: `s2.c1.t7`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class TaskName(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """One producer channel to one consumer channel over one link of the stage graph."""
+    """The connection of one producer channel to one consumer channel over one link of the stage graph."""
 
     link: int
     producer: int
@@ -54,7 +54,7 @@ class Edge(NamedTuple):
 
 
 class Upstream(NamedTuple):
-    """A producer channel as its consumer sees it: through which link, and which channel."""
+    """A producer channel as its consumer sees it: a link, and a channel of the producer stage."""
 
     link: int
     channel: int

@@ -1,12 +1,12 @@
-"""The outbox of one worker in one query: which committed outputs still have to go where.
+"""The outbox of one worker in one query: which committed outputs it still has to send where.
 
-Pure data. An output is published here after its commit, never before (invariant 1), and is due on an edge
-until the consumer's host has said that it holds it. Acknowledgements count for this pair of workers in this
-epoch only: a new epoch starts from what the GCS says was delivered, which may be less than was known here,
-and nothing at all for a consumer that was rewound. Sending again is harmless, the inbox drops what it has.
+Pure data. An output is published here after its commit, never before (invariant 1), and is due on an edge until the
+consumer's host has acknowledged it. Acknowledgements count only for this pair of workers in this epoch: a new epoch
+starts from what was delivered according to the GCS, which may be less than was known here, and nothing for a consumer
+that was rewound. Sending again is harmless, because the inbox drops what it already has.
 
-In a staged query nothing is due of a channel that has not ended: so a consumer that has something of every upstream
-channel knows that its inputs are complete.
+In a staged query, nothing of a channel is due before the channel has ended. So a consumer that has something of every
+upstream channel knows that its inputs are complete.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from wallaby.lineage.tolerance import LINEAGE, Tolerance
 
 
 class Outbox:
-    """Delivery progress of the channels that one worker hosts."""
+    """The delivery progress of the channels that one worker hosts."""
 
     def __init__(self, graph: StageGraph, tolerance: Tolerance = LINEAGE) -> None:
         self._graph = graph
@@ -30,15 +30,15 @@ class Outbox:
         self._delivered: dict[Edge, int] = {}
         self._reported: dict[Edge, int] = {}
         self._edges_to: dict[WorkerId, list[Edge]] = {}
-        #: The edges of a channel that lead to somebody.
+        #: The edges of a channel that have a consumer with a route.
         self._edges_of: dict[ChannelName, list[Edge]] = {}
-        #: Of ended channels: how many of those, from the first on, have nothing due any more.
+        #: For ended channels: how many of these edges, from the first, have nothing due any more.
         self._through: dict[ChannelName, int] = {}
-        #: Ended channels that have nothing to send or to report any more.
+        #: Ended channels that have nothing more to send or to report.
         self._told: set[ChannelName] = set()
-        #: Edges whose window was full when they were tried last.
+        #: Edges whose window was full at the last attempt.
         self._refused: set[Edge] = set()
-        #: Counts what was published, and epochs: while it stays the same there is nothing new to send.
+        #: Counts publications and epochs: while it does not change, there is nothing new to send.
         self.news = 0
 
     def begin_epoch(
@@ -47,9 +47,9 @@ class Outbox:
         routes: Mapping[ChannelName, WorkerId],
         mine: tuple[ChannelName, ...],
     ) -> None:
-        """Take routes and delivery counts from the GCS; forget channels that went to another host.
+        """Take routes and delivery counts from the GCS; forget channels that moved to another host.
 
-        A consumer without a route has ended at a worker that is gone, and nobody needs what it lacks.
+        A consumer without a route has ended at a worker that is gone, and needs nothing more.
         """
         self.news += 1
         self._published = {name: end for name, end in self._published.items() if name in mine}
@@ -69,14 +69,14 @@ class Outbox:
                     self._edges_of.setdefault(name, []).append(edge)
 
     def start(self, channel: ChannelName, base: int, published: int | None = None) -> None:
-        """A channel begins here; its first output at this host will be `base`, if not more can be had already."""
+        """Begin a channel here; its first output at this host is `base`, unless more are at hand already."""
         self._bases[channel] = base
         self._published[channel] = base if published is None else published
         self._ended.discard(channel)
         self._begin_anew(channel)
 
     def publish(self, task: TaskName, *, ended: bool) -> None:
-        """A committed output is in the backup and may leave."""
+        """Note that a committed output is in the backup and may leave."""
         self.news += 1
         self._published[task.of] = max(task.seq + 1, self._published.get(task.of, 0))
         self._begin_anew(task.of)
@@ -84,17 +84,17 @@ class Outbox:
             self._ended.add(task.of)
 
     def end(self, channel: ChannelName) -> None:
-        """A channel will publish no more."""
+        """Note that a channel will publish no more."""
         self._ended.add(channel)
 
     def targets(self) -> tuple[WorkerId, ...]:
-        """The workers that something is due for, in a fixed order."""
+        """The workers for which something is due, in a fixed order."""
         return tuple(
             sorted(target for target, edges in self._edges_to.items() if any(map(self._is_due, edges)))
         )
 
     def _is_due(self, edge: Edge) -> bool:
-        """Below its base a channel has nothing to send: an edge that lacks more has an ended consumer."""
+        """Is something due? Below its base a channel has nothing to send: a consumer that lacks it has ended."""
         producer = self._graph.producer(edge)
         if not self._tolerance.may_send(ended=producer in self._ended):
             return False
@@ -103,10 +103,10 @@ class Outbox:
     def due(
         self, target: WorkerId, outputs_max: int, *, probing: bool = True
     ) -> tuple[tuple[Edge, TaskName], ...]:
-        """What to push to one worker now: in order per edge, the edges taking turns, at most so many.
+        """What to push to one worker now, up to a limit: in order for each edge, with the edges taking turns.
 
-        Of an edge that was refused one output is tried again, and only if `probing`: what is refused has been
-        sent for nothing.
+        On an edge that was refused, one output is tried again, and only if `probing`, because a refused output was sent
+        in vain.
         """
         queues = []
         for edge in self._edges_to.get(target, ()):
@@ -124,11 +124,12 @@ class Outbox:
         return tuple(items[:outputs_max])
 
     def confirm(self, items: tuple[tuple[Edge, TaskName], ...], held: tuple[bool, ...]) -> bool:
-        """Note what the receiver holds, up to the first gap on each edge. True if anything moved on.
+        """Note what the receiver holds, up to the first gap on each edge. True if there was any progress.
 
-        `held` may be shorter than `items`: the rest was not sent. An edge that was refused lets the others go first
-        from now on, those that were not sent above all: what it waits for may come over one of them. Of several that
-        were refused another goes first each time, so every edge gets to be the first of a push, which is always sent.
+        `held` may be shorter than `items`: the others were not sent. A refused edge goes behind all others from now on,
+        and those that were not sent come first, because the refused edge may wait for what one of them carries. Among
+        several refused edges, another one is first each time. So every edge becomes the first of a push at some time,
+        which is always sent.
         """
         moved = False
         refused: dict[Edge, None] = {}
@@ -145,12 +146,12 @@ class Outbox:
         return moved
 
     def _let_others_go_first(self, first: Edge) -> None:
-        """Put the edges behind that were refused, and last of all the one that was the first of them."""
+        """Move refused edges behind the others, and the first of the refused edges to the very end."""
         for edges in self._edges_to.values():
             edges.sort(key=lambda edge: (edge in self._refused) + (edge == first))
 
     def report(self, channel: ChannelName) -> tuple[tuple[Edge, int], ...]:
-        """What the GCS does not know yet about a channel's deliveries, to go with its next commit."""
+        """A channel's deliveries that the GCS does not know yet, to be sent with its next commit."""
         return tuple(
             (edge, self._delivered[edge])
             for edge in self._graph.edges_from(channel)
@@ -158,7 +159,7 @@ class Outbox:
         )
 
     def report_ended(self) -> tuple[tuple[Edge, int], ...]:
-        """The same for every ended channel, which has no next commit, once it has nothing more to send."""
+        """The same for ended channels, which have no next commit, once they have nothing more to send."""
         news: list[tuple[Edge, int]] = []
         for channel in sorted(self._ended - self._told):
             if self._is_through(channel):
@@ -169,7 +170,7 @@ class Outbox:
         return tuple(news)
 
     def _is_through(self, channel: ChannelName) -> bool:
-        """Has an ended channel nothing more to send? What is not due stays so: each edge is looked at until then."""
+        """Has an ended channel sent everything? An edge with nothing due stays so, and is not checked again."""
         edges, at = self._edges_of.get(channel, ()), self._through.get(channel, 0)
         while at < len(edges) and not self._is_due(edges[at]):
             at += 1
@@ -177,18 +178,18 @@ class Outbox:
         return at == len(edges)
 
     def _begin_anew(self, channel: ChannelName) -> None:
-        """There may be something to send of a channel again."""
+        """Reset a channel that may have something to send again."""
         self._through.pop(channel, None)
         self._told.discard(channel)
 
     def reported(self, news: tuple[tuple[Edge, int], ...]) -> None:
-        """The GCS has these deliveries now."""
+        """Note that the GCS now has these deliveries."""
         for edge, count in news:
             if edge in self._reported:
                 self._reported[edge] = max(self._reported[edge], count)
 
     def waiting(self) -> tuple[tuple[Edge, WorkerId, int, int, bool], ...]:
-        """The edges with something due: to whom, from which output up to which, and whether it was refused last."""
+        """The edges with something due: the target, the range of outputs, and whether the last attempt was refused."""
         return tuple(
             (
                 edge,
@@ -203,15 +204,15 @@ class Outbox:
         )
 
     def delivered(self) -> Mapping[Edge, int]:
-        """For checks: what this worker takes as delivered in this epoch."""
+        """For checks: what this worker considers delivered in this epoch."""
         return self._delivered
 
     def known_to_gcs(self) -> Mapping[Edge, int]:
-        """For checks: what this worker takes as known to the GCS."""
+        """For checks: what this worker believes the GCS to know."""
         return self._reported
 
     def refused(self) -> Set[Edge]:
-        """For checks: the edges whose window was full when they were tried last."""
+        """For checks: the edges whose window was full at the last attempt."""
         return self._refused
 
     def published(self, channel: ChannelName) -> int:

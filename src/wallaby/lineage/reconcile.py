@@ -1,27 +1,27 @@
-"""Algorithm 2: from what the GCS holds of a frozen query to the plan that lets it go on. A pure function.
+"""Algorithm 2: from the state of a frozen query in the GCS to the plan that lets it continue. A pure function.
 
 From the last stage to the first, so that every consumer is decided before its producers:
 
-- a channel *needs* its inputs if it has not ended, or is being rewound, or still owes outputs, for then it may
-  be in the middle of an earlier retrace; a reader's also while its stage has re-reads, because whoever
-  re-reads uses the side inputs of the channel that it hosts;
+- a channel *needs* its inputs if it has not ended, is being rewound, or still owes outputs, because then it may be in
+  the middle of an earlier retrace; a reader's channel also while its stage has re-reads, because a worker that re-reads
+  uses the side inputs of the channel that it hosts;
 - an edge is *behind* if its consumer needs it and not all committed outputs are delivered;
-- a lost channel is rewound if it has not ended or if an edge from it is behind. It then needs all its inputs
-  again, those that its records name and those that had arrived unconsumed: its incoming edges count as
-  delivered up to nothing. A live producer delivers again from its backup, a lost one is behind in its turn;
-- a lost reader is not rewound but moved: what edges are behind on becomes re-reads, shared by all workers of
-  the stage, and its new host goes on with its next split;
-- a live channel is never rewound, except off a worker that is draining, or if it went on from a saved state and
-  somebody now needs outputs from before that;
+- a lost channel is rewound if it has not ended or if an edge from it is behind. It then needs all its inputs again,
+  those that its records name and those that had arrived unconsumed: `delivered` of its incoming edges becomes 0. A live
+  producer delivers again from its backup; a lost one is behind in turn;
+- a lost reader is not rewound but moved: the outputs that its edges lack become re-reads, shared by all workers of the
+  stage, and its new host continues with its next split;
+- a live channel is never rewound, unless its worker is draining, or it continued from a saved state and outputs from
+  before that state are now needed;
 - where states are saved, a channel is rewound to the newest one before which nobody needs its outputs, and its inputs
   count as delivered up to what had been consumed by then;
-- where outputs outlive their workers, nobody needs them to be made again: a lost channel that has ended only moves, a
-  reader too, and another is rewound for its state alone;
+- where outputs outlive their workers, they need not be made again: a lost channel that has ended only moves, and so
+  does a reader; any other is rewound only for its state;
 - a channel whose consumers have all ended is closed: nobody will draw from it again (early end).
 
 Rewound and moved channels are spread over all members: different stages and different channels of one stage
 to different workers as far as there are any, by the work they have to repeat. A plan holds channels, edges
-and ranges, and the plan of a state that a plan was applied to changes nothing (invariants 5, 8 and 9).
+and ranges. Reconciling the result of a plan changes nothing (invariants 5, 8 and 9).
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ _Need = tuple[int, int, Edge]
 
 
 def reconcile(graph: StageGraph, snapshot: Snapshot, left: Recoverable = NOTHING) -> RecoveryPlan:
-    """The plan for a snapshot. There must be a member that can host what is lost."""
+    """Make the plan for a snapshot. There must be a member that can host the lost channels."""
     if not snapshot.members:
         raise InternalError("A query without members cannot be reconciled: wait for one.")
     return _Reconciliation(graph, snapshot, left).plan()
 
 
 def drained(graph: StageGraph, snapshot: Snapshot, worker: WorkerId, left: Recoverable = NOTHING) -> bool:
-    """May a draining worker go without anything being lost that is still needed?"""
+    """May a draining worker leave without the loss of anything that is still needed?"""
     if not snapshot.members:
         return False
     without = replace(snapshot, draining=tuple(w for w in snapshot.draining if w != worker))
@@ -57,7 +57,7 @@ def drained(graph: StageGraph, snapshot: Snapshot, worker: WorkerId, left: Recov
 
 
 class _Reconciliation:
-    """One walk from the last stage to the first, and what it decides on the way."""
+    """One walk from the last stage to the first, and its decisions."""
 
     def __init__(self, graph: StageGraph, snapshot: Snapshot, left: Recoverable) -> None:
         self._graph = graph
@@ -99,7 +99,7 @@ class _Reconciliation:
         return self._before.channels[name].ended or name in self._closed
 
     def _must_leave(self, name: ChannelName) -> bool:
-        """Is its host lost, or about to be and the channel still at work?"""
+        """Must the channel leave its host, because the host is lost, or is draining while the channel still works?"""
         host = self._before.channels[name].host
         return host not in self._alive or (host in self._before.draining and not self._ended(name))
 
@@ -112,7 +112,7 @@ class _Reconciliation:
         ]
 
     def _lost_below(self, name: ChannelName) -> int:
-        """The outputs of a channel before this one have to be made again if somebody needs them."""
+        """The first output of a channel that is not lost: earlier ones have to be made again if they are needed."""
         channel = self._before.channels[name]
         leaves = self._must_leave(name)
         return self._left.tolerance.lost_below(channel.base, channel.length, leaves=leaves)
@@ -134,7 +134,7 @@ class _Reconciliation:
             self._needing.add(name)
 
     def _starts_empty(self, name: ChannelName, start: Checkpoint = INITIAL) -> None:
-        """At its new host nothing has arrived: it needs every input, from the first on or from a saved state on."""
+        """Nothing has arrived at the new host: the channel needs all inputs, from the first or a saved state on."""
         self._needing.add(name)
         self._emptied.add(name)
         for edge in self._graph.edges_into(name):
@@ -160,10 +160,10 @@ class _Reconciliation:
                 self._needing.add(name)
 
     def _still_waiting(self, name: ChannelName) -> list[_Need]:
-        """The re-reads of an earlier recovery that are not completed and that somebody still needs.
+        """The uncompleted re-reads of an earlier recovery that are still needed.
 
-        Where nobody does, they are forgotten, and the edge is as far as it was without them: its consumer
-        may come to need them after all.
+        Others are forgotten, and `delivered` of their edges is as it was without them, because the consumer may come to
+        need them after all.
         """
         needs: list[_Need] = []
         for reread in self._before.rereads:
@@ -179,7 +179,7 @@ class _Reconciliation:
         return needs
 
     def _placed(self) -> dict[ChannelName, WorkerId]:
-        """Spread what is rewound or moved: least of the same stage first, then least work, then fewest channels."""
+        """Place channels on the member with the fewest of the stage, then the least work, then the fewest channels."""
         members = self._before.members
         gone = {*self._rewound, *self._moved}
         hosted = dict.fromkeys(members, 0)
@@ -198,7 +198,7 @@ class _Reconciliation:
         return hosts
 
     def _losses(self) -> dict[ChannelName, int]:
-        """Each outstanding task counts the workers that were lost, unannounced, while it ran."""
+        """Count, for each outstanding task, the workers that were lost unannounced while it ran."""
         return {
             name: self._before.channels[name].losses + 1
             for name in (*self._rewound, *self._moved)
@@ -207,7 +207,7 @@ class _Reconciliation:
 
 
 def _closed(graph: StageGraph, snapshot: Snapshot) -> set[ChannelName]:
-    """The channels that have not ended although all their consumers have."""
+    """The channels to close: they have not ended, but all their consumers have."""
     closed: set[ChannelName] = set()
 
     def ended(name: ChannelName) -> bool:
@@ -222,7 +222,7 @@ def _closed(graph: StageGraph, snapshot: Snapshot) -> set[ChannelName]:
 
 
 def _grouped(name: ChannelName, needs: Iterable[_Need]) -> list[ReRead]:
-    """The same needs as ranges that do not overlap, each with all edges that need it."""
+    """Group needs into ranges that do not overlap, each with all edges that need it."""
     needs = list(needs)
     bounds = sorted({bound for first, end, _ in needs for bound in (first, end)})
     ranges: list[ReRead] = []

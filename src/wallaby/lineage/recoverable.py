@@ -1,8 +1,8 @@
-"""What of a query outlives its workers: outputs, if they are in the durable store, and snapshots of states.
+"""What outlives the workers of a query: outputs, if they are in the durable store, and snapshots of states.
 
-A task whose state was saved says so in its record, so the records tell which states there are and what had been
-consumed by then. A lost channel goes on from the newest state before which nobody needs its outputs; where there is
-none, from its initial state, which needs nothing at all.
+The record of a task says whether its state was saved, so the records show which states exist and what had been consumed
+by then. A lost channel continues from the newest state such that nobody needs its earlier outputs; if there is none,
+from its initial state.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from wallaby.lineage.tolerance import LINEAGE, Tolerance
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The state of a channel after its first `seq` tasks, and how much of each input they had consumed."""
+    """The saved state of a channel after its first `seq` tasks, and how much of each input they had consumed."""
 
     seq: int = 0
     consumed: Watermark = field(default_factory=dict)
@@ -28,9 +28,9 @@ INITIAL = Checkpoint()
 
 @dataclass(frozen=True, slots=True)
 class Recoverable:
-    """What of a query can be had although the worker that made it is gone."""
+    """What remains available of a query after the workers that made it are lost."""
 
-    #: Says what becomes of outputs.
+    #: The policy, which determines what happens to outputs.
     tolerance: Tolerance = LINEAGE
     #: The saved states of each channel, the oldest first.
     states: Mapping[ChannelName, tuple[Checkpoint, ...]] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class Recoverable:
 
 
 def checkpoints(records: Iterable[bytes]) -> tuple[Checkpoint, ...]:
-    """The saved states that the records of a channel tell of."""
+    """The saved states of a channel, according to its records."""
     found: list[Checkpoint] = []
     watermark: Watermark = {}
     for seq, data in enumerate(records):
@@ -55,7 +55,7 @@ def checkpoints(records: Iterable[bytes]) -> tuple[Checkpoint, ...]:
 
 
 def recoverable(tolerance: Tolerance, records: Mapping[ChannelName, Iterable[bytes]]) -> Recoverable:
-    """What is left of a query. The records are asked for only where states are saved."""
+    """What remains of a query. The records are read only if states are saved."""
     states = {name: checkpoints(of) for name, of in records.items()} if tolerance.snapshots else {}
     return Recoverable(tolerance, states)
 

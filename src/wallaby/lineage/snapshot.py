@@ -1,4 +1,4 @@
-"""What `reconcile` reads and what it answers: a snapshot of a query in the GCS, and a plan for it.
+"""The input and output of `reconcile`: a snapshot of a query in the GCS, and a plan for it.
 
 Both hold channels, edges and ranges, never an entry per output: their size grows with the stage graph and
 not with the work done.
@@ -17,25 +17,25 @@ class ChannelState:
     """What the GCS holds of one channel."""
 
     host: WorkerId
-    #: The first output that the present host makes itself: differs from 0 for moved readers, and for channels that go
-    #: on from a saved state.
+    #: The first output that the present host makes itself: not 0 for moved readers, and for channels that continue from
+    #: a saved state.
     base: int = 0
-    #: How many records are committed.
+    #: The number of committed records.
     length: int = 0
     #: Its last record is committed.
     final: bool = False
-    #: Nobody will draw from it again: it commits no more (early end).
+    #: Nobody will draw from it again, so it commits no more (early end).
     closed: bool = False
     #: The split that its next task reads, for a reader that has claimed one.
     split: int | None = None
     #: Workers lost, unannounced, while its outstanding task ran.
     losses: int = 0
-    #: The epoch of its present channel run: in which it came to its host, or was rewound where it was.
+    #: The epoch of its present channel run: in which it came to its host, or was rewound in place.
     since_epoch: int = 1
 
     @property
     def ended(self) -> bool:
-        """Will it never commit again?"""
+        """Will the channel never commit again?"""
         return self.final or self.closed
 
 
@@ -54,7 +54,7 @@ class ReRead:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A query's state in the GCS, all read at one moment."""
+    """A query's state in the GCS at one moment."""
 
     #: Counts the writes to the query; a plan is applied only to the version that it was made from.
     version: int
@@ -67,7 +67,7 @@ class Snapshot:
     #: Workers that are gone, and whether that had been announced.
     departed: Mapping[WorkerId, bool]
     channels: Mapping[ChannelName, ChannelState]
-    #: Per edge, how many outputs need no more sending by the producer's present host.
+    #: Per edge, how many outputs the producer's present host need not send any more.
     delivered: Mapping[Edge, int]
     #: Re-reads not yet completed, whether claimed or not.
     rereads: tuple[ReRead, ...]

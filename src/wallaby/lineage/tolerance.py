@@ -1,9 +1,10 @@
-"""Fault tolerance in five parts, and the named policies that are points in that space.
+"""Fault tolerance in five parts, and the named policies, each a choice of parts.
 
-The parts are: is lineage recorded, where are outputs kept, are snapshots of states taken, when may a stage start,
-and is a query that loses a worker run again from the start. The algorithms ask ("is this output still to be had?",
-"may this channel draw?") and know of no policy; a policy is only a name for a choice of parts, made so that the systems
-which the paper compares can be run and measured in one engine. See docs/protocol.md and docs/howto/add-a-policy.md.
+The parts are: whether lineage is recorded, where outputs are kept, whether snapshots of states are taken, when a stage
+may start, and whether a query that loses a worker is run again from the start. The algorithms ask questions ("is this
+output lost?", "may this channel draw?") and do not know policies. A policy is only a name for a choice of parts, so
+that one engine can run and measure the systems that the paper compares. See docs/protocol.md and
+docs/howto/add-a-policy.md.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ class Tolerance:
     recorded: bool = True
     #: Is every output in the durable store before its commit? Then it outlives the worker that made it.
     durable: bool = False
-    #: Are states written to the durable store now and then, so that a lost channel need not begin from nothing?
+    #: Are states written to the durable store from time to time, so that a lost channel need not start from the
+    #: beginning?
     snapshots: bool = False
     #: Does a stage start only when its inputs are complete, and not at once?
     staged: bool = False
@@ -33,13 +35,14 @@ class Tolerance:
 
     @property
     def uses_durable_store(self) -> bool:
-        """Is there anything to be written to the durable store?"""
+        """Does the policy write to the durable store?"""
         return self.durable or self.snapshots
 
     def lost_below(self, base: int, length: int, *, leaves: bool) -> int:
-        """The outputs of a channel before this one cannot be had any more: whoever needs them needs them made again.
+        """The first output of a channel that is not lost: earlier ones have to be made again if they are needed.
 
-        A host has what it made itself, from the channel's base on, until it leaves; the durable store has everything.
+        A host has the outputs that it made itself, from the channel's base, until it leaves; the durable store has all
+        of them.
         """
         if self.durable:
             return 0
@@ -50,23 +53,23 @@ class Tolerance:
         return (0, length) if self.durable else (base, base)
 
     def rests(self, *, ended: bool) -> bool:
-        """Has a channel nothing more to do? One that has ended may still have to repeat outputs that were lost."""
+        """Does a channel have nothing more to do? One that has ended may still have to repeat lost outputs."""
         return ended and self.durable
 
     def may_draw(self, graph: StageGraph, stage: int, inbox: Inbox) -> bool:
-        """May a channel choose its next inputs? In a staged query something of every input has to be there."""
+        """May a channel choose its next inputs? In a staged query, something of every input must have arrived."""
         phases = graph.phases(stage) if self.staged else ()
         return all(inbox.has_begun(link) for links in phases for link in links)
 
     def may_send(self, *, ended: bool) -> bool:
-        """May the outputs of a channel be sent? In a staged query not before it has ended."""
+        """May the outputs of a channel be sent? In a staged query, not before it has ended."""
         return ended or not self.staged
 
 
 #: The setting that names a policy.
 POLICY_KEY: Final = "spark.wallaby.faultTolerance.policy"
 LINEAGE: Final = Tolerance()
-#: Nothing is written down, and a lost worker fails its queries.
+#: The policy `off`: nothing is recorded, and a lost worker fails its queries.
 OFF: Final = Tolerance(recorded=False)
 POLICIES: Final = {
     "lineage": LINEAGE,

@@ -1,6 +1,6 @@
 """How the GCS answers: verdicts on actions, and the replies that carry more than a verdict.
 
-They stand here, beside the algorithms that act on them, because `lineage` imports nothing of the store.
+They are here, beside the algorithms that use them, because `lineage` imports nothing of the store.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ class Verdict(Enum):
 
     #: Applied now.
     DONE = "done"
-    #: The same had been applied before.
+    #: It had been applied before.
     ALREADY = "already"
     #: There is no such query, or it has ended.
     GONE = "gone"
@@ -24,13 +24,13 @@ class Verdict(Enum):
     FROZEN = "frozen"
     #: The action carries another epoch than the query's.
     STALE = "stale"
-    #: The worker does not belong to the query any more.
+    #: The worker no longer belongs to the query.
     EXPELLED = "expelled"
     #: The worker does not host the channel.
     NOT_HOST = "not host"
     #: The record differs from the one committed under the same name.
     DIVERGED = "diverged"
-    #: The channel's earlier records are not all there, or it has ended.
+    #: Earlier records of the channel are missing, or it has ended.
     OUT_OF_ORDER = "out of order"
     #: The channel has been closed: nobody will draw from it again.
     CLOSED = "closed"
@@ -48,7 +48,7 @@ class CommitReply:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A re-read that a worker's slot holds until it completes it, or none."""
+    """The re-read that a worker's slot holds until it is completed, or none."""
 
     verdict: Verdict
     task: TaskName | None = None

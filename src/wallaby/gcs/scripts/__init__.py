@@ -1,7 +1,7 @@
 """The Lua scripts, one for each protocol action, and how they are loaded.
 
-A script is its own text after the text of `_common.lua`. Redis runs it alone and to its end, but undoes
-nothing: so each makes all its checks before its first write.
+A script consists of `_common.lua` and its own text. Redis runs it alone and to its end, but undoes nothing, so each
+script makes all its checks before its first write.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ INTERLEAVED: tuple[Mutant, ...] = (
         module=BACKUP,
         before=(
             "            if self._in_memory.get((query, task)) is not entry:\n"
-            "                return True  # dropped or replaced meanwhile, and so accounted for\n"
+            "                return True  # dropped or replaced meanwhile, so already accounted for\n"
             "            assert places is not None\n"
             "            del self._in_memory[query, task]\n"
         ),
