@@ -156,7 +156,7 @@ def test_a_server_that_is_no_redis_is_unreachable(fake: FakeRedis) -> None:
 
 def test_a_server_that_answers_info_with_nonsense_is_unreachable(fake: FakeRedis) -> None:
     fake.answers["INFO"] = b":42\r\n"
-    with pytest.raises(GcsUnreachableError, match="none of Redis"):
+    with pytest.raises(GcsUnreachableError, match="not that of a Redis"):
         connect(url_of(fake), limits=QUICK)
 
 

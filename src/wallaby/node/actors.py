@@ -1,8 +1,8 @@
-"""Actors: the generators that run in a process, by what they do and for whom.
+"""Actors: the generators that run in a process, named by what they do and what they serve.
 
 A process drives a few actors of its own (its lease, the search for queries, on the head the coordinator) and, for every
-query, a session, a channel's life for each channel, a delivery to each worker and slots for re-reads. Whoever wakes,
-stops or judges one asks for its kind.
+query, a session, an actor for each channel, a delivery to each worker, and slots for re-reads. Code that wakes, stops
+or judges an actor uses its kind.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from wallaby.lineage.names import ChannelName
 class ActorKind(Enum):
     """What an actor does."""
 
-    __hash__ = object.__hash__  # an enum's own is slow, and actors are looked up with every wake
+    __hash__ = object.__hash__  # an enum's own hash is slow, and actors are looked up with every wake
 
     # of a worker as a whole
     TASK_MANAGER = "task manager"
@@ -35,17 +35,17 @@ class ActorKind(Enum):
 
     @property
     def is_errand(self) -> bool:
-        """Does it come to an end by itself, without ending its process?"""
+        """Does the actor end by itself, without ending its process?"""
         return self in (ActorKind.SUBMIT, ActorKind.DRAIN)
 
     @property
     def sends(self) -> bool:
-        """Does it wait for room at other workers? Nobody says when there is some, so it looks more often."""
+        """Does it wait for room at other workers? Nobody announces room, so it checks more often."""
         return self in (ActorKind.DELIVERY, ActorKind.RE_READ)
 
 
 class ActorName(NamedTuple):
-    """A kind, and for which channel, worker, query or slot; one of each runs in a process, or for a query in it."""
+    """A kind, and the channel, worker, query or slot it serves; unique in a process, or for a query in it."""
 
     kind: ActorKind
     of: ChannelName | str | int | None = None

@@ -1,8 +1,8 @@
-"""Saved states: what a channel has collected, in the durable store, and how to take it up again.
+"""Checkpoints: save the states of channels in the durable store, and restore them.
 
-A state is a list of immutable batches, so a snapshot is incremental: batches that an earlier one has written are only
-named. A snapshot is a small object that says which batches make it up, under the name of its task and its record; the
-objects that hold these have the checksums that it says.
+A state is a list of immutable batches, so a snapshot is incremental: batches that an earlier snapshot has written are
+only named. A snapshot is a small object, named after its task and its record, that lists its batches and the checksums
+of the objects that hold them.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ class CheckpointObject(NamedTuple):
     checksum: int
 
 
-#: Where a batch is: the object that holds it, and which of its batches it is.
+#: The location of a batch: the object that holds it, and its number there.
 Place = tuple[CheckpointObject, int]
 
 
 class Checkpoints:
-    """The states of one query at one TaskManager. From any thread; one channel by one thread at a time."""
+    """The states of one query at one TaskManager. Any thread may use it, but only one at a time per channel."""
 
     def __init__(self, store: DurableStore, query: QueryId, seconds: float) -> None:
         self._store = store
         self._query = query
         self._seconds = seconds
         self._next_at: dict[ChannelName, float] = {}
-        #: The batches of the last snapshot of each channel. They are held, so that no other batch gets their ids.
+        #: The batches of the last snapshot of each channel. They are held so that their ids are not reused.
         self._written: dict[ChannelName, dict[int, tuple[pa.RecordBatch, Place]]] = {}
 
     def is_due(self, channel: ChannelName) -> bool:
@@ -52,7 +52,7 @@ class Checkpoints:
         return now >= self._next_at.setdefault(channel, now + self._seconds)
 
     def save(self, effect: SaveState) -> int:
-        """Write what has not been written yet; how many bytes that took."""
+        """Write the batches that have not been written yet; returns their bytes."""
         channel, state = effect.task.of, effect.state or EMPTY
         known = self._written.get(channel, {})
         batches = [*state.combined, *state.waiting]
@@ -92,7 +92,7 @@ class Checkpoints:
         return size
 
     def restore(self, effect: RestoreState) -> tuple[KernelState, dict[Upstream, int]]:
-        """A state as it was saved, batch by batch. `DurableStoreError` if it is not what was saved."""
+        """Restore a state, batch by batch. `DurableStoreError` if it is not what was saved."""
         name = self._name(effect)
         words, _ = read_words(self._store, name)
         try:

@@ -1,6 +1,6 @@
-"""Where the other workers are: addresses by worker id, asked of the store once and remembered.
+"""The addresses of workers by id, read from the store once and cached.
 
-An id is never used again for another address, so what was learnt stays true.
+An id is never reused for another address, so a cached address stays valid.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from wallaby.node.worker_address import WorkerAddress
 
 
 class Directory:
-    """Addresses by worker id. From any thread."""
+    """Addresses by worker id. Any thread may use it."""
 
     def __init__(self, gcs: Gcs, head_address: str = "") -> None:
         self._gcs = gcs
@@ -38,6 +38,6 @@ class Directory:
             return self._addresses.get(worker)
 
     def known(self) -> tuple[WorkerId, ...]:
-        """The workers that were asked for so far."""
+        """The workers whose addresses are cached."""
         with self._lock:
             return tuple(self._addresses)

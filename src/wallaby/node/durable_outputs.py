@@ -1,8 +1,8 @@
-"""What one query at one worker keeps in the durable store, beside or instead of the worker's own backup.
+"""What one query at one worker keeps in the durable store, in addition to or instead of the worker's own backup.
 
-Outputs go there before their commit if they are to outlive the worker; then the worker's memory holds a copy only
-while there is room and some consumer lacks it. What the worker does not have itself, because it was made elsewhere or
-has been let go, is found by its record.
+Outputs that must outlive the worker are written there before their commit; the worker's memory then holds a copy only
+while there is room and some consumer lacks it. Outputs that the worker does not have, because they were made elsewhere
+or released, are found by their records.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class LocalBackup(Protocol):
     def keep_in_memory(
         self, query: QueryId, task: TaskName, output: Mapping[Edge, Any], *, final: bool, since_epoch: int
     ) -> bool:
-        """Keep an output if memory has room for it now."""
+        """Keep an output if memory has room for it."""
 
     def has(self, query: QueryId, task: TaskName) -> bool:
         """Is this output kept?"""
@@ -42,7 +42,7 @@ class LocalBackup(Protocol):
 
 
 class DurableOutputs:
-    """See the module. From threads that may wait."""
+    """Durable outputs; see the module. For threads that may wait."""
 
     def __init__(
         self, store: DurableStore, query: QueryId, session: QuerySession, gcs: Gcs, checkpoint_seconds: float
@@ -62,7 +62,7 @@ class DurableOutputs:
         return self._spool is not None
 
     def keep(self, local: LocalBackup, effect: BackUp) -> int:
-        """Write an output, unless it is there already, and keep a copy while there is room. The bytes written."""
+        """Write an output, unless it exists already, and keep a copy while there is room; returns the bytes written."""
         assert self._spool is not None
         bodies = {edge: body for edge, (_, body) in effect.output.slices.items()}
         written = 0
@@ -76,7 +76,7 @@ class DurableOutputs:
     def slices_of(
         self, local: LocalBackup, items: Iterable[tuple[Edge, TaskName]], epoch: int, limit_bytes: int
     ) -> tuple[Slice, ...]:
-        """The first slices of a push, up to a size. `GoneError` if the GCS does not say what is committed."""
+        """The first slices of a push, up to a size. `GoneError` if the GCS does not say which records are committed."""
         found: list[Slice] = []
         total_bytes = 0
         for edge, task in items:
@@ -93,7 +93,7 @@ class DurableOutputs:
         return tuple(found)
 
     def _record(self, task: TaskName, epoch: int) -> Record:
-        """The record of a task that is committed: it says which of the objects of that task is the output."""
+        """The committed record of a task, which identifies the object of its output."""
         known = self._records.get(task.of, ())
         if task.seq >= len(known):
             try:

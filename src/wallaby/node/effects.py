@@ -1,4 +1,4 @@
-"""The effects of a TaskManager beyond those of the algorithms it runs."""
+"""The effects of a TaskManager besides those of the algorithms."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wallaby.node.actors import ActorName
 
 @dataclass(frozen=True, slots=True)
 class Register(Effect[bool | None]):
-    """Announce this worker: the answer is False if its id is not to be had."""
+    """Announce this worker: the answer is False if its id is not available."""
 
     point = FailPoint.REGISTER
 
@@ -26,7 +26,7 @@ class Renew(Effect[bool | None]):
 
 @dataclass(frozen=True, slots=True)
 class Discover(Effect[tuple[QueryId, ...] | None]):
-    """The queries that the store holds."""
+    """List the queries that the store holds."""
 
     point = FailPoint.DISCOVER
 
@@ -48,7 +48,7 @@ class Look(Effect[QueryView | None]):
 
 @dataclass(frozen=True, slots=True)
 class Spawn(Effect[None]):
-    """Drive another generator of this session. One under the same name is stopped first."""
+    """Drive another generator of this session. One of the same name is stopped first."""
 
     name: ActorName
     effects: Effects[None]
@@ -57,7 +57,7 @@ class Spawn(Effect[None]):
 
 @dataclass(frozen=True, slots=True)
 class Stop(Effect[None]):
-    """Stop a generator of this session, wherever it is."""
+    """Stop a generator of this session at any point."""
 
     name: ActorName
     point = FailPoint.LOOK
@@ -65,9 +65,9 @@ class Stop(Effect[None]):
 
 @dataclass(frozen=True, slots=True)
 class Complain(Effect[bool | None]):
-    """Say in the store that another worker cannot be reached, or that there is no reason any more to say so.
+    """Report in the store that another worker cannot be reached, or withdraw that complaint.
 
-    The answer is None if none came. A complaint that is not renewed ends by itself.
+    The answer is None if none came. A complaint that is not renewed expires.
     """
 
     accused: WorkerId

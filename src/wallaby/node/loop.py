@@ -2,7 +2,7 @@
 
 Sessions, inboxes and outboxes are touched by this thread only, so they need no locks. Whatever may block
 (kernels, disk, network, the store) runs on other threads, which post their answers here. The loop itself
-never waits for anything but the next thing to do.
+waits only for the next job.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ IDLE_SECONDS = 1.0
 
 
 class Loop:
-    """Things to do now, posted from any thread, and things to do at times to come."""
+    """Jobs that any thread posts, and jobs for later times."""
 
     def __init__(self, name: str, on_error: Callable[[BaseException], None]) -> None:
         self._posted: queue.SimpleQueue[tuple[Callable[..., None], tuple[Any, ...]] | None] = (
@@ -34,20 +34,20 @@ class Loop:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the loop's thread."""
         self._thread.start()
 
     def post(self, do: Callable[..., None], *arguments: Any) -> None:
-        """Do something on the loop's thread, as soon as it is free. From any thread."""
+        """Run a job on the loop's thread as soon as it is free. Any thread may call this."""
         self._posted.put((do, arguments))
 
     def after(self, delay_seconds: float, do: Callable[..., None], *arguments: Any) -> None:
-        """Do something later. On the loop's thread only."""
+        """Run a job later. Only for the loop's thread."""
         self._count += 1
         heapq.heappush(self._timers, (time.monotonic() + delay_seconds, self._count, do, arguments))
 
     def stop(self, wait_seconds: float = 5.0) -> None:
-        """End the loop; what is still posted is dropped."""
+        """End the loop; posted jobs are dropped."""
         self._stopping = True
         self._posted.put(None)
         if threading.current_thread() is not self._thread:
@@ -67,7 +67,7 @@ class Loop:
             try:
                 if entry is not None and not self._stopping:
                     entry[0](*entry[1])
-                entry = None  # or an idle loop holds on to the query for which it did something last
+                entry = None  # otherwise an idle loop would keep the query of its last job alive
                 self._run_due_timers()
             except Exception as error:  # noqa: BLE001 - whatever it is, the process must say so and end
                 _log.exception("the control loop failed")

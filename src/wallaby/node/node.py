@@ -1,9 +1,9 @@
-"""One process of the engine, a worker or the head: the generators that run in it, driven for real.
+"""One process of the engine, a worker or the head, which drives the generators in production.
 
-A node is the production twin of the simulation's process. Its loop's thread owns every session and resumes
-every generator; a `Performer` carries effects out on other threads and posts the answers back. What a
-generator may wait for wakes it: a slice that arrives, an output that may leave, a look that brings news. Every
-wait also has a time limit, so that a lost wake costs milliseconds and not the query.
+A node is the production counterpart of the simulation's process. Its loop's thread owns every session and resumes every
+generator; a `Performer` performs effects on other threads and posts the answers back. Whatever a generator may wait for
+wakes it: an arriving slice, an output that may leave, news from a look. Every wait also has a time limit, so a lost
+wake costs milliseconds and not the query.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from wallaby.node.untracked import Untracked
 from wallaby.observe.recorder import Recorder
 
 _log = logging.getLogger(__name__)
-#: Reading outputs for a push that takes longer is something to wait for.
+#: Reading outputs for a push counts as busy if it takes longer than this.
 READS_SECONDS = 1.0
 
 
@@ -46,87 +46,87 @@ class Actor:
     wait: int = 0
     parked: bool = False
     patient: bool = False
-    #: How often it has waited since something last came for it.
+    #: How often it has waited since something last arrived for it.
     idle: int = 0
-    #: What it has asked for and has no answer to yet.
+    #: The effect that it waits for.
     effect: Effect[Any] | None = None
 
 
 @dataclass(slots=True, eq=False)
 class WorkerQuery:
-    """One query at this node: its session, what it computes, and the generators that run for it."""
+    """One query at this node: its session, its computation, and the generators that run for it."""
 
     query: QueryId
     session: QuerySession
-    #: What executes its tasks; opaque to the node.
+    #: Executes its tasks; opaque to the node.
     work: Any = None
-    #: What tells the head of its events; None if it is not observed.
+    #: Sends its events to the head; None if it is not observed.
     recorder: Recorder | None = None
-    #: What answers in the store's place; None for a query with fault tolerance.
+    #: Answers instead of the store; None for a query with fault tolerance.
     untracked: Untracked | None = None
-    #: What it keeps in the durable store; None if its policy needs none.
+    #: Its outputs in the durable store; None if its policy does not use one.
     durable_outputs: DurableOutputs | None = None
     actors: dict[ActorName, Actor] = field(default_factory=dict)
     news: tuple[int, ...] = ()
     sent_news: int = 0
-    #: When each read of bodies for a push that is under way began, by the clock of `time.monotonic`.
+    #: When each present read of bodies for a push began, by `time.monotonic`.
     reads: dict[object, float] = field(default_factory=dict)
 
 
 def serving_of(actor: Actor) -> WorkerQuery:
-    """The query that an actor runs for; those of the node itself run for none."""
+    """The query for which an actor runs; the node's own actors have none."""
     assert actor.serving is not None, f"{actor.name} belongs to no session"
     return actor.serving
 
 
 class Performs(Protocol):
-    """Whoever carries effects out; see `perform`."""
+    """Performs effects; see `perform`."""
 
     def perform(self, actor: Actor, effect: Effect[Any]) -> None:
-        """Carry out an effect; the answer is posted to the node's `answer`."""
+        """Perform an effect; the answer is posted to the node's `answer`."""
 
     def close(self, serving: WorkerQuery) -> None:
-        """A query is over here: everything that was held for it goes."""
+        """A query has ended here: drop everything that was held for it."""
 
     def has_idle_kernel(self) -> bool:
         """Is there a thread with nothing to execute?"""
 
 
 class EngineNode:
-    """See the module. All methods run on the loop's thread, but for those that say otherwise."""
+    """One process of the engine; see the module. Methods run on the loop's thread, unless they say otherwise."""
 
     def __init__(self, worker: WorkerId, ended: Callable[[BaseException | None], None]) -> None:
         self.worker = worker
         self.servings: dict[QueryId, WorkerQuery] = {}
         self.loop = Loop(f"wallaby-{worker}", self.end)
         self.performer: Performs | None = None
-        #: Takes the events that workers send; only the head does. Called on any thread.
+        #: Receives the events of workers; only on the head. Called on any thread.
         self.take_events: Callable[[bytes], None] | None = None
-        #: Told by a worker that finds another store than the one they began with, and why it is another; only the
-        #: head is. Called on any thread.
+        #: Called when a worker reports that its store is not the one with which the engine began, and why; only on the
+        #: head. Called on any thread.
         self.take_loss: Callable[[str], None] | None = None
         self._actors: dict[ActorName, Actor] = {}
         self._ended = ended
 
     def start(self, performer: Performs, actors: dict[ActorName, Effects[None]]) -> None:
-        """Begin to drive. From any thread, once."""
+        """Start driving. Any thread may call this, once."""
         self.performer = performer
         self.loop.start()
         for name, effects in actors.items():
             self.loop.post(self.spawn, None, name, effects)
 
     def stop(self) -> None:
-        """Stop driving, wherever everything is. From any thread."""
+        """Stop driving at any point. Any thread may call this."""
         self.loop.stop()
 
     def end(self, error: BaseException) -> None:
-        """This node cannot go on, and says why. From any thread: a thread that fails must not fail in silence."""
+        """End this node because it cannot continue. Any thread may call this, so that no failure is silent."""
         self._ended(error)
 
     # --- actors --------------------------------------------------------------------------------------
 
     def spawn(self, serving: WorkerQuery | None, name: ActorName, effects: Effects[None]) -> None:
-        """Drive a generator, in place of one of the same name."""
+        """Drive a generator; it replaces one of the same name."""
         actor = Actor(name, effects, serving)
         actors = self._actors if serving is None else serving.actors
         self.stop_actor(serving, name)
@@ -140,17 +140,17 @@ class EngineNode:
             old.alive = False
 
     def answer(self, actor: Actor, _effect: Effect[Answer], value: Answer | BaseException) -> None:
-        """The answer to an actor's effect, or the error that is thrown in instead. From any thread.
+        """Post the answer to an actor's effect, or the error to throw in. Any thread may call this.
 
-        The effect's type says what may be answered.
+        The effect's type determines the type of the answer.
         """
         self.loop.post(self._resume, actor, value)
 
     def park(self, actor: Actor, limit_seconds: float, *, patient: bool) -> None:
-        """Let an actor wait until it is woken, or for so long; a patient one is not woken by arrivals."""
+        """Let an actor wait until it is woken, up to a limit; a patient one is not woken by arrivals."""
         actor.parked = True
         actor.patient = patient
-        # A timer does not keep the actor of a query that is over by then.
+        # A timer must not keep the actor of an ended query alive.
         self.loop.after(limit_seconds, self._time_out, weakref.ref(actor), actor.wait)
 
     def _time_out(self, of: weakref.ref[Actor], wait: int) -> None:
@@ -159,9 +159,9 @@ class EngineNode:
             self._resume(actor, True)
 
     def wake(self, actor: Actor | None, *, arrival: bool = False) -> None:
-        """Something has come that an actor may be waiting for.
+        """Wake an actor, because something that it may wait for has arrived.
 
-        After an arrival it may wait for more, unless there is a kernel thread with nothing else to do.
+        After an arrival it may wait for more, unless a kernel thread is idle.
         """
         if actor is not None and actor.alive and actor.parked and not (arrival and actor.patient):
             actor.parked = False
@@ -174,7 +174,7 @@ class EngineNode:
         self.wake(self._actors.get(name))
 
     def wake_sessions(self) -> None:
-        """Something has changed in the store: let every session look now."""
+        """Let every session look now, because something has changed in the store."""
         for serving in self.servings.values():
             self.wake(serving.actors.get(SESSION))
 
@@ -212,7 +212,7 @@ class EngineNode:
             self._after_step(actor, actor.serving)
 
     def _after_step(self, actor: Actor, serving: WorkerQuery) -> None:
-        """Wake whoever may go on because of what an actor of the same session has just done."""
+        """Wake the actors that can continue because of what an actor of the same session has just done."""
         session = serving.session
         if session.context.look_wanted:
             self.wake(serving.actors.get(SESSION))
@@ -237,7 +237,7 @@ class EngineNode:
             self.spawn(serving, SESSION, serving.session.run())
 
     def close_session(self, serving: WorkerQuery) -> None:
-        """A query is over for this node: everything that it held for it goes."""
+        """A query has ended for this node: drop everything that it held for it."""
         serving.session.over = True
         for actor in serving.actors.values():
             actor.alive = False
@@ -251,7 +251,7 @@ class EngineNode:
             self.spawn(serving, ActorName(ActorKind.FAILURE), serving.session.fail(error))
 
     def receive(self, query: QueryId, epoch: int, target: WorkerId, slices: tuple[Slice, ...]) -> PushReply:
-        """Slices arrive from another worker, or from this one by reference."""
+        """Receive slices from another worker, or from this one by reference."""
         serving = self.servings.get(query)
         if serving is None:
             return PushReply(accepted=False)
@@ -268,14 +268,14 @@ class EngineNode:
         return reply
 
     def preview(self, query: QueryId, epoch: int, target: WorkerId, slices: tuple[Slice, ...]) -> PushReply:
-        """Another worker asks what would be taken of a push, before it sends the bodies."""
+        """Answer another worker which slices of a push would be accepted, before it sends the bodies."""
         serving = self.servings.get(query)
         if serving is None:
             return PushReply(accepted=False)
         return serving.session.preview(epoch, target, slices)
 
     def standing(self, query: QueryId) -> Standing:
-        """How this process stands with a query: asked by the head when nothing seems to move."""
+        """This process's standing with a query, which the head requests when nothing seems to move."""
         serving = self.servings.get(query)
         if serving is None:
             opening = any(
@@ -289,13 +289,13 @@ class EngineNode:
         return standing_of(serving.session, actors, self._reading(serving))
 
     def _reading(self, serving: WorkerQuery) -> str:
-        """A disk or a durable store may be slow: outputs that are being read for long are not waited for in vain."""
+        """Are outputs being read for long? A disk or a durable store may be slow, which is not a stall."""
         now = time.monotonic()
         is_slow = any(now - since > READS_SECONDS for since in tuple(serving.reads.values()))
         return "outputs are being read" if is_slow else ""
 
     def ask_standing(self, query: QueryId, limit_seconds: float) -> Standing | None:
-        """The same from any other thread; None if the loop has no time to answer."""
+        """The standing, for any other thread; None if the loop does not answer in time."""
         answer: Future[Standing] = Future()
         self.loop.post(lambda: answer.set_result(self.standing(query)))
         try:

@@ -1,7 +1,7 @@
-"""What workers are told of a query: its physical plan and the constants that shape its execution.
+"""The payload of a query for the workers: its physical plan and the constants of its execution.
 
-Batch boundaries, byte targets and memory limits change the bytes that kernels make, so they are constants of
-the query, equal on every worker, and travel with its plan.
+Batch boundaries, byte targets and memory limits change the bytes that kernels produce, so they are constants of the
+query, equal on every worker, and travel with its plan.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from wallaby.plan.serialize import from_bytes, to_bytes
 from wallaby.relations.storage import HdfsStorage, S3Storage, Storage
 
 VERSION = 3
-#: Side inputs may take as much as a kernel: they are estimated to take a small part of it.
+#: Side inputs may take as much as a kernel; they are estimated to take a small part of that.
 SIDES_PARTS = 1
 
 
@@ -32,19 +32,19 @@ class QueryPayload:
     window_bytes: int
     task_target_bytes: int
     kernel_memory_bytes: int
-    #: Do workers tell the head what they do? See `observe`.
+    #: Do workers send events to the head? See `observe`.
     observed: bool = False
-    #: What is written down, and where, so that a lost worker can be done without.
+    #: The fault-tolerance policy: what is recorded, and where, to survive a lost worker.
     tolerance: Tolerance = LINEAGE
-    #: How many outputs a task takes; None: what has arrived, up to the target.
+    #: How many outputs a task takes; None: whatever has arrived, up to the target.
     static_outputs: int | None = None
     #: May one task take outputs of several upstream channels?
     several: bool = True
-    #: How to reach files that are on no local disk: with what it takes to read them, so it is not for showing.
+    #: How to reach remote files, including credentials, so it must not be shown.
     storages: Mapping[str, Storage] = field(default_factory=dict, repr=False)
 
     def session_settings(self) -> QuerySessionSettings:
-        """What sessions need of it."""
+        """The settings for sessions."""
         policy: Policy = Dynamic(self.task_target_bytes, self.several)
         if self.static_outputs is not None:
             policy = Static(self.static_outputs, self.several)
@@ -52,7 +52,7 @@ class QueryPayload:
         return QuerySessionSettings(policy, self.window_bytes, self.tolerance, sides_bytes=sides_bytes)
 
     def encode(self) -> bytes:
-        """The bytes that go into the store: a line of JSON, then the plan."""
+        """Encode the payload for the store: a line of JSON, then the plan."""
         head = {
             "version": VERSION,
             "window_bytes": self.window_bytes,
@@ -68,7 +68,7 @@ class QueryPayload:
 
     @staticmethod
     def decode(data: bytes) -> QueryPayload:
-        """The payload in these bytes."""
+        """Decode a payload."""
         line, _, plan = data.partition(b"\n")
         try:
             head = json.loads(line)

@@ -1,4 +1,4 @@
-"""How a real node carries effects out: kernels, backup, Flight and the store, each on threads of its own."""
+"""Perform effects in production: kernels, backup, Flight and the store, each on its own threads."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _log = logging.getLogger(__name__)
 EffectT = TypeVar("EffectT", bound=Effect[Any])
 
 
-#: The longest that anything waits without looking again.
+#: The longest wait before an actor checks again.
 AWAIT_SECONDS_MAX = 0.5
-#: Nobody says when there is room again at another worker, so a refused delivery looks more often.
+#: Nobody announces room at another worker, so a refused delivery checks more often.
 RETRY_SECONDS_MAX = 0.1
 
 
@@ -45,26 +45,26 @@ class Backups(Protocol):
     def keep_in_memory(
         self, query: QueryId, task: TaskName, output: Mapping[Edge, Any], *, final: bool, since_epoch: int
     ) -> bool:
-        """Keep an output if memory has room for it now."""
+        """Keep an output if memory has room for it."""
 
     def keep(
         self, query: QueryId, task: TaskName, output: Mapping[Edge, Any], *, final: bool, since_epoch: int
     ) -> bool:
-        """Keep an output; False if there is no room left. May wait for the disk."""
+        """Keep an output; False if there is no room. May wait for the disk."""
 
     def has(self, query: QueryId, task: TaskName) -> bool:
         """Is this output kept?"""
 
     def disk_bytes_of(self, query: QueryId) -> int:
-        """What a query has in files."""
+        """The bytes that a query has in files."""
 
     def release(self, query: QueryId, tasks: Iterable[TaskName]) -> None:
-        """Forget some outputs of a query that goes on."""
+        """Forget some outputs of a running query."""
 
     def slices_of(
         self, query: QueryId, items: Iterable[tuple[Edge, TaskName]], limit_bytes: int
     ) -> tuple[Slice, ...]:
-        """The slices of kept outputs, the first up to a size, some with a `LazyBody`.
+        """The first slices of kept outputs, up to a size, some with a `LazyBody`.
 
         Raises:
             GoneError: the query was dropped.
@@ -75,13 +75,13 @@ class Backups(Protocol):
 
 
 class Work(Protocol):
-    """What one query computes; see `execution`."""
+    """The computation of one query; see `worker.execution`."""
 
     def execute(self, effect: protocol.Execute) -> tuple[Any, Output]:
         """One step of one channel."""
 
     def close(self) -> None:
-        """The query is over: what was kept for it goes."""
+        """The query has ended: free what was kept for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,20 +90,20 @@ class NodeSettings:
 
     kernel_threads: int
     push_threads: int = 4
-    #: What one push sends at most, but for a single slice that is larger.
+    #: The largest push, unless a single slice is larger.
     push_bytes: int = 64 << 20
     call_threads: int = 4
     #: Threads that wait for the durable store.
     durable_threads: int = 4
     lease_ms: int = 1250
-    #: How long a channel with too little input waits before it takes what there is.
+    #: How long a channel with too little input waits before it takes what has arrived.
     await_seconds: float = 0.005
-    #: How long a delivery that found no room, or a refused commit, waits before it is tried again.
+    #: How long a refused delivery or commit waits before it is tried again.
     retry_seconds: float = 0.02
 
 
 class Performer:
-    """Carries effects out for one node; see `lineage.effects` for what each of them means."""
+    """Performs effects for one node; `lineage.effects` defines them."""
 
     def __init__(
         self,
@@ -127,7 +127,7 @@ class Performer:
         name = f"wallaby-{node.worker}"
         self.kernels = KernelPool(name, settings.kernel_threads, node.end)
         self.calls = CallPool(f"{name}-call", settings.call_threads, node.end)
-        # A worker must not look dead because its other calls wait.
+        # Leases have their own thread, so that a worker does not look dead because its other calls wait.
         self._renewals = CallPool(f"{name}-lease", 1, node.end)
         self._pushes = CallPool(f"{name}-push", settings.push_threads, node.end)
         self._pushing = Pushing(node, backups, peers, address_of, self._pushes, settings.push_bytes)
@@ -162,15 +162,15 @@ class Performer:
         }
 
     def teach(self, effect: type[EffectT], method: Callable[[Actor, EffectT], None]) -> None:
-        """Carry out one more kind of effect: the coordinator's, on the head."""
+        """Add a kind of effect: those of the coordinator, on the head."""
         self._methods[effect] = method
 
     def perform(self, actor: Actor, effect: Effect[Any]) -> None:
-        """Carry out an effect; its answer is posted to the node."""
+        """Perform an effect; its answer is posted to the node."""
         self._methods[type(effect)](actor, effect)
 
     def close(self, serving: WorkerQuery) -> None:
-        """A query is over: its backups go, and the last of its events."""
+        """A query has ended: drop its backups, and send its last events."""
         if serving.recorder is not None:
             self.calls.submit(serving.recorder.close)
         self.calls.submit(lambda: self._backups.drop(serving.query))
@@ -198,7 +198,7 @@ class Performer:
     # --- waiting and computing -----------------------------------------------------------------------
 
     def _await(self, actor: Actor, effect: protocol.Await) -> None:
-        """The longer nothing comes, the longer the wait: what comes wakes, the limit is for lost wakes."""
+        """Wait longer the longer nothing arrives: arrivals wake the actor, and the limit is for lost wakes."""
         retries = actor.name.kind.sends
         limit_seconds = self._settings.retry_seconds if retries else self._settings.await_seconds
         most_seconds = RETRY_SECONDS_MAX if retries else AWAIT_SECONDS_MAX
@@ -220,14 +220,14 @@ class Performer:
                 error.fields.setdefault("task", effect.task)
                 answer = _without_rows(error)
             except MemoryError as error:
-                # An allocation that failed: Spark limits the address space of Python (spark.executor.pyspark.memory).
+                # An allocation failed: Spark limits the address space of Python (spark.executor.pyspark.memory).
                 answer = MemoryLimitError(
                     f"{effect.task} needed more memory than is available: {error}",
                     fix="Raise spark.wallaby.memory, or spark.executor.pyspark.memory if it is set.",
                     task=effect.task,
                 )
             except Exception as error:  # noqa: BLE001 - see the next line
-                # Whatever a library raised: it would come again on any worker, so the query ends and says so.
+                # A library raised an error that would occur on any worker, so the query ends with it.
                 _log.exception("%s failed", effect.task)
                 answer = KernelError(
                     STEP_FAILED, fix=REPORT_IT, task=effect.task, detail=f"{type(error).__name__}: {error}"
@@ -306,7 +306,7 @@ class Performer:
         self._node.answer(actor, effect, None)
 
     def _collect(self, actor: Actor, effect: protocol.Collect) -> None:
-        """The answer comes when there is room for more: until then the collector takes nothing."""
+        """Hand rows to the client; the answer comes when there is room for more, and the collector waits for it."""
         query = serving_of(actor).query
         self._collect_slices(query, effect.slices, lambda: self._node.answer(actor, effect, None))
 
@@ -333,7 +333,7 @@ class Performer:
         self.calls.submit(job)
 
     def _send_events(self, serving: WorkerQuery) -> None:
-        """Every now and then, while a query that is observed runs."""
+        """Send events periodically while an observed query runs."""
         if serving.recorder is not None and not serving.session.over:
             self.calls.submit(serving.recorder.flush)
             self._node.loop.after(SEND_SECONDS, self._send_events, serving)
@@ -347,7 +347,7 @@ class Performer:
         action: Callable[[Gcs], Answer | BaseException],
         pool: CallPool | None = None,
     ) -> None:
-        """Ask the store; no answer is None, a lost store is thrown into whoever asked."""
+        """Call the store; None if it does not answer. A lost store is thrown into the caller's generator."""
         recorder = actor.serving.recorder if actor.serving is not None else None
 
         def job() -> None:
@@ -389,7 +389,7 @@ class Performer:
         serving, worker = serving_of(actor), self._node.worker
         if (
             serving.untracked is not None
-        ):  # nobody knows who has ended: what is before the limit goes on to its end
+        ):  # without records it is unknown which channels have ended, so those before the limit run to their end
             self._node.answer(actor, effect, Verdict.DONE)
             return
         candidates = serving.session.graph.closable_above(effect.channel)
@@ -435,13 +435,13 @@ class Performer:
 
 
 def _without_rows(error: QueryError) -> QueryError:
-    """The same error, without the frames that it came through: they hold the rows that the step worked on."""
+    """Remove the frames from an error, because they hold the rows of the step."""
     error.__cause__ = error.__context__ = None
     return error.with_traceback(None)
 
 
 def _answered(action: Callable[[], Answer]) -> Answer | GcsLostError | None:
-    """The store's answer, None if it gave none, or the error that says that it is lost."""
+    """The store's answer, None if there was none, or the error that the store is lost."""
     try:
         return action()
     except GcsUnavailableError as error:
@@ -452,9 +452,9 @@ def _answered(action: Callable[[], Answer]) -> Answer | GcsLostError | None:
 
 
 def priority(effect: protocol.Execute) -> tuple[int, ...]:
-    """What repairs a loss first, for others wait for it; then drain before producing more.
+    """The priority of a step: repairs of a loss first, because others wait for them; then consuming before producing.
 
-    That is: later stages first; among readers the earlier stage, which builds.
+    So later stages come first; among readers the earlier stage, which is the build side.
     """
     reads = effect.split is not None
     repairs = effect.point in (protocol.FailPoint.RETRACE, protocol.FailPoint.REREAD)

@@ -1,8 +1,8 @@
 """The threads of a node: kernels by priority, calls to the store, pushes, and group commit.
 
-Kernel threads only compute. What waits for disk, network or store has threads of its own, so that a slow
-store or a slow peer never keeps a core idle. A job that raises is an error of ours, or one of the machine that nobody
-foresaw: whoever waits for its answer would wait for ever, so all pools are told whom to call, and the node ends.
+Kernel threads only compute. Jobs that wait for disk, network or store have their own threads, so that a slow store or
+peer never keeps a core idle. If a job raises, that is a bug or an unforeseen failure of the machine, and its answer
+would never come. So all pools report it to a callback, and the node ends.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from functools import partial
 from typing import Any
 
 _log = logging.getLogger(__name__)
-#: Commits that go in one call, at most.
+#: The most commits in one call.
 COMMITS_PER_CALL = 128
 
-#: Told of a job that raised.
+#: The callback for a job that raised.
 Failed = Callable[[BaseException], None]
 
 
 def _do(job: Callable[[], None], failed: Failed) -> None:
-    """Run a job; whatever it raises is told, and the thread lives on."""
+    """Run a job; report any exception and keep the thread alive."""
     try:
         job()
     except BaseException as error:  # noqa: BLE001 - it is told, and ends the node
@@ -43,7 +43,7 @@ class KernelPool:
         self._busy = 0
         self._stopping = False
         self._at_once = threads
-        #: What each thread is to do before its next job.
+        #: Actions that each thread performs before its next job.
         self._chores: dict[threading.Thread, Callable[[], None]] = {}
         self._threads = [
             threading.Thread(target=self._run, name=f"{name}-kernel-{at}", daemon=True)
@@ -53,30 +53,30 @@ class KernelPool:
             thread.start()
 
     def submit(self, priority: tuple[int, ...], job: Callable[[], None]) -> None:
-        """Run a job on some thread."""
+        """Run a job on one of the threads."""
         with self._ready:
             self._count += 1
             heapq.heappush(self._jobs, (priority, self._count, job))
             self._ready.notify()
 
     def has_idle(self) -> bool:
-        """Is a thread free and nothing waiting for one? A guess: it may change at once."""
+        """Is a thread free while no job waits? Only a hint: it may change at once."""
         return self._busy + len(self._jobs) < len(self._threads)
 
     def narrow(self, at_once: int | None) -> None:
-        """Begin jobs only while fewer than so many run, at least one; None: as many as there are threads."""
+        """Limit how many jobs run at once, at least one; None: as many as there are threads."""
         with self._ready:
             self._at_once = len(self._threads) if at_once is None else max(at_once, 1)
             self._ready.notify_all()
 
     def on_each(self, chore: Callable[[], None]) -> None:
-        """Have each thread do something once: at once if it is idle, else after what it runs."""
+        """Let each thread perform an action once: at once if it is idle, otherwise after its job."""
         with self._ready:
             self._chores = dict.fromkeys(self._threads, chore)
             self._ready.notify_all()
 
     def stop(self, wait_seconds: float) -> None:
-        """Drop what waits; let what runs come to its end."""
+        """Drop waiting jobs, and let running ones finish."""
         with self._ready:
             self._stopping = True
             self._jobs.clear()
@@ -104,15 +104,15 @@ class KernelPool:
                 continue
             assert job is not None
             _do(job, self._failed)
-            del job  # or an idle thread holds on to the rows of its last task
+            del job  # otherwise an idle thread would keep the rows of its last task alive
             with self._ready:
                 self._busy -= 1
                 if self._jobs:
-                    self._ready.notify()  # one that had to wait while others ran
+                    self._ready.notify()  # wake a thread that had to wait while others ran
 
 
 class CallPool:
-    """Threads that wait for others: each job runs on the next free one, in order of submission."""
+    """Threads for jobs that wait: each job runs on the next free one, in order of submission."""
 
     def __init__(self, name: str, threads: int, failed: Failed) -> None:
         self._failed = failed
@@ -128,7 +128,7 @@ class CallPool:
         self._jobs.put(job)
 
     def stop(self, wait_seconds: float) -> None:
-        """Let what was submitted come to its end, then end."""
+        """Let submitted jobs finish, then end."""
         for _ in self._threads:
             self._jobs.put(None)
         for thread in self._threads:
@@ -137,11 +137,11 @@ class CallPool:
     def _run(self) -> None:
         while (job := self._jobs.get()) is not None:
             _do(job, self._failed)
-            del job  # or an idle thread holds on to what it sent last
+            del job  # otherwise an idle thread would keep what it sent last alive
 
 
 class GroupCommitter:
-    """One thread that commits whatever has become ready since the last call, in one call per query and epoch."""
+    """A thread that commits everything that has become ready since its last call, per query and epoch."""
 
     def __init__(self, name: str, commit: Callable[[Any, list[Any]], None], failed: Failed) -> None:
         self._failed = failed
@@ -155,19 +155,19 @@ class GroupCommitter:
         self._waiting.put((group, request))
 
     def stop(self, wait_seconds: float) -> None:
-        """Commit what waits, then end."""
+        """Commit waiting requests, then end."""
         self._waiting.put(None)
         self._thread.join(wait_seconds)
 
     def _run(self) -> None:
         while (first := self._waiting.get()) is not None:
             groups = self._gathered(first)
-            del first  # or an idle thread holds on to the query that committed last
+            del first  # otherwise an idle thread would keep the query of its last commit alive
             while groups:
                 _do(partial(self._commit, *groups.popitem()), self._failed)
 
     def _gathered(self, first: tuple[Any, Any]) -> dict[Any, list[Any]]:
-        """A request and those that came after it, by group; the group that came last is last."""
+        """A request and those that followed it, by group; the group of the last request is last."""
         groups: dict[Any, list[Any]] = {first[0]: [first[1]]}
         for _ in range(COMMITS_PER_CALL):
             try:

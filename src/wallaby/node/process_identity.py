@@ -12,12 +12,12 @@ _NAMESPACE = Path("/proc/self/ns/pid")
 
 
 def host_name() -> str:
-    """This host's name, in characters that a file's name may have."""
+    """This host's name, in characters that are valid in file names."""
     return re.sub(r"[^\w.]", "_", socket.gethostname(), flags=re.ASCII) or "unknown"
 
 
 def started(pid: int) -> int:
-    """When a process was started, in ticks since the system was; 0 if there is none."""
+    """The start time of a process, in ticks since the system started; 0 if there is no such process."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -27,13 +27,13 @@ def started(pid: int) -> int:
 
 
 def this_process() -> str:
-    """A name for this process, anywhere; it is empty where the system gives none."""
+    """A globally unique name of this process; empty if the system does not provide one."""
     surroundings = _surroundings()
     return f"{surroundings} {os.getpid()} {started(os.getpid())}" if surroundings else ""
 
 
 def has_ended(process: str) -> bool:
-    """Has the process of this name surely ended? Of one that could not be seen from here, nobody knows."""
+    """Has the process of this name certainly ended? False for one that could not be seen from here."""
     surroundings, _, numbers = process.partition(" ")
     pid, _, start = numbers.partition(" ")
     if not surroundings or surroundings != _surroundings() or not (pid.isdecimal() and start.isdecimal()):
@@ -42,7 +42,7 @@ def has_ended(process: str) -> bool:
 
 
 def _surroundings() -> str:
-    """The host, its present run, the namespace that process ids are of, for a container has its own, and the user.
+    """The host, its boot id, the namespace of process ids (containers have their own), and the user.
 
     Processes of other users may be hidden.
     """

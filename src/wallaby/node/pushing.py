@@ -1,7 +1,7 @@
-"""How outputs that are due leave a node: to other nodes over Flight, to consumers in this process by reference.
+"""Send due outputs: to other nodes over Flight, to consumers in this process by reference.
 
-Whoever is to get them says first what there is room for: a body that is on disk, or in the durable store, is read only
-when it will be taken.
+The receiver first says what it has room for: a body on disk, or in the durable store, is read only if it will be
+accepted.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class Peers(Protocol):
         """Send slices; None if there was no answer in time."""
 
     def ask(self, address: str, action: str, body: bytes, timeout_seconds: float) -> bytes | None:
-        """Have an action done that answers once; None if no answer came in time."""
+        """Send an action and return its answer; None if no answer came in time."""
 
 
 class Pushing:
-    """Pushes of one node, on threads of their own; answers are posted to the node."""
+    """The pushes of one node, on their own threads; answers are posted to the node."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Pushing:
         self._limit_bytes = limit_bytes
 
     def push(self, actor: Actor, effect: Push) -> None:
-        """Send outputs that are due, as many of the first as may be in memory at once; the answer is of those."""
+        """Send the first due outputs, as many as may be in memory at once; the answer covers those."""
         serving = serving_of(actor)
         query, recorder, durable = serving.query, serving.recorder, serving.durable_outputs
 
@@ -89,7 +89,7 @@ class Pushing:
         self._submit(actor, effect, job)
 
     def _submit(self, actor: Actor, effect: Push, job: Callable[[], None]) -> None:
-        """Have bodies looked up, read or sent; what cannot be had of an ended query is refused."""
+        """Look up, read or send bodies; those of an ended query count as refused."""
 
         def guarded() -> None:
             try:
@@ -102,7 +102,7 @@ class Pushing:
         self._pool.submit(guarded)
 
     def _receive_here(self, actor: Actor, effect: Push, slices: tuple[Slice, ...]) -> None:
-        """To a consumer in this process, by reference; what there is no room for need not be read."""
+        """Hand slices to a consumer in this process by reference; bodies without room are not read."""
         query = serving_of(actor).query
         wanted = self._node.preview(query, effect.epoch, effect.target, slices)
         taken = tuple(compress(slices, wanted.held))
@@ -129,7 +129,7 @@ class Pushing:
 
 @contextmanager
 def _reading(serving: WorkerQuery) -> Iterator[None]:
-    """Outputs are being read for a query: note since when."""
+    """Note since when outputs are being read for a query."""
     token = object()
     serving.reads[token] = time.monotonic()
     try:
@@ -139,7 +139,7 @@ def _reading(serving: WorkerQuery) -> Iterator[None]:
 
 
 def _noted(serving: WorkerQuery, slices: tuple[Slice, ...]) -> tuple[Slice, ...]:
-    """The same slices; whoever reads their bodies is seen to. What several have stays one."""
+    """The same slices, whose reads are noted. Shared bodies stay shared."""
     noted: dict[int, LazyBody] = {}
 
     def read(handle: LazyBody) -> tuple[pa.RecordBatch, ...]:

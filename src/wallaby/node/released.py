@@ -1,4 +1,4 @@
-"""Outputs that a worker need not hold any longer, because all their consumers hold them."""
+"""Find outputs that a worker may forget, because all their consumers hold them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from wallaby.node.session import QuerySession
 
 
 class Released:
-    """For one query at one worker. On the loop's thread only."""
+    """The released outputs of one query at one worker. Only for the loop's thread."""
 
     def __init__(self, session: QuerySession) -> None:
         self._session = session
-        #: How many outputs of each channel have been let go.
+        #: How many outputs of each channel have been released.
         self._released: dict[ChannelName, int] = {}
 
     def of(self, channel: ChannelName) -> list[TaskName]:

@@ -1,9 +1,9 @@
-"""One query at one worker: its channels, their deliveries and re-reads, and the epoch that holds for them.
+"""One query at one worker: its channels, their deliveries and re-reads, and their epoch.
 
-The session's look is the only place where a worker changes its mind about the query: a view of a new epoch
-drops the channels that went elsewhere, begins those that came, and starts deliveries again from what the
-store says. Within an epoch routes are constant. Everything else goes on through a recovery: state, arrived
-slices, and attempts that are executed but not committed.
+The session's look is the only place where a worker changes its view of the query: a view of a new epoch drops the
+channels that moved elsewhere, begins those that arrived, and restarts deliveries from what the store says. Within an
+epoch routes are constant. Everything else continues through a recovery: state, arrived slices, and attempts that are
+executed but not committed.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ from wallaby.node.actors import ActorKind, ActorName
 from wallaby.node.effects import Complain, Look, Spawn, Stop
 from wallaby.node.reaching import UnansweredPushes
 
-#: An edge that was refused is tried again with one push of so many, and after every wait.
+#: A refused edge is tried again with every n-th push, and after every wait.
 PROBE_EVERY_PUSHES = 8
 
 
 @dataclass(frozen=True, slots=True)
 class QuerySessionSettings:
-    """What shapes a session. The window and the policy are constants of the query, equal on every worker."""
+    """Settings of a session. The window and the policy are constants of the query, equal on every worker."""
 
     policy: Policy
     window_bytes: int
@@ -65,12 +65,12 @@ class QuerySessionSettings:
     outputs_per_push: int = 32
     reread_slots: int = 1
     look_every_ms: int = 200
-    #: What the side inputs of a query may take at one worker; None: whatever they are.
+    #: The most that the side inputs of a query may take at one worker; None: no limit.
     sides_bytes: int | None = None
 
 
 class QuerySession:
-    """See the module. `collected` is called on the head once the whole result is there."""
+    """One query at one worker; see the module. `collected` is called on the head once the result is complete."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class QuerySession:
         self._settings = settings
         self._collected = collected
         self._rereads_waiting = False
-        #: The query was told to end because of its side inputs.
+        #: The query has been ended because of its side inputs.
         self._refused = False
         self._slots = 0
         self._routes: dict[ChannelName, WorkerId] = {}
@@ -100,7 +100,7 @@ class QuerySession:
     # --- looking -------------------------------------------------------------------------------------
 
     def run(self) -> Effects[None]:
-        """Look until the query, or this worker's part in it, is over."""
+        """Look until the query, or this worker's part in it, has ended."""
         for _ in range(self._settings.reread_slots):
             yield self._spawn_slot()
         while not self.over:
@@ -118,7 +118,7 @@ class QuerySession:
                 yield Pause(self._settings.look_every_ms)
 
     def _adopt(self, view: QueryView) -> Effects[None]:
-        """Take over a view: what changes only with the epoch first, then what changes within it."""
+        """Adopt a view: first what changes only with the epoch, then what changes within it."""
         if view.epoch != self.context.epoch:
             yield from self._begin_epoch(view)
         for assignment in view.assignments:
@@ -126,10 +126,10 @@ class QuerySession:
         self._rereads_waiting = view.rereads_waiting
 
     def _begin_epoch(self, view: QueryView) -> Effects[None]:
-        """All that an epoch changes is changed at once, before anybody else runs; then others are told."""
+        """Apply all changes of a new epoch at once, before any other generator runs; then wake the others."""
         mine = tuple(assignment.channel for assignment in view.assignments)
         present = {each.channel: (each.since_epoch, each.base) for each in view.assignments}
-        # Another run: it was rewound, and happens to stay here, or has been elsewhere meanwhile.
+        # Another run: the channel was rewound in place, or has been elsewhere meanwhile.
         gone = [name for name, run in self.runs.items() if present.get(name) != (run.since_epoch, run.base)]
         for name in gone:
             del self.runs[name]
@@ -149,11 +149,11 @@ class QuerySession:
             yield Spawn(ActorName(ActorKind.DELIVERY, target), self._guarded(self._deliver(target)))
 
     def _begin(self, assignment: Assignment) -> Effects[None]:
-        """A channel comes to this worker: an empty inbox, and its life from its base on."""
+        """Begin a channel at this worker: with an empty inbox, from its base."""
         policy = self._settings.policy
         reserve = policy.outputs if isinstance(policy, Static) else 1
         tolerance = self.context.tolerance
-        # Nothing has to be repeated for a state that nobody will go on from.
+        # Nothing has to be repeated for a state from which nothing continues.
         rests = tolerance.rests(ended=assignment.final or assignment.closed)
         is_reader = self.graph.is_reader(assignment.channel.stage)
         phase = ChannelPhase.CHOOSING
@@ -178,13 +178,13 @@ class QuerySession:
             return run_collector(run, self._collected)
         if run.ended:
             self.context.outbox.end(assignment.channel)
-            if not is_reader:  # as where a channel ends: what still comes is taken and dropped
+            if not is_reader:  # as when a channel ends: what still arrives is accepted and dropped
                 run.inbox.discard()
             return _nothing()
         return run_channel(run)
 
     def _guarded(self, effects: Effects[None]) -> Effects[None]:
-        """A query's own error ends the query, through the store; anything else ends the worker."""
+        """Drive a generator: a query's own error ends the query through the store, anything else ends the worker."""
         try:
             yield from effects
         except QueryError as error:
@@ -197,10 +197,10 @@ class QuerySession:
             yield Pause(RETRY_MS, FailPoint.FAIL)
 
     def _during(self, run: ChannelRun, effects: Effects[None]) -> Effects[None]:
-        """Drive a channel's generator while its run lasts; what answers it later, answers nobody.
+        """Drive a channel's generator while its run lasts; later answers have no effect.
 
-        A generator is stopped some steps after its run has ended, and may be woken before. It must not commit,
-        publish or end anything in the name of the run that follows.
+        A generator is stopped some steps after its run has ended, and may be woken before that. It must not commit,
+        publish or end anything in the name of the following run.
         """
         try:
             effect = next(effects)
@@ -218,16 +218,16 @@ class QuerySession:
             return
 
     def news(self) -> tuple[int, ...]:
-        """What a look may change; where it differs from before, whoever waits in this session is woken."""
+        """What a look may change; if it differs from before, the waiting actors of the session are woken."""
         closed = sum(run.closed for run in self.runs.values())
         return (self.context.epoch, len(self.runs), closed, self._rereads_waiting)
 
     # --- delivering ----------------------------------------------------------------------------------
 
     def _deliver(self, target: WorkerId) -> Effects[None]:
-        """Push what is due to one worker, in order per edge, until the session is over.
+        """Push what is due to one worker, in order per edge, until the session ends.
 
-        While other edges move on, one that was refused is tried with every few pushes only.
+        While other edges progress, a refused edge is tried only with every few pushes.
         """
         pushes = 0
         while not self.over:
@@ -238,7 +238,7 @@ class QuerySession:
             if not items:
                 yield from self._speak_of(target)
                 yield from self._acknowledge()
-                # If something was published meanwhile, nobody was woken for it.
+                # If something was published meanwhile, this actor was not woken for it.
                 if news == self.context.outbox.news:
                     yield Await()
                 pushes = 0
@@ -258,18 +258,18 @@ class QuerySession:
     def _judge(
         self, target: WorkerId, items: tuple[tuple[Edge, TaskName], ...], reply: PushReply | None
     ) -> Effects[None]:
-        """Complain about a worker that does not answer, and renew that; take it back when it does.
+        """Complain about a worker that does not answer, renew the complaint, and withdraw it when the worker answers.
 
-        An answer to a push that was cut says nothing of what was not sent.
+        The answer to a push that was cut says nothing about slices that were not sent.
         """
         spoken_of = items if reply is None or not reply.accepted else items[: len(reply.held)]
         self.reaching.note(target, spoken_of, answered=reply is not None)
         yield from self._speak_of(target, unanswered=reply is None)
 
     def _speak_of(self, target: WorkerId, *, unanswered: bool = False) -> Effects[None]:
-        """Say what has changed about a worker: that it is out of reach, or that there is no reason any more to say so.
+        """Report that a worker is out of reach, or withdraw that.
 
-        The head is never given up. Who cannot reach it is of no use to its queries, and accuses itself.
+        The head is never expelled. A worker that cannot reach it is of no use to its queries, and accuses itself.
         """
         accused = self.worker if target == HEAD else target
         if self.reaching.is_out_of_reach(target):
@@ -282,10 +282,10 @@ class QuerySession:
                 self.reaching.accused.discard(target)
 
     def _acknowledge(self) -> Effects[None]:
-        """Write down deliveries of ended channels; those of others go with their next commit.
+        """Write the deliveries of ended channels to the store; those of other channels go with their next commit.
 
-        There is a delivery to every worker, and one acknowledgement under way at a time: who comes meanwhile leaves
-        what is new to it. What is not known to be written is tried again whenever there is nothing to deliver.
+        There is a delivery actor for every worker, but only one acknowledgement under way at a time; others leave their
+        news to it. What is not known to be written is tried again whenever there is nothing to deliver.
         """
         epoch = self.context.epoch
         if self._acknowledging == epoch:
@@ -302,9 +302,9 @@ class QuerySession:
                 self._acknowledging = None
 
     def receive(self, epoch: int, target: WorkerId, slices: tuple[Slice, ...]) -> PushReply:
-        """Take what fits of a push of this epoch to this worker; refuse any other as a whole.
+        """Accept what fits of a push of this epoch to this worker; refuse any other push as a whole.
 
-        `arrived` of the channels' inboxes tells for whom there was something new.
+        `arrived` of the channels' inboxes shows which channels got something new.
         """
         inboxes = self._inboxes(epoch, target, slices)
         if inboxes is None:
@@ -313,9 +313,9 @@ class QuerySession:
         return PushReply(accepted=True, held=held)
 
     def too_much_beside(self) -> MemoryLimitError | None:
-        """What the query ends with if its side inputs, which have to be here whole, are more than there is room for.
+        """The error if there is no room for the query's side inputs, which must be here as a whole; else None.
 
-        One that no task needs is given up instead. That depends on its size alone, so all channels do the same.
+        An optional one is given up instead. That depends only on its size, so all channels do the same.
         """
         limit = self._settings.sides_bytes
         if limit is None or self._refused:
@@ -345,7 +345,7 @@ class QuerySession:
         )
 
     def preview(self, epoch: int, target: WorkerId, slices: tuple[Slice, ...]) -> PushReply:
-        """What `receive` would answer now to slices whose bodies have not been sent."""
+        """What `receive` would now answer to slices whose bodies have not been sent."""
         inboxes = self._inboxes(epoch, target, slices)
         if inboxes is None:
             return PushReply(accepted=False)
@@ -359,7 +359,7 @@ class QuerySession:
         return PushReply(accepted=True, held=tuple(held))
 
     def _inboxes(self, epoch: int, target: WorkerId, slices: tuple[Slice, ...]) -> list[Inbox] | None:
-        """Where slices of a push belong; None if it is not of this epoch, or not for this worker."""
+        """The inboxes for the slices of a push; None if it is not of this epoch, or not for this worker."""
         if epoch != self.context.epoch or target != self.worker or self.over:
             self.context.look_wanted |= epoch > self.context.epoch
             return None
@@ -370,15 +370,15 @@ class QuerySession:
     # --- re-reading ----------------------------------------------------------------------------------
 
     def _spawn_slot(self) -> Spawn:
-        """One more slot. A slot whose output finds no room calls for another, so that none is in the way."""
+        """Start one more slot. A slot whose output finds no room starts another, so that it blocks no other output."""
         slot, self._slots = self._slots, self._slots + 1
         return Spawn(ActorName(ActorKind.RE_READ, slot), self._guarded(self._reread_slot(slot)))
 
     def _reread_slot(self, slot: int) -> Effects[None]:
-        """Claim, re-read, deliver, complete: one output after the other, while there are any.
+        """Claim, re-read, deliver and complete one output after the other, while there are any.
 
-        A claim without an answer may have been granted, and then nobody else will be: it is repeated, within
-        its epoch, until it is answered. A new epoch voids all claims.
+        A claim without an answer may have been granted, and then nobody else gets it: so it is repeated, within its
+        epoch, until it is answered. A new epoch voids all claims.
         """
         completed: TaskName | None = None
         asked_in_epoch = 0
@@ -400,7 +400,7 @@ class QuerySession:
                 completed = claim.task
 
     def _reread(self, task: TaskName, claim: Claim, epoch: int) -> Effects[bool]:
-        """Repeat one read as its record says, and bring it to the edges that need it. False: a new epoch."""
+        """Repeat one read as its record says, and deliver it to the edges that need it. False: a new epoch."""
         record = decode(claim.record)
         links = [link for bit, link in enumerate(self.graph.sides(task.stage)) if record.sides >> bit & 1]
         while (inbox := self._inbox_of(task.stage)) is None or not all(map(inbox.is_whole, links)):
@@ -443,7 +443,7 @@ class QuerySession:
                 missing -= {edge for (edge, _), held in zip(sent, reply.held, strict=True) if held}
 
     def _inbox_of(self, stage: int) -> Inbox | None:
-        """An inbox of this worker that gets the side inputs of a stage."""
+        """An inbox of this worker that receives the side inputs of a stage."""
         return next((t.inbox for name, t in self.runs.items() if name.stage == stage), None)
 
 

@@ -1,10 +1,10 @@
-"""How one process stands with a query: what has moved, who is busy, and who waits for what.
+"""A process's standing with a query: what has moved, who is busy, and who waits for what.
 
-A query in which nothing moves although nobody is busy has stalled, by a mistake of ours. To find that out, the
-coordinator asks every process from time to time: `marks` change whenever something moves, `busy` says what excuses
-that nothing does, and `waits` tells people what to look at. All three are read off the state of the protocol, so the
-simulation asks the same question. The answer is made on the thread that drives the generators, so that it also says
-that this thread runs.
+A query in which nothing moves although nobody is busy has stalled because of a bug in Wallaby. To find out, the
+coordinator asks every process from time to time: `marks` change whenever something moves, `busy` names what excuses a
+standstill, and `waits` tells people where to look. All three are derived from the state of the protocol, so the
+simulation asks the same question. The answer is made on the thread that drives the generators, so it also shows that
+this thread runs.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from wallaby.lineage.names import ChannelName, QueryId, Upstream, WorkerId
 from wallaby.lineage.outbox import Outbox
 from wallaby.node.session import QuerySession
 
-#: The action of a data server that answers; its body is the id of a query.
+#: The action of a data server that returns the standing; its body is the id of a query.
 STANDING: Final = "standing"
 _VERSION: Final = 1
 _log = logging.getLogger(__name__)
-#: Lines of `waits` that one process gives at most.
+#: The most lines of `waits` of one process.
 WAITS_MAX = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """See the module. `busy` is empty if nobody computes, reads or writes here, nor waits for the client."""
+    """The standing; see the module. `busy` is empty if nothing here computes, reads, writes or waits for the client."""
 
     marks: tuple[int, ...] = ()
     busy: str = ""
@@ -42,7 +42,7 @@ class Standing:
 
 
 def marks_of(epoch: int, runs: Mapping[ChannelName, ChannelRun], outbox: Outbox) -> tuple[int, ...]:
-    """Numbers of which one changes whenever something moves: a task, an arrival, a delivery, an early end."""
+    """Numbers, one of which changes whenever something moves: a task, an arrival, a delivery, an early end."""
     return (
         epoch,
         len(runs),
@@ -54,9 +54,9 @@ def marks_of(epoch: int, runs: Mapping[ChannelName, ChannelRun], outbox: Outbox)
 
 
 def occupation(effect: Any) -> str:
-    """What somebody does that may take any time, so that nobody need be surprised; empty for anything else.
+    """A description of an effect that may take arbitrarily long; empty for other effects.
 
-    Calls to the store and to other processes are not among it: they have time limits of their own.
+    Calls to the store and to other processes are not included: they have their own time limits.
     """
     match effect:
         case Execute():
@@ -77,7 +77,7 @@ def waits_of(
     outbox: Outbox,
     actors: Iterable[tuple[str, Any]],
 ) -> tuple[str, ...]:
-    """Who waits for what, a line each: channels for their inputs, outputs for room, and who waits for an answer."""
+    """Who waits for what, one line each: channels for inputs, outputs for room, actors for answers."""
     lines = [line for name, run in runs.items() if not run.ended for line in _channel(graph, name, run)]
     for edge, target, delivered, published, refused in outbox.waiting():
         why = "refused when it was last offered" if refused else "not refused"
@@ -116,25 +116,25 @@ class Asks(Protocol):
     """The other nodes; see `exchange.client`."""
 
     def ask(self, address: str, action: str, body: bytes, timeout_seconds: float) -> bytes | None:
-        """Have an action done that answers once; None if no answer came in time."""
+        """Send an action and return its answer; None if no answer came in time."""
 
 
 def standing_of(session: QuerySession, actors: Iterable[tuple[str, Any]], busy: str = "") -> Standing:
-    """How a session stands: `actors` are the names of what runs for it, each with the effect that it waits for.
+    """The standing of a session; `actors` are the names of its actors, each with the effect that it waits for.
 
-    `busy` is what the process does for it beside its effects.
+    `busy` is what the process does for the session besides its effects.
     """
     waiting = list(actors)
     outbox = session.context.outbox
     marks = marks_of(session.context.epoch, session.runs, outbox)
     busy = busy or next(filter(None, (occupation(effect) for _, effect in waiting)), "")
-    # Whoever is busy is not to be judged, and nobody reads what it waits for.
+    # A busy process is not judged, so its waits are not needed.
     waits = () if busy else waits_of(session.graph, session.runs, outbox, waiting)
     return Standing(marks, busy, waits)
 
 
 def encode_standing(standing: Standing) -> bytes:
-    """The bytes of an answer."""
+    """Encode a standing."""
     said = {
         "version": _VERSION,
         "marks": standing.marks,
@@ -145,10 +145,10 @@ def encode_standing(standing: Standing) -> bytes:
 
 
 def decode_standing(data: bytes) -> Standing:
-    """The answer in these bytes.
+    """Decode a standing.
 
     Raises:
-        EncodingError: there is none.
+        EncodingError: the bytes hold none.
     """
     try:
         said = json.loads(data)
@@ -161,7 +161,7 @@ def decode_standing(data: bytes) -> Standing:
 
 
 def ask_standing(peers: Asks, address: str, query: QueryId, timeout_seconds: float) -> Standing | None:
-    """How the process at an address stands with a query; None if it does not say so in time."""
+    """The standing of the process at an address with a query; None if it does not answer in time."""
     answer = peers.ask(address, STANDING, encode_name(query), timeout_seconds)
     try:
         return decode_standing(answer) if answer is not None else None
@@ -173,7 +173,7 @@ def ask_standing(peers: Asks, address: str, query: QueryId, timeout_seconds: flo
 def standings(
     workers: Iterable[WorkerId], ask: Callable[[WorkerId], Standing | None]
 ) -> dict[WorkerId, Standing]:
-    """The answers of processes; whoever comes after one that gives none is not asked: nothing will be judged."""
+    """The standings of processes. After one that does not answer, no more are asked, because nothing is judged then."""
     found: dict[WorkerId, Standing] = {}
     for worker in workers:
         standing = ask(worker)

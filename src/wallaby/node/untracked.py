@@ -1,8 +1,8 @@
-"""A query without fault tolerance: no records, no commits, no backups. A worker that is lost ends it.
+"""A query without fault tolerance: no records, no commits, no backups. A lost worker ends it.
 
-Channels do what they always do; their effects are carried out otherwise. A commit is answered here, at once. The
-splits of a stage are dealt to its channels before it begins, in turn, and the channels of one worker share theirs.
-An output is kept only until every consumer holds it.
+Channels do the same as always, but their effects are performed differently. A commit is answered here at once. The
+splits of a stage are dealt to its channels in turn before it begins, and the channels of one worker share theirs. An
+output is kept only until every consumer holds it.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from wallaby.node.session import QuerySession
 
 
 class Untracked:
-    """One such query at one worker. On the loop's thread only."""
+    """One such query at one worker. Only for the loop's thread."""
 
     def __init__(self, session: QuerySession) -> None:
         self._session = session
-        #: The splits of each stage that nobody has begun to read, of those that this worker reads.
+        #: The splits of each stage that this worker has yet to read.
         self._splits: dict[int, deque[int]] = {}
         self.released = Released(session)
 
     def commit(self, effect: CommitTask) -> CommitReply:
-        """Nothing is written down; a reader goes on with another split."""
+        """Answer a commit without recording anything; a reader gets another split."""
         stage = effect.task.stage
         if effect.final or not self._session.graph.is_reader(stage):
             return CommitReply(Verdict.DONE)
@@ -40,6 +40,6 @@ class Untracked:
 
 
 def dealt(graph: StageGraph, stage: int, hosted: frozenset[int]) -> list[int]:
-    """The splits of some channels of a stage, but for the first of each, which it was given when the query began."""
+    """The splits of some channels of a stage, except the first of each, which it got when the query began."""
     channels = graph.stages[stage].channels
     return [split for split in range(channels, graph.stages[stage].splits) if split % channels in hosted]

@@ -1,6 +1,6 @@
-"""Where a TaskManager is: the address of its data server, and the host and process that it lives in.
+"""The address of a TaskManager: that of its data server, and its host and process.
 
-It stands as one text in the store: `grpc://10.0.0.7:43121?host=node7&pid=4711&executor=3`.
+In the store it is one text: `grpc://10.0.0.7:43121?host=node7&pid=4711&executor=3`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from wallaby.gcs.interface import WorkerLease
 
 @dataclass(frozen=True, slots=True)
 class WorkerAddress:
-    """One TaskManager's whereabouts."""
+    """The address of one TaskManager."""
 
     endpoint: str
     host: str
@@ -23,7 +23,7 @@ class WorkerAddress:
     executor: str = ""
 
     def encode(self) -> str:
-        """As it stands in the store."""
+        """Encode it for the store."""
         fields = {
             "host": self.host,
             "pid": self.pid,
@@ -33,7 +33,7 @@ class WorkerAddress:
 
     @staticmethod
     def decode(text: str) -> WorkerAddress:
-        """From the store."""
+        """Decode it from the store."""
         endpoint, _, more = text.partition("?")
         fields = parse_qs(more)
         return WorkerAddress(
@@ -46,9 +46,9 @@ class WorkerAddress:
 
 @dataclass(frozen=True, slots=True)
 class WorkerInfo:
-    """A TaskManager as users are told of it.
+    """A TaskManager as users see it.
 
-    `state` is `live`, `draining` (it hands its work to others, and leaves), or `silent` (it may be lost).
+    `state` is `live`, `draining` (it hands its work to others and leaves), or `silent` (it may be lost).
     """
 
     id: str
@@ -64,7 +64,7 @@ class WorkerInfo:
 
 
 def worker_info(lease: WorkerLease) -> WorkerInfo:
-    """What users are told of a TaskManager."""
+    """Describe a TaskManager for users."""
     place = WorkerAddress.decode(lease.address)
     state: Literal["live", "draining", "silent"] = "live" if lease.remaining_ms > 0 else "silent"
     return WorkerInfo(

@@ -41,8 +41,8 @@ CONDUCT: tuple[Mutant, ...] = (
         what="what is published while a delivery writes acknowledgements down waits until it looks again",
         breaks=("5",),
         module=SESSION_MODULE,
-        before="nobody was woken for it.\n                if news == self.context.outbox.news:\n",
-        after="nobody was woken for it.\n                if True:\n",
+        before="this actor was not woken for it.\n                if news == self.context.outbox.news:\n",
+        after="this actor was not woken for it.\n                if True:\n",
     ),
     Mutant(
         name="draws-beyond-the-target",
