@@ -1,7 +1,7 @@
-"""A task that takes memory which nobody counts: ordered on purpose, to see what the watch over memory does.
+"""A task that takes uncounted memory: ordered on purpose, to test the watch over memory.
 
-There are three ways, as there are in real queries: Arrow data that a step makes piece by piece, the result of a DuckDB
-statement, which its memory limit does not count, and native code that nobody can interrupt.
+There are three ways, as in real queries: Arrow data that a step makes piece by piece, the result of a DuckDB statement,
+which DuckDB's memory limit does not count, and native code that cannot be interrupted.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from wallaby.statements.connection import DuckDbSession, KernelSettings
 
 MIB: Final = 1 << 20
 PIECE_BYTES: Final = 2 * MIB
-#: A pause after each piece: some hundred megabytes a second are as fast as kernels fill memory.
+#: A pause after each piece: kernels fill memory at some hundred megabytes per second.
 PIECE_SECONDS: Final = 0.005
-#: What native code holds it does not give back for so long.
+#: How long native code holds its memory.
 HELD_SECONDS: Final = 30.0
 _ROW_BYTES: Final = 1 << 10
 #: Texts of 32 bytes that take DuckDB so long to make that a result does not grow faster than others do.
@@ -32,17 +32,17 @@ _REPEATED: Final = _ROW_BYTES // 32
 
 
 class TaskWork(Protocol):
-    """What a query computes at a TaskManager; see `worker.execution`."""
+    """The computation of a query at a TaskManager; see `worker.execution`."""
 
     def running(self, task: TaskName) -> AbstractContextManager[None]:
-        """What this thread does now belongs to a task."""
+        """Register what this thread does as work for a task."""
 
     def execute(self, effect: Execute) -> tuple[Any, Output]:
         """One step of one channel."""
 
 
 class Hoarding:
-    """A query's work, of which the next step of one task takes so much memory before it begins."""
+    """A query's work in which the next step of one task first takes this much memory."""
 
     def __init__(self, work: TaskWork, effect: Execute, act: FaultAct, size_bytes: int) -> None:
         self._work = work
@@ -62,7 +62,7 @@ class Hoarding:
 
 
 def hoard(act: FaultAct, size_bytes: int) -> None:
-    """Take so much, and let it go."""
+    """Take this much memory, and release it."""
     match act:
         case FaultAct.HOARD:
             held = []

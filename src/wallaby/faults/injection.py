@@ -1,8 +1,8 @@
-"""Letting ordered faults strike in this process: a performer in front of the performer.
+"""Let ordered faults strike in this process: a performer in front of the real performer.
 
-It lets what `orders` says strike at the fail points of effects, and hands every other effect on. Sessions, attempts
-and the coordinator do not know of it: for them a fault is what it would be anyway, an answer that does not come, or
-a process that ends.
+It lets the faults in `orders` strike at the fail points of effects, and passes all other effects on. Sessions, attempts
+and the coordinator do not know about it: to them a fault looks like a real one, an answer that does not come or a
+process that ends.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from wallaby.node.node import Actor, EngineNode, Performs, WorkerQuery, serving_
 _log = logging.getLogger(__name__)
 _EFFECT_CHARACTERS: Final = 120
 
-#: What an effect answers when it fails.
+#: The answer of an effect that fails.
 Failures = Mapping[type[Effect[Any]], Callable[[Any], Any]]
 
 
 def no_answer(_: object) -> None:
-    """How whatever goes to the store or to another worker fails."""
+    """The failure of a call to the store or to another worker: no answer."""
 
 
 def refusal(_: object) -> bool:
-    """How that fails which is answered with yes or no."""
+    """The failure of an effect that is answered with yes or no: no."""
     return False
 
 
-#: One that is not here cannot fail by itself.
+#: Effects that are not listed cannot fail.
 WORKERS_FAILURES: Final[Failures] = {
     protocol.CommitTask: no_answer,
     protocol.CloseEarly: no_answer,
@@ -62,7 +62,7 @@ WORKERS_FAILURES: Final[Failures] = {
 
 
 class FaultInjector:
-    """See the module. `restart` restarts the coordinator, on the head; `deafen` closes a worker's data server."""
+    """Injects faults. `restart` restarts the head's coordinator; `deafen` closes a worker's data server."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class FaultInjector:
         self._slow: set[str] = set()
 
     def close(self, serving: WorkerQuery) -> None:
-        """A query is over here."""
+        """A query has ended here."""
         self._performer.close(serving)
 
     def has_idle_kernel(self) -> bool:
@@ -91,7 +91,7 @@ class FaultInjector:
         return self._performer.has_idle_kernel()
 
     def perform(self, actor: Actor, effect: Effect[Any]) -> None:
-        """Carry out an effect, unless something strikes first."""
+        """Perform an effect, unless a fault strikes first."""
         order = self._due(effect)
         if order is None:
             self._performer.perform(actor, effect)
@@ -102,7 +102,7 @@ class FaultInjector:
             self._before(order, actor, effect)
 
     def _due(self, effect: Effect[Any]) -> FaultOrder | None:
-        """The order that strikes at this effect, written down already."""
+        """The order that strikes at this effect; it has already been recorded."""
         for name, order in self._book.orders().items():
             if not order.counts(effect) or not order.concerns(self._node.worker):
                 continue
@@ -141,15 +141,15 @@ class FaultInjector:
                 serving.work = Hoarding(serving.work, effect, order.act, order.size_bytes)
                 self._performer.perform(actor, effect)
             case FaultAct.FORGET:
-                pass  # a mistake that loses an effect, or a wake: nobody will ever answer
+                pass  # a bug that loses an effect, or a wake: no answer will ever come
             case FaultAct.RESTART:
                 self._restart()
-                if actor.alive:  # what the old coordinator was about to do is not done
+                if actor.alive:  # the old coordinator's pending effect is not performed
                     self._performer.perform(actor, effect)
         _log.warning("%s has struck at %s", order, self._node.worker)
 
     def _after(self, order: FaultOrder, effect: Any, value: Any) -> Any:
-        """What comes of an answer that is there."""
+        """Apply a fault to an answer that has arrived."""
         match order.act:
             case FaultAct.KILL:
                 os.kill(os.getpid(), signal.SIGKILL)
@@ -158,7 +158,7 @@ class FaultInjector:
             case FaultAct.FAIL:
                 return self._failures[type(effect)](effect)
             case FaultAct.DELAY | FaultAct.SLOW:
-                time.sleep(order.seconds)  # the whole loop: what comes after it waits too
+                time.sleep(order.seconds)  # this blocks the whole loop, so everything after it waits too
             case FaultAct.DEAFEN:
                 threading.Thread(target=self._deafen, name="wallaby-deafen", daemon=True).start()
             case FaultAct.RESTART:
@@ -171,7 +171,7 @@ class FaultInjector:
 
 
 class _Struck:
-    """A generator whose next answer something befalls; after that it is itself again."""
+    """A generator whose next answer a fault strikes; after that it behaves normally."""
 
     def __init__(self, actor: Actor, befall: Callable[[Any], Any]) -> None:
         self._actor = actor
@@ -179,18 +179,18 @@ class _Struck:
         self._befall = befall
 
     def send(self, value: Any) -> Any:
-        """The answer comes in."""
+        """Pass the answer in."""
         self._actor.effects = self._effects
         return self._effects.send(self._befall(value))
 
     def throw(self, error: BaseException) -> Any:
-        """An error comes in, and goes on."""
+        """Pass an error on."""
         self._actor.effects = self._effects
         return self._effects.throw(error)
 
 
 def stand_still(seconds: float) -> None:
-    """Stop this whole process; another one lets it go on after so long."""
+    """Stop this whole process; another process lets it continue after a time."""
     waker = subprocess.Popen(  # noqa: S603 - nothing of it comes from outside
         ["/bin/sh", "-c", f"sleep {seconds:.3f}; kill -CONT {os.getpid()}"],
         start_new_session=True,

@@ -1,6 +1,6 @@
 """Faults that are ordered to strike in a real process, at the simulation's own fail points.
 
-An order is a line of text, `who:point:nth:act` and what may follow, for example
+An order is a line of text, `who:point:nth:act` with optional parts, for example
 
     w2:commit:3:kill              the TaskManager of place 2 kills itself before its third commit
     w2:commit:3:kill:after        the same, when the answer to that commit comes in
@@ -16,9 +16,9 @@ An order is a line of text, `who:point:nth:act` and what may follow, for example
     w0:deliver:3:forget           the third delivery is not made, and is never answered: whoever waits for it waits
     head:freeze:1:restart         the coordinator is forgotten, and a new one begins
 
-Visits are counted in each process, from when the order is given. An order strikes once, in whichever process comes
-first, unless it says how often. Each time it strikes, that is written down and synced to disk before anything is
-done, so that a report can tell what struck from what was only planned.
+Each process counts its visits from the time of the order. An order strikes once, in the process that gets there first,
+unless it says how often. Each strike is recorded and synced to disk before the fault acts, so that a report can
+distinguish what struck from what was only planned.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _FORM: Final = "who:point:nth:act, for example w2:commit:3:kill"
 
 
 class FaultAct(Enum):
-    """What befalls a process at a fail point."""
+    """What a fault does to a process at a fail point."""
 
     KILL = "kill"
     STOP = "stop"
@@ -64,15 +64,15 @@ class FaultAct(Enum):
 
 
 _TIMED: Final = (FaultAct.STOP, FaultAct.DELAY, FaultAct.SLOW)
-#: What takes memory: only a step can.
+#: Acts that take memory: only a step can.
 SIZED: Final = (FaultAct.HOARD, FaultAct.HOARD_SQL, FaultAct.HOARD_NATIVE)
 _STEPS: Final = (FailPoint.READ, FailPoint.EXECUTE, FailPoint.RETRACE, FailPoint.REREAD)
-#: What the driver may suffer: it is assumed not to fail as a whole.
+#: Acts that may strike the driver, which is assumed not to fail as a whole.
 _OF_HEAD: Final = (FaultAct.FAIL, FaultAct.DELAY, FaultAct.SLOW, FaultAct.RESTART, FaultAct.FORGET)
 
 
 def point_name(point: FailPoint) -> str:
-    """A fail point's name as orders and reports spell it."""
+    """The name of a fail point in orders and reports."""
     return point.name.lower().replace("_", "-")
 
 
@@ -102,24 +102,24 @@ class FaultOrder:
         return f"{self.who}:{point_name(self.point)}{at}:{self.nth}:{act}{more}"
 
     def counts(self, effect: object) -> bool:
-        """Is this effect a visit of the kind that it counts?"""
+        """Does the order count this effect as a visit?"""
         if getattr(effect, "point", None) is not self.point:
             return False
         target, task = str(getattr(effect, "target", "")), str(getattr(effect, "task", ""))
         return not self.only or self.only in (task, task.partition(".")[0], target.partition("-")[0])
 
     def concerns(self, worker: str) -> bool:
-        """May it strike at this worker, or at the head?"""
+        """May the order strike at this worker, or at the head?"""
         if worker == HEAD or self.who == HEAD:
             return worker == self.who
         return self.who == ANYBODY or worker.partition("-")[0] == self.who
 
 
 def parse(text: str) -> FaultOrder:
-    """An order from its text.
+    """Parse an order.
 
     Raises:
-        ConfigurationError: it is none, and why.
+        ConfigurationError: the text is not an order; the message says why.
     """
     who, point, nth, act, *more = [*(part.strip() for part in text.split(":")), "", "", ""]
     more = [part for part in more if part]
@@ -175,7 +175,7 @@ def parse(text: str) -> FaultOrder:
 
 
 def parse_all(text: str) -> tuple[FaultOrder, ...]:
-    """Orders separated by semicolons; none of an empty text."""
+    """Parse orders separated by semicolons; an empty text has none."""
     return tuple(parse(part) for part in text.split(";") if part.strip())
 
 
@@ -186,7 +186,7 @@ def _require(holds: bool, text: str, why: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Strike:
-    """An order that struck: proved by the file that was written before the act."""
+    """A strike of an order, proved by the file that was written before the act."""
 
     order: str
     worker: str
@@ -198,7 +198,7 @@ class Strike:
 
 
 class FaultOrders:
-    """A directory that the driver and the TaskManagers share: what is ordered, and what has struck."""
+    """A directory that the driver and the TaskManagers share, with orders and strikes."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -206,7 +206,7 @@ class FaultOrders:
         self._orders: dict[str, FaultOrder] = {}
 
     def give(self, orders: Iterable[FaultOrder]) -> str:
-        """Order these and no others; the answer is the name under which `struck` finds what they did."""
+        """Replace all orders by these; returns the name under which `struck` finds their strikes."""
         self.directory.mkdir(parents=True, exist_ok=True)
         name = uuid.uuid4().hex[:12]
         lines = "".join(f"{name}-{at} {order}\n" for at, order in enumerate(orders))
@@ -216,7 +216,7 @@ class FaultOrders:
         return name
 
     def orders(self) -> dict[str, FaultOrder]:
-        """What is ordered now, by its id; read again only when it has changed."""
+        """The present orders by id; read again only when they have changed."""
         try:
             status = (self.directory / _ARMED).stat()
             seen = (status.st_mtime_ns, status.st_ino)
@@ -231,7 +231,7 @@ class FaultOrders:
         return self._orders
 
     def claim(self, name: str, order: FaultOrder, strike: Strike) -> bool:
-        """Write down that an order strikes, durably; False if it has struck often enough already."""
+        """Record durably that an order strikes; False if it has struck often enough already."""
         for firing in range(order.times):
             try:
                 file = os.open(
@@ -254,7 +254,7 @@ class FaultOrders:
         return False
 
     def struck(self, name: str = "") -> tuple[Strike, ...]:
-        """What has struck of the orders given under a name, or of all; the earliest first."""
+        """The strikes of the orders given under a name, or of all orders; the earliest first."""
         found = []
         for path in self.directory.glob(f"struck-{name}*"):
             try:
@@ -265,7 +265,7 @@ class FaultOrders:
 
 
 def order_book(settings: Settings) -> FaultOrders | None:
-    """Where faults are ordered, with what the settings order; None outside tests of recovery.
+    """The fault orders, with those of the settings; None outside tests of recovery.
 
     Raises:
         ConfigurationError: faults are ordered without chaos, or chaos has no directory.

@@ -1,1 +1,1 @@
-"""What a query did: its events, their log, progress while it runs, and the report that is made of a log."""
+"""Observe queries: events, their log, progress while a query runs, and the report of a log."""

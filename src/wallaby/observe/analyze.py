@@ -1,4 +1,4 @@
-"""What a query did, stage by stage, as text: the second half of `explain` in the mode analyze."""
+"""Describe what a query did, stage by stage, as text: the second half of `explain` in the mode analyze."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HEADS = (
 
 
 def analyzed(stats: QueryStats) -> str:
-    """A line for the whole and a table of its stages."""
+    """A line for the whole query and a table of its stages."""
     sent = f"{size(stats.exchanged_bytes)} exchanged, {size(stats.pushed_bytes)} sent between workers"
     lines = [f"ran in {duration(stats.seconds)}: {counted(stats.commits, 'commit')}, {sent}"]
     if stats.recoveries:

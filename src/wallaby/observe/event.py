@@ -1,9 +1,9 @@
-"""The event log's format, version 1: a line of JSON for each event, the first of them saying what the file is.
+"""The format of the event log, version 1: one line of JSON per event; the first line identifies the file.
 
-Every event has `event`, its kind, and `at`, its time in seconds since 1970 by the clock of whoever saw it; those of
-workers also have `worker`. What took time has `seconds`, and began at `at`. Tasks are named `s2.c1.t7`. Lines of
-different processes are not sorted, since each sends its own when it can. Readers ignore fields and kinds that they
-do not know; a log of another version is refused.
+Every event has `event`, its kind, and `at`, its time in seconds since 1970 by the clock of the process that saw it;
+events of workers also have `worker`. Events with a duration have `seconds`, and began at `at`. Tasks are named
+`s2.c1.t7`. Lines of different processes are not sorted, because each process sends its own when it can. Readers ignore
+unknown fields and kinds, and refuse a log of another version.
 
 kind      | from   | more
 ----------|--------|---------------------------------------------------------------------------------------------
@@ -63,7 +63,7 @@ class EventKind(Enum):
 
 
 class How(Enum):
-    """Why a task was executed: for the first time, or again."""
+    """How a task was executed: for the first time, or again."""
 
     READ = "read"
     EXECUTE = "execute"
@@ -72,10 +72,10 @@ class How(Enum):
 
 
 def make(kind: EventKind, at: float, **fields: object) -> Event:
-    """An event."""
+    """Make an event."""
     return {"event": kind.value, "at": round(at, 6), **fields}
 
 
 def encode(event: Mapping[str, Any]) -> str:
-    """An event as its line, without the line's end."""
+    """Encode an event as a line, without the line feed."""
     return json.dumps(event, ensure_ascii=False, separators=(",", ":"))

@@ -1,7 +1,7 @@
-"""How a worker's events travel to the head: one Flight action, a line of JSON about them, then their lines.
+"""Send a worker's events to the head: one Flight action with a line of JSON about them, then their lines.
 
-The lines go into the log as they are. The first line carries the worker's totals so far, per stage, so that the
-head need not read the others to know them, and a batch that never came is made up for by the next.
+The lines go into the log unchanged. The first line has the worker's totals so far, per stage, so that the head need not
+read the others, and a lost batch is made up for by the next one.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from wallaby.lineage.names import QueryId, WorkerId
 #: The name of the action.
 EVENTS = "events"
 VERSION = 3
-#: A batch of more is refused.
+#: A larger batch is refused.
 PARCEL_BYTES_MAX = 4 << 20
 
 
 @dataclass(slots=True)
 class StageTotals:
-    """What one worker has done for one stage. Rows and bytes are those of outputs, each output counted once."""
+    """The totals of one worker for one stage. Rows and bytes are those of outputs, each output counted once."""
 
     tasks: int = 0
     rows: int = 0
@@ -34,21 +34,21 @@ class StageTotals:
     retraced: int = 0
     reread: int = 0
     spilled_bytes: int = 0
-    #: Of the seconds: reading, cutting rows by channel, summing outputs up. The rest is the kernels' own.
+    #: Parts of the seconds: reading, partitioning rows, computing checksums of outputs. The rest is the kernels' own.
     scan_seconds: float = 0.0
     partition_seconds: float = 0.0
     checksum_seconds: float = 0.0
-    #: Of the seconds: tasks that were executed before.
+    #: A part of the seconds: tasks that were executed before.
     again_seconds: float = 0.0
 
     def add(self, other: StageTotals) -> None:
-        """Count another's too."""
+        """Add another's totals."""
         _add(self, other)
 
 
 @dataclass(slots=True)
 class Carried:
-    """What one worker has done for a query beside its tasks. `store` is the GCS; leases belong to no query."""
+    """The totals of one worker for a query besides its tasks. `store` is the GCS; leases belong to no query."""
 
     pushes: int = 0
     push_seconds: float = 0.0
@@ -57,14 +57,14 @@ class Carried:
     store_seconds: float = 0.0
     commits: int = 0
     lineage_bytes: int = 0
-    #: What was written to the durable store: outputs and states.
+    #: Outputs and states that were written to the durable store.
     durable_bytes: int = 0
     durable_seconds: float = 0.0
-    #: Tasks that were committed with a state in the durable store.
+    #: Tasks that were committed with a saved state.
     snapshots: int = 0
 
     def add(self, other: Carried) -> None:
-        """Count another's too."""
+        """Add another's totals."""
         _add(self, other)
 
 
@@ -75,7 +75,7 @@ def _add(one: StageTotals | Carried, other: StageTotals | Carried) -> None:
 
 @dataclass(frozen=True, slots=True)
 class EventBatch:
-    """Some events of one worker. `last`: it will send no more of this query."""
+    """Some events of one worker. `last`: it will send no more for this query."""
 
     query: QueryId
     worker: WorkerId
@@ -88,7 +88,7 @@ class EventBatch:
 
 
 def encode_event_batch(batch: EventBatch, lines: Sequence[str]) -> bytes:
-    """The bytes of an action's body; `lines` take the place of the batch's own."""
+    """Encode the body of an action; `lines` replace the batch's own."""
     head = {
         "version": VERSION,
         "query": batch.query,
@@ -103,7 +103,7 @@ def encode_event_batch(batch: EventBatch, lines: Sequence[str]) -> bytes:
 
 
 def decode_event_batch(body: bytes) -> EventBatch:
-    """The batch in an action's body.
+    """Decode the body of an action.
 
     Raises:
         EncodingError: there is none.

@@ -1,8 +1,8 @@
-"""How many bytes a query's stages handed to each other, out of what each stage gave.
+"""Compute how many bytes a query's stages exchanged, from the output of each stage.
 
-Rows that pass through, channel by channel, stay where they are and count nothing; what goes to every channel counts
-once for each worker, because the channels of one worker share it. The result, on its way to the client, is no
-exchange. Like Spark's shuffle bytes these count whatever was exchanged, also within one machine.
+Rows that pass through, channel by channel, stay where they are and do not count; a broadcast counts once for each
+worker, because the channels of one worker share it. The result, on its way to the client, is no exchange. Like Spark's
+shuffle bytes, these include what was exchanged within one machine.
 """
 
 from __future__ import annotations

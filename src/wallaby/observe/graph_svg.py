@@ -1,4 +1,4 @@
-"""The stage graph as SVG: a box a stage, those that read at the top, the client at the bottom."""
+"""Draw the stage graph as SVG: one box per stage, readers at the top, the client at the bottom."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""An event log, read: what a query did, as values that a report or a test can ask.
+"""Read an event log: what a query did, as values for reports and tests.
 
-A log whose writer died may end in the middle of a line; that line is left out. Everything else that cannot be
-read is an error that names the line. Kinds and fields that are not known are ignored.
+If its writer died, a log may end in the middle of a line; that line is ignored. Any other unreadable line is an error
+that names the line. Unknown kinds and fields are ignored.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from wallaby.errors import InvalidArgumentError
 from wallaby.observe.event import VERSION, EventKind, How
 from wallaby.observe.event_batch import StageTotals
 
-#: A line of more is no event of ours.
+#: A longer line is not an event.
 LINE_CHARACTERS_MAX: Final = 16 << 20
 _TASK: Final = re.compile(r"s(\d+)\.c(\d+)\.t(\d+)")
 
 
 class EventLogError(InvalidArgumentError):
-    """A file is no event log, or is damaged."""
+    """A file is not an event log, or is damaged."""
 
     condition = "WALLABY_EVENT_LOG"
 
@@ -70,13 +70,13 @@ class TaskRun:
 
     @property
     def name(self) -> str:
-        """As tasks print."""
+        """The task's name, as it prints everywhere."""
         return f"s{self.stage}.c{self.channel}.t{self.seq}"
 
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """The gate closed and, unless the log ends before, opened again."""
+    """One recovery: the gate closed and, unless the log ends before, opened again."""
 
     at: float
     lost: tuple[tuple[str, str], ...]
@@ -95,7 +95,7 @@ class History:
     query: str
     started: float
     ended: float
-    #: done, failed, cancelled; or unfinished, if the log does not say.
+    #: done, failed, cancelled; or unfinished, if the log has no end.
     outcome: str = "unfinished"
     condition: str = ""
     error: str = ""
@@ -113,14 +113,14 @@ class History:
     pushed_bytes: int = 0
     push_seconds: float = 0.0
     spilled: dict[int, int] = field(default_factory=dict)
-    #: How often a worker was short of memory, by what it did about it.
+    #: How often workers took steps against a shortage of memory, by step.
     short_of_memory: dict[str, int] = field(default_factory=dict)
     dropped: int = 0
     cut: bool = False
 
     @property
     def seconds(self) -> float:
-        """From its first event to its last."""
+        """The time from the first event to the last."""
         return self.ended - self.started
 
     @property
@@ -129,7 +129,7 @@ class History:
         return [worker for recovery in self.recoveries for worker in recovery.lost]
 
     def totals(self) -> list[StageTotals]:
-        """What was done for each stage."""
+        """The totals of each stage."""
         found = [StageTotals(spilled_bytes=self.spilled.get(at, 0)) for at in range(len(self.stages))]
         for run in self.tasks:
             if run.stage >= len(found):
@@ -152,7 +152,7 @@ def read_log(path: Path | str) -> History:
     """The history in an event log.
 
     Raises:
-        EventLogError: the file cannot be read, is no event log, is of another version, or is damaged.
+        EventLogError: the file cannot be read, is not an event log, has another version, or is damaged.
     """
     path = Path(path)
     try:
@@ -217,7 +217,7 @@ def _history(name: str, events: Iterator[tuple[int, dict[str, Any]]]) -> History
 
 
 class _Reading:
-    """A history that grows by an event at a time, in whatever order they come."""
+    """A history that grows by one event at a time, in any order."""
 
     def __init__(self, head: Mapping[str, Any]) -> None:
         at = float(head.get("at", 0.0))
@@ -259,7 +259,7 @@ class _Reading:
                 pass
 
     def _count(self, kind: EventKind, event: Mapping[str, Any]) -> None:
-        """What is only added up."""
+        """Count an event that is only added up."""
         history = self._history
         if kind is EventKind.COMMIT:
             history.commit_calls += 1
@@ -298,7 +298,7 @@ class _Reading:
         self._history.links = links
 
     def finished(self) -> History:
-        """The history, its recoveries put together of freezes and resumes."""
+        """The history, with recoveries combined from freezes and resumes."""
         history = self._history
         open_: Recovery | None = None
         for at, event in sorted(self._gate, key=lambda each: each[0]):

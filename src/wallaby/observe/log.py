@@ -1,6 +1,6 @@
 """The event log of one query, as a file. Writing it never fails a query: a full disk ends the log, with a warning.
 
-The file has a limit. Beyond it only what the head itself saw is written, which is little.
+The file has a size limit. Beyond it only the head's own events are written, which are few.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _KEY: Final = "spark.wallaby.eventLog.dir"
 
 
 class EventLog:
-    """One file, open until `close`. From any thread."""
+    """One file, open until `close`. Any thread may use it."""
 
     def __init__(self, path: Path, query: QueryId, bytes_max: int = LOG_BYTES_MAX) -> None:
         self.path = path
@@ -34,12 +34,12 @@ class EventLog:
         self.write(make(EventKind.LOG, time.time(), version=VERSION, query=query))
 
     def write(self, event: Event) -> None:
-        """An event of the head."""
+        """Write an event of the head."""
         with self._lock:
             self._put(encode(event) + "\n")
 
     def write_lines(self, lines: bytes) -> None:
-        """Whole lines, as a worker has encoded them."""
+        """Write whole lines, as a worker has encoded them."""
         with self._lock:
             if not self._cut and self._written_bytes + len(lines) > self._bytes_max:
                 self._cut = True
@@ -48,7 +48,7 @@ class EventLog:
                 self._put(lines.decode("utf-8", "replace"))
 
     def read(self) -> list[Event]:
-        """The events that it holds by now; none if the file is gone."""
+        """The events so far; none if the file is gone."""
         try:
             lines = self.path.read_text(encoding="utf-8").splitlines(keepends=True)
         except OSError:
@@ -56,7 +56,7 @@ class EventLog:
         return [json.loads(line) for line in lines if line.endswith("\n")]
 
     def close(self) -> None:
-        """Nothing more comes."""
+        """Close the file."""
         with self._lock:
             if self._file is not None:
                 self._file.close()
@@ -76,10 +76,10 @@ class EventLog:
 
 
 def log_directory(text: str) -> Path | None:
-    """The directory that the setting names, made if need be; None if it is empty.
+    """The directory of the setting, created if necessary; None if the setting is empty.
 
     Raises:
-        ConfigurationError: it is no local directory, or cannot be written.
+        ConfigurationError: it is not a local directory, or cannot be written.
     """
     if not text:
         return None
@@ -98,7 +98,7 @@ def log_directory(text: str) -> Path | None:
 
 
 def open_log(directory: Path | None, query: QueryId) -> EventLog | None:
-    """A new log in the directory; None without one, or if it cannot be opened."""
+    """Open a new log in the directory; None without a directory, or if it cannot be opened."""
     if directory is None:
         return None
     path = directory / f"{time.strftime('%Y%m%dT%H%M%S')}-{query}{SUFFIX}"

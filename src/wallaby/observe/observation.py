@@ -1,7 +1,7 @@
-"""One query as the driver sees it: counters, what its workers tell, its event log, and a line when one is lost.
+"""One query as the driver sees it: counters, its workers' events, its event log, and a warning for each lost worker.
 
-Every query has an observation; one that is not `detailed` counts only what passes the head anyway, and remembers the
-head's own events: who joined, who was lost, what that cost.
+Every query has an observation. One that is not `detailed` counts only what passes the head anyway, and remembers the
+head's own events: which workers joined, which were lost, and the cost of that.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from wallaby.observe.units import counted, duration
 from wallaby.plan.physical import PhysicalPlan
 
 _log = logging.getLogger(__name__)
-#: How long the log of a query that has ended stays open for workers that have not said their last.
+#: How long the log of an ended query stays open for the last events of workers.
 SETTLE_SECONDS: Final = 3.0
-#: Events of a query that are remembered where there is no log.
+#: How many events of a query are remembered if there is no log.
 REMEMBERED_MAX: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Whereabouts:
-    """Where a worker is, for people."""
+    """The host and process of a worker, for users."""
 
     host: str
     pid: int = 0
@@ -41,7 +41,7 @@ class Whereabouts:
 
 @dataclass(frozen=True, slots=True)
 class QueryStats:
-    """What a query did. `stages` is empty unless it was observed in detail."""
+    """The figures of a query. `stages` is empty unless it was observed in detail."""
 
     query: str
     seconds: float
@@ -57,14 +57,14 @@ class QueryStats:
     stages: tuple[StageTotals, ...] = ()
     labels: tuple[str, ...] = ()
     event_log: str = ""
-    #: What workers did beside their tasks, and how often the head asked the store for the query.
+    #: What workers did besides their tasks, and how often the head called the store for the query.
     carried: Carried = field(default_factory=Carried)
     head_store_calls: int = 0
 
 
 @dataclass(slots=True)
 class _Counts:
-    """What is counted at the head."""
+    """The counters of the head."""
 
     commits: int = 0
     recoveries: int = 0
@@ -73,11 +73,11 @@ class _Counts:
     read_again: int = 0
     frozen_seconds: float = 0.0
     lost: list[WorkerId] = field(default_factory=list)
-    store_calls: int = 1  # by which it was submitted
+    store_calls: int = 1  # the call that submitted it
 
 
 class Observation:
-    """One query. From any thread."""
+    """The observation of one query. Any thread may use it."""
 
     def __init__(
         self,
@@ -105,9 +105,9 @@ class Observation:
         self._lost_now: list[WorkerId] = []
         self._snapshot: Snapshot | None = None
         self._settled = threading.Event()
-        #: Workers that have asked to leave: when they go they are not lost.
+        #: Workers that have asked to leave, and do not count as lost when they do.
         self._leaving: set[WorkerId] = set()
-        #: The head's own events, where there is no log for them.
+        #: The head's own events, if there is no log.
         self._remembered: list[Event] = []
 
     # --- the beginning -------------------------------------------------------------------------------
@@ -144,15 +144,15 @@ class Observation:
     # --- on the way ----------------------------------------------------------------------------------
 
     def asked(self) -> None:
-        """The head has asked the store something about it."""
+        """The head has called the store for the query."""
         self._counts.store_calls += 1
 
     def saw(self, status: QueryStatus) -> None:
-        """The coordinator has looked."""
+        """The coordinator has read the query's status."""
         self._counts.commits = max(self._counts.commits, status.commits)
 
     def joined(self, worker: WorkerId, whereabouts: Mapping[WorkerId, Whereabouts]) -> None:
-        """A worker came."""
+        """A worker has joined."""
         at = whereabouts.get(worker, Whereabouts(""))
         self._write(EventKind.JOINED, worker=worker, host=at.host, pid=at.pid)
 
@@ -176,7 +176,7 @@ class Observation:
         self._write(EventKind.FROZE, lost=named, draining=list(draining))
 
     def took(self, snapshot: Snapshot | None) -> None:
-        """The coordinator has a snapshot, of which the next plan is made."""
+        """The coordinator has taken the snapshot for the next plan."""
         self._snapshot = snapshot
 
     def resumed(self, plan: RecoveryPlan, whereabouts: Mapping[WorkerId, Whereabouts]) -> None:
@@ -205,7 +205,7 @@ class Observation:
         )
         if lost:
             who = ", ".join(f"{w} on host {whereabouts.get(w, Whereabouts('unknown')).host}" for w in lost)
-            # A warning, because Python shows those to people who have not set up any logging.
+            # A warning, because Python shows warnings even if no logging is configured.
             _log.warning(
                 "lost %s: %s rewound, %s moved, %s delivered again, %s to read again; query %s was frozen for %s",
                 who,
@@ -234,11 +234,11 @@ class Observation:
     # --- the end -------------------------------------------------------------------------------------
 
     def has_whole_result(self) -> None:
-        """The client has everything; the rest is tidying up."""
+        """The client has the whole result; only cleaning up remains."""
         self._finishing = True
 
     def ended(self, error: BaseException | None) -> None:
-        """It is over. The log stays open for a moment, for what workers still have to say."""
+        """The query has ended. The log stays open for a moment, for the last events of workers."""
         with self._lock:
             if self._ended_at is not None:
                 return
@@ -261,14 +261,14 @@ class Observation:
         self._settle_if_done()
 
     def is_settled(self) -> bool:
-        """Has it ended and everybody said their last, or had time to? Then the log is closed."""
+        """Has the query ended, and have all workers sent their last events or had time to? Then the log is closed."""
         ended_at = self._ended_at
         if ended_at is not None and self._clock() - ended_at > SETTLE_SECONDS:
             self.close()
         return self._settled.is_set()
 
     def close(self) -> None:
-        """Nothing more comes, whatever is missing."""
+        """Close the log, whatever is missing."""
         if self._log is not None:
             self._log.close()
         self._settled.set()
@@ -280,7 +280,7 @@ class Observation:
             self.close()
 
     def stats(self, wait_seconds: float = SETTLE_SECONDS) -> QueryStats:
-        """What it did so far; once it is over, all of it, for which this waits a moment."""
+        """The figures so far; after the query's end the complete ones, for which this waits a moment."""
         if self._ended_at is not None or self._finishing:
             self._settled.wait(wait_seconds)
         with self._lock:
@@ -315,7 +315,7 @@ class Observation:
         return exchanged_bytes(self.plan.graph, stages, self._workers) if stages else 0
 
     def events(self) -> list[Event]:
-        """What stands in the log, or else the head's own; all of it once the query is over, after a moment."""
+        """The events in the log, or else the head's own; complete after the query's end, which may take a moment."""
         if self._ended_at is not None or self._finishing:
             self._settled.wait(SETTLE_SECONDS)
         return list(self._remembered) if self._log is None else self._log.read()
@@ -329,7 +329,7 @@ class Observation:
 
 
 def _delivered_again(snapshot: Snapshot | None, plan: RecoveryPlan) -> int:
-    """Outputs that count as undelivered from now on, although they had been delivered."""
+    """The number of outputs that had been delivered and count as undelivered from now on."""
     if snapshot is None:
         return 0
     return sum(max(snapshot.delivered.get(edge, 0) - now, 0) for edge, now in plan.delivered.items())

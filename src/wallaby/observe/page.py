@@ -1,4 +1,4 @@
-"""The report: one HTML page that needs nothing but itself. No scripts, no fonts, no images from elsewhere."""
+"""The report: one self-contained HTML page, without scripts and without external fonts or images."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A quiet progress bar: on a terminal or in a notebook, for queries that take a while, gone when they answer.
+"""A progress bar on a terminal or in a notebook, for queries that take a while; it disappears with the answer.
 
-It shows only while somebody waits for a query's first rows, and is taken away on the thread of whoever waits,
-before they can print anything. Nothing is shown in pipes and in CI. What it shows is read from the store, by a
-thread of its own, at most five times a second.
+It is shown only while a caller waits for a query's first rows, and is removed on the caller's thread, before the caller
+can print anything. Nothing is shown in pipes and in CI. A separate thread reads the progress from the store, at most
+five times a second.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from wallaby.lineage.graph import StageGraph, StageKind
 from wallaby.lineage.names import ChannelName, QueryId
 from wallaby.lineage.snapshot import Snapshot
 
-#: A query that answers sooner is not shown at all.
+#: A faster query is not shown at all.
 QUIET_SECONDS: Final = 0.7
 POLL_SECONDS: Final = 0.2
-#: Looking may take this share of the time, at most.
+#: The largest share of time that reading the progress may take.
 POLL_SHARE: Final = 0.05
 
 
@@ -44,7 +44,7 @@ class QueryProgress:
 
     @property
     def share(self) -> float:
-        """A guess: what is read counts for most, stages that are done for the rest."""
+        """An estimate: splits read count for most of it, finished stages for the rest."""
         read = self.splits_read / self.splits if self.splits else 1.0
         return 0.8 * read + 0.2 * self.stages_done / max(self.stages, 1)
 
@@ -57,7 +57,7 @@ class QueryProgress:
 
 
 def standing(graph: StageGraph, snapshot: Snapshot) -> QueryProgress:
-    """How far a query is by a snapshot; the collector is no stage to people."""
+    """The progress of a query according to a snapshot; the collector does not count as a stage for users."""
     read = splits = done = tasks = 0
     for number, stage in enumerate(graph.stages[:-1]):
         channels = [snapshot.channels[ChannelName(number, at)] for at in range(stage.channels)]
@@ -71,7 +71,7 @@ def standing(graph: StageGraph, snapshot: Snapshot) -> QueryProgress:
 
 
 def is_wanted(console: Console, environment: dict[str, str] | None = None) -> bool:
-    """Is there somebody to look at a bar?"""
+    """Is there a user to look at a bar?"""
     environment = dict(os.environ) if environment is None else environment
     if environment.get("CI") or environment.get("TERM") == "dumb":
         return False
@@ -89,7 +89,7 @@ class _Followed:
 
 
 class ProgressBoard:
-    """The bars of an engine's queries, one line for each that somebody waits for."""
+    """The bars of an engine's queries, one line for each query that a caller waits for."""
 
     def __init__(self, gcs: Gcs, console: Console) -> None:
         self._gcs = gcs
@@ -100,7 +100,7 @@ class ProgressBoard:
         self._thread: threading.Thread | None = None
 
     def follow(self, query: QueryId, graph: StageGraph) -> Callable[[], None]:
-        """Show a query until the answer is called."""
+        """Show a query until the returned function is called."""
         followed = _Followed(query, graph, time.monotonic())
         with self._lock:
             self._followed.append(followed)
@@ -121,7 +121,7 @@ class ProgressBoard:
                 self._display = None
 
     def _run(self) -> None:
-        """Look and draw while there is somebody to look for; the thread ends with the last of them."""
+        """Read and draw while a caller waits; the thread ends with the last of them."""
         pause_seconds = POLL_SECONDS
         while True:
             time.sleep(pause_seconds)

@@ -1,8 +1,8 @@
-"""A worker's events of one query: counted and kept in a small buffer, sent to the head a few times a second.
+"""Record a worker's events of one query: they are counted, buffered, and sent to the head a few times a second.
 
-Only queries that are observed have a recorder. On the path of a task it costs two looks at the clock and an
-append; encoding and sending happen on a thread that waits for the network anyway. The buffer is bounded: events
-that find no room are counted and dropped, and never make a task wait.
+Only observed queries have a recorder. For a task it costs two readings of the clock and an append; encoding and sending
+happen on a thread that waits for the network anyway. The buffer is bounded: events that do not fit are counted and
+dropped, and never make a task wait.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from wallaby.lineage.verdict import CommitReply, Verdict
 from wallaby.observe.event import Event, EventKind, How, encode, make
 from wallaby.observe.event_batch import PARCEL_BYTES_MAX, Carried, EventBatch, StageTotals, encode_event_batch
 
-#: Events that wait to be sent, at most; about ten megabytes.
+#: The most events that wait to be sent; about ten megabytes.
 EVENTS_MAX: Final = 20_000
-#: Events that go in one call, at most: a task's is about three hundred bytes.
+#: The most events in one call: a task's event has about three hundred bytes.
 EVENTS_PER_CALL: Final = 2_000
-#: How often a worker sends what it has.
+#: How often a worker sends its events.
 SEND_SECONDS: Final = 0.25
-#: How long the last call waits for one that is under way.
+#: How long the last call waits for one under way.
 CLOSE_SECONDS: Final = 2.0
 
 _HOW: Final = {
@@ -40,12 +40,12 @@ _HOW: Final = {
 }
 _TAKEN: Final = (Verdict.DONE, Verdict.ALREADY)
 
-#: What runs a task.
+#: The type of a function that runs a task.
 Runs = Callable[[Execute], tuple[Any, Output]]
 
 
 class Recorder:
-    """One query at one worker. From any thread; `send` answers whether the head has taken what it was sent."""
+    """The recorder of one query at one worker. Any thread may use it; `send` returns whether the head has accepted."""
 
     def __init__(
         self,
@@ -62,18 +62,18 @@ class Recorder:
         self._lock = threading.Lock()
         self._totals: dict[int, StageTotals] = {}
         self._pushed_bytes = 0
-        self._carried = Carried(store_calls=1)  # by which the worker got to know the query
+        self._carried = Carried(store_calls=1)  # the call by which the worker discovered the query
         self._dropped = 0
         self._sending = threading.Lock()
 
     def now(self) -> float:
-        """The time that events bear."""
+        """The time for events."""
         return self._clock()
 
     # --- what happens --------------------------------------------------------------------------------
 
     def watched(self, run: Runs) -> Runs:
-        """The same, and an event for it. What passes from here to its beginning is time in the queue."""
+        """Wrap a task so that it records an event. The time from now to its start is time in the queue."""
         submitted = self._clock()
 
         def run_watched(effect: Execute) -> tuple[Any, Output]:
@@ -139,7 +139,7 @@ class Recorder:
                 totals.input_bytes += input_bytes
 
     def committed(self, started: float, tasks: Sequence[CommitTask], replies: object) -> None:
-        """One call that committed some tasks, or tried to."""
+        """Record a call that committed some tasks, or tried to."""
         answers = replies if isinstance(replies, tuple) else (None,) * len(tasks)
         refused: dict[str, int] = {}
         snapshots = 0
@@ -162,7 +162,7 @@ class Recorder:
             self._carried.store_seconds += event["seconds"]
 
     def asked(self, started: float) -> None:
-        """The store was asked something else than a commit."""
+        """Count another call to the store."""
         with self._lock:
             self._carried.store_calls += 1
             self._carried.store_seconds += self._clock() - started
@@ -170,7 +170,7 @@ class Recorder:
     def pushed(
         self, started: float, effect: Push, slices: Sequence[Slice], reply: PushReply | None, route: str
     ) -> None:
-        """Some outputs went to another worker, or did not."""
+        """Record a push of outputs to another worker, successful or not."""
         size_bytes = sum(piece.size_bytes for piece in slices)
         answers = () if reply is None or not reply.accepted else reply.held
         held = sum(answers)
@@ -191,7 +191,7 @@ class Recorder:
                 self._carried.push_seconds += event["seconds"]
 
     def spilled(self, started: float, task: TaskName, size_bytes: int) -> None:
-        """Backups went to disk, so that there is room for one."""
+        """Record that backups went to disk to make room."""
         event = self._timed(EventKind.SPILL, started, task=str(task), bytes=size_bytes)
         self._add(event)
         with self._lock:
@@ -199,7 +199,7 @@ class Recorder:
             self._totals.setdefault(task.stage, StageTotals()).spilled_bytes += size_bytes
 
     def stored(self, started: float, task: TaskName, size_bytes: int) -> None:
-        """An output or a state is in the durable store."""
+        """Record that an output or a state was written to the durable store."""
         event = self._timed(EventKind.STORED, started, task=str(task), bytes=size_bytes)
         self._add(event)
         with self._lock:
@@ -209,7 +209,7 @@ class Recorder:
     def short_of_memory(
         self, step: str, used_bytes: int, limit_bytes: int, held_bytes: int, freed_bytes: int
     ) -> None:
-        """The worker is short of memory, and did something about it."""
+        """Record a step against a shortage of memory."""
         fields = {"step": step, "used": used_bytes, "limit": limit_bytes, "held": held_bytes}
         self._add(make(EventKind.MEMORY, self._clock(), worker=self._worker, **fields, freed=freed_bytes))
 
@@ -226,7 +226,7 @@ class Recorder:
     # --- sending -------------------------------------------------------------------------------------
 
     def flush(self) -> None:
-        """Send what there is. One thread at a time: another's call does nothing meanwhile."""
+        """Send the buffered events. One thread at a time: another call does nothing meanwhile."""
         if self._events and self._sending.acquire(blocking=False):
             try:
                 self._send_all(last=False)
@@ -234,7 +234,7 @@ class Recorder:
                 self._sending.release()
 
     def close(self) -> None:
-        """Send the rest, and that there is no more."""
+        """Send the rest, marked as the last."""
         if self._sending.acquire(timeout=CLOSE_SECONDS):
             try:
                 self._send_all(last=True)
@@ -271,7 +271,7 @@ class Recorder:
 
 
 def _size_of_output(output: Output) -> tuple[int, int]:
-    """Rows and bytes of an output, once: over its first link, and of a broadcast only one copy."""
+    """Rows and bytes of an output, counted once: over its first link, and only one copy of a broadcast."""
     if not output.slices:
         return 0, 0
     first = min(edge.link for edge in output.slices)

@@ -1,7 +1,7 @@
-"""Timelines as SVG: a row a channel or a worker, a bar a task, and a line where somebody was lost.
+"""Draw timelines as SVG: a row per channel or worker, a bar per task, and a line where a worker was lost.
 
-Bars that would be closer than a pixel are drawn as one, and there is a limit to the rows, so the page stays
-readable and of a bounded size for a query of any length.
+Bars that are closer than a pixel are drawn as one, and the number of rows is limited, so the page stays readable and
+small for a query of any length.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TOP: Final = 34
 ROW: Final = 16
 ROWS_MAX: Final = 240
 TICKS: Final = 8
-#: Bars nearer to each other than this are one.
+#: Bars closer to each other than this are merged.
 MERGE_PIXELS: Final = 0.5
 BAR_PIXELS_MIN: Final = 1.0
 
@@ -30,7 +30,7 @@ Key = TypeVar("Key")
 
 @dataclass(slots=True)
 class _Bar:
-    """One task, or several that are too close to tell apart."""
+    """One task, or several that are too close to distinguish."""
 
     first: TaskRun
     start: float
@@ -56,7 +56,7 @@ def channel_timeline(history: History) -> str:
 
 
 def worker_timeline(history: History) -> str:
-    """A row for every worker: tasks that ran side by side lie over each other."""
+    """A row for every worker; bars of tasks that ran at the same time overlap."""
     rows = {
         worker: f"{worker}{f' on {host}' if host else ''}"
         for worker, (host, _) in sorted(history.workers.items())

@@ -1,4 +1,4 @@
-"""Quantities as people read them."""
+"""Format quantities for people."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def size(count: float) -> str:
 
 
 def number(count: int) -> str:
-    """A whole number with its thousands apart: 6,001,215."""
+    """A whole number with thousands separators: 6,001,215."""
     return f"{count:,}"
 
 

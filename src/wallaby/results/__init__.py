@@ -1,1 +1,1 @@
-"""The result of a query: its rows in the form that the caller wants, what is known of its run, and its events."""
+"""The result of a query: its rows in the form that the caller wants, the figures of its run, and its events."""

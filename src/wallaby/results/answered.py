@@ -1,4 +1,4 @@
-"""Rows that are known as PySpark's own conversions give them, and waits that Ctrl-C ends for one query alone."""
+"""Convert known rows with PySpark's own conversions, and let Ctrl-C end the wait for a single query."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _BINARY_AS_BYTES = "spark.sql.execution.pyspark.binaryAsBytes"
 
 
 class Answered(ClassicDataFrame):
-    """A DataFrame whose rows are known: PySpark's own conversions make everything else of them."""
+    """A DataFrame whose rows are known, so that PySpark's own conversions apply to them."""
 
     def __init__(self, df: DataFrame, batches: list[pa.RecordBatch]) -> None:
         super().__init__(df._jdf, df.sparkSession)
         self._known = batches
 
     def collect(self) -> list[Row]:
-        """The known rows, as PySpark's `collect` gives them."""
+        """The known rows, as PySpark's `collect` returns them."""
         table = pa.Table.from_batches(self._known, to_arrow_schema(self.schema, timezone="UTC"))
         as_bytes = self.sparkSession.conf.get(_BINARY_AS_BYTES, "true") == "true"
         rows: list[Any] = ArrowTableToRowsConversion.convert(table, self.schema, binary_as_bytes=as_bytes)
@@ -55,7 +55,7 @@ class Answered(ClassicDataFrame):
 
 
 def as_spark_names(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """A batch under the names and types that Spark gives the result."""
+    """A batch with the names and types that Spark gives the result."""
     pairs = zip(batch.columns, schema, strict=True)
     return pa.RecordBatch.from_arrays(
         [labelled(column, field.type) for column, field in pairs], schema=schema
@@ -64,7 +64,7 @@ def as_spark_names(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 @contextmanager
 def only_this_query_is_interrupted() -> Iterator[None]:
-    """PySpark's answer to Ctrl-C cancels all jobs, and with them the TaskManagers: here it only interrupts."""
+    """Let Ctrl-C only interrupt here: PySpark's handler would cancel all jobs, including the TaskManagers."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,4 +1,4 @@
-"""What users are told of a run: figures, figures by stage, and events, as typed records."""
+"""What users see of a run: figures, figures by stage, and events, as typed records."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from wallaby.observe.observation import QueryStats
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageStats:
-    """What the tasks of one stage did, on all workers. Rows and bytes are those of outputs, each counted once."""
+    """Figures of one stage, over all workers. Rows and bytes are those of outputs, each counted once."""
 
     tasks: int
     rows: int
     bytes: int
     input_rows: int
     input_bytes: int
-    #: In kernels, summed over all threads.
+    #: Time in kernels, summed over all threads.
     seconds: float
-    #: Waiting for a kernel thread.
+    #: Time spent waiting for a kernel thread.
     queued_seconds: float
     #: Tasks and reads that were repeated after a loss.
     retraced: int
     reread: int
     spilled_bytes: int
-    #: Of the seconds: reading, cutting rows by channel, computing checksums of outputs, and repeated work.
+    #: Parts of the seconds: reading, partitioning rows, computing checksums of outputs, and repeated work.
     scan_seconds: float
     partition_seconds: float
     checksum_seconds: float
@@ -38,23 +38,23 @@ class StageStats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunDetail:
-    """What the workers did in one run of a query that was observed. Seconds are summed over threads and workers."""
+    """Figures of the workers in an observed run. Seconds are summed over threads and workers."""
 
-    #: What the stages gave each other, and what of it went over the network.
+    #: The bytes that stages exchanged, and how many of them went over the network.
     exchanged_bytes: int
     sent_bytes: int
     spilled_bytes: int
-    #: Tasks that were committed, and the size of their records.
+    #: Committed tasks, and the size of their records.
     commits: int
     lineage_bytes: int
-    #: Calls of the control store.
+    #: Calls to the control store.
     store_calls: int
     store_seconds: float
     pushes: int
     push_seconds: float
-    #: Writing backups to disk.
+    #: Backups written to disk.
     backup_seconds: float
-    #: What went to the durable store, and how many states of channels.
+    #: Bytes written to the durable store, and the number of saved states.
     durable_bytes: int
     durable_seconds: float
     snapshots: int
@@ -63,7 +63,7 @@ class RunDetail:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStats:
-    """Figures of one run of a query: complete when it has ended, before that what is known so far."""
+    """Figures of one run of a query: complete when it has ended, until then the present ones."""
 
     #: Did the engine run it, or Spark?
     native: bool
@@ -87,23 +87,23 @@ class RunStats:
     #: Parts of the plan that Spark ran first, and how long that took.
     leaves: int = 0
     leaf_seconds: float = 0.0
-    #: Where the event log is; empty if there is none.
+    #: The path of the event log; empty if there is none.
     event_log: str = ""
-    #: What workers did, if the run was observed: `engine.run(df, observed=True)`, or an event log.
+    #: Figures of the workers, if the run was observed: `engine.run(df, observed=True)`, or an event log.
     detail: RunDetail | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all figures in one dictionary, for example to write them as JSON; those of `detail` among them."""
+        """Return all figures in one dictionary, including those of `detail`, for example to write them as JSON."""
         found = asdict(self)
         return found | (found.pop("detail") or {})
 
 
 @dataclass(frozen=True, slots=True)
 class QueryEvent:
-    """One event of a query, as it is in the event log.
+    """One event of a query, as in the event log.
 
     `kind` is one of the kinds of the event log (`froze`, `resumed`, `task`, …), `at` its time in seconds since 1970,
-    `worker` the TaskManager that saw it, empty for the driver. `fields` has what else belongs to an event of its kind.
+    `worker` the TaskManager that saw it, empty for the driver. `fields` has the other fields of its kind.
     """
 
     kind: str
@@ -113,7 +113,7 @@ class QueryEvent:
 
 
 def event_of(event: Event) -> QueryEvent:
-    """An event of the log as users are given it."""
+    """Convert an event of the log for users."""
     known = ("event", "at", "worker")
     more = {name: value for name, value in event.items() if name not in known}
     return QueryEvent(
@@ -122,7 +122,7 @@ def event_of(event: Event) -> QueryEvent:
 
 
 def stats_of(query: str, figures: Figures, seen: QueryStats | None, *, native: bool) -> RunStats:
-    """The figures of a run by the engine: what the head counts, and what was seen on the way."""
+    """The figures of a run on the engine, from the head's counters and from its observation."""
     return RunStats(
         native=native,
         query=query,

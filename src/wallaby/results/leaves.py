@@ -37,7 +37,7 @@ class LeafResult(Result):
         self._decided: Result | None = None
 
     def decided(self) -> Result:
-        """Wait for Spark's part: then the engine runs the rest, or, if the rows cannot be handed over, Spark does."""
+        """Wait for Spark's part. Then the engine runs the rest or, if the rows cannot be handed over, Spark does."""
         if self._decided is None:
             with only_this_query_is_interrupted():
                 try:
@@ -54,7 +54,7 @@ class LeafResult(Result):
         return self._decided
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows as they come in, once Spark has run its part."""
+        """Yield the rows as they arrive, once Spark has run its part."""
         return self.decided().batches()
 
     def arrow(self) -> pa.Table:
@@ -70,7 +70,7 @@ class LeafResult(Result):
         return self.decided().pandas()
 
     def _collect_as_arrow(self, *arguments: bool, **named: bool) -> list[pa.RecordBatch]:
-        """As PySpark collects batches."""
+        """The batches, as PySpark collects them."""
         return self.decided()._collect_as_arrow(*arguments, **named)
 
     def cancel(self) -> None:
@@ -100,7 +100,7 @@ class LeafResult(Result):
         return replace(known, leaves=self._run.leaves, leaf_seconds=round(self._run.seconds, 3))
 
     def _observed_stats(self) -> QueryStats | None:
-        """What was seen of the run, once Spark has run its part."""
+        """The observed figures, once Spark has run its part."""
         return self.decided()._observed_stats()
 
     @property

@@ -31,18 +31,18 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import DataFrame, Row
 
-#: How long `stats` waits for the last figures of a query whose rows are all there.
+#: How long `stats` waits for the last figures of a query whose rows are complete.
 FIGURES_SECONDS = 5.0
 _log = logging.getLogger(__name__)
 _BINARY_AS_BYTES = "spark.sql.execution.pyspark.binaryAsBytes"
 
 
 class Result:
-    """One run of one query: `Engine.run` returns it, and the rows come in while the query runs.
+    """One run of one query: `Engine.run` returns it, and the rows arrive while the query runs.
 
     Read the rows once as a stream (`batches`), or any number of times as a whole (`arrow`, `rows`, `pandas`). Reading
     raises the query's error if it fails: a `QueryError`, or for data errors such as a division by zero the error that
-    PySpark raises. A result that nobody holds any more cancels its query.
+    PySpark raises. When a result is garbage-collected, its query is cancelled.
 
     Example:
         >>> result = engine.run(df)
@@ -74,18 +74,18 @@ class Result:
         self._begin(collected)
         self._arrow_schema = to_arrow_schema(df.schema, timezone="UTC")
         self._whole: list[pa.RecordBatch] | None = None
-        #: Spark's run of it, if it was left to Spark, and why it was.
+        #: Spark's run of the query, if it was left to Spark, and the reason.
         self._sparks: SparkResult | None = None
         self._left: QueryError | None = None
 
     def _begin(self, collected: Collected) -> None:
         self._collected = collected
         self._taken = False
-        # A result that nobody can take any more ends its query: its rows would wait at the workers for ever.
+        # A result that is no longer referenced ends its query: its rows would wait at the workers for ever.
         weakref.finalize(self, collected.cancel).atexit = False
 
     def _begins_again(self, error: QueryError) -> bool:
-        """Has the query begun again, with a plan that avoids this error? No row may have been given away."""
+        """Has the query begun again, with a plan that avoids this error? Only if the client has no rows yet."""
         collected = None if self._replanning is None else self._replanning.after(error)
         if collected is not None:
             self._begin(collected)
@@ -109,7 +109,7 @@ class Result:
         return self._stream(self._take())
 
     def _take(self) -> Iterator[pa.RecordBatch]:
-        """The engine's rows, for one taker."""
+        """The engine's rows, which can be taken once."""
         if self._taken:
             raise InvalidArgumentError(
                 "The rows of this result have already been read as a stream.", fix="Run the query again."
@@ -135,11 +135,11 @@ class Result:
             yield from table.cast(self._arrow_schema).to_batches()
 
     def _is_sparks(self, error: QueryError) -> bool:
-        """Does Spark know better how this query ends? It always does if a value is in doubt."""
+        """Should Spark decide how this query ends? Always, if a value is in doubt."""
         return isinstance(error, DoubtfulValueError) or (self._spark_errors and error.is_of_data)
 
     def _leave_to_spark(self, error: QueryError) -> None:
-        """From here on it is Spark that answers, with rows or an error. No row may have been given away before."""
+        """Let Spark answer from here on, with rows or an error. The client must not have any rows yet."""
         if detail := error.fields.get("detail"):
             _log.warning("left to Spark while running: %s %s", error.what, detail)
         else:
@@ -156,7 +156,7 @@ class Result:
             raise sparks from self._left
 
     def _raise_as_spark(self, error: QueryError) -> None:
-        """Raise Spark's own error, if it has one for what went wrong. Its rows are not wanted, and not kept."""
+        """Raise Spark's own error, if it has one. Its rows are not needed, and are dropped."""
         if detail := error.fields.get("detail"):
             _log.error("%s %s", error.what, detail)
         if not (self._spark_errors and error.is_of_spark_too):
@@ -196,7 +196,7 @@ class Result:
         return frame
 
     def _whole_as(self, here: Callable[[Answered], Any], there: Callable[[SparkResult], Any]) -> Any:
-        """All rows, from the engine's or, if it has left the query to Spark, as Spark gives them itself."""
+        """All rows, from the engine or, if it has left the query to Spark, from Spark itself."""
         if self._sparks is None:
             self._await_all()
         if self._whole is None:
@@ -204,7 +204,7 @@ class Result:
         return here(Answered(self._df, self._whole))
 
     def cancel(self) -> None:
-        """Cancel the query; whoever waits for its rows gets `QueryCancelledError`.
+        """Cancel the query; callers that wait for its rows get `QueryCancelledError`.
 
         A query that has ended is not affected.
         """
@@ -225,7 +225,7 @@ class Result:
 
     @property
     def stats(self) -> RunStats:
-        """Figures of the run: complete when the query has ended, before that what is known so far.
+        """Figures of the run: complete when the query has ended, until then the present ones.
 
         Example:
             >>> result.stats
@@ -238,7 +238,7 @@ class Result:
         )
 
     def _observed_stats(self) -> QueryStats | None:
-        """What was seen of the run, if it was observed."""
+        """The observed figures, if the run was observed."""
         observation = self._collected.observation
         return None if observation is None else observation.stats()
 
@@ -257,7 +257,7 @@ class Result:
         return f"<{type(self).__name__} {where}: {self.schema.simpleString()}>"
 
     def _await_all(self) -> None:
-        """Until all rows are there, or the query is left to Spark. Ctrl-C ends this query and no other."""
+        """Wait until all rows have arrived, or the query is left to Spark. Ctrl-C ends this query and no other."""
         if self._whole is not None:
             return
         try:
@@ -272,7 +272,7 @@ class Result:
                 raise
             self._leave_to_spark(error)
         except KeyboardInterrupt:
-            self.cancel()  # also when the interrupt came before the first batch was waited for
+            self.cancel()  # even if the interrupt came before the wait for the first batch
             raise
 
     def _all_of_them(self) -> list[pa.RecordBatch]:
@@ -288,7 +288,7 @@ class Result:
         return found
 
     def _collect_as_arrow(self, *arguments: bool, **named: bool) -> list[pa.RecordBatch]:
-        """As PySpark collects batches, before it makes Arrow tables or pandas frames of them."""
+        """The batches, as PySpark collects them before it makes Arrow tables or pandas frames of them."""
         batches: list[pa.RecordBatch] = self._whole_as(
             lambda known: known._collect_as_arrow(*arguments, **named),
             lambda sparks: sparks._collect_as_arrow(*arguments, **named),
@@ -303,12 +303,12 @@ def result_of(
     try:
         return Result(df, collected, spark_errors=spark_errors, replanning=replanning)
     except BaseException:
-        collected.cancel()  # nobody will ever take its rows
+        collected.cancel()  # its rows can no longer be taken
         raise
 
 
 class SparkResult(Result):
-    """A query that Spark runs, when its rows are asked for."""
+    """A query that Spark runs when its rows are requested."""
 
     native = False
     is_wholly_native = False
@@ -344,7 +344,7 @@ class SparkResult(Result):
         return frame
 
     def drain(self) -> None:
-        """Run it, and drop the rows where they are made."""
+        """Run the query, and drop the rows where they are produced."""
         self._ask(lambda: self._df._jdf.queryExecution().toRdd().count())
 
     def _collect_as_arrow(self, *arguments: bool, **named: bool) -> list[pa.RecordBatch]:
@@ -359,12 +359,12 @@ class SparkResult(Result):
         self._df.sparkSession.sparkContext.cancelJobsWithTag(self._tag)
 
     def _observed_stats(self) -> None:
-        """Spark watches its own queries."""
+        """None: Spark observes its own queries."""
         return
 
     @property
     def plan(self) -> None:
-        """It has none here."""
+        """None: the engine has no plan for it."""
         return
 
     @property
@@ -374,12 +374,12 @@ class SparkResult(Result):
 
     @property
     def events(self) -> list[QueryEvent]:
-        """There are none: Spark has an event log of its own."""
+        """None: Spark has its own event log."""
         return []
 
     @property
     def stats(self) -> RunStats:
-        """What is known of it here."""
+        """The few figures that are known here."""
         return RunStats(native=False, rows=self._rows, seconds=round(self._seconds, 3))
 
     def _ask(self, action: Callable[[], Any]) -> Any:

@@ -1,4 +1,4 @@
-"""Past the engine: what a thread collects in here is run by Spark, even where `enable` holds."""
+"""Bypass the engine: let Spark run what a thread collects, even if the session is enabled."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _thread = threading.local()
 
 @contextmanager
 def on_spark() -> Iterator[None]:
-    """Whatever this thread collects in here is run by Spark, even where `enable` holds."""
+    """Let Spark run whatever this thread collects inside, even if the session is enabled."""
     before = is_on_spark()
     _thread.on_spark = True
     try:

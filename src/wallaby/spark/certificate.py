@@ -1,8 +1,8 @@
-"""A certificate for one engine: self-signed, made at attach, told to the workers with everything else they are told.
+"""A certificate for one engine: self-signed, made at attach, and passed to the workers when they start.
 
-All data servers of an engine share it, and their clients trust it and nothing else; so it proves that a server
-belongs to the engine, whatever its address is. Python's standard library can use certificates but not make them;
-Java's `keytool`, which is wherever Spark is, can.
+All data servers of an engine share it, and their clients trust nothing else, so it proves that a server belongs to the
+engine, whatever its address. Python's standard library can use certificates but not make them; Java's `keytool`, which
+is available wherever Spark is, can.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _read(context: SparkContext, store: Path, password: str) -> ServerTls:
 
 
 def _encoded(gateway: Any, public_type: str, thing: Any) -> bytes:
-    """A key or certificate as bytes. Their classes are Java's own secret, so the call goes by a public type."""
+    """A key or certificate as bytes. Their classes are not public in Java, so the call uses a public type."""
     jvm = gateway.jvm
     method = jvm.java.lang.Class.forName(public_type).getMethod(
         "getEncoded", gateway.new_array(jvm.java.lang.Class, 0)

@@ -1,6 +1,6 @@
-"""Settings of Spark that a TaskManager could not live with: refused at attach, with the reason and the fix.
+"""Refuse Spark settings with which a TaskManager cannot work, at attach, with the reason and the fix.
 
-What is no problem and therefore not refused:
+These settings are no problem and are not refused:
 
 - `spark.speculation`: Spark does not speculate on jobs of one task, unless told a duration (below).
 - `spark.authenticate` alone: it authenticates and does not encrypt; so do Wallaby's token and password.
@@ -18,7 +18,7 @@ from wallaby.errors import AttachError, ConfigurationError
 from wallaby.gcs.address import parse_address
 from wallaby.spark.cluster import Cluster
 
-#: A reaper that kills the executor earlier would do so while a TaskManager is still ending.
+#: With a shorter interval, Spark would kill the executor while a TaskManager is still ending.
 REAPER_SECONDS_MIN = 15.0
 _ENCRYPTION = (
     "spark.network.crypto.enabled",
@@ -31,10 +31,10 @@ _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400
 
 
 def check(cluster: Cluster, settings: Settings) -> None:
-    """Refuse what cannot work.
+    """Refuse settings that cannot work.
 
     Raises:
-        AttachError: it names the setting, the reason and the fix.
+        AttachError: the message names the setting, the reason and the fix.
     """
     _check_speculation(cluster)
     _check_idle(cluster)
@@ -44,7 +44,7 @@ def check(cluster: Cluster, settings: Settings) -> None:
 
 
 def check_session(spark: object) -> None:
-    """Refuse what is no session, or none that an engine can be attached to."""
+    """Refuse an object that is not a session, or not one to which an engine can be attached."""
     if not isinstance(spark, SparkSession):
         connect_session = type(spark).__module__.startswith("pyspark.sql.connect")
         what = "a Spark Connect session, which hides its plans" if connect_session else type(spark).__name__
@@ -54,7 +54,7 @@ def check_session(spark: object) -> None:
 
 
 def needs_encryption(cluster: Cluster) -> str:
-    """The setting by which Spark encrypts what goes over the network; empty if it does not, or nothing goes."""
+    """The setting by which Spark encrypts network traffic; empty if it does not, or if there is no traffic."""
     return "" if cluster.is_one_host else next((key for key in _ENCRYPTION if cluster.is_on(key)), "")
 
 

@@ -1,4 +1,4 @@
-"""The cluster behind a Spark session: what its master is, its executors, addresses, and how many TaskManagers fit.
+"""The cluster behind a Spark session: its master, executors and addresses, and how many TaskManagers fit.
 
 Executors are read from Spark's own status store, which knows their ids, hosts and cores, with or without a user
 interface.
@@ -38,22 +38,22 @@ _LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:,\s*\d+)?\])?")
 _LOCAL_CLUSTER = re.compile(r"local-cluster\[\s*(\d+)\s*,.*\]")
 _BYTES = re.compile(r"(\d+)\s*([kmgt]?)b?", re.IGNORECASE)
 _UNITS = {"": 20, "k": 10, "m": 20, "g": 30, "t": 40}
-#: Of the memory that the host has left beside the JVMs, what all TaskManagers together take by default.
+#: The default share of all TaskManagers together in the memory that the JVMs leave on the host.
 MEMORY_SHARE = 0.5
-#: If the number of executors to come is unknown: how long none has come before it is taken to be complete.
+#: If the number of executors is unknown: the cluster counts as complete when no executor has come for this long.
 STEADY_SECONDS = 1.0
 _POLL_SECONDS = 0.05
-#: How long the job that asked for an executor may take to end.
+#: How long the job that requested an executor may take to end.
 ASK_END_SECONDS = 5.0
-#: The share of a CPU that a TaskManager asks for where Spark knows shares.
+#: The fraction of a CPU that a TaskManager requests where Spark supports fractions.
 PROFILE_CPUS = 0.01
-#: The setting without which Spark decommissions nothing.
+#: The setting that enables decommissioning in Spark.
 DECOMMISSION = "spark.decommission.enabled"
 
 
 @dataclass(frozen=True, slots=True)
 class Executor:
-    """One executor that is there."""
+    """One running executor."""
 
     id: str
     host: str
@@ -67,12 +67,12 @@ class Size:
     count: int
     threads: int
     memory_bytes: int
-    #: How many of them one executor hosts; 0 for any number, under `local[n]`.
+    #: How many of them one executor hosts; 0: any number, under `local[n]`.
     seats: int
 
 
 class Cluster:
-    """What Wallaby needs to know of the place where a Spark application runs."""
+    """What Wallaby needs to know about the cluster of a Spark application."""
 
     def __init__(self, context: SparkContext) -> None:
         self._context = context
@@ -82,12 +82,12 @@ class Cluster:
 
     @property
     def is_local(self) -> bool:
-        """Is the driver its own only executor?"""
+        """Is the driver the only executor?"""
         return self._local is not None
 
     @property
     def is_one_host(self) -> bool:
-        """Is everything on this host for sure, so that nothing needs to listen to others?"""
+        """Is everything certainly on this host, so that nothing needs to listen to other hosts?"""
         return self.is_local or _LOCAL_CLUSTER.fullmatch(self.master) is not None
 
     @property
@@ -100,13 +100,13 @@ class Cluster:
         return (self._conf.get(key) or "false").strip().lower() == "true"
 
     def setting(self, key: str) -> str | None:
-        """A setting of Spark, if it was made."""
+        """A Spark setting, if it is set."""
         return self._conf.get(key)
 
     # --- executors -----------------------------------------------------------------------------------
 
     def executors(self) -> tuple[Executor, ...]:
-        """The executors that are there now and will stay as far as Spark knows; none under `local[n]`."""
+        """The running executors that will stay, as far as Spark knows; none under `local[n]`."""
         jsc: Any = self._context._jsc
         found = jsc.sc().statusStore().executorList(True)
         summaries = [found.apply(at) for at in range(found.size())]
@@ -121,16 +121,16 @@ class Cluster:
         )
 
     def is_decommissioned(self, executor: str) -> bool:
-        """Has Spark been told that this executor is about to go? There is no event for it: it has to be asked."""
+        """Is Spark decommissioning this executor? There is no event for that, so Spark has to be asked."""
         if not self.is_on(DECOMMISSION):
             return False
         jsc: Any = self._context._jsc
         return bool(jsc.sc().taskScheduler().isExecutorDecommissioned(executor))
 
     def await_executors(self, limit_seconds: float, wanted: int = 0) -> tuple[Executor, ...]:
-        """The executors, once as many as are expected are there, or no more have come for a moment.
+        """Wait until the expected number of executors is there, or no more have come for a moment.
 
-        With dynamic allocation there may be none at rest: then Spark is given a reason to start one.
+        With dynamic allocation there may be none while Spark is idle: then a small job makes Spark start one.
         """
         if self.is_dynamic and not self.executors():
             with _asking_for_an_executor(self._context):
@@ -147,7 +147,7 @@ class Cluster:
             if expected and len(found) >= expected:
                 break
             if len(found) > before:
-                # Fewer may come than are expected, if the cluster has no room for more.
+                # Fewer than expected may come, if the cluster has no room for more.
                 steady_until = time.monotonic() + (3 * STEADY_SECONDS if expected else STEADY_SECONDS)
             time.sleep(_POLL_SECONDS)
         if not found:
@@ -159,7 +159,7 @@ class Cluster:
         return found
 
     def _expected_executors(self) -> int:
-        """How many executors will come, 0 if nobody knows."""
+        """The number of executors that will come; 0 if unknown."""
         cluster = _LOCAL_CLUSTER.fullmatch(self.master)
         if cluster is not None:
             return int(cluster[1])
@@ -170,7 +170,7 @@ class Cluster:
     # --- size ----------------------------------------------------------------------------------------
 
     def size(self, settings: Settings, *, profiles: bool) -> Size:
-        """How many TaskManagers, and what each gets; refused if they would leave Spark no slot."""
+        """The number of TaskManagers, and what each gets; an error if they would leave Spark no slot."""
         if self._local is not None:
             return self._size_local(settings, self._local[1])
         executors = self.await_executors(settings.attach_timeout, settings.workers)
@@ -201,7 +201,7 @@ class Cluster:
         return Size(count, settings.threads or max(cores // count, 1), memory, 0)
 
     def _memory(self, executors: tuple[Executor, ...], count: int, seats: int) -> int:
-        """Spark's allotment for Python if there is one, else a share of what a host like this one has left."""
+        """Spark's memory for Python if it is set, otherwise a share of what a host like this one has left."""
         allotted = _bytes(self._conf.get("spark.executor.pyspark.memory") or "")
         if allotted:
             return allotted // seats
@@ -211,20 +211,20 @@ class Cluster:
         return int(left_bytes(jvms) * MEMORY_SHARE / on_one_host)
 
     def result_bytes_max(self) -> int:
-        """How much of one result the driver may hold, as Spark has it; 0 for any number of bytes."""
+        """How much of one result the driver may hold, according to Spark's setting; 0: no limit."""
         text = self._conf.get("spark.driver.maxResultSize") or "1g"
         match = _BYTES.fullmatch(text.strip())
-        # Unlike sizes of memory, this one is in bytes if it has no unit.
+        # Unlike memory sizes, this one is in bytes if it has no unit.
         return (int(match[1]) if not match[2] else _bytes(text)) if match else 0
 
     def _jvm_bytes(self, of: str) -> int:
-        """The heap that a JVM may grow to, the driver's or an executor's."""
+        """The maximum heap of a JVM, the driver's or an executor's."""
         return _bytes(self._conf.get(f"spark.{of}.memory") or "1g")
 
     # --- addresses and interpreters ------------------------------------------------------------------
 
     def driver_address(self) -> str:
-        """The one address of this host to listen on: loopback if nobody is elsewhere, else Spark's own."""
+        """The address of this host to listen on: loopback if everything is on this host, otherwise Spark's own."""
         if self.is_one_host:
             return LOOPBACK
         name = self._conf.get("spark.driver.host") or socket.gethostname()
@@ -249,13 +249,13 @@ class Cluster:
         return address
 
     def local_directories(self) -> str:
-        """Where Spark keeps its files, on this host at least; several are separated by commas."""
+        """Spark's local directories on this host, separated by commas."""
         return (
             os.environ.get("SPARK_LOCAL_DIRS") or self._conf.get("spark.local.dir") or tempfile.gettempdir()
         )
 
     def choose_python(self) -> None:
-        """Let executors run the interpreter that was asked for; on this host alone, else, this one.
+        """Let executors run the configured interpreter; by default, if everything is on this host, this one.
 
         PySpark takes `spark.pyspark.python` from spark-submit only, not from a session's builder.
         """
@@ -268,7 +268,7 @@ class Cluster:
 
 @contextmanager
 def _asking_for_an_executor(context: SparkContext) -> Iterator[None]:
-    """A small job waits for an executor, as any job of a user would, so that dynamic allocation starts one."""
+    """Run a small job that waits for an executor, so that dynamic allocation starts one."""
     tag = f"wallaby-executor-{uuid.uuid4().hex[:12]}"
 
     def ask() -> None:

@@ -1,4 +1,4 @@
-"""Spark's progress bar on the console: off while TaskManagers, which never end, would be in it all the time."""
+"""Switch Spark's console progress bar off, which would show the TaskManagers' endless jobs all the time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def without_progress_bar(context: SparkContext) -> Callable[[], None]:
-    """Stop Spark's progress bar, if it has one. How to have one again."""
+    """Stop Spark's progress bar, if it has one. Returns how to restore it."""
     jvm: Any = context._jvm
     jsc: Any = context._jsc
     bar = jsc.sc().progressBar()

@@ -1,10 +1,10 @@
-"""Executors that Spark has been told will go: their TaskManagers are drained before they do.
+"""Drain the TaskManagers of executors that Spark decommissions, before the executors end.
 
-A cluster manager may announce the end of an executor (a spot instance, a node that is emptied): Spark calls it
-decommissioned, gives it no more tasks, and lets it go once its tasks have ended. A TaskManager is such a task, so its
-executor waits for it. There is no listener event, so the scheduler is asked, every now and then, for each executor
-that hosts a TaskManager. Drained, the TaskManager leaves without a loss: nobody has to notice, and what it has made and
-others still need is delivered before it goes.
+A cluster manager may announce the end of an executor (a spot instance, a node that is being emptied). Spark then
+decommissions the executor: it gives it no more tasks, and ends it once its tasks have ended. A TaskManager is such a
+task, so its executor waits for it. There is no listener event, so the scheduler is polled for each executor that hosts
+a TaskManager. A drained TaskManager leaves without a loss: no failure has to be detected, and outputs that others still
+need are delivered before it leaves.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ DRAIN_SECONDS: Final = 30.0
 
 
 class KnowsDecommissions(Protocol):
-    """Whoever can be asked; see `cluster`."""
+    """Knows which executors are decommissioned; see `cluster`."""
 
     def is_decommissioned(self, executor: str) -> bool:
-        """Will this executor go soon?"""
+        """Will this executor end soon?"""
 
 
 class Decommissions:
-    """Watches the executors of one engine's TaskManagers, on a thread of its own."""
+    """Watches the executors of one engine's TaskManagers, on its own thread."""
 
     def __init__(
         self,
@@ -51,11 +51,11 @@ class Decommissions:
         self._thread = threading.Thread(target=self._watch, name="wallaby-decommissions", daemon=True)
 
     def start(self) -> None:
-        """Begin to watch."""
+        """Start watching."""
         self._thread.start()
 
     def stop(self, wait_seconds: float = 5.0) -> None:
-        """Watch no more."""
+        """Stop watching."""
         self._closing.set()
         self._thread.join(wait_seconds)
 
@@ -72,7 +72,7 @@ class Decommissions:
                 return
 
     def look(self) -> None:
-        """Begin to drain every TaskManager whose executor is to go."""
+        """Begin to drain every TaskManager whose executor will end."""
         try:
             workers = self._workers()
         except GcsError:

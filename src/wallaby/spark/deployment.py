@@ -1,8 +1,7 @@
-"""Everything that runs for one engine, started and ended together: store, head, lifelines and TaskManagers.
+"""Everything that runs for one engine, started and stopped together: store, head, lifelines and TaskManagers.
 
-Ends come in many ways (close, the end of the interpreter, Spark stopped or dead), and any of them may find
-parts of it gone already. So shutdown bounds every wait and always completes, whatever fails
-on the way.
+An engine may end in many ways (close, the end of the interpreter, Spark stopped or dead), and parts of it may be gone
+by then. So shutdown bounds every wait and always completes, whatever fails on the way.
 """
 
 from __future__ import annotations
@@ -51,12 +50,12 @@ _log = logging.getLogger(__name__)
 STOP_SECONDS = 5.0
 PING_SECONDS = 0.3
 _POLL_SECONDS = 0.01
-#: A reason why no TaskManager starts is believed if it is still there after so long.
+#: A reason why no TaskManager starts is reported if it persists for this long.
 TROUBLE_SECONDS = 10.0
 
 
 class Deployment:
-    """See the module. `make_head` makes the head on the store and the client that are given to it."""
+    """One deployment; see the module. `make_head` makes the head from a store and a client."""
 
     def __init__(
         self,
@@ -69,15 +68,15 @@ class Deployment:
     ) -> None:
         """Start the driver's side; `start` starts the TaskManagers.
 
-        `store_folder` is the engine's folder in the durable store, if it has one; `formerly` is what the engine was
-        called before it lost its store.
+        `store_folder` is the engine's folder in the durable store, if it has one; `formerly` are the names of the
+        engine before it lost its store.
 
         Raises:
             AttachError: Spark's settings or the cluster's size do not allow it.
         """
         self._settings = settings
         self._store_folder = store_folder
-        #: The name of all its keys.
+        #: The prefix of all its keys.
         self.engine = f"e-{uuid.uuid4().hex[:8]}"
         self._formerly = formerly
         cluster = Cluster(context)
@@ -185,7 +184,7 @@ class Deployment:
         """Wait until every TaskManager is there.
 
         Raises:
-            AttachError: they do not come, and why as far as it is known.
+            AttachError: they do not come; the message says why, as far as is known.
         """
         began = time.monotonic()
         while (there := len(self.gcs.workers())) < self.size.count:
@@ -205,7 +204,7 @@ class Deployment:
             time.sleep(_POLL_SECONDS)
 
     def sockets(self) -> tuple[Listening, ...]:
-        """Everything that listens for this engine, on this host."""
+        """All listening sockets of this engine on this host."""
         ours = {self._head_port: "head data", self._lifelines.port: "lifelines"}
         workers = [(lease.worker, WorkerAddress.decode(lease.address)) for lease in self.gcs.workers()]
         return engine_sockets(ours, self._redis.pid if self._redis else None, workers)
@@ -215,7 +214,7 @@ class Deployment:
         self.head.hint(worker)
 
     def _lost_at(self, at: int) -> None:
-        """Spark says that the TaskManager of a place has ended."""
+        """Note that the TaskManager of a place has ended, according to Spark."""
         held = self._lifelines.held()
         try:
             leases = self.gcs.workers()
@@ -228,13 +227,13 @@ class Deployment:
     # --- the end -------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """End everything; nothing happens the second time."""
+        """End everything; a second call does nothing."""
         if self._closing.acquire(blocking=False):
             atexit.unregister(self.close)
             self._stack.close()
 
     def _dismiss(self) -> None:
-        """Tell the TaskManagers that it is over, so that they end by themselves and at once."""
+        """Tell the TaskManagers to end, so that they do so by themselves and at once."""
         try:
             for lease in self.gcs.workers():
                 self.gcs.expel(lease.worker)

@@ -1,4 +1,4 @@
-"""What memory this host has left for TaskManagers: what is available, within the limits of control groups."""
+"""The memory that this host has left for TaskManagers, within the limits of control groups."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import psutil
 
 from wallaby.worker.memory.cgroup import CGROUPS, OWN, groups
 
-#: Even a host that seems to have nothing left gives so much: less would refuse to start at all.
+#: The minimum result, even if the host seems to have nothing left: with less, nothing would start.
 LEFT_BYTES_MIN = 1 << 29
 
 
 def left_bytes(reserved: int, cgroups: Path = CGROUPS, own: Path = OWN) -> int:
-    """What is left beside what JVMs may still take. Pages of files that nobody uses give way."""
+    """The memory that is left besides what JVMs may still take. Unused pages of files count as free."""
     available = int(psutil.virtual_memory().available)
     limited = [
         group.limit_bytes - group.used_bytes + group.inactive_file_bytes for group in groups(cgroups, own)

@@ -1,14 +1,13 @@
 """TaskManagers inside Spark's executors: one single-task Spark job for each, restarted when it is lost.
 
-One job of N tasks would die as a whole when one task fails too often, and barrier mode starts and dies all
-or nothing; so each TaskManager is a job of its own, under a tag by which all of them can be cancelled. Losing
-one is normal: Spark itself, or its thread here, submits another, which is a new worker with a new id.
+A single job of N tasks would fail as a whole when one task fails too often, and barrier mode starts and fails as a
+whole. So each TaskManager is its own job, with a tag by which all of them can be cancelled. Losing one is normal: Spark
+itself, or the thread here, submits another, which is a new worker with a new id.
 
-On clusters a job names the executor that it would like to run in, the one with the fewest TaskManagers, and asks
-for a hundredth of a CPU, so that all TaskManagers of an executor together take one slot from Spark's own work at
-most. (They do take one: Spark counts exactly, and with 1.99 CPUs left it runs one task that needs a whole one.)
-Spark need not grant the wish: a TaskManager that finds its executor taken (see `worker.executor_slot`) says so, and is
-sent again.
+On clusters a job names its preferred executor, the one with the fewest TaskManagers, and requests a hundredth of a CPU,
+so that all TaskManagers of an executor together take at most one slot from Spark's own work. (They do take one: Spark
+counts exactly, and with 1.99 CPUs left it runs one task that needs a whole one.) Spark need not honour the preference:
+a TaskManager that finds its executor taken (see `worker.executor_slot`) reports that, and is submitted again.
 """
 
 from __future__ import annotations
@@ -35,19 +34,19 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
 _log = logging.getLogger(__name__)
-#: The tag of every TaskManager's job, beside that of its own engine: these are not cancelled with all others.
+#: The tag of every TaskManager's job, in addition to that of its engine: these jobs are spared when all are cancelled.
 TASK_MANAGER_TAG = "wallaby-taskmanager"
 #: The pause before a lost TaskManager is started again, doubled each time it lives only briefly.
 RESTART_SECONDS = 0.05
 RESTART_SECONDS_MAX = 5.0
-#: A TaskManager that lives longer than this has started well.
+#: A TaskManager that lives longer than this has started successfully.
 LIVED_SECONDS = 10.0
 #: How long cancelled jobs may take to end: Spark kills a Python worker that does not after 2 s.
 CANCEL_SECONDS = 4.0
-#: While all executors have their TaskManagers: how often to look for a new one, and when to ask Spark all the same.
+#: While all executors have their TaskManagers: how often to look for a new one, and when to submit anyway.
 SEAT_POLL_SECONDS = 0.25
 NO_SEAT_SECONDS = 5.0
-#: How often to look for executors that have come later.
+#: How often to look for new executors.
 FOLLOW_SECONDS = 1.0
 _PYTHON_ERROR = re.compile(r"^\s*((?:\w+\.)*\w*(?:Error|Exception|Exit): .*)$", re.MULTILINE)
 
@@ -71,13 +70,13 @@ class Hosting:
 
         Args:
             context: Where the jobs run.
-            bootstrap: What each TaskManager is told.
+            bootstrap: The configuration of each TaskManager.
             count: How many places there are; each has one TaskManager at a time.
             tag: The tag of all jobs.
-            profile: What each job asks Spark for, if the master knows profiles.
-            grows: Add a place for every executor that comes later.
-            lost: Called with a place whose TaskManager has ended before the engine closes.
-            spark_gone: Called once if Spark is stopped or dies before the engine closes.
+            profile: The resources that each job requests, if the master supports profiles.
+            grows: Add a place for every new executor.
+            lost: Called with a place whose TaskManager has ended before the engine closed.
+            spark_gone: Called once if Spark is stopped or dies before the engine is closed.
         """
         self._context = context
         self._cluster = Cluster(context)
@@ -90,7 +89,7 @@ class Hosting:
         self._gone = threading.Lock()
         self._lock = threading.Lock()
         self._wishes: dict[int, str] = {}
-        #: Why a TaskManager could not start, if one could not: a line for the user.
+        #: Why a TaskManager could not start, if one could not; a line for the user.
         self.trouble = ""
         self._grows = grows and not self._cluster.is_local
         self._threads = [self._place(at) for at in range(count)]
@@ -106,12 +105,12 @@ class Hosting:
             threading.Thread(target=self._follow, name="wallaby-host-follow", daemon=True).start()
 
     def _follow(self) -> None:
-        """Give every executor that comes later a TaskManager too."""
+        """Give every new executor a TaskManager."""
         while not self._closing.wait(FOLLOW_SECONDS):
             try:
                 executors = len(self._cluster.executors())
             except (Py4JError, OSError, AttributeError):
-                return  # Spark is gone, which the places notice too
+                return  # Spark is gone, which the threads of the places notice too
             with self._lock:
                 if executors <= len(self._threads) or self._closing.is_set():
                     continue
@@ -120,7 +119,7 @@ class Hosting:
                 thread.start()
 
     def stop(self, wait_seconds: float) -> None:
-        """Let no TaskManager be started again; cancel those that do not end by themselves."""
+        """Stop restarting TaskManagers, and cancel those that do not end by themselves."""
         with self._lock:
             self._closing.set()
         deadline = time.monotonic() + wait_seconds
@@ -142,7 +141,7 @@ class Hosting:
     # --- one place -----------------------------------------------------------------------------------
 
     def _keep_up(self, at: int) -> None:
-        """Run one TaskManager after the other in this place, until the engine closes."""
+        """Run one TaskManager after the other in this place, until the engine is closed."""
         pause_seconds = RESTART_SECONDS
         again = False
         while not self._closing.is_set():
@@ -184,7 +183,7 @@ class Hosting:
             _log.debug("TaskManager %d found its executor taken", at)
 
     def _one_element(self, at: int) -> RDD[int]:
-        """Something to compute one partition of, near the executor where this place's TaskManager should be."""
+        """An RDD of one partition, preferably at the executor where this place's TaskManager should run."""
         wish = None if self._cluster.is_local else self._await_wish(at)
         if wish is None:
             return self._context.parallelize([at], 1)
@@ -200,7 +199,7 @@ class Hosting:
         return RDD(jsc.sc().makeRDD(scala.asScala(elements).toSeq(), of_bytes).toJavaRDD(), self._context)
 
     def _await_wish(self, at: int) -> Executor | None:
-        """The executor to ask for; None if none has had a seat free for a while, or the engine closes."""
+        """The executor to prefer; None if none has had a free seat for a while, or if the engine is closing."""
         deadline = time.monotonic() + NO_SEAT_SECONDS
         while (wish := self._wish(at)) is None and time.monotonic() < deadline:
             if self._closing.wait(SEAT_POLL_SECONDS):
@@ -208,7 +207,7 @@ class Hosting:
         return wish
 
     def _wish(self, at: int) -> Executor | None:
-        """The executor with the fewest TaskManagers, this place's not counted, if it has a seat free."""
+        """The executor with the fewest TaskManagers, not counting this place's, if it has a free seat."""
         executors = self._cluster.executors()
         with self._lock:
             self._wishes.pop(at, None)
@@ -236,23 +235,23 @@ class Hosting:
 
 
 def fractional_profile(cluster: Cluster) -> ResourceProfile | None:
-    """A profile that asks for next to no CPU, where the master knows profiles and it starts no executors."""
+    """A profile that requests almost no CPU, if the master supports profiles and this starts no executors."""
     if cluster.is_local or cluster.is_dynamic:
         return None
     return ResourceProfileBuilder().require(TaskResourceRequests().cpus(PROFILE_CPUS)).build
 
 
 def _line(error: BaseException) -> str:
-    """The line of an error that says most: Python's own, if it came from an executor's Python."""
+    """The most informative line of an error: Python's own, if it came from an executor's Python."""
     found = _PYTHON_ERROR.findall(str(error))
     return str(found[-1] if found else type(error).__name__)[:300]
 
 
 def _serving(bootstrap: Bootstrap, at: int, again: bool) -> Callable[[object], list[bool]]:
-    """What runs in the executor's Python process; `again` if it takes the place of one that was lost."""
+    """Runs in the executor's Python process; `again` if it replaces a lost TaskManager."""
 
     def serve_here(_: object) -> list[bool]:
-        # The input is not read, and so Spark does not use this process for another task afterwards.
+        # The input is not read, so Spark does not reuse this process for another task.
         from wallaby.worker.executor_slot import taking_seat  # noqa: PLC0415 - imported where it runs, in the executor
 
         with taking_seat(bootstrap.engine, bootstrap.seats) as taken:

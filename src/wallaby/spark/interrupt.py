@@ -1,11 +1,10 @@
-"""Ctrl-C: it cancels what the user runs, and spares the TaskManagers.
+"""Ctrl-C cancels the user's jobs, but not the TaskManagers.
 
-PySpark's own handler cancels every job of the application, and a TaskManager is one: each Ctrl-C would cost
-the engine all its workers. This one cancels the other jobs only. It asks a thread of its own to do so, since
-the interrupted thread may be in the middle of a call into the JVM, on a connection that takes one at a time.
-Such a call is not torn either: Py4J would close every idle connection of the process with it, and the JVM would
-go on. Its jobs are cancelled, so it ends soon, and `KeyboardInterrupt` comes right after; a second Ctrl-C waits for
-nothing.
+PySpark's own handler cancels every job of the application, including the TaskManagers: each Ctrl-C would cost the
+engine all its workers. This handler cancels only the other jobs. It does so on a separate thread, because the
+interrupted thread may be in the middle of a call into the JVM, on a connection that takes one call at a time. Such a
+call is not aborted either: Py4J would close every idle connection of the process, and the JVM would continue. Its jobs
+are cancelled, so it ends soon, and `KeyboardInterrupt` is raised right after; a second Ctrl-C does not wait.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
 _log = logging.getLogger(__name__)
-#: An interrupted program goes on after this time, even if Spark has not answered.
+#: An interrupted program continues after this time, even if Spark has not answered.
 CANCEL_SECONDS = 2.0
 #: While an interrupted call has not ended, its jobs are cancelled this often: it may start another.
 AGAIN_SECONDS = 0.1
@@ -33,9 +32,9 @@ _CANCEL, _END = b"c", b"e"
 
 
 def spare_on_interrupt(context: SparkContext, tag: str) -> Callable[[], None]:
-    """Put a handler in the place of PySpark's that spares jobs with a tag. How to undo that.
+    """Replace PySpark's handler by one that spares jobs with a tag. Returns how to undo that.
 
-    A handler that is not PySpark's, a notebook's for example, stays.
+    A handler that is not PySpark's, such as a notebook's, stays.
     """
     before: Any = signal.getsignal(signal.SIGINT)
     is_pysparks = getattr(before, "__qualname__", "").startswith("SparkContext.")
@@ -69,20 +68,20 @@ def spare_on_interrupt(context: SparkContext, tag: str) -> Callable[[], None]:
 
 
 class MainThreadCalls:
-    """The main thread's calls through a client of Py4J: an interrupt lets one end, and comes right after it."""
+    """The main thread's calls through a Py4J client: an interrupt waits for the end of a call."""
 
     def __init__(self, client: Any, settle: Callable[[], None] = lambda: None) -> None:
-        """`settle` waits until nothing is cancelled any more, so that what the program does next is not."""
+        """`settle` waits until cancelling has ended, so that the program's next jobs are not cancelled."""
         self._client = client
         self._settle = settle
         self._send = client.send_command
         self._depth = 0
-        #: Is there a call that has been interrupted and has not ended?
+        #: Is there an interrupted call that has not ended?
         self.interrupted = False
         client.send_command = self._send_whole
 
     def interrupt(self) -> bool:
-        """From a signal handler: will a call be interrupted when it ends? Not twice, and not if there is none."""
+        """Called in a signal handler: will a call be interrupted when it ends? Not twice, and not without a call."""
         if self.interrupted or not self._depth:
             self.interrupted = False
             return False
@@ -90,7 +89,7 @@ class MainThreadCalls:
         return True
 
     def end(self) -> None:
-        """Leave the client as it was."""
+        """Restore the client."""
         if self._client.__dict__.get("send_command") == self._send_whole:
             del self._client.send_command
 
@@ -109,7 +108,7 @@ class MainThreadCalls:
 
 
 class Canceller:
-    """A thread that cancels when a signal handler asks it to. The handler takes no lock: it uses pipes."""
+    """A thread that cancels on request of a signal handler. The handler takes no lock: it uses pipes."""
 
     def __init__(self, do: Callable[[], None], again: Callable[[], bool] = lambda: False) -> None:
         self._do = do
@@ -120,23 +119,23 @@ class Canceller:
         self._thread.start()
 
     def ask(self) -> None:
-        """Have it done, and done again as long as there is need to."""
+        """Request cancelling, repeated as long as necessary."""
         while select.select([self._done], [], [], 0)[0]:
             os.read(self._done, 1)  # of one that was not waited for
         os.write(self._ask, _CANCEL)
 
     def wait(self) -> None:
-        """Wait until what was asked for is done, but not for long."""
+        """Wait a limited time until the request is done."""
         if select.select([self._done], [], [], CANCEL_SECONDS)[0]:
             os.read(self._done, 1)
 
     def cancel(self) -> None:
-        """Have it done, and wait for that."""
+        """Cancel, and wait for it."""
         self.ask()
         self.wait()
 
     def end(self) -> None:
-        """Cancel nothing any more."""
+        """Stop cancelling."""
         os.write(self._ask, _END)
         self._thread.join(CANCEL_SECONDS)
 

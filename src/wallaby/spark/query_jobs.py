@@ -1,8 +1,8 @@
-"""Each query of an engine is also a Spark job: what cancels Spark's jobs cancels the query, and the UI shows it.
+"""Each query of an engine is also a Spark job: whatever cancels Spark jobs cancels the query, and the UI shows it.
 
-The job has no task and takes no slot; `QueryJobs.java` keeps it among those that Spark's scheduler runs, with the
-group, tags, description, session and operation of the thread that asked. Two threads here talk to it: one waits for
-jobs that Spark has ended, the other ends those of queries that are over, so that nobody else ever waits for the JVM.
+The job has no task and takes no slot; `QueryJobs.java` keeps it active in Spark's scheduler, with the group, tags,
+description, session and operation of the calling thread. Two threads here talk to it: one waits for jobs that Spark has
+ended, the other ends the jobs of queries that have ended, so that no other thread ever waits for the JVM.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 DESCRIPTION = "Wallaby query"
 #: How long one call waits for a job that Spark has ended.
 WAIT_MS = 30_000
-#: How long the end waits for the two threads.
+#: How long `close` waits for the two threads.
 END_SECONDS = 2.0
 
 
@@ -41,7 +41,7 @@ class QueryJob:
     def __init__(self, number: int, operation: str, finish: Callable[[QueryJob, str | None], None]) -> None:
         #: The number of its Spark job.
         self.number = number
-        #: What `SparkSession.interruptOperation` wants to hear.
+        #: The id for `SparkSession.interruptOperation`.
         self.operation = operation
         self._finish = finish
         self._lock = threading.Lock()
@@ -49,7 +49,7 @@ class QueryJob:
         self._cancel: Callable[[WallabyError], None] | None = None
 
     def on_cancel(self, cancel: Callable[[WallabyError], None]) -> None:
-        """What ends the query if Spark cancels its job: called with the error to end with, at once if it has."""
+        """Register what ends the query if Spark cancels its job: called with the error, at once if it already has."""
         with self._lock:
             self._cancel = cancel
             cancelled = self._cancelled
@@ -57,7 +57,7 @@ class QueryJob:
             cancel(cancelled)
 
     def cancelled(self, error: WallabyError) -> None:
-        """Spark has cancelled it."""
+        """Note that Spark has cancelled the job."""
         with self._lock:
             self._cancelled = error
             cancel = self._cancel
@@ -65,26 +65,26 @@ class QueryJob:
             cancel(error)
 
     def finish(self, error: BaseException | None) -> None:
-        """The query is over. It need not wait for Spark to know."""
+        """Note that the query has ended, without waiting for Spark."""
         self._finish(self, None if error is None else str(error))
 
 
 class PlanningJob:
-    """A query that is being planned. It is a job as soon as that may take time: queries that stay Spark's never are."""
+    """A query that is being planned. It becomes a job when planning may take long; queries left to Spark never do."""
 
     def __init__(self, begin: Callable[[], QueryJob]) -> None:
         self._begin = begin
         self._job: QueryJob | None = None
 
     def begin(self) -> QueryJob:
-        """Its job, begun if it was not. Whoever cancels it stops the planning at the next file."""
+        """Begin its job, if that has not happened. Cancelling the job stops the planning at the next file."""
         if self._job is None:
             self._job = self._begin()
             self._job.on_cancel(self._stop)
         return self._job
 
     def finish(self, error: BaseException | None = None) -> None:
-        """It is Spark's, or has failed."""
+        """End the job of a query that is left to Spark, or whose planning failed."""
         if self._job is not None:
             self._job.finish(error)
 
@@ -97,7 +97,7 @@ class QueryJobs:
     """The jobs of one engine's queries."""
 
     def __init__(self, context: SparkContext, spared: str) -> None:
-        """Jobs with the tag `spared` will not be cancelled with all others any more."""
+        """From now on, jobs with the tag `spared` are spared when all jobs are cancelled."""
         self._context = context
         self._spared = spared
         self._java: Any = None
@@ -111,7 +111,7 @@ class QueryJobs:
         ]
 
     def start(self) -> None:
-        """Begin to watch."""
+        """Start watching."""
         gateway: Any = self._context._gateway
         jsc: Any = self._context._jsc
         arguments = gateway.new_array(gateway.jvm.java.lang.Object, 2)
@@ -124,8 +124,8 @@ class QueryJobs:
         atexit.register(self.close)
 
     def begin(self, session: SparkSession) -> QueryJob:
-        """The job of a query that this thread begins."""
-        with self._lock:  # so that its end, if that comes at once, finds it here
+        """Begin the job of a query on behalf of this thread."""
+        with self._lock:  # registered first, so that an immediate end finds it
             number, operation = str(self._java.begin(session._jsparkSession, DESCRIPTION)).split()
             job = QueryJob(int(number), operation, self._finish)
             self._running[job.number] = job
@@ -133,7 +133,7 @@ class QueryJobs:
 
     @contextmanager
     def planning(self, session: SparkSession) -> Iterator[PlanningJob]:
-        """While this thread plans a query in here, Spark can cancel it."""
+        """Let Spark cancel a query while this thread plans it."""
         planning = PlanningJob(partial(self.begin, session))
         try:
             with stoppable(planning):
@@ -148,7 +148,7 @@ class QueryJobs:
         return dict(zip(words[::2], words[1::2], strict=True))
 
     def close(self) -> None:
-        """Leave Spark as it was. Jobs of queries that still run end."""
+        """Restore Spark. The jobs of running queries end."""
         with self._lock:
             if self._closed or self._java is None:
                 return

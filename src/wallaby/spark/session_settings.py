@@ -1,6 +1,6 @@
-"""The `spark.wallaby.*` entries of a session: those at attach, and those that were made later with `spark.conf.set`.
+"""The `spark.wallaby.*` entries of a session: those at attach, and those set later with `spark.conf.set`.
 
-A later entry takes effect from the next query on, or is told not to: nobody should wonder why a setting does nothing.
+A later entry takes effect from the next query on, or a warning says that it has no effect.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 
 def entries_of(spark: SparkSession) -> dict[str, str]:
-    """The entries of a session's application, and of the session itself, which come first."""
+    """The entries of a session's application and of the session itself, which take precedence."""
     of_application = dict(spark.sparkContext.getConf().getAll())
     return {
         key: str(value)
@@ -29,17 +29,17 @@ def entries_of(spark: SparkSession) -> dict[str, str]:
 
 
 class SessionSettings:
-    """What changes after an engine was attached."""
+    """Settings that change after an engine was attached."""
 
     def __init__(self, at_attach: Mapping[str, str]) -> None:
         self._at_attach = at_attach
         self._told: set[tuple[str, str]] = set()
 
     def now(self, settings: Settings, entries: Mapping[str, str]) -> Settings:
-        """The engine's settings, with what a session says now.
+        """The engine's settings, with the session's present entries.
 
         Raises:
-            ConfigurationError: a key is unknown, or its value makes no sense.
+            ConfigurationError: a key is unknown, or its value is invalid.
         """
         later = {key: text for key, text in entries.items() if self._at_attach.get(key) != text}
         if not later:

@@ -1,4 +1,4 @@
-"""Everything of an engine that listens, as the operating system sees it: for `wallaby doctor` and for tests."""
+"""All listening sockets of an engine, as the operating system sees them: for `wallaby doctor` and for tests."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from wallaby.node.worker_address import WorkerAddress
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """One socket that takes connections."""
+    """One listening socket."""
 
-    #: Whose it is: a worker's id, `redis`, `head data`, `lifelines`, or `driver` for what is not Wallaby's.
+    #: Its owner: a worker's id, `redis`, `head data`, `lifelines`, or `driver` for sockets that are not Wallaby's.
     owner: str
     pid: int
     host: str
@@ -27,7 +27,7 @@ class Listening:
 
 
 def listening(pid: int) -> tuple[tuple[str, int], ...]:
-    """The addresses that a process of this host listens on; none if it is gone or not to be looked into."""
+    """The addresses on which a process of this host listens; none if it has ended or cannot be inspected."""
     try:
         connections = psutil.Process(pid).net_connections(kind="inet")
     except psutil.Error:

@@ -1,4 +1,4 @@
-"""`spark.stop()` closes the engine first: TaskManagers whose Spark is pulled away die with Java's stack traces."""
+"""Let `spark.stop()` close the engine first: otherwise TaskManagers end with Java stack traces."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def close_before_stop(context: SparkContext, close: Callable[[], None]) -> Callable[[], None]:
-    """Let whoever stops this context close an engine first. How to undo that."""
+    """Close an engine before this context is stopped. Returns how to undo that."""
     stop = context.stop
 
     def close_and_stop() -> None:

@@ -1,9 +1,9 @@
-"""An engine's stay in a durable store that it shares with others, and that outlives it.
+"""An engine's registration in a durable store that it shares with other engines, and that outlives it.
 
-While its driver lives, an engine writes a small object in its folder again and again, which says whose the folder is
-and how old that object may become. At the end the folder goes. If the driver was killed, the next engine that comes
-removes it: at once if it can see that the process is gone, because it would be one of its own host; else once the
-object is too old or, where there is none, once nothing has been written for a day. The store's own clock tells ages.
+While its driver lives, an engine periodically writes a small object to its folder, which names the owner of the folder
+and the maximum age of the object. At the end the folder is removed. If the driver was killed, the next engine removes
+the folder: at once if the driver was a process of the same host that no longer exists; otherwise once the object is too
+old or, if there is none, once nothing has been written for a day. Ages are measured by the store's own clock.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from wallaby.node.process_identity import has_ended, this_process
 
 _log = logging.getLogger(__name__)
 ALIVE = "alive"
-#: A folder that does not say how long it may be left alone is left alone for so long.
+#: The maximum age for a folder that does not state one.
 ABANDONED_SECONDS = 86_400.0
-#: So often is the object written in the time that it may become old.
+#: How often the object is written within its maximum age.
 RENEWALS = 8
-#: How long an end waits for the thread that sweeps.
+#: How long the end waits for the sweeping thread.
 END_SECONDS = 5.0
 
 
 class DurableStoreRegistration:
-    """See the module. Begins when it is made; it ends with the interpreter if nobody ends it before."""
+    """A registration; see the module. It begins with the constructor, and ends at the latest with the interpreter."""
 
     def __init__(self, store: DurableStore, abandoned_seconds: float = ABANDONED_SECONDS) -> None:
         self.store = store
@@ -47,7 +47,7 @@ class DurableStoreRegistration:
         atexit.register(self.end)
 
     def end(self) -> None:
-        """Leave nothing behind; if the durable store does not answer, another engine removes it."""
+        """Remove the folder; if the durable store does not answer, another engine removes it."""
         if not self._over.is_set():
             self._over.set()
             atexit.unregister(self.end)
@@ -81,10 +81,10 @@ class DurableStoreRegistration:
 
 
 def register_in_durable_store(settings: Settings, tolerance: Tolerance) -> DurableStoreRegistration | None:
-    """A folder in the durable store, if the policy needs one.
+    """Register a folder in the durable store, if the policy needs one.
 
     Raises:
-        ConfigurationError: none is named, or it cannot be written to and read from.
+        ConfigurationError: no store is configured, or it cannot be written to and read from.
     """
     if not tolerance.uses_durable_store:
         return None
@@ -99,13 +99,13 @@ def register_in_durable_store(settings: Settings, tolerance: Tolerance) -> Durab
 
 
 def is_abandoned(folder: DurableStore, now_seconds: float) -> bool:
-    """Is the engine of this folder gone, at this time by the clock of the durable store?"""
+    """Is the engine of this folder gone, at this time of the durable store's clock?"""
     written_at = folder.written_at(ALIVE)
     try:
         said = json.loads(folder.read(ALIVE).to_pybytes()) if written_at is not None else {}
         process, abandoned_seconds = str(said["process"]), float(said["abandoned_seconds"])
     except (DurableStoreError, ValueError, KeyError, TypeError):
-        # It was removed in part, or workers wrote to it after it had been.
+        # It was partly removed, or workers wrote to it after its removal.
         process, abandoned_seconds, written_at = "", ABANDONED_SECONDS, folder.last_written_at()
     if has_ended(process):
         return True

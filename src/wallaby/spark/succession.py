@@ -1,8 +1,8 @@
-"""One deployment after the other: an engine whose store was lost goes on with another head and other TaskManagers.
+"""Successive deployments: an engine whose store was lost continues with a new head and new TaskManagers.
 
 Nothing of the old deployment is used again. Its workers may hold outputs that were committed to a store which has
-forgotten them, and they may be connected to another store than the head: so all of them go before the first new one
-comes. An embedded store is started anew; an external one is connected to where it is now, and has to pass all checks.
+forgotten them, and they may be connected to another store than the head. So all of them end before the first new one
+starts. An embedded store is started anew; an external one is connected to again, and has to pass all checks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from wallaby.head.submission import Submission
 from wallaby.spark.deployment import Deployment
 
 _log = logging.getLogger(__name__)
-#: How long a query that is to be run again waits between two looks for a store that will do.
+#: How long a query that is to be run again waits between two attempts to find a usable store.
 _PAUSE_SECONDS = 0.5
 
 
@@ -34,8 +34,9 @@ class Succession:
     ) -> None:
         """Make the first deployment.
 
-        `make` is told what those before it were called; `taken` is told of each once it is the present one. A store
-        may be away, or be a replica, for a while after it was lost: a query that is to be run again waits so long.
+        `make` gets the names of earlier deployments; `taken` is called with each deployment once it is the present one.
+        A store may be away, or be a replica, for a while after it was lost: a query that is to be run again waits that
+        long.
         """
         self._make = make
         self._taken = taken
@@ -48,10 +49,10 @@ class Succession:
         taken(self.deployment)
 
     def head(self) -> Head:
-        """The head; if its store was lost, another one on the store that is there now.
+        """The head; if its store was lost, a new one on the store that is available now.
 
         Raises:
-            GcsError: there is no store that will do, and what is wrong with it.
+            GcsError: there is no usable store; the message says why.
             AttachError: the engine is closed, or the TaskManagers do not come.
         """
         with self._lock:
@@ -77,7 +78,7 @@ class Succession:
         self._require_open()
 
     def run_elsewhere(self, submission: Submission, collected: Collected) -> None:
-        """Run a query again that was lost with its store. Does not wait; whatever happens, its client is told."""
+        """Run a query again that was lost with its store. Does not wait; its client learns the outcome in any case."""
 
         def again() -> None:
             try:
@@ -89,7 +90,7 @@ class Succession:
         threading.Thread(target=again, name="wallaby-again", daemon=True).start()
 
     def _next_head(self) -> Head:
-        """The head, with patience for a store that will not do yet."""
+        """The head; waits for a store that is not usable yet."""
         until = time.monotonic() + self._patience_seconds
         while True:
             try:
@@ -101,7 +102,7 @@ class Succession:
                 self._ending.wait(_PAUSE_SECONDS)
 
     def close(self) -> None:
-        """End the present deployment; there is no other after it."""
+        """End the present deployment, for good."""
         self._closed = True
         self._ending.set()
         self.deployment.close()

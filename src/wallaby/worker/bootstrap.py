@@ -1,4 +1,4 @@
-"""What a TaskManager is told when it starts. It travels in Spark's task closure, the user's own trust boundary."""
+"""What a TaskManager gets when it starts. It travels in Spark's task closure, the user's own trust boundary."""
 
 from __future__ import annotations
 
@@ -10,38 +10,39 @@ TLS_NAME = "wallaby"
 
 @dataclass(frozen=True, slots=True)
 class Bootstrap:
-    """Where the control store and the head are, and the limits of one TaskManager."""
+    """The addresses of the control store and the head, and the limits of one TaskManager."""
 
     engine: str
     gcs_url: str = field(repr=False)
     gcs_password: str = field(repr=False)
     token: str = field(repr=False)
-    #: The incarnation of the control store that the engine began in; a TaskManager that finds another one ends, and
-    #: tells the head.
+    #: The incarnation of the control store with which the engine began; a TaskManager that finds another one tells the
+    #: head and ends.
     gcs_incarnation: str = ""
-    #: A file with the certificates that an external Redis is checked against; empty for the system's.
+    #: A file with the trusted certificates for an external Redis; empty for the system's.
     gcs_tls_ca: str = ""
     head_address: str = ""
-    #: Where the head's lifelines are: `host:port`.
+    #: The address of the head's lifelines: `host:port`.
     lifeline_address: str = ""
-    #: The address to listen on: loopback under local masters, else empty for the executor's own.
+    #: The address to listen on: loopback under local masters; empty for the executor's own address.
     bind: str = "127.0.0.1"
     threads: int = 0
     memory_bytes: int = 0
-    #: What it may take beside that, for code and allocators.
+    #: The allowance on top of that, for code and allocators.
     memory_allowance_bytes: int = 300 << 20
     lease_ms: int = 1250
     local_directory: str = ""
-    #: How many TaskManagers of this engine one executor may host; 0 for any number.
+    #: How many TaskManagers of this engine one executor may host; 0: any number.
     seats: int = 0
     #: The driver's version of Wallaby, which must be the executors' too.
     version: str = ""
-    #: With Spark's encryption on, the certificate of all data servers and its key, both PEM.
+    #: With Spark's encryption: the certificate of all data servers and its key, both PEM.
     tls_certificate: bytes = b""
     tls_key: bytes = field(default=b"", repr=False)
-    #: The durable store, which may hold credentials, this engine's folder in it, and how often states are saved.
+    #: The durable store (whose address may hold credentials), this engine's folder in it, and how often states are
+    #: saved.
     durable_store: str = field(default="", repr=False)
     durable_folder: str = ""
     checkpoint_seconds: float = 0.0
-    #: Where faults are ordered; empty outside tests of recovery.
+    #: The directory of fault orders; empty outside tests of recovery.
     chaos_directory: str = ""

@@ -1,7 +1,7 @@
-"""Executing a task for real: kernels on Arrow data, then cutting the output into slices and summing it up.
+"""Execute tasks in production: run kernels on Arrow data, then cut the output into slices and compute its checksum.
 
-All of it runs on a kernel thread. A channel's kernel is used by one task at a time; re-reads, of which several
-may run at once, have kernels of their own per thread.
+All of it runs on a kernel thread. One task at a time uses a channel's kernel; re-reads, several of which may run at
+once, have a kernel per thread.
 """
 
 from __future__ import annotations
@@ -40,37 +40,37 @@ from wallaby.worker.memory.states import ChannelStates
 from wallaby.worker.memory.usage import resident_bytes
 
 Batches = tuple[pa.RecordBatch, ...]
-#: What channels may collect in memory if nothing else is said.
+#: The default limit of what channels may collect in memory.
 STATE_BYTES = 1 << 30
 
 
 class Execution:
-    """What all queries of one TaskManager share: where kernels spill to."""
+    """What all queries of one TaskManager share, such as the directory to which kernels spill."""
 
     def __init__(self, local_directory: str, state_bytes: int = STATE_BYTES) -> None:
         self._directory = Path(tempfile.mkdtemp(prefix="wallaby-kernels-", dir=local_directory))
         self.states = ChannelStates(self._directory, state_bytes)
 
     def of(self, payload: QueryPayload) -> QueryWork:
-        """The work of one query."""
+        """Make the work of one query."""
         make_known(payload.storages)
         settings = KernelSettings(
             memory_bytes=payload.kernel_memory_bytes,
             temp_directory=self._directory,
             portion_bytes=payload.task_target_bytes,
-            # What is read is for the task's share, which follows from the kernel's: both are parts of one budget.
+            # Reads count towards the task's share, which follows from the kernel's: both are parts of one budget.
             read_bytes=int(payload.kernel_memory_bytes / KERNEL_SHARE * TASK_SHARE),
             readable=readable_files(payload.plan.fragments),
         )
         return QueryWork(payload.plan, settings, self.states, tolerant=payload.tolerance.recorded)
 
     def close(self) -> None:
-        """Remove what was spilled."""
+        """Remove spilled data."""
         shutil.rmtree(self._directory, ignore_errors=True)
 
 
 class QueryWork:
-    """What one query computes at one TaskManager."""
+    """The computation of one query at one TaskManager."""
 
     def __init__(
         self, plan: PhysicalPlan, settings: KernelSettings, states: ChannelStates, *, tolerant: bool = True
@@ -82,28 +82,28 @@ class QueryWork:
         self._kernels: dict[tuple[int, int], tuple[Kernel, threading.Lock]] = {}
         self._shared: dict[int, SharedInputs] = {}
         self._lock = threading.Lock()
-        #: Set when no more is to be computed: what its tasks end with.
+        #: Set when the query must stop: the error with which its tasks end.
         self._stopped: QueryError | None = None
 
     def execute(self, effect: Execute) -> tuple[Any, Output]:
-        """One step of one channel, as an output with a slice for every edge."""
+        """Run one step of one channel; returns an output with a slice for every edge."""
         with self.running(effect.task):
             return self._execute(effect)
 
     def running(self, task: TaskName) -> AbstractContextManager[object]:
-        """What this thread does in here is done for this task, and can be stopped."""
+        """Register what this thread does inside as work for this task, which can be stopped."""
         if self._stopped is not None:
             raise self._stopped
         return stopping.stoppable(self, task, resident_bytes())
 
     def tasks(self) -> tuple[stopping.Task, ...]:
-        """What runs now."""
+        """The running tasks."""
         return stopping.running(self)
 
     def stop(self, error: QueryError) -> int:
-        """Compute no more: its tasks end with this error, those that run as soon as they can. How many run now.
+        """Stop computing: tasks end with this error, running ones as soon as they can. Returns how many are running.
 
-        To be called again while some do: a step may be between two statements.
+        Call it again while some are running: a step may be between two statements.
         """
         self._stopped = error
         return stopping.stop(self, error)
@@ -117,7 +117,7 @@ class QueryWork:
             split, begin = fragment.splits[effect.split % splits], effect.split // splits
         try:
             kernel, turn = self._kernel(effect)
-            with turn:  # a channel that was rewound may begin here before its last task has come to its end
+            with turn:  # a rewound channel may begin here before its last task has ended
                 state, result = kernel.step(
                     effect.state if effect.state is not None else EMPTY,
                     split=split,
@@ -132,7 +132,7 @@ class QueryWork:
             if error is self._stopped:
                 raise
             raise _told_where(error, self._plan, effect.task) from error
-        with turn:  # nobody may spill it meanwhile
+        with turn:  # it must not be spilled meanwhile
             if isinstance(fragment, JoinFragment | ReduceFragment | MapFragment):
                 state = self._states.settle((self, effect.task.of), state)
             self._settle_kept(self._key(effect), kernel)
@@ -145,7 +145,7 @@ class QueryWork:
         return state, Output(total, bodies, result.satisfied, result.rest, next_split)
 
     def forget(self) -> None:
-        """Drop the caches of kernels that do not run now: they are made again when they are needed."""
+        """Drop the caches of idle kernels; they are rebuilt when needed."""
         with self._lock:
             kernels = list(self._kernels.items())
         for key, (kernel, turn) in kernels:
@@ -157,12 +157,12 @@ class QueryWork:
                     turn.release()
 
     def _settle_kept(self, key: tuple[int, int], kernel: Kernel) -> None:
-        """What a reader keeps for its next task is counted like what others have collected."""
+        """Count what a reader keeps for its next task like collected states."""
         if isinstance(kernel, ScanKernel):
             kernel.kept = self._states.settle((self, _Reader(*key)), kernel.kept)
 
     def spill(self) -> int:
-        """Have states go to files, of channels that do not run now; the bytes that went."""
+        """Spill the states of idle channels to files; returns the bytes."""
         with self._lock:
             turns = {key: turn for key, (_, turn) in self._kernels.items()}
         moved = 0
@@ -175,15 +175,15 @@ class QueryWork:
         return moved
 
     def held_bytes(self) -> dict[int, int]:
-        """What channels have collected in memory, by stage."""
+        """The bytes that channels have collected in memory, by stage."""
         return self._states.held_bytes(self)
 
     def operator_of(self, stage: int) -> str:
-        """What a stage does, in a word."""
+        """The operator of a stage, in a word."""
         return _operator(self._plan, stage)
 
     def close(self) -> None:
-        """The query is over: what its channels had collected goes."""
+        """The query has ended: free what its channels had collected."""
         self._states.drop(self)
         with self._lock:
             self._kernels.clear()
@@ -193,7 +193,7 @@ class QueryWork:
         give_freed_memory_back()
 
     def _key(self, effect: Execute) -> tuple[int, int]:
-        """Whose kernel it is: a channel's, or that of a thread for all re-reads of a stage."""
+        """The key of a kernel: a channel, or a thread for all re-reads of a stage."""
         return (
             effect.task.of
             if effect.point is not FailPoint.REREAD
@@ -212,7 +212,7 @@ class QueryWork:
             return self._kernels[key]
 
     def _hashed_by(self, stage: int) -> dict[int, tuple[int, ...]]:
-        """Where the keys are by which rows come to the channels of a stage, by input number."""
+        """The positions of the keys by which rows are distributed to the channels of a stage, by input number."""
         return {
             number: self._plan.partition_keys[links[0]]
             for number, links in enumerate(self._plan.graph.phases(stage))
@@ -220,7 +220,7 @@ class QueryWork:
         }
 
     def _inputs(self, effect: Execute) -> Mapping[int, list[pa.RecordBatch]]:
-        """The drawn batches by input number: in a join the phase says which side it is."""
+        """The drawn batches by input number; in a join the phase determines the side."""
         if effect.draw is None:
             return {}
         number = 0
@@ -230,7 +230,7 @@ class QueryWork:
         return {number: _batches(effect.inputs)}
 
     def _optional(self, stage: int) -> frozenset[int]:
-        """The numbers of the side inputs that are applied if they come in time."""
+        """The numbers of the side inputs that are applied only if they arrive in time."""
         graph, first = self._plan.graph, self._first_side(stage)
         links = graph.sides(stage)
         return frozenset(first + at for at, link in enumerate(links) if not graph.links[link].required)
@@ -246,7 +246,7 @@ class QueryWork:
         }
 
     def _cut(self, task: TaskName, batches: Batches) -> dict[Edge, Batches]:
-        """The slice of every edge: all rows, or those whose key belongs to the consumer."""
+        """Cut an output into the slice of every edge: all rows, or those whose key belongs to the consumer."""
         slices: dict[Edge, Batches] = {}
         parts: dict[int, list[list[pa.RecordBatch]]] = {}
         for edge in self._plan.graph.edges_from(task.of):
@@ -263,14 +263,14 @@ class QueryWork:
 
 
 class _Reader(NamedTuple):
-    """Who keeps rows of a split that is not used up; see `QueryWork._key`."""
+    """A kernel that keeps rows of an unfinished split; see `QueryWork._key`."""
 
     stage: int
     of: int
 
 
 def _told_where(error: MemoryLimitError, plan: PhysicalPlan, task: TaskName) -> MemoryLimitError:
-    """The same, with the operator and the stage."""
+    """Add the operator and the stage to an error."""
     operator = _operator(plan, task.stage)
     what = f"The {operator} of stage {task.stage} ({task}): {error.what}"
     return MemoryLimitError(

@@ -1,9 +1,9 @@
-"""Seats: how many TaskManagers of one engine may be in one executor, decided on the spot.
+"""Seats: limit how many TaskManagers of one engine run in one executor.
 
-Spark has no word for "one per executor": it puts a task wherever a slot is free. So each TaskManager takes one
-of its executor's seats before it starts anything, and one that finds none free ends and is sent again. A seat is
-a name that the kernel gives to one process at a time: that of a socket which nobody connects to, without a
-file. It is free as soon as its process is gone, however it went.
+Spark cannot be told "one per executor": it puts a task wherever a slot is free. So each TaskManager takes one of its
+executor's seats before it starts anything; if none is free, it ends and is submitted again. A seat is a name that the
+kernel gives to one process at a time: that of an abstract socket, without a file, to which nobody connects. It is free
+as soon as its process has ended, in whatever way.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 
 @contextmanager
 def taking_seat(engine: str, seats: int) -> Iterator[bool]:
-    """Have a seat in this executor; False if all are taken. If `seats` is 0, any number may be there."""
+    """Hold a seat in this executor; False if all are taken. If `seats` is 0, there is no limit."""
     seat = _take(engine, seats) if seats else None
     try:
         yield seat is not None or not seats
@@ -40,9 +40,9 @@ def _take(engine: str, seats: int) -> socket.socket | None:
 
 
 def executor_of(parent: int) -> str:
-    """A name of the executor, unique among those that share the kernel's names: PySpark's daemon's parent.
+    """A name of the executor, unique in the kernel's namespace: the parent of PySpark's daemon.
 
-    Process ids mean something only within their namespace, of which containers have one each.
+    Process ids are unique only within their namespace, and each container has its own.
     """
     namespace = Path("/proc/self/ns/pid").readlink().name
     return f"{namespace}-{_process_of_executor(parent)}"
@@ -56,9 +56,9 @@ def _process_of_executor(parent: int) -> int:
 
 
 def spark_id_of_executor() -> str:
-    """Spark's own id of the executor that this process is in: every cluster manager has it in the executor's command.
+    """Spark's id of this process's executor, which every cluster manager passes on the executor's command line.
 
-    Empty if there is none, as under `local[n]`, or if it cannot be seen.
+    Empty if there is none, as under `local[n]`, or if it is not visible.
     """
     try:
         command = Path(f"/proc/{_process_of_executor(os.getppid())}/cmdline").read_bytes()

@@ -1,18 +1,19 @@
-"""A lease keeper: a small process beside a TaskManager that keeps its lease while it is busy, and tells when it dies.
+"""A small process beside a TaskManager that keeps its lease while it is busy, and reports its death.
 
-A library that holds the lock for seconds, or a machine on which forty threads want two cores, keeps a TaskManager
-from renewing its lease although it is well and at work. To be given up costs it everything it has computed, and a
-query whose workers all seem dead in turn fails. So a thread of the TaskManager sends a beat every fraction of a lease;
-where beats stay away, this process looks at the kernel's own account of the TaskManager: one that computes, wants to,
-or waits for a disk is given its lease, for a while. One that was stopped or sleeps for ever is not.
+A library that holds Python's lock for seconds, or a machine on which forty threads compete for two cores, keeps a
+TaskManager from renewing its lease although it is healthy. If it were expelled, all its work would be lost, and a query
+whose workers all seem dead in turn would fail. So a thread of the TaskManager sends a beat several times per lease. If
+beats are missing, this process looks at the kernel's account of the TaskManager: if it computes, is ready to, or waits
+for a disk, this process renews its lease, for a limited time. It does not do so for a TaskManager that was stopped or
+in which everything sleeps.
 
-While beats come, the lease is the TaskManager's own affair.
+While beats come, the TaskManager renews its lease itself.
 
-The other way round, the kernel takes a second and more to free the gigabytes of a TaskManager that was killed, and
-closes its connections only afterwards. So the lease keeper has a lifeline of its own, which ends as soon as the kernel
-has begun to end the TaskManager; or at once, if the lease keeper is killed too.
+Conversely, the kernel takes a second or more to free the gigabytes of a killed TaskManager, and closes its connections
+only afterwards. So the lease keeper has its own lifeline, which ends as soon as the kernel has begun to end the
+TaskManager; or at once, if the lease keeper is killed too.
 
-Where there is no `/proc` it only holds the lifeline.
+Without `/proc` it only holds the lifeline.
 """
 
 from __future__ import annotations
@@ -37,11 +38,11 @@ from wallaby.lineage.names import WorkerId
 from wallaby.worker.bootstrap import Bootstrap
 from wallaby.worker.lifeline import Lifeline
 
-#: Beats, and looks of the lease keeper, in one lease.
+#: Beats, and checks of the lease keeper, per lease.
 BEATS_PER_LEASE: Final = 10
-#: Without a beat for this part of a lease, the lease keeper helps.
+#: Without a beat for this fraction of a lease, the lease keeper helps.
 MISSED_LEASES: Final = 0.35
-#: It helps no longer than this at a time: nothing that is well stays away for longer.
+#: It helps no longer than this at a time: no healthy TaskManager is silent for longer.
 HELP_SECONDS_MAX: Final = 30.0
 _AT_WORK: Final = frozenset("RD")
 _STOPPED: Final = frozenset("TtZXx")
@@ -51,12 +52,12 @@ _ENDING: Final = 0x4
 
 
 class LeaseKeeper:
-    """The TaskManager's end: a thread that sends beats, and the process that counts them."""
+    """The TaskManager's side: a thread that sends beats, and the process that counts them."""
 
     def __init__(self, bootstrap: Bootstrap, worker: WorkerId, process_id: int | None = None) -> None:
         self._every_seconds = bootstrap.lease_ms / 1000 / BEATS_PER_LEASE
         self._over = threading.Event()
-        # What the new process is told has a password in it: through a pipe, not on a command line.
+        # The configuration of the new process contains a password, so it goes through a pipe, not on a command line.
         self._process = subprocess.Popen(
             [sys.executable, "-m", "wallaby.worker.lease_keeper"],
             stdin=subprocess.PIPE,
@@ -68,11 +69,11 @@ class LeaseKeeper:
         self._send(json.dumps(_told(bootstrap, worker, process_id or os.getpid())).encode() + b"\n")
 
     def start(self) -> None:
-        """Send beats from now on."""
+        """Start sending beats."""
         threading.Thread(target=self._beat, name="wallaby-lease-keeper", daemon=True).start()
 
     def close(self) -> None:
-        """End both. The process holds nothing that it could leave behind, so it is not asked."""
+        """End both. The process has nothing to clean up, so it is killed."""
         self._over.set()
         self._process.kill()
         self._process.wait()
@@ -85,7 +86,7 @@ class LeaseKeeper:
             pass
 
     def _send(self, data: bytes) -> bool:
-        """False: the process is gone, and the TaskManager does without."""
+        """Send a beat. False: the process is gone, and the TaskManager continues without it."""
         assert self._process.stdin is not None, "it was made with a pipe"
         try:
             self._process.stdin.write(data)
@@ -119,11 +120,11 @@ class ProcessAccount:
         self.note()
 
     def note(self) -> None:
-        """Remember how much it has computed up to now."""
+        """Remember how much CPU time it has used so far."""
         self._ticks = self._look()[1]
 
     def is_at_work(self) -> bool:
-        """Has it computed since the last time, or would it if it could? False too if there is no such process."""
+        """Has it computed since the last check, or is it ready to? Also False if there is no such process."""
         state, ticks = self._look()
         computed, self._ticks = ticks > self._ticks, ticks
         if state in _STOPPED or not state:
@@ -131,7 +132,7 @@ class ProcessAccount:
         return computed or any(_state(thread) in _AT_WORK for thread in self._threads())
 
     def is_ending(self) -> bool:
-        """Has the kernel begun to end it? Freeing its memory may take a while yet."""
+        """Has the kernel begun to end it? Freeing its memory may take a while."""
         fields = _fields(self._directory / "stat")
         return len(fields) > 6 and (fields[0] in _DEAD or bool(int(fields[6]) & _ENDING))
 
@@ -147,7 +148,7 @@ class ProcessAccount:
 
 
 def _fields(stat: Path) -> list[str]:
-    """What `/proc/…/stat` has behind the name, which may contain anything; nothing if there is no such file."""
+    """The fields of `/proc/…/stat` after the name, which may contain anything; empty if there is no such file."""
     try:
         return stat.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
     except OSError:
@@ -159,18 +160,18 @@ def _state(stat: Path) -> str:
 
 
 class LeaseHelp:
-    """When to help: pure, time is passed in."""
+    """Decides when to help. Pure; time is passed in."""
 
     def __init__(self, lease_seconds: float, now: float) -> None:
         self._missed_seconds = lease_seconds * MISSED_LEASES
         self._beat_at = now
 
     def beat(self, now: float) -> None:
-        """The TaskManager has shown that it runs."""
+        """Note a beat of the TaskManager."""
         self._beat_at = now
 
     def helps(self, now: float) -> bool:
-        """Have beats stayed away, but not for ever?"""
+        """Have beats been missing, but not for too long?"""
         return self._missed_seconds <= now - self._beat_at <= HELP_SECONDS_MAX
 
 
@@ -183,8 +184,8 @@ def attend(
 ) -> None:
     """Help until the other end of the pipe is closed, or its process dies.
 
-    A lease that is refused is no reason to end: one that is just starting has none yet, and one that has lost it for
-    good ends by itself.
+    A refused renewal is no reason to end: a TaskManager that is just starting has no lease yet, and one that has lost
+    its lease ends by itself.
     """
     while not account.is_ending():
         if select.select([pipe], [], [], every_seconds)[0]:
@@ -199,7 +200,7 @@ def attend(
 
 
 def main() -> None:
-    """The process: it is told what to do on its standard input, in one line, and beats follow."""
+    """Run the process: its standard input has its configuration in one line, then beats."""
     told = json.loads(_line(0))
     lease_ms = int(told["lease_ms"])
     connection = connect(
@@ -221,7 +222,7 @@ def main() -> None:
 
 
 def _lifeline(told: dict[str, Any]) -> contextlib.AbstractContextManager[object]:
-    """A second one beside the TaskManager's own; without a head that takes it, none."""
+    """Open a second lifeline besides the TaskManager's own; None if the head does not accept it."""
     if not told["lifeline"]:
         return contextlib.nullcontext()
     try:
@@ -231,7 +232,7 @@ def _lifeline(told: dict[str, Any]) -> contextlib.AbstractContextManager[object]
 
 
 def _line(pipe: int) -> bytes:
-    """Up to the first newline, and nothing behind it."""
+    """Read up to the first newline, and nothing after it."""
     line = b""
     while not line.endswith(b"\n"):
         byte = os.read(pipe, 1)

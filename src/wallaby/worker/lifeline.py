@@ -1,14 +1,13 @@
 """Lifelines: idle connections from every TaskManager to the head, by which each side notices the other's end.
 
-The kernel closes the connections of a process that dies, however it dies. So the head hears of a killed
-TaskManager within milliseconds, on every master, before a lease runs out or Spark notices; and a TaskManager
-whose driver is gone ends at once. Its lease keeper (worker/lease_keeper.py) has a second one, since the connections of
-a process are closed only when its memory has been freed. A connection that ends is a hint and no verdict: the head
-still asks.
+The kernel closes the connections of a process that dies, however it dies. So the head learns of a killed TaskManager
+within milliseconds, on every master, before a lease expires or Spark notices; and a TaskManager whose driver is gone
+ends at once. Its lease keeper (worker/lease_keeper.py) has a second lifeline, because the connections of a process are
+closed only when its memory has been freed. A broken connection is a hint, not a verdict: the head still asks.
 
 Nothing but the greeting is ever sent. The head sends a nonce, the worker answers with its id and a keyed
-digest over both. So the token itself is not on the wire and no encryption is needed. Whoever answers wrongly, too
-much or not in time is cut off.
+digest over both. So the token itself is not on the wire, and no encryption is needed. A connection with a wrong, too
+long or late answer is closed.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ DIGEST_BYTES = 32
 ID_BYTES_MAX = 64
 #: How long a greeting may take, on both sides.
 GREETING_SECONDS = 5.0
-#: Connections that have not greeted yet, at most; more are cut off.
+#: The most connections that have not greeted yet; others are closed.
 STRANGERS_MAX = 256
 _TICK_SECONDS = 1.0
 _WELCOME = b"+"
@@ -51,7 +50,7 @@ class _Line:
 
 
 class Lifelines:
-    """The head's ends of all lifelines, on a thread of its own."""
+    """The head's ends of all lifelines, on their own thread."""
 
     def __init__(self, host: str, token: str, lost: Callable[[WorkerId], None]) -> None:
         self._token = token
@@ -59,7 +58,7 @@ class Lifelines:
         self._listener = socket.create_server((host, 0), family=_family(host), backlog=128)
         self._listener.setblocking(False)
         self.port: int = self._listener.getsockname()[1]
-        #: Where workers connect to: `host:port`.
+        #: The address to which workers connect: `host:port`.
         self.address = f"{host}:{self.port}"
         self._waker, self._woken = socket.socketpair()
         self._selector = selectors.DefaultSelector()
@@ -69,7 +68,7 @@ class Lifelines:
         self._thread = threading.Thread(target=self._run, name="wallaby-lifelines", daemon=True)
 
     def start(self) -> None:
-        """Begin to watch."""
+        """Start watching."""
         self._thread.start()
 
     def held(self) -> frozenset[WorkerId]:
@@ -77,7 +76,7 @@ class Lifelines:
         return frozenset(line.worker for line in list(self._lines.values()) if line.worker is not None)
 
     def close(self, wait_seconds: float = 5.0) -> None:
-        """Cut all lifelines: every worker that is still there ends."""
+        """Close all lifelines, which ends every remaining worker."""
         self._waker.close()
         if self._thread.ident is None:
             self._close_all()
@@ -127,7 +126,7 @@ class Lifelines:
             return
         except OSError:
             data = b""
-        if not data or line.worker is not None:  # over; or it says more than it has to say
+        if not data or line.worker is not None:  # closed, or it sends more than the greeting
             self._drop(line)
             return
         line.greeting += data
@@ -166,13 +165,13 @@ class Lifelines:
 
 
 class Lifeline:
-    """A worker's end. The constructor greets; `watch` tells when the head is gone."""
+    """A worker's end. The constructor greets; `watch` reports when the head is gone."""
 
     def __init__(self, address: str, token: str, worker: WorkerId) -> None:
         """Connect to the head.
 
         Raises:
-            OSError: it is not there, or does not take the token.
+            OSError: the head is not there, or does not accept the token.
         """
         host, _, port = address.rpartition(":")
         self._socket = socket.create_connection((host, int(port)), timeout=GREETING_SECONDS)
@@ -186,15 +185,15 @@ class Lifeline:
             raise
         self._socket.settimeout(None)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        #: The address of this host as the head sees it, short of network address translation.
+        #: The address of this host as the head sees it, unless there is network address translation.
         self.local_host: str = self._socket.getsockname()[0]
 
     def watch(self, gone: Callable[[], None]) -> None:
-        """Call `gone`, on a thread of its own, when the head's end is closed."""
+        """Call `gone`, on a separate thread, when the head's end is closed."""
         threading.Thread(target=self._wait, args=(gone,), name="wallaby-lifeline", daemon=True).start()
 
     def close(self) -> None:
-        """Let go."""
+        """Close the connection."""
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)  # wakes the watching thread, which close alone does not
         self._socket.close()

@@ -1,8 +1,9 @@
-"""Importing a module without being in the way of those who work.
+"""Import modules at low priority, so as not to slow down other TaskManagers.
 
-A TaskManager that takes a lost one's place starts while the others repair the loss, and helps only with what comes
-after. Where it shares its processors with them, its imports, a second of computing, go behind: in a thread of lower
-priority, which ends with them. Priorities belong to threads on Linux; elsewhere it is an import like any other.
+A TaskManager that replaces a lost one starts while the others repair the loss, and helps only with later work. If it
+shares CPUs with them, its imports, which take a second of CPU time, should not delay the repair. So they run in a
+thread of lower priority, which ends after them. Priorities belong to threads on Linux; elsewhere this is an ordinary
+import.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ NICENESS: Final = 10
 
 
 def import_gently(module: str) -> None:
-    """Import a module, or raise what its import raises."""
+    """Import a module at low priority; raises what the import raises."""
     failed: list[BaseException] = []
 
     def run() -> None:

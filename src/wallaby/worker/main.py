@@ -1,8 +1,8 @@
-"""A TaskManager's process: everything that `serve` starts, and that it leaves nothing of when it returns.
+"""A TaskManager's process: everything that `serve` starts, and ends before it returns.
 
 It runs inside the Python process of a Spark task and blocks there until the worker is expelled, its store is
-lost, or the driver or the executor is gone. Then it has a few seconds to leave nothing behind; a process that
-cannot, because native code holds it, ends all the same.
+lost, or the driver or the executor is gone. Then it has a few seconds to clean up; a process that cannot, because
+native code holds it, is ended all the same.
 """
 
 from __future__ import annotations
@@ -69,14 +69,14 @@ _log = logging.getLogger(__name__)
 #: How long a push may wait for the control loop.
 RECEIVE_SECONDS = 5.0
 STOP_SECONDS = 2.0
-#: After so long without having come to its end, a process that should end is ended.
+#: A process that should end is killed if it has not ended after this time.
 END_SECONDS = 8.0
-#: A TaskManager looks this often whether its parent process is still there.
+#: How often a TaskManager checks whether its parent process is still alive.
 PARENT_SECONDS = 1.0
 #: Renewals per lease; one arriving in time is enough.
 RENEWALS_PER_LEASE = 4
 DISK_BYTES_MAX = 1 << 44
-#: The action by which a TaskManager tells the head that the store is not the one they began with.
+#: The action by which a TaskManager tells the head that the store is not the one with which the engine began.
 STORE_LOST = "store lost"
 
 
@@ -121,9 +121,9 @@ class DataServer(FlightDataServer):
             return PushReply(accepted=False)
 
     def do_action(self, context: Any, action: Any) -> Iterator[Any]:
-        """A question, before a push or how a query stands; events, which only the head takes; or a ping.
+        """Answer a question before a push, or about a query's standing; accept events (head only); answer a ping.
 
-        Whoever pings may also have news.
+        A ping may also mean that there is news.
         """
         if action.type == EVENTS and self._node.take_events is not None:
             self._node.take_events(action.body.to_pybytes())
@@ -150,7 +150,7 @@ def peer_client(token: str, tls: ServerTls | None) -> PeerClient:
 
 
 def serve(bootstrap: Bootstrap, at: int = 0) -> None:
-    """Be the TaskManager of one of the engine's places until it is over."""
+    """Run the TaskManager of one of the engine's places until it ends."""
     if bootstrap.version and bootstrap.version != __version__:
         raise AttachError(
             f"The driver has Wallaby {bootstrap.version} and this executor has {__version__}.",
@@ -161,7 +161,7 @@ def serve(bootstrap: Bootstrap, at: int = 0) -> None:
     threads = bootstrap.threads or os.cpu_count() or 1
     pa.set_cpu_count(
         threads
-    )  # Spark sets OMP_NUM_THREADS to the task's share of CPUs, which says nothing here
+    )  # Spark sets OMP_NUM_THREADS to the task's share of CPUs, which is meaningless here
     _Process(bootstrap, at, threads).run()
 
 
@@ -219,7 +219,7 @@ class _Process:
         )
 
     def _connect(self) -> Connection:
-        """To the store that the engine began with, and to no other that may be there now."""
+        """Connect to the store with which the engine began, and to no other that may be there now."""
         told = self._bootstrap
         try:
             return connect(
@@ -236,11 +236,11 @@ class _Process:
             raise
 
     def _tell_loss(self, lost: GcsLostError) -> None:
-        """The head may still be connected to a store that others have lost, and would wait for workers for long."""
+        """Tell the head that the store is lost: it may still be connected, and would wait long for workers."""
         self._client.send(self._bootstrap.head_address, STORE_LOST, lost.what.encode())
 
     def run(self) -> None:
-        """Serve until it is over, then leave nothing behind."""
+        """Serve until the end, then clean up."""
         manager = TaskManager(self._bootstrap.lease_ms // RENEWALS_PER_LEASE)
         parent = os.getppid()
         restore = _on_signals(self._ask_to_end)
@@ -263,14 +263,14 @@ class _Process:
             restore()
 
     def _armed(self) -> Performs:
-        """What carries effects out; with chaos, unless a fault strikes first."""
+        """The performer of effects; with chaos, faults may strike first."""
         if not self._bootstrap.chaos_directory:
             return self._performer
         book = FaultOrders(Path(self._bootstrap.chaos_directory))
         return FaultInjector(self._performer, self._node, book, deafen=self._server.close)
 
     def _ask_to_end(self) -> None:
-        """From a signal handler, so no lock: the main thread may hold the one of the event it waits for."""
+        """Ask the process to end. Called in a signal handler, so no lock: the main thread may hold the event's."""
         self._asked_to_end = True
 
     def _stop(self) -> None:
@@ -289,14 +289,14 @@ class _Process:
         self._connection.close()
 
     def _say_goodbye(self) -> None:
-        """A worker that leaves by itself is not waited for; whoever expelled it knows already."""
+        """Unregister a worker that leaves by itself, so that nobody waits for it."""
         if not self._orphaned:
             with contextlib.suppress(GcsError):
                 self._gcs.expel(self._node.worker)
         self._lifeline.close()
 
     def _give_up(self) -> None:
-        """Something does not come to its end: leave without it."""
+        """Exit the process although something does not end."""
         remove_scratch(self._scratch)
         os._exit(1)
 
@@ -314,7 +314,7 @@ class _Process:
         self._over.set()
 
     def _open(self, query: QueryId) -> WorkerQuery | None:
-        """What is needed to serve a query; asked once per query, of the store."""
+        """Read from the store what is needed to serve a query, once per query."""
         try:
             data = self._gcs.payload(query)
         except GcsUnavailableError:
@@ -344,7 +344,7 @@ class _Process:
 
 
 def _on_signals(do: Callable[[], None]) -> Callable[[], None]:
-    """Take the signals by which PySpark's daemon ends its children as requests. How to undo that."""
+    """Treat the signals by which PySpark's daemon ends its children as requests. Returns how to undo that."""
     if threading.current_thread() is not threading.main_thread():
         return lambda: None
     before = {number: signal.signal(number, lambda *_: do()) for number in (signal.SIGHUP, signal.SIGTERM)}
@@ -357,7 +357,7 @@ def _on_signals(do: Callable[[], None]) -> Callable[[], None]:
 
 
 def _spark_address() -> str:
-    """The address that Spark was told to use on this host, if it was; it must be one of this host's."""
+    """The address that Spark is configured to use on this host, if any; it must belong to this host."""
     name = os.environ.get("SPARK_LOCAL_IP", "")
     try:
         return socket.gethostbyname(name) if name else ""
@@ -366,7 +366,7 @@ def _spark_address() -> str:
 
 
 def _local_directory(bootstrap: Bootstrap) -> Path:
-    """Where to spill: the given directory, else Spark's first local directory, else the system's."""
+    """The directory for spilling: the given one, else Spark's first local directory, else the system's."""
     spark = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]
     directory = Path(bootstrap.local_directory or spark or tempfile.gettempdir())
     directory.mkdir(parents=True, exist_ok=True)

@@ -1,10 +1,10 @@
-"""Scratch directories: one for each TaskManager, named after its process, so that leftovers can be told.
+"""Scratch directories: one for each TaskManager, named after its process, so that leftovers can be recognized.
 
-Everything that a TaskManager writes is inside its scratch directory, and goes with it. So it is with what Spark
-hands over to a driver's engine (`spark.leaves.directory`). A process that is killed leaves its directory behind, most
-often inside one that Spark removes; what Spark does not remove is swept by the next TaskManager or engine on that host.
-The name holds host, process id and the process's start time, so that a new process with an old id is not taken for the
-owner. What belongs to another host, as far as its name says, is left alone: directories may be shared.
+Everything that a TaskManager writes is inside its scratch directory, and is removed with it. The same holds for the
+files that Spark hands over to a driver's engine (`spark.leaves.directory`). A killed process leaves its directory
+behind, most often inside one that Spark removes; otherwise the next TaskManager or engine on that host sweeps it. The
+name contains the host, the process id and the process's start time, so that a new process with a reused id is not taken
+for the owner. Directories with the name of another host are left alone, because the parent directory may be shared.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 PREFIX = "wallaby-taskmanager-"
 LEAF_PREFIX = "wallaby-leaves-"
 _NAME = re.compile(rf"(?:{PREFIX}|{LEAF_PREFIX})" r"(?P<host>[\w.]+)-(?P<pid>\d+)-(?P<start>\d+)-\w+")
-#: What Spark calls the directories it makes below `spark.local.dir`; ours is in the innermost.
+#: The names of the directories that Spark makes below `spark.local.dir`; ours is in the innermost.
 _SPARKS = re.compile(r"(?:blockmgr|executor|spark)-[0-9a-f-]{36}")
 _PATTERNS = (
     f"{PREFIX}*",
@@ -35,19 +35,19 @@ _PATTERNS = (
 
 
 def make_scratch(parent: Path, prefix: str = PREFIX) -> Path:
-    """A new directory of this process in `parent`, readable by its owner only."""
+    """Make a directory of this process in `parent`, readable by its owner only."""
     parent.mkdir(parents=True, exist_ok=True)
     pid = os.getpid()
     return Path(tempfile.mkdtemp(prefix=f"{prefix}{host_name()}-{pid}-{started(pid)}-", dir=parent))
 
 
 def remove_scratch(directory: Path) -> None:
-    """Remove a scratch directory and what is in it."""
+    """Remove a scratch directory and its contents."""
     shutil.rmtree(directory, ignore_errors=True)
 
 
 def leftovers(directory: Path) -> Iterator[Path]:
-    """Scratch directories of dead processes of this host, in a local directory or in Spark's below it."""
+    """The scratch directories of dead processes of this host, in a local directory or in Spark's below it."""
     base = _base(directory)
     for pattern in _PATTERNS:
         for found in base.glob(pattern):
@@ -59,7 +59,7 @@ def leftovers(directory: Path) -> Iterator[Path]:
 
 
 def sweep(directory: Path) -> tuple[Path, ...]:
-    """Remove the leftovers; what was found."""
+    """Remove the leftovers; returns what was found."""
     found = tuple(leftovers(directory))
     for path in found:
         _log.info("removing %s, left behind by a dead process", path)
@@ -68,7 +68,7 @@ def sweep(directory: Path) -> tuple[Path, ...]:
 
 
 def _base(directory: Path) -> Path:
-    """The directory that was configured, of which Spark's are below."""
+    """The configured directory, above those that Spark makes."""
     while _SPARKS.fullmatch(directory.name) and directory.parent != directory:
         directory = directory.parent
     return directory

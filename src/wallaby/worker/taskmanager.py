@@ -1,9 +1,8 @@
-"""The TaskManager: one worker's life, from its registration to its end.
+"""The TaskManager: one worker from its registration to its end.
 
-A worker renews its lease and opens a session for every query that the store holds. These are two generators, since
-a session may take a while to open and a lease does not wait. It never decides that another is dead, and it ends as
-soon as the store says that it has been expelled: whatever it still does until then is refused by the store
-(invariant 6).
+A worker renews its lease and opens a session for every query that the store holds. These are two generators, because a
+session may take a while to open and a lease cannot wait. A worker never decides that another one is dead, and it ends
+as soon as the store says that it has been expelled: until then the store refuses everything it does (invariant 6).
 """
 
 from __future__ import annotations
@@ -12,14 +11,14 @@ from wallaby.lineage.effects import Effects, Pause, ask
 from wallaby.lineage.names import QueryId
 from wallaby.node.effects import Discover, OpenSession, Register, Renew
 
-#: So many renewals in a row without an answer: the store, and with it the driver, is taken to be gone.
+#: After this many renewals in a row without an answer, the store, and with it the driver, counts as gone.
 UNANSWERED_MAX = 40
-#: How soon a worker that has registered begins to look for queries.
+#: How soon a worker looks for queries after it has registered.
 REGISTERED_POLL_MS = 20
 
 
 class TaskManager:
-    """One incarnation; a restarted one is a new worker with a new id."""
+    """One incarnation of a TaskManager; a restarted one is a new worker with a new id."""
 
     def __init__(self, renew_every_ms: int) -> None:
         self.serving: set[QueryId] = set()
@@ -27,7 +26,7 @@ class TaskManager:
         self._registered = False
 
     def run(self) -> Effects[None]:
-        """Register, then renew until expelled, or until the store is silent for too long."""
+        """Register, then renew the lease until expelled, or until the store is silent for too long."""
         registered = None
         while registered is None:
             registered = yield from ask(Register())
@@ -43,7 +42,7 @@ class TaskManager:
             yield Pause(self._renew_every_ms)
 
     def discover(self) -> Effects[None]:
-        """Once it is registered: open a session for every query, until the worker ends."""
+        """After registration, open a session for every query, until the worker ends."""
         while not self._registered:
             yield Pause(REGISTERED_POLL_MS)
         while True:

@@ -1,8 +1,8 @@
-"""Where Spark hands rows over to the engine: a directory of this driver's process, in it one for each query.
+"""The directory in which Spark hands rows over to the engine: one for each driver process, with one for each query.
 
-It must be the same for the driver and for all executors. On one host any local directory is; for several hosts there
-has to be `spark.wallaby.leaf.dir`, on storage that they share. Its name says whose it is (`worker.scratch`), so that
-what a killed driver leaves behind is removed by the next engine on that host.
+It must be the same for the driver and all executors. On one host any local directory will do; several hosts need
+`spark.wallaby.leaf.dir`, on storage that they share. Its name identifies its owner (`worker.scratch`), so that the next
+engine on that host can remove what a killed driver leaves behind.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from wallaby.worker.scratch import LEAF_PREFIX, make_scratch, remove_scratch, sw
 
 
 class LeafDirectory:
-    """The directory of one engine, made when it is needed first."""
+    """The directory of one engine, made when it is first needed."""
 
     def __init__(self, cluster: Cluster, settings: Settings) -> None:
         local = settings.local_directory or cluster.local_directories()
@@ -33,7 +33,7 @@ class LeafDirectory:
 
     @property
     def reason(self) -> Reason | None:
-        """Why Spark cannot hand rows over here, if it cannot."""
+        """Why Spark cannot hand rows over; None if it can."""
         if self._is_shared:
             return None
         return Reason(
@@ -43,7 +43,7 @@ class LeafDirectory:
         )
 
     def make(self) -> Path:
-        """A new directory for one query."""
+        """Make a directory for one query."""
         try:
             with self._lock:
                 if self._root is None:

@@ -1,8 +1,8 @@
-"""Running a Spark leaf: an ordinary Spark job whose tasks write their rows where every TaskManager can read them.
+"""Run a Spark leaf: an ordinary Spark job whose tasks write their rows where every TaskManager can read them.
 
-The driver sees the names of files, never a row. The job ends before the query begins, so a leaf is whole or it is not
-there: if the query loses workers, they read the same files again, and no row is ever computed twice. The job has a
-group of its own, by which it is cancelled; it needs a slot, as every job does.
+The driver sees only file names, never rows. The job ends before the query begins, so a leaf is complete or does not
+exist: if the query loses workers, the same files are read again, and no row is ever computed twice. The job has its own
+job group, by which it is cancelled; like every job it needs a slot.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _HAND_OVER: Final = re.compile(r"HandOverError: (.*)")
 
 
 def prepare(query: DataFrame, leaf: SparkLeaf, scan: Scan, directory: Path) -> DataFrame:
-    """The job of a leaf as a DataFrame of the names of files: planned by Spark, not run.
+    """The job of a leaf, as a DataFrame of file names: planned by Spark, but not run.
 
     Raises:
-        HandOverError: Spark does not plan this part of the query by itself.
+        HandOverError: Spark cannot plan this part of the query separately.
     """
     try:
         job = _rows(query, leaf, scan).mapInArrow(_writer(str(directory), scan.columns), ANSWER)
@@ -47,8 +47,8 @@ def prepare(query: DataFrame, leaf: SparkLeaf, scan: Scan, directory: Path) -> D
 
 
 def _rows(query: DataFrame, leaf: SparkLeaf, scan: Scan) -> DataFrame:
-    """What a leaf has to give, under the names of the scan."""
-    # Two columns may have the same name; their positions are their own.
+    """The columns that a leaf has to hand over, under the names of the scan."""
+    # Two columns may have the same name, but their positions differ.
     placed = query_of(query, leaf.path).toDF(*(f"p{at}" for at in range(len(leaf.outputs))))
     wanted = [
         functions.col(f"p{leaf.outputs.index(column.id)}").alias(name)
@@ -58,11 +58,11 @@ def _rows(query: DataFrame, leaf: SparkLeaf, scan: Scan) -> DataFrame:
 
 
 def run(job: DataFrame, group: str, leaf: SparkLeaf) -> tuple[DataFile, ...]:
-    """Run a leaf's job on this thread: the files that it has written, in the order of its partitions.
+    """Run a leaf's job on this thread; returns the files that it has written, in the order of its partitions.
 
     Raises:
-        HandOverError: the rows were there but could not be handed over.
-        PySparkException, Py4JJavaError: Spark's own error, from a user's function or data, as PySpark gives it.
+        HandOverError: the rows were computed but could not be handed over.
+        PySparkException, Py4JJavaError: Spark's own error, from a user's function or data, as PySpark raises it.
     """
     context: SparkContext = job.sparkSession.sparkContext
     context.setJobGroup(group, f"wallaby: {leaf}", interruptOnCancel=True)

@@ -1,8 +1,8 @@
-"""In Spark's tasks: a partition of a leaf's rows into one file that every TaskManager can read.
+"""Run in Spark's tasks: write a partition of a leaf's rows to one file that every TaskManager can read.
 
-Rows come from Spark as Arrow batches and leave as row groups of some megabytes, so that a task needs no more memory
-than for one of them, whatever the partition's size. Each attempt of a task has a file of its own name; only the
-names that Spark's job answers are read, so a task that ran twice counts once.
+Rows come from Spark as Arrow batches and are written as row groups of some megabytes, so that a task needs memory for
+only one of them, whatever the partition's size. Each attempt of a task has its own file name; only the names that
+Spark's job returns are read, so a task that ran twice counts once.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from wallaby.relations.expression import Column
 from wallaby.sql.types import column_name
 from wallaby.tables.nested_columns import labelled, named_type
 
-#: What `write_part` answers, for Spark.
+#: The schema of `write_part`'s result, for Spark.
 ANSWER: Final = "path string"
-#: In a leaf without needed columns, rows are counted by this one.
+#: The placeholder column of a leaf without needed columns, by which rows are counted.
 COUNTED: Final = "counted"
 _GROUP_BYTES: Final = 16 << 20
 _GROUP_ROWS: Final = 1 << 17
@@ -33,7 +33,7 @@ _GROUP_ROWS: Final = 1 << 17
 def write_part(
     directory: str, columns: tuple[Column, ...], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Write a partition's batches; the answer is the name of the file, if there were rows."""
+    """Write a partition's batches; yields the name of the file, if there were rows."""
     fields = [pa.field(column_name(column.id), named_type(column.type)) for column in columns]
     schema = pa.schema(fields or [(COUNTED, pa.bool_())])
     path = Path(directory) / f"part-{_partition():05}-{uuid.uuid4().hex[:12]}.parquet"
@@ -45,7 +45,7 @@ def write_part(
 
 
 class _Part:
-    """A file that is made with its first row group."""
+    """A file that is created with its first row group."""
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         self.rows = 0
@@ -67,7 +67,7 @@ class _Part:
                     self._writer.close()
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Some more rows."""
+        """Add rows."""
         with _failures_handed_on():
             self._waiting.append(self._checked(batch))
             self.rows += batch.num_rows
@@ -76,11 +76,11 @@ class _Part:
                 self._flush()
 
     def _checked(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Under our names and types, which are Spark's but for the label of time zones and the width of offsets."""
+        """Convert rows to our names and types; Spark's differ in the label of time zones and the width of offsets."""
         pairs = zip(batch.columns, self._schema, strict=True)
         columns = [labelled(column, field.type) for column, field in pairs]
         made = pa.RecordBatch.from_arrays(columns, schema=self._schema)
-        made.validate(full=True)  # Spark's strings need not be UTF-8; ours are
+        made.validate(full=True)  # Spark's strings may be invalid UTF-8; ours must be valid
         return made
 
     def _flush(self) -> None:
@@ -95,7 +95,7 @@ class _Part:
 
 @contextmanager
 def _failures_handed_on() -> Iterator[None]:
-    """What fails here is no failure of the user's query."""
+    """Mark failures here, which are not failures of the user's query."""
     try:
         yield
     except (pa.ArrowException, OSError) as error:

@@ -1,8 +1,8 @@
-"""A query with Spark leaves on its way: first Spark's jobs, then the query, and at its end the files are removed.
+"""Run a query with Spark leaves: first Spark's jobs, then the query; at its end the files are removed.
 
-All of it happens on a thread of its own, so that whoever asked can wait, cancel or be interrupted. Until the query
-has been submitted nothing of its result exists; so whatever keeps the rows from being handed over still leaves the
-choice to let Spark run the whole query. An error of Spark's, from a user's function or data, is the query's error.
+All of it happens on a separate thread, so that the caller can wait, cancel or be interrupted. Until the query has been
+submitted, nothing of its result exists. So if the rows cannot be handed over, Spark can still run the whole query. An
+error of Spark's, from a user's function or data, is the query's error.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _log = logging.getLogger(__name__)
-#: Submits the query once its leaves are there; the second argument is the time that is left to it, 0 for no limit.
+#: Submits the query once its leaves are written; the second argument is its remaining time, 0 for no limit.
 Submit = Callable[[Mapping[int, tuple[DataFile, ...]], float], Collected]
 
 
@@ -47,7 +47,7 @@ class LeafRun:
         submit: Submit,
         timeout_seconds: float,
     ) -> None:
-        #: The running query; or why Spark has to run all of it.
+        #: The running query, or the reason why Spark has to run all of it.
         self.outcome: Future[Collected | HandOverError] = Future()
         #: How long Spark's jobs took.
         self.seconds = 0.0
@@ -63,11 +63,11 @@ class LeafRun:
         self._thread = threading.Thread(target=self._go, name=self._group, daemon=True)
 
     def start(self) -> None:
-        """Begin with the leaves."""
+        """Start the leaves."""
         self._thread.start()
 
     def cancel(self, because: WallabyError | None = None) -> None:
-        """End it, wherever it is."""
+        """End the run at any point."""
         with self._lock:
             self._ended_because = (
                 self._ended_because
@@ -85,7 +85,7 @@ class LeafRun:
             _log.debug("cancelling a leaf failed: %s", type(error).__name__)
 
     def when_over(self, call: Callable[[BaseException | None], None]) -> None:
-        """Have something called when the query has ended, or is left to Spark as a whole. It must not wait."""
+        """Register a function to call when the query has ended, or is left to Spark. It must not block."""
 
         def decided(outcome: Future[Collected | HandOverError]) -> None:
             error = outcome.exception()
@@ -97,7 +97,7 @@ class LeafRun:
         self.outcome.add_done_callback(decided)
 
     def join(self, seconds: float) -> None:
-        """Wait for its end, and for its files to be gone."""
+        """Wait for its end, and until its files are removed."""
         self._thread.join(seconds)
 
     # --- on its own thread ---------------------------------------------------------------------------
@@ -125,7 +125,7 @@ class LeafRun:
                 remove_scratch(directory)
 
     def _settle(self, outcome: Collected | HandOverError) -> None:
-        """Unless it was cancelled in the meantime: then that is its end."""
+        """Settle the outcome, unless the run was cancelled meanwhile."""
         with self._lock:
             ended = self._ended_because
             if ended is None:

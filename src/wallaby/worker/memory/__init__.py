@@ -1,1 +1,1 @@
-"""The memory of a TaskManager: its budget in shares, what it really uses, and what is done when that is too much."""
+"""The memory of a TaskManager: the shares of its budget, its real usage, and what happens when it uses too much."""

@@ -1,13 +1,13 @@
-"""What allocators do with memory that was freed: keep it for a while, or give it back at once.
+"""Configure whether allocators keep freed memory for a while or return it at once.
 
-Arrow (mimalloc) and Polars (jemalloc) can keep freed pages in the hope that they are wanted again. Under a small
-budget that breaks the budget: on a scan with 100 MiB it was 70 MiB that nobody used. Under a large one giving them
-back is what costs: each task pays for fresh pages again, which was half of the CPU time of TPC-H 7 and 9 at scale 10.
-So the budget decides: below 1 GiB nothing is kept, below 4 GiB for an instant, which covers what one task frees and
-the next one takes, and from 4 GiB on for some seconds. mimalloc has a heap for each thread and keeps some of each even
-when told not to: 25 MiB in a TaskManager without a query. So under a small budget Arrow uses the C library's heaps, of
-which there are two (`exchange.allocator`). The libraries read the environment once, when they are loaded, so this must
-be called before; who has set the variables keeps what was set.
+Arrow (mimalloc) and Polars (jemalloc) can keep freed pages for reuse. Under a small budget that breaks the budget: on a
+scan with 100 MiB, 70 MiB were kept unused. Under a large one returning them is expensive: each task pays for fresh
+pages again, which was half of the CPU time of TPC-H 7 and 9 at scale 10. So the budget decides: below 1 GiB nothing is
+kept; below 4 GiB freed memory is kept for an instant, which covers what one task frees and the next one takes; from 4
+GiB it is kept for some seconds. mimalloc has a heap for each thread and keeps some of each even when told not to: 25
+MiB in a TaskManager without a query. So under a small budget Arrow uses the C library's heaps, of which there are two
+(`exchange.allocator`). The libraries read the environment once, when they are loaded, so this must be called before
+that. Variables that are already set are not changed.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import os
 from collections.abc import Mapping
 from typing import Final
 
-#: From this budget on freed memory is kept for an instant.
+#: From this budget on, freed memory is kept for an instant.
 INSTANT_BYTES_MIN: Final = 1 << 30
-#: From this budget on freed memory is kept for some seconds.
+#: From this budget on, freed memory is kept for some seconds.
 KEEPING_BYTES_MIN: Final = 4 << 30
 
 _AT_ONCE: Final = {
@@ -37,13 +37,13 @@ _AFTER_A_WHILE: Final = {
 
 
 def allocator_variables(memory_bytes: int) -> Mapping[str, str]:
-    """How the allocators of a process with such a budget should be set."""
+    """The environment variables for the allocators of a process with this budget."""
     if memory_bytes < INSTANT_BYTES_MIN:
         return _AT_ONCE
     return _AFTER_AN_INSTANT if memory_bytes < KEEPING_BYTES_MIN else _AFTER_A_WHILE
 
 
 def set_allocators(memory_bytes: int) -> None:
-    """Set the allocators of libraries that are not loaded yet. The process must be a TaskManager's own."""
+    """Configure the allocators of libraries that are not loaded yet. The process must belong to the TaskManager."""
     for name, value in allocator_variables(memory_bytes).items():
         os.environ.setdefault(name, value)

@@ -1,8 +1,8 @@
-"""The control groups around this process that limit its memory, of version 1 and of version 2.
+"""The control groups (versions 1 and 2) that limit the memory of this process.
 
 Kubernetes, YARN with cgroups and systemd all set limits this way. A group's limit holds for all its processes
-together, so an executor's JVM and its TaskManagers share one; and a group inside another obeys both. Whatever is not
-there, or cannot be read, limits nothing.
+together, so an executor's JVM and its TaskManagers share one limit; and a group inside another obeys both limits. A
+group that does not exist or cannot be read imposes no limit.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 
 CGROUPS: Final = Path("/sys/fs/cgroup")
 OWN: Final = Path("/proc/self/cgroup")
-#: Version 1 says "no limit" by a number beyond any memory.
+#: Version 1 expresses "no limit" by a number beyond any memory.
 _LIMIT_BYTES_MAX: Final = 1 << 60
 
 
@@ -24,14 +24,14 @@ class ControlGroup:
 
     limit_bytes: int
     used_bytes: int
-    #: Pages of files that nobody has used for a while: the kernel takes them first.
+    #: Pages of files that have not been used for a while: the kernel reclaims them first.
     inactive_file_bytes: int
-    #: All pages of files, and what the kernel itself can give up: it takes them before it ends a process.
+    #: All pages of files, and memory that the kernel itself can give up: it reclaims them before it ends a process.
     reclaimable_bytes: int
 
     @property
     def left_bytes(self) -> int:
-        """What its processes may still take before the kernel ends one of them."""
+        """The bytes that its processes may still take before the kernel ends one of them."""
         return self.limit_bytes - self.used_bytes + self.reclaimable_bytes
 
 
@@ -47,14 +47,14 @@ def groups(cgroups: Path = CGROUPS, own: Path = OWN) -> tuple[ControlGroup, ...]
         if not controllers:  # version 2
             found += [group for at in _upwards(cgroups, path) if (group := _version_2(at)) is not None]
         elif "memory" in controllers.split(","):
-            # In a container the path may be the host's, which does not lead anywhere here.
+            # In a container the path may be the host's, which does not exist here.
             root = cgroups / controllers if (cgroups / controllers).is_dir() else cgroups / "memory"
             found += [group for at in _upwards(root, path) if (group := _version_1(at)) is not None]
     return tuple(found)
 
 
 def left_bytes(cgroups: Path = CGROUPS, own: Path = OWN) -> int | None:
-    """What the tightest of them leaves; None if nothing limits this process."""
+    """The bytes that the tightest group leaves; None if nothing limits this process."""
     return min((group.left_bytes for group in groups(cgroups, own)), default=None)
 
 

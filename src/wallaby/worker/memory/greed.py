@@ -1,8 +1,8 @@
-"""Whose memory it is: what each query holds in this TaskManager, as far as that can be told.
+"""Estimate how much memory each query takes in this TaskManager.
 
-Backups, states and inboxes are counted by whoever holds them. What a task takes while it runs is in no count; so it is
-taken to be what the process has grown by since the task began. With several tasks at once that is too much for some
-of them: what began when memory was full already has grown little, and what runs for long while memory fills up, much.
+Backups, states and inboxes count their own memory. The memory of a running task is not counted, so it is estimated as
+the growth of the process since the task began. With several tasks at once that overestimates some of them: a task that
+began when memory was already full shows little growth, and one that has run for long while memory filled up shows much.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from wallaby.worker.memory.floor import MIB, MemoryLimits
 
 
 class CountsMemory(Protocol):
-    """What keeps outputs; see `exchange.backup`."""
+    """An object that counts memory by query; see `exchange.backup`."""
 
     def memory_bytes_of(self, query: QueryId) -> int:
-        """What a query has in memory."""
+        """The bytes that a query has in memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueryMemory:
-    """What one query takes of a TaskManager's memory, and where most of it is."""
+    """The memory that one query takes at a TaskManager, and where most of it is."""
 
     serving: WorkerQuery
     backup_bytes: int
     state_bytes: int
     inbox_bytes: int
-    #: What the process has grown by since the task that has run through most of it began.
+    #: The growth of the process since the query's task with the largest growth began.
     task_bytes: int
     task: TaskName | None
-    #: The stage of that task, or else the one that has collected most.
+    #: The stage of that task, otherwise the one that has collected most.
     stage: int | None
 
     @property
@@ -46,7 +46,7 @@ class QueryMemory:
     def error(
         self, worker: str, used_bytes: int, limits: MemoryLimits, room_bytes: int | None
     ) -> MemoryLimitError:
-        """What its user is told if it must end."""
+        """The error for its user, if the query must end."""
         operator = "" if self.stage is None else self.serving.work.operator_of(self.stage)
         at = f" ({self.task})" if self.task is not None else ""
         where = f", most of it in the {operator} of stage {self.stage}{at}" if operator else ""
@@ -80,13 +80,13 @@ class QueryMemory:
 def greediest(
     servings: Iterable[WorkerQuery], backup: CountsMemory, resident_bytes: int
 ) -> QueryMemory | None:
-    """The query that takes most; among equals the one that came last. None if there is none."""
+    """The query that takes most; among equals the latest. None if there is none."""
     found = [greed_of(serving, backup, resident_bytes) for serving in servings if serving.work is not None]
     return max(found, key=lambda greed: (greed.size_bytes, greed.serving.query), default=None)
 
 
 def greed_of(serving: WorkerQuery, backup: CountsMemory, resident_bytes: int) -> QueryMemory:
-    """What one query takes."""
+    """The memory of one query."""
     states: dict[int, int] = serving.work.held_bytes()
     grown = [
         (resident_bytes - task.before_bytes, task.name)

@@ -1,7 +1,7 @@
-"""What a TaskManager does not load: pandas, which Arrow imports to learn whether it is given any of its objects.
+"""Keep a TaskManager from loading pandas, which Arrow imports to recognize pandas objects.
 
-Arrow does so when its first array is made, if pandas is installed, and does not look again. Nothing here has objects of
-pandas, and the import takes 45 MiB of each TaskManager: 30 of objects and 15 of code.
+Arrow does so when its first array is made, if pandas is installed, and does not look again. A TaskManager has no pandas
+objects, and the import would take 45 MiB of each TaskManager: 30 of objects and 15 of code.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pyarrow as pa
 
 
 class _Absent(importlib.abc.MetaPathFinder):
-    """Says that pandas is not installed."""
+    """An import hook that pretends that pandas is not installed."""
 
     def find_spec(
         self,
@@ -24,14 +24,14 @@ class _Absent(importlib.abc.MetaPathFinder):
         path: Sequence[str] | None,  # noqa: ARG002 - the interface's
         target: ModuleType | None = None,  # noqa: ARG002
     ) -> ModuleSpec | None:
-        """Others are found as usual."""
+        """Hide pandas; other modules are found as usual."""
         if fullname == "pandas":
             raise ModuleNotFoundError("Arrow does without pandas here.", name=fullname)
         return None
 
 
 def leave_pandas_out() -> None:
-    """Have Arrow look for pandas now, and not find it. Whoever imports it later gets it, `to_pandas` included."""
+    """Let Arrow look for pandas now, and not find it. Later imports find it, including that of `to_pandas`."""
     absent = _Absent()
     sys.meta_path.insert(0, absent)
     try:

@@ -1,9 +1,9 @@
-"""How the one memory budget of a TaskManager is divided. The shares add up to the whole.
+"""Divide the memory budget of a TaskManager into shares that add up to the whole.
 
-Everything that holds rows has a share, and a way to stay in it: kernels, backup and collected states spill, windows
-and the sizes of tasks, reads and outputs are chosen so that they fit. What is shared by the kernel threads is
-divided by their number. All of it depends on the budget and the number of threads alone, so it is the same for all
-workers of a query, and for a retrace.
+Everything that holds rows has a share, and a way to stay within it: kernels, backup and collected states spill; windows
+and the sizes of tasks, reads and outputs are chosen to fit. A share of all kernel threads is divided by their number.
+Shares depend only on the budget and the number of threads, so they are the same for all workers of a query, and for a
+retrace.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from wallaby.errors import ConfigurationError
 from wallaby.statements.connection import MEMORY_MIN_BYTES
 
 MIB: Final = 1 << 20
-#: What DuckDB holds for all kernel threads, before it spills.
+#: DuckDB's memory for all kernel threads, before it spills.
 KERNEL_SHARE: Final = 0.35
-#: Outputs that are kept for others, before they go to segment files.
+#: Backed-up outputs, before they go to segment files.
 BACKUP_SHARE: Final = 0.20
-#: What channels have collected, before it goes to mapped files.
+#: The collected states of channels, before they go to mapped files.
 STATE_SHARE: Final = 0.15
-#: What has arrived and waits to be consumed.
+#: Inputs that have arrived and wait to be consumed.
 WINDOW_SHARE: Final = 0.15
-#: Arrow data of the tasks that run now: what was read or drawn, what comes out, and copies of it on the way.
+#: Arrow data of running tasks: inputs, outputs, and copies on the way.
 TASK_SHARE: Final = 0.15
-#: A read, a draw or an output is so small a part of a task's share that all of them and their copies fit.
+#: The fraction of a task's share for a read, a draw or an output, so that all of them and their copies fit.
 TASK_PARTS: Final = 4
 WINDOW_BYTES_MIN: Final = 64 << 10
 TASK_BYTES_MIN: Final = 1 * MIB
-#: A push of more would only be a longer one.
+#: A larger push would only take longer.
 PUSH_BYTES_MAX: Final = 64 * MIB
-#: A broadcast is kept by the inbox and by the kernel of every channel.
+#: A broadcast is held by the inbox and by the kernel of every channel.
 BROADCAST_PARTS: Final = 16
 
 
@@ -44,7 +44,7 @@ class MemoryShares:
     threads: int
 
     def require_enough(self) -> None:
-        """Refuse a budget in which kernels cannot work at all."""
+        """Refuse a budget that is too small for kernels to work."""
         if self.kernel_bytes < MEMORY_MIN_BYTES:
             least = math.ceil(MEMORY_MIN_BYTES * self.threads / KERNEL_SHARE / MIB)
             raise ConfigurationError(
@@ -56,22 +56,22 @@ class MemoryShares:
 
     @property
     def kernel_bytes(self) -> int:
-        """What DuckDB may hold for one kernel thread."""
+        """DuckDB's memory for one kernel thread."""
         return int(self.memory_bytes * KERNEL_SHARE / self.threads)
 
     @property
     def backup_bytes(self) -> int:
-        """What the backup may hold in memory."""
+        """The backup's memory."""
         return int(self.memory_bytes * BACKUP_SHARE)
 
     @property
     def state_bytes(self) -> int:
-        """What all channels together may have collected in memory."""
+        """The memory for the collected states of all channels together."""
         return int(self.memory_bytes * STATE_SHARE)
 
     @property
     def task_bytes(self) -> int:
-        """What one task should draw at most, and what one output should hold at most."""
+        """The largest draw of one task, and the largest output."""
         share = self.memory_bytes * TASK_SHARE / self.threads / TASK_PARTS
         return max(int(share), TASK_BYTES_MIN)
 
@@ -82,14 +82,14 @@ class MemoryShares:
 
     @property
     def push_bytes(self) -> int:
-        """What one push may send; there are a few at once."""
+        """The largest push; there are a few at once."""
         return min(self.task_bytes, PUSH_BYTES_MAX)
 
     @property
     def incoming_bytes(self) -> int:
-        """What may be on its way in over Flight, not handed over yet."""
+        """The memory for data that arrives over Flight and is not handed over yet."""
         return self.task_bytes
 
     def window_bytes(self, edges: int) -> int:
-        """What may wait at the end of each of the edges that lead to one TaskManager."""
+        """The window of each of the edges that lead to one TaskManager."""
         return max(int(self.memory_bytes * WINDOW_SHARE / max(edges, 1)), WINDOW_BYTES_MIN)

@@ -1,7 +1,7 @@
-"""What channels have collected, counted for a whole TaskManager, and on disk where it is more than its share.
+"""The collected states of a TaskManager's channels, counted together, and on disk beyond their share.
 
-Whoever adds to the states when they take too much has its own written down: channels that go on collecting all come
-to that point. Batches and their boundaries stay the same, so the outputs do too.
+When the states take too much, a channel that adds to its state has that state written to a file; all channels that
+continue to collect come to that point. Batches and their boundaries do not change, so outputs do not either.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ SPILL_BYTES_MIN = 1 << 20
 
 
 class ChannelStates:
-    """The states of all channels of one TaskManager. From any thread; one channel by one thread at a time."""
+    """The states of all channels of one TaskManager. Any thread may use it, but only one at a time per channel."""
 
     def __init__(self, directory: Path, limit_bytes: int) -> None:
         self._directory = directory
         self._limit_bytes = limit_bytes
-        #: The latest state of each channel, as long as somebody goes on from it.
+        #: The latest state of each channel, as long as the channel continues from it.
         self._latest: WeakValueDictionary[Hashable, KernelState] = WeakValueDictionary()
         self._pressed = False
         self._in_memory: dict[Hashable, int] = {}
@@ -42,13 +42,13 @@ class ChannelStates:
         return state
 
     def press(self, *, pressed: bool) -> None:
-        """Memory is short, or is no longer: until then no state stays in it."""
+        """Note that memory is short, or no longer is: while it is, no state stays in memory."""
         self._pressed = pressed
 
     def spill(self, channel: Hashable) -> int:
-        """Have a channel's state go to a file, the bytes that went. Nothing may run in the channel meanwhile.
+        """Spill a channel's state to a file; returns the bytes. Nothing may run in the channel meanwhile.
 
-        The state stays the same object, since whoever goes on from it has it; what it says stays the same too.
+        The state stays the same object, because the channel refers to it; its content stays the same too.
         """
         state = self._latest.get(channel)
         if state is None or self._in_memory.get(channel, 0) < SPILL_BYTES_MIN:
@@ -60,7 +60,7 @@ class ChannelStates:
         return self.spilled_bytes - before
 
     def held_bytes(self, owner: object) -> dict[int, int]:
-        """What the channels of a query have in memory, by stage."""
+        """The bytes that the channels of a query have in memory, by stage."""
         with self._lock:
             found = list(self._in_memory.items())
         sizes: dict[int, int] = {}

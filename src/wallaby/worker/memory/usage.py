@@ -1,9 +1,9 @@
-"""What a process has in memory, and what the host and its control groups leave it. Reading costs microseconds.
+"""Read how much memory a process uses, and how much the host and its control groups leave. Takes microseconds.
 
 A TaskManager is forked from PySpark's daemon, and shares pages with it and with its siblings. Resident memory (RSS)
 counts such pages in full in each of them. The proportional measure (PSS) divides them by how many share them, so those
-of all processes add up to what the host really gives. RSS is never less than PSS and costs 20 µs; so it is looked at
-first, and PSS, which costs a millisecond for some gigabytes, only where RSS is near a limit.
+of all processes add up to the memory that is really used. RSS is never less than PSS and costs 20 µs; so it is read
+first, and PSS, which costs a millisecond for some gigabytes, only if RSS is near a limit.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _KIB: Final = 1 << 10
 
 
 def resident_bytes(process: str = "self", proc: Path = Path("/proc")) -> int:
-    """What a process has in memory, all of what it shares included; 0 where that cannot be known."""
+    """The memory of a process, including all that it shares; 0 if unknown."""
     try:
         fields = (proc / process / "statm").read_text(encoding="ascii").split()
         return int(fields[1]) * _PAGE_BYTES
@@ -28,7 +28,7 @@ def resident_bytes(process: str = "self", proc: Path = Path("/proc")) -> int:
 
 
 def proportional_bytes(process: str = "self", proc: Path = Path("/proc")) -> int:
-    """What a process has in memory, with its part of what it shares; where that is not told, all of it."""
+    """The memory of a process, with its part of what it shares; if that is unknown, all of it."""
     try:
         lines = (proc / process / "smaps_rollup").read_text(encoding="ascii").splitlines()
         return next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) * _KIB
@@ -37,7 +37,7 @@ def proportional_bytes(process: str = "self", proc: Path = Path("/proc")) -> int
 
 
 def available_bytes(proc: Path = Path("/proc")) -> int | None:
-    """What the host can still give before its kernel ends a process, swap included; None if it does not say."""
+    """The bytes that the host can still give before its kernel ends a process, including swap; None if unknown."""
     try:
         lines = (proc / "meminfo").read_text(encoding="ascii").splitlines()
         figures = {name: int(value.split()[0]) for name, _, value in (line.partition(":") for line in lines)}
@@ -47,6 +47,6 @@ def available_bytes(proc: Path = Path("/proc")) -> int | None:
 
 
 def room_bytes() -> int | None:
-    """What this process may still take before the kernel, for itself or for a control group, ends one."""
+    """The bytes that this process may still take before the kernel ends one, because of the host or a control group."""
     rooms = (available_bytes(), left_bytes())
     return min((room for room in rooms if room is not None), default=None)

@@ -1,13 +1,13 @@
-"""The watch over a TaskManager's memory: what it really has, and what is done when that is too much.
+"""The watch over a TaskManager's memory: it reads the real usage, and acts when that is too much.
 
-A thread of its own looks every few milliseconds; the nearer the limit, the more often. What to do `floor` decides;
-here it is done. Steps that take time (dropping caches, writing to files) run on another thread, so that the watch
-goes on meanwhile. Nothing of it shapes an output: what is dropped is made again, what is spilled says the same, and a
-task that must wait draws what its record will say.
+A separate thread checks every few milliseconds, more often near the limit. `floor` decides what to do, and this module
+does it. Steps that take time (dropping caches, writing to files) run on another thread, so that the watch continues
+meanwhile. No step changes an output: dropped caches are rebuilt, spilled data is the same, and a task that had to wait
+records what it draws.
 
-A query ends on the way of every task's own error: through the store, where all workers and the client learn of it.
-If it cannot be stopped here, this is written down first, and then the process ends: so the worker that comes instead
-does not begin the same again.
+A query ends like after a task's own error: through the store, so that all workers and the client learn of it. If it
+cannot be stopped here, its error is recorded first, and then the process ends, so that the replacement does not begin
+the same query again.
 """
 
 from __future__ import annotations
@@ -44,39 +44,39 @@ from wallaby.worker.memory.states import ChannelStates
 from wallaby.worker.memory.usage import proportional_bytes, resident_bytes, room_bytes
 
 _log = logging.getLogger(__name__)
-#: How long the watch sleeps: at least, at most, and at most while no query runs.
+#: How long the watch sleeps: the minimum, the maximum, and the maximum while no query runs.
 LOOK_SECONDS_MIN: Final = 0.005
 LOOK_SECONDS_MAX: Final = 0.05
 IDLE_SECONDS: Final = 0.5
-#: Memory is taken to grow by no more than this in a second, so it sleeps less the nearer the limit is.
+#: The assumed maximum growth of memory per second: the nearer the limit, the shorter the sleep.
 GROWTH_BYTES: Final = 4 << 30
-#: How often what it shares with others, and what the host leaves, are looked at.
+#: How often shared memory, and what the host leaves, are read.
 SHARED_SECONDS: Final = 0.05
 ROOM_SECONDS: Final = 0.25
-#: So often, and for so long in all, the store is told of a query that costs the worker.
+#: How often, and for how long in total, it tries to tell the store of a query that costs the worker.
 TELL_TIMES: Final = 5
 TELL_SECONDS: Final = 0.1
-#: So long after a query is over, nobody should refer to anything of it any more but what it held itself.
+#: How long after the end of a query its remaining cycles are collected: by then nothing else should refer to it.
 GONE_SECONDS: Final = 1.0
 #: On Linux priorities belong to threads.
 NICENESS: Final = -10
 
 
 class MemoryReadings(Protocol):
-    """Where figures come from; see `usage`."""
+    """The source of the figures; see `usage`."""
 
     def resident(self) -> int:
-        """What the process has, all that it shares included."""
+        """The memory of the process, including all that it shares."""
 
     def proportional(self) -> int:
-        """What the process has, with its part of what it shares."""
+        """The memory of the process, with its part of what it shares."""
 
     def room(self) -> int | None:
-        """What the host and its control groups leave."""
+        """The bytes that the host and its control groups leave."""
 
 
 class HostReadings:
-    """The real ones."""
+    """The real figures of this host."""
 
     def resident(self) -> int:
         """See `usage`."""
@@ -92,7 +92,7 @@ class HostReadings:
 
 
 class MemoryWatch:
-    """See the module. `leave` ends the process."""
+    """Watches a TaskManager's memory; see the module. `leave` ends the process."""
 
     def __init__(
         self,
@@ -118,22 +118,23 @@ class MemoryWatch:
         self._steps = CallPool(f"wallaby-{node.worker}-relief", 1, node.end)
         self._notes = CallPool(f"wallaby-{node.worker}-strain", 1, node.end)
         self._at_work = False
-        #: What of the resident memory others share, and when that was looked at; the same for the room that is left.
+        #: How much of the resident memory is shared with others, and when that was read; the same for the room that is
+        #: left.
         self._shared_bytes, self._shared_at = 0, float("-inf")
         self._room_bytes: int | None = None
         self._room_at = float("-inf")
-        #: The query that was told to end, and with what.
+        #: The query that was told to end, and its error.
         self._ending: tuple[WorkerQuery, MemoryLimitError] | None = None
-        #: The query that the store has been told of as the one that takes most.
+        #: The query that was reported to the store as the one that takes most.
         self._blamed: QueryId | None = None
         self._last_bytes = 0
         self._helpless = False
-        #: The queries that were served at the last look, and when what is left of ended ones is collected.
+        #: The queries that were served at the last check, and when the remains of ended ones are collected.
         self._served: frozenset[QueryId] = frozenset()
         self._collect_at: float | None = None
 
     def start(self) -> None:
-        """Watch from now on."""
+        """Start watching."""
         self._thread.start()
 
     def close(self, wait_seconds: float) -> None:
@@ -145,7 +146,9 @@ class MemoryWatch:
         self._notes.stop(wait_seconds)
 
     def _run(self) -> None:
-        with contextlib.suppress(OSError):  # where it may be, it is before those that fill memory
+        with contextlib.suppress(
+            OSError
+        ):  # if permitted, with a higher priority than the threads that fill memory
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
         try:
             while not self._over.wait(self._sleep_seconds()):
@@ -164,7 +167,7 @@ class MemoryWatch:
         return min(max(room / GROWTH_BYTES, LOOK_SECONDS_MIN), LOOK_SECONDS_MAX)
 
     def look(self, now: float) -> None:
-        """Look once, and do what is to be done."""
+        """Check once, and act if necessary."""
         self._press_on(now)
         self._collect_after_queries(now)
         used, room = self._used_bytes(now), self._room(now)
@@ -188,7 +191,7 @@ class MemoryWatch:
                 pass
 
     def _collect_after_queries(self, now: float) -> None:
-        """Free what refers to itself in ended queries, once their last steps and calls have let go of it."""
+        """Collect cycles of ended queries, once their last steps and calls have released them."""
         served = frozenset(self._node.servings)
         if self._served - served:
             self._collect_at = now + GONE_SECONDS
@@ -200,7 +203,7 @@ class MemoryWatch:
     # --- figures -------------------------------------------------------------------------------------
 
     def _used_bytes(self, now: float) -> int:
-        """What the process has. What it shares is looked at now and then, and only if it may matter."""
+        """The memory of the process. Its shared part is read from time to time, and only if it may matter."""
         resident = self._looks.resident()
         if resident < self._floor.limits.near_bytes:
             return resident
@@ -211,7 +214,7 @@ class MemoryWatch:
         return resident - self._shared_bytes
 
     def _room(self, now: float) -> int | None:
-        """What the kernel leaves: rarely looked at while that is much."""
+        """The bytes that the kernel leaves; rarely read while there is plenty."""
         tight = self._room_bytes is not None and self._room_bytes < GROWTH_BYTES * ROOM_SECONDS
         if tight or now - self._room_at >= ROOM_SECONDS:
             self._room_bytes, self._room_at = self._looks.room(), now
@@ -250,7 +253,7 @@ class MemoryWatch:
         self._states.press(pressed=True)
         moved = self._backup.spill()
         for serving in servings:
-            serving.work.forget()  # an index holds the rows that it was made of
+            serving.work.forget()  # an index holds the rows from which it was made
             moved += serving.work.spill()
         give_freed_memory_back()
         return moved
@@ -267,7 +270,7 @@ class MemoryWatch:
     # --- ending a query ------------------------------------------------------------------------------
 
     def _end(self, now: float, used_bytes: int, room: int | None) -> None:
-        """Tell the query that takes most to end, as if one of its tasks had raised."""
+        """Tell the query that takes most to end, as if one of its tasks had raised an error."""
         greed = self._greediest()
         limits = self._floor.limits
         if greed is None or not limits.is_greedy(greed.size_bytes, used_bytes, room):
@@ -290,7 +293,7 @@ class MemoryWatch:
         self._press_on(now)
 
     def _press_on(self, now: float) -> None:
-        """Interrupt what still runs for a query that was told to end; others must not wait for that."""
+        """Interrupt the running tasks of a query that was told to end; others must not wait for them."""
         if self._ending is None:
             return
         serving, error = self._ending
@@ -303,7 +306,7 @@ class MemoryWatch:
             self._kernels.narrow(1 + running)
 
     def _go(self, used_bytes: int) -> None:
-        """The last resort: write down what the query ends with, then end the process."""
+        """The last resort: record the query's error, then end the process."""
         assert self._ending is not None, "a worker leaves only after it has tried to end a query"
         serving, error = self._ending
         _log.error("%s leaves: query %s cannot be stopped", self._node.worker, serving.query)
@@ -313,7 +316,7 @@ class MemoryWatch:
             try:
                 verdict = self._gcs.fail(serving.query, self._node.worker, epoch, write_error(error))
             except GcsError:
-                break  # the mark that it is strained has to do
+                break  # the note that it is strained must suffice
             if verdict not in (Verdict.FROZEN, Verdict.STALE):
                 break
             time.sleep(TELL_SECONDS)
@@ -329,7 +332,7 @@ class MemoryWatch:
         return greediest(self._servings(), self._backup, self._looks.resident())
 
     def _blame(self, greed: QueryMemory | None) -> None:
-        """Have the store know whose fault it is, should this worker be ended from outside."""
+        """Tell the store which query is to blame, in case this worker is killed."""
         query = greed.serving.query if greed is not None else None
         if query == self._blamed:
             return
@@ -347,7 +350,7 @@ class MemoryWatch:
         self._notes.submit(note)
 
     def _tell(self, act: MemoryAct, used_bytes: int, freed_bytes: int) -> None:
-        """Let whoever observes a query know."""
+        """Report an act to the query's observer."""
         limit, resident = self._floor.limits.limit_bytes, self._looks.resident()
         for serving in self._servings():
             if serving.recorder is not None:
@@ -361,6 +364,6 @@ def _collect() -> None:
 
 
 def _tidy() -> None:
-    """On a kernel thread between two tasks: what its DuckDB keeps goes."""
+    """Free what DuckDB keeps, on a kernel thread between two tasks."""
     close_thread_session()
     give_freed_memory_back()
