@@ -33,7 +33,7 @@ __all__ = [
     "errors",
 ]
 
-#: Where what users import lives. It is imported when it is asked for: `wallaby --help` needs no Spark.
+#: The modules of the public names. They are imported on demand, so that `wallaby --help` needs no Spark.
 _HOMES = {
     "Engine": "wallaby.engine",
     "QueryEvent": "wallaby.results.facts",

@@ -1,4 +1,4 @@
-"""PySpark's actions on an engine: each takes a DataFrame and gives exactly what the DataFrame's own method gives."""
+"""PySpark's actions on an engine: each takes a DataFrame and returns what the DataFrame's own method returns."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, Row
 
-#: More rows than this are not shown, and Spark has an error for it.
+#: For more rows than this, Spark's `show` raises an error.
 SHOW_ROWS_MAX = (1 << 31) - 1
 
 
 class Actions(ABC):
     """What `Engine` has in common with a DataFrame.
 
-    All of them raise `InvalidArgumentError` for what is no DataFrame, `AttachError` if the engine is closed,
+    All of them raise `InvalidArgumentError` for anything but a DataFrame, `AttachError` if the engine is closed,
     `QueryError` if a query fails, and PySpark's own errors where PySpark would.
     """
 
@@ -83,7 +83,7 @@ class Actions(ABC):
 
 
 def require_dataframe(df: object) -> None:
-    """Refuse what is no DataFrame of a classic session.
+    """Refuse anything but a DataFrame of a classic session.
 
     Raises:
         InvalidArgumentError: it is something else.
@@ -97,7 +97,7 @@ def require_dataframe(df: object) -> None:
 
 
 def can_be_shown(n: object) -> bool:
-    """Is this a number of rows that `show` accepts? For any other, PySpark has an error."""
+    """Does `show` accept this number of rows? For any other, PySpark raises an error."""
     return type(n) is int and 0 <= n < SHOW_ROWS_MAX
 
 

@@ -1,7 +1,7 @@
 """The command line, `wallaby`: the list of its commands, and how they end.
 
 Other distributions add commands by an entry point of the group `wallaby.commands`, a function that takes the
-application. The lab does so, with everything that tests and measures; without it, its commands say how to get it.
+application. The lab, which tests and measures, does so; without it, its commands say how to install it.
 
 Exit codes: 0 success; 1 failure (a query failed, a check found something); 2 the command, its arguments
 or a file that it names were not understood; 130 it was interrupted (Ctrl-C).
@@ -30,7 +30,7 @@ Exit codes: 0 success; 1 failure; 2 the command was not understood; 130 interrup
 
 
 def make_app(points: Iterable[EntryPoint]) -> typer.Typer:
-    """The application with the commands of these entry points, or with a word about those that are missing."""
+    """Make the application with the commands of these entry points, and explanations for those that are missing."""
     made = typer.Typer(
         name="wallaby",
         help="A pipelined query engine on Spark that survives lost workers.",
@@ -66,7 +66,7 @@ app = make_app(entry_points(group="wallaby.commands"))
 
 
 def main() -> None:
-    """Run the command line; an error of ours, or of Spark's, is one line, not a traceback."""
+    """Run the command line; errors of Wallaby and of Spark are printed as one line, without a traceback."""
     logging.getLogger().addFilter(_is_not_an_interrupt)
     try:
         app(standalone_mode=True)
@@ -82,12 +82,12 @@ def main() -> None:
 
 
 def _is_not_an_interrupt(record: logging.LogRecord) -> bool:
-    """Py4J logs a Ctrl-C during a call with its traceback, and then passes it on: it needs no second word."""
+    """A log filter: Py4J logs a Ctrl-C during a call with its traceback, although it also raises it."""
     return record.exc_info is None or record.exc_info[0] is not KeyboardInterrupt
 
 
 def _first_line(error: PySparkException) -> str:
-    """What Spark says, without the plan and the stack that follow."""
+    """The first line of Spark's message, without the plan and the stack that follow."""
     return next(
         (line.strip().rstrip(";") for line in str(error).splitlines() if line.strip()), type(error).__name__
     )

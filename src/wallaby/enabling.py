@@ -1,8 +1,8 @@
 """`enable` and `disable`: let the actions of PySpark's own DataFrames use the engine.
 
 `enable` replaces four methods of PySpark's classic DataFrame, which all others use: `take`, `head` and `first` collect
-a limit, `toArrow` and `toPandas` collect batches and convert them. The original method does what the engine does not
-run. Only DataFrames of enabled sessions are affected; when the last of them is disabled, the class is restored.
+a limit, `toArrow` and `toPandas` collect batches and convert them. The original method runs what the engine does not.
+Only DataFrames of enabled sessions are affected; when the last of them is disabled, the class is restored.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SWITCH = "spark.wallaby.enabled"
 
 @dataclass(frozen=True, slots=True)
 class _Enabled:
-    """A session that is enabled. `ours`: the engine was attached by `enable`, so `disable` closes it."""
+    """An enabled session. `ours`: `enable` attached the engine, so `disable` closes it."""
 
     session: SparkSession
     engine: Engine
@@ -39,9 +39,9 @@ class _Enabled:
 
 _lock = threading.Lock()
 _enabled: dict[int, _Enabled] = {}
-#: The applications in which somebody was told of sessions that are not enabled.
+#: The applications in which the warning about sessions that are not enabled was given.
 _told: set[str] = set()
-#: What the class itself had under each name before; None if it had inherited it.
+#: The class's own methods before; None for an inherited one.
 _before: dict[str, Any] = {}
 
 
@@ -92,7 +92,7 @@ def disable(spark: SparkSession) -> None:
         spark: The session that was given to `enable`.
 
     Raises:
-        InvalidArgumentError: it is no classic session.
+        InvalidArgumentError: it is not a classic session.
     """
     if not isinstance(spark, SparkSession):
         raise InvalidArgumentError(
@@ -123,7 +123,7 @@ def _restore() -> None:
 
 
 def _engine_for(df: DataFrame) -> Engine | None:
-    """The engine that this query is to go through, if any."""
+    """The engine that should run this query, if any."""
     known = _enabled.get(id(df._session))
     if known is None:
         _tell_of_other_session(df)
@@ -135,7 +135,7 @@ def _engine_for(df: DataFrame) -> Engine | None:
 
 
 def _tell_of_other_session(df: DataFrame) -> None:
-    """Warn once that a session is not enabled: Spark makes one itself for `foreachBatch`, which surprises users."""
+    """Warn once that a session is not enabled: Spark itself makes one for `foreachBatch`, which surprises users."""
     session = df._session
     engine = attached_to(session)
     if engine is None or is_on_spark() or session.sparkContext.applicationId in _told:
@@ -174,7 +174,7 @@ def _count(original: Callable[[DataFrame], int]) -> Callable[..., int]:
     def count(self: DataFrame) -> int:
         if _engine_for(self) is None:
             return original(self)
-        # If Spark has to run it, it is the same plan that `count` would make, already optimized.
+        # If Spark has to run it, this is the plan that `count` would make, already optimized.
         return int(self.groupBy().count().collect()[0][0])
 
     return count

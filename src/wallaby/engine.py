@@ -1,8 +1,8 @@
 """The user's API: an engine attached to a SparkSession. DataFrames in, rows out.
 
 `attach` starts a control store and the head in this process and TaskManagers in Spark's executors; `close`
-removes all of them. Spark runs a query that the engine cannot run exactly as Spark would, and
-`fallback_reasons` says why.
+removes all of them. Spark runs every query for which the engine cannot give Spark's answer, and `fallback_reasons` says
+why.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _log = logging.getLogger(__name__)
 EXPLAIN_MODES = ("simple", "analyze")
 
 _attached: dict[str, Engine] = {}
-#: How long a close waits for the last events of queries that have just ended, if there is an event log.
+#: How long `close` waits for the last events of queries that have just ended, if there is an event log.
 LAST_EVENTS_SECONDS = 0.6
 
 

@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _log = logging.getLogger(__name__)
-#: So often is one query run again because the store was lost, at most.
+#: How often one query is run again because the store was lost.
 STORE_LOSSES_MAX = 3
-#: How long a close waits for the Spark jobs of leaves that it has cancelled.
+#: How long `close` waits for the Spark jobs of leaves that it has cancelled.
 LEAF_END_SECONDS = 5.0
 
 
@@ -53,7 +53,7 @@ class Site:
 
 
 class QueryRunner:
-    """Starts planned queries, each at the site of the moment."""
+    """Starts planned queries."""
 
     def __init__(
         self,
@@ -63,13 +63,13 @@ class QueryRunner:
         leaf_directory: LeafDirectory,
         whole_bytes_max: int,
     ) -> None:
-        """`whole_bytes_max` is what Spark allows a whole result to have."""
+        """`whole_bytes_max` is Spark's limit for the size of a whole result."""
         self._tolerance = tolerance
         self._succession = succession
         self._jobs = jobs
         self.leaf_directory = leaf_directory
         self._whole_bytes_max = whole_bytes_max
-        #: Those that somebody still holds or that still run.
+        #: Runs with leaves that are still referenced or still running.
         self._leaf_runs: weakref.WeakSet[LeafRun] = weakref.WeakSet()
 
     def start(
@@ -83,7 +83,7 @@ class QueryRunner:
         *,
         observed: bool,
     ) -> Result:
-        """Start a query whose stages are known, or assumed as far as Spark runs parts of it first."""
+        """Start a planned query; if Spark runs parts of it first, its stages are still assumptions."""
         try:
             if planned.relation is not None:
                 return self._start_leaves(
@@ -100,12 +100,12 @@ class QueryRunner:
             raise
 
     def cancel_leaves(self, error: QueryCancelledError) -> None:
-        """End the queries of which Spark is still running parts."""
+        """End the queries for which Spark is still running leaves."""
         for run in list(self._leaf_runs):
             run.cancel(error)
 
     def join_leaves(self) -> None:
-        """Wait, not for long, until those that were ended have left nothing behind."""
+        """Wait a limited time until the ended ones have cleaned up."""
         for run in list(self._leaf_runs):
             run.join(LEAF_END_SECONDS)
 
@@ -120,7 +120,7 @@ class QueryRunner:
     def _begin_again(
         self, site: Site, df: DataFrame, settings: Settings, observed: bool, broadcast: int
     ) -> Collected | None:
-        """Begin a query with a lower limit for build sides that go to every channel; None if it cannot be planned."""
+        """Begin a query again with a lower limit for broadcast build sides; None if it cannot be planned."""
         settings = replace(settings, broadcast=broadcast)
         with self._jobs.planning(df.sparkSession) as planning:
             planned = site.planner.plan(df, settings, planning.begin)
@@ -180,6 +180,6 @@ class QueryRunner:
         head = self._succession.head()
         try:
             return submit(head)
-        except GcsLostError as lost:  # found out only now: nothing of the query has run
+        except GcsLostError as lost:  # it turns out only now, but nothing of the query has run
             head.lose_store(lost)
             return submit(self._succession.head())

@@ -1,1 +1,1 @@
-"""The commands of the command line, a module each. They alone print; what they import, they import when they run."""
+"""The commands of the command line, one module each. Only they print; they import what they need when they run."""

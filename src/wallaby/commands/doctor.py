@@ -1,4 +1,4 @@
-"""`wallaby doctor`: everything that Wallaby needs, looked at one by one, each with what to do about it."""
+"""`wallaby doctor`: check everything that Wallaby needs, one by one, and say what to do about each problem."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ DISK_BYTES_MIN: Final = 1 << 30
 
 
 class _Problem(Exception):  # noqa: N818 - it is a finding, no error of the program
-    """Something is wrong: what, and what to do."""
+    """A problem: what is wrong, and what to do."""
 
 
 def doctor(

@@ -1,4 +1,4 @@
-"""Which Java Spark would start, whether it is new enough, and how to get one."""
+"""Find the Java that Spark would start, and check that it is new enough."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Final
 
 from wallaby.errors import WallabyError
 
-#: Spark 4 needs it.
+#: The oldest Java for Spark 4.
 JAVA_MIN: Final = 17
 _ASK_SECONDS: Final = 30
 _VERSION: Final = re.compile(r'version "(\d+)(?:\.(\d+))?[^"]*"')
@@ -63,7 +63,7 @@ def find_java() -> Java:
 
 
 def java_major(text: str) -> int:
-    """The major version in what `java -version` says; 0 if it says none. Before 9 it is the second number."""
+    """The major version in the output of `java -version`; 0 if there is none. Before Java 9 it is the second number."""
     found = _VERSION.search(text)
     if found is None:
         return 0

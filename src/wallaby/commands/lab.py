@@ -1,6 +1,6 @@
-"""The commands that the lab adds, for installations without it: each says how to get it.
+"""The lab's commands, for installations without the lab: each says how to install it.
 
-The lab (simulation, chaos, benchmarks, demo) is a distribution of its own, `wallaby-lab`, and the extra `wallaby[lab]`.
+The lab (simulation, chaos, benchmarks, demo) is a separate distribution, `wallaby-lab`, and the extra `wallaby[lab]`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ANYTHING: Final = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 
 def add_commands(app: typer.Typer, points: Iterable[EntryPoint]) -> None:
-    """Let other distributions add their commands; put an explanation in the place of those that are missing."""
+    """Let other distributions add their commands; add an explanation for those that are missing."""
     why = f"it is in the extra {EXTRA}, which is not installed"
     for point in points:
         try:
@@ -59,7 +59,7 @@ def installed_version() -> str | None:
 
 
 def described(installed: str | None) -> tuple[str, bool]:
-    """What to say of a lab of this version, and whether all is well with it. Nobody needs the lab to run queries."""
+    """A description of the installed lab, and whether it is in order. The lab is not needed to run queries."""
     if installed is None:
         return f"not installed; {', '.join(COMMANDS)} need it: pip install '{EXTRA}'", True
     if installed != __version__:

@@ -1,4 +1,4 @@
-"""`wallaby report`: an event log as one HTML page."""
+"""`wallaby report`: turn an event log into one HTML page."""
 
 from __future__ import annotations
 

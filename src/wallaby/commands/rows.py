@@ -1,4 +1,4 @@
-"""Rows for people and for programs: a table, CSV, JSON lines, or a file."""
+"""Print and write rows: as a table, CSV, JSON lines, or a file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SUFFIXES: Final = (".parquet", ".csv", ".json", ".jsonl")
 
 
 def check_suffix(path: Path) -> None:
-    """Can rows be written to such a file? Asked before the query runs."""
+    """Check, before the query runs, that rows can be written to such a file."""
     if path.suffix.lower() not in SUFFIXES:
         raise InvalidArgumentError(
             f"The suffix of {path} names no known format.", fix=f"Use one of {', '.join(SUFFIXES)}."
@@ -30,7 +30,7 @@ def check_suffix(path: Path) -> None:
 
 
 def write_rows(rows: pa.Table, path: Path) -> None:
-    """To a file, as its suffix says."""
+    """Write rows to a file, in the format of its suffix."""
     suffix = path.suffix.lower()
     if suffix == ".parquet":
         try:
@@ -43,7 +43,7 @@ def write_rows(rows: pa.Table, path: Path) -> None:
 
 
 def print_rows(rows: pa.Table, kind: str, rows_max: int) -> None:
-    """To standard output."""
+    """Print rows to standard output."""
     if kind == "table":
         out.print(as_table(rows, rows_max))
         if rows_max and rows.num_rows > rows_max:
@@ -53,7 +53,7 @@ def print_rows(rows: pa.Table, kind: str, rows_max: int) -> None:
 
 
 def as_table(rows: pa.Table, rows_max: int, characters_max: int = 0) -> Table:
-    """The first rows as a table, and of each value the first characters; 0 for all."""
+    """The first rows as a table, with the first characters of each value; 0 for all."""
     table = Table(header_style="bold")
     for field in rows.schema:
         numeric = (
@@ -86,11 +86,11 @@ def _write(rows: pa.Table, kind: str, file: TextIO) -> None:
 
 
 def _tuples(rows: pa.Table) -> Any:
-    """By position: names may be there twice."""
+    """Rows as tuples, because names may repeat."""
     for batch in rows.to_batches():
         yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
 
 def _plain(value: Any) -> Any:
-    """JSON knows no NaN and no infinities."""
+    """Replace NaN and infinities, which JSON does not have."""
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,7 +1,7 @@
 """A Spark session for one command, with an engine attached or without, and quiet.
 
-What the JVM and its Python workers say goes to a file, so that an answer can be piped; if Spark does not start,
-the end of that file is the reason given.
+The output of the JVM and its Python workers goes to a file, so that an answer can be piped; if Spark does not start,
+the end of that file is shown as the reason.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def spark_session(
     for key, value in {**defaults, **configuration}.items():
         builder = builder.config(key, value)
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
-    # It prints errors, with the JVM's whole stack, that are raised as well.
+    # It prints errors with the JVM's whole stack, although they are raised as well.
     PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
     with tempfile.NamedTemporaryFile("w+", prefix="wallaby-spark-", suffix=".log") as said:
         try:
@@ -92,7 +92,7 @@ def engine_session(
 
 
 def register_tables(spark: SparkSession, tables: Mapping[str, str]) -> None:
-    """Make each path a temporary view; what it holds is told by its suffix, and is Parquet without one."""
+    """Make each path a temporary view; its suffix determines the format, which is Parquet by default."""
     for table, path in tables.items():
         kind = _READERS.get(Path(path).suffix.lower(), "parquet")
         reader = spark.read.options(header="true", inferSchema="true") if kind == "csv" else spark.read
@@ -100,7 +100,7 @@ def register_tables(spark: SparkSession, tables: Mapping[str, str]) -> None:
 
 
 def read_tables(options: list[str]) -> dict[str, str]:
-    """`name=path` options, checked."""
+    """Parse and check `name=path` options."""
     tables: dict[str, str] = {}
     for option in options:
         name, equals, path = option.partition("=")
@@ -118,7 +118,7 @@ def read_tables(options: list[str]) -> dict[str, str]:
 
 
 def read_configuration(options: list[str]) -> dict[str, str]:
-    """`key=value` options, checked."""
+    """Parse and check `key=value` options."""
     found: dict[str, str] = {}
     for option in options:
         key, equals, value = option.partition("=")
@@ -133,9 +133,9 @@ def read_configuration(options: list[str]) -> dict[str, str]:
 
 @contextmanager
 def _deferring_interrupts() -> Iterator[list[int]]:
-    """Ctrl-C waits until the block is over; how often it came.
+    """Defer Ctrl-C to the end of the block; yields how often it came.
 
-    PySpark leaves a JVM behind, for ever, if it is interrupted while it waits for it to start.
+    If PySpark is interrupted while it waits for a JVM to start, the JVM stays for ever.
     """
     came: list[int] = []
     if threading.current_thread() is not threading.main_thread():
@@ -149,13 +149,13 @@ def _deferring_interrupts() -> Iterator[list[int]]:
     try:
         yield came
     finally:
-        if signal.getsignal(signal.SIGINT) is note_it:  # else PySpark has put its own there
+        if signal.getsignal(signal.SIGINT) is note_it:  # otherwise PySpark has installed its own handler
             signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
 def _stderr_to(descriptor: int) -> Iterator[None]:
-    """What is started in this block writes its errors elsewhere, for as long as it lives."""
+    """Redirect the standard error of processes that are started in this block, as long as they live."""
     sys.stderr.flush()
     before = os.dup(2)
     os.dup2(descriptor, 2)

@@ -1,4 +1,4 @@
-"""What all commands print with: results to standard output, everything else to standard error."""
+"""Printing for all commands: results to standard output, everything else to standard error."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from wallaby.errors import InvalidArgumentError
 
-#: Tables that go into a pipe or a file have room.
+#: The width of tables that go to a pipe or a file.
 PIPE_COLUMNS = 160
 _piped = not sys.stdout.isatty() and "COLUMNS" not in os.environ
 out = Console(highlight=False, soft_wrap=True, width=PIPE_COLUMNS if _piped else None)
@@ -20,24 +20,24 @@ err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 def say(line: str = "") -> None:
-    """A line of the result."""
+    """Print a line of the result."""
     out.print(line, markup=False)
 
 
 def note(line: str) -> None:
-    """A line about the result."""
+    """Print a line about the result."""
     err.print(line, markup=False)
 
 
 def progress() -> Progress:
-    """A bar on a terminal; nothing in a pipe or in CI."""
+    """Show a bar on a terminal; nothing in a pipe or in CI."""
     quiet = not sys.stderr.isatty() or bool(os.environ.get("CI"))
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     return Progress(*columns, console=err, transient=True, disable=quiet)
 
 
 def open_for_writing(path: Path) -> TextIO:
-    """A text file, or an error that names it."""
+    """Open a text file for writing; an error names the file."""
     try:
         return path.open("w", encoding="utf-8")
     except OSError as error:
@@ -47,7 +47,7 @@ def open_for_writing(path: Path) -> TextIO:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file that is either as it was or as it should be, or an error that names it."""
+    """Write a file atomically; an error names the file."""
     unfinished = path.with_name(f"{path.name}.unfinished")
     with open_for_writing(unfinished) as file:
         file.write(text)
@@ -55,7 +55,7 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def require_writable(path: Path) -> None:
-    """Before hours are spent on what could not be written: can `path` be?"""
+    """Check that `path` can be written, before hours are spent on its content."""
     unfinished = path.with_name(f"{path.name}.unfinished")
     open_for_writing(unfinished).close()
     unfinished.unlink()

@@ -1,1 +1,1 @@
-"""Settings, the `spark.wallaby.*` keys: which there are (`registry`), how texts are read (`values`), one engine's."""
+"""Settings: all `spark.wallaby.*` keys (`registry`), reading their texts (`values`), one engine's (`settings`)."""

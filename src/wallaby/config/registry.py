@@ -1,4 +1,4 @@
-"""Every `spark.wallaby.*` key with its type, default, unit and meaning. docs/configuration.md is made from it."""
+"""Every `spark.wallaby.*` key with its type, default, unit and meaning. docs/configuration.md is generated from it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PREFIX = "spark.wallaby."
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One key: how its text is read, what holds for its value, and what it means."""
+    """One key: how its text is read, the bounds of its value, and its meaning."""
 
     key: str
     read: Callable[[str], Any]
@@ -271,12 +271,12 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("localDirectory", str, "path", "", "Where TaskManagers spill; empty: Spark's local directories."),
 )
-#: Keys that there were, and what to set instead.
+#: Former keys, and what to set instead.
 REPLACED = {
     "faultTolerance.enabled": "faultTolerance.policy=off instead of false, and no policy instead of true",
     "execution.mode": "faultTolerance.policy=stagewise instead of stagewise, and no policy instead of pipelined",
 }
-#: These are a query's own, and may be changed while an engine is attached.
+#: Settings of single queries, which may be changed while an engine is attached.
 ANY_TIME = frozenset(
     {
         "enabled",

@@ -1,8 +1,8 @@
-"""The settings of one engine: read from the session and from keywords, checked, and changed later where they may.
+"""The settings of one engine: read from the session and from keywords, checked, and changed later if allowed.
 
-Keywords of `attach` come before the session's entries. What is changed later with `spark.conf.set` counts from the
-next query on, if the setting is one of `ANY_TIME`. An unknown key, a value of the wrong type and an impossible value
-are errors that name the key and the fix.
+Keywords of `attach` override the session's entries. A later change with `spark.conf.set` takes effect from the next
+query on, if the setting is in `ANY_TIME`. An unknown key, a value of the wrong type and an impossible value are errors
+that name the key and the fix.
 """
 
 from __future__ import annotations
@@ -70,12 +70,12 @@ class Settings:
 
 
 def _is_secret(name: str, value: object) -> bool:
-    """Passwords, and addresses that hold one."""
+    """Is it a password, or an address that contains one?"""
     return "password" in name or (name == "fault_tolerance_store" and "@" in str(value))
 
 
 def read_settings(configured: Mapping[str, str], keywords: Mapping[str, object]) -> Settings:
-    """The settings from `spark.wallaby.*` entries and from keywords, which come first.
+    """Read the settings from `spark.wallaby.*` entries and from keywords, which take precedence.
 
     Raises:
         ConfigurationError: a key is unknown, or its value makes no sense.
@@ -97,7 +97,7 @@ def read_settings(configured: Mapping[str, str], keywords: Mapping[str, object])
 
 
 def changed_settings(settings: Settings, entries: Mapping[str, str]) -> tuple[Settings, tuple[str, ...]]:
-    """Settings with entries that were made later; also the keys that cannot change any more.
+    """Apply entries that were made later; also returns the keys that can no longer change.
 
     Raises:
         ConfigurationError: a key is unknown, or its value makes no sense.
@@ -114,7 +114,7 @@ def changed_settings(settings: Settings, entries: Mapping[str, str]) -> tuple[Se
 
 
 def is_switched_on(text: str) -> bool:
-    """Does the value of `spark.wallaby.enabled` let queries through?"""
+    """Does the value of `spark.wallaby.enabled` let the engine run queries?"""
     return bool(_read(_BY_KEY["enabled"], PREFIX + "enabled", text))
 
 

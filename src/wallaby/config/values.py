@@ -1,4 +1,4 @@
-"""How the text of a setting is read: numbers, sizes, times, and words from a closed list.
+"""Read the text of a setting: numbers, sizes, times, and words from a closed list.
 
 Each reader raises `ValueError` for a text that it does not understand.
 """

@@ -1,11 +1,10 @@
 """Every error a user of Wallaby can see, in one tree under `WallabyError`.
 
-An error says what happened, to which named thing, and what to do about it. What a program may want to
-know stands in fields (`task`, `worker`, `address`, …), never only in prose, and whether trying again can
-help is a property of the type. `WallabyError` is a `PySparkException`, so code that already handles
-PySpark's errors handles ours.
+An error says what happened, to which named thing, and what to do about it. What a program may want to know is in fields
+(`task`, `worker`, `address`, …), never only in prose, and whether a retry can help is a property of the type.
+`WallabyError` is a `PySparkException`, so code that already handles PySpark's errors handles ours.
 
-They live in modules by what they are about; import them from here.
+The errors are in modules by topic; import them from here.
 """
 
 from __future__ import annotations

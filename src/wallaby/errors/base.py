@@ -1,4 +1,4 @@
-"""The root of all errors, and those that belong to no query: wrong arguments, settings, sessions and messages."""
+"""The root of all errors, and errors that belong to no query: wrong arguments, settings, sessions and messages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class WallabyError(PySparkException):
 
     #: May the same call succeed if it is simply made again?
     retryable: ClassVar[bool] = False
-    #: The condition name that `getCondition()` answers, in Spark's style.
+    #: The condition that `getCondition()` returns, in Spark's style.
     condition: ClassVar[str] = "WALLABY_ERROR"
 
     def __init__(self, what: str, *, fix: str = "", **fields: object) -> None:
@@ -24,15 +24,15 @@ class WallabyError(PySparkException):
         super().__init__(message=what + (f" {fix}" if fix else ""))
 
     def getCondition(self) -> str:  # noqa: N802 - the name is PySpark's
-        """The condition's name, as PySpark's own errors answer it."""
+        """The name of the condition, as in PySpark's own errors."""
         return self.condition
 
     def getSqlState(self) -> str | None:  # noqa: N802 - the name is PySpark's
-        """The SQLSTATE, as PySpark's own errors answer it."""
+        """The SQLSTATE, as in PySpark's own errors."""
         return SQL_STATES.get(self.condition)
 
     def getMessageParameters(self) -> dict[str, str]:  # noqa: N802 - the name is PySpark's
-        """What the message was made of, as PySpark's own errors answer it."""
+        """The parameters of the message, as in PySpark's own errors."""
         return {}
 
     @property
@@ -77,6 +77,6 @@ class WorkerLeavesError(WallabyError):
 
 
 class InternalError(WallabyError):
-    """The engine contradicts itself. It stops instead of going on wrong."""
+    """The engine has found an inconsistency, and stops instead of continuing with wrong data."""
 
     condition = "WALLABY_INTERNAL"

@@ -14,23 +14,23 @@ class SourceChangedError(QueryError):
 
 
 class _FileError(QueryError, Py4JJavaError):  # type: ignore[misc]  # py4j has no types
-    """A file cannot be read. PySpark has no class for what Spark says then, and raises Py4J's error."""
+    """A file cannot be read. PySpark has no class for Spark's error, and raises Py4J's."""
 
     java_exception = None
 
     def getMessageParameters(self) -> dict[str, str]:  # noqa: N802 - the name is PySpark's
-        """The file, as Spark's own error has it."""
+        """The file, as in Spark's own error."""
         path = str(self.fields.get("path", ""))
         return {"path": f"file://{path}" if path.startswith("/") else path}
 
     @property
     def is_of_data(self) -> bool:
-        """Another reader may find nothing wrong: its rows are not taken instead."""
+        """False: if Spark can read the file, its rows are not used instead."""
         return False
 
     @property
     def is_of_spark_too(self) -> bool:
-        """If Spark cannot read the file either, it says so."""
+        """True: if Spark cannot read the file either, its error is raised."""
         return True
 
 

@@ -1,4 +1,4 @@
-"""Errors of the control store (GCS): it does not answer, refuses us, or has lost what it held."""
+"""Errors of the control store (GCS): it does not answer, refuses a call, or has lost data."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from wallaby.errors.base import WallabyError
 
 
 class GcsError(WallabyError):
-    """The control store did not do what was asked; nothing is known to be lost."""
+    """The control store did not perform an action; as far as is known, nothing is lost."""
 
     condition = "WALLABY_GCS"
 
@@ -19,19 +19,19 @@ class GcsUnavailableError(GcsError):
 
 
 class GcsUnreachableError(GcsError):
-    """Nothing at the given address speaks Redis."""
+    """No Redis answers at the given address."""
 
     condition = "WALLABY_GCS_UNREACHABLE"
 
 
 class GcsAuthenticationError(GcsError):
-    """The store wants a password or refused the one it was given."""
+    """The store requires a password, or refused the given one."""
 
     condition = "WALLABY_GCS_AUTHENTICATION"
 
 
 class GcsVersionError(GcsError):
-    """The store is too old for the scripts that we run in it."""
+    """The store is too old for Wallaby's scripts."""
 
     condition = "WALLABY_GCS_VERSION"
 

@@ -1,4 +1,4 @@
-"""How a query can end without its result: cancelled, out of time, out of workers, out of memory."""
+"""Errors of queries: cancelled, out of time, out of workers, out of memory, and others."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class QueryCancelledError(QueryError):
 
 
 class SparkCancelledError(QueryCancelledError, Py4JJavaError):  # type: ignore[misc]  # py4j has no types
-    """Spark cancelled the query: a job group, a tag, an operation, all jobs. It is also what PySpark raises then."""
+    """Spark cancelled the query: a job group, a tag, an operation, all jobs. PySpark raises the same class."""
 
     condition = "SPARK_JOB_CANCELLED"
 
@@ -39,12 +39,12 @@ class SparkCancelledError(QueryCancelledError, Py4JJavaError):  # type: ignore[m
         self.java_exception = java_exception
 
     def getMessageParameters(self) -> dict[str, str]:  # noqa: N802 - the name is PySpark's
-        """The number of the job and the reason, as Spark's own exception has them."""
+        """The number of the job and the reason, as in Spark's own exception."""
         return {name: str(value) for name, value in self.fields.items()}
 
     @property
     def is_of_data(self) -> bool:
-        """It came from outside."""
+        """False: the cancellation came from outside."""
         return False
 
 
@@ -55,7 +55,7 @@ class QueryTimeoutError(QueryError):
 
 
 class QueryStalledError(QueryError):
-    """Nothing moved for `spark.wallaby.stallTimeout` although nobody was busy; the field `waits` has who waits."""
+    """Nothing moved for `spark.wallaby.stallTimeout` although nobody was busy; the field `waits` says who waits."""
 
     condition = "WALLABY_QUERY_STALLED"
 
@@ -87,13 +87,13 @@ class NoWorkersError(QueryError):
 
 
 class PoisonTaskError(QueryError):
-    """A task's worker was lost too often while it ran; it probably kills them."""
+    """A task lost its worker too often; the task probably kills its workers."""
 
     condition = "WALLABY_POISON_TASK"
 
 
 class RecoveryTimeoutError(QueryError):
-    """The query stood frozen for longer than its limit."""
+    """The query was frozen for longer than its limit."""
 
     condition = "WALLABY_RECOVERY_TIMEOUT"
 
@@ -116,19 +116,19 @@ class MemoryLimitError(QueryError):
     condition = "WALLABY_MEMORY_LIMIT"
 
 
-#: What is said of a step that failed for a reason that nobody foresaw.
+#: The message for a step that failed for an unforeseen reason.
 STEP_FAILED: Final = "A step of the query could not be run."
 REPORT_IT: Final = "Please report it with the query and with what the driver's log says."
 
 
 class KernelError(QueryError):
-    """A step was refused or failed for a reason that nobody foresaw. The field `detail` has a library's own words."""
+    """A step failed for an unforeseen reason. The field `detail` has the library's own message."""
 
     condition = "WALLABY_KERNEL"
 
     @property
     def is_of_data(self) -> bool:
-        """It may be: some value that no step is made for. What becomes of the query then, Spark knows."""
+        """True: a value may be the cause, so Spark decides what becomes of the query."""
         return True
 
 

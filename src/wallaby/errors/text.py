@@ -1,4 +1,4 @@
-"""Errors as text: how a worker tells the head, through the control store, why a query failed."""
+"""Encode errors as text, by which a worker tells the head, through the control store, why a query failed."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import json
 
 from wallaby.errors import QueryError, WallabyError, query_errors
 
-#: The version of the text in which an error crosses the control store.
+#: The version of the encoding.
 WIRE_VERSION = 1
 
 
 def write_error(error: WallabyError) -> str:
-    """An error as one line of JSON, by which a worker tells the head why a query failed."""
+    """Encode an error as one line of JSON."""
     fields = {name: value if isinstance(value, int) else str(value) for name, value in error.fields.items()}
     return json.dumps(
         {
@@ -26,7 +26,7 @@ def write_error(error: WallabyError) -> str:
 
 
 def read_error(text: str, **more: object) -> QueryError:
-    """The error in a text of `write_error`; any other text becomes the words of a plain `QueryError`."""
+    """Decode an error; any other text becomes the message of a plain `QueryError`."""
     try:
         said = json.loads(text)
         known = query_errors()

@@ -1,6 +1,6 @@
-"""Errors about values in the data, for which Spark has a condition: divisions by zero, bad casts, bad positions.
+"""Data errors for which Spark has a condition: divisions by zero, bad casts, bad positions.
 
-Each also descends from the class that PySpark raises for the condition.
+Each is also a subclass of the class that PySpark raises for the condition.
 """
 
 from __future__ import annotations
@@ -61,25 +61,25 @@ class NumericOutOfRangeError(QueryError, ArithmeticException):
 
 
 class DecimalTooLongError(QueryError, ArithmeticException):
-    """A decimal that Spark rounded on the way has more digits than its type."""
+    """A decimal that Spark rounded in between has more digits than its type."""
 
     condition = "NUMERIC_VALUE_OUT_OF_RANGE.WITHOUT_SUGGESTION"
 
 
 class NumericOutOfSupportedRangeError(QueryError, ArithmeticException):
-    """Text stands for a number with more digits than any decimal can hold."""
+    """Text represents a number with more digits than any decimal can hold."""
 
     condition = "NUMERIC_OUT_OF_SUPPORTED_RANGE"
 
 
 class CastInvalidInputError(QueryError, NumberFormatException, DateTimeException, SparkRuntimeException):
-    """Text is not a value of the type it is cast to. Spark raises one of three types for it; this is all of them."""
+    """Text is not a value of the type it is cast to. Spark raises one of three classes; this is a subclass of all."""
 
     condition = "CAST_INVALID_INPUT"
 
 
 class ConversionInvalidInputError(QueryError, IllegalArgumentException):
-    """A text is not in the encoding that it is read in."""
+    """Text is not valid in the encoding in which it is read."""
 
     condition = "CONVERSION_INVALID_INPUT"
 
@@ -97,13 +97,13 @@ class MalformedCharacterCodingError(QueryError, SparkRuntimeException):
 
 
 class EscapeInTheMiddleError(QueryError, AnalysisException):
-    """The escape of a pattern stands before a character that needs none."""
+    """The escape character of a pattern precedes a character that needs no escape."""
 
     condition = "INVALID_FORMAT.ESC_IN_THE_MIDDLE"
 
 
 class EscapeAtTheEndError(QueryError, AnalysisException):
-    """The escape of a pattern stands before nothing."""
+    """The escape character of a pattern is its last character."""
 
     condition = "INVALID_FORMAT.ESC_AT_THE_END"
 
@@ -157,37 +157,37 @@ class TooManyRowsError(QueryError):
 
 
 class ArrayIndexError(QueryError, ArrayIndexOutOfBoundsException):
-    """A position outside of an array, under ANSI rules."""
+    """A position is outside an array, under ANSI rules."""
 
     condition = "INVALID_ARRAY_INDEX"
 
 
 class ElementAtError(QueryError, ArrayIndexOutOfBoundsException):
-    """A position outside of an array in `element_at`, under ANSI rules."""
+    """A position in `element_at` is outside the array, under ANSI rules."""
 
     condition = "INVALID_ARRAY_INDEX_IN_ELEMENT_AT"
 
 
 class IndexOfZeroError(QueryError, SparkRuntimeException):
-    """The position 0 where positions count from 1."""
+    """A position is 0 although positions count from 1."""
 
     condition = "INVALID_INDEX_OF_ZERO"
 
 
 class SliceStartError(QueryError, SparkRuntimeException):
-    """A slice that begins at position 0."""
+    """A slice begins at position 0."""
 
     condition = "INVALID_PARAMETER_VALUE.START"
 
 
 class SliceLengthError(QueryError, SparkRuntimeException):
-    """A slice of negative length."""
+    """A slice has a negative length."""
 
     condition = "INVALID_PARAMETER_VALUE.LENGTH"
 
 
 class SequenceError(QueryError, IllegalArgumentException):
-    """A sequence whose step leads away from its end."""
+    """The step of a sequence leads away from its end."""
 
     condition = "_LEGACY_ERROR_TEMP_3243"
 

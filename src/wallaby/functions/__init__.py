@@ -1,1 +1,1 @@
-"""SQL functions: for each expression class of Catalyst's how it is read, and how it is computed as Spark does."""
+"""SQL functions: how each of Catalyst's expression classes is read, and how it is computed as on Spark."""

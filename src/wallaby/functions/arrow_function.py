@@ -1,7 +1,7 @@
-"""A Python function over Arrow arrays as DuckDB gets to know it.
+"""Python functions over Arrow arrays that DuckDB can call.
 
-Such a function costs about a microsecond a value, and DuckDB does not compute with it ahead: it is for what DuckDB
-itself does not do exactly as Spark. An error that the data deserve is raised as `Fault`, under Spark's name for it.
+Such a function costs about a microsecond per value, and DuckDB does not evaluate it while planning. It is for
+computations in which DuckDB itself differs from Spark. A data error is raised as `Fault`, with Spark's condition.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from wallaby.sql.types import arrow_type, duckdb_type
 
 
 class Fault(Exception):  # noqa: N818 - the data's fault, not the program's
-    """A value for which Spark raises the error of a condition."""
+    """A value for which Spark raises an error with a condition."""
 
     def __init__(self, condition: str, message: str) -> None:
         super().__init__(f"[{condition}] {message}")
@@ -28,7 +28,7 @@ class Fault(Exception):  # noqa: N818 - the data's fault, not the program's
 
 @dataclass(frozen=True, slots=True)
 class ArrowFunction:
-    """A function of arrays, all of one length, that gives an array. NULLs are its own business."""
+    """A function of arrays of one length that gives an array. It handles NULLs itself."""
 
     name: str
     takes: tuple[DataType, ...]
@@ -36,7 +36,7 @@ class ArrowFunction:
     compute: Callable[..., pa.Array]
 
     def register(self, connection: duckdb.DuckDBPyConnection) -> None:
-        """Give it to a connection."""
+        """Register the function with a connection."""
         connection.create_function(
             self.name,
             self.compute,
@@ -50,7 +50,7 @@ class ArrowFunction:
 def per_value(
     name: str, takes: tuple[DataType, ...], gives: DataType, compute: Callable[..., Any]
 ) -> ArrowFunction:
-    """A function of one row's values; NULL if any of them is."""
+    """Make an Arrow function from a function of one row's values; NULL if any of them is NULL."""
     made = arrow_type(gives)
 
     def over_one(values: pa.ChunkedArray) -> pa.Array:
@@ -60,7 +60,7 @@ def per_value(
         rows = zip(*(column.to_pylist() for column in columns), strict=True)
         return pa.array([None if None in row else compute(*row) for row in rows], made)
 
-    # DuckDB counts the parameters.
+    # DuckDB inspects the number of parameters.
     parameters = [Parameter(f"p{place}", Parameter.POSITIONAL_ONLY) for place in range(len(takes))]
     over_many.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     return ArrowFunction(name, takes, gives, over_one if len(takes) == 1 else over_many)

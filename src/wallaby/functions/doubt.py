@@ -1,6 +1,6 @@
-"""Functions with so many odd cases that only the plain ones are computed: with any other value Spark runs the query.
+"""Functions with many odd cases, of which only the plain ones are computed: for any other value Spark runs the query.
 
-`plan/doubt.py` says what becomes of such a query.
+`plan/doubt.py` explains what happens to such a query.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""A function, declared once: how Catalyst's expression is read, how it is computed, how exactly, and its examples.
+"""A function, declared once: how Catalyst's expression is read, how it is computed, under which guard, and examples.
 
 `EXACT` means that DuckDB's own function does what Spark does. `EXACT_WITH_GUARD` means that it does so only with the
-extra care that the note describes. Everything else is `UNSUPPORTED`, with the reason. What an entry does not cover
-(argument types, an evaluation mode) is refused when a plan is read, never found out when it runs.
+extra care that the note describes. Everything else is `UNSUPPORTED`, with the reason. Uses that an entry does not cover
+(argument types, an evaluation mode) are refused when a plan is read, never when it runs.
 
-`exact`, `guarded` and `unsupported` declare an entry. Several classes of Catalyst's may be one function: then one of
+`exact`, `guarded` and `unsupported` declare an entry. Several of Catalyst's classes may be one function: then one of
 the entries says how it is computed, and the others only name it.
 """
 
@@ -32,7 +32,7 @@ class State(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why this use of an expression is not covered, and what would change it."""
+    """Why this use of an expression is not covered, and what would help."""
 
     why: str
     remedy: str = ""
@@ -42,37 +42,37 @@ class Refusal:
 Build = Callable[["Entry", Node, tuple[Expression, ...], DataType], Expression | Refusal]
 #: The time zones that a node depends on, by name.
 Zones = Callable[[Node], tuple[str, ...]]
-#: Looks at a node before its children are read; may answer with another one.
+#: Inspects a node before its children are read, and may replace it.
 Rewrite = Callable[[Node], Node]
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What we know about an expression class."""
+    """The declaration of an expression class."""
 
     catalyst: str
     function: str
     state: State
-    #: The kinds that each argument may have; the last stands for all further ones. Empty: any.
+    #: The kinds that each argument may have; the last applies to all further ones. Empty: any.
     takes: tuple[frozenset[Kind], ...] = ()
     #: The guard, or why it is not supported.
     note: str = ""
     remedy: str = ""
     build: Build | None = None
     rewrite: Rewrite | None = None
-    #: A setting of the session and the only value with which the entry is right.
+    #: A session setting and the only value with which the entry is correct.
     requires: tuple[str, str] | None = None
     #: The rules of these time zones follow the arguments, as texts.
     zones: Zones | None = None
-    #: How the function is computed; None if another entry says so, or if the builder makes something else of it.
+    #: How the function is computed; None if another entry says so, or if `build` makes another expression.
     sql: ScalarSql | AggregateSql | None = None
     #: How it is written in SQL, for the differential suite: `docs/howto/add-a-function.md` has the placeholders.
     examples: tuple[str, ...] = ()
     #: Why it has no example.
     without_example: str = ""
-    #: The class by which a plan of an example shows it, where that is another.
+    #: The class that appears in the plan of an example, if that is another.
     shown_as: str = ""
-    #: It is a difference of sums: where these cancel each other out, what is left is rounding.
+    #: It is a difference of sums: where these cancel each other, only rounding errors remain.
     cancels: bool = False
 
     def make(
@@ -82,7 +82,7 @@ class Entry:
         kind: DataType,
         zones: tuple[Expression, ...] = (),
     ) -> Expression | Refusal:
-        """Our expression for a node, or why there is none."""
+        """Make our expression for a node, or say why there is none."""
         for number, argument in enumerate(arguments if self.takes else ()):
             if argument.type.kind not in self.takes[min(number, len(self.takes) - 1)]:
                 return Refusal(
@@ -94,7 +94,7 @@ class Entry:
 def plain(
     entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
 ) -> Expression | Refusal:
-    """The function applied to the arguments in their order."""
+    """Apply the function to the arguments in order."""
     mode = mode_of(node)
     if isinstance(mode, Refusal):
         return mode
@@ -102,7 +102,7 @@ def plain(
 
 
 def mode_of(node: Node) -> EvalMode | Refusal:
-    """The evaluation mode of a node; an expression that has none cannot fail, so ANSI says nothing wrong."""
+    """The evaluation mode of a node; ANSI for an expression without a mode, which cannot fail."""
     try:
         return EvalMode(node.mode.lower()) if node.mode else EvalMode.ANSI
     except ValueError:
@@ -112,14 +112,14 @@ def mode_of(node: Node) -> EvalMode | Refusal:
 def transparent(
     _entry: Entry, _node: Node, arguments: tuple[Expression, ...], _kind: DataType
 ) -> Expression | Refusal:
-    """A wrapper that only tells Catalyst something."""
+    """Remove a wrapper that only Catalyst uses."""
     return arguments[0]
 
 
 def fails(
     entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
 ) -> Expression | Refusal:
-    """What Catalyst calls failOnError or ansiEnabled is the mode."""
+    """Read the mode from a flag that Catalyst calls failOnError or ansiEnabled."""
     fields = node.fields or {}
     flag = next((name for name in ("failOnError", "ansiEnabled") if name in fields), None)
     mode = "ANSI" if flag is None or node.flag(flag) else "LEGACY"
@@ -129,7 +129,7 @@ def fails(
 def read_aggregation(
     entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
 ) -> Expression | Refusal:
-    """The aggregate function applied to the arguments in their order."""
+    """Apply the aggregate function to the arguments in order."""
     mode = mode_of(node)
     if isinstance(mode, Refusal):
         return mode
@@ -137,7 +137,7 @@ def read_aggregation(
 
 
 class Details(TypedDict, total=False):
-    """What an entry may say besides; see the fields of `Entry`."""
+    """Optional fields of an entry; see `Entry`."""
 
     build: Build | None
     rewrite: Rewrite | None
@@ -151,17 +151,17 @@ class Details(TypedDict, total=False):
 
 
 def exact(catalyst: str, function: str, *takes: frozenset[Kind], **details: Unpack[Details]) -> Entry:
-    """The function is Spark's."""
+    """Declare a function that DuckDB computes as Spark does."""
     return Entry(catalyst, function, State.EXACT, takes, **details)
 
 
 def guarded(
     catalyst: str, function: str, *takes: frozenset[Kind], guard: str, **details: Unpack[Details]
 ) -> Entry:
-    """The function is Spark's with the guard."""
+    """Declare a function that is computed as on Spark with a guard."""
     return Entry(catalyst, function, State.EXACT_WITH_GUARD, takes, note=guard, **details)
 
 
 def unsupported(catalyst: str, why: str, remedy: str = "", *, rewrite: Rewrite | None = None) -> Entry:
-    """Spark has to compute it."""
+    """Declare a function that Spark has to compute."""
     return Entry(catalyst, "", State.UNSUPPORTED, note=why, remedy=remedy, rewrite=rewrite)

@@ -1,4 +1,4 @@
-"""A family of functions: what one file declares. The registry puts all families together."""
+"""A family of functions: the declarations of one file. The registry combines all families."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Family:
     #: The heading under which `docs/compatibility.md` lists them; several families may share one.
     title: str
     entries: tuple[Entry, ...]
-    #: Functions that no class of Catalyst's is: builders of entries and the planner make them.
+    #: Functions without a class in Catalyst: builders of entries and the planner make them.
     also: Mapping[str, ScalarSql] = field(default_factory=dict)
     also_aggregates: Mapping[str, AggregateSql] = field(default_factory=dict)
     #: Python functions over Arrow arrays, by whose names the SQL calls them.

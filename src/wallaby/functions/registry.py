@@ -1,7 +1,7 @@
-"""The registry of functions: all families, and what they declare, by name.
+"""The registry of functions: all families and their declarations, by name.
 
-Whatever expression of Catalyst's has no entry is refused by name, so a new version of Spark can bring no surprise.
-A new file of functions is put into `ALL_FAMILIES`, and that is all.
+An expression without an entry is refused by name, so a new version of Spark brings no surprises. A new file of
+functions only has to be added to `ALL_FAMILIES`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from wallaby.functions.times import (
     timestamps,
 )
 
-#: What others need of the functions; importing it from here makes sure that all families are there.
+#: Names for other rooms; importing them from here makes sure that all families are loaded.
 __all__ = [
     "AGGREGATES",
     "ALL_FAMILIES",
@@ -104,7 +104,7 @@ ALL_FAMILIES: Final = (
     distinct_estimate.FAMILY,
     others_wrappers.FAMILY,
 )
-#: The heading for entries that are calls of Java's methods, in whatever family they are.
+#: The heading for entries that are calls of Java methods, in any family.
 _METHODS: Final = "Methods of Java's"
 _NAMES: Final = re.compile(r"\bwallaby_\w+")
 
@@ -120,7 +120,7 @@ def _by_title() -> dict[str, tuple[Entry, ...]]:
 
 
 def _scalars() -> dict[str, ScalarSql]:
-    """How each scalar function is written; the kinds of its arguments are declared once, with its entry."""
+    """How each scalar function is written; the kinds of its arguments come from its entry."""
     found: dict[str, ScalarSql] = {}
     for family in ALL_FAMILIES:
         declared = {e.function: e for e in family.entries if isinstance(e.sql, ScalarSql)}
@@ -149,7 +149,7 @@ FAMILIES: Final = MappingProxyType(_by_title())
 REGISTRY: Final = MappingProxyType(
     {entry.catalyst: collected.in_any_order(entry) for family in ALL_FAMILIES for entry in family.entries}
 )
-#: By name; all begin with the same word.
+#: By name; all names begin with the same word.
 ARROW_FUNCTIONS: Final = MappingProxyType(
     {function.name: function for family in ALL_FAMILIES for function in family.arrow_functions}
 )
@@ -161,9 +161,9 @@ def entry_for(name: str) -> Entry | None:
 
 
 def register(connection: duckdb.DuckDBPyConnection, sql: str, known: set[str]) -> None:
-    """Give a connection the Arrow functions that a statement names and that it does not know yet.
+    """Register with a connection the Arrow functions that a statement uses and the connection lacks.
 
-    Each costs a millisecond.
+    Each registration costs a millisecond.
     """
     for name in dict.fromkeys(_NAMES.findall(sql)):
         if name in ARROW_FUNCTIONS and name not in known:

@@ -1,4 +1,4 @@
-"""How a scalar function is written as SQL, when it is refused, and whether a value can make it fail."""
+"""Write scalar functions as SQL: how a call is written, when it is refused, and whether a value can make it fail."""
 
 from __future__ import annotations
 
@@ -14,39 +14,39 @@ Write = Callable[[Call, Sequence[str]], str]
 #: Why a call is not computed here; None if it is.
 Reason = Callable[[Call], str | None]
 
-#: So many arguments that no query has more.
+#: No query has more arguments than this.
 MANY = 1 << 20
 
 
 def never(call: Call) -> bool:  # noqa: ARG001 - the signature of a question about a call
-    """It is never so."""
+    """Always False."""
     return False
 
 
 def in_ansi_mode(call: Call) -> bool:
-    """Only in ANSI mode is a bad value an error."""
+    """Does the call fail for bad values? Only in ANSI mode."""
     return call.mode is EvalMode.ANSI
 
 
 def fine(call: Call) -> str | None:  # noqa: ARG001 - the signature of a question about a call
-    """There is no reason to refuse."""
+    """Never refuse."""
     return None
 
 
 @dataclass(frozen=True, slots=True)
 class ScalarSql:
-    """How one function is written, refused, and whether it can end the query with an error of the data's."""
+    """How one function is written and refused, and whether it can end the query with a data error."""
 
-    #: The number of arguments, or the least and the largest.
+    #: The number of arguments, or the minimum and the maximum.
     count: int | tuple[int, int]
     write: Write
-    #: None: the arguments are of the kinds that the function's entry takes.
+    #: None: the arguments must have the kinds of the function's entry.
     reason: Reason | None = None
     fallible: Callable[[Call], bool] = never
 
     @property
     def arity(self) -> tuple[int, int]:
-        """The least and the largest number of arguments."""
+        """The minimum and the maximum number of arguments."""
         return (self.count, self.count) if isinstance(self.count, int) else self.count
 
     def refusal(self, call: Call) -> str | None:
@@ -54,12 +54,12 @@ class ScalarSql:
         return None if self.reason is None else self.reason(call)
 
 
-#: All of them, by name. The registry puts them here.
+#: All scalar functions by name; the registry fills this.
 SCALARS: dict[str, ScalarSql] = {}
 
 
 def fallible(expression: Expression) -> bool:
-    """Can some value make an expression end in an error? Then it must not be computed before its guard."""
+    """Can a value make an expression fail? Then it must not be computed before its guard."""
     match expression:
         case Call():
             known = SCALARS.get(expression.function)
@@ -70,7 +70,7 @@ def fallible(expression: Expression) -> bool:
 
 
 def template(pattern: str, *, typed: bool = False) -> Write:
-    """SQL with a place for each argument; `typed` casts it to Catalyst's type."""
+    """SQL with a placeholder for each argument; `typed` casts it to Catalyst's type."""
 
     def write(call: Call, sql: Sequence[str]) -> str:
         written = pattern.format(*sql)
@@ -80,13 +80,13 @@ def template(pattern: str, *, typed: bool = False) -> Write:
 
 
 def not_supported(call: Call) -> str:
-    """The reason to refuse arguments of such types."""
+    """The reason for refusing arguments of these types."""
     types = ", ".join(str(argument.type) for argument in call.arguments)
     return f"{call.function}({types}) is not supported"
 
 
 def of_kinds(*places: Kind | tuple[Kind, ...] | frozenset[Kind]) -> Reason:
-    """Refuses arguments that are not of these kinds; the last place stands for all further ones."""
+    """Refuse arguments that are not of these kinds; the last entry applies to all further arguments."""
     allowed = [(place,) if isinstance(place, Kind) else place for place in places]
 
     def reason(call: Call) -> str | None:

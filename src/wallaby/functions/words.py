@@ -1,4 +1,4 @@
-"""Words that the SQL of nested values is made of."""
+"""Building blocks for the SQL of nested values."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from wallaby.relations.expression import Call
 from wallaby.relations.types import DataType
 from wallaby.sql.words import case, cast, text
 
-#: What costs nothing to write twice: columns, variables, constants without a cast.
+#: SQL that costs nothing to repeat: columns, variables, constants without a cast.
 _SIMPLE = re.compile(r'(?:\w+\.)?"[^"]*"|\w+')
 
 
 def let(value: str, name: str, body: str) -> str:
-    """A body in which a name stands for a value that is computed once."""
+    """SQL in which a name represents a value that is computed once."""
     return f"list_extract(list_transform([{value}], lambda {name}: {body}), 1)"
 
 
 def bound(values: Sequence[str], body: Callable[..., str]) -> str:
-    """A body that may name its values several times, and computes each once.
+    """SQL that may use its values several times, and computes each once.
 
-    No value mentions a name that is bound around it: values are written by whoever knows columns and lambdas of the
-    query, which have quoted names.
+    No value uses a name that is bound around it: values use only the query's columns and lambdas, which have quoted
+    names.
     """
     names = [value if _SIMPLE.fullmatch(value) else f"v{place}" for place, value in enumerate(values)]
     written = body(*names)
@@ -33,14 +33,14 @@ def bound(values: Sequence[str], body: Callable[..., str]) -> str:
 
 
 def has_null(array: str, element: DataType) -> str:
-    """Is there a NULL among the elements? NULL is no array, and has none."""
+    """Is there a NULL among the elements? A NULL array has no elements."""
     return f"coalesce(list_position({array}, {cast('NULL', element)}) IS NOT NULL, FALSE)"
 
 
 def failing(faults: Sequence[tuple[str, str, str]], otherwise: str) -> str:
-    """A value, or the error of the first row that has one: condition, Spark's name for it, and what to say.
+    """A value, or the error of the first row that has one: a condition, Spark's name for the error, and a message.
 
-    One error for all of them: DuckDB looks for each in all rows before it looks for the next.
+    All errors are in one expression, because DuckDB checks each expression for all rows before the next.
     """
     where = " OR ".join(f"({condition})" for condition, _, _ in faults)
     said = case([(condition, text(f"[{name}] {message}")) for condition, name, message in faults])
@@ -48,5 +48,5 @@ def failing(faults: Sequence[tuple[str, str, str]], otherwise: str) -> str:
 
 
 def always(call: Call) -> bool:  # noqa: ARG001 - the signature of a question about a call
-    """It is always so."""
+    """Always True."""
     return True

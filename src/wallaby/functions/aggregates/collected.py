@@ -1,4 +1,4 @@
-"""Values of a group as an array, where the order of its elements does not matter."""
+"""Collect the values of a group as an array, where the order of its elements does not matter."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from wallaby.sql.words import cast
 _ORDERLESS: Final = frozenset(
     {"SortArray", "ArraySort", "Size", "ArrayMin", "ArrayMax", "ArrayContains", "ArraysOverlap"}
 )
-#: Functions that do something with each element alone, if their lambda does not ask for its place.
+#: Functions that treat each element separately, if their lambda does not use its position.
 _OF_ELEMENTS: Final = frozenset({"ArrayTransform", "ArrayFilter"})
 #: Our names for aggregates under such a function.
 _COLLECTED: Final = {"CollectList": "CollectListUnordered", "CollectSet": "CollectSetUnordered"}
@@ -27,7 +27,7 @@ _UNORDERED: Final = "Wallaby's name for it inside a function that ignores order,
 
 
 def in_any_order(entry: Entry) -> Entry:
-    """An entry which, if it takes no notice of the order of an array, may stand around a collected one."""
+    """Extend an entry that ignores the order of an array so that it accepts a collected one."""
     return replace(entry, rewrite=_with_unordered) if entry.catalyst in _ORDERLESS else entry
 
 
@@ -36,7 +36,7 @@ def _with_unordered(node: Node) -> Node:
 
 
 def _unordered(node: Node) -> Node:
-    """An array of which only the elements matter: collected ones may come in any order."""
+    """Read an array whose order does not matter: collected elements may come in any order."""
     if _keeps_elements(node):
         return replace(node, children=(_unordered(node.children[0]), *node.children[1:]))
     function = node.children[0] if node.name == "AggregateExpression" else node
@@ -49,7 +49,7 @@ def _unordered(node: Node) -> Node:
 def _keeps_elements(node: Node) -> bool:
     """Does a function give the same elements whatever the order of its array?"""
     if node.name == "ArrayDistinct":
-        # Of both zeros it keeps the first.
+        # It keeps the first of the two zeros.
         return "float" not in node.type and "double" not in node.type
     return node.name in _OF_ELEMENTS and len(node.children[1].children) == 2
 

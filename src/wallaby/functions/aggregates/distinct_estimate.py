@@ -21,7 +21,7 @@ _SKETCH_SEED: Final = 42
 def _sketch(
     entry: Entry, node: Node, arguments: tuple[Expression, ...], _kind: DataType
 ) -> Expression | Refusal:
-    """The set of places and ranks of the values' hashes, of which the whole aggregation makes an estimate."""
+    """The set of places and ranks of the values' hashes, from which the aggregation computes the estimate."""
     if not isinstance(node.value, str):
         return Refusal("this precision is not supported")
     value = normalized(arguments[0])

@@ -1,4 +1,4 @@
-"""Spread, skewness and kurtosis of lists of numbers, by differences from the mean: sums of powers lose digits."""
+"""Variance, skewness and kurtosis of lists, from differences to the mean, because sums of powers lose digits."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _Numbers = npt.NDArray[np.float64]
 
 
 def _moments(lists: pa.ChunkedArray, highest: int) -> tuple[_Numbers, _Numbers, _Numbers]:
-    """Of each list: how many numbers it has, and the sums of the second and of the highest powers of differences.
+    """For each list: its length, and the sums of the second and the highest powers of the differences.
 
-    All are counted from the first of them, so that of equal numbers the mean is exact and the differences are 0.
+    Numbers are taken relative to the first one, so that for equal numbers the mean is exact and the differences are 0.
     """
     whole = lists.combine_chunks() if isinstance(lists, pa.ChunkedArray) else lists
     values = whole.flatten().to_numpy(zero_copy_only=False)
@@ -41,7 +41,7 @@ def _moments(lists: pa.ChunkedArray, highest: int) -> tuple[_Numbers, _Numbers, 
 
 
 def _known(found: _Numbers, seconds: _Numbers, sizes: _Numbers) -> pa.Array:
-    """NULL of no numbers, and of numbers that are all the same."""
+    """NULL for an empty list, and for numbers that are all equal."""
     return pa.array(found, pa.float64(), mask=(sizes == 0) | (seconds == 0))
 
 

@@ -1,4 +1,4 @@
-"""Aggregates for which an order among the values decides."""
+"""Aggregates that depend on an order of the values."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from wallaby.sql.words import cast, field_sql, ordered, struct_sql
 
 _EXPRESSIONS: Final = "org.apache.spark.sql.catalyst.expressions"
 _LITERAL: Final = f"{_EXPRESSIONS}.Literal"
-#: Our name for First and Last of what is the same in all rows of a group.
+#: Our name for First and Last of an expression that is constant in each group.
 _OF_KEYS: Final = "FirstOfKeys"
 _ROWS: Final = "it depends on the order of rows"
 _TIES: Final = "among ties, any row may come first"
 
 
 def exact_keys(keys: Iterable[Column]) -> frozenset[int]:
-    """The ids of grouping keys that are the same in all rows of a group; a floating-point key may have both zeros."""
+    """The ids of grouping keys that are identical in all rows of a group; a floating-point key may have both zeros."""
     return frozenset(key.id for key in keys if key.type.kind in ORDERED - FLOATING)
 
 
 def first_of_keys(node: Node, keys: frozenset[int]) -> Node:
-    """An expression in which `first(x)` and `last(x)` are `max(x)`, where grouping keys determine x."""
+    """Replace `first(x)` and `last(x)` by `max(x)` where grouping keys determine x."""
     if node.name != "AggregateExpression":
         return replace(node, children=tuple(first_of_keys(child, keys) for child in node.children))
     function, *rest = node.children
@@ -71,7 +71,7 @@ def _read_mode(
 
 
 def _order_as_arguments(node: Node) -> Node:
-    """Text and separator are followed by the key of the order, and by what it says of direction and NULL."""
+    """Add the sort key, its direction and the position of NULL after text and separator."""
     text, separator, *orders = node.children
     if len(orders) != 1 or orders[0].name != "SortOrder":
         return replace(node, children=(text, separator))
@@ -93,7 +93,7 @@ def _listagg(
 
 
 def _extreme(name: str) -> Writer:
-    """The value beside the least or the largest of another; it may be NULL, the other not."""
+    """The value in the row where another is least or largest; it may be NULL, the other may not."""
 
     def write(aggregation: Aggregation, arguments: Sequence[str], over: str) -> str:
         key = ordered(arguments[1], aggregation.arguments[1].type)
@@ -104,11 +104,11 @@ def _extreme(name: str) -> Writer:
 
 
 def _extremes(name: str) -> Writer:
-    """The values beside so many of the least or the largest of another, in its order."""
+    """The values in the rows with the n least or largest values of another, in its order."""
 
     def write(aggregation: Aggregation, arguments: Sequence[str], over: str) -> str:
         key = ordered(arguments[1], aggregation.arguments[1].type)
-        # In a struct, since a value that is NULL would not count.
+        # In a struct, because a NULL value would not count.
         found = f"{name}({struct_sql([arguments[0]])}, {key}, {constant(aggregation, 2)}){over}"
         return f"list_transform({found}, lambda e: {field_sql('e', 0)})"
 
@@ -116,19 +116,19 @@ def _extremes(name: str) -> Writer:
 
 
 def _write_mode(aggregation: Aggregation, arguments: Sequence[str], over: str) -> str:
-    """Of values that are there as often, the least (of Spark's "reverse" order), or the largest."""
+    """Among equally frequent values, the least (in Spark's "reverse" order) or the largest."""
     direction = "ASC" if constant(aggregation, 1) is True else "DESC"
     return cast(f"mode({arguments[0]} ORDER BY {arguments[0]} {direction}){over}", aggregation.type)
 
 
 def _joined(aggregation: Aggregation, arguments: Sequence[str], over: str) -> str:
-    """Text, constant separator, order, and whether that ascends and has NULL first."""
+    """Join text; the arguments are text, constant separator, sort key, ascending, and NULL first."""
     value, separator, key = arguments[:3]
     direction = "ASC" if constant(aggregation, 3) is True else "DESC"
     nulls = "FIRST" if constant(aggregation, 4) is True else "LAST"
     order = f"ORDER BY {key} {direction} NULLS {nulls}"
     if aggregation.distinct and key != value:
-        # What is written is a cast of the key, so the pairs are as many as the texts.
+        # The text is a cast of the key, so there are as many pairs as texts.
         pairs = f"list(DISTINCT {struct_sql([key, value])}) FILTER (WHERE {value} IS NOT NULL){over}"
         texts = f"list_transform(list_sort({pairs}, '{direction}'), lambda e: {field_sql('e', 1)})"
         return f"array_to_string({texts}, {separator})"
@@ -136,7 +136,7 @@ def _joined(aggregation: Aggregation, arguments: Sequence[str], over: str) -> st
 
 
 def _key_reason(aggregation: Aggregation) -> str | None:
-    """What decides must have an order."""
+    """Refuse a key whose type has no order."""
     key = aggregation.arguments[1].type
     return None if is_comparable(key) else f"{shown(aggregation)} by {key} is not supported"
 

@@ -1,4 +1,4 @@
-"""Percentiles, made of the sorted list of a group's values."""
+"""Percentiles, computed from the sorted list of a group's values."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _sorted(aggregation: Aggregation, arguments: Sequence[str], over: str, *, re
 
 
 def _write_percentile(aggregation: Aggregation, arguments: Sequence[str], over: str) -> str:
-    """Value, constant percentage and constant direction: between two values in proportion, as Spark writes it."""
+    """Interpolate between two values, as Spark does; the arguments are value, constant percentage and direction."""
     ordered = _sorted(aggregation, arguments, over, reverse=constant(aggregation, 2) is True)
     position = f"((len({ordered}) - 1) * CAST('{constant(aggregation, 1)!r}' AS DOUBLE))"
     low, high = f"floor({position})", f"ceil({position})"
@@ -47,7 +47,7 @@ def _write_percentile(aggregation: Aggregation, arguments: Sequence[str], over: 
 
 
 def _percentile_disc(aggregation: Aggregation, arguments: Sequence[str], over: str) -> str:
-    """The first value up to which at least the given part of the values comes."""
+    """The first value such that at least the given share of values comes up to it."""
     ordered = _sorted(aggregation, arguments, over, reverse=constant(aggregation, 2) is True)
     part, count = f"CAST('{constant(aggregation, 1)!r}' AS DOUBLE)", f"CAST(len({ordered}) AS DOUBLE)"
     place = f"greatest(ceil({count} * {part}), 1)"

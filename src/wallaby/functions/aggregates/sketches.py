@@ -1,8 +1,8 @@
 """Spark's sketch for approximate counts of distinct values: HyperLogLog++.
 
-A value's hash has a place and a rank in the sketch, and of each place only the highest rank counts; so a sketch is a
-set of places with ranks, whatever the order of rows. The published tables by which an estimate is corrected come with
-the query, as Spark's driver has them.
+A value's hash has a place and a rank in the sketch, and only the highest rank of each place counts; so a sketch is a
+set of places with ranks, independent of the order of rows. The published tables that correct an estimate come with the
+query, from Spark's driver.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ALPHAS: Final = {4: 0.673, 5: 0.697, 6: 0.709}
 
 
 def place(hashes: pa.ChunkedArray, precisions: pa.ChunkedArray) -> pa.Array:
-    """Place and rank of hashes in one number: so many first bits, and how many zeros follow them."""
+    """Place and rank of hashes in one number: the first bits, and the number of zeros that follow them."""
     missing = hashes.is_null().to_numpy()
     values = hashes.fill_null(0).to_numpy().astype(np.int64).view(np.uint64)
     if not len(values):
@@ -44,7 +44,7 @@ def place(hashes: pa.ChunkedArray, precisions: pa.ChunkedArray) -> pa.Array:
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """How many places there are, up to which estimate they are counted by those that are empty, and corrections."""
+    """The number of places, the largest estimate that is made by counting empty places, and the corrections."""
 
     bits: int
     threshold: float
@@ -54,7 +54,7 @@ class Tables:
 
 @lru_cache(maxsize=64)
 def read_tables(text: str) -> Tables:
-    """As Spark's driver writes them: four parts, of which two are lists."""
+    """Parse the tables as Spark's driver writes them: four parts, two of which are lists."""
     bits, threshold, estimates, biases = text.split(";")
     return Tables(
         int(bits),
@@ -65,7 +65,7 @@ def read_tables(text: str) -> Tables:
 
 
 def estimate(places: Sequence[int], text: str) -> int:
-    """How many distinct values a sketch has seen."""
+    """Estimate the number of distinct values of a sketch."""
     tables = read_tables(text)
     count = 1 << tables.bits
     ranks = [0] * count
@@ -86,7 +86,7 @@ def estimate(places: Sequence[int], text: str) -> int:
 
 
 def _bias(raw: float, tables: Tables) -> float:
-    """The mean of what the nearest known estimates are too high."""
+    """The mean error of the nearest known estimates."""
     known = tables.estimates
     low = max(bisect_left(known, raw) - _NEIGHBOURS + 1, 0)
     high = min(low + _NEIGHBOURS, len(known))

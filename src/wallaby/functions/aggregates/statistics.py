@@ -1,4 +1,4 @@
-"""Statistics: spread, covariance, regression, skewness and kurtosis, as doubles."""
+"""Statistics: variance, covariance, regression, skewness and kurtosis, as doubles."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _spread(aggregation: Aggregation, arguments: Sequence[str], over: str) -> st
 
 
 def _variance(name: str, aggregation: Aggregation, arguments: Sequence[str], over: str) -> str:
-    """Over windows DuckDB puts frames together from parts, which loses digits; there it is made of the values."""
+    """Variance. Over windows DuckDB combines parts of frames, which loses digits; there the values are used."""
     if not over:
         plain = f"{name}({distinct_word(aggregation)}{arguments[0]})"
         return plain if name.endswith("samp") else f"({plain} + {_not_a_number(arguments[0])})"
@@ -45,7 +45,7 @@ def _variance(name: str, aggregation: Aggregation, arguments: Sequence[str], ove
 
 
 def _not_a_number(value: str) -> str:
-    """0, but not a number if some value is none or is infinite, of which DuckDB takes a single one for finite."""
+    """0, or NaN if a value is NaN or infinite; DuckDB would treat a single infinite value as finite."""
     return f"0 * min({value}) + 0 * max({value})"
 
 
@@ -54,13 +54,13 @@ def _of_pairs(aggregation: Aggregation, arguments: Sequence[str], over: str) -> 
 
 
 def _paired(arguments: Sequence[str]) -> tuple[str, str]:
-    """Two values, each NULL where the other is."""
+    """Two values, each NULL where the other is NULL."""
     first, second = arguments
     return case([(f"{second} IS NOT NULL", first)]), case([(f"{first} IS NOT NULL", second)])
 
 
 def _correlation(aggregation: Aggregation, arguments: Sequence[str], over: str) -> str:
-    """NULL of one pair, and of a value that is always the same."""
+    """Correlation: NULL for one pair, and if one of the values is constant."""
     sides = (f"var_pop({side}){over}" for side in _paired(arguments))
     return case(
         [(" OR ".join(f"{side} = 0" for side in sides), "NULL")], _of_pairs(aggregation, arguments, over)

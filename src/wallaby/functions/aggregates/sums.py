@@ -1,4 +1,4 @@
-"""Counts, sums, averages, least and greatest values.
+"""Counts, sums, averages, minima and maxima.
 
 Sums and averages of floating-point numbers depend on the order of the rows, in Spark too: they agree to a relative
 1e-9, everything else is equal.
@@ -26,12 +26,12 @@ from wallaby.sql.words import case, cast, error, ordered
 def _read_count(
     entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
 ) -> Expression | Refusal:
-    """Constants that are not NULL count every row, like `*`."""
+    """Read a count; constants that are not NULL count every row, like `*`."""
     counted = tuple(a for a in arguments if not isinstance(a, Literal) or a.nullable)
     return read_aggregation(entry, node, counted, kind)
 
 
-#: A million times such a decimal still has 38 digits.
+#: Up to this precision, a sum of a million decimals still has at most 38 digits.
 _SHORT_DIGITS_MAX: Final = DIGITS_MAX - 6
 _HALF: Final = f"CAST('1{'0' * (DIGITS_MAX // 2)}' AS HUGEINT)"
 #: The least whole number with more digits than a decimal can have.
@@ -48,7 +48,7 @@ def _sum_reason(aggregation: Aggregation) -> str | None:
     summed = source.is_interval and aggregation.function == "sum" and aggregation.mode is EvalMode.ANSI
     if not (source.is_integral or source.is_floating or source.kind is Kind.DECIMAL or summed):
         return f"{name} of {source} is not supported"
-    # A sum has ten digits more than what it sums, so only longer decimals than these can overflow.
+    # A sum has ten digits more than its argument, so only longer decimals than these can overflow.
     overflows = source.kind is Kind.DECIMAL and source.precision > DIGITS_MAX - 10
     if aggregation.mode is not EvalMode.ANSI and overflows:
         return f"{name} of {source} in {aggregation.mode.value} mode is not supported"
@@ -56,7 +56,7 @@ def _sum_reason(aggregation: Aggregation) -> str | None:
 
 
 def _write_count(aggregation: Aggregation, arguments: Sequence[str], condition: str | None, over: str) -> str:
-    """Rows in which no argument is NULL."""
+    """Count the rows in which no argument is NULL."""
     needed = [
         sql
         for sql, argument in zip(arguments, aggregation.arguments, strict=True)
@@ -88,11 +88,10 @@ def _sum(aggregation: Aggregation, arguments: Sequence[str], over: str) -> str:
 
 
 def _total(aggregation: Aggregation, arguments: Sequence[str], over: str) -> str:
-    """A sum of decimals as Spark has it in windows and averages, where it has no limit before its end.
+    """A sum of decimals as in Spark's windows and averages, where only the final sum is limited.
 
-    Long ones are summed in two halves of their digits. What does not fit then is out of range in a window; in an
-    average Spark finds that its sum was lost, and that is an overflow. Those that a million rows cannot bring there
-    are summed as they are.
+    Long decimals are summed in two halves of their digits. A sum that does not fit is out of range in a window; in an
+    average, Spark reports an overflow. Decimals that a million rows cannot make too long are summed directly.
     """
     source = aggregation.arguments[0].type
     if source.precision <= _SHORT_DIGITS_MAX or aggregation.distinct:
@@ -123,7 +122,7 @@ def _average(aggregation: Aggregation, arguments: Sequence[str], over: str) -> s
 
 
 def _plain(aggregation: Aggregation, arguments: Sequence[str], over: str) -> str:
-    """DuckDB's own, which does not mind repeated values. Of both zeros, as on Spark, the one that is met first."""
+    """DuckDB's own min or max, which ignores DISTINCT. Of both zeros, as on Spark, the first one."""
     if aggregation.type.is_nested:
         key = ordered(arguments[0], aggregation.type)
         return f"arg_{aggregation.function}({arguments[0]}, {key}){over}"

@@ -1,4 +1,4 @@
-"""What Catalyst puts around aggregate functions, and functions that only its rules make."""
+"""Wrappers that Catalyst puts around aggregate functions, and functions that only its rules create."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _IF: Final = f"{_EXPRESSIONS}.If"
 _IS_NULL: Final = f"{_EXPRESSIONS}.IsNull"
 _MAX: Final = f"{_EXPRESSIONS}.aggregate.Max"
 _DECIMAL: Final = re.compile(r"decimal\((\d+),(\d+)\)")
-#: By so many digits a sum of decimals is longer than what it sums.
+#: The additional digits of a sum of decimals.
 _MORE_DIGITS: Final = 10
 _SKETCH: Final = "HyperLogLogPlusPlus"
 #: Our name for a use of First that does not depend on the order of rows.
@@ -55,14 +55,14 @@ def _odd_pivot(
 
 
 def normalized(argument: Expression) -> Expression:
-    """Among distinct values, Spark takes both zeros for one."""
+    """Normalize zeros: among distinct values, Spark treats both zeros as one."""
     if argument.type.kind not in FLOATING or isinstance(argument, Literal):
         return argument
     return Call("normalize", (argument,), argument.type, argument.nullable)
 
 
 def _taken_apart(node: Node) -> Node:
-    """An aggregation that gives an array as the array of several that give its elements."""
+    """Split an aggregation that gives an array into an array of aggregations that give its elements."""
     match node.children[0].name:
         case "PivotFirst":
             return _without_pivot(node)
@@ -73,7 +73,7 @@ def _taken_apart(node: Node) -> Node:
 
 
 def _one_percentage_each(node: Node) -> Node:
-    """`percentile(x, [a, b])` as `[percentile(x, a), percentile(x, b)]`; of no values it is NULL as a whole."""
+    """Turn `percentile(x, [a, b])` into `[percentile(x, a), percentile(x, b)]`; without values the whole is NULL."""
     function, *rest = node.children
     value, parts, *frequency = function.children
     constants = parts.value.get("array") if isinstance(parts.value, dict) else None
@@ -92,9 +92,9 @@ def _one_percentage_each(node: Node) -> Node:
 
 
 def _without_pivot(node: Node) -> Node:
-    """`pivot_first(p, x, [a, b])`, the array of the values beside a and b, as `[max(x) filter (p <=> a), …]`.
+    """Turn `pivot_first(p, x, [a, b])`, the values of x where p is a and b, into `[max(x) filter (p <=> a), …]`.
 
-    Catalyst has grouped by the pivot column before, so at most one row of a group has each of its values.
+    Catalyst has already grouped by the pivot column, so at most one row of a group has each of its values.
     """
     function = node.children[0]
     pivot, value = function.children
@@ -113,9 +113,9 @@ def _without_pivot(node: Node) -> Node:
 
 
 def only_of_group_sets(node: Node) -> Node:
-    """An expression in which `first(x, true) filter (gid = n)` is the one value that the filter lets through.
+    """Replace `first(x, true) filter (gid = n)`, where the filter leaves at most one row, by `max(x)`.
 
-    Catalyst evaluates several DISTINCT so, over groups with at most one such row each; there it is `max(x)`.
+    This is how Catalyst evaluates several DISTINCT, over groups with at most one such row each.
     """
     if node.name != "AggregateExpression":
         return replace(node, children=tuple(map(only_of_group_sets, node.children)))
@@ -130,7 +130,7 @@ def only_of_group_sets(node: Node) -> Node:
 
 
 def _without_wrapper(node: Node) -> Node:
-    """`MakeDecimal(sum(UnscaledValue(x)))`, as Catalyst sums short decimals, is `sum(x)` of the wrapper's type.
+    """Turn `MakeDecimal(sum(UnscaledValue(x)))`, Catalyst's sum of short decimals, into `sum(x)` of the wrapper's type.
 
     The wrapper's type has ten digits more than the argument, so neither form can overflow below 10^10 rows.
     """
@@ -155,7 +155,7 @@ def _without_wrapper(node: Node) -> Node:
 
 
 def _scaled(constant: Node, precision: int, scale: int) -> Node:
-    """The decimal whose unscaled value a constant is."""
+    """The decimal with a constant as its unscaled value."""
     value = constant.value
     number = {"decimal": f"{value}e-{scale}"} if isinstance(value, int) else None
     return replace(constant, type=f"decimal({precision},{scale})", value=number)

@@ -1,6 +1,6 @@
-"""Casts, pair by pair: what is not in the table is Spark's to do.
+"""Casts, pair by pair: Spark does all casts that are not in the table.
 
-Text is hard in both directions (Spark trims, rejects and prints in ways of its own), timestamps depend on a time
+Text is difficult in both directions (Spark trims, rejects and prints in its own ways), timestamps depend on a time
 zone, and in LEGACY mode narrowing casts wrap around or saturate.
 """
 
@@ -108,14 +108,14 @@ def _table() -> dict[tuple[Kind, Kind], tuple[State, str]]:
     return table
 
 
-#: For each pair of kinds that can be cast: how exactly, and with what guard.
+#: For each pair of kinds that can be cast: whether it is exact, and with which guard.
 CASTS: Final = _table()
-#: The functions that are told Java's version, since they write numbers as it does.
+#: The functions that get Java's version as an argument, because they write numbers as Java does.
 _JAVA: Final = ("to_text", "floating_to_decimal")
 
 
 def _own_function(source: DataType, kind: DataType) -> str | None:
-    """The function for a cast that is more than the kernel's own."""
+    """The function for a cast that is not a plain SQL cast."""
     match source.kind, kind.kind:
         case Kind.STRING, Kind.BINARY:
             return "encode_utf8"
@@ -132,7 +132,7 @@ def _own_function(source: DataType, kind: DataType) -> str | None:
 
 
 def _as_entry_of_its_own(node: Node) -> Node:
-    """Casts that depend on a zone, and those of nested values to text, have entries of their own."""
+    """Redirect casts that have their own entries: those that depend on a zone, and those of nested values to text."""
     return nested_to_text(temporal_cast(node))
 
 
@@ -168,7 +168,7 @@ def _check_overflow(
     return Call(entry.function, arguments, kind, node.nullable, mode)
 
 
-#: So many digits fit each type whatever they are.
+#: The number of digits that always fit each type.
 _PLAIN_DIGITS: Final = {Kind.BYTE: 2, Kind.SHORT: 4, Kind.INTEGER: 9, Kind.LONG: 18}
 _BITS: Final = {Kind.BYTE: 8, Kind.SHORT: 16, Kind.INTEGER: 32, Kind.LONG: 64}
 

@@ -1,9 +1,9 @@
-"""The decimal digits in which Java writes a floating-point number.
+"""The decimal digits with which Java writes a floating-point number.
 
-Since version 19 Java gives the shortest digits that mean the number, but at least two. Before, it generated digits
-one by one until the rest was within half a unit in the last place, which at times is one digit more than needed, or
-another last digit than the nearest; and whole numbers that fit a long lost only digits that are smaller than a unit in
-the last place. Casts to text and to decimal, `round` and `format_number` all begin with these digits.
+Since version 19 Java gives the shortest digits that identify the number, but at least two. Before, it generated digits
+one by one until the rest was within half a unit in the last place, which is sometimes one digit more than needed, or
+not the nearest last digit; and whole numbers that fit a long lost only digits smaller than a unit in the last place.
+Casts to text and to decimal, `round` and `format_number` all begin with these digits.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from wallaby.functions.arrow_function import ArrowFunction, per_value
 from wallaby.functions.numbers.decimals import DIGITS_MAX, fit
 from wallaby.relations.types import BOOLEAN, DOUBLE, INTEGER, STRING, DataType, Kind
 
-#: From this version on, the digits are the shortest.
+#: The first version of Java with the shortest digits.
 _SHORTEST_SINCE: Final = 19
 _DOUBLE_BITS: Final = 53
 _FLOAT_BITS: Final = 24
@@ -44,7 +44,7 @@ class Digits(NamedTuple):
 
 
 def java_text(value: float, java: int, *, single: bool) -> str:
-    """What `Double.toString` gives, or `Float.toString` for a float that came as a double."""
+    """The result of `Double.toString`, or of `Float.toString` for a float that came as a double."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -61,7 +61,7 @@ def java_text(value: float, java: int, *, single: bool) -> str:
 
 
 def java_decimal(value: float, java: int, *, single: bool = False) -> Decimal:
-    """What Java's text for a finite number means."""
+    """The value of Java's text for a finite number."""
     if value == 0:
         return Decimal(0)
     text, exponent = java_digits(abs(value), java, single)
@@ -70,7 +70,7 @@ def java_decimal(value: float, java: int, *, single: bool = False) -> Decimal:
 
 
 def nearest_float(text: str) -> float:
-    """The float that is nearest to what a text means: a double on the way would round twice."""
+    """The float nearest to the value of a text; a double in between would round twice."""
     wide = float(text)
     found = _single(wide)
     if not math.isfinite(found) or not math.isfinite(wide) or found == wide:
@@ -78,7 +78,7 @@ def nearest_float(text: str) -> float:
     other = _neighbour(found, wide)
     if wide - found != other - wide:
         return found
-    # The double is just between two floats, so the text itself decides.
+    # The double is exactly between two floats, so the text itself decides.
     exact = Decimal(text).compare(Decimal(wide))
     return found if exact == 0 else max(found, other) if exact > 0 else min(found, other)
 
@@ -101,7 +101,7 @@ def _shortest(value: float, single: bool) -> Digits:
     text = _shortest_float(value) if single else repr(value)
     digits = Decimal(text).normalize()
     if len(digits.as_tuple().digits) == 1:
-        # Of the numbers with two digits that mean the same, the nearest.
+        # The nearest of the two-digit numbers that identify the same value.
         two = Decimal(f"{value:.1e}").normalize()
         if _means(two, value, single):
             digits = two
@@ -130,7 +130,7 @@ def _single(value: float) -> float:
 
 
 def _generated(value: float, single: bool) -> Digits:
-    """Digit by digit, as Java before 19."""
+    """Generate digit by digit, as Java before 19."""
     precision = _FLOAT_BITS if single else _DOUBLE_BITS
     fraction, exponent = math.frexp(value)
     significand = int(math.ldexp(fraction, _DOUBLE_BITS))
@@ -150,7 +150,7 @@ def _generated(value: float, single: bool) -> Digits:
 
 
 def _whole(number: int, insignificant_bits: int) -> Digits:
-    """A whole number, without the digits that are smaller than its precision."""
+    """The digits of a whole number, without those below its precision."""
     places = math.floor(insignificant_bits * math.log10(2)) if insignificant_bits > 1 else 0
     power = 10**places
     number, rest = divmod(number, power)
@@ -161,7 +161,7 @@ def _whole(number: int, insignificant_bits: int) -> Digits:
 
 
 def _estimated(significand: int, binary_exponent: int) -> int:
-    """The decimal exponent, or one more than that."""
+    """The decimal exponent, or one more."""
     scaled = math.ldexp(significand, 1 - _DOUBLE_BITS)
     return math.floor((scaled - 1.5) * 0.289529654 + 0.176091259 + binary_exponent * 0.301029995663981)
 
@@ -169,7 +169,7 @@ def _estimated(significand: int, binary_exponent: int) -> int:
 def _iterated(
     odd: int, bits: int, binary_exponent: int, behind_point: int, significant: int, decimal_exponent: int
 ) -> Digits:
-    """Quotients of numerator and denominator, until the rest is smaller than half a unit in the last place."""
+    """Divide numerator by denominator until the rest is smaller than half a unit in the last place."""
     fives_up, fives_down = max(0, -decimal_exponent), max(0, decimal_exponent)
     twos_up = fives_up + behind_point + binary_exponent
     twos_down = fives_down + behind_point
@@ -178,7 +178,7 @@ def _iterated(
     common = min(twos_up, twos_down)
     twos_up, twos_down, twos_unit = twos_up - common, twos_down - common, twos_unit - common
     if bits == 1:
-        # The number below a power of two is only half as far away.
+        # The next number below a power of two is only half as far away.
         twos_unit -= 1
     if twos_unit < 0:
         twos_up, twos_down, twos_unit = twos_up - twos_unit, twos_down - twos_unit, 0
@@ -209,7 +209,7 @@ def _iterated(
 
 
 def _wrapping(bits: int) -> Callable[[int], int]:
-    """Java computes in ints or longs where the numbers fit, and what it adds to them may leave these."""
+    """Compute in ints or longs where the numbers fit, as Java does, whose additions may overflow these."""
     if bits >= _LONG_BITS:
         return lambda number: number
     half = 1 << ((_INT_BITS if bits < _INT_BITS else _LONG_BITS) - 1)
@@ -217,7 +217,7 @@ def _wrapping(bits: int) -> Callable[[int], int]:
 
 
 def _bits_of_five(power: int) -> int:
-    """As many bits as Java expects a power of five to have."""
+    """The number of bits that Java expects of a power of five."""
     if power == 0:
         return 0
     return (5**power).bit_length() if power < 27 else 3 * power
@@ -233,7 +233,7 @@ def _text(single: bool) -> Callable[[float, int], str]:
 
 
 def decimal_text(value: float, java: int, precision: int, scale: int, failing: bool) -> str | None:
-    """A finite number as a decimal of a type, by way of Java's text for it; what is no number is NULL."""
+    """A finite number as a decimal of a type, through Java's text for it; NULL for NaN and infinities."""
     if not math.isfinite(value):
         return None
     number = java_decimal(value, java)

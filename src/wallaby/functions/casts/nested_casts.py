@@ -1,4 +1,4 @@
-"""Casts of arrays, structs and maps: each part is cast by the rules of its own types."""
+"""Casts of arrays, structs and maps: each part is cast by the rules of its types."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from wallaby.relations.expression import Call, Column, Expression, Literal
 from wallaby.relations.functions import FIELD, IS_NULL, LAMBDA
 from wallaby.relations.types import BOOLEAN, INTEGER, DataType, Kind
 
-#: Casts a flat value; or why not.
+#: Casts a flat value, or says why not.
 Cast = Callable[[Expression, DataType], Expression | Refusal]
 #: A new column of a type, for a lambda.
 Fresh = Callable[[DataType], Column]
 
 
 def cast_nested(value: Expression, target: DataType, cast: Cast, fresh: Fresh) -> Expression | Refusal:
-    """A value in another type of the same shape; structs correspond by the places of their fields."""
+    """Cast a nested value to another type of the same shape; fields of structs correspond by position."""
     source = value.type
     if source == target:
         return value

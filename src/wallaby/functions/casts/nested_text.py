@@ -1,6 +1,6 @@
 """Casts of arrays, structs and maps to text: `[1, null]`, `{1, a}`, `{k -> v}`.
 
-Parts are written as casts of their own types write them, and NULL as `null`. The SQL follows the type.
+Parts are written like casts of their own types, and NULL as `null`. The SQL follows the structure of the type.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LEAVES: Final = frozenset(
 
 
 def nested_to_text(node: Node) -> Node:
-    """A cast of a nested value to text has an entry of its own."""
+    """Redirect a cast of a nested value to text to its own entry."""
     nested = node.children[0].type.startswith(_NESTED)
     return replace(node, class_name=_NESTED_TO_TEXT) if nested and node.type == "string" else node
 
@@ -40,7 +40,7 @@ def nested_to_text(node: Node) -> Node:
 def _read(
     entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
 ) -> Expression | Refusal:
-    """With Java's version, since it writes numbers."""
+    """Read the cast, with Java's version, which determines how numbers are written."""
     mode = mode_of(node)
     if isinstance(mode, Refusal):
         return mode
@@ -51,7 +51,7 @@ def _read(
 
 def _is_written(type_: DataType, mode: EvalMode) -> bool:
     if type_.kind is Kind.DECIMAL:
-        # Java writes others with an exponent.
+        # Java writes other numbers with an exponent.
         return mode is EvalMode.ANSI or type_.scale <= PLAIN_SCALE_MAX
     if type_.is_nested:
         return all(_is_written(child, mode) for child in type_.children)
@@ -68,7 +68,7 @@ def _write(call: Call, sql: Sequence[str]) -> str:
 
 
 def _written(value: str, type_: DataType, java: str, depth: int) -> str:
-    """The text of a value, NULL of NULL; names are numbered by how deep they stand."""
+    """The text of a value, NULL for NULL; variable names are numbered by their depth."""
     part = f"e{depth}"
     match type_.kind:
         case Kind.ARRAY:

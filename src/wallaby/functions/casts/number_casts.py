@@ -1,7 +1,7 @@
 """Casts with Spark's ANSI semantics, and why some of them stay on Spark.
 
-DuckDB rounds where Spark cuts off, forgives text that Spark refuses, and writes numbers differently. Only what
-is exact for every value is here.
+DuckDB rounds where Spark truncates, accepts text that Spark refuses, and writes numbers differently. Only casts that
+agree for every value are here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from wallaby.sql.words import case, cast
 
 #: Up to this many digits a decimal's digits and the power of ten it is divided by are exact doubles.
 _EXACT_DOUBLE_DIGITS = 15
-#: The longest whole number of 32 bits has so many.
+#: The digits of the longest 32-bit number.
 _INTEGER_DIGITS = 10
 _DIGITS_MAX = 38
 _GREATEST = "CAST(9223372036854775808 AS DOUBLE)"
@@ -34,7 +34,7 @@ def cast_reason(source: DataType, target: DataType, mode: EvalMode) -> str | Non
 
 
 def cast_sql(sql: str, source: DataType, target: DataType, mode: EvalMode) -> str:
-    """A cast for which there is no reason not to."""
+    """The SQL of a cast that `cast_reason` accepts."""
     if source == target:
         return sql
     if mode is EvalMode.LEGACY and source.is_integral and target.is_integral:
@@ -94,7 +94,7 @@ def _cannot_fail(source: DataType, target: DataType) -> bool:
 
 
 def fallible_cast(source: DataType, target: DataType) -> bool:
-    """Can the cast of some value end in an error?"""
+    """Can the cast of a value end in an error?"""
     return source != target and source.kind is not Kind.NULL and not _cannot_fail(source, target)
 
 
@@ -114,9 +114,9 @@ def _to_null(sql: str, source: DataType, target: DataType) -> str:
 
 
 def _as_spark_cuts(sql: str, source: DataType, target: DataType) -> str:
-    """A number as Spark has it before it cuts its fraction off.
+    """A number as Spark has it before it truncates the fraction.
 
-    Decimals become whole numbers of up to 32 bits by way of doubles: 4.99…9 with enough nines is 5 before it is cut.
+    Decimals become whole numbers of up to 32 bits through doubles: 4.99…9 with enough nines is 5 before truncation.
     """
     short = source.scale <= _EXACT_DOUBLE_DIGITS - _INTEGER_DIGITS or source.precision <= _EXACT_DOUBLE_DIGITS
     if source.kind is not Kind.DECIMAL or target.kind is Kind.LONG or short:
@@ -125,7 +125,7 @@ def _as_spark_cuts(sql: str, source: DataType, target: DataType) -> str:
 
 
 def _floating_to_decimal(sql: str, word: str, target: DataType) -> str:
-    """By the shortest text that means the number, as Java has it; what is no number is NULL, in all modes.
+    """Cast through Java's text for the number; NaN and infinities become NULL in all modes.
 
     DuckDB reads a text with an exponent only into a type that has a digit before the point.
     """
@@ -136,7 +136,7 @@ def _floating_to_decimal(sql: str, word: str, target: DataType) -> str:
 
 
 def _floating_to_integral(sql: str, target: DataType) -> str:
-    """Cut off; too big is an error. 2^63 is the one double that Spark takes for the greatest long."""
+    """Truncate; a number out of range is an error, except 2^63, which Spark casts to the greatest long."""
     cut = cast(f"trunc({sql})", target)
     if target.kind is not Kind.LONG:
         return cut

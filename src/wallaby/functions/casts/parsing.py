@@ -1,7 +1,7 @@
-"""Values from text, as Spark's casts read it. What means nothing is an error (ANSI) or NULL.
+"""Parse values as Spark's casts do. Invalid text is an error (ANSI) or NULL.
 
-Whole numbers, booleans and dates may have white space and control characters around them, floating-point numbers and
-decimals what Java trims: everything up to the space.
+Whole numbers, booleans and dates may have white space and control characters around them; for floating-point numbers
+and decimals Java trims all characters up to the space.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ _TRUE: Final = frozenset(("t", "true", "y", "yes", "1"))
 _FALSE: Final = frozenset(("f", "false", "n", "no", "0"))
 _DATE: Final = re.compile(r"([+-]?)([0-9]{4,7})(?:-([0-9]{1,2})(?:-([0-9]{1,2})(?:[ T].*)?)?)?", re.DOTALL)
 _DAYS_BEFORE_EPOCH: Final = date(1970, 1, 1).toordinal()
-#: So many years, and days, after which the calendar repeats.
+#: The years, and days, after which the calendar repeats.
 _CYCLE_YEARS: Final = 400
 _CYCLE_DAYS: Final = 146097
 
 
 def refuse(text: str, failing: bool) -> None:
-    """An error, where it is not NULL."""
+    """Raise the error for invalid text, or return NULL."""
     if failing:
         raise Fault("CAST_INVALID_INPUT", f"The value {text[:100]!r} cannot be cast because it is malformed.")
 
 
 def whole(text: str, bits: int, cutting: bool, failing: bool) -> int | None:
-    """A whole number of so many bits; `cutting` drops digits behind a point."""
+    """A whole number of this many bits; `cutting` drops digits after a point."""
     found = (_CUT if cutting else _WHOLE).fullmatch(text.strip(_AROUND))
     number = None if found is None else int(found[1] + (found[2] or "0"))
     if number is None or not -(1 << (bits - 1)) <= number < 1 << (bits - 1):
@@ -118,7 +118,7 @@ def decimal(text: str, precision: int, scale: int, failing: bool) -> str | None:
 
 
 def boolean(text: str, failing: bool) -> bool | None:
-    """Yes or no in a few words."""
+    """A boolean from one of Spark's words for true and false."""
     word = text.strip(_AROUND).lower()
     if word in _TRUE or word in _FALSE:
         return word in _TRUE
@@ -127,7 +127,7 @@ def boolean(text: str, failing: bool) -> bool | None:
 
 
 def days(text: str, failing: bool) -> int | None:
-    """The days since 1970 of a date: a year, perhaps a month, perhaps a day, after which anything may follow."""
+    """The days since 1970 of a date: a year, perhaps a month, perhaps a day, after which any text may follow."""
     found = _DATE.fullmatch(text.strip(_AROUND))
     if found is None:
         refuse(text, failing)
@@ -143,7 +143,7 @@ def days(text: str, failing: bool) -> int | None:
 
 
 def date_text(number: int) -> str:
-    """A date with as many digits as its year needs, at least four, and a sign if it is not of four."""
+    """A date as text; the year has at least four digits, and a sign if it does not have exactly four."""
     cycles, within = divmod(number + _DAYS_BEFORE_EPOCH - 1, _CYCLE_DAYS)
     near = date.fromordinal(within + _CYCLE_DAYS + 1)
     year = near.year + (cycles - 1) * _CYCLE_YEARS

@@ -1,4 +1,4 @@
-"""Numbers, dates and booleans as text, where DuckDB writes otherwise than Java."""
+"""Numbers, dates and booleans as text, where DuckDB writes them differently from Java."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from wallaby.relations.types import INTEGER, DataType, Kind
 from wallaby.sql.words import case, cast
 
 EPOCH: Final = "DATE '1970-01-01'"
-#: Smaller decimals than these Java writes with an exponent, unless the mode is ANSI.
+#: Java writes smaller decimals with an exponent, unless the mode is ANSI.
 PLAIN_SCALE_MAX: Final = 6
 
 
 def value_text(value: str, type_: DataType, java: str) -> str:
-    """The text of a flat value, as some version of Java writes it."""
+    """The text of a flat value, as the given version of Java writes it."""
     match type_.kind:
         case Kind.FLOAT:
             return f"wallaby_float_text(CAST({value} AS DOUBLE), {java})"
@@ -29,6 +29,6 @@ def value_text(value: str, type_: DataType, java: str) -> str:
             return f"CAST({value} AS VARCHAR)"
         case _:
             written = f"CAST({cast(value, type_)} AS VARCHAR)"
-            # DuckDB leaves out the zero of a type without digits before the point.
+            # DuckDB omits the zero of a type without digits before the point.
             alone = type_.precision == type_.scale
             return f"regexp_replace({written}, '^(-?)[.]', '\\10.')" if alone else written

@@ -28,7 +28,7 @@ _BRANCHES: Final = "the second side is not evaluated (so raises no error) where 
 def _read_in(
     entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
 ) -> Expression | Refusal:
-    """With something else than constants it is one equality after the other, which guard each other's errors."""
+    """Read IN; a list that is not constant becomes a chain of equalities, each evaluated only if needed."""
     value, *items = arguments
     if not items:
         return Refusal("the list of IN is empty")
@@ -41,7 +41,7 @@ def _read_in(
 def _in_set(
     entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
 ) -> Expression | Refusal:
-    """A long list. Of NaN it is known that it is not in one without it, even if there is a NULL."""
+    """Read IN with a long list. NaN is not in a list without NaN, even if the list has a NULL."""
     (value,) = arguments
     values = node.value if isinstance(node.value, list) else []
     items = [literal(item, value.type) for item in values]
@@ -62,7 +62,7 @@ def _is_nan(item: Literal) -> bool:
 
 
 def _not(entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType) -> Expression | Refusal:
-    """Catalyst has no inequality, only the negation of an equality."""
+    """Read NOT; Catalyst has no inequality, only the negation of an equality."""
     (argument,) = arguments
     if isinstance(argument, Call) and argument.function == "eq":
         return Call("ne", argument.arguments, kind, node.nullable)
@@ -72,7 +72,7 @@ def _not(entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: Data
 def _read_enough(
     entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
 ) -> Expression | Refusal:
-    """What `dropna` with a threshold asks."""
+    """Read the condition of `dropna` with a threshold."""
     least = node.field("n")
     if not isinstance(least, int) or not arguments:
         return Refusal("it asks for no number of values")
@@ -87,7 +87,7 @@ def _infix(sign: str) -> Callable[[Call, Sequence[str]], str]:
         left, right = map(ordered, sql, types) if orders else sql
         written = f"({left} {sign} {right})"
         if orders and any(type_.is_nested for type_ in types):
-            # Of two bounds of a value DuckDB's optimizer makes a BETWEEN, which it cannot compute for nested values.
+            # DuckDB's optimizer turns two bounds into a BETWEEN, which it cannot compute for nested values.
             written = f"CAST(CAST({written} AS TINYINT) AS BOOLEAN)"
         return written
 
@@ -115,7 +115,7 @@ def _write_in(call: Call, sql: Sequence[str]) -> str:  # noqa: ARG001 - the sign
 
 
 def _and(call: Call, sql: Sequence[str]) -> str:
-    """DuckDB orders conditions as it likes; where one can fail, those before guard it, and no later one does."""
+    """Write AND. DuckDB reorders conditions; if one can fail, the earlier ones must guard it."""
     return _in_order(call, sql, "AND", lambda left: (f"NOT {left}", "FALSE"))
 
 
@@ -146,7 +146,7 @@ def _not_a_number(call: Call, sql: Sequence[str]) -> str:  # noqa: ARG001 - the 
 
 
 def _write_enough(call: Call, sql: Sequence[str]) -> str:
-    """Are at least so many values, the first argument says how many, neither NULL nor NaN?"""
+    """Are at least n values, given by the first argument, neither NULL nor NaN?"""
     present = [
         f"CAST({value} IS NOT NULL{f' AND NOT isnan({value})' if argument.type.is_floating else ''} AS INTEGER)"
         for value, argument in zip(sql[1:], call.arguments[1:], strict=True)
@@ -250,7 +250,7 @@ FAMILY: Final = Family(
     ),
     also={
         "ne": _compare("<>"),
-        # Other names under which planning knows some of them.
+        # Names that planning uses for some of them.
         "equal": _compare("="),
         "not_equal": _compare("<>"),
         "less": _compare("<"),

@@ -1,6 +1,6 @@
-"""Choices among values. Of CASE, IF and COALESCE a branch that is not taken raises no error, in Spark and here.
+"""Conditional expressions. A branch of CASE, IF or COALESCE that is not taken raises no error, on Spark and here.
 
-`case` takes condition and value in turn, then perhaps what else to give.
+`case` takes conditions and values in turn, then perhaps the default.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _coalesce(call: Call, sql: Sequence[str]) -> str:
 
 
 def _same_kind(call: Call) -> str | None:
-    """All values of a choice must already have the type of the result: Catalyst casts them."""
+    """Refuse unless all branches have the type of the result, to which Catalyst casts them."""
     values: Sequence[Expression] = call.arguments
     if call.function == "if":
         values = call.arguments[1:]
@@ -49,14 +49,14 @@ def _same_kind(call: Call) -> str | None:
 
 
 def _at_most_one(call: Call, sql: Sequence[str]) -> str:  # noqa: ARG001 - the signature of a writer
-    """True; an error if a row has more partners than the one that a subquery may give it."""
+    """True, or an error if a subquery gives a row more than one partner."""
     return case([(f"{sql[0]} > 1", TOO_MANY_ROWS)], "TRUE")
 
 
 def _most(name: str) -> Write:
-    """NULLs do not count. NaN is the greatest, and of the two zeros the first one is taken, in DuckDB as in Spark.
+    """Greatest or least value. NULLs do not count, NaN is the greatest, and the first of two zeros wins, as on Spark.
 
-    Among numbers of single precision DuckDB knows one zero only.
+    For floats of single precision, DuckDB has only one zero.
     """
 
     def write(call: Call, sql: Sequence[str]) -> str:

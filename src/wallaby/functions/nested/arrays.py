@@ -19,21 +19,21 @@ from wallaby.relations.expression import Call, Expression, Literal
 from wallaby.relations.types import DataType, Kind
 from wallaby.sql.words import case, cast, error, field_sql, ordered, struct_sql
 
-#: Functions that Catalyst has for text and for arrays under one name, and what they are called here for arrays.
+#: Functions that Catalyst has for text and for arrays under one name, and our names for arrays.
 OF_ARRAYS: Final = MappingProxyType({"Concat": "ConcatOfArrays", "Reverse": "ReverseOfArray"})
 _DAY_MICROS: Final = 86_400_000_000
 _DAY_TIMES: Final = frozenset(
     {"interval day", "interval day to hour", "interval day to minute", "interval day to second"}
 )
-#: Characters that mean nothing but themselves in a regular expression of Java's.
+#: Characters without a special meaning in Java's regular expressions.
 _PLAIN: Final = re.compile(r"[^\\\[\]{}()*+?.^$|\x00]+")
 _ESCAPED: Final = re.compile(r"\\([^A-Za-z0-9\s])|\[([^\\\[\]^&-])\]")
-#: What `array_sort` compares by, if nothing is said: its parameters are $0 and $1.
+#: The default comparator of `array_sort`; its parameters are $0 and $1.
 _DEFAULT_ORDER: Final = (
     "If(And(IsNull($0),IsNull($1)),0,If(IsNull($0),1,If(IsNull($1),-1,"
     "If(LessThan($0,$1),-1,If(GreaterThan($0,$1),1,0)))))"
 )
-#: What Catalyst makes of that where no element is NULL.
+#: The same, simplified by Catalyst where no element is NULL.
 _DEFAULT_WITHOUT_NULLS: Final = "If(LessThan($0,$1),-1,If(GreaterThan($0,$1),1,0))"
 
 
@@ -80,7 +80,7 @@ def _read_split(
 
 
 def split_text(pattern: object) -> str | None:
-    """The only text that a regular expression finds; None if it is not of the simplest kind."""
+    """The only text that a simple regular expression matches; None for other patterns."""
     if not isinstance(pattern, str) or not pattern:
         return None
     found, at = "", 0
@@ -96,7 +96,7 @@ def split_text(pattern: object) -> str | None:
 
 
 def _in_days(node: Node) -> Node:
-    """A sequence of dates by a constant interval of whole days, as one by a number of days."""
+    """Turn a sequence of dates by an interval of whole days into one by a number of days."""
     if len(node.children) != 3 or node.children[0].type != "date":
         return node
     start, stop, step = node.children
@@ -120,7 +120,7 @@ _ZERO = ("INVALID_INDEX_OF_ZERO", "The index 0 is invalid. Positions count from 
 
 
 def _join(call: Call, sql: Sequence[str]) -> str:
-    """DuckDB joins by a constant only; else one text after the other."""
+    """Join texts; DuckDB supports only a constant separator, otherwise they are concatenated one by one."""
     constant = isinstance(call.arguments[1], Literal)
 
     def write(a: str, between: str, instead: str = "") -> str:
@@ -185,7 +185,7 @@ def _repeat(call: Call, sql: Sequence[str]) -> str:
 
 
 def _sequence(call: Call, sql: Sequence[str]) -> str:
-    """Up or down by 1, or by the step; dates are counted in days."""
+    """A sequence, up or down by 1, or by the step; dates are counted in days."""
     dates = call.type.element.kind is Kind.DATE
     ends = [f"({one} - DATE '1970-01-01')" if dates else one for one in sql[:2]]
     made = bound([f"CAST({one} AS BIGINT)" for one in (*ends, *sql[2:])], _series)
@@ -220,7 +220,7 @@ def _zip(call: Call, sql: Sequence[str]) -> str:
 
 
 def _write_insert(call: Call, sql: Sequence[str]) -> str:
-    """Before a position; from the end, -1 is behind the last. What lies between is filled with NULL."""
+    """Insert before a position; -1 is after the last element. Gaps are filled with NULL."""
     element = call.type.element
 
     def write(a: str, position: str, value: str) -> str:
@@ -245,12 +245,12 @@ def _write_insert(call: Call, sql: Sequence[str]) -> str:
 
 
 def _write_split(call: Call, sql: Sequence[str]) -> str:
-    """By a constant that is no pattern to Java: what it is escaped with has been taken away by `split_text`."""
+    """Split by a constant text, which `split_text` has extracted from Java's pattern."""
     return cast(f"string_split({sql[0]}, {sql[1]})", call.type)
 
 
 def _same_arrays(call: Call) -> str | None:
-    """Catalyst casts arrays to one type."""
+    """Refuse arrays of different types; Catalyst casts them to one."""
     odd = next((a.type for a in call.arguments if a.type != call.type), None)
     return None if odd is None else f"{call.function} of {odd} as {call.type} is not supported"
 

@@ -1,6 +1,7 @@
-"""Arrays and structs: made and taken apart.
+"""Create arrays and structs, and access their parts.
 
-`field` and `fields` take the place of a field as a constant. Positions are Spark's: from 0 in `item`, from 1 elsewhere.
+`field` and `fields` take the position of a field as a constant. Positions are Spark's: from 0 in `item`, from 1
+elsewhere.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from wallaby.sql.words import case, cast, field_sql, struct_sql
 
 
 def split_part(node: Node) -> Node:
-    """`split_part` is an element of a split text, or a default, which only it has; it needs no array."""
+    """Read `split_part`, for which Catalyst has an element of a split text with a default; no array is needed."""
     parts = node.children[0]
     with_default = "defaultValueOutOfBound" not in (node.fields or {})
     if parts.name != "StringSplitSQL" or not with_default:
@@ -44,7 +45,7 @@ def _number(node: Node, name: str) -> Literal:
 def _read_field(
     entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
 ) -> Expression | Refusal:
-    """A field by its place, which Catalyst knows."""
+    """Read a field by its position, which Catalyst provides."""
     place = _number(node, "ordinal")
     return Call(entry.function, (arguments[0], place), kind, node.nullable)
 
@@ -52,7 +53,7 @@ def _read_field(
 def _read_struct(
     entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
 ) -> Expression | Refusal:
-    """Names and values in turn; the names are in the type."""
+    """Read a struct, given as names and values in turn; the names are in the type."""
     return Call(entry.function, arguments[1::2], kind, node.nullable)
 
 

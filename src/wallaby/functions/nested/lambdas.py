@@ -1,6 +1,6 @@
-"""Functions of functions. A `lambda` has its body and then its parameters, which are columns of its own.
+"""Higher-order functions. A `lambda` has its body and then its parameters, which are columns of its own.
 
-A lambda is written as its body only; the function around it binds the parameters. Indexes count from 0 in Spark and
+Only the body of a lambda is written; the function around it binds the parameters. Indexes count from 0 in Spark and
 from 1 in DuckDB.
 """
 
@@ -39,7 +39,7 @@ def _parameters(function: Expression) -> list[str]:
 
 
 def _applied(call: Call, sql: Sequence[str], word: str) -> str:
-    """`list_transform` or `list_filter` by a lambda of the element, and perhaps of its index."""
+    """Write `list_transform` or `list_filter` with a lambda of the element, and perhaps of its index."""
     array, body = sql
     element, *index = _parameters(call.arguments[1])
     if not index:
@@ -56,7 +56,7 @@ def _filter(call: Call, sql: Sequence[str]) -> str:
 
 
 def _decided(decisive: str, otherwise: str) -> Write:
-    """One decisive answer decides; else an unknown one makes all unknown."""
+    """Write exists or forall: one decisive answer decides; otherwise a NULL makes the result NULL."""
 
     def write(call: Call, sql: Sequence[str]) -> str:
         answers = _applied(call, sql, "list_transform")
@@ -76,7 +76,7 @@ def _decided(decisive: str, otherwise: str) -> Write:
 
 
 def _eager(call: Call) -> str | None:
-    """Spark stops at the first decisive element; here all are computed, so none may fail."""
+    """Refuse a condition that can fail: Spark stops at the first decisive element, but here all are computed."""
     return (
         f"{call.function} with a condition that can fail is not supported"
         if fallible(call.arguments[1])

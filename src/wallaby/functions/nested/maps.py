@@ -1,4 +1,4 @@
-"""Maps. A map is an array of pairs; `wallaby.sql.types` says why."""
+"""Maps. A map is an array of pairs; `wallaby.sql.types` explains why."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _values(sql: str) -> str:
 
 
 def checked_map(entries: str, type_: DataType) -> str:
-    """Entries whose keys may be NULL, or the same twice, which is an error."""
+    """Check entries: a NULL key or a repeated key is an error."""
     key = type_.children[0]
 
     def write(m: str) -> str:
@@ -57,7 +57,7 @@ def checked_map(entries: str, type_: DataType) -> str:
 
 
 def _with_normal_keys(entries: str, type_: DataType) -> str:
-    """Entries with one zero and one NaN among their keys; not where Spark has an array of the keys already."""
+    """Normalize zeros and NaN among the keys, unless Spark already has an array of the keys."""
     key = field_sql("e", 0)
     normal = normalized(key, type_.children[0])
     pair = struct_sql([normal, field_sql("e", 1)])
@@ -101,7 +101,7 @@ def _map_of_entries(call: Call, sql: Sequence[str]) -> str:
 
 
 def _write_map_of_text(call: Call, sql: Sequence[str]) -> str:
-    """Pairs between one constant, keys and values between another; without that, the value is NULL."""
+    """Write `str_to_map`: constants separate pairs, and keys from values; a key without one has the value NULL."""
     text_, between, behind_key = sql
     found = f"instr(p, {behind_key})"
     key = case([(f"{found} > 0", f"substr(p, 1, {found} - 1)")], "p")

@@ -1,4 +1,4 @@
-"""Arrays: searched, and compared as sets.
+"""Search arrays, and compare them as sets.
 
 DuckDB's equality in lists is Spark's: NULL equals NULL, NaN itself, and the two zeros each other.
 """
@@ -62,7 +62,7 @@ def _first_of_each(array: str, among: str = "") -> str:
 
 
 def _distinct(call: Call, sql: Sequence[str]) -> str:
-    """Of the two zeros Spark shows the positive one, here and in what follows."""
+    """Distinct elements; Spark returns the positive one of the two zeros, here and in the functions below."""
     return bound([normalized(sql[0], call.type)], _first_of_each)
 
 
@@ -91,7 +91,7 @@ def _remove(call: Call, sql: Sequence[str]) -> str:  # noqa: ARG001 - the signat
 
 
 def comparable(call: Call) -> str | None:
-    """What is searched for must have an equality."""
+    """Refuse elements whose type has no equality."""
     odd = next((a.type for a in call.arguments if not is_comparable(a.type)), None)
     return None if odd is None else f"{call.function} of {odd} is not supported"
 
@@ -102,7 +102,7 @@ def _flat_elements(call: Call) -> str | None:
 
 
 def _extreme(function: str) -> Write:
-    """The least or greatest element; of both zeros, as on Spark, the one that stands first."""
+    """The least or greatest element; of both zeros, as on Spark, the first one."""
 
     def write(call: Call, sql: Sequence[str]) -> str:
         found = f"{function}({sql[0]})"

@@ -1,7 +1,7 @@
 """Arcs, hyperbolic functions, cube roots and hypotenuses to the last bit of Java's `StrictMath`.
 
-As in `exponentials`: Sun's published methods for whole arrays. Sines, cosines and tangents are not here: for them Spark
-calls `Math`, which a virtual machine may compute otherwise.
+As in `exponentials`, these are Sun's published methods, for whole arrays. Sines, cosines and tangents are missing: for
+them Spark calls `Math`, which a virtual machine may compute differently.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _ATAN_HIGH: Final = np.array(
 _ATAN_LOW: Final = np.array(
     [2.26987774529616870924e-17, 3.06161699786838301793e-17, 1.39033110312309984516e-17, _HALF_PI_LOW]
 )
-#: Up to here half of a squared exponential is a double.
+#: Up to this value, half of a squared exponential is a double.
 _HYPERBOLIC_MAX: Final = 710.4758600739439
 
 
@@ -203,7 +203,7 @@ def cbrt(x: Doubles) -> Doubles:
     """The cube root."""
     size = np.abs(x)
     small = magnitude(x) < 0x00100000
-    # A third of the exponent, by a division of the upper half; of a very small number's, times a power of two.
+    # Divide the exponent by three in the upper half; a very small number is first multiplied by a power of two.
     t = np.where(
         small,
         _divided(size * 2.0**54, 696219795),
@@ -215,7 +215,7 @@ def cbrt(x: Doubles) -> Doubles:
         3.57142857142857150787e-01
         + 1.60714285714285720630e00 / (s + 1.41428571428571436819e00 + -7.05306122448979611050e-01 / s)
     )
-    # Twenty bits of it, rounded up, so that its square is exact.
+    # Rounded up to twenty bits, so that its square is exact.
     t = (((t.view(np.int64) >> 32) + 1) << 32).view(np.float64)
     s = t * t
     r = size / s
@@ -229,7 +229,7 @@ def _divided(x: Doubles, added: int) -> Doubles:
 
 
 def hypot(x: Doubles, y: Doubles) -> Doubles:
-    """The root of the sum of two squares, as if nothing overflowed between."""
+    """The root of the sum of two squares, without intermediate overflow."""
     swapped = magnitude(y) > magnitude(x)
     a, b = np.abs(np.where(swapped, y, x)), np.abs(np.where(swapped, x, y))
     large, little = a, b

@@ -1,4 +1,4 @@
-"""Arithmetic. Overflow is the hard part: an error in ANSI mode, NULL in TRY mode; in LEGACY mode it wraps."""
+"""Arithmetic. Overflow is the difficult part: an error in ANSI mode, NULL in TRY mode, and a wrap in LEGACY mode."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _QUOTIENT_DIGITS_MAX: Final = 39
 def _divided(
     entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
 ) -> Expression | Refusal:
-    """Whole quotients and what remains of them: of decimals, Java's context has room for so many digits."""
+    """Read whole quotients and remainders; for decimals, Java's context limits the digits."""
     left, right = (argument.type for argument in arguments)
     if left.kind is Kind.DECIMAL and left.precision - left.scale + right.scale > _QUOTIENT_DIGITS_MAX:
         return Refusal(
@@ -39,7 +39,7 @@ def _divided(
     return plain(entry, node, arguments, kind)
 
 
-#: So many digits fit a long.
+#: The digits that always fit a long.
 _LONG_DIGITS = 18
 
 
@@ -73,7 +73,7 @@ def _remainder(call: Call, sql: Sequence[str]) -> str:
         return decimal_sql("remainder", sql[0], left, sql[1], right, call.type, call.mode)
     branches = [(f"{sql[1]} = 0 AND {sql[0]} IS NOT NULL", by_zero(call.mode, remainder=True))]
     if call.type.is_integral:
-        # The least number divided by -1 overflows in DuckDB; the remainder is 0.
+        # The smallest number divided by -1 overflows in DuckDB; the remainder is 0.
         branches.append((f"{sql[1]} = -1 AND {sql[0]} IS NOT NULL", cast("0", call.type)))
     return case(branches, cast(f"({sql[0]} % {sql[1]})", call.type))
 
@@ -94,9 +94,9 @@ def _arithmetic_fallible(call: Call) -> bool:
 
 
 def negative(sql: str, type_: DataType, mode: EvalMode) -> str:
-    """Whole numbers by subtraction: DuckDB widens the negative of a constant, and would not see its overflow.
+    """Negate whole numbers by subtraction: DuckDB widens the negative of a constant, and would miss its overflow.
 
-    In Spark the negative of a short number overflows like that of a long one, not like its difference from another.
+    In Spark the negation of a short number overflows like that of a long one, not like a subtraction.
     """
     if mode is EvalMode.ANSI and type_.kind in (Kind.BYTE, Kind.SHORT):
         return fitted(computed("-", "CAST(0 AS INTEGER)", sql, INTEGER, mode), type_, mode)
@@ -164,7 +164,7 @@ def _positive_modulo(call: Call, sql: Sequence[str]) -> str:
         again = f"(({rest} + {sql[1]}) % {sql[1]})"
         return case([*branches, (f"{rest} < 0", cast(again, call.type))], cast(rest, call.type))
     branches.append((f"{sql[1]} = -1 AND {sql[0]} IS NOT NULL", cast("0", call.type)))
-    # Two negative numbers may leave their type, and come back as a positive one.
+    # The sum of two negative numbers may overflow to a positive one.
     wide = f"(CAST({rest} AS HUGEINT) + {sql[1]})"
     wrapped = wide if call.type.kind in (Kind.BYTE, Kind.SHORT) else fitted(wide, call.type, EvalMode.LEGACY)
     return case(

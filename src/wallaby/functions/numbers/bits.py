@@ -1,4 +1,4 @@
-"""Bits of whole numbers. Java looks at the lowest five or six bits of a distance only, and lets results wrap."""
+"""Bits of whole numbers. Java uses only the lowest five or six bits of a shift distance, and lets results wrap."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DISTANCE: Final = "the distance counts modulo the type's bits; bits shifted out
 
 
 def bits(entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType) -> Expression | Refusal:
-    """These have a mode in Catalyst that means nothing."""
+    """Read a bit function, whose evaluation mode in Catalyst has no effect."""
     return Call(entry.function, arguments, kind, node.nullable)
 
 
@@ -48,7 +48,7 @@ def _right_unsigned(call: Call, sql: Sequence[str]) -> str:
 
 
 def _count(call: Call, sql: Sequence[str]) -> str:
-    """Of the number as a long, so a negative one has many."""
+    """Count the bits of the number as a long, so that a negative one has many."""
     if call.arguments[0].type.kind is Kind.BOOLEAN:
         return cast(sql[0], INTEGER)
     return cast(f"bit_count({cast(sql[0], LONG)})", call.type)

@@ -1,15 +1,15 @@
 """Decimal arithmetic with Spark's result types and rounding (HALF_UP), on numbers of at most 38 digits.
 
-Spark computes a result exactly, or cuts it off after 39 digits, and then rounds it to the type that Catalyst chose;
-no such type has 39 digits, so that is one rounding. DuckDB adds
-and multiplies exactly as long as the result has 38 digits, and divides decimals as doubles. So: additions and
-multiplications whose exact scale is the result's are DuckDB's own; divisions are done in 128-bit whole numbers
-where the shifted dividend fits; everything else goes to the exact but slow functions of `exact.decimals`.
+Spark computes a result exactly, or truncates it after 39 digits, and then rounds it to the type that Catalyst chose; no
+such type has 39 digits, so there is only one rounding. DuckDB adds and multiplies exactly as long as the result has 38
+digits, and divides decimals as doubles. So additions and multiplications whose exact scale is the result's are DuckDB's
+own; divisions use 128-bit whole numbers if the shifted dividend fits; everything else uses the exact but slow functions
+of `decimals`.
 
-DuckDB gives sums and products a precision of its own, the *width*. Inside an expression only the value counts, and
-casting each result costs a quarter of TPC-H 1, so only what leaves an expression is cast, by `output_sql`. But two
-numbers of at most 18 digits have a result of at most 18 digits in DuckDB, or an overflow: where Catalyst allows
-more, one side is made wider.
+DuckDB gives sums and products its own precision, the *width*. Inside an expression only the value counts, and casting
+each result costs a quarter of the time of TPC-H 1, so only the result of a whole expression is cast, by `output_sql`.
+But two numbers of at most 18 digits have a result of at most 18 digits in DuckDB, or an overflow: where Catalyst allows
+more, one side is widened.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from wallaby.relations.expression import Call, EvalMode, Expression
 from wallaby.relations.types import DataType, Kind, decimal
 from wallaby.sql.words import case, cast, error
 
-#: What DuckDB keeps in 64 bits.
+#: The digits that DuckDB stores in 64 bits.
 _NARROW_MAX = 18
 
-#: Longer decimals lose digits when their sign changes.
+#: Longer decimals lose digits when they are negated.
 _NEGATED_DIGITS_MAX = 34
 
-#: A division writes its sides a dozen times. One whose sides are longer than this is left to a function that
-#: writes them once, or nested divisions would grow without bound.
+#: The SQL of a division repeats its sides a dozen times. If the sides are longer than this, a function that repeats
+#: them once is used, or nested divisions would grow without bound.
 _REPEATED_MAX = 4000
 _DIVIDE_BY_ZERO = error("DIVIDE_BY_ZERO", "Division by zero.")
 _REMAINDER_BY_ZERO = error("REMAINDER_BY_ZERO", "Remainder by zero.")
 
 
 def by_zero(mode: EvalMode, *, remainder: bool = False) -> str:
-    """What a division by zero gives."""
+    """The result of a division by zero."""
     if mode is not EvalMode.ANSI:
         return "NULL"
     return _REMAINDER_BY_ZERO if remainder else _DIVIDE_BY_ZERO
@@ -48,7 +48,7 @@ def decimal_sql(
     result: DataType,
     mode: EvalMode,
 ) -> str:
-    """One of add, subtract, multiply, divide, remainder. Only in ANSI mode is an overflow an error."""
+    """Write add, subtract, multiply, divide or remainder. An overflow is an error only in ANSI mode."""
     left_type, right_type = left_side.type, right_side.type
     if mode is not EvalMode.ANSI and _may_overflow(operation, left_type, right_type, result):
         return _slow(operation, left, right, result, mode)
@@ -96,14 +96,14 @@ def _is_plain(operation: str, left: DataType, right: DataType, result: DataType)
 
 
 def _width(expression: Expression) -> int:
-    """The precision that DuckDB gives to an expression as it is written here."""
+    """The precision that DuckDB gives an expression in the form written here."""
     match expression:
         case Call(function="add" | "subtract" | "multiply", arguments=(left, right)) if _is_plain(
             expression.function, left.type, right.type, expression.type
         ):
             needed = _needed(expression.function, left, right)
             if max(_width(left), _width(right)) <= _NARROW_MAX < needed:
-                # One side was cast to one digit more than that.
+                # One side was cast to one more digit than that.
                 needed = _needed_of(
                     expression.function,
                     (_NARROW_MAX + 1, left.type.scale),
@@ -121,14 +121,14 @@ def _needed(operation: str, left: Expression, right: Expression) -> int:
 
 
 def _needed_of(operation: str, left: tuple[int, int], right: tuple[int, int]) -> int:
-    """The precision of DuckDB's result before it is capped, of precisions and scales."""
+    """The precision of DuckDB's result, before it is capped, from precisions and scales."""
     if operation == "multiply":
         return left[0] + right[0]
     return max(left[0] - left[1], right[0] - right[1]) + max(left[1], right[1]) + 1
 
 
 def _fits_sum(left: DataType, right: DataType, result: DataType) -> bool:
-    """Are both sides exact in the result's type, whatever their values?"""
+    """Do both sides always fit the result's type exactly?"""
     return all(
         side.scale <= result.scale and side.precision - side.scale <= result.precision - result.scale
         for side in (left, right)
@@ -141,7 +141,7 @@ def _fits_remainder(left: DataType, right: DataType) -> bool:
 
 
 def _fits_quotient(left: DataType, right: DataType, result: DataType) -> bool:
-    """Do the dividend, shifted so that the whole quotient has the result's scale, and both sides' digits fit?"""
+    """Do both sides' digits fit, with the dividend shifted so that the whole quotient has the result's scale?"""
     shift = result.scale - left.scale + right.scale
     return (
         shift >= 0
@@ -175,7 +175,7 @@ def unscaled(sql: str, type_: DataType) -> str:
 
 
 def from_digits(sql: str, type_: DataType, result: DataType) -> str:
-    """A decimal from its unscaled whole number: by multiplying with the smallest one of its scale."""
+    """A decimal from its unscaled whole number, by multiplying with the smallest decimal of its scale."""
     if type_.scale == 0:
         return cast(sql, result)
     smallest = cast(f"'0.{'0' * (type_.scale - 1)}1'", decimal(type_.scale, type_.scale))

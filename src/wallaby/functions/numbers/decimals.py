@@ -1,4 +1,4 @@
-"""Arithmetic on decimals whose intermediate results have more than 38 digits, as Spark rounds them."""
+"""Arithmetic on decimals whose intermediate results have more than 38 digits, rounded as on Spark."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from wallaby.errors import InternalError
 from wallaby.functions.arrow_function import ArrowFunction, Fault, per_value
 from wallaby.relations.types import INTEGER, STRING
 
-#: Wide enough for everything that a sum, a product, or a quotient with 39 digits after the point, can need.
+#: Enough digits for every sum, product, or quotient with 39 digits after the point.
 _WIDE: Final = Context(prec=160, rounding=ROUND_HALF_UP)
 _SCALA: Final = Context(prec=34, rounding=ROUND_HALF_EVEN)
 _QUOTIENT_STEP: Final = Decimal(1).scaleb(-39)
-#: Digits travel as text: one DuckDB function for each operation instead of one for each triple of types.
+#: Digits are passed as text: one DuckDB function for each operation instead of one for each triple of types.
 DIGITS_MAX: Final = 38
 
 
@@ -31,12 +31,12 @@ def subtract(left: Decimal, right: Decimal) -> Decimal:
 
 
 def multiply(left: Decimal, right: Decimal) -> Decimal:
-    """The exact product. Spark cuts it off after 39 digits, one more than a result can have."""
+    """The exact product. Spark truncates it after 39 digits, one more than a result can have."""
     return _WIDE.multiply(left, right)
 
 
 def divide(left: Decimal, right: Decimal) -> Decimal:
-    """The quotient, cut off after 39 digits behind the point, as Spark cuts it."""
+    """The quotient, truncated after 39 digits after the point, as on Spark."""
     if not right:
         raise ZeroDivisionError("[DIVIDE_BY_ZERO] Division by zero.")
     # Long division in whole numbers: a quotient of `prec` digits would be rounded.
@@ -50,7 +50,7 @@ def divide(left: Decimal, right: Decimal) -> Decimal:
 
 
 def remainder(left: Decimal, right: Decimal) -> Decimal:
-    """What is left after dividing by a whole number of times; the sign is the dividend's."""
+    """The remainder of a division; it has the dividend's sign."""
     if not right:
         raise ZeroDivisionError("[REMAINDER_BY_ZERO] Remainder by zero.")
     return _WIDE.remainder(left, right)
@@ -83,7 +83,7 @@ def fit(value: Decimal, precision: int, scale: int) -> Decimal:
 
 
 def negated(text: str, precision: int, scale: int) -> str:
-    """The negative as Scala's `BigDecimal` computes it, in the digits of its usual context."""
+    """The negative as Scala's `BigDecimal` computes it, with the digits of its default context."""
     negative = _SCALA.minus(Decimal(text))
     try:
         return f"{fit(negative, precision, scale):f}"
@@ -95,14 +95,14 @@ def negated(text: str, precision: int, scale: int) -> str:
 
 
 def decimal_name(operation: str, *, null_on_error: bool = False) -> str:
-    """DuckDB's name for an operation on decimals: (left, right, precision, scale), all but the last two text."""
+    """DuckDB's name for an operation on decimals: (left, right, precision, scale), the first two as text."""
     if operation not in OPERATIONS:
         raise InternalError(f"There is no decimal operation {operation!r}.")
     return f"wallaby_decimal_{'try_' if null_on_error else ''}{operation}"
 
 
 class _DecimalFunction:
-    """One operation over whole arrays. NULL in, NULL out; what is an error otherwise may be NULL as well."""
+    """One operation over whole arrays. NULL gives NULL; errors may also become NULL."""
 
     def __init__(self, operation: str, *, null_on_error: bool) -> None:
         self._compute = OPERATIONS[operation]
@@ -140,7 +140,7 @@ def _exponent(value: Decimal) -> int:
 
 
 def _cut_quotient(numerator: int, denominator: int) -> int:
-    """The whole quotient, towards zero."""
+    """The whole quotient, truncated towards zero."""
     quotient = abs(numerator) // abs(denominator)
     return -quotient if (numerator < 0) != (denominator < 0) else quotient
 

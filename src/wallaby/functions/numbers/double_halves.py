@@ -1,7 +1,7 @@
-"""The two halves of doubles: the upper one has sign, exponent and the first twenty bits behind the point.
+"""The two halves of doubles: the upper one has sign, exponent and the first twenty bits after the point.
 
-Sun's fdlibm, which Java's `StrictMath` is by definition, compares upper halves, changes exponents in them and cuts
-lower ones off. Here all of it is done for whole arrays.
+Sun's fdlibm, which defines Java's `StrictMath`, compares upper halves, changes exponents in them and clears lower ones.
+This module does the same for whole arrays.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ def magnitude(x: Doubles) -> Ints:
 
 
 def cut(x: Doubles) -> Doubles:
-    """Without the lower half."""
+    """Clear the lower half."""
     return (x.view(np.int64) & _UPPER).view(np.float64)
 
 
 def with_upper(x: Doubles, half: Ints) -> Doubles:
-    """With another upper half."""
+    """Replace the upper half."""
     return ((x.view(np.int64) & ~_UPPER) | (half << 32)).view(np.float64)
 
 
 def from_upper(half: Ints) -> Doubles:
-    """An upper half alone."""
+    """A double with an upper half and an empty lower half."""
     return (half << 32).view(np.float64)
 
 
 def scaled(x: Doubles, k: Ints) -> Doubles:
-    """Times 2 to the power of k, by way of the exponent, whatever becomes of it."""
+    """Multiply by 2 to the power of k by changing the exponent, without checks."""
     return (x.view(np.int64) + (k << 52)).view(np.float64)
 
 
 def chosen(otherwise: Doubles, *branches: tuple[Bools, Doubles | float]) -> Doubles:
-    """For each value what the first branch says whose condition it meets."""
+    """For each value, the result of the first branch whose condition it meets."""
     found = otherwise
     for condition, value in reversed(branches):
         found = np.where(condition, value, found)

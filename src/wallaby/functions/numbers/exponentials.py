@@ -1,8 +1,8 @@
 """Exponentials, logarithms and powers to the last bit of Java's `StrictMath`.
 
 By definition that is Sun's fdlibm: these are its published methods (reductions of arguments, polynomials, thresholds),
-for whole arrays. Every operation is rounded in the order in which fdlibm does it, and both sides of its questions are
-computed for all values. `tests/engine/test_mathematics.py` compares with Spark.
+for whole arrays. Every operation is rounded in the order of fdlibm, and both branches of its conditions are computed
+for all values. `tests/engine/test_mathematics.py` compares with Spark.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ def log10(x: Doubles) -> Doubles:
 
 
 def log1p(x: Doubles) -> Doubles:
-    """The natural logarithm of one more."""
+    """The natural logarithm of 1 + x."""
     direct = (upper(x) < 0x3FDA827A) & ((upper(x) > 0) | (magnitude(x) <= 0x3FD2BEC3))
     huge = upper(x) >= 0x43400000
     u = np.where(huge, x, 1.0 + x)
@@ -292,7 +292,7 @@ def _log2_near_one(x: Doubles) -> tuple[Doubles, Doubles]:
 
 
 def _log2_in_parts(x: Doubles) -> tuple[Doubles, Doubles]:
-    """The logarithm to the base of two, as a number without lower half and a rest."""
+    """The logarithm to the base of two, as a number with an empty lower half and a rest."""
     small = upper(x) < 0x00100000
     x = np.where(small, x * 2.0**53, x)
     n = np.where(small, -53, 0) + (upper(x) >> 20) - 0x3FF
@@ -327,7 +327,7 @@ def _log2_in_parts(x: Doubles) -> tuple[Doubles, Doubles]:
 
 
 def _exp2_of_parts(p_high: Doubles, p_low: Doubles, z: Doubles) -> Doubles:
-    """Two to the power of a sum of two numbers, which z is about."""
+    """Two to the power of the sum of two numbers; z is approximately that sum."""
     j = upper(z)
     i = j & 0x7FFFFFFF
     inside = (i > 0x3FE00000) & (np.abs(z) <= 1100)

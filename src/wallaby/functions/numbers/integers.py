@@ -1,4 +1,4 @@
-"""Whole numbers that leave their type: an error (ANSI), NULL (TRY), or around the end and on (LEGACY).
+"""Overflow of whole numbers: an error (ANSI), NULL (TRY), or a wrap (LEGACY).
 
 DuckDB's own arithmetic raises an error. For the other modes the result is computed in 128 bits first, which hold
 every sum, difference and product of two longs.
@@ -32,9 +32,9 @@ def computed(sign: str, left: str, right: str, type_: DataType, mode: EvalMode) 
 
 
 def fitted(wide: str, type_: DataType, mode: EvalMode, overflow: str = _OVERFLOW) -> str:
-    """A number of up to 128 bits in a type, where it fits; else what the mode says: `overflow` is ANSI's error.
+    """A number of up to 128 bits in a type if it fits, otherwise the result of the mode; `overflow` is ANSI's error.
 
-    Where numbers nest, as in a chain of additions, `wide` may only be written once.
+    In nested expressions, such as a chain of additions, `wide` must be written only once.
     """
     half = 1 << (_BITS[type_.kind] - 1)
     match mode:
@@ -44,6 +44,6 @@ def fitted(wide: str, type_: DataType, mode: EvalMode, overflow: str = _OVERFLOW
         case EvalMode.TRY:
             return f"TRY_CAST({wide} AS {duckdb_type(type_)})"
         case EvalMode.LEGACY:
-            # The lowest bits, of which the highest is the sign.
+            # The lowest bits; the highest of them is the sign.
             bits = f"CAST('{2 * half - 1}' AS HUGEINT)"
             return cast(f"((({wide} + {half}) & {bits}) - {half})", type_)

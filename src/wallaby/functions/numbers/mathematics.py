@@ -1,9 +1,9 @@
 """Mathematical functions.
 
-Java computes roots, products and whole numbers as everybody does. For exponentials, logarithms, powers and arcs Spark
-calls `StrictMath`, or methods of `Math` that do: these are Sun's published methods, which are in `strict_math`. Sines,
-cosines and tangents are those of `Math`, whose last bit is up to the virtual machine; so are some others from newer
-versions of Java on.
+Roots, products and whole numbers have one correct result. For exponentials, logarithms, powers and arcs Spark calls
+`StrictMath`, or methods of `Math` that do: these are Sun's published methods, which are in `strict_math`. Sines,
+cosines and tangents are those of `Math`, whose last bit depends on the virtual machine; in newer versions of Java so do
+some others.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from wallaby.sql.words import case, cast
 
 _STRICT: Final = "by the methods of Java's StrictMath"
 _LAST_BIT: Final = "the last bit of Java's result depends on the virtual machine"
-#: The last version of Java that computes some functions of `Math` by no code of its own.
+#: The last version of Java in which some functions of `Math` have no code of their own.
 _JAVA_MAX: Final = 23
 
 
 def _by_version(
     entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
 ) -> Expression | Refusal:
-    """Only with a Java that computes it by `StrictMath`."""
+    """Accept a function only with a Java that computes it by `StrictMath`."""
     if not 0 < node.java <= _JAVA_MAX:
         return Refusal(_LAST_BIT)
     return plain(entry, node, arguments, kind)
 
 
 def width_bucket(value: float, low: float, high: float, count: int) -> int | None:
-    """Which of so many buckets of equal width a value belongs to; 0 and one more than all are outside."""
+    """The number of the bucket, among buckets of equal width, of a value; 0 and n + 1 are outside."""
     bad_count = count <= 0 or count == (1 << 63) - 1
     if bad_count or math.isnan(value) or low == high or not (math.isfinite(low) and math.isfinite(high)):
         return None
@@ -53,7 +53,7 @@ def width_bucket(value: float, low: float, high: float, count: int) -> int | Non
 
 
 def _next_long(value: float) -> int:
-    """One more than a number cut off to a long: too large a one is the greatest, after which comes the least."""
+    """One more than a number truncated to a long, saturated as in Java; after the greatest long comes the least."""
     if math.isnan(value):
         return 1
     whole = int(min(max(value, -(2.0**63)), 2.0**63))
@@ -79,7 +79,7 @@ def _factorial(call: Call, sql: Sequence[str]) -> str:
 
 
 def _logarithm(name: str, least: str) -> Write:
-    """NULL where there is no logarithm."""
+    """A logarithm, NULL where it is undefined."""
 
     def write(_call: Call, sql: Sequence[str]) -> str:
         return case([(f"{sql[0]} <= {least}", "NULL")], f"wallaby_{name}({sql[0]})")

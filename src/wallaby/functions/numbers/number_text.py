@@ -1,4 +1,4 @@
-"""Numbers as text with so many places, and in other systems than the decimal one."""
+"""Numbers as text with a number of decimal places, and in other bases."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SIXTY_FOUR: Final = "in 64 bits; an overflow is an error (ANSI) or the greatest
 def _read_format(
     entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
 ) -> Expression | Refusal:
-    """With Java's version, since it begins with Java's digits."""
+    """Read `format_number`, with Java's version, because it begins with Java's digits."""
     if arguments[1].type.kind is not Kind.INTEGER:
         return Refusal("a pattern for numbers has no kernel yet", "give the number of places")
     return Call(entry.function, (*arguments, Literal(node.java, INTEGER)), kind, node.nullable)
@@ -39,7 +39,7 @@ _RADIX_MIN: Final = 2
 
 
 def convert(text: str, from_base: int, to_base: int, ansi: bool) -> str | None:
-    """A number from one base in another, by way of 64 bits without a sign; with one, if the base is negative."""
+    """Convert a number between bases, through 64 unsigned bits; signed, if the base is negative."""
     if not (_RADIX_MIN <= from_base <= len(_DIGITS) and _RADIX_MIN <= abs(to_base) <= len(_DIGITS)):
         return None
     digits = text.strip(" ")
@@ -72,7 +72,7 @@ def _in_base(number: int, base: int) -> str:
 
 
 def format_floating(value: float, places: int, java: int) -> str | None:
-    """A number with so many places, rounded half to even, and commas between thousands, as Java writes it."""
+    """A number with decimal places, rounded half to even, and thousands separators, as Java writes it."""
     if places < 0:
         return None
     if math.isnan(value):
@@ -88,7 +88,7 @@ def format_floating(value: float, places: int, java: int) -> str | None:
 
 
 def format_decimal(text: str, places: int) -> str | None:
-    """The same for whole numbers and decimals, which come as text."""
+    """The same for whole numbers and decimals, which are passed as text."""
     number = Decimal(text)
     return None if places < 0 else _with_commas(number, places, number < 0)
 

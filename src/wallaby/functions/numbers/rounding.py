@@ -1,4 +1,4 @@
-"""Rounding of numbers to places behind or before the point."""
+"""Round numbers to places after or before the point."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SATURATES: Final = (
 def _read_rounded(
     entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
 ) -> Expression | Refusal:
-    """Floating-point numbers are rounded by way of Java's text for them, so Java's version belongs to it."""
+    """Read rounding, with Java's version: floating-point numbers are rounded through Java's text for them."""
     scale = arguments[1]
     if not isinstance(scale, Literal) or not isinstance(scale.value, int):
         return Refusal("the scale to round to is not a constant")
@@ -45,7 +45,7 @@ _WIDE: Final = Context(prec=800)
 
 
 def round_floating(value: float, scale: int, even: bool, java: int) -> float:
-    """Java's text for a number, rounded as a decimal, as a double again. Decimals have one zero only."""
+    """Round Java's text for a number as a decimal, and convert back to a double. Decimals have only one zero."""
     if not math.isfinite(value):
         return value
     number = java_decimal(value, java)
@@ -63,16 +63,16 @@ _OUT_OF_RANGE: Final = error(
     "NUMERIC_VALUE_OUT_OF_RANGE.WITHOUT_SUGGESTION", "The rounded number has too many digits."
 )
 _TWO_63: Final = "CAST(9223372036854775808 AS DOUBLE)"
-#: Up to here a number times a power of ten is so exact that it is clear on which side of a half it is.
+#: Up to this value, a number times a power of ten is exact enough to decide on which side of a half it is.
 _CLEAR_MAX: Final = 1e9
 _CLEAR_SCALE_MAX: Final = 9
 _CLEAR: Final = "0.00001"
-#: Rounding writes its argument several times, so a long one goes to the function that writes it once.
+#: The SQL of rounding repeats its argument, so a long argument uses a function that does not.
 _REPEATED_MAX: Final = 500
 
 
 def _can_grow(call: Call) -> bool:
-    """Places before the point can make a decimal longer than its type, and that is an error in every mode."""
+    """Can rounding before the point make a decimal longer than its type? That is an error in every mode."""
     return in_ansi_mode(call) or (call.type.kind is Kind.DECIMAL and _places(call) < 0)
 
 
@@ -94,7 +94,7 @@ def _digits_rounded(n: str, step: str, how: str) -> str:
 
 
 def _write_rounded(how: str) -> Write:
-    """To so many places behind the point, or before it if they are negative."""
+    """Round to places after the point, or before it if they are negative."""
 
     def write(call: Call, sql: Sequence[str]) -> str:
         source, places = call.arguments[0].type, _places(call)
@@ -125,7 +125,7 @@ def _power(places: int) -> str:
 
 
 def _places(call: Call) -> int:
-    """Of an expression without an argument for it, none."""
+    """The number of places; 0 without an argument."""
     if len(call.arguments) == 1:
         return 0
     places = call.arguments[1]
@@ -162,7 +162,7 @@ def _rounded_reason(call: Call) -> str | None:
 
 
 def _whole(name: str, how: str) -> Write:
-    """Ceil and floor: of decimals a decimal, of doubles a long."""
+    """Ceil and floor: a decimal for decimals, a long for doubles."""
 
     def write(call: Call, sql: Sequence[str]) -> str:
         if call.arguments[0].type.kind is Kind.DECIMAL:

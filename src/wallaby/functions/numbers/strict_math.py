@@ -1,4 +1,4 @@
-"""Java's `StrictMath` as DuckDB gets to know it. What is NaN is the one NaN that Spark has."""
+"""Java's `StrictMath` as functions for DuckDB. All NaNs are Spark's one NaN."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def logarithm(base: Doubles, x: Doubles) -> Doubles:
 
 
 def atanh(x: Doubles) -> Doubles:
-    """The area tangent, as Spark computes it."""
+    """The inverse hyperbolic tangent, as Spark computes it."""
     return 0.5 * (exponentials.log1p(x) - exponentials.log1p(-x))
 
 
 def atan2(y: Doubles, x: Doubles) -> Doubles:
-    """The angle of a point; to Spark there is no negative zero in it."""
+    """The angle of a point; Spark replaces negative zeros."""
     return angles.atan2(y + 0.0, x + 0.0)
 
 
@@ -40,7 +40,7 @@ def _over_arrays(name: str, places: int, compute: Callable[..., Doubles]) -> Arr
             found = compute(*(np.ascontiguousarray(column.to_numpy(), np.float64) for column in columns))
         return pa.array(np.where(np.isnan(found), np.nan, found), mask=absent)
 
-    # DuckDB counts the parameters.
+    # DuckDB inspects the number of parameters.
     parameters = [Parameter(f"p{place}", Parameter.POSITIONAL_ONLY) for place in range(places)]
     over.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     return ArrowFunction(name, (DOUBLE,) * places, DOUBLE, over)

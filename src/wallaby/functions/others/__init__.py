@@ -1,1 +1,1 @@
-"""What is no function of its own: calls of Java's methods, tags and other people's code."""
+"""Expressions that are not functions: calls of Java methods, tags and user code."""

@@ -1,7 +1,7 @@
-"""Calls of Java's methods, which stand in optimized plans for functions that Catalyst has no class of its own for.
+"""Calls of Java methods, which represent functions without a Catalyst class in optimized plans.
 
-They are read as if such a class existed, named after the Java class and the method: `Base64#encode`. The family of the
-function has the entry.
+They are read as if such a class existed, named after the Java class and the method: `Base64#encode`. The entry is in
+the family of the function.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _SPARK: Final = "org.apache.spark.sql."
 
 
 def _static(node: Node) -> Node:
-    """Under the name of the class and the method."""
+    """Name a static call after the class and the method."""
     return replace(node, class_name=_method(node, str(node.field("staticObject"))))
 
 
 def _on_object(node: Node) -> Node:
-    """The object is the first child: a constant of a Java class, or a value."""
+    """Name a call on an object, which is the first child: a constant of a Java class, or a value."""
     target = node.children[0]
     value = target.value
     if target.name != "Literal" or not isinstance(value, dict) or "opaque" not in value:
@@ -40,7 +40,7 @@ def _method(node: Node, class_name: str) -> str:
 def configured(
     *wanted: object,
 ) -> Callable[[Entry, Node, tuple[Expression, ...], DataType], Expression | Refusal]:
-    """The first argument counts; the others must be these constants, of which a set names alternatives."""
+    """Use the first argument; the others must be these constants, where a set lists alternatives."""
 
     def build(
         entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType

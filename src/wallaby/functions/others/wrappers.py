@@ -1,4 +1,4 @@
-"""What computes nothing of its own: tags for Catalyst, subqueries, and other people's code."""
+"""Expressions that compute nothing themselves: tags for Catalyst, subqueries, and user code."""
 
 from __future__ import annotations
 

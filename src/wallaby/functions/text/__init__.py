@@ -1,1 +1,1 @@
-"""Text, binary values, and what is written in them."""
+"""Text, binary values, and encodings in them."""

@@ -1,4 +1,4 @@
-"""Texts put together from others."""
+"""Compose texts from others."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _read_concat(
 def _format_string(
     _entry: Entry, _node: Node, arguments: tuple[Expression, ...], kind: DataType
 ) -> Expression | Refusal:
-    """The pieces of the pattern and the arguments as texts, one after the other; NULL is written as `null`."""
+    """Concatenate the pieces of the pattern and the arguments as texts; NULL is written as `null`."""
     pattern, *values = arguments
     if not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
         return Refusal("the pattern is not a constant", "write the pattern as a constant")
@@ -85,7 +85,7 @@ def _write_concat(call: Call, sql: Sequence[str]) -> str:  # noqa: ARG001 - the 
 
 
 def _one_of(*kinds: Kind) -> Reason:
-    """All arguments are of one and the same kind."""
+    """Refuse unless all arguments have the same kind."""
 
     def reason(call: Call) -> str | None:
         found = {argument.type.kind for argument in call.arguments}

@@ -18,7 +18,7 @@ from wallaby.relations.expression import Call, EvalMode, Expression, Literal
 from wallaby.relations.types import BOOLEAN, STRING, DataType, Kind
 
 _LONG: Final = frozenset({Kind.LONG})
-#: What only configures a method.
+#: Constant arguments that only configure a method.
 _SETTING: Final = frozenset({Kind.STRING, Kind.BOOLEAN})
 _UTF8: Final = ("utf-8", "utf8")
 
@@ -26,7 +26,7 @@ _UTF8: Final = ("utf-8", "utf8")
 def _base64(
     entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
 ) -> Expression | Refusal:
-    """In lines or in one."""
+    """Read base64 encoding, with or without line breaks."""
     if len(arguments) != 2 or not isinstance(arguments[1], Literal):
         return Refusal("it is not supported with these arguments")
     return Call(entry.function, arguments, kind, node.nullable)
@@ -38,7 +38,7 @@ _ALPHABET: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234567
 
 
 def unhex(text: str, failing: bool) -> bytes | None:
-    """Two digits a byte; of an odd number the first is alone. NULL, or an error, for other characters."""
+    """Decode two digits per byte; with an odd number the first digit is alone. Other characters: NULL or an error."""
     try:
         if not text.isalnum():
             raise ValueError("not a digit")
@@ -52,13 +52,13 @@ def unhex(text: str, failing: bool) -> bytes | None:
 
 
 def encode_base64(value: bytes, lines: bool) -> str:
-    """In lines of 76 characters, or in one."""
+    """Encode in lines of 76 characters, or in one line."""
     text = base64.b64encode(value).decode("ascii")
     return "\r\n".join(text[at : at + _LINE] for at in range(0, len(text), _LINE)) if lines else text
 
 
 def decode_base64(text: str) -> bytes:
-    """As Java reads MIME: other characters are skipped, and padding ends it."""
+    """Decode as Java reads MIME: other characters are skipped, and padding ends the text."""
     digits, padded, _ = text.partition("=")
     known = [_ALPHABET.find(character) for character in digits]
     sextets = [value for value in known if value >= 0]
@@ -75,7 +75,7 @@ def decode_base64(text: str) -> bytes:
 
 
 def decode_utf8(value: bytes) -> str:
-    """Bytes that are no text are an error."""
+    """Decode bytes; invalid text is an error."""
     try:
         return value.decode("utf-8")
     except UnicodeDecodeError:
@@ -83,7 +83,7 @@ def decode_utf8(value: bytes) -> str:
 
 
 def _flagged(name: str) -> Write:
-    """The mode decides whether what is no value is an error."""
+    """Write a call whose mode decides whether an invalid value is an error."""
 
     def write(call: Call, sql: Sequence[str]) -> str:
         return f"{name}({sql[0]}, {'TRUE' if call.mode is EvalMode.ANSI else 'FALSE'})"

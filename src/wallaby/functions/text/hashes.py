@@ -1,4 +1,4 @@
-"""Hashes, bit for bit as Spark's: people partition by them."""
+"""Hashes, bit for bit as on Spark, because users partition by them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SEEDED: Final = "bit for bit, since people partition by it"
 def _seeded(
     entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
 ) -> Expression | Refusal:
-    """The seed comes first."""
+    """Read a hash; the seed becomes the first argument."""
     seed = node.field("seed")
     if not isinstance(seed, int) or not arguments:
         return Refusal("it hashes nothing")
@@ -70,7 +70,7 @@ def _of_longs(values: npt.NDArray[np.int64], seeds: Words) -> Words:
 
 
 def _of_bytes(values: pa.Array, seeds: Words) -> Words:
-    """Word by word over all values that are long enough."""
+    """Hash bytes word by word, over all values that are long enough."""
     offsets = np.frombuffer(values.buffers()[1], np.int64)[values.offset : values.offset + len(values) + 1]
     data = np.frombuffer(values.buffers()[2] or b"", np.uint8)
     starts, lengths = offsets[:-1], np.diff(offsets)
@@ -113,7 +113,7 @@ def _bytes(values: pa.Array) -> pa.Array:
 
 
 def _bits_of(integers: type[np.int32 | np.int64]) -> Callable[[pa.Array], Any]:
-    """Of the two zeros the positive one, and one NaN."""
+    """The bits of floats, with one zero (the positive one) and one NaN."""
 
     def bits(values: pa.Array) -> Any:
         numbers = _numbers(values) + 0.0
@@ -149,7 +149,7 @@ def java_bytes(number: str) -> bytes:
 
 
 def sha2(value: bytes, bits: int) -> str | None:
-    """The hash with so many bits; 0 stands for 256."""
+    """The SHA-2 hash with this many bits; 0 means 256."""
     chosen = {0: "sha256", 224: "sha224", 256: "sha256", 384: "sha384", 512: "sha512"}.get(bits)
     return None if chosen is None else hashlib.new(chosen, value).hexdigest()
 
@@ -158,7 +158,7 @@ _LONG_DIGITS: Final = 18
 
 
 def _chained(name: str) -> Write:
-    """Each value is hashed with the hash of those before it as the seed."""
+    """Hash values in turn, with the hash of the earlier ones as the seed."""
 
     def write(call: Call, sql: Sequence[str]) -> str:
         found = sql[0]
@@ -171,7 +171,7 @@ def _chained(name: str) -> Write:
 
 
 def _prepared(type_: DataType, sql: str) -> tuple[str, str]:
-    """As what a value is hashed, and the SQL for that."""
+    """The form in which a value is hashed, and its SQL."""
     match type_.kind:
         case Kind.BOOLEAN | Kind.BYTE | Kind.SHORT | Kind.INTEGER | Kind.YEAR_MONTH:
             return "int", cast(sql, INTEGER)

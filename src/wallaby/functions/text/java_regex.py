@@ -1,9 +1,9 @@
-"""Java's regular expressions, as far as two other engines mean the same by them once they are written anew.
+"""Translate Java's regular expressions for two other engines, where they have the same meaning.
 
-A pattern is taken apart and written twice: for RE2, DuckDB's engine, over texts without line breaks, and for Python's
-engine over all texts. Both versions name what Java leaves to defaults: classes of characters are ASCII's, a dot
-excludes Java's five line breaks, and `$` may stand before the last of them. What cannot be written so (Unicode's
-classes, possessive quantifiers, word boundaries, whose meaning changed with Java 19, …) is refused, with the reason.
+A pattern is parsed and written twice: for RE2, DuckDB's engine, over texts without line breaks, and for Python's engine
+over all texts. Both versions make Java's defaults explicit: character classes are those of ASCII, a dot excludes Java's
+five line breaks, and `$` also matches before a final line break. What cannot be translated (Unicode classes, possessive
+quantifiers, word boundaries, whose meaning changed with Java 19, …) is refused, with the reason.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-#: Java's line breaks, besides the pair of carriage return and line feed.
+#: Java's line breaks, besides the sequence of carriage return and line feed.
 LINE_BREAKS: Final = "\n\r\x85\u2028\u2029"
 _REPEATED_MAX: Final = 1000
 _CLASSES: Final = {
@@ -36,12 +36,12 @@ _DOLLAR: Final = f"(?:(?!(?<=\r)\n)(?=(?:\r\n|[{LINE_BREAKS}])?\\Z))"
 
 
 class UnsafePatternError(ValueError):
-    """A pattern that other engines may read otherwise. Never leaves the readers of plans: it becomes a reason."""
+    """A pattern that other engines may read differently. Never leaves the plan readers: it becomes a reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """One pattern, twice: for RE2 over texts without line breaks (None if it cannot be), and for Python."""
+    """One pattern for two engines: for RE2 over texts without line breaks (None if impossible), and for Python."""
 
     re2: str | None
     python: str
@@ -53,7 +53,7 @@ class Pattern:
 
 
 def translate(pattern: str) -> Pattern:
-    """A pattern of Java's for the other engines."""
+    """Translate a Java pattern for the other engines."""
     reader = _Reader(pattern)
     written = reader.alternatives()
     if reader.place < len(pattern):
@@ -67,7 +67,7 @@ class _Piece:
     re2: str
     python: str
     empty: bool
-    #: Has it a group that captures?
+    #: Does it have a capturing group?
     captures: bool = False
 
     @staticmethod
@@ -85,7 +85,7 @@ class _Reader:
     breaks: bool = False
 
     def alternatives(self) -> _Piece:
-        """Sequences with | between them, up to a closing bracket or the end."""
+        """Parse sequences separated by |, up to a closing bracket or the end."""
         found = [self._sequence()]
         while self._take("|"):
             found.append(self._sequence())
@@ -185,7 +185,7 @@ class _Reader:
         )
 
     def _special_group(self) -> str:
-        """How a group that begins with a question mark opens; nothing for flags at the beginning."""
+        """The opening of a group that begins with a question mark; empty for flags at the beginning."""
         if self._take(":"):
             return "(?:"
         if self.text.startswith("i)", self.place) and self.place == len("(?"):
@@ -215,7 +215,7 @@ class _Reader:
         return _Piece.both(self._literal(self._escaped(character)))
 
     def _members(self, character: str) -> tuple[bool, str]:
-        """The characters of a class that is written as an escape."""
+        """The characters of a class that is written as an escape sequence."""
         if character.lower() in _CLASSES:
             return character.isupper(), _CLASSES[character.lower()]
         end = self.text.find("}", self.place)
@@ -228,7 +228,7 @@ class _Reader:
         return character == "P", _NAMED[name]
 
     def _escaped(self, character: str) -> str:
-        """The character that an escape stands for."""
+        """The character that an escape sequence represents."""
         if character in _CONTROLS:
             return _CONTROLS[character]
         if character in "xu":
@@ -266,7 +266,7 @@ class _Reader:
         return f"[{'^' if negative else ''}{''.join(members)}]"
 
     def _member(self) -> str:
-        """A character, a range or a class of characters inside of a class."""
+        """Parse a character, a range or a class inside a character class."""
         character = self._next()
         if character == "\\":
             escaped = self._next()
@@ -319,7 +319,7 @@ def _quoted(character: str) -> str:
 
 
 def replacement(text: str, groups: int) -> tuple[str | int, ...]:
-    """What replaces a match: texts, and numbers of groups. A dollar sign takes as many digits as make a group."""
+    """Parse a replacement: texts, and numbers of groups. A dollar sign takes as many digits as form a valid group."""
     parts: list[str | int] = []
     place = 0
     while place < len(text):

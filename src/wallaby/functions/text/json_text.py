@@ -1,7 +1,7 @@
-"""JSON: members of texts, and values as texts.
+"""JSON: read members of JSON texts, and write values as JSON.
 
-Spark leaves fields out that are NULL, and writes elements that are NULL. The SQL of `to_json` follows the type. What is
-NULL has no text; whoever it is a part of decides.
+Spark omits fields that are NULL, but writes elements that are NULL. The SQL of `to_json` follows the structure of the
+type. NULL has no text of its own; the enclosing value decides how it is written.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from wallaby.relations.expression import Call, Expression, Literal
 from wallaby.relations.types import BOOLEAN, INTEGER, STRING, DataType, Kind
 from wallaby.sql.words import case, cast, field_sql, text
 
-#: An object in JSON; its braces are not those of a placeholder.
+#: A JSON object in an example; its braces are not a placeholder.
 _OBJECT: Final = (
     "concat('\\u007b\"a\": ', {int}, ', \"b\": [true, \"', {small}, '\"], \"c\": ', {boolean}, '\\u007d')"
 )
 _JSON_PATH: Final = re.compile(r"\$(?:\.[A-Za-z0-9_]+|\[[0-9]{1,6}\])+")
 _IN_JSON: Final = INTEGRAL | TEXT | {Kind.DOUBLE, Kind.BOOLEAN, Kind.DATE}
-#: What a member for malformed text is called.
+#: The name of the member for malformed text.
 _CORRUPT: Final = "_corrupt_record"
 
 
@@ -49,7 +49,7 @@ def _get_json_object(
 def _from_json(
     entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
 ) -> Expression | Refusal:
-    """A struct of members; each of them looks for itself."""
+    """Read `from_json` as a struct whose members are each extracted separately."""
     options = node.field("options")
     plain = isinstance(options, dict) and str(options.get("opaque", "")).endswith("EmptyMap$")
     known = kind.kind is Kind.STRUCT and all(child.kind in _IN_JSON for child in kind.children)
@@ -85,7 +85,7 @@ _JSON_ESCAPES: Final = str.maketrans(
 
 
 def json_text(text: str) -> str:
-    """A text in JSON, with the escapes that Jackson writes."""
+    """A text as a JSON string, with Jackson's escapes."""
     return f'"{text.translate(_JSON_ESCAPES)}"'
 
 
@@ -97,7 +97,7 @@ _STEP: Final = re.compile(r"\.([A-Za-z0-9_]+)|\[([0-9]{1,6})\]")
 
 
 def json_path(path: str) -> list[str | int] | None:
-    """The steps of a plain path, names and places; None for any other."""
+    """The steps of a plain path, names and positions; None for any other path."""
     if not re.fullmatch(rf"\$(?:{_STEP.pattern})+", path):
         return None
     return [found[1] if found[1] is not None else int(found[2]) for found in _STEP.finditer(path)]
@@ -121,7 +121,7 @@ def _odd(_text: str) -> NoReturn:
 
 
 def _whole(text: str) -> _Whole:
-    # Java writes -0 as 0, and reads no number that is very long.
+    # Java writes -0 as 0, and does not read very long numbers.
     return doubt("get_json_object") if text == "-0" or len(text) > _DIGITS_MAX else _Whole(text)
 
 
@@ -135,7 +135,7 @@ _DECODER: Final = json.JSONDecoder(
 
 
 def get_json_object(text: str, path: str) -> str | None:
-    """What a path leads to: a text, a whole number, true or false."""
+    """The value at a path: a text, a whole number, true or false."""
     try:
         found = _DECODER.decode(text)
     except (ValueError, RecursionError):
@@ -157,7 +157,7 @@ def get_json_object(text: str, path: str) -> str | None:
 
 
 def json_member(text: str, name: str, kind: str, bits: int) -> str | None:
-    """A member of an object, which must be of a kind, as text."""
+    """A member of an object, which must have the given kind, as text."""
     try:
         found = _DECODER.decode(text)
     except (ValueError, RecursionError):
@@ -185,7 +185,7 @@ def json_member(text: str, name: str, kind: str, bits: int) -> str | None:
 
 
 def _is_date(text: str) -> bool:
-    """In today's calendar."""
+    """Is it a date in today's calendar?"""
     try:
         return date.fromisoformat(text) >= _FIRST_DAY
     except ValueError:
@@ -193,7 +193,7 @@ def _is_date(text: str) -> bool:
 
 
 def _is_text(text: str) -> bool:
-    """Without halves of characters."""
+    """Is it valid text, without unpaired surrogates?"""
     return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
@@ -226,7 +226,7 @@ def _write_to_json(call: Call, sql: Sequence[str]) -> str:
 
 
 def _written(value: str, type_: DataType, java: str, depth: int) -> str:
-    """The text of a value, in which names are numbered by how deep they stand."""
+    """The text of a value; variable names are numbered by their depth."""
     match type_.kind:
         case Kind.STRUCT:
             return _object(value, type_, java, depth)
@@ -287,7 +287,7 @@ def _is_written(type_: DataType) -> bool:
         case Kind.MAP:
             return type_.children[0].kind in _KEYS and _is_written(type_.children[1])
         case Kind.DECIMAL:
-            # Java writes others with an exponent.
+            # Java writes other numbers with an exponent.
             return type_.scale <= PLAIN_SCALE_MAX
         case _:
             return type_.kind in _KEYS | {Kind.FLOAT, Kind.DOUBLE, Kind.DATE}

@@ -1,4 +1,4 @@
-"""Letters of a text: their case, number, order and sound. Spark counts code points; case follows Java's rules."""
+"""Letters of a text: case, number, order and sound. Spark counts code points; case follows Java's rules."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CASE: Final = "text beyond ASCII follows Java's rules ('ß' becomes 'SS'), not 
 def _mask(
     entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
 ) -> Expression | Refusal:
-    """The characters are constants; one that is NULL leaves a kind of characters as it is."""
+    """Read `mask`: the replacements are constants; NULL leaves a kind of characters unchanged."""
     text, *signs = arguments
     if not all(isinstance(sign, Literal) for sign in signs):
         return Refusal("what stands for characters is not constant")
@@ -35,7 +35,7 @@ def _mask(
 def _read_levenshtein(
     entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
 ) -> Expression | Refusal:
-    """A threshold is a constant: Java fails with some negative ones."""
+    """Read `levenshtein`; a threshold must be a constant, because Java fails with some negative ones."""
     for threshold in arguments[2:]:
         if not isinstance(threshold, Literal) or not isinstance(threshold.value, int) or threshold.value < 0:
             return Refusal("its threshold is not a constant, or is negative", "compare the distance")
@@ -55,7 +55,7 @@ _SOUNDEX: Final = {
     }.items()
     for letter in letters
 }
-#: Letters of Unicode 16 and 17, large and small, which Spark's ICU maps and Python 3.11 does not.
+#: Upper- and lower-case letters of Unicode 16 and 17, which Spark's ICU maps and Python 3.11 does not.
 _NEWEST: Final = (
     *((0x1C89, 0x1C8A), (0xA7CB, 0x0264), (0xA7CC, 0xA7CD), (0xA7CE, 0xA7CF), (0xA7D2, 0xA7D3)),
     *((0xA7D4, 0xA7D5), (0xA7DA, 0xA7DB), (0xA7DC, 0x019B)),
@@ -67,7 +67,7 @@ _LOWER: Final = dict(_NEWEST)
 
 
 def translate(text: str, matching: str, replacing: str) -> str:
-    """Characters exchanged one for one; those without a partner disappear."""
+    """Replace characters one for one; those without a counterpart are removed."""
     table: dict[int, str | None] = {}
     for place, character in enumerate(matching):
         table.setdefault(ord(character), replacing[place] if place < len(replacing) else None)
@@ -75,7 +75,7 @@ def translate(text: str, matching: str, replacing: str) -> str:
 
 
 def levenshtein(left: str, right: str) -> int:
-    """The least number of insertions, deletions and exchanges of a character."""
+    """The minimum number of insertions, deletions and substitutions of a character."""
     previous = list(range(len(right) + 1))
     for row, a in enumerate(left, start=1):
         current = [row]
@@ -86,7 +86,7 @@ def levenshtein(left: str, right: str) -> int:
 
 
 def soundex(text: str) -> str:
-    """A letter and three digits for how a word sounds; what does not begin with a letter stays as it is."""
+    """A letter and three digits for the sound of a word; text that does not begin with a letter is unchanged."""
     upper = "".join(c.upper() if c.isascii() else c for c in text)
     if not upper or not ("A" <= upper[0] <= "Z"):
         return text
@@ -108,7 +108,7 @@ def soundex(text: str) -> str:
 
 
 def luhn_check(text: str) -> bool:
-    """Does the last digit check the others?"""
+    """Is the last digit the correct check digit?"""
     if not text or not (text.isascii() and text.isdigit()):
         return False
     total = 0
@@ -119,13 +119,13 @@ def luhn_check(text: str) -> bool:
 
 
 def initcap(text: str) -> str:
-    """The first letter of a text and after each space in title case, all others in lower case."""
+    """Put the first letter, and those after spaces, in title case, all others in lower case."""
     return " ".join(map(_title, text.split(" ")))
 
 
 def _title(word: str) -> str:
     first = word[:1]
-    # Together with the first letter, since what a last sigma becomes depends on what is before it.
+    # Together with the first letter, because the form of a final sigma depends on what precedes it.
     return first.translate(_UPPER).title() + lower(word)[len(first.lower()) :]
 
 
@@ -144,7 +144,7 @@ LOWER: Final = "wallaby_lower"
 
 
 def mask(text: str, upper: str, lower: str, digit: str, other: str) -> str:
-    """Every character as one that stands for its kind; an empty one leaves the kind as it is."""
+    """Replace every character by one for its kind; an empty one leaves the kind unchanged."""
     if not text.isascii():
         doubt("mask")
     kinds = (
@@ -157,7 +157,7 @@ _OF_TEXT: Final = of_kinds(Kind.STRING)
 
 
 def _mapped(name: str, exact: str) -> Write:
-    """DuckDB maps case as Java does only within ASCII."""
+    """Map case; DuckDB agrees with Java only within ASCII."""
 
     def write(call: Call, sql: Sequence[str]) -> str:  # noqa: ARG001 - the signature of a writer
         value = sql[0]
@@ -167,7 +167,7 @@ def _mapped(name: str, exact: str) -> Write:
 
 
 def _in_ascii(name: str, exact: str) -> Write:
-    """DuckDB's function for ASCII, ours for everything else."""
+    """Use DuckDB's function for ASCII, and ours for everything else."""
 
     def write(call: Call, sql: Sequence[str]) -> str:
         ascii_only = " AND ".join(f"strlen({value}) = length({value})" for value in sql)
@@ -178,13 +178,13 @@ def _in_ascii(name: str, exact: str) -> Write:
 
 
 def _write_levenshtein(call: Call, sql: Sequence[str]) -> str:
-    """A distance beyond the threshold is -1."""
+    """Write `levenshtein`; a distance beyond the threshold is -1."""
     distance = _in_ascii("levenshtein", "wallaby_levenshtein")(call, sql[:2])
     return distance if len(sql) == 2 else case([(f"{distance} > {sql[2]}", "-1")], distance)
 
 
 def _character(call: Call, sql: Sequence[str]) -> str:  # noqa: ARG001 - the signature of a writer
-    """The lowest byte of a number as a character of Latin 1; nothing for negative numbers."""
+    """The lowest byte of a number as a Latin-1 character; the empty text for negative numbers."""
     return case([(f"{sql[0]} < 0", "''")], f"chr(CAST({sql[0]} & 255 AS INTEGER))")
 
 
@@ -194,7 +194,7 @@ def _length(call: Call, sql: Sequence[str]) -> str:
 
 
 def _counted(pattern: str) -> Write:
-    """Bytes of text or of a binary value."""
+    """Count the bytes of text or of a binary value."""
 
     def write(call: Call, sql: Sequence[str]) -> str:
         counted = "octet_length" if call.arguments[0].type.kind is Kind.BINARY else "strlen"

@@ -1,4 +1,4 @@
-"""LIKE: Spark's patterns, which have an escape character by default, as DuckDB's, which have none.
+"""LIKE: translate Spark's patterns, which have an escape character by default, into DuckDB's, which have none.
 
 `like` takes value, pattern and perhaps the escape character.
 """
@@ -35,7 +35,7 @@ def _like(
 
 
 def _valid_pattern(pattern: str, escape: str) -> bool:
-    """An escape must be followed by %, _ or itself."""
+    """Is the pattern valid? An escape character must be followed by %, _ or itself."""
     position = pattern.find(escape)
     while position >= 0:
         if pattern[position + 1 : position + 2] not in ("%", "_", escape):
@@ -47,7 +47,7 @@ def _valid_pattern(pattern: str, escape: str) -> bool:
 def _like_many(
     entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
 ) -> Expression | Refusal:
-    """LIKE ANY is an OR of LIKEs, LIKE ALL an AND; those of NOT LIKE negate each."""
+    """Read LIKE ANY as an OR of LIKEs, LIKE ALL as an AND; NOT LIKE negates each."""
     listed = node.field("patterns")
     patterns = [item.get("string") if isinstance(item, dict) else item for item in _items(listed)]
     found: list[Expression] = []
@@ -75,7 +75,7 @@ _IN_THE_MIDDLE = error(
 
 
 def like_reason(call: Call) -> str | None:
-    """A constant pattern that Spark refuses is left for Spark to refuse."""
+    """Leave an invalid constant pattern to Spark, which refuses it."""
     if any(argument.type.kind is not Kind.STRING for argument in call.arguments):
         return f"like of {call.arguments[0].type} is not supported"
     constants = [part for part in call.arguments[1:] if isinstance(part, Literal)]
@@ -93,12 +93,12 @@ def like_reason(call: Call) -> str | None:
 
 
 def like_can_fail(call: Call) -> bool:
-    """A pattern that comes with the rows may not be valid."""
+    """Can it fail? A pattern that comes with the rows may be invalid."""
     return not isinstance(call.arguments[1], Literal)
 
 
 def like_sql(call: Call, sql: Sequence[str]) -> str:
-    """The pattern is taken apart and written anew."""
+    """Parse a constant pattern and write it for DuckDB."""
     pattern, escape = _constants(call)
     if pattern is None:
         return _by_row(sql[0], sql[1], escape)
@@ -115,7 +115,7 @@ def like_sql(call: Call, sql: Sequence[str]) -> str:
 
 
 def _by_row(value: str, pattern: str, escape: str) -> str:
-    """Each row has a pattern of its own; one in which an escape stands before something else is an error."""
+    """Write LIKE for a pattern that varies by row; an invalid escape is an error."""
     sign = re.escape(escape)
     valid = f"(?:[^{sign}]|{sign}[%_{sign}])*"
     failures = [
@@ -127,13 +127,13 @@ def _by_row(value: str, pattern: str, escape: str) -> str:
 
 
 def _constants(call: Call) -> tuple[str | None, str]:
-    """The pattern, None if it is none, and the escape."""
+    """The constant pattern, None if it is not constant, and the escape character."""
     pattern, *rest = (part.value if isinstance(part, Literal) else None for part in call.arguments[1:])
     return None if pattern is None else str(pattern), str(rest[0]) if rest else _ESCAPE
 
 
 def _parts(pattern: str, escape: str) -> list[tuple[str, bool]] | None:
-    """Characters, and whether each is a wildcard; None if something other than a special one is escaped."""
+    """Characters, and whether each is a wildcard; None if an ordinary character is escaped."""
     parts: list[tuple[str, bool]] = []
     characters = iter(pattern)
     for character in characters:

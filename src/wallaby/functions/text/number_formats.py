@@ -1,8 +1,8 @@
 """Numbers in the formats of `to_number` and `to_char`: `S$9,999.00`, `000.99PR`.
 
-A format is a list of parts. Digits that begin with 0 before the point must all be there, and are written as zeros where
-a number is shorter; others may lack, and are written as spaces, before which a sign or bracket that was written moves
-back. Catalyst has refused formats that mean nothing.
+A format is a list of parts. If a group of digits before the point begins with 0, all of its digits are required, and a
+shorter number is padded with zeros; otherwise digits may be missing and are written as spaces, and a sign or bracket
+before them moves next to the number. Catalyst has already refused invalid formats.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _MOVING: Final = frozenset("+-<")
 
 @dataclass(frozen=True, slots=True)
 class FormatDigits:
-    """So many places for digits; `exact` if all of them are needed."""
+    """Places for digits; `exact` if all of them are required."""
 
     count: int
     exact: bool
@@ -66,7 +66,7 @@ class Group:
 
     @property
     def places(self) -> int:
-        """For how many digits there is a place."""
+        """The number of places for digits."""
         return sum(part.count for part in self.digits)
 
 
@@ -109,7 +109,7 @@ class _Reader:
     after: list[str] = field(default_factory=list)
 
     def sign(self, part: str) -> bool:
-        """Go past a sign, if there is one; may there be another one, or none?"""
+        """Skip a sign, if there is one, and check whether the format allows it."""
         here = self.text[self.position : self.position + 1]
         match part, here:
             case ".", ".":
@@ -135,7 +135,7 @@ class _Reader:
         return True
 
     def group(self, group: Group) -> bool:
-        """Go past digits, separators and white space; are there as many as a format says?"""
+        """Skip digits, separators and white space, and check that there are as many as the format says."""
         sizes = [0]
         for here in self.text[self.position :]:
             if here == ",":
@@ -158,7 +158,7 @@ class _Reader:
 
 
 def number_of(text: str, number_format: str, scale: int) -> str | None:
-    """The number that a text is in a format, with so many digits behind the point; None if it is none."""
+    """Parse a number in a format, with this many digits after the point; None if the text is invalid."""
     reader = _Reader(text)
     for part in parts_of(number_format):
         if not (reader.group(part) if isinstance(part, Group) else reader.sign(part)):
@@ -170,7 +170,7 @@ def number_of(text: str, number_format: str, scale: int) -> str | None:
 
 
 def to_number(text: str, number_format: str, scale: int, ansi: bool) -> str | None:
-    """The same; what is no number may be an error."""
+    """Parse a number in a format; invalid text may be an error."""
     found = number_of(text, number_format, scale)
     if found is None and ansi:
         raise Fault(
@@ -180,18 +180,18 @@ def to_number(text: str, number_format: str, scale: int, ansi: bool) -> str | No
 
 
 def _is_digit(character: str) -> bool:
-    """A digit of any script, in one of Java's characters."""
+    """Is it a digit of any script, in one Java character?"""
     return character < "\U00010000" and unicodedata.category(character) == "Nd"
 
 
 def _is_space(character: str) -> bool:
-    """White space in Java."""
+    """Is it white space in Java?"""
     spaced = unicodedata.category(character) in ("Zs", "Zl", "Zp") and character not in _NOT_BREAKING
     return spaced or character in _BREAKING
 
 
 def to_character(number: str, number_format: str) -> str:
-    """A number, in plain digits, as a format writes it; `#` in place of each digit if there are too many."""
+    """Write a number, given as plain digits, in a format; `#` replaces each digit if there are too many."""
     parts = parts_of(number_format)
     before, after = _digits_for(number.removeprefix("-"), parts)
     negative = number.startswith("-") and any(digit in "123456789" for digit in number)
@@ -219,7 +219,7 @@ def to_character(number: str, number_format: str) -> str:
 
 
 def _digits_for(number: str, parts: tuple[Part, ...]) -> tuple[str, str]:
-    """The digits before and behind the point, padded to the format's places."""
+    """The digits before and after the point, padded to the format's places."""
     point = parts.index(".") if "." in parts else len(parts)
     places = [
         sum(part.places for part in some if isinstance(part, Group))
@@ -250,7 +250,7 @@ def _write_digits(written: list[str], piece: FormatDigits | None, digits: Iterat
 
 
 def _write_sign(written: list[str], part: str, *, negative: bool) -> None:
-    """A sign behind spaces goes in front of them."""
+    """Write a sign; after spaces, it moves in front of them."""
     if negative or part != "MI":
         _without_lone_point(written)
     if not negative and part != "S":
@@ -264,7 +264,7 @@ def _write_sign(written: list[str], part: str, *, negative: bool) -> None:
 
 
 def _write_space(written: list[str]) -> None:
-    """A space goes in front of signs and of an opening bracket."""
+    """Write a space, in front of signs and of an opening bracket."""
     place = len(written)
     while place and written[place - 1] in _MOVING:
         place -= 1
@@ -272,7 +272,7 @@ def _write_space(written: list[str]) -> None:
 
 
 def _without_lone_point(written: list[str]) -> None:
-    """A point that no digit follows is a space."""
+    """Replace a point that no digit follows by a space."""
     if "." in written:
         place = written.index(".")
         if place == len(written) - 1 or written[place + 1] == " ":

@@ -1,4 +1,4 @@
-"""Parts of a text: found, taken, replaced and padded. Positions count code points, from 1."""
+"""Find, extract, replace and pad parts of a text. Positions count code points, from 1."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SPACES: Final = "trims spaces only, no other white space; or the given characte
 def _read_padded(
     entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
 ) -> Expression | Refusal:
-    """A column of type CHAR(n) with spaces at its end; text that is longer stays what it is."""
+    """Read the padding of a CHAR(n) column with spaces; longer text is unchanged."""
     text, length = arguments
     own = Call("length", (text,), INTEGER, text.nullable)
     shorter = Call("lt", (own, length), BOOLEAN, text.nullable)
@@ -34,7 +34,7 @@ LONGEST: Final = 2147483647
 
 
 def substring(text: str, position: int, length: int) -> str:
-    """SQL's substring: positions count from 1, negative ones from the end, and 0 is as 1."""
+    """SQL's substring: positions count from 1, negative ones from the end, and 0 counts as 1."""
     begin = position - 1 if position > 0 else len(text) + position if position < 0 else 0
     end = len(text) if length == LONGEST else begin + length
     return text[max(begin, 0) : max(end, 0)]
@@ -48,7 +48,7 @@ def locate(part: str, text: str, start: int) -> int:
 
 
 def substring_index(text: str, delimiter: str, count: int) -> str:
-    """What stands before the count-th delimiter, or after it, counted from the end. Delimiters may overlap."""
+    """The text before the n-th delimiter, or after it if counted from the end. Delimiters may overlap."""
     if not delimiter or not count:
         return ""
     if count > 0:
@@ -67,7 +67,7 @@ def substring_index(text: str, delimiter: str, count: int) -> str:
 
 
 def split_part(text: str, delimiter: str, part: int) -> str:
-    """One of the parts between delimiters, counted from 1, or from the end; empty if there is none such."""
+    """One of the parts between delimiters, counted from 1 or from the end; empty if there is none."""
     if part == 0:
         raise Fault("INVALID_INDEX_OF_ZERO", "The index 0 is invalid.")
     parts = text.split(delimiter) if delimiter else [text]
@@ -76,7 +76,7 @@ def split_part(text: str, delimiter: str, part: int) -> str:
 
 
 def overlay(text: str, replacement: str, position: int, length: int) -> str:
-    """A part of a text replaced; as long as the replacement, if its length is negative."""
+    """Replace a part of a text; if its length is negative, it is as long as the replacement."""
     taken = length if length >= 0 else len(replacement)
     return substring(text, 1, position - 1) + replacement + substring(text, position + taken, LONGEST)
 
@@ -94,11 +94,11 @@ def _substring(call: Call, sql: Sequence[str]) -> str:
     length = sql[2] if len(sql) == 3 else "2147483647"
     start = call.arguments[1]
     if isinstance(start, Literal) and isinstance(start.value, int) and start.value >= 0:
-        # DuckDB's greatest passes over NULL.
+        # DuckDB's greatest ignores NULL.
         taken = case([(f"{length} < 0", "0")], length)
         return f"substring({value}, {max(start.value, 1)}, {taken})"
-    # Spark's positions count from 1, from the end if negative, and 0 is as 1; a length that begins before the
-    # text uses itself up there.
+    # Spark's positions count from 1, from the end if negative, and 0 counts as 1; a length that begins before the text
+    # counts from there.
     begin = (
         f"CASE WHEN {position} > 0 THEN CAST({position} AS BIGINT) - 1 "
         f"WHEN {position} < 0 THEN length({value}) + {position} ELSE 0 END"
@@ -111,7 +111,7 @@ def _substring(call: Call, sql: Sequence[str]) -> str:
 
 
 def _trimmed(name: str) -> Write:
-    """Spaces, or any of the characters that are given."""
+    """Trim spaces, or any of the given characters."""
 
     def write(call: Call, sql: Sequence[str]) -> str:  # noqa: ARG001 - the signature of a writer
         return f"{name}({sql[0]}, {sql[1] if len(sql) == 2 else repr(' ')})"
@@ -133,7 +133,7 @@ def _write_padded(name: str) -> Write:
 
 
 def _locate(call: Call, sql: Sequence[str]) -> str:
-    """Without a start there is no text, as in Hive; from the first character on, DuckDB knows."""
+    """Write `locate`: a NULL start gives 0, as in Hive; from the first character, DuckDB's function is used."""
     part, value, start = sql
     if isinstance(call.arguments[2], Literal) and call.arguments[2].value == 1:
         return cast(f"instr({value}, {part})", call.type)

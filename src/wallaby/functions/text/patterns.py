@@ -1,6 +1,6 @@
-"""Regular expressions: DuckDB's engine where it means what Java does, Python's where it does not.
+"""Regular expressions: DuckDB's engine where it agrees with Java, Python's where it does not.
 
-The second argument is the pattern as Java reads it, a constant; then come the group or the replacement.
+The second argument is Java's pattern, a constant; the group or the replacement follows.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def matches(text: str, pattern: str) -> bool:
 
 
 def extract(text: str, pattern: str, group: int) -> str:
-    """A group of the first match; empty if there is none."""
+    """A group of the first match; empty without a match."""
     found = _compiled(pattern).search(text)
     return "" if found is None else found[group] or ""
 
@@ -112,7 +112,7 @@ def extract_all(text: str, pattern: str, group: int) -> list[str]:
 
 
 def replace(text: str, pattern: str, by: str) -> str:
-    """Every match replaced; `by` is in Java's form."""
+    """Replace every match; `by` is in Java's form."""
     compiled = _compiled(pattern)
     parts = _replacement(by, compiled.groups)
     return compiled.sub(
@@ -126,9 +126,9 @@ def position(text: str, pattern: str) -> int:
     return 0 if found is None else found.start() + 1
 
 
-#: DuckDB knows the groups up to this one.
+#: The last group that DuckDB supports.
 _GROUP_MAX: Final = 9
-#: What looks for every match: Java finds an empty one between the halves of a character beyond 16 bits.
+#: Functions that find every match: Java finds an empty match between the halves of a character beyond 16 bits.
 _EVERY: Final = ("regexp_extract_all", "regexp_replace")
 
 
@@ -143,7 +143,7 @@ def _pattern(call: Call) -> Pattern:
 
 
 def _chosen(pattern: Pattern, value: str, quick: str, slow: str) -> str:
-    """The quick way where both mean the same."""
+    """Use the faster engine where both agree."""
     if not pattern.breaks:
         return quick
     breaks = text(f"[{LINE_BREAKS}]")
@@ -186,7 +186,7 @@ def _write_replace(call: Call, sql: Sequence[str]) -> str:
 
 
 def _reason(call: Call) -> str | None:
-    """The pattern is a constant that all engines read alike, and names the groups that are asked for."""
+    """Refuse a pattern that is not constant, that engines read differently, or that lacks the requested group."""
     constants = [a.value if isinstance(a, Literal) else None for a in call.arguments[1:]]
     if call.arguments[0].type.kind is not Kind.STRING or None in constants:
         return not_supported(call)

@@ -1,4 +1,4 @@
-"""Addresses: encoded, decoded and taken apart."""
+"""Encode, decode and parse URLs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from wallaby.functions.words import always
 from wallaby.relations.expression import Call, Expression, Literal
 from wallaby.relations.types import STRING, DataType, Kind
 
-#: What only configures a method.
+#: Constant arguments that only configure a method.
 _SETTING: Final = frozenset({Kind.STRING, Kind.BOOLEAN})
 _URL_PARTS: Final = ("PROTOCOL", "AUTHORITY", "HOST", "FILE", "PATH", "QUERY", "REF")
 
@@ -26,7 +26,7 @@ _URL_PARTS: Final = ("PROTOCOL", "AUTHORITY", "HOST", "FILE", "PATH", "QUERY", "
 def _decode(
     entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
 ) -> Expression | Refusal:
-    """Whether a bad address is an error or NULL."""
+    """Read URL decoding, in which a bad URL is an error or NULL."""
     failing = arguments[1]
     if not isinstance(failing, Literal):
         return Refusal("it is not supported with these arguments")
@@ -37,7 +37,7 @@ def _decode(
 def _parse_url(
     entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
 ) -> Expression | Refusal:
-    """Which part, and of a query which key, are constants."""
+    """Read `parse_url`; the part, and the key of a query, must be constants."""
     url, part, *key = arguments
     known = [a.value for a in (part, *key) if isinstance(a, Literal) and isinstance(a.value, str) and a.value]
     if len(known) != len(arguments) - 1 or known[0] not in _URL_PARTS or (key and known[0] != "QUERY"):
@@ -49,19 +49,19 @@ _ESCAPED: Final = re.compile("%[0-9a-fA-F]{2}")
 
 
 def url_encode(text: str) -> str:
-    """Letters, digits and .-*_ stay, spaces become +, everything else the bytes of UTF-8."""
+    """Encode a URL: letters, digits and .-*_ stay, spaces become +, everything else becomes UTF-8 escapes."""
     return quote_from_bytes(text.encode(), safe="* ").replace("~", "%7E").replace(" ", "+")
 
 
 def url_decode(text: str) -> str:
-    """The other way round; a percent sign that begins no byte is an error."""
+    """Decode a URL; an invalid escape is an error."""
     if len(_ESCAPED.findall(text)) != text.count("%"):
         raise Fault("CANNOT_DECODE_URL", f"The provided URL cannot be decoded: {text}.")
     return unquote_to_bytes(text.replace("+", " ")).decode("utf-8", "replace")
 
 
 def try_url_decode(text: str) -> str | None:
-    """NULL instead of an error."""
+    """Decode a URL, with NULL instead of an error."""
     try:
         return url_decode(text)
     except Fault:
@@ -76,7 +76,7 @@ _URL: Final = re.compile(
 
 
 def parse_url(text: str, part: str, key: str) -> str | None:
-    """A part of an address; of its query, if there is a key, the value of that."""
+    """A part of a URL; with a key, the value of that key in its query."""
     found = _URL.fullmatch(text)
     if found is None:
         doubt("parse_url")

@@ -1,7 +1,8 @@
-"""How SQL goes between instants and what a clock in some zone shows.
+"""Convert between instants and local times of a time zone in SQL.
 
-An instant is a TIMESTAMP WITH TIME ZONE, a clock's time a TIMESTAMP; both count microseconds, and all arithmetic
-is done on those. DuckDB's own time zones are never asked: a fixed offset is added, other zones are looked up.
+An instant is a TIMESTAMP WITH TIME ZONE, a local time, which a clock shows, is a TIMESTAMP; both count microseconds,
+and all arithmetic is done on those. DuckDB's own time zones are never used: a fixed offset is added, other zones are
+looked up.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ MICROS_PER_DAY: Final = 86_400 * MICROS_PER_SECOND
 
 
 def zone_text(call: Call, place: int = -1) -> str:
-    """The rules of the zone that a call depends on: its last argument, or another one."""
+    """The rules of the zone on which a call depends: its last argument, or another one."""
     literal = call.arguments[place]
     assert isinstance(literal, Literal), "the registry puts it there"
     return str(literal.value)
@@ -43,14 +44,14 @@ def timestamp(micros_sql: str, type_: DataType) -> str:
 
 
 def local_micros(sql: str, type_: DataType, zone: str) -> str:
-    """What a clock shows at a timestamp; one without a zone is what a clock shows."""
+    """The local time of a timestamp; a timestamp without a zone is a local time already."""
     if type_.kind is Kind.TIMESTAMP_NTZ:
         return micros(sql)
     return shifted(micros(sql), zone)
 
 
 def shifted(micros_sql: str, zone: str) -> str:
-    """Microseconds of instants as those that a clock shows."""
+    """Convert microseconds of instants to those of local times."""
     offset = _offset(zone)
     if offset is None:
         return f"{times.LOCAL}({micros_sql}, {zone_number(zone)})"
@@ -58,16 +59,16 @@ def shifted(micros_sql: str, zone: str) -> str:
 
 
 def local(sql: str, type_: DataType, zone: str) -> str:
-    """The same as a TIMESTAMP."""
+    """The local time as a TIMESTAMP."""
     if type_.kind is Kind.TIMESTAMP_NTZ:
         return sql
     return f"make_timestamp({local_micros(sql, type_, zone)})"
 
 
 def instant_micros(local_sql: str, zone: str) -> str:
-    """The instant, in microseconds, at which a clock shows a time, given in microseconds, for the first time.
+    """The first instant, in microseconds, at which a clock shows a local time.
 
-    Times that a clock leaves out are as much later as it leaves out, as in Java.
+    Local times that a clock skips are moved later by the length of the gap, as in Java.
     """
     offset = _offset(zone)
     if offset is None:
@@ -76,7 +77,7 @@ def instant_micros(local_sql: str, zone: str) -> str:
 
 
 def near_instant_micros(local_sql: str, before_sql: str, zone: str) -> str:
-    """The same for a time that was computed from that of the instant `before`: with its offset, if that is possible."""
+    """The same for a local time computed from that of the instant `before`, with its offset if possible."""
     offset = _offset(zone)
     if offset is None:
         preferred = f"({shifted(before_sql, zone)} - {before_sql})"
@@ -85,7 +86,7 @@ def near_instant_micros(local_sql: str, before_sql: str, zone: str) -> str:
 
 
 def day_start_micros(date_sql: str, type_: DataType, zone: str) -> str:
-    """The first microsecond of a date, as an instant or as a clock shows it."""
+    """The first microsecond of a date, as an instant or as a local time."""
     midnight = f"(CAST({date_sql} - DATE '1970-01-01' AS BIGINT) * {MICROS_PER_DAY})"
     if type_.kind is Kind.TIMESTAMP_NTZ:
         return midnight
@@ -96,7 +97,7 @@ def day_start_micros(date_sql: str, type_: DataType, zone: str) -> str:
 
 
 def floor_divided(sql: str, divisor: int) -> str:
-    """A whole number divided, rounded down; DuckDB cuts off."""
+    """Divide a whole number, rounded down; DuckDB truncates."""
     return f"(CASE WHEN {sql} >= 0 THEN {sql} // {divisor} ELSE -1 - ((-1 - {sql}) // {divisor}) END)"
 
 

@@ -1,7 +1,7 @@
-"""Parts of what a clock shows at a timestamp, and timestamps cut off to a unit.
+"""Parts of the local time of a timestamp, and timestamps truncated to a unit.
 
-The rules of the zone are a call's last argument, a text, also where a timestamp without a zone does not need them.
-Units are constants in capital letters.
+The rules of the zone are a call's last argument, as text, even if a timestamp without a zone does not need them. Units
+are constants in capital letters.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _read_trunc(
 _INSTANTS: Final = (Kind.TIMESTAMP,)
 _TIMESTAMPS: Final = (Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ)
 _TEXT: Final = (Kind.STRING,)
-#: Units that are cut off by the clock, and those that are the same on every clock.
+#: Units that depend on the local time, and those that are the same in every zone.
 _CLOCK_UNITS: Final = frozenset({"MINUTE", "HOUR", "DAY"})
 _PLAIN_UNITS: Final = frozenset({"MICROSECOND", "MILLISECOND", "SECOND"})
 _DATE_UNITS: Final = frozenset({"WEEK", "MONTH", "QUARTER", "YEAR"})
@@ -64,7 +64,7 @@ _CUT_UNITS: Final = _CLOCK_UNITS | _PLAIN_UNITS | _DATE_UNITS
 
 
 def _local_part(pattern: str) -> ScalarSql:
-    """A part of what a clock shows."""
+    """A part of the local time."""
 
     def write(call: Call, sql: Sequence[str]) -> str:
         return cast(pattern.format(local(sql[0], call.arguments[0].type, zone_text(call))), call.type)
@@ -80,7 +80,7 @@ def _second_with_fraction(call: Call, sql: Sequence[str]) -> str:
 
 
 def _write_trunc(call: Call, sql: Sequence[str]) -> str:
-    """The arguments are a unit, a timestamp and the zone."""
+    """Truncate; the arguments are a unit, a timestamp and the zone."""
     unit, zone, instant = unit_of(call, 0), zone_text(call), micros(sql[1])
     if unit in _PLAIN_UNITS:
         return timestamp(micros(f"date_trunc('{unit.lower()}', make_timestamp({instant}))"), call.type)

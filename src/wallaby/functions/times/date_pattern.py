@@ -1,7 +1,7 @@
-"""Patterns by which dates and times are written and read: the letters of Java's that mean one thing only.
+"""Patterns for writing and reading dates and times: those of Java's letters that have a single meaning.
 
-Catalyst gives a pattern as a text. It is read into parts, each a letter and how often it stands there, or a text that
-stands for itself. What depends on a locale, on weeks, on eras or on a zone's name is not among them.
+A pattern is parsed into parts: a letter and its number of repetitions, or a literal text. Letters that depend on a
+locale, on weeks, on eras or on a zone's name are not supported.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
-#: For each letter how often it may be repeated.
+#: The allowed repetitions of each letter.
 _WRITTEN: Final[dict[str, tuple[int, ...]]] = {
     "y": (1, 2, 4),
     "M": (1, 2, 3, 4),
@@ -28,7 +28,7 @@ _WRITTEN: Final[dict[str, tuple[int, ...]]] = {
     "Q": (1, 2),
     "q": (1, 2),
 }
-#: Of these every part but the year and the fraction of a second has a fixed number of digits.
+#: In these, every part except the year and the fraction of a second has a fixed number of digits.
 _READ: Final[dict[str, tuple[int, ...]]] = {
     "y": (4,),
     "M": (2,),
@@ -40,13 +40,13 @@ _READ: Final[dict[str, tuple[int, ...]]] = {
 }
 _DATE: Final = ("y", "M", "d")
 _TIME: Final = ("H", "m", "s", "S")
-#: What has a meaning in patterns beside letters.
+#: Characters other than letters that have a meaning in patterns.
 _RESERVED: Final = frozenset("[]{}#")
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A letter so many times; or, without a letter, a text."""
+    """A repeated letter or, without a letter, a literal text."""
 
     letter: str
     count: int
@@ -55,13 +55,13 @@ class Part:
 
 @lru_cache(maxsize=256)
 def written_parts(pattern: str) -> tuple[Part, ...] | None:
-    """The parts of a pattern for writing; None if one of them has no kernel."""
+    """The parts of a pattern for writing; None if one of them is not supported."""
     return _parts(pattern, _WRITTEN)
 
 
 @lru_cache(maxsize=256)
 def read_parts(pattern: str) -> tuple[Part, ...] | None:
-    """The parts of a pattern for reading, in which nothing is there twice or missing in front of something smaller."""
+    """The parts of a pattern for reading; none may repeat, and larger units must precede smaller ones."""
     parts = _parts(pattern, _READ)
     letters = [part.letter for part in parts or () if part.letter]
     for group in (_DATE, _TIME):
@@ -72,7 +72,7 @@ def read_parts(pattern: str) -> tuple[Part, ...] | None:
 
 
 def _is_apart(parts: tuple[Part, ...]) -> bool:
-    """Is it plain where a fraction, which may have fewer digits than the pattern, begins and ends?"""
+    """Is it clear where a fraction begins and ends? It may have fewer digits than the pattern."""
     if not all(part.text.isascii() for part in parts):
         return False
     if any(part.letter == "S" for part in parts) and parts[-1].text.endswith("'"):

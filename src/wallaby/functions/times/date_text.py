@@ -1,7 +1,7 @@
-"""Dates and times as text, by a constant pattern; and text as dates and times.
+"""Format dates and times by a constant pattern, and parse them.
 
-What DuckDB writes itself for the years of four digits that most dates have, is put together from its parts for others:
-Java writes a sign before years with more digits or fewer.
+DuckDB writes dates whose years have four digits. Other dates are composed from their parts, because Java writes a sign
+before years with more or fewer digits.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _PATTERN: Final = "a constant pattern of y, M, d, H, h, m, s, S, a, E, D, Q and 
 _FORM: Final = (
     "a constant pattern of yyyy, MM, dd, HH, mm, ss, S and signs; other text is an error (ANSI) or NULL"
 )
-#: Under another one, Spark reads and writes patterns by the rules of Java's older classes, or refuses to choose.
+#: With any other value, Spark follows the rules of Java's older classes, or refuses to choose.
 _POLICY: Final = ("spark.sql.legacy.timeParserPolicy", "CORRECTED")
 
 
@@ -88,7 +88,7 @@ def _parse(
 def unix_timestamp(
     entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
 ) -> Expression | Refusal:
-    """Seconds since 1970 of a date, a timestamp, or of text that has the form of a pattern."""
+    """Read `unix_timestamp`: seconds since 1970 of a date, a timestamp, or text in a pattern."""
     value, _, zone = arguments
     if value.type.kind is not Kind.STRING:
         return Call(entry.function, (value, zone), kind, node.nullable)
@@ -128,7 +128,7 @@ _CODES: Final = {
     **{("E", count): "%a" for count in (1, 2, 3)},
 }
 _MICROS: Final = 6
-#: The parts that vary in length when they are read.
+#: The parts of variable length when reading.
 _CAPTURED: Final = ("y", "S")
 
 
@@ -215,7 +215,7 @@ def _write_reason(call: Call) -> str | None:
 
 
 def _read(call: Call, sql: Sequence[str]) -> str:
-    """Microseconds from text that has exactly the pattern's form; other text is an error, or NULL."""
+    """Parse text that matches the pattern exactly to microseconds; other text is an error, or NULL."""
     parts = read_parts(_pattern(call)) or ()
     value = sql[0]
     form = "(?i)" + "".join(_expression(part) for part in parts)  # so are texts in Java's formats
@@ -255,7 +255,7 @@ def _expression(part: Part) -> str:
 
 
 def _places(parts: Sequence[Part], value: str, digits: str) -> dict[str, str]:
-    """The number of each part: up to the year counted from the left, behind it from the right; a fraction's digits."""
+    """The position of each part: up to the year from the left, after it from the right; and a fraction's digits."""
 
     def width(some: Sequence[Part]) -> str:
         fixed = sum(part.count if part.letter else len(part.text) for part in some if part.letter != "S")
@@ -289,7 +289,7 @@ _DAYS_TOO: Final = (*_TIMESTAMPS, Kind.DATE)
 
 
 def _unix_timestamp(call: Call, sql: Sequence[str]) -> str:
-    """Cut towards 1970, unlike `unix_seconds`."""
+    """Write `unix_timestamp`, truncated towards 1970, unlike `unix_seconds`."""
     source = call.arguments[0].type
     if source.kind is Kind.DATE:
         written = day_start_micros(sql[0], call.type, zone_text(call))

@@ -1,4 +1,4 @@
-"""Dates. Days are counted from 1970 on, in the calendar of today for all times, as Java does."""
+"""Dates. Days are counted from 1970, in today's calendar for all times, as in Java."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from wallaby.relations.expression import Call, EvalMode, Expression, Literal
 from wallaby.relations.types import INTEGER, STRING, DataType, Kind
 from wallaby.sql.words import case, cast, error
 
-#: The names of weekdays by their numbers from Monday on.
+#: The names of weekdays, from Monday.
 _WEEKDAYS: Final = {
     name: number
     for number, names in enumerate(
@@ -35,7 +35,7 @@ _WEEKDAYS: Final = {
     for name in names
 }
 _MONTHS: Final = "a day that the month does not have becomes its last day"
-#: What units are called, and how we call them.
+#: Spark's names of units, and ours.
 UNITS: Final = {
     "YEAR": "YEAR",
     "YYYY": "YEAR",
@@ -49,7 +49,7 @@ UNITS: Final = {
 
 
 def failing(node: Node) -> EvalMode:
-    """The mode of an expression that says by a flag of its own whether it fails."""
+    """Read the mode of an expression from its own flag."""
     return EvalMode.ANSI if node.flag("failOnError") else EvalMode.TRY
 
 
@@ -91,7 +91,7 @@ def _read_make_date(
 def _months(
     entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
 ) -> Expression | Refusal:
-    """An interval of months is a number of months."""
+    """Treat an interval of months as a number of months."""
     start, months = arguments
     if isinstance(months, Literal):
         number: Expression = Literal(months.value, INTEGER)
@@ -101,17 +101,17 @@ def _months(
 
 
 _EPOCH: Final = "DATE '1970-01-01'"
-#: Constants up to this many days are added as they are: only dates millions of years away are out of range then.
+#: Constants up to this many days are added directly: only dates millions of years away can then be out of range.
 _DAYS_PLAIN: Final = 1_000_000
-#: Days from 1970 on within which DuckDB's timestamps go on for ten thousand years and more.
+#: Days from 1970 within which DuckDB's timestamps reach at least ten thousand years further.
 _DAYS_NEAR: Final = 100_000_000
-#: Years of DuckDB's own dates, with room for months and days.
+#: The years of DuckDB's own dates, with room for months and days.
 _YEAR_NEAR: Final = 290_000
 #: The last year of Java's calendar.
 _YEAR_MAX: Final = 999_999_999
 TOO_FAR: Final = error("ARITHMETIC_OVERFLOW", "A date or a time is too far away.")
 _WHOLE: Final = (Kind.BYTE, Kind.SHORT, Kind.INTEGER)
-#: From a date to the first day of a unit.
+#: SQL from a date to the first day of a unit.
 _FIRST_DAYS: Final = {
     "WEEK": "({0} - CAST(isodow({0}) - 1 AS INTEGER))",
     "MONTH": "({0} - CAST(day({0}) - 1 AS INTEGER))",
@@ -135,7 +135,7 @@ def _part(pattern: str) -> ScalarSql:
 
 
 def _date_add(call: Call, sql: Sequence[str]) -> str:
-    """Days beyond the last one begin again at the first, as Java's numbers do."""
+    """Add days; they wrap around at the end, like Java's ints."""
     days = call.arguments[1]
     if isinstance(days, Literal) and isinstance(days.value, int) and abs(days.value) < _DAYS_PLAIN:
         return cast(f"({sql[0]} {'-' if call.function == 'date_sub' else '+'} {sql[1]})", call.type)
@@ -147,7 +147,7 @@ def _date_add(call: Call, sql: Sequence[str]) -> str:
 
 
 def _add_months(call: Call, sql: Sequence[str]) -> str:
-    """DuckDB's own where neither the date nor the months lead out of its timestamps."""
+    """Add months, with DuckDB's own function where the result stays within its timestamps."""
     months = f"CAST({sql[1]} AS INTEGER)"
     near = f"{days_of(sql[0])} BETWEEN {-_DAYS_NEAR} AND {_DAYS_NEAR} AND {months} BETWEEN -99999 AND 99999"
     moved = f"{times.ADD_MONTHS}(CAST({days_of(sql[0])} AS INTEGER), {months})"
@@ -156,7 +156,7 @@ def _add_months(call: Call, sql: Sequence[str]) -> str:
 
 
 def _write_next_day(call: Call, sql: Sequence[str]) -> str:
-    """The next such weekday after a date; 1 is Monday."""
+    """The next given weekday after a date; 1 is Monday."""
     return cast(f"({sql[0]} + CAST(({sql[1]} - isodow({sql[0]}) + 6) % 7 + 1 AS INTEGER))", call.type)
 
 
@@ -173,7 +173,7 @@ def _trunc_reason(call: Call) -> str | None:
 
 
 def _write_make_date(call: Call, sql: Sequence[str]) -> str:
-    """A date that is none is an error or NULL; one that is too far away is Java's own error, in every mode."""
+    """Make a date; an invalid one is an error or NULL, one out of range is Java's own error in every mode."""
     missing = " OR ".join(f"{part} IS NULL" for part in sql)
     days = days_until(*sql)
     made = case(
@@ -190,30 +190,30 @@ def _write_make_date(call: Call, sql: Sequence[str]) -> str:
 
 
 def is_date(year: str, month: str, day: str) -> str:
-    """Is there such a day in Java's calendar?"""
+    """Does this day exist in Java's calendar?"""
     known = f"{month} BETWEEN 1 AND 12 AND {year} BETWEEN -{_YEAR_MAX} AND {_YEAR_MAX}"
     return f"({known} AND {day} BETWEEN 1 AND day(last_day({_first_alike(year, month)})))"
 
 
 def days_until(year: str, month: str, day: str) -> str:
-    """The number of a day that there is, from 1970 on, as a long."""
+    """The number of an existing day, from 1970, as a long."""
     ages = f"((CAST({year} AS BIGINT) - {_alike(year)}) // 400)"
     first = f"CAST({_first_alike(year, month)} - {_EPOCH} AS BIGINT)"
     return f"({first} + {day} - 1 + {ages} * 146097)"
 
 
 def _first_alike(year: str, month: str) -> str:
-    """The first day of a month in a year that is alike; of any month, since DuckDB may compute it before it is used."""
+    """The first day of a month in an equivalent year; valid for any month, because DuckDB may compute it early."""
     return f"make_date({_alike(year)}, least(greatest({month}, 1), 12), 1)"
 
 
 def _alike(year: str) -> str:
-    """A year with the same days, near enough for DuckDB: calendars repeat after 400 years."""
+    """A year with the same days within DuckDB's range: the calendar repeats after 400 years."""
     return f"(2000 + ({year} % 400 + 400) % 400)"
 
 
 def out_of_bounds(mode: EvalMode) -> str:
-    """What a date or a time gives whose parts cannot be."""
+    """The result for a date or a time with impossible parts."""
     if mode is not EvalMode.ANSI:
         return "NULL"
     return error("DATETIME_FIELD_OUT_OF_BOUNDS", "A part of a date or of a time is out of its bounds.")

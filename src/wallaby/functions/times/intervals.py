@@ -1,4 +1,4 @@
-"""Intervals: microseconds as BIGINT, months as INTEGER. Parts are cut towards zero, and have the interval's sign."""
+"""Intervals: microseconds as BIGINT, months as INTEGER. Parts are truncated towards zero, with the interval's sign."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _MONTHS: Final = "make_ym_interval({small}, {small})"
 _MIXED: Final = "intervals that mix months, days and times are not supported"
 _FITTING: Final = f"where the product is an interval; {DOUBT}"
 _WHOLE: Final = (Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG)
-#: So many days and hours, and any minutes and seconds besides, are a number of microseconds.
+#: Up to these days and hours, with any minutes and seconds, the microseconds fit.
 _DAYS_MAX: Final = 50_000_000
 _HOURS_MAX: Final = 1_000_000_000
 
 
 def _times(call: Call, sql: Sequence[str]) -> str:
-    """An interval of days, hours, minutes and seconds, the last with six places."""
+    """An interval of days, hours, minutes and seconds with six decimal places."""
     days, hours, minutes = (f"CAST({part} AS BIGINT)" for part in sql[:3])
     micros = f"CAST({unscaled(sql[3], call.arguments[3].type)} AS BIGINT)"
     made = f"({days} * {MICROS_PER_DAY} + {hours} * 3600000000 + {minutes} * 60000000 + {micros})"
@@ -53,7 +53,7 @@ def _of_months(pattern: str) -> ScalarSql:
     return ScalarSql(1, template(pattern, typed=True))
 
 
-#: In so many years there are no more months than fit, which Spark asks of them before it adds others.
+#: The most years whose months fit, which Spark checks before it adds other months.
 _YEARS_MAX: Final = ((1 << 31) - 1) // 12
 
 

@@ -35,9 +35,9 @@ from wallaby.relations.expression import Call, EvalMode, Expression
 from wallaby.relations.types import BOOLEAN, DATE, INTEGER, LONG, STRING, DataType, Kind
 from wallaby.sql.words import case, cast, error
 
-#: Our name for a cast between times of two kinds, or of one to a number.
+#: Our name for a cast between two kinds of times, or of a time to a number.
 TEMPORAL_CAST: Final = "TemporalCast"
-#: What such a cast is, by the kinds.
+#: The function of such a cast, by the kinds.
 TEMPORAL_CASTS: Final = {
     (Kind.TIMESTAMP, Kind.DATE): "timestamp_to_date",
     (Kind.TIMESTAMP_NTZ, Kind.DATE): "timestamp_to_date",
@@ -62,7 +62,7 @@ _WITHOUT_ZONE: Final = frozenset(
 
 
 def temporal_cast(node: Node) -> Node:
-    """A cast that depends on a zone or counts microseconds has an entry of its own."""
+    """Redirect a cast that depends on a zone or counts microseconds to its own entry."""
     kinds = {kind.value: kind for kind in Kind}
     pair = kinds.get(node.children[0].type), kinds.get(node.type)
     return replace(node, class_name=TEMPORAL_CAST) if pair in TEMPORAL_CASTS else node
@@ -90,12 +90,12 @@ _MOMENT: Final = re.compile(
 )
 _OFFSET: Final = re.compile(r"([+-])([01][0-9]):([0-5][0-9])")
 _HOURS_MAX: Final = 17
-#: Whatever begins otherwise is no timestamp.
+#: The beginning of every valid timestamp.
 _BEGINS: Final = re.compile(r"[0-9+T-]")
 
 
 def moments(texts: pa.ChunkedArray, zones: pa.ChunkedArray, failing: pa.ChunkedArray) -> pa.Array:
-    """Microseconds of timestamps: as a clock in the zone that has a number shows them; without one (-1) as they are."""
+    """Parse timestamps to microseconds: as local times of the zone with a number; -1: without a zone."""
     values = texts.to_pylist()
     if not values:
         return pa.array([], pa.int64())
@@ -116,7 +116,7 @@ def moments(texts: pa.ChunkedArray, zones: pa.ChunkedArray, failing: pa.ChunkedA
 
 
 def _moment(text: str, failing: bool) -> tuple[int, int | None] | None:
-    """What a clock shows, and its offset if the text has one; None for what is no timestamp."""
+    """The local time of a text, and its offset if the text has one; None for invalid text."""
     trimmed = text.strip(_AROUND)
     found = _MOMENT.fullmatch(trimmed)
     if found is None:
@@ -166,7 +166,7 @@ def _moments_reason(call: Call) -> str | None:
 
 
 def _of_seconds(call: Call, sql: Sequence[str]) -> str:
-    """Java cuts what is too large off at the last timestamp of all."""
+    """A timestamp from seconds; Java saturates at the last timestamp."""
     made = timestamp(f"({sql[0]} * {MICROS_PER_SECOND})", call.type)
     odd = error(DOUBTFUL, "Only Spark converts this number of seconds.")
     return case(

@@ -1,4 +1,4 @@
-"""Timestamps and intervals of time: added, subtracted and counted in units."""
+"""Arithmetic of timestamps and intervals: add, subtract, and count in units."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _MICROS: Final = {
     "DAYOFYEAR": 86_400_000_000,
     "WEEK": 7 * 86_400_000_000,
 }
-#: Units that are as long on every day.
+#: Units of constant length.
 _TIME_UNITS: Final = frozenset({"MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR"})
 _MONTHS: Final = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
 _DIFF_UNITS: Final = frozenset({*_MICROS, *_MONTHS} - {"DAYOFYEAR"})
@@ -52,7 +52,7 @@ _DIFF_UNITS: Final = frozenset({*_MICROS, *_MONTHS} - {"DAYOFYEAR"})
 def _add_unit(
     _entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
 ) -> Expression | Refusal:
-    """So many units: as many microseconds, or months."""
+    """Add units, as microseconds or months."""
     quantity, value, zone = arguments
     unit = str(node.field("unit")).upper()
     factor = _MICROS.get(unit) or _MONTHS.get(unit)
@@ -96,7 +96,7 @@ UNIT_MONTHS: Final = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
 
 
 def _add_micros(call: Call, sql: Sequence[str]) -> str:
-    """Whole days are added on the clock, the rest to the instant."""
+    """Add microseconds: whole days in local time, the rest to the instant."""
     value, interval = sql[0], sql[1]
     type_, zone = call.arguments[0].type, zone_text(call)
     if type_.kind is Kind.TIMESTAMP_NTZ or is_fixed(zone):
@@ -120,7 +120,7 @@ def _add_months(call: Call, sql: Sequence[str]) -> str:
 
 
 def _subtract(call: Call, sql: Sequence[str]) -> str:
-    """What the clock has gone on between two timestamps."""
+    """Subtract the local times of two timestamps."""
     return f"({' - '.join(_locals(call, sql))})"
 
 
@@ -131,7 +131,7 @@ def _locals(call: Call, sql: Sequence[str]) -> tuple[str, str]:
 
 
 def _write_diff(call: Call, sql: Sequence[str]) -> str:
-    """Whole units on the clock from the first to the second timestamp, cut off; the unit comes first."""
+    """Count whole units of local time from the first to the second timestamp, truncated; the unit comes first."""
     begin, end = _locals(call, sql)
     unit = unit_of(call, 0)
     if unit in UNIT_MICROS:
@@ -140,7 +140,7 @@ def _write_diff(call: Call, sql: Sequence[str]) -> str:
 
 
 def _whole_months(begin: str, end: str) -> str:
-    """Whole months from one local time to another. A day that is not over does not count."""
+    """Whole months from one local time to another. An incomplete day does not count."""
 
     def month(date: str) -> str:
         return f"(CAST(year({date}) AS BIGINT) * 12 + month({date}))"
@@ -153,7 +153,7 @@ def _whole_months(begin: str, end: str) -> str:
 
 
 def _fractional_months(call: Call, sql: Sequence[str]) -> str:
-    """Months with a fraction of 31 days; whole between equal days of the month and between last days."""
+    """Months with a fraction of 31 days; whole numbers between equal days of the month and between last days."""
     zone = zone_text(call)
     sides = [_split(sql[place], call.arguments[place], zone) for place in (0, 1)]
     (months1, day1, last1, seconds1), (months2, day2, last2, seconds2) = sides
@@ -167,7 +167,7 @@ def _fractional_months(call: Call, sql: Sequence[str]) -> str:
 
 
 def _split(sql: str, argument: Expression, zone: str) -> tuple[str, str, str, str]:
-    """Of a timestamp: the number of its month, its day, whether that is the last, the seconds of the day so far."""
+    """Split a timestamp: the number of its month, its day, whether that is the last, and the seconds of the day."""
     date = cast(local(sql, argument.type, zone), DATE)
     months = f"(CAST(year({date}) AS BIGINT) * 12 + month({date}))"
     so_far = f"(({micros(sql)} - {day_start_micros(date, argument.type, zone)}) // {MICROS_PER_SECOND})"

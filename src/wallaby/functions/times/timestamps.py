@@ -1,6 +1,6 @@
-"""Timestamps to and from numbers and other zones.
+"""Convert timestamps to and from numbers and other zones.
 
-What a clock shows depends on a zone, whose rules are Java's own: the plan carries them.
+A local time depends on a zone, whose rules are Java's own: the plan carries them.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _read_make(
 ) -> Expression | Refusal:
     parts, zones = arguments[:6], arguments[6:]
     if len(node.children) > 6:
-        # A zone of its own comes before the session's.
+        # The expression's own zone takes precedence over the session's.
         zones = zones[1:-1]
     if len(zones) != 1:
         return Refusal("its zone is not a constant", "write the zone as a constant")
@@ -73,7 +73,7 @@ def _make_zones(node: Node) -> tuple[str, ...]:
 def _precise(
     _entry: Entry, node: Node, arguments: tuple[Expression, ...], kind: DataType
 ) -> Expression | Refusal:
-    """Windows of time are computed in microseconds."""
+    """Read the microseconds of time windows."""
     function = "unix_micros" if kind.kind is Kind.LONG else "timestamp_micros"
     return Call(function, arguments, kind, node.nullable)
 
@@ -81,12 +81,12 @@ def _precise(
 _TIMESTAMPS: Final = (Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ)
 _WHOLE: Final = (Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG)
 _TEXT: Final = (Kind.STRING,)
-#: Days from 1970 on whose microseconds are longs, on every clock.
+#: Days from 1970 whose microseconds fit a long, in every zone.
 _DAYS_NEAR: Final = 106_751_989
 
 
 def _to_local(call: Call, sql: Sequence[str]) -> str:
-    """The clock's time as a timestamp: without a zone, or as if the clock showed UTC."""
+    """The local time as a timestamp: without a zone, or as if it were UTC."""
     return timestamp(shifted(micros(sql[0]), zone_text(call)), call.type)
 
 
@@ -95,7 +95,7 @@ def _of_local(call: Call, sql: Sequence[str]) -> str:
 
 
 def _convert_zone(call: Call, sql: Sequence[str]) -> str:
-    """What one clock shows, as another clock shows it."""
+    """Convert the local time of one zone to that of another."""
     source, target = zone_text(call, -2), zone_text(call, -1)
     return timestamp(shifted(instant_micros(micros(sql[0]), source), target), call.type)
 
@@ -128,7 +128,7 @@ def _of_number(factor: int) -> Write:
 
 
 def _of_seconds(call: Call, sql: Sequence[str]) -> str:
-    """Fractions of a microsecond are cut off of floating point, and an error in a decimal."""
+    """A timestamp from seconds; fractions of a microsecond are truncated for floats, and an error for decimals."""
     source, value = call.arguments[0].type, sql[0]
     if source.is_floating:
         product = f"(CAST({value} AS DOUBLE) * 1000000)"
@@ -139,10 +139,10 @@ def _of_seconds(call: Call, sql: Sequence[str]) -> str:
 
 
 def _write_make(call: Call, sql: Sequence[str]) -> str:
-    """Year, month, day, hour, minute, seconds as decimal(16,6), and the zone. 60 seconds are a minute."""
+    """Make a timestamp from year, month, day, hour, minute, seconds as decimal(16,6), and zone. 60 s are a minute."""
     year, month, day, hour, minute, second = sql[:6]
     missing = " OR ".join(f"{part} IS NULL" for part in sql[:6])
-    # As many digits as fit an int, the rest is lost, as in Spark.
+    # Truncated to an int, as on Spark.
     digits = f"CAST({second} * CAST(1000000 AS DECIMAL(7,0)) AS BIGINT)"
     fraction = f"((({digits} + 2147483648) & 4294967295) - 2147483648)"
     valid = (

@@ -1,7 +1,7 @@
-"""Time zones and units as arguments: which zones an expression depends on, and what a call of a function may have.
+"""Time zones and units as arguments: the zones of an expression, and the valid arguments of a call.
 
-The rules of the zone are a call's last argument, a text, also where a timestamp without a zone does not need them.
-Units are constants in capital letters, as the readers of expressions write them.
+The rules of the zone are a call's last argument, as text, even if a timestamp without a zone does not need them. Units
+are constants in capital letters, as the readers of expressions write them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _TEXT: Final = (Kind.STRING,)
 
 
 def session_zone(node: Node) -> tuple[str, ...]:
-    """The zone of the session, as Catalyst puts it into every expression that needs one."""
+    """The session's zone, which Catalyst puts into every expression that needs one."""
     zone = node.field("timeZoneId")
     return (str(zone),)
 
@@ -30,7 +30,7 @@ def named_zones(node: Node) -> tuple[str, ...]:
 
 
 def zoned(*places: tuple[Kind, ...]) -> Reason:
-    """Arguments of these kinds, then a zone."""
+    """Refuse arguments that are not of these kinds, followed by a zone."""
     kinds = of_kinds(*places, _TEXT)
 
     def reason(call: Call) -> str | None:
@@ -47,7 +47,7 @@ def unit_of(call: Call, place: int) -> str:
 
 
 def unit_reason(place: int, units: frozenset[str], *places: tuple[Kind, ...]) -> Reason:
-    """A known unit at a place, arguments of these kinds, then a zone."""
+    """Refuse a call without a known unit at a position, arguments of these kinds, and a zone."""
     kinds = zoned(*places)
 
     def reason(call: Call) -> str | None:

@@ -1,4 +1,4 @@
-"""Clocks of time zones that change their offset: between instants and what such a clock shows, in microseconds."""
+"""Convert between instants and local times, in microseconds, for time zones whose offset changes."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ LOCAL: Final = "wallaby_local_time"
 INSTANT: Final = "wallaby_instant"
 INSTANT_NEAR: Final = "wallaby_instant_near"
 DAY_START: Final = "wallaby_day_start"
-#: Of any number, also of those that DuckDB takes for infinite.
+#: Functions of any number, including those that DuckDB treats as infinite.
 DATE_OF: Final = "wallaby_date"
-#: Of the numbers of days: DuckDB adds months by way of timestamps, which end earlier than dates.
+#: Functions of day numbers: DuckDB adds months through timestamps, which end earlier than dates.
 ADD_MONTHS: Final = "wallaby_add_months"
-#: Of what a clock shows, in microseconds.
+#: Functions of local times, in microseconds.
 TEXT: Final = "wallaby_timestamp_text"
 _SECOND: Final = 1_000_000
 _DAY: Final = 86_400 * _SECOND
 
 
 def _looked_up(look_up: Callable[..., Micros], zones: pa.ChunkedArray, *given: pa.ChunkedArray) -> pa.Array:
-    """Numbers looked up in the zone that has the number of the first row; NULL if the first number is."""
+    """Look numbers up in the zone whose number is in the first row; NULL if the first number is NULL."""
     if not len(zones):
         return pa.array([], pa.int64())
     missing = given[0].is_null().to_numpy()
@@ -54,7 +54,7 @@ def _date(days: pa.ChunkedArray) -> pa.Array:
 
 
 def _add_months(days: pa.ChunkedArray, months: pa.ChunkedArray) -> pa.Array:
-    """Days of dates so many months later; the last day of a shorter month stands for missing ones."""
+    """Add months to days of dates; days that a shorter month lacks become its last day."""
     missing = days.is_null().to_numpy() | months.is_null().to_numpy()
     first = days.fill_null(0).to_numpy().astype("datetime64[D]")
     month = first.astype("datetime64[M]")
@@ -68,7 +68,7 @@ def _add_months(days: pa.ChunkedArray, months: pa.ChunkedArray) -> pa.Array:
 
 
 def _text(local: pa.ChunkedArray) -> pa.Array:
-    """What a clock shows, down to the last digit of a second that is not zero."""
+    """A local time as text, without trailing zeros in the fraction of a second."""
     return pa.array([None if value is None else _shown(value) for value in local.to_pylist()], pa.string())
 
 

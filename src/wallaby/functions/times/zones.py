@@ -1,9 +1,8 @@
-"""Time zones as tables of transitions, and the two directions of looking something up in them.
+"""Time zones as tables of transitions, with look-ups in both directions.
 
-A zone travels in the plan as a text that Spark's driver wrote from Java's own rules (`relations/zone.py`), so that
-all workers have the rules that Spark has, whatever their machines know of time zones. Where rules go on for ever
-they repeat every 400 years, as the calendar does; so 400 years of them are written out, and later times are looked
-up in those.
+A zone travels in the plan as a text that Spark's driver wrote from Java's own rules (`relations/zone.py`), so that all
+workers have Spark's rules, whatever the time zone data of their machines. Rules that continue for ever repeat every 400
+years, as the calendar does; so 400 years of them are listed, and later times are looked up in those.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ _LEAST: Final = np.iinfo(np.int64).min // _SECOND
 
 
 class ZoneTable:
-    """What the clocks of a zone showed when: all arrays are of whole seconds, `times` ascending."""
+    """The local times of a zone: all arrays have whole seconds, `times` in ascending order."""
 
     def __init__(self, zone: Zone) -> None:
         times, offsets = [_LEAST], [zone.first_offset]
         for time, offset in zone.transitions:
             times.append(time)
             offsets.append(offset)
-        #: Times from here on are moved back by whole periods before they are looked up.
+        #: Later times are moved back by whole periods before they are looked up.
         self._repeats_from: int | None = None
         if zone.rules:
             last = times[-1]
@@ -46,31 +45,31 @@ class ZoneTable:
         self._times = np.array(times, np.int64)
         self._offsets = np.array(offsets, np.int64)
         self._before = np.concatenate((self._offsets[:1], self._offsets[:-1]))
-        #: By the local time, the first moment at which the offset after each transition is the one to use.
+        #: The first local time from which the offset after each transition applies.
         self._local_times = self._times + np.maximum(self._before, self._offsets)
         self._local_times[0] = _LEAST
 
     def offsets_at(self, instants: Micros) -> Micros:
-        """The offset in microseconds that is in force at each instant."""
+        """The offset in microseconds at each instant."""
         seconds = instants // _SECOND
         found = np.searchsorted(self._times, seconds - self._periods(seconds), side="right") - 1
         return self._offsets[np.maximum(found, 0)] * _SECOND
 
     def local(self, instants: Micros) -> Micros:
-        """What a clock shows at instants, as microseconds since its 1970."""
+        """The local times of instants, as microseconds since 1970."""
         return instants + self.offsets_at(instants)
 
     def instants(self, local: Micros) -> Micros:
-        """The instants at which a clock shows local times: of two the first; a time that is left out comes later."""
+        """The instants of local times: the first of two; times in a gap move later."""
         return local - self._offsets[self._places(local)[0]] * _SECOND
 
     def instants_near(self, local: Micros, preferred: Micros) -> Micros:
-        """The same, but with the preferred offset where the clock shows that time with it."""
+        """The same, but with the preferred offset where it is valid."""
         kept = local - preferred
         return np.where(self.offsets_at(kept) == preferred, kept, self.instants(local))
 
     def day_starts(self, local: Micros) -> Micros:
-        """The first instant of days that begin at local times; if midnight is left out, the end of the gap."""
+        """The first instants of days that begin at local times; if midnight is in a gap, the end of the gap."""
         places, moved = self._places(local)
         after = np.minimum(places + 1, len(self._times) - 1)
         gap_begins = self._times[after] + self._before[after]
@@ -81,7 +80,7 @@ class ZoneTable:
         )
 
     def _places(self, local: Micros) -> tuple[npt.NDArray[np.intp], Micros]:
-        """For local times the transition whose offset to use, and by how many seconds they were moved back."""
+        """For local times: the transition whose offset applies, and by how many seconds they were moved back."""
         seconds = local // _SECOND
         moved = self._periods(seconds)
         found = np.searchsorted(self._local_times, seconds - moved, side="right") - 1
@@ -106,7 +105,7 @@ def _first_day(year: int, month: int = 1) -> int:
 
 
 def _transitions(rules: tuple[Rule, ...], first: int, last: int) -> list[tuple[int, int]]:
-    """The instants at which rules change the offset in some years, and the offsets after them, in order."""
+    """The instants at which rules change the offset in the given years, and the new offsets, in order."""
     found = [
         (_day_of(rule, year) * _DAY_SECONDS + rule.second - rule.base, rule.offset)
         for year in range(first, last + 1)
@@ -136,7 +135,7 @@ _interning = threading.Lock()
 
 
 def zone_number(text: str) -> int:
-    """A number for a zone's text, by which statements of this process name it."""
+    """A number for a zone's text, by which statements of this process refer to it."""
     with _interning:
         if text not in _texts:
             _tables.append(ZoneTable(read_zone(text)))
@@ -145,5 +144,5 @@ def zone_number(text: str) -> int:
 
 
 def zone_table(number: int) -> ZoneTable:
-    """The table that has a number."""
+    """The table with a number."""
     return _tables[number]
