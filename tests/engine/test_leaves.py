@@ -219,7 +219,7 @@ def test_too_little_work_is_left_to_spark_as_a_whole(
     engine: Engine, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     only_a_function = spark.table("nation").select(backwards("n_name"))
-    assert "neither a join" in engine.fallback_reasons(only_a_function)[-1]
+    assert "no join, aggregation or sort" in engine.fallback_reasons(only_a_function)[-1]
     assert not engine.run(only_a_function).native
     monkeypatch.setattr(engine, "settings", replace(engine.settings, leaf_minimum=1 << 20))
     assert "spark.wallaby.leaf.minimum" in engine.fallback_reasons(plain_function(spark, Path()))[-1]

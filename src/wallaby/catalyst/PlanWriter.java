@@ -92,7 +92,7 @@ public class PlanWriter {
         "spark.sql.sources.binaryFile.maxLength",
     };
 
-    /** The way to the evaluation mode, by class; NO_MODE where there is none. */
+    /** How to get the evaluation mode, by class; NO_MODE if there is none. */
     private final Map modeMethods = Collections.synchronizedMap(new HashMap());
 
     private static final Method[] NO_MODE = new Method[0];
@@ -137,13 +137,13 @@ public class PlanWriter {
         return pieces(pack(out.toString()));
     }
 
-    /** A part of the optimized plan as a query of its own. */
+    /** A part of the optimized plan as a separate query. */
     public Object query(Object queryExecution, String path) {
         QueryExecution query = (QueryExecution) queryExecution;
         return Dataset.ofRows(query.sparkSession(), part(query, path));
     }
 
-    /** The rules of a time zone, in the text of plan/zone.py; null if there is no such zone. */
+    /** The rules of a time zone, in the text of relations/zone.py; null if there is no such zone. */
     public String zone(String name) {
         ZoneRules rules;
         try {
@@ -439,7 +439,7 @@ public class PlanWriter {
             int from = out.length();
             any(out, items.next());
             separator = ",";
-            // Rows and the like, of which there may be millions: one stands for all.
+            // Rows and the like, of which there may be millions: only one is written.
             more = out.indexOf("{\"opaque\"", from) != from;
         }
         out.append(']');
@@ -479,7 +479,7 @@ public class PlanWriter {
         out.append("}}");
     }
 
-    /** The settings by which this session reaches files, but for Hadoop's own defaults; and as whom. */
+    /** The settings by which this session reaches files, without Hadoop's own defaults; and the user. */
     private static void storage(StringBuilder out, HadoopFsRelation relation) throws Exception {
         Configuration settings = relation.sparkSession().sessionState().newHadoopConf();
         text(out, "user");
@@ -541,7 +541,7 @@ public class PlanWriter {
         return remote;
     }
 
-    /** A constant: of an array its values, of a struct those of its fields, of a map its keys and its values. */
+    /** A constant: for an array its values, for a struct those of its fields, for a map its keys and its values. */
     private static void literal(StringBuilder out, Object value, DataType type) {
         if (value instanceof ArrayData && type instanceof ArrayType) {
             out.append("{\"array\":");
@@ -567,7 +567,7 @@ public class PlanWriter {
         }
     }
 
-    /** The values of an array; of a long one, null: such a constant does not travel with a plan. */
+    /** The values of an array; null if it is too long to travel with a plan. */
     private static void items(StringBuilder out, ArrayData array, DataType inner) {
         if (array.numElements() > LOCAL_ROWS_MAX) {
             out.append("null");
@@ -611,7 +611,7 @@ public class PlanWriter {
         out.append(']');
     }
 
-    /** A value as Catalyst keeps it: dates are days and timestamps microseconds since 1970. */
+    /** A value as Catalyst stores it: dates are days and timestamps microseconds since 1970. */
     private static void value(StringBuilder out, Object value) {
         if (value == null || value instanceof Boolean || value instanceof Byte || value instanceof Short
                 || value instanceof Integer || value instanceof Long) {

@@ -114,12 +114,12 @@ public class QueryJobs {
         return found.toString();
     }
 
-    /** A query has ended, with an error if a text says so. Nothing happens if its job has ended already. */
+    /** A query has ended, with an error if there is a text. Does nothing if its job has ended already. */
     public void finish(int job, String error) {
         guard.post(new Errand(this, new Finish(this, job, error)));
     }
 
-    /** The next job that Spark has ended, as number and exception; null if there is none for so long. */
+    /** The next job that Spark has ended, as number and exception; null if there is none within the time. */
     public Object[] next(long milliseconds) throws InterruptedException {
         Object[] end = (Object[]) ends.poll(milliseconds, TimeUnit.MILLISECONDS);
         return end == null || end.length == 0 ? null : end;
@@ -130,7 +130,7 @@ public class QueryJobs {
         guard.post(new Errand(this, new CancelOthers(this)));
     }
 
-    /** Leave Spark's scheduler as it was, and whoever waits in `next` alone. */
+    /** Restore Spark's scheduler; a thread that waits in `next` is not woken. */
     public void close() {
         if (scheduler.eventProcessLoop() == guard) {
             scheduler.eventProcessLoop_$eq(loop);
@@ -143,7 +143,7 @@ public class QueryJobs {
         return tags != null && Arrays.asList((Object[]) tags.split(",")).contains(tag);
     }
 
-    /** What is in front of Spark's event loop. It has no thread of its own: events go to the loop that was there. */
+    /** A wrapper around Spark's event loop. It has no thread of its own: events go to the original loop. */
     public static class Guard extends DAGSchedulerEventProcessLoop {
         private final QueryJobs jobs;
         private final DAGSchedulerEventProcessLoop loop;
@@ -171,7 +171,7 @@ public class QueryJobs {
         }
     }
 
-    /** An event that has something done on the event loop's thread, once, and cancels no job. */
+    /** An event that runs code on the event loop's thread, once, and cancels no job. */
     public static class Errand extends JobCancelled {
         private final QueryJobs jobs;
         private Runnable work;
@@ -214,7 +214,7 @@ public class QueryJobs {
                     job, nothing, null, new int[0], nothing.creationSite(), this, artifacts, properties);
                 Option found = jobs.scheduler.jobIdToActiveJob().get(Integer.valueOf(job));
                 if (found.isDefined()) {
-                    // Without tasks its stage is over at once. It counts as running as long as the query does.
+                    // A stage without tasks would end at once. It counts as running as long as the query runs.
                     jobs.scheduler.runningStages().add(((ActiveJob) found.get()).finalStage());
                 }
             } catch (Exception error) {

@@ -1,10 +1,9 @@
-"""The invariants of docs/protocol.md as code: what must hold, whatever fails.
+"""The invariants of docs/protocol.md as code: they must hold whatever fails.
 
 Each check raises `InvariantViolation` with the invariant's number and the names of what broke it. `Audit`
-follows one query from its submission to its end: it is told what is executed, what leaves a worker and what
-reaches the client, and it looks at the store and at every worker after each step. It shares no code with the
-algorithms it checks; in particular it computes on its own, from what is lacking, which channels a loss
-forces to be rewound.
+follows one query from its submission to its end: it is notified of what is executed, what leaves a worker and what
+reaches the client, and it checks the store and every worker after each step. It shares no code with the algorithms that
+it checks; in particular it computes independently which channels a loss forces to be rewound.
 """
 
 from __future__ import annotations
@@ -37,35 +36,35 @@ class InvariantViolation(InternalError):  # noqa: N818 - it is what it is called
 
 
 class Audit:
-    """Everything that has been seen of one query, and the checks against it."""
+    """All observations of one query, and the checks against them."""
 
     def __init__(self, graph: StageGraph) -> None:
         self._graph = graph
         self._records: dict[ChannelName, list[bytes]] = {name: [] for name in graph.channels}
         self._decoded: dict[ChannelName, list[Record]] = {name: [] for name in graph.channels}
         self._watermarks: dict[ChannelName, Watermark] = {name: {} for name in graph.channels}
-        #: What had been consumed before each task; the last is the watermark of now.
+        #: What had been consumed before each task; the last entry is the present watermark.
         self._consumed: dict[ChannelName, list[Watermark]] = {name: [{}] for name in graph.channels}
-        #: The inputs of every channel: the edge, who sends over it, and how its consumer calls that.
+        #: The inputs of every channel: the edge, its producer, and the producer as the consumer sees it.
         self._inputs = {
             name: tuple((e, graph.producer(e), Upstream(e.link, e.producer)) for e in graph.edges_into(name))
             for name in graph.channels
         }
-        #: The channels, producers first, each with its edges and where they lead.
+        #: The channels, producers first, each with its edges and their consumers.
         self._outputs = tuple(
             (name, tuple((edge, graph.consumer(edge)) for edge in graph.edges_from(name)))
             for name in graph.channels
         )
-        #: The state of each channel that was looked at last: it is never changed in place.
+        #: The last state of each channel; states are never changed in place.
         self._seen: dict[ChannelName, ChannelState] = {}
         self._names = [
             tuple(ChannelName(s, c) for c in range(stage.channels)) for s, stage in enumerate(graph.stages)
         ]
-        #: Per reader stage, what was last found to be in order.
+        #: Per reader stage, the last state that passed the check.
         self._splits: dict[int, object] = {}
         self._contents: dict[tuple[TaskName, Edge], int] = {}
         self._checksums: dict[TaskName, int] = {}
-        #: The host of each channel, since which epoch, and its base there.
+        #: The host of each channel, the epoch of its arrival there, and its base.
         self._assigned: dict[ChannelName, tuple[WorkerId, int, int]] = {}
         self._final: set[ChannelName] = set()
         self._closed: dict[ChannelName, int] = {}
@@ -96,7 +95,7 @@ class Audit:
         return consumed[task.seq].get(upstream, 0)
 
     def committing(self, task: TaskName, output: Output, *, final: bool) -> None:
-        """An output is committed: this is what its name stands for from now on (invariant 2)."""
+        """An output is committed: from now on this is the content of its name (invariant 2)."""
         for edge, (_, body) in output.slices.items():
             self._contents[task, edge] = hash((body, final))
 
@@ -124,7 +123,7 @@ class Audit:
                 raise InvariantViolation(4, f"{task} was made again with another checksum and kept")
 
     def collecting(self, pieces: Iterable[Slice]) -> None:
-        """The client is given slices: each once, in order, never taken back (invariant 7)."""
+        """The client gets slices: each once, in order, never taken back (invariant 7)."""
         for piece in pieces:
             self._check_content(piece, "the client is given")
             upstream = Upstream(piece.edge.link, piece.edge.producer)
@@ -143,7 +142,7 @@ class Audit:
         self._check_forgotten(snapshot, after)
 
     def _check_forgotten(self, before: Snapshot, after: Snapshot) -> None:
-        """What was to be re-read, and is not any more, does not count as delivered (invariant 3)."""
+        """A re-read that was dropped does not count as delivered (invariant 3)."""
         coming = {(e, seq) for r in after.rereads for e in r.edges for seq in range(r.first, r.end)}
         for reread, edge in ((r, edge) for r in before.rereads for edge in r.edges):
             name = self._graph.consumer(edge)
@@ -158,7 +157,7 @@ class Audit:
     # --- the store -----------------------------------------------------------------------------------
 
     def check_store(self, state: StoreState) -> None:
-        """What the store holds is well formed, and follows from what it held before."""
+        """The store's state is well formed, and follows from its state before."""
         self._check_epoch(state)
         delivered = state.delivered
         for name, edges in self._outputs:
@@ -236,9 +235,9 @@ class Audit:
                 )
 
     def _check_splits(self, state: StoreState) -> None:
-        """Every split that was given out is in exactly one record or is the next task of one channel.
+        """Every split that was given out is in exactly one record, or is the next task of one channel.
 
-        So is what was left of one; it is read by the channel that left it, right after.
+        The same holds for the rest of a split, which its channel must read next.
         """
         for stage, given in state.next_split.items():
             names = self._names[stage]
@@ -299,9 +298,9 @@ class Audit:
         workers: Mapping[WorkerId, WorkerState],
         only: Container[WorkerId] | None = None,
     ) -> None:
-        """Nothing waits for what nobody will send (invariant 5); only while the gate is open.
+        """Nothing waits for an output that nobody will send (invariant 5); checked only while the gate is open.
 
-        `only`: nothing has changed since the last time but what has arrived at these workers.
+        `only`: since the last check, only arrivals at these workers have changed.
         """
         if not state.gate_open:
             return
@@ -320,7 +319,7 @@ class Audit:
                 self._check_inputs(state, workers, name, channel, coming, name in needing)
 
     def _needing(self, state: StoreState, workers: Mapping[WorkerId, WorkerState]) -> set[ChannelName]:
-        """The channels at work: not ended, or retracing what somebody at work still lacks."""
+        """The channels at work: not ended, or retracing what another channel at work still lacks."""
         needing: set[ChannelName] = set()
         delivered = state.delivered
         for name, edges in reversed(self._outputs):
@@ -347,7 +346,7 @@ class Audit:
     ) -> None:
         seen = workers.get(channel.host)
         if seen is None or (not needs and channel.host not in state.members):
-            return  # a crashed host is found by the detector, and then everything is decided anew
+            return  # the detector finds a crashed host, and then everything is decided anew
         run = seen.runs.get(name) if seen.epoch >= self._assigned[name][1] else None
         if run is None and seen.epoch == state.epoch:
             raise InvariantViolation(5, f"{channel.host} knows epoch {state.epoch} but does not run {name}")
@@ -363,7 +362,7 @@ class Audit:
                     self._check_sender(state, workers, edge, producer, lacking, name)
 
     def _needed_from(self, name: ChannelName, channel: ChannelState, upstream: Upstream) -> int:
-        """What a channel had consumed in the saved state from which it went on is not needed any more."""
+        """The first input that a channel needs: what its saved state had consumed is not needed any more."""
         if self._graph.is_reader(name.stage) or not channel.base:
             return 0
         return self._drawn_before(TaskName(*name, channel.base), upstream)
@@ -377,7 +376,7 @@ class Audit:
         lacking: Sequence[int],
         name: ChannelName,
     ) -> None:
-        """Somebody will send these outputs over this edge: its producer's host has them, or will make them again."""
+        """These outputs will be sent over this edge: its producer's host has them, or will make them again."""
         first = lacking[0]
 
         def broken(number: int, seq: int, why: str) -> InvariantViolation:

@@ -1,4 +1,4 @@
-"""What a query looks like after a resume: for checks, and for reading."""
+"""The state of a query after a resume, for checks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from wallaby.lineage.snapshot import ChannelState, RecoveryPlan, Snapshot
 
 
 def resumed(snapshot: Snapshot, plan: RecoveryPlan) -> Snapshot:
-    """The snapshot that a resume with this plan leaves behind."""
+    """The snapshot after a resume with this plan."""
     channels = dict(snapshot.channels)
     for name in {*plan.hosts, *plan.bases, *plan.losses, *plan.closed}:
         old: ChannelState = channels[name]

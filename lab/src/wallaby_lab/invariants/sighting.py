@@ -1,4 +1,4 @@
-"""What the invariants look at: the store's record of a query, and what each running worker holds of it."""
+"""What the invariants inspect: the store's state of a query, and that of each running worker."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from wallaby.lineage.snapshot import ChannelState, ReRead
 
 
 class StoreState(Protocol):
-    """What the store holds of a query; the in-memory store's own record of it fits."""
+    """The store's state of a query; the in-memory store's own class has this form."""
 
     @property
     def epoch(self) -> int:
@@ -47,7 +47,7 @@ class StoreState(Protocol):
 
     @property
     def rereads(self) -> Sequence[ReRead]:
-        """Re-reads that nobody has claimed."""
+        """Re-reads that are not claimed."""
         ...
 
     @property
@@ -57,13 +57,13 @@ class StoreState(Protocol):
 
     @property
     def next_split(self) -> Mapping[int, int]:
-        """Per reader stage, how many splits were given out."""
+        """Per reader stage, the number of splits that were given out."""
         ...
 
 
 @dataclass(slots=True)
 class WorkerState:
-    """What one running worker holds of a query. A crashed or paused worker is not looked at."""
+    """One running worker's state of a query. A crashed or paused worker is not inspected."""
 
     epoch: int
     runs: Mapping[ChannelName, ChannelRun]

@@ -1,8 +1,8 @@
-"""The smallest recovery that a loss requires, computed from below: what plans are compared with (invariant 8).
+"""The smallest recovery that a loss requires, computed from below; plans are compared with it (invariant 8).
 
-`reconcile` walks once, from the last stage to the first. Here the least set of channels is found that satisfies the
-same rules, in rounds: who takes inputs, what they lack, what of that is lost, and who has to begin anew to make it
-again; until a round finds nothing new. The two share no code but the questions to the policy.
+`reconcile` walks once, from the last stage to the first. This module finds the smallest set of channels that satisfies
+the same rules, in rounds: which channels take inputs, what they lack, what of that is lost, and which channels have to
+start again to make it; until a round finds nothing new. The two share no code except the questions to the policy.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from wallaby.lineage.names import HEAD, ChannelName, Edge, TaskName, Upstream
 from wallaby.lineage.recoverable import INITIAL, Checkpoint, Recoverable
 from wallaby.lineage.snapshot import ReRead, Snapshot
 
-#: An output, on its way over one edge.
+#: An output for one edge.
 Piece = tuple[TaskName, Edge]
 
 
 def pieces_of(rereads: Iterable[ReRead]) -> Iterator[Piece]:
-    """What re-reads bring, one by one."""
+    """The outputs of re-reads, one by one."""
     for reread in rereads:
         for seq in range(reread.first, reread.end):
             yield from ((TaskName(*reread.channel, seq), edge) for edge in reread.edges)
 
 
 class SmallestRecovery:
-    """What has to be done at least."""
+    """The least that has to be done."""
 
     def __init__(self, graph: StageGraph, snapshot: Snapshot, left: Recoverable) -> None:
         self._graph, self._before, self._left = graph, snapshot, left
@@ -35,11 +35,11 @@ class SmallestRecovery:
         self._resting = {name for name in self._ended if left.tolerance.rests(ended=True)}
         self._pending = set(pieces_of(snapshot.rereads))
         self._lacking: set[Piece] = set()
-        #: The channels that go to another host, or begin anew where they are.
+        #: The channels that move to another host, or start again in place.
         self.emptied: set[ChannelName] = set()
-        #: The newest state from which each of them that has one can go on.
+        #: The newest state from which each of them can continue, if it has one.
         self.starts: dict[ChannelName, Checkpoint] = {}
-        #: What has to be read again, and for which edges.
+        #: The outputs that have to be read again, and for which edges.
         self.reread: set[Piece] = set()
         while self._grow():
             pass
@@ -50,13 +50,13 @@ class SmallestRecovery:
         return {name for name in self.emptied if not self._graph.is_reader(name.stage)} - self._resting
 
     def _find_gone(self) -> set[ChannelName]:
-        """The channels whose host is lost, or leaves while they are at work."""
+        """Find the channels whose host is lost, or leaves while they are at work."""
         alive, draining = {*self._before.members, *self._before.draining, HEAD}, self._before.draining
         hosts = {name: channel.host for name, channel in self._before.channels.items()}
         return {n for n, h in hosts.items() if h not in alive or (h in draining and n not in self._ended)}
 
     def _grow(self) -> bool:
-        """One round; False if it finds nothing that was not known."""
+        """One round; False if it finds nothing new."""
         lacking = self._find_lacking()
         lost = {(task, edge) for task, edge in lacking if task.seq < self._lost_below(task.of)}
         reread = {(task, edge) for task, edge in lost if self._graph.is_reader(task.stage)}
@@ -83,7 +83,7 @@ class SmallestRecovery:
         return min((task.seq for task, _ in lost if task.of == name), default=length)
 
     def _find_lacking(self) -> set[Piece]:
-        """What those who take inputs do not have."""
+        """Find the inputs that the takers lack."""
         takers, found = self._find_takers(), set[Piece]()
         for edge in self._before.delivered:
             taker, producer = self._graph.consumer(edge), self._graph.producer(edge)
@@ -94,7 +94,7 @@ class SmallestRecovery:
         return found | {(task, edge) for task, edge in self._pending if self._graph.consumer(edge) in waiting}
 
     def _find_takers(self) -> set[ChannelName]:
-        """Who begins anew; and of those that stay, who is at work, owes outputs, or may have to re-read."""
+        """Find the channels that take inputs: they start again, are at work, owe outputs, or may have to re-read."""
         owing = {task.of for task, _ in self._lacking if not self._graph.is_reader(task.stage)}
         rereading = {task.stage for task, _ in self.reread}
         takers = {

@@ -1,8 +1,8 @@
-"""Many seeds: run a range of them on all cores, and add up what happened.
+"""Run a range of seeds on all cores, and summarize them.
 
-A campaign stops after a few failures; each is reported by its seed, which is all that is needed to see it
-again. The summary says how much the seeds were worth: steps, faults that really struck, recoveries, and for
-every fail point and kind of fault how often the one struck at the other.
+A campaign stops after a few failures; each is reported by its seed, which is enough to reproduce it. The summary shows
+what the seeds covered: steps, faults that really struck, recoveries, and for every fail point and kind of fault how
+often it struck there.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from wallaby_lab.simulation.drawn.faults import FaultKind
 from wallaby_lab.simulation.run import RunResult, check_workers, run_seed, simulated
 
 SEED_MAX = 1 << 48
-#: Seeds that one process takes at a time.
+#: The seeds that one process takes at a time.
 CHUNK_SEEDS = 25
-#: After so many failures a campaign has seen enough.
+#: A campaign stops after this many failures.
 FAILURES_MAX = 5
 
 
 @dataclass(slots=True)
 class Summary:
-    """What many seeds came to."""
+    """The summary of many seeds."""
 
     seeds: int = 0
     seconds: float = 0.0
@@ -51,7 +51,7 @@ class Summary:
     workers_lost: int = 0
     outcomes: Counter[str] = field(default_factory=Counter)
     struck: Counter[tuple[FailPoint, FaultKind]] = field(default_factory=Counter)
-    #: Seed and sentence of every failure.
+    #: The seed and the message of every failure.
     failures: list[tuple[int, str]] = field(default_factory=list)
 
     def add(self, result: RunResult) -> None:
@@ -77,11 +77,11 @@ class Summary:
             self.failures.append((result.seed, str(result.failure)))
 
     def empty_cells(self) -> list[tuple[FailPoint, FaultKind]]:
-        """The pairs of fail point and kind of fault that never met."""
+        """The pairs of fail point and kind of fault that never occurred."""
         return [(point, kind) for point in FailPoint for kind in FaultKind if not self.struck[point, kind]]
 
     def absorb(self, other: Summary) -> None:
-        """Count what other seeds came to."""
+        """Add another summary."""
         for name in self._numbers():
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.outcomes.update(other.outcomes)
@@ -90,7 +90,7 @@ class Summary:
 
     @classmethod
     def of_json(cls, said: dict[str, Any]) -> Summary:
-        """A summary that was kept."""
+        """Load a saved summary."""
         summary = cls(**{name: said[name] for name in cls._numbers()})
         summary.outcomes.update(said["outcomes"])
         for point, kinds in said["struck"].items():
@@ -103,7 +103,7 @@ class Summary:
         return [name for name in cls.__slots__ if name not in ("outcomes", "struck", "failures")]
 
     def as_json(self) -> dict[str, Any]:
-        """The summary as plain values, for a report that is kept."""
+        """The summary as plain values, to be saved."""
         return {
             **{name: getattr(self, name) for name in self._numbers()},
             "outcomes": dict(sorted(self.outcomes.items())),

@@ -1,4 +1,4 @@
-"""A short guided tour of the simulation: one lost worker told step by step, then many seeds."""
+"""A short guided tour of the simulation: one lost worker step by step, then many seeds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wallaby_lab.simulation.shrink import tell
 from wallaby_lab.simulation.sweep import small_scenario
 
 SEEDS = 400
-#: What the tour shows of a run: losses and what follows from them.
+#: The steps that the tour shows: losses and their consequences.
 _TOLD = (
     "***",
     "is gone",
@@ -28,7 +28,7 @@ _TOLD = (
 
 
 def run_demo(say: Callable[[str], None], processes: int) -> None:
-    """Say it all, a paragraph at a time."""
+    """Give the tour, one paragraph at a time."""
     scenario = small_scenario()
     say("Wallaby's protocol at work, in simulation: the real code, a simulated network, disk and store.\n")
     say(report.format_scenario(scenario))

@@ -1,7 +1,8 @@
-"""Every kind of fault at every fail point: systematically, where seeds come to each pair by chance only.
+"""Every kind of fault at every fail point, systematically; random seeds reach each pair only by chance.
 
-For each pair seeds are run with that fault beside their own, until it has struck in a few of them. Points that a query
-reaches only after something else get it: a task with an error, a worker that is asked to leave, a loss.
+For each pair, seeds are run with that fault in addition to their own, until it has struck in a few of them. If a query
+reaches a point only after another event, the seeds get that event too: a task with an error, a worker that is asked to
+leave, a loss.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from wallaby_lab.simulation.drawn.faults import RECOVERY_POINTS, FaultKind, Simu
 from wallaby_lab.simulation.drawn.scenario import Scenario
 from wallaby_lab.simulation.run import draw, run
 
-#: Seeds that a pair may take, and in how many of them it has to strike.
+#: The most seeds for a pair, and in how many of them it has to strike.
 SEEDS_MAX = 120
 STRIKES = 2
 _LOST = SimulatedFault(FaultKind.CRASH, FailPoint.ADVANCE, 2, after=False)
@@ -27,14 +28,14 @@ Pair = tuple[FailPoint, FaultKind]
 
 @dataclass(frozen=True, slots=True)
 class FaultGrid:
-    """In how many of how many seeds each pair has struck, and what went wrong."""
+    """For each pair, in how many of how many seeds it struck; and the failures."""
 
     struck: Mapping[Pair, tuple[int, int]]
     failures: tuple[tuple[int, Pair, str], ...]
 
     @property
     def empty(self) -> list[Pair]:
-        """The pairs that did not meet."""
+        """The pairs that did not occur."""
         return [pair for pair, (struck, _) in self.struck.items() if not struck]
 
 
@@ -59,7 +60,7 @@ def run_grid(progress: Callable[[int, int], None] | None = None) -> FaultGrid:
 
 
 def prepared(seed: int, point: FailPoint, kind: FaultKind) -> tuple[Scenario, tuple[SimulatedFault, ...]]:
-    """What a seed draws, with a fault of this kind at this point and with what leads there."""
+    """What a seed draws, with a fault of this kind at this point, and with the events that lead there."""
     scenario, _ = draw(seed)
     first: tuple[SimulatedFault, ...] = ()
     if point in RECOVERY_POINTS:

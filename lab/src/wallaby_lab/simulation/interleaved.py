@@ -1,8 +1,8 @@
-"""Which modules the interleavings run with their own threads. Importing this list imports none of them."""
+"""The modules that interleavings run with scheduled threads. Importing this list imports none of them."""
 
 from __future__ import annotations
 
-#: The modules whose threads, locks and queues are the scheduler's.
+#: The modules whose threads, locks and queues the scheduler controls.
 INTERLEAVED = (
     "wallaby.node.loop",
     "wallaby.node.node",

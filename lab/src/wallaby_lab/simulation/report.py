@@ -1,4 +1,4 @@
-"""What a campaign, a sweep or a failing seed looks like to a person, as plain text."""
+"""Describe campaigns, sweeps and failing seeds as plain text."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from wallaby_lab.simulation.shrink import Shrunk
 from wallaby_lab.simulation.sweep import SweepResult
 from wallaby_lab.simulation.world.process import RunTally
 
-#: Lines of a story that only say that somebody polled.
+#: Lines of a story that only report polling.
 _POLLING = ("Look()", "Watch()", "Renew()", "Discover()", "ReadStatus(")
 
 
 def format_summary(summary: Summary) -> str:
-    """The figures of a campaign, in all and per seed, and the table of fail points and faults."""
+    """The figures of a campaign, in total and per seed, and the table of fail points and faults."""
     seeds = max(summary.seeds, 1)
     nested = summary.seeds_nested / seeds
     lines = [
@@ -70,7 +70,7 @@ def format_struck(summary: Summary) -> str:
 
 
 def format_sweep(result: SweepResult) -> str:
-    """What the exhaustive sweep came to."""
+    """The result of the exhaustive sweep."""
     lines = [
         f"{result.tried:,} single faults tried, {result.struck:,} struck, {len(result.failures)} broke something"
     ]
@@ -79,7 +79,7 @@ def format_sweep(result: SweepResult) -> str:
 
 
 def format_scenario(scenario: Scenario) -> str:
-    """What a seed has drawn."""
+    """The scenario that a seed has drawn."""
     slow = ", one of them slow" if scenario.slow_worker else ""
     back = "return" if scenario.restarts else "do not return"
     lines = [
@@ -106,7 +106,7 @@ def format_scenario(scenario: Scenario) -> str:
 
 
 def format_story(shrunk: Shrunk, lines_max: int) -> str:
-    """A failing seed as a story: what was drawn, which faults it takes, and what then happened."""
+    """A failing seed as a story: the scenario, the necessary faults, and what happened."""
     told = [line for line in shrunk.story if not any(polling in line for polling in _POLLING)]
     left_out = len(told) - lines_max
     head = [

@@ -1,8 +1,8 @@
-"""One seed: draw a scenario and its faults, let them happen, heal, and require the right end.
+"""One seed: draw a scenario and its faults, let them strike, heal the world, and require the right outcome.
 
-First faults strike, until all have or their time is over; then the world is healed and every query must end
-within a bounded time: with the right rows, or with an error that one of the faults justifies. Afterwards
-nothing may be left behind.
+First faults strike, until all have struck or their time is over. Then the world is healed, and every query must end
+within a bounded time: with the right rows, or with an error that one of the faults justifies. Nothing may be left
+behind.
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ from wallaby_lab.simulation.world.running import Running
 from wallaby_lab.simulation.world.strike import Striker
 from wallaby_lab.simulation.world.world import World
 
-#: Faults strike for so long at most; then the world is healed.
+#: How long faults may strike before the world is healed.
 FAULTY_MS = 6_000
 #: From then on a query must end within this virtual time and number of steps. A few seeds draw queries whose
 #: tasks multiply from stage to stage, and take tens of thousands of steps without anything being wrong.
 HEALED_MS = 120_000
 STEPS_MAX = 600_000
-#: And whoever was paused wakes within this time, and sees that its query is over.
+#: Within this time, paused processes wake and notice that their query has ended.
 CLEAN_MS = 12_000
 NEVER_MS = 10_000_000
-#: A query that is to be submitted at a certain moment does not wait for it any longer.
+#: How long a query waits for the moment at which it should be submitted.
 LATEST_US = 2_000_000
 WORKERS_MAX = 64
-#: Not a policy, but all of them: every seed runs under the one that it has here.
+#: The mixture of all policies: every seed runs under its own one.
 MIXED = "mixed"
 MIXTURE = ("lineage", "checkpoint+lineage", "lineage", "spool+checkpoint", "stagewise", "checkpoint+lineage")
 
@@ -75,7 +75,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class RunResult:
-    """One run: what happened, and what was wrong with it, if anything."""
+    """One run: what happened, and the failure, if there was one."""
 
     seed: int
     faults: tuple[SimulatedFault, ...]
@@ -84,7 +84,7 @@ class RunResult:
 
 
 def draw_scenario(random: Random) -> Scenario:
-    """Queries, settings and workers; every seed another mix."""
+    """Draw queries, settings and workers."""
     queries = 2 if random.random() < 0.15 else 1
     poisoned = random.random() < 0.02
     lease_ms = random.choice((200, 300, 500))
@@ -124,7 +124,7 @@ def _draw_policy(random: Random) -> Policy:
 
 
 def _spoiled(random: Random, workload: ToyWorkload, poisoned: bool) -> ToyWorkload:
-    """Now and then a task that kills its worker, has an error of its own, or is not deterministic."""
+    """Sometimes add a task that kills its worker, raises its own error, or is nondeterministic."""
     kind = random.random()
     if not poisoned and kind >= 0.07:
         return workload
@@ -138,7 +138,7 @@ def _spoiled(random: Random, workload: ToyWorkload, poisoned: bool) -> ToyWorklo
 def draw(
     seed: int, workers: int | None = None, policy: str = "lineage"
 ) -> tuple[Scenario, tuple[SimulatedFault, ...]]:
-    """What a seed draws; `workers` overrides how many workers it starts with. The policy changes nothing of it."""
+    """What a seed draws; `workers` overrides its initial number of workers. The policy does not affect it."""
     check_workers(workers)
     tolerance = simulated(policy_of(seed, policy))
     random = Random(seed)
@@ -153,12 +153,12 @@ def draw(
 
 
 def policy_of(seed: int, policy: str) -> str:
-    """The policy under which a seed runs: the one that is asked for, or, if they are mixed, its own."""
+    """The policy under which a seed runs: the requested one or, in the mixture, its own."""
     return MIXTURE[seed % len(MIXTURE)] if policy == MIXED else policy
 
 
 def simulated(policy: str) -> Tolerance:
-    """The parts of a policy. Without records there is nothing to simulate: a loss is the end of the query."""
+    """The parts of a policy. Policies without records are refused: a loss simply ends the query."""
     tolerance = tolerance_of(MIXTURE[0] if policy == MIXED else policy)
     if not tolerance.recorded:
         raise InvalidArgumentError(
@@ -169,7 +169,7 @@ def simulated(policy: str) -> Tolerance:
 
 
 def check_workers(workers: int | None) -> None:
-    """Refuse a topology that nothing could run on."""
+    """Refuse an impossible number of workers."""
     if workers is not None and not 1 <= workers <= WORKERS_MAX:
         raise InvalidArgumentError(
             f"Impossible topology: {workers} workers.", fix=f"Start with 1 to {WORKERS_MAX} workers."
@@ -177,7 +177,7 @@ def check_workers(workers: int | None) -> None:
 
 
 def run_seed(seed: int, workers: int | None = None, policy: str = "lineage") -> RunResult:
-    """Run one seed as it is drawn."""
+    """Run one seed."""
     return run(seed, *draw(seed, workers, policy))
 
 
@@ -214,7 +214,7 @@ def run(
 
 @contextmanager
 def _without_collecting() -> Iterator[None]:
-    """A run makes many small objects and hardly any cycle: looking for cycles all the time takes a quarter of it."""
+    """Switch garbage collection off: a run has hardly any cycles, and looking for them takes a quarter of its time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -250,7 +250,7 @@ def _run(world: World) -> None:
 
 
 def _judge(world: World, running: Running) -> None:
-    """Has the query ended as it may?"""
+    """Judge whether the query has ended correctly."""
     error = running.query.error
     world.tally.outcomes.append(type(error).__name__ if error else "done")
     world.tell(f"{running.query.id} ends: {error or 'done'}")
@@ -300,7 +300,7 @@ def _require_clean(world: World) -> None:
 
 
 def _wait_for(world: World) -> str:
-    """Why nothing goes on: per channel that has not ended, what it has and what it lacks."""
+    """Why a query does not continue: for each channel that has not ended, what it has and what it lacks."""
     lines = []
     for query_id, running in world.running.items():
         state = world.store.queries.get(query_id)

@@ -1,4 +1,4 @@
-"""Shrinking: from a seed that fails to the fewest faults that make it fail, and the story of that run."""
+"""Shrink a failing seed to the fewest faults that make it fail, and tell the story of that run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from wallaby_lab.simulation.drawn.faults import SimulatedFault
 from wallaby_lab.simulation.drawn.scenario import Scenario
 from wallaby_lab.simulation.run import Failure, RunResult, draw, run
 
-#: Runs that one shrinking may take.
+#: The most runs for one shrinking.
 RUNS_MAX = 200
 
 
@@ -27,13 +27,13 @@ class Shrunk:
 def tell(
     seed: int, scenario: Scenario, faults: tuple[SimulatedFault, ...]
 ) -> tuple[RunResult, tuple[str, ...]]:
-    """Run once more, listening."""
+    """Run once more and record the story."""
     story: list[str] = []
     return run(seed, scenario, faults, story), tuple(story)
 
 
 def shrink(seed: int, workers: int | None = None, policy: str = "lineage") -> Shrunk:
-    """Leave out all that the failure does not need: faults, the other query, the slow worker."""
+    """Remove everything that the failure does not need: faults, the other query, the slow worker."""
     scenario, faults = draw(seed, workers, policy)
     failure = run(seed, scenario, faults).failure
     runs = 1

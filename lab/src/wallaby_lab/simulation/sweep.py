@@ -1,8 +1,8 @@
 """The exhaustive sweep: one small query, one fault, at every single step.
 
 The query is run once undisturbed to count how often each fail point is visited. Then it is run again for
-every visit, with one fault at just that visit, before its effect and after it. What random seeds may miss by
-bad luck cannot be missed here.
+every visit, with one fault at just that visit, before its effect and after it. Unlike random seeds, it cannot miss a
+step by chance.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ KINDS = (
     FaultKind.STORE_PAUSE,
     FaultKind.COORDINATOR_RESTART,
 )
-#: Of points that are only polled, so many visits; of all others every one.
+#: The number of visits that are tried at points of polling; at all other points every visit is.
 POLLS_MAX = 6
 POLLED = (
     FailPoint.CHOOSE,
@@ -47,7 +47,7 @@ POLLED = (
 
 @dataclass(frozen=True, slots=True)
 class SweepResult:
-    """How many faults were tried, how many struck, and which of them broke something."""
+    """The number of faults that were tried and that struck, and the failures."""
 
     tried: int
     struck: int

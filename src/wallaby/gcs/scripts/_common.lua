@@ -1,9 +1,9 @@
--- What the scripts share. It is put before each of them when they are loaded.
+-- Code that all scripts share. It is prepended to each of them when they are loaded.
 --
 -- Values are plain text: numbers in decimal, several in one value separated by spaces, a free text last.
 -- A channel is `stage.channel`, an edge `link.producer.consumer`. `encoding.py` writes and reads the same.
 
--- INFO and TIME are not the same twice; so what is written is replicated, not the script.
+-- INFO and TIME change between calls, so the effects are replicated, not the script.
 redis.replicate_commands()
 local call = redis.call
 local HEAD = 'head'
@@ -11,7 +11,7 @@ local HEAD = 'head'
 -- Is this the store that the caller knows? The first argument says which one that is: `run_id replication_id
 -- evicted_keys`, and is taken away here. It is compared before anything is read or written, because a connection that was checked
 -- when it was made may outlive what was checked: a primary that was demoted and promoted again keeps it.
--- `incarnation.py` says the same.
+-- `incarnation.py` does the same.
 local function difference(expected)
   local run_id, replication_id, evicted = string.match(expected, '^(%w+) (%w+) (%d+)$')
   local function field(section, name)
@@ -30,7 +30,7 @@ end
 local why = difference(table.remove(ARGV, 1))
 if why then return redis.error_reply('WALLABYLOST ' .. why) end
 
--- Lua writes large numbers as 1e+15 unless told otherwise.
+-- By default Lua writes large numbers as 1e+15.
 local function int(number)
   return string.format('%.0f', number)
 end
@@ -74,7 +74,7 @@ local function host_of(text)
   return string.match(text, '^%S+ %S+ %S+ %S+ %S+ %S+ %S+ (.*)$')
 end
 
--- Lua can pass only so many arguments in one call.
+-- Lua limits the number of arguments of a call.
 local CHUNK = 1000
 
 local function in_chunks(command, key, list)

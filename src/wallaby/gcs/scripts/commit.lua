@@ -1,4 +1,4 @@
--- Append records, each on its own merits; see `Gcs.commit` for the order of the checks. Whatever could be
+-- Append records, each independently; see `Gcs.commit` for the order of the checks. Whatever could be
 -- wrong with the call as a whole is found before the first write.
 -- KEYS: query, members, channels, delivered, splits, then for each commit the records of its channel
 -- ARGV: incarnation, worker, epoch, then for each commit: channel, since, seq, final, record, what is left of its split or
@@ -30,7 +30,7 @@ local lost = false
 for _, commit in ipairs(commits) do
   local channel = channels[commit.name] or read_channel(call('HGET', KEYS[3], commit.name), commit.name)
   channels[commit.name] = channel
-  -- Keys that somebody has deleted: a reader whose splits are gone would end as if it had read them all.
+  -- The keys were deleted from outside: a reader without splits would end as if it had read them all.
   local stage = string.match(commit.name, '^%d+')
   lost = lost or call('LLEN', commit.records) ~= channel.length
     or (channel.split ~= '-' and call('HEXISTS', KEYS[5], stage) == 0)

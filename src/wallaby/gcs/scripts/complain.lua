@@ -1,6 +1,6 @@
--- Note that one worker cannot reach another for a query, or has no reason any more to say so.
+-- Note that one worker cannot reach another for a query, or withdraw such a complaint.
 -- A complaint's name is `size size accused reporter query` without the last two spaces; the sizes are those of accused
--- and reporter in bytes. Its value is `first latest end`: when it was first and last said, and until when it stands.
+-- and reporter in bytes. Its value is `first latest end`: the first and the latest report, and its expiry.
 -- KEYS: workers, complaints    ARGV: reporter, accused, query, reachable, lasts_ms
 local reporter, accused, query, reachable = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 if call('HEXISTS', KEYS[1], accused) == 0 or call('HEXISTS', KEYS[1], reporter) == 0 then return 0 end

@@ -1,4 +1,4 @@
--- End a query: all its keys go. The records' keys depend on its channels and share its hash tag.
+-- End a query and delete its keys. The records' keys depend on its channels and share its hash tag.
 -- KEYS: query, barred, channels, records (the beginning of their names), then the query's other keys
 -- ARGV: for how many milliseconds a submit that comes later is refused; 0: not at all
 for _, channel in ipairs(call('HKEYS', KEYS[3])) do call('UNLINK', KEYS[4] .. ':' .. channel) end

@@ -1,4 +1,4 @@
--- What the coordinator watches of a query.
+-- The state of a query that the coordinator watches.
 -- KEYS: query, members    ARGV: incarnation
 local refusal = absent(KEYS[1], ARGV[1])
 if refusal then return {refusal} end

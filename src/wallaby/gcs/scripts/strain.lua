@@ -1,4 +1,4 @@
--- Note that a worker is short of memory, most of which the query takes, or that this is over.
+-- Note that a worker is short of memory, most of which the query takes, or withdraw the note.
 -- KEYS: query, members    ARGV: incarnation, worker, 1 or 0
 local refusal = absent(KEYS[1], ARGV[1])
 if refusal then return refusal end

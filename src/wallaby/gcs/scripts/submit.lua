@@ -1,4 +1,4 @@
--- Create a query. The caller has worked out every value; only whether it exists already, or was barred, is asked here.
+-- Create a query. The caller has prepared every value; the script only checks whether the query exists or was barred.
 -- KEYS: query, members, channels, links, splits, payload, barred
 -- ARGV: incarnation, graph, payload, then four lists, each as its size and its values:
 --       members, channels (name, value), links (number, value), splits (stage, value)

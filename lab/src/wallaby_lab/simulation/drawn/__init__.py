@@ -1,1 +1,1 @@
-"""What a seed draws: queries, faults, pressure on windows, and schedules that are aimed at somebody."""
+"""What a seed draws: queries, faults, pressure on windows, and aimed schedules."""

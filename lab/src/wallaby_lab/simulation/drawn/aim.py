@@ -1,4 +1,4 @@
-"""Directed schedules as they strike, and whom they are aimed at: see `schedules`."""
+"""Apply directed schedules, and find the workers at which they are aimed; see `schedules`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def strike_holds(world: World, actor: SimulatedActor, point: FailPoint, after: bool) -> None:
-    """An actor is at a fail point: it is held there, if a hold has waited for it."""
+    """Hold an actor at a fail point, if a hold is waiting for it."""
     for hold in [h for h in world.pending_holds if h.point is point and h.after is after]:
         if hold.nth > world.visits[point, after]:
             continue
@@ -39,7 +39,7 @@ def strike_holds(world: World, actor: SimulatedActor, point: FailPoint, after: b
 
 
 def _addressed(world: World, actor: SimulatedActor) -> list[Process]:
-    """The other workers that an actor sends something to, or of which it says that they have got something."""
+    """The other workers to which an actor sends something, or whose deliveries it acknowledges."""
     effect, serving = actor.effect, actor.serving
     hosts: set[WorkerId] = set()
     if isinstance(effect, Push):
@@ -52,7 +52,7 @@ def _addressed(world: World, actor: SimulatedActor) -> list[Process]:
 
 
 def aimed_at(world: World, actor: SimulatedActor, aim: Aim) -> list[Process]:
-    """The workers of which one is to be lost; none if the actor is not of the kind that is looked for."""
+    """The workers of which one is to be lost; none if the actor does not have the wanted kind."""
     run = actor.run
     if aim is Aim.CONSUMER or run is None:
         return _consumers_of(world, actor)
@@ -63,10 +63,10 @@ def aimed_at(world: World, actor: SimulatedActor, aim: Aim) -> list[Process]:
 
 
 def _consumers_of(world: World, actor: SimulatedActor) -> list[Process]:
-    """The workers whose loss rewinds the channel of an actor where it is.
+    """The workers whose loss rewinds the channel of an actor in place.
 
-    The channel goes on from a saved state, so its host has nothing of what came before: who consumes it elsewhere and
-    has to begin anew needs that.
+    The channel continues from a saved state, so its host lacks the earlier outputs, which a consumer elsewhere needs if
+    it has to start again.
     """
     run, serving = actor.run, actor.serving
     if run is None or serving is None or not run.base or run.retracing:

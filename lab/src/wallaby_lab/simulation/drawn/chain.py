@@ -1,7 +1,7 @@
-"""A query that is a long chain: one table in many splits, and operators with states, one after the other.
+"""A query that is a long chain: one table in many splits, and several stateful operators in a row.
 
-Its channels have many tasks, so there are states to go on from; and whoever consumes one of them may have to begin
-further back than the one it consumes did.
+Its channels have many tasks, so there are saved states to continue from; and a consumer may have to start further back
+than its producer did.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _STATEFUL = (Operator.DISTINCT, Operator.DISTINCT, Operator.MAP, Operator.SUM)
 
 
 def draw_chain(random: Random) -> ToyWorkload:
-    """A random chain of two or three operators; the first hands on what it gets, as it comes."""
+    """Draw a chain of two or three operators; the first passes its input on unchanged."""
     splits = random.randint(8, 14)
     inner = [Operator.DISTINCT, *(random.choice(_STATEFUL) for _ in range(random.choice((1, 1, 2))))]
     table: tuple[Rows, ...] = tuple(

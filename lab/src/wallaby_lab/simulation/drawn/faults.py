@@ -1,9 +1,8 @@
 """Faults: what can go wrong, and when.
 
-A fault strikes when some actor reaches a fail point for the n-th time, before the effect is performed or
-after it, when its answer is about to come in. Every kind can strike at every point: at a point of a worker it
-befalls that worker, at a point of the coordinator a worker drawn at random, or the store or the coordinator
-itself, according to its kind.
+A fault strikes when an actor reaches a fail point for the n-th time, before the effect is performed or after it, before
+its answer arrives. Every kind can strike at every point: at a point of a worker it strikes that worker; at a point of
+the coordinator, depending on its kind, a random worker, the store or the coordinator itself.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ class FaultKind(Enum):
     OUT_OF_MEMORY = "out of memory"
 
 
-#: Kinds that end the query, rightly: they are drawn seldom, or there would be little left to see.
+#: Kinds that rightly end the query: they are drawn seldom, or few queries would run to their end.
 ENDING = (
     FaultKind.STORE_EMPTY,
     FaultKind.STORE_TRUNCATED,
@@ -56,7 +55,7 @@ ENDING = (
     FaultKind.STORE_SPLIT,
     FaultKind.CANCEL,
 )
-#: Those of them after which the store is not to be trusted.
+#: Those of them after which the store cannot be trusted.
 STORE_LOST = (
     FaultKind.STORE_EMPTY,
     FaultKind.STORE_TRUNCATED,
@@ -71,7 +70,7 @@ LOSING = (
     FaultKind.DISK_FULL,
     FaultKind.STORE_PARTITION,
 )
-#: Kinds after which a call of the store may come late, or not at all.
+#: Kinds after which a call to the store may be late or lost.
 DISTURBS_CALLS = {
     FaultKind.PAUSE,
     FaultKind.STALL,
@@ -90,7 +89,7 @@ OF_WIRES = (
     FaultKind.SLOW_WIRE,
     FaultKind.PICKY_WIRE,
 )
-#: Points that are reached only while a recovery is under way.
+#: Points that are reached only during a recovery.
 RECOVERY_POINTS = (
     FailPoint.EXPEL,
     FailPoint.FREEZE,
@@ -133,9 +132,9 @@ class SimulatedFault:
 
 
 def draw_faults(random: Random, *, with_errors: bool = False) -> tuple[SimulatedFault, ...]:
-    """A schedule: most seeds a few faults of any kind, some only losses, many with one during a recovery.
+    """Draw a schedule: mostly a few faults of any kind, sometimes only losses, often with one during a recovery.
 
-    `with_errors`: a task will have an error of its own, so there may be a fault when it is reported.
+    `with_errors`: a task will raise its own error, so a fault may strike when it is reported.
     """
     style = random.random()
     kinds = [kind for kind in FaultKind if kind not in ENDING]
@@ -165,7 +164,7 @@ def draw_faults(random: Random, *, with_errors: bool = False) -> tuple[Simulated
         unsure = (FaultKind.REPLY_LOST, FaultKind.REFUSED, FaultKind.STORE_PARTITION, FaultKind.STORE_PAUSE)
         faults.append(SimulatedFault(random.choice(unsure), FailPoint.REMOVE, 1, after=False))
     if random.random() < 0.06:
-        # A step of a recovery that comes late, into the recovery from a further loss.
+        # A step of a recovery that is late, and comes during the recovery from another loss.
         late = random.choice((FailPoint.FREEZE, FailPoint.RESUME, FailPoint.RESUME))
         faults.append(SimulatedFault(FaultKind.REORDER, late, 1, after=False))
         then = random.choice((FailPoint.RESUME, FailPoint.READ_RECORDS, FailPoint.RETRACE, FailPoint.REREAD))
@@ -182,7 +181,7 @@ def draw_faults(random: Random, *, with_errors: bool = False) -> tuple[Simulated
         kind = random.choice((FaultKind.REPLY_LOST, FaultKind.REFUSED, FaultKind.REORDER))
         faults.append(SimulatedFault(kind, FailPoint.DRAIN, random.choice((1, 1, 2)), after=False))
     if random.random() < 0.12:
-        # A loss, and wires in trouble while it is repaired: mostly those over which something is just sent again.
+        # A loss, and trouble on wires during its repair: mostly on those over which outputs are sent again.
         faults.append(_draw_fault(random, random.choice(LOSING[:2]), (FailPoint.COMMIT, FailPoint.DELIVER)))
         points = (
             FailPoint.RESUME,

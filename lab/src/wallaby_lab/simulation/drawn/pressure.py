@@ -1,6 +1,6 @@
-"""Scenarios under pressure: what a seed draws for the flow of outputs; see `flow`.
+"""Scenarios under pressure: what a seed draws for the flow of outputs.
 
-Draws come from a generator of their own, so they change nothing else that a seed draws.
+Draws come from a separate random generator, so they change nothing else that a seed draws.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from wallaby_lab.simulation.drawn.schedules import Aim, Hold, draw_aimed
 from wallaby_lab.simulation.drawn.workload import Operator
 from wallaby_lab.simulation.world.flow import FREE, PLENTY_BYTES, Flow
 
-#: Beyond all that faults can hold up: they strike for six seconds in all.
+#: Longer than faults can delay anything: they strike for six seconds in total.
 STALL_MS = 10_000
 CALM_LEASE_MS, CALM_POLL_MS, CALM_LOOK_MS = 1_500, 450, 800
-#: The seeds whose wires are in trouble while lost outputs are sent again, where their worker is lost, and then.
+#: The seeds with trouble on wires while lost outputs are sent again, and with the loss before it.
 WIRES_SHARE = 0.12
-#: The seeds in which a worker and a query come while the coordinator looks at leases that are older; twice as many in
-#: which a push or an acknowledgement is answered when its epoch is over, and whom it speaks of is lost.
+#: The seeds in which a worker and a query appear while the coordinator looks at older leases; twice as many in which a
+#: push or an acknowledgement is answered after its epoch, and the worker concerned is lost.
 LATE_SHARE = 0.03
 _LOST_AT = (FailPoint.ADVANCE, FailPoint.ADVANCE, FailPoint.COMMIT, FailPoint.DELIVER)
 _WIRES = (
@@ -33,7 +33,7 @@ _WIRES = (
     *2 * (FaultKind.PARTITION,),
     FaultKind.FLAPPING,
 )
-#: What ends early, and what may happen just then.
+#: The fail points of an early end, and the faults that may strike then.
 _EARLY = {Operator.LIMIT, Operator.AT_LEAST}
 _AT_AN_EARLY_END = (
     *2 * (FaultKind.CRASH,),
@@ -43,7 +43,7 @@ _AT_AN_EARLY_END = (
     FaultKind.PAUSE,
 )
 _SENT_AGAIN = (*3 * (FailPoint.REREAD_DELIVER,), FailPoint.DELIVER)
-#: Where a mistake may lose an effect: whoever waits for it waits for ever, and is not busy.
+#: Where a bug may lose an effect: the actor then waits for ever, without being busy.
 FORGETTABLE = (
     FailPoint.CHOOSE,
     FailPoint.COMMIT,
@@ -56,7 +56,7 @@ FORGETTABLE = (
 
 
 def pressed(seed: int, scenario: Scenario) -> Scenario:
-    """A scenario with the flow that its seed draws: half of them are under pressure, a few stand still for long."""
+    """Add the flow that its seed draws to a scenario: half of them are under pressure, a few pause for long."""
     random = Random(f"flow {seed}")
     flow, session, workers = Flow(), scenario.session, scenario.workers
     if random.random() < 0.5:
@@ -83,7 +83,7 @@ def pressed(seed: int, scenario: Scenario) -> Scenario:
 
 
 def _aimed(random: Random, scenario: Scenario) -> Scenario:
-    """Where states are saved and outputs are not, losses can be aimed so that they rewind a channel where it is."""
+    """Aim losses so that they rewind a channel in place, which needs saved states without saved outputs."""
     schedule = replace(scenario.schedule, holds=(*_lost_later(random), *draw_aimed(random)))
     session = replace(
         scenario.session,
@@ -105,26 +105,26 @@ def _aimed(random: Random, scenario: Scenario) -> Scenario:
 
 
 def _lost_later(random: Random) -> tuple[Hold, ...]:
-    """A loss of a worker with a channel that has states to go on from."""
+    """A loss of a worker with a channel that has saved states."""
     return (Hold(FailPoint.COMMIT, random.randint(8, 24), True, 0, crash=True, aimed=Aim.OWN),)
 
 
 def with_aimed_faults(
     seed: int, scenario: Scenario, faults: tuple[SimulatedFault, ...]
 ) -> tuple[Scenario, tuple[SimulatedFault, ...]]:
-    """Something goes wrong at many early ends; some seeds lose a worker, and wires over which is sent what it had.
+    """Add faults at early ends; some seeds lose a worker, and wires over which its outputs are sent again.
 
-    There are enough workers for wires to matter, and windows are small, so that something else is always being sent.
+    There are enough workers for wires to matter, and windows are small, so that something is always being sent.
     """
     random = Random(f"wires {seed}")
     if any(_EARLY & set(workload.operators) for workload in scenario.workloads) and random.random() < 0.4:
         kind, after = random.choice(_AT_AN_EARLY_END), random.random() < 0.3
         faults = (SimulatedFault(kind, FailPoint.CLOSE_EARLY, 1, after), *faults)
     if scenario.flow.forgotten is not None and random.random() < 0.5:
-        # Some of the answers about a stall do not come.
+        # Some answers to the stall watch are lost.
         flapping = SimulatedFault(FaultKind.FLAPPING, FailPoint.WATCH, random.randint(1, 4), after=True)
         return scenario, (flapping, *faults[:1])
-    if random.random() < 0.03:  # it is given up, and then it comes
+    if random.random() < 0.03:  # it is given up, and arrives afterwards
         faults = (SimulatedFault(FaultKind.REORDER, FailPoint.SUBMIT, 1, after=False), *faults)
         scenario = replace(scenario, coordinator=replace(scenario.coordinator, submit_ms=300))
     if any(hold.aimed for hold in scenario.schedule.holds):
@@ -157,7 +157,7 @@ def with_aimed_faults(
 
 
 def _calm(scenario: Scenario) -> Scenario:
-    """Where nothing moves for long, leases are long too: else most of a run would be renewals."""
+    """Lengthen leases where nothing moves for long, or most of a run would be renewals."""
     coordinator = replace(
         scenario.coordinator, lease_ms=CALM_LEASE_MS, poll_ms=CALM_POLL_MS, unreachable_ms=2 * CALM_LEASE_MS
     )

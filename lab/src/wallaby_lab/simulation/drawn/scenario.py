@@ -1,4 +1,4 @@
-"""What a seed draws beside its faults."""
+"""What a seed draws besides its faults."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from wallaby_lab.simulation.world.flow import FREE, PLENTY_BYTES, Flow
 
 __all__ = ["PLENTY_BYTES", "Scenario"]
 
-#: How long a complaint stands that is not renewed.
+#: How long a complaint lasts without renewal.
 COMPLAINT_MS = 3_000
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """All that a seed draws but its faults."""
+    """Everything that a seed draws except its faults."""
 
     workloads: tuple[ToyWorkload, ...]
     session: QuerySessionSettings
@@ -27,10 +27,10 @@ class Scenario:
     renew_every_ms: int
     room_bytes: int
     slow_worker: bool
-    #: Do crashed workers come back, each as a new incarnation?
+    #: Are crashed workers replaced, each by a new incarnation?
     restarts: bool
     random_seed: int
     schedule: Schedule = EVEN
     flow: Flow = FREE
-    #: Of the states of a stage that could be saved, one of these: one stage goes on from where another begins anew.
+    #: Each stage saves one of these shares of its states, so that one continues from where another has to start again.
     saved_shares: tuple[float, ...] = (0.1, 0.4, 0.9)

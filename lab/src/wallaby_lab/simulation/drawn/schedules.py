@@ -1,9 +1,9 @@
-"""Directed schedules: one actor gets no time for long, at a place of our choosing, while others go on.
+"""Directed schedules: one actor is delayed for long at a chosen place, while others continue.
 
-Random delays are all about as long, so what would take a slow thread at just one place is hardly ever seen. A *hold*
-keeps one actor at one visit of a fail point for longer than a recovery takes, and lets another worker crash in the same
-moment: what was begun in one epoch comes to its end in the next but one. An *uneven* world gives some actors ten or
-forty times the delays of others, each its own, so that one is always last.
+Random delays are all of similar length, so bugs that need a slow thread at one particular place hardly ever show. A
+*hold* keeps one actor at one visit of a fail point for longer than a recovery takes, and lets another worker crash at
+the same moment: what began in one epoch ends two epochs later. An *uneven* world gives some actors ten or forty times
+the delays of others, so that one is always last.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from random import Random
 
 from wallaby.lineage.effects import FailPoint
 
-#: Where a worker's effects are performed by threads of their own, of which one may be slow.
+#: The fail points of effects that separate threads perform, one of which may be slow.
 HELD_POINTS = (
     FailPoint.LOOK,
     FailPoint.READ,
@@ -36,22 +36,22 @@ HELD_POINTS = (
     FailPoint.REREAD_BACK_UP,
     FailPoint.REREAD_DELIVER,
 )
-#: How much longer than others an actor of an uneven world may take.
+#: How many times longer an actor of an uneven world may take.
 LAGS = (1.0, 1.0, 1.0, 10.0, 40.0)
 
 
 class Aim(Enum):
-    """Whom a loss is aimed at."""
+    """The target of an aimed loss."""
 
-    #: The host of a channel that has saved states: it will go on from one of them somewhere else.
+    #: The host of a channel with saved states: the channel will continue from one of them elsewhere.
     OWN = "own"
-    #: A host of what consumes a channel that has gone on from a saved state: the channel is rewound where it is.
+    #: A host of a consumer of a channel that continued from a saved state: the channel is rewound in place.
     CONSUMER = "consumer"
 
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """An actor that is at the `nth` visit of a fail point, before its effect or after it, stays there for so long."""
+    """A hold: an actor stays at the `nth` visit of a fail point, before its effect or after it, for a time."""
 
     point: FailPoint
     nth: int
@@ -61,9 +61,9 @@ class Hold:
     crash: bool
     #: Only an actor of a certain kind is held, and a certain worker crashes.
     aimed: Aim | None = None
-    #: It is not the actor that is held, but the output that it backs up takes so long to be kept.
+    #: Not the actor is held, but its backup takes this long.
     keeps_late: bool = False
-    #: Meanwhile another worker comes, and the last query is submitted.
+    #: Meanwhile another worker joins, and the last query is submitted.
     submits: bool = False
 
     def __str__(self) -> str:
@@ -77,7 +77,7 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """What a seed draws of all this."""
+    """The schedule that a seed draws."""
 
     holds: tuple[Hold, ...] = ()
     uneven: bool = False
@@ -87,13 +87,13 @@ EVEN = Schedule()
 
 
 def draw_schedule(random: Random) -> Schedule:
-    """Most seeds have no schedule of their own."""
+    """Draw a schedule; most seeds have none."""
     holds = tuple(_draw_hold(random) for _ in range(random.choice((0, 0, 0, 1, 1, 2))))
     return Schedule(holds, uneven=random.random() < 0.12)
 
 
 def draw_aimed(random: Random) -> tuple[Hold, ...]:
-    """Losses that rewind a channel where it is, while its generator is about to keep an output or to commit it."""
+    """Draw losses that rewind a channel in place, while its generator is about to back up or commit an output."""
     points = (FailPoint.EXECUTE, FailPoint.BACK_UP, FailPoint.COMMIT, FailPoint.COMMIT)
     holds = []
     for _ in range(random.choice((1, 1, 2))):

@@ -1,11 +1,11 @@
 """Toy queries for the simulation: random stage graphs, operators on small integers, and their answers.
 
-The operators are chosen to notice what the protocol must prevent. They change their state in place, so a task
-that is executed twice shows; `distinct` emits as it goes, so its outputs depend on the draws and a retried
-task has other bytes; `join` needs its build side whole; `limit` and `at least` end early, and what feeds the
-latter may feed others too; reads and look-ups give other bytes with and without their side inputs; `sum` and
-`join` hand out a few rows a task and leave the others as a rest, which is lost if nobody goes on with it. The
-answer is computed from the tables alone, without channels, tasks or order.
+The operators are chosen to reveal what the protocol must prevent. They change their state in place, so a task that is
+executed twice shows; `distinct` emits as it goes, so its outputs depend on the draws and a retried task has other
+bytes; `join` needs its build side whole; `limit` and `at least` end early, and what feeds the latter may feed others
+too; reads and look-ups give other bytes with and without their side inputs; `sum` and `join` hand out a few rows a task
+and leave the others as a rest, which is lost if nobody goes on with it. The answer is computed from the tables alone,
+without channels, tasks or order.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ Rows = tuple[Row, ...]
 ROW_BYTES = 8
 _CHECKSUM = (1 << 64) - 1
 _MODULUS = 1_000_003
-#: How many rows a task of `sum` or `join` gives out before it leaves a rest.
+#: How many rows a task of `sum` or `join` outputs before it leaves a rest.
 PORTION = 3
-#: Where the state of a join keeps what it has not given out yet; no key of a row.
+#: The key of a join's state for rows that it has not output yet; not a key of any row.
 _WAITING = -1
 
 
@@ -52,16 +52,16 @@ class Operator(Enum):
 
 @dataclass(frozen=True)
 class ToyWorkload:
-    """A stage graph, what each stage computes, and the tables that its readers read."""
+    """A stage graph, the computation of each stage, and the tables of its readers."""
 
     graph: StageGraph
     operators: tuple[Operator, ...]
     tables: dict[int, tuple[Rows, ...]]
     limit: int
-    #: A task that crashes its worker, or that raises its own error, whenever it is executed.
+    #: A task that crashes its worker, or raises its own error, whenever it is executed.
     poison: TaskName | None = None
     error: TaskName | None = None
-    #: A task that gives another output whenever it is executed again: an operator that is not deterministic.
+    #: A task of a nondeterministic operator: it gives another output whenever it is executed again.
     fickle: TaskName | None = None
 
     def step(self, effect: Execute) -> tuple[Any, Output]:
@@ -108,7 +108,7 @@ class ToyWorkload:
         return state, replace(output, next_split=self._next_split(effect))
 
     def _split(self, effect: Execute) -> tuple[Rows, int]:
-        """The rows of a split, or of what is left of one, and with which of them it begins."""
+        """The rows of a split, or of the rest of one, and the number of the first of them."""
         assert effect.split is not None
         splits = self.tables[effect.task.stage]
         part, number = divmod(effect.split, len(splits))
@@ -135,7 +135,7 @@ class ToyWorkload:
                 return list(rows)
 
     def _filtered(self, rows: list[Row], effect: Execute) -> list[Row]:
-        """The first side input filters. Others change the order of rows, each otherwise: it matters which came when."""
+        """Apply side inputs: the first filters, the others change the order of rows, each in its own way."""
         first = self.graph.sides(effect.task.stage)[0]
         for link, side in effect.sides.items():
             values = _rows(side)
@@ -170,7 +170,7 @@ class ToyWorkload:
         return Output(hash((rows, satisfied, rest)) & _CHECKSUM, slices, satisfied, rest)
 
     def answer(self) -> Counter[Row]:
-        """The rows of the result, or with a limit those it may take from."""
+        """The rows of the result; with a limit, the rows among which it may choose."""
         results: list[list[Row]] = []
         for stage, operator in enumerate(self.operators):
             inputs = [
@@ -212,7 +212,7 @@ class ToyWorkload:
         return Counter(results[-1])
 
     def may_fail_with(self, error: str) -> bool:
-        """Is this the error of a task that was drawn to have one, or of one that is not deterministic?"""
+        """Is this the error of a task that was drawn to fail, or of a nondeterministic one?"""
         return (self.error is not None and "divides by zero" in error) or (
             self.fickle is not None and f"[{DivergenceError.condition}] {self.fickle} " in error
         )
@@ -223,7 +223,7 @@ class ToyWorkload:
         return Operator.LIMIT in self.operators
 
     def explain_difference(self, collected: Counter[Row]) -> str:
-        """How a result differs from the answer; empty if it is right."""
+        """How a result differs from the answer; empty if it is correct."""
         answer = self.answer()
         if self.has_limit:
             extra = collected - answer
@@ -241,7 +241,7 @@ def _rows(pieces: tuple[Slice, ...]) -> list[Row]:
 
 
 def _matched(rows: list[Row], sides: Iterable[list[Row]]) -> list[Row]:
-    """Rows joined with one side input after the other; in another order they would be others."""
+    """Join rows with one side input after the other; another order would give other rows."""
     for side in sides:
         rows = _matches(rows, side)
     return rows
@@ -255,14 +255,14 @@ def _pair(key: int, one: int, other: int) -> Row:
     return key, (one * 31 + other) % _MODULUS
 
 
-#: A read gives so many rows at most; a reader comes back for what is left of a split.
+#: The most rows of one read; a reader continues with the rest of its split.
 READ_ROWS = 4
 #: Joins of joins grow fast: a query that handles more rows than this is drawn again.
 ROWS_MAX = 150
 
 
 def draw_workload(random: Random) -> ToyWorkload:
-    """A random query: up to three tables, up to three operators over them, perhaps a limit."""
+    """Draw a query: up to three tables, up to three operators over them, perhaps a limit."""
     while True:
         workload = _Draft(random).finish()
         if _rows_at_most(workload) <= ROWS_MAX:
@@ -270,7 +270,7 @@ def draw_workload(random: Random) -> ToyWorkload:
 
 
 def _rows_at_most(workload: ToyWorkload) -> int:
-    """An upper bound on the rows that all stages together give out, from counts per key alone."""
+    """An upper bound of the rows that all stages together output, from counts per key alone."""
     counts: list[Counter[int]] = []
     for stage, operator in enumerate(workload.operators):
         fed = [counts[link.producer] for link in workload.graph.links if link.consumer == stage]
@@ -288,7 +288,7 @@ def _rows_at_most(workload: ToyWorkload) -> int:
 
 
 class _Draft:
-    """A query in the making: stages so far, and those whose rows nobody consumes yet."""
+    """A query under construction: the stages so far, and those without a consumer."""
 
     def __init__(self, random: Random) -> None:
         self._random = random

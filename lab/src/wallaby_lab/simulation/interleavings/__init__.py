@@ -1,6 +1,7 @@
-"""Real workers whose threads are interleaved step by step, as a seed says.
+"""Real workers whose threads are interleaved step by step, determined by a seed.
 
-The simulation drives the protocol's generators and models what performs their effects. Here that code itself runs:
-loop, node, pools, group commits, pushes, backup, segment files, and the assembly of what arrives. `scheduler` lets one
-thread at a time go on, line by line; `cluster` runs a small query on real nodes; `shelves` has threads at one backup.
+The simulation drives the protocol's generators and models how their effects are performed. Interleavings run the code
+that performs them: loop, node, pools, group commits, pushes, backup, segment files, and the assembly of pushes.
+`scheduler` lets one thread at a time run, line by line; `cluster` runs a small query on real nodes; `shelves` runs
+threads at one backup.
 """

@@ -1,10 +1,10 @@
-"""A small query on real nodes: loop, node, performer, pools, group commits, pushes, backup, and what takes pushes in.
+"""A small query on real nodes: loop, node, performer, pools, group commits, pushes, backup, and receiving pushes.
 
-Only the network and the kernels are replaced. Calls of one node to another are made by hand, over the real client's
-and server's code: headers and bodies are encoded, cut into chunks and assembled again. A step computes what the
-simulation's queries compute, on Arrow data. While the query runs its epoch changes, a worker may be lost, calls to the
-store may fail or lose their answers, and pushes may break off. The answer must be right; a commit must carry its own
-epoch, and be given its own reply; and what is said to be held must be.
+Only the network and the kernels are replaced. Calls between nodes use the real client's and server's code directly:
+headers and bodies are encoded, cut into chunks and assembled again. A step computes what the simulation's queries
+compute, on Arrow data. While the query runs, its epoch changes, a worker may be lost, calls to the store may fail or
+lose their answers, and pushes may break off. The answer must be correct; a commit must carry its own epoch, and get its
+own reply; and slices that are reported as held must be held.
 """
 
 from __future__ import annotations
@@ -52,15 +52,15 @@ from wallaby_lab.simulation.interleavings.scheduler import FakeQueue, Scheduler
 from wallaby_lab.simulation.interleavings.shelves import PLENTY_BYTES, require
 
 QUERY = QueryId("q1")
-#: Of calls to the store, those that fail, and those whose answer is lost.
+#: The shares of calls to the store that fail, and whose answer is lost.
 FAILING = 0.02
-#: Larger queries would take long, and show the same.
+#: Larger queries would take longer, and show nothing more.
 ROWS_MAX, CHANNELS_MAX = 40, 9
 CALL_SECONDS = 5.0
 
 
 class _Work:
-    """Steps on Arrow data: rows come as batches, and leave as batches."""
+    """Steps on Arrow data, with batches as input and output."""
 
     def __init__(self, workload: ToyWorkload) -> None:
         self._workload = workload
@@ -84,7 +84,7 @@ class _Work:
 
 
 def _batches(rows: Any) -> tuple[pa.RecordBatch, ...]:
-    """Rows in batches of two: their boundaries must survive every way."""
+    """Rows in batches of two, whose boundaries must be preserved everywhere."""
     parts = [rows[at : at + 2] for at in range(0, len(rows), 2)]
     return tuple(
         pa.record_batch([pa.array([r[i] for r in part], pa.int64()) for i in (0, 1)], ["k", "v"])
@@ -93,7 +93,7 @@ def _batches(rows: Any) -> tuple[pa.RecordBatch, ...]:
 
 
 def rows_of(piece: Slice) -> tuple[Row, ...]:
-    """The rows of a slice; whatever arrives must have kept its batches."""
+    """The rows of a slice, which must have preserved its batches."""
     batches: Any = piece.body or ()
     require(all(b.num_rows == 2 for b in batches[:-1]), f"{piece.task} came in other batches")
     return tuple(row for b in batches for row in zip(*(c.to_pylist() for c in b.columns), strict=True))
@@ -104,7 +104,7 @@ def _plain(piece: Slice) -> Slice:
 
 
 class _Door:
-    """The server's own code, without a server."""
+    """The server's code, without a server."""
 
     _take_in = FlightDataServer._take_in
     _chunks = FlightDataServer._chunks
@@ -116,7 +116,7 @@ class _Door:
         self._incoming = ByteBudget(limits.incoming_bytes)
 
     def push(self, command: bytes, chunks: list[pa.RecordBatch]) -> bytes:
-        """Take a push in."""
+        """Receive a push."""
         reply = self._take_in(decode_push(command), _Stream(chunks))  # type: ignore[misc]
         require(self._incoming.used_bytes >= 0, "more was given back than was taken")
         return encode_reply(reply)
@@ -134,7 +134,7 @@ class _Stream:
 
 
 class _Peers(PeerClient):
-    """The client's own code, over calls that the scheduler makes."""
+    """The client's code, over calls that the scheduler makes."""
 
     def __init__(self, cluster: InterleavedCluster) -> None:
         super().__init__("a token for no server")
@@ -177,7 +177,7 @@ class _Peers(PeerClient):
 
 
 class _Store:
-    """A connection to the store that fails now and then, and sees to it that commits go under their own epoch."""
+    """A connection to the store that sometimes fails, and checks that commits carry their own epoch."""
 
     def __init__(self, cluster: InterleavedCluster, worker: WorkerId) -> None:
         self._cluster = cluster
@@ -213,7 +213,7 @@ class _Store:
 
 
 class _Node(EngineNode):
-    """A node that looks at what its actors are answered."""
+    """A node that checks the answers to its actors."""
 
     cluster: InterleavedCluster
 
@@ -235,20 +235,20 @@ class _Node(EngineNode):
 
 
 class _Performer(Performer):
-    """A performer that notes what it is asked for."""
+    """A performer that notes the effects."""
 
     cluster: InterleavedCluster
 
     def perform(self, actor: Actor, effect: Effect[Any]) -> None:
         self.cluster.asked[id(actor)] = effect
-        self.cluster.actors.append(actor)  # so that no other gets its id
+        self.cluster.actors.append(actor)  # so that its id is not reused
         if isinstance(effect, CommitTask):
             self.cluster.commits[self._node.worker, effect.task] = effect
         super().perform(actor, effect)
 
 
 class Member:
-    """One node and all that belongs to it."""
+    """One node and everything that belongs to it."""
 
     def __init__(self, cluster: InterleavedCluster, worker: WorkerId, folder: Path) -> None:
         self._cluster = cluster
@@ -284,7 +284,7 @@ class Member:
         return WorkerQuery(QUERY, session, _Work(cluster.workload))
 
     def on_loop(self, ask: Callable[[], PushReply]) -> PushReply:
-        """Have something answered by the loop."""
+        """Compute an answer on the loop's thread."""
         answer = FakeQueue(self._cluster.scheduler)
         self.node.loop.post(lambda: answer.put(ask()))
         reply: PushReply = answer.get()
@@ -301,7 +301,7 @@ class Member:
 
 
 class InterleavedCluster:
-    """See the module."""
+    """A cluster of interleaved nodes; see the module."""
 
     def __init__(self, scheduler: Scheduler, random: Random, folder: Path) -> None:
         self.scheduler = scheduler
@@ -346,17 +346,17 @@ class InterleavedCluster:
         return self.workload.graph
 
     def collect(self, _query: QueryId, slices: tuple[Slice, ...], answer: Callable[[], None]) -> None:
-        """The client takes rows."""
+        """Take rows, as the client."""
         for piece in slices:
             self.collected.update(rows_of(piece))
         answer()
 
     def end(self) -> None:
-        """The whole result is there."""
+        """The result is complete."""
         self.is_collected = True
 
     def check_held(self, push: Push, reply: PushReply) -> None:
-        """What a reply says is held, is held."""
+        """Check that what a reply reports as held is held."""
         require(1 <= len(reply.held) <= len(push.items), "a reply to another number of slices")
         serving = self.members[push.target].node.servings.get(QUERY)
         if serving is None or serving.session.context.epoch != push.epoch:
@@ -370,7 +370,7 @@ class InterleavedCluster:
             require(there, f"{push.target} is said to hold {task} over {edge}, and does not")
 
     def run(self) -> None:
-        """Submit, let the epoch change under way, and look at the answer."""
+        """Submit the query, change its epoch while it runs, and check the answer."""
         self.scheduler.spawn("driver", self._drive, owner="driver")
         self.scheduler.spawn("coordinator", self._coordinate, owner="driver")
         self.scheduler.run(lambda: self.is_over)
@@ -401,7 +401,7 @@ class InterleavedCluster:
         self.is_over = True
 
     def _coordinate(self) -> None:
-        """Freeze and resume at some moments, each once so much is committed; a worker may be lost."""
+        """Freeze and resume after certain numbers of commits; a worker may be lost."""
         workers = [worker for worker in self.members if worker != HEAD]
         loses = len(workers) > 1 and self.random.random() < 0.5
         moments = sorted(self.random.randrange(12) for _ in range(self.random.choice((0, 1, 2, 3))))
@@ -445,7 +445,7 @@ def _drawn(random: Random) -> ToyWorkload:
 
 
 def run_cluster(scheduler: Scheduler, random: Random) -> None:
-    """One seed's worth; raises if anything is wrong."""
+    """Run one seed; raises if anything is wrong."""
     folder = Path(tempfile.mkdtemp(prefix="wallaby-cluster-"))
     names = ("ASK_BYTES", "CALL_BYTES", "CHUNK_BYTES")
     before = {name: getattr(client_module, name) for name in names}

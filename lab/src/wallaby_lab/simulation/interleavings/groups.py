@@ -1,4 +1,4 @@
-"""Threads at one group committer: commits of two queries and of epochs that rise, sent by the real performer.
+"""Threads at one group committer: commits of two queries and of rising epochs, sent by the real performer.
 
 Every commit must reach the store once, under its own query and epoch and in the order of its channel, and be answered
 once, with its own reply.
@@ -38,7 +38,7 @@ class _Groups:
         )
 
     def run(self) -> None:
-        """Ask for some commits, on one thread as a loop does, and look at what became of each."""
+        """Request commits on one thread, as a loop does, and check the outcome of each."""
         drawn, epoch = [], 1
         for number in range(self._random.choice((3, 5, 8))):
             epoch += self._random.random() < 0.3
@@ -90,5 +90,5 @@ class _Groups:
 
 
 def run_groups(scheduler: Scheduler, random: Random) -> None:
-    """One seed's worth; raises if anything is wrong."""
+    """Run one seed; raises if anything is wrong."""
     _Groups(scheduler, random).run()

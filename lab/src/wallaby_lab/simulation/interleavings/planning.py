@@ -1,9 +1,9 @@
-"""Schedules of two threads with one preemption or two, all of them, at the lines where they touch what both use.
+"""All schedules of two threads with one or two preemptions, at the lines where they access shared attributes.
 
-Most races need no more: one thread has looked at something, another changes a part of it, and the first goes on. Both
-threads are run once, one after the other, to see which lines they touch shared attributes at. Then every schedule is
-a plan: one thread stops before one of these lines until the other is through, or until that comes to a line that
-writes.
+Most races need no more: one thread has read something, another changes a part of it, and the first continues. Both
+threads are run once, one after the other, to record at which lines they access shared attributes. Then every schedule
+is a plan: one thread stops before one of these lines until the other has finished, or until the other reaches a line
+that writes.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from random import Random
 
 from wallaby_lab.simulation.interleavings.touching import Touch
 
-#: Always the same order, in which neighbours have little in common.
+#: A fixed order, in which neighbours have little in common.
 _ORDER = 20
 
 
 @dataclass(frozen=True, slots=True)
 class ThreadPlan:
-    """Which of two threads goes first, and before which line of its, if any, each of them stops."""
+    """Which of two threads runs first, and before which of its lines, if any, each of them stops."""
 
     first: str
     stop: int | None = None
@@ -33,7 +33,7 @@ Traces = Mapping[str, Sequence[Touch]]
 def plans_of(one: str, of_one: Traces, other: str, of_other: Traces) -> tuple[ThreadPlan, ...]:
     """All plans for two threads, in an order that mixes them.
 
-    What each line of both touches is given twice: as seen when the one went first, and when the other did.
+    The accesses of each line are given twice: as recorded when the one ran first, and when the other did.
     """
     shared = _shared([of_one[one], of_other[one]], [of_one[other], of_other[other]])
     plans = [
@@ -45,7 +45,7 @@ def plans_of(one: str, of_one: Traces, other: str, of_other: Traces) -> tuple[Th
 
 
 def _shared(one: Sequence[Sequence[Touch]], other: Sequence[Sequence[Touch]]) -> frozenset[str]:
-    """What one of two threads writes and the other touches, in any run."""
+    """The attributes that one of two threads writes and the other accesses, in any run."""
     written, touched = [], []
     for traces in (one, other):
         touches = [touch for trace in traces for touch in trace]

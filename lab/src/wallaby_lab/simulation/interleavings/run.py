@@ -1,4 +1,4 @@
-"""One seed of interleavings: which scene, which settings, and which thread goes on when."""
+"""One seed of interleavings: it determines the scene, the settings, and the schedule of threads."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from wallaby_lab.simulation.interleavings.shelves import KEEP, WrongError, run_p
 
 @dataclass(frozen=True, slots=True)
 class Interleaving:
-    """What a seed came to; `failure` is empty if all was well."""
+    """The outcome of a seed; `failure` is empty if there was none."""
 
     seed: int
     switches: int
@@ -29,9 +29,9 @@ class Interleaving:
 
 Scene = Callable[[Scheduler, Random], None]
 
-#: A schedule with planned preemptions takes little time: so many are tried for one seed.
+#: The number of planned schedules per seed: each takes little time.
 PLANNED = 12
-#: What is done in them while outputs are kept, and how often.
+#: The actions of the second thread in planned scenes, and how often each.
 _TURNS = ("read", "let go", "read", "drop", "read", "keep again")
 _SHELVES = ("wallaby.exchange.backup", "wallaby.exchange.segment", "wallaby.exchange.memory")
 
@@ -59,7 +59,7 @@ _SCENES: tuple[Scene, ...] = (run_cluster, run_groups, run_cluster, run_shelves)
 
 
 def _planned(number: int) -> Scene:
-    """A scene under one of the plans for two threads at a backup."""
+    """Run a scene under one of the plans for two threads at a backup."""
     turn = number % len(_TURNS)
     others = _TURNS[turn]
     plans = _plans_for(others)
@@ -69,7 +69,7 @@ def _planned(number: int) -> Scene:
 
 @cache
 def _plans_for(others: str) -> tuple[ThreadPlan, ...]:
-    """All plans for a thread that keeps outputs and one that does something else."""
+    """All plans for a thread that keeps outputs and a second one with another action."""
     traces: dict[str, Traces] = {}
 
     def run(first: str, scheduler: Scheduler, _random: Random) -> None:
@@ -88,7 +88,7 @@ def _modules(names: tuple[str, ...]) -> list[ModuleType]:
 
 
 def _run(scene: Scene, random: Random, modules: list[ModuleType]) -> tuple[int, str]:
-    """One scene under one schedule: how often threads were switched, and what was wrong."""
+    """Run one scene under one schedule; returns the number of switches, and the failure."""
     scheduler = Scheduler(random.getrandbits(48), frozenset(str(module.__file__) for module in modules))
     undo = replace_threads(scheduler, modules)
     logging.disable(logging.CRITICAL)

@@ -1,13 +1,13 @@
-"""A scheduler for real threads: one runs at a time, and after any line of the code under test another may go on.
+"""A scheduler for real threads: one runs at a time, and it may switch after any line of the code under test.
 
-Locks, conditions, queues and threads of the modules under test are replaced by ones that ask the scheduler; a trace
-function asks it before every line. Which thread goes on is drawn from a seed, in one of two ways: at random, or by
-priorities. Then the first thread goes on as long as it can, but at a few lines, drawn from all, the one that runs
-becomes the last of all: it is kept back as long as possible, just there. In some runs a thread may also sleep at any
-line. A scene may plan by itself before which lines threads become the last; see `planning`.
+Locks, conditions, queues and threads of the modules under test are replaced by ones that call the scheduler; a trace
+function calls it before every line. A seed determines which thread runs next, in one of two ways: at random, or by
+priorities. With priorities, the first thread runs as long as it can, but at a few randomly drawn lines the running
+thread gets the lowest priority, and is delayed as long as possible. In some runs a thread may also sleep at any line. A
+scene may itself plan before which lines threads get the lowest priority; see `planning`.
 
-Time stands still while any thread can go on, and jumps to the next timeout when none can. If there is none, the threads
-are deadlocked.
+Time does not advance while any thread can run, and jumps to the next timeout when none can. If there is no timeout, the
+threads are deadlocked.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from typing import Any
 
 from wallaby_lab.simulation.interleavings.touching import Touch, touch_of
 
-#: A run that takes more switches than this does not end.
+#: A run with more switches than this counts as endless.
 SWITCHES_MAX = 400_000
 
 
 class StuckError(Exception):
-    """All threads wait, and nothing will wake them; or they never come to an end."""
+    """All threads wait and nothing will wake them, or they never end."""
 
 
 class _Stopped(BaseException):
-    """Unwinds a thread that is to go no further."""
+    """Unwinds a thread that must not continue."""
 
 
 class ScheduledTask:
@@ -45,23 +45,23 @@ class ScheduledTask:
         self.turn = threading.Semaphore(0)
         self.is_done = False
         self.is_dead = False
-        #: What it waits for, and until when at most.
+        #: What it waits for, and until when.
         self.until: Callable[[], bool] | None = None
         self.deadline: float | None = None
         self.timed_out = False
         self.priority = 0.0
-        #: How many lines of the code under test it has run, and, if that is recorded, what each of them touches.
+        #: The number of lines of the code under test that it has run, and, if recorded, the accesses of each.
         self.lines = 0
         self.touches: list[Touch] = []
         self.thread: threading.Thread | None = None
 
     def can_go(self) -> bool:
-        """Is it ready to run?"""
+        """Can it run?"""
         return not (self.is_done or self.is_dead) and (self.until is None or self.until())
 
 
 class Scheduler:
-    """See the module. `files` are the files whose lines are steps."""
+    """Schedules threads; see the module. `files` are the files whose lines are steps."""
 
     def __init__(self, seed: int, files: frozenset[str]) -> None:
         self._random = Random(seed)
@@ -79,7 +79,8 @@ class Scheduler:
         self._records = False
         self._planned: set[tuple[str, int]] = set()
         self._by_priority = self._random.random() < 0.6
-        #: Of lines, those before which another thread may be chosen; and those at which the one that runs becomes last.
+        #: The share of lines before which the thread may be switched; and the lines at which it gets the lowest
+        #: priority.
         self._share = self._random.choice((0.02, 0.1, 0.3))
         longest = 10 ** self._random.uniform(1.5, 4.3)
         self._turns = {int(self._random.random() * longest) for _ in range(self._random.choice((1, 2, 3, 6)))}
@@ -88,7 +89,7 @@ class Scheduler:
     # --- tasks ---------------------------------------------------------------------------------------
 
     def spawn(self, name: str, do: Callable[[], None], owner: str = "") -> ScheduledTask:
-        """One more thread, of the same owner as the one that starts it unless it is said."""
+        """Add a thread; by default it has the owner of the thread that starts it."""
         task = ScheduledTask(name, do, owner or (self._current.owner if self._current else self._owner))
         task.priority = -len(self._tasks) / 1000 if self._in_order else self._random.random()
         task.thread = threading.Thread(target=self._run, args=(task,), name=name, daemon=True)
@@ -97,17 +98,17 @@ class Scheduler:
         return task
 
     def keep_order(self, *, record: bool = False) -> None:
-        """Threads go on in the order in which they are started; perhaps what their lines touch is recorded."""
+        """Run threads in the order in which they are started; perhaps record the accesses of their lines."""
         self._by_priority = self._in_order = True
         self._sleepy, self._turns = 0.0, set()
         self._records = record
 
     def preempt(self, task: str, line: int) -> None:
-        """In a run that keeps its order: before this line of its, a thread becomes the last."""
+        """In a run with a fixed order, give a thread the lowest priority before one of its lines."""
         self._planned.add((task, line))
 
     def touches(self) -> dict[str, Sequence[Touch]]:
-        """What the lines of each thread have touched, if that was recorded."""
+        """The recorded accesses of each thread's lines."""
         return {task.name: task.touches for task in self._tasks}
 
     def _is_planned(self, task: ScheduledTask, frame: FrameType) -> bool:
@@ -117,18 +118,18 @@ class Scheduler:
         return (task.name, task.lines) in self._planned
 
     def owned_by(self, owner: str) -> None:
-        """What is started from outside from now on belongs to this owner."""
+        """Let this owner own everything that is started from outside from now on."""
         self._owner = owner
 
     def kill(self, owner: str) -> None:
-        """The threads of an owner never go on."""
+        """Never run the threads of an owner again."""
         for task in self._tasks:
             task.is_dead |= task.owner == owner
         if self._current is not None and self._current.is_dead:
             self.wait(lambda: False)
 
     def run(self, done: Callable[[], bool]) -> None:
-        """Let threads go on until something holds; `StuckError` if that never comes."""
+        """Run threads until a condition holds; `StuckError` if it never does."""
         while not done() and self.error is None:
             ready = [task for task in self._tasks if task.can_go()]
             if not ready and not self._jump():
@@ -148,7 +149,7 @@ class Scheduler:
         return max(ready, key=lambda task: task.priority)
 
     def _jump(self) -> bool:
-        """Let the next timeout come."""
+        """Jump to the next timeout."""
         waiting = [t for t in self._tasks if t.deadline is not None and not (t.is_done or t.is_dead)]
         if not waiting:
             return False
@@ -179,7 +180,7 @@ class Scheduler:
             self._control.release()
 
     def stop(self) -> None:
-        """Unwind all threads, dead ones too, one after the other."""
+        """Unwind all threads, including dead ones, one after the other."""
         self._stopping = True
         for task in self._tasks:
             while not task.is_done:
@@ -206,17 +207,17 @@ class Scheduler:
         return self._trace_line
 
     def pause(self) -> None:
-        """Others may go on first."""
+        """Let others run first."""
         task = self._current
         if task is None:
-            return  # a thread of nobody's: the one that runs the scheduler
+            return  # not a scheduled thread: the one that runs the scheduler
         self._control.release()
         task.turn.acquire()
         if self._stopping:
             raise _Stopped
 
     def wait(self, until: Callable[[], bool], timeout: float | None = None) -> bool:
-        """Wait for something; False if the time was over first."""
+        """Wait for a condition; False after a timeout."""
         task = self._current
         if task is None or self._stopping:
             if self._stopping and task is not None:
@@ -232,7 +233,7 @@ class Scheduler:
 
     @property
     def current(self) -> ScheduledTask | None:
-        """The thread that runs now."""
+        """The running thread."""
         return self._current
 
 
@@ -241,7 +242,7 @@ def _never() -> bool:
 
 
 class FakeLock:
-    """A lock that asks the scheduler."""
+    """A lock that calls the scheduler."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
@@ -271,7 +272,7 @@ class FakeLock:
 
 
 class FakeCondition(FakeLock):
-    """A condition that asks the scheduler."""
+    """A condition that calls the scheduler."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         super().__init__(scheduler)
@@ -297,7 +298,7 @@ class FakeCondition(FakeLock):
 
 
 class FakeQueue:
-    """A queue that asks the scheduler."""
+    """A queue that calls the scheduler."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
@@ -353,7 +354,7 @@ class FakeThread:
 
 
 def replace_threads(scheduler: Scheduler, modules: list[ModuleType]) -> Callable[[], None]:
-    """Let modules use the scheduler's threads, locks and clock; the answer undoes it."""
+    """Let modules use the scheduler's threads, locks and clock; the returned function undoes it."""
     fake_threading = SimpleNamespace(
         Lock=lambda: FakeLock(scheduler),
         Condition=lambda: FakeCondition(scheduler),

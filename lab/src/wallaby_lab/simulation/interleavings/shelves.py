@@ -1,7 +1,7 @@
-"""Threads at one backup: keeping, reading, letting go and dropping at once, with hardly any memory and little disk.
+"""Threads at one backup: keep, read, release and drop concurrently, with hardly any memory and little disk.
 
-Whatever is kept and not let go reads back as it was, batch by batch, wherever it is; nothing is counted twice or not at
-all; and when everything is dropped, nothing is left.
+Whatever is kept and not released reads back unchanged, batch by batch, from memory or disk; everything is counted
+exactly once; and when everything is dropped, nothing is left.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ KEEP = "keep"
 
 
 class WrongError(Exception):
-    """Something that must hold does not."""
+    """A required condition does not hold."""
 
 
 def require(holds: bool, what: str) -> None:
-    """Fail if something does not hold."""
+    """Fail if a condition does not hold."""
     if not holds:
         raise WrongError(what)
 
 
 def drawn_output(random: Random, number: int) -> dict[Edge, Body]:
-    """An output that no other is equal to: bodies of their own, one for all edges, or none."""
+    """Draw a unique output: with separate bodies, one for all edges, or none."""
 
     def body(at: int) -> Body:
         if random.random() < 0.2:
@@ -57,12 +57,12 @@ def drawn_output(random: Random, number: int) -> dict[Edge, Body]:
 
 
 def said(body: object) -> object:
-    """A body as values that can be compared, boundaries of batches included."""
+    """A body as comparable values, including batch boundaries."""
     return [batch.column(0).to_pylist() for batch in body] if body else None  # type: ignore[attr-defined]
 
 
 class Shelves:
-    """One backup, what was put into it, and what is to be read from it."""
+    """One backup, what was put into it, and what should be read from it."""
 
     def __init__(self, scheduler: Scheduler, random: Random, backup: Backup, disk_is_small: bool) -> None:
         self._scheduler = scheduler
@@ -76,7 +76,7 @@ class Shelves:
         self._busy = self._keeping = 0
 
     def run(self) -> None:
-        """Draw what is done, let it be done in some order, and look at what there is in the end."""
+        """Draw actions, run them in some order, and check the final state."""
         random, spawn = self._random, self._scheduler.spawn
         queries = [QueryId("q1"), QueryId("q2")]
         jobs: list[tuple[str, Callable[[], object]]] = []
@@ -102,7 +102,7 @@ class Shelves:
         self._check_end(queries)
 
     def run_two(self, other: str, *, other_first: bool) -> None:
-        """Two outputs fill the memory; one thread keeps two more, another does something else."""
+        """Fill the memory with two outputs; then one thread keeps two more, and another does something else."""
         query = QueryId("q1")
         tasks = [TaskName(0, 0, seq) for seq in range(4)]
         for task in tasks:
@@ -152,7 +152,7 @@ class Shelves:
             self._read(Random(seed))
 
     def _read(self, random: Random) -> None:
-        """Read some outputs that are kept: a push's worth, of which only the first may come."""
+        """Read some kept outputs as for a push, which may return only the first of them."""
         self._scheduler.wait(lambda: bool(self._kept) or not self._keeping)
         if not self._kept:
             return
@@ -218,7 +218,7 @@ class Shelves:
 
 
 def run_preempted(scheduler: Scheduler, others: str, plan: ThreadPlan) -> None:
-    """Keep outputs while something else is done, under a plan; one without a stop is recorded."""
+    """Keep outputs while another action runs, under a plan; a plan without a stop is recorded."""
     folder = Path(tempfile.mkdtemp(prefix="wallaby-shelves-"))
     scheduler.keep_order(record=plan.stop is None)
     second = others if plan.first == KEEP else KEEP
@@ -238,7 +238,7 @@ def run_preempted(scheduler: Scheduler, others: str, plan: ThreadPlan) -> None:
 
 
 def run_shelves(scheduler: Scheduler, random: Random) -> None:
-    """One seed's worth; raises if anything is wrong."""
+    """Run one seed; raises if anything is wrong."""
     folder = Path(tempfile.mkdtemp(prefix="wallaby-shelves-"))
     try:
         disk_is_small = random.random() < 0.2

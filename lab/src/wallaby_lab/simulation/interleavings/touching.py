@@ -1,7 +1,7 @@
-"""Which lines of the code under test touch what threads share: attributes, and the containers that they hold.
+"""Find the lines of the code under test that access what threads share: attributes, and containers in them.
 
 A preemption elsewhere changes nothing that another thread could see, so schedules with few preemptions are planned at
-these lines only. What a line touches is read from its byte code, for the source on disk is not that of a mutant.
+these lines only. Accesses are read from byte code, because the source on disk is not that of a mutant.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _NOTHING: frozenset[str] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class Touch:
-    """The names of attributes that one line reads, and of those that it writes, or whose entries it does."""
+    """The names of attributes that one line reads, and of those that it, or whose entries it, writes."""
 
     reads: frozenset[str] = _NOTHING
     writes: frozenset[str] = _NOTHING
 
     @property
     def names(self) -> frozenset[str]:
-        """Those that it reads or writes."""
+        """The attributes that it reads or writes."""
         return self.reads | self.writes
 
 
@@ -38,7 +38,7 @@ _NO_TOUCH = Touch()
 
 
 def touch_of(code: CodeType, line: int) -> Touch:
-    """What a line of a function touches."""
+    """The accesses of a line of a function."""
     return _touches_of(code).get(line, _NO_TOUCH)
 
 

@@ -1,8 +1,9 @@
-"""Who must complain about whom, and what the store must make of it: calculated from the pushes and calls themselves.
+"""Which worker must complain about which, and what the store must hold: computed from the pushes and calls.
 
-A worker that has pushed one output to another several times in a row, within one epoch, without an answer complains
-at once, whatever else has passed that wire. It takes a complaint back once there is no reason for it. A complaint lasts
-from its first word to its latest, and goes when nobody renews it. None of this is asked of what is judged.
+A worker that has pushed one output to another several times in a row, within one epoch, without an answer must complain
+at once, whatever else has passed that wire. It withdraws a complaint once there is no reason for it. The age of a
+complaint is the time from its first report to its latest, and it expires if nobody renews it. All of this is computed
+independently of the code that is judged.
 """
 
 from __future__ import annotations
@@ -17,30 +18,30 @@ from wallaby.node.effects import Complain
 from wallaby_lab.invariants.audit import InvariantViolation
 from wallaby_lab.simulation.world.process import SimulatedActor
 
-#: Unanswered pushes of one output before somebody must complain.
+#: Unanswered pushes of one output before a complaint is due.
 PUSHES = 3
 
 _Item = tuple[WorkerId, Edge, TaskName]
 
 
 class Complaining:
-    """What has been pushed without an answer, by whom, and what the store has been told."""
+    """Unanswered pushes by worker, and the complaints in the store."""
 
     def __init__(self, lasts_ms: int) -> None:
         self._lasts_ms = lasts_ms
-        #: Per worker and query: the epoch that is counted in, and the unanswered pushes of each output.
+        #: Per worker and query: the epoch of the counts, and the unanswered pushes of each output.
         self._unanswered: dict[tuple[WorkerId, QueryId], tuple[int, dict[_Item, int]]] = {}
-        #: Deliveries that have spoken of their target since they last waited.
+        #: Deliveries that have reported on their target since they last waited.
         self._spoke: set[SimulatedActor] = set()
-        #: When each of them last said that its target can be reached.
+        #: When each of them last reported that its target can be reached.
         self._taken_back: dict[SimulatedActor, int] = {}
-        #: By accused, reporter and query: the first word of a complaint and the latest.
+        #: By accused, reporter and query: the first report of a complaint and the latest.
         self._standing: dict[tuple[WorkerId, WorkerId, QueryId], tuple[int, int]] = {}
 
     # --- at workers ----------------------------------------------------------------------------------
 
     def yields(self, actor: SimulatedActor, effect: Any, now_ms: int) -> None:
-        """A generator asks for an effect: is it the complaint that must come now?"""
+        """A generator requests an effect: check that it is the complaint, if one is due."""
         answered, actor.answered = actor.answered, None
         if isinstance(effect, Complain):
             self._spoke.add(actor)
@@ -75,7 +76,7 @@ class Complaining:
         return max(counts[push.target, edge, task] for edge, task in push.items) >= PUSHES
 
     def _waits(self, actor: SimulatedActor, now_ms: int) -> None:
-        """A complaint without a reason is taken back before its author waits."""
+        """Check that a complaint without a reason is withdrawn before its author waits."""
         assert actor.serving is not None
         target = WorkerId(str(actor.name.of))
         reaching = actor.serving.session.reaching
@@ -96,7 +97,7 @@ class Complaining:
     def said(
         self, reporter: WorkerId, accused: WorkerId, query: QueryId, reachable: bool, now_ms: int
     ) -> None:
-        """The store was told, and has taken it."""
+        """The store has accepted a report."""
         since_ms, latest_ms = self._standing.pop((accused, reporter, query), (now_ms, now_ms))
         if not reachable:
             if latest_ms + self._lasts_ms < now_ms:
@@ -104,11 +105,11 @@ class Complaining:
             self._standing[accused, reporter, query] = since_ms, now_ms
 
     def expelled(self, worker: WorkerId) -> None:
-        """Nobody has said anything about this worker any more, nor has it."""
+        """A worker was expelled: forget the complaints by it and about it."""
         self._standing = {key: each for key, each in self._standing.items() if worker not in key[:2]}
 
     def check(self, leases: tuple[WorkerLease, ...], now_ms: int) -> None:
-        """The coordinator is told of every complaint that stands, how long it has lasted, and of no other."""
+        """Check that the coordinator gets every present complaint with its age, and no other."""
         expected: dict[WorkerId, dict[WorkerId, int]] = {lease.worker: {} for lease in leases}
         for (accused, reporter, _), (since_ms, latest_ms) in self._standing.items():
             if latest_ms + self._lasts_ms >= now_ms and accused in expected:

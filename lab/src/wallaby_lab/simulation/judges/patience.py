@@ -1,4 +1,4 @@
-"""What the simulation knows of a query's recoveries from outside: whether one is under way, and who waits too long."""
+"""Judge a query's recoveries from outside: whether one is under way, and whether anyone waits too long."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from wallaby.lineage.verdict import Verdict
 from wallaby_lab.invariants.audit import InvariantViolation
 from wallaby_lab.simulation.world.world import World
 
-#: So often a coordinator may see, without the answer reaching it, that a query is past its limit.
+#: How often a coordinator may look, with lost answers, at a query that is past its limit.
 LOOKS_TOO_LATE_MAX = 10
 _REFUSALS = (Verdict.FROZEN, Verdict.STALE, Verdict.EXPELLED, Verdict.GONE)
 
 
 def is_recovering(world: World, query: QueryId) -> bool:
-    """Is an earlier recovery still under way: the gate closed, or channels being made again?"""
+    """Is an earlier recovery still under way: is the gate closed, or are channels being rewound?"""
     state = world.store.queries.get(query)
     if state is None:
         return False
@@ -27,7 +27,7 @@ def is_recovering(world: World, query: QueryId) -> bool:
 
 
 def check_patience(world: World, query: QueryId, *, without_worker: bool) -> None:
-    """A query without a worker fails once its time is over, and not at some time later (invariant 7)."""
+    """A query without a worker fails at its time limit, not later (invariant 7)."""
     running, now_ms = world.running[query], world.agenda.now_ms()
     if not without_worker:
         running.without_worker_since_ms, running.looks_too_late = None, 0
@@ -41,7 +41,7 @@ def check_patience(world: World, query: QueryId, *, without_worker: bool) -> Non
 
 
 def require_lost(world: World, query: QueryId, lost: tuple[WorkerId, ...]) -> None:
-    """A query gives up only workers that have been expelled, or that want to leave (invariant 8)."""
+    """A query removes only workers that have been expelled, or that want to leave (invariant 8)."""
     state = world.store.queries.get(query)
     for worker in lost if state is not None and not world.store_is_lost else ():
         if worker in world.store.workers and state is not None and state.members.get(worker) is False:
@@ -49,7 +49,7 @@ def require_lost(world: World, query: QueryId, lost: tuple[WorkerId, ...]) -> No
 
 
 def joined(world: World, gcs: MemoryGcs, effect: AddMember) -> Verdict:
-    """A worker is made a member, and not one that the query has lost (invariant 6)."""
+    """A worker that becomes a member is not one that the query has lost (invariant 6)."""
     verdict = gcs.join(effect.query, effect.worker)
     state = world.store.queries.get(effect.query)
     if verdict is Verdict.DONE and state is not None and effect.worker in state.departed:
@@ -58,14 +58,14 @@ def joined(world: World, gcs: MemoryGcs, effect: AddMember) -> Verdict:
 
 
 def is_refusal(answer: Any) -> bool:
-    """Does the store say that an action is against its fence, be it of one commit of a group?"""
+    """Has the store refused an action, or one commit of a group, by a fence?"""
     if isinstance(answer, tuple):
         return any(map(is_refusal, answer[:1] if isinstance(answer[0], Verdict) else answer))
     return getattr(answer, "verdict", answer) in _REFUSALS
 
 
 def require_closed(state: StoredQuery, channel: ChannelName) -> None:
-    """After an early end nobody upstream goes on all of whose consumers have ended (invariant 8)."""
+    """After an early end, no upstream channel continues if all its consumers have ended (invariant 8)."""
     graph = state.graph
     above = {channel}
     for name in reversed(graph.channels):

@@ -1,9 +1,10 @@
-"""What an attentive reader of the protocol would notice in one query, beyond the invariants' audit.
+"""Judge every effect of one query, beyond the audit of the invariants.
 
-The audit looks at what is stored and held. This looks at what is *done*: every effect is judged in the moment in which
-it is asked for, against what its channel holds just then. A record says what was executed, side inputs in their order
-included; a draw is as large as the policy says; nobody waits who could go on; what is refused had no room; what a
-worker takes as known to the store, the store has. It shares no code with what it judges.
+The audit checks what is stored and held. The scrutiny checks what is *done*: every effect is judged when it is
+requested, against what its channel holds at that moment. A record must say what was executed, including the order of
+side inputs; a draw must be as large as the policy says; a channel that can continue must not wait; a slice may be
+refused only for lack of room; what a worker believes the store to know must be in the store. It shares no code with
+what it judges.
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ from wallaby_lab.invariants.sighting import StoreState
 from wallaby_lab.simulation.world.process import SimulatedActor, channel_run_of
 from wallaby_lab.simulation.world.waiting import Arrived
 
-#: The effects that are judged when they are asked for.
+#: The effects that are judged when they are requested.
 JUDGED = frozenset({Execute, CommitTask, Acknowledge, Push, Await})
 _REPEATED = (FailPoint.RETRACE, FailPoint.REREAD)
 
 
 class Scrutiny:
-    """Everything that has been done for one query, and the judgement of what is done next."""
+    """Everything that was done for one query, and the checks of what is done next."""
 
     def __init__(self, graph: StageGraph, settings: QuerySessionSettings) -> None:
         self._graph = graph
@@ -49,7 +50,7 @@ class Scrutiny:
         self._policy = settings.policy
         self._reserve = settings.policy.outputs if isinstance(settings.policy, Static) else 1
         self._ran: dict[tuple[WorkerId, TaskName], tuple[Execute, Output]] = {}
-        #: Of committed tasks: the record, whether the task was to be the last, and whether it left a rest.
+        #: For committed tasks: the record, whether the task should be the last, and whether it left a rest.
         self._records: dict[TaskName, Record] = {}
         self._last: dict[TaskName, bool] = {}
         self._rest: dict[TaskName, bool] = {}
@@ -57,7 +58,7 @@ class Scrutiny:
     # --- what is asked for ---------------------------------------------------------------------------
 
     def yields(self, actor: SimulatedActor, effect: Any, state: StoreState | None) -> None:
-        """A generator of a session asks for an effect, now."""
+        """A generator of a session requests an effect."""
         assert actor.serving is not None
         session = actor.serving.session
         match effect:
@@ -115,7 +116,7 @@ class Scrutiny:
             self._check_size(effect, effect.draw, run, eager=eager)
 
     def _check_sides(self, effect: Execute) -> None:
-        """Side inputs are there whole, in the order of their links, and each in the order of its channels."""
+        """Check that side inputs are complete, in the order of their links, and each in the order of its channels."""
         links = self._graph.sides(effect.task.stage)
         if list(effect.sides) != [link for link in links if link in effect.sides]:
             raise InvariantViolation(1, f"{effect.task} uses side inputs in the order {list(effect.sides)}")
@@ -144,7 +145,7 @@ class Scrutiny:
             raise InvariantViolation(4, f"{effect.task} is repeated as last={effect.last}")
 
     def _check_size(self, effect: Execute, draw: Draw, run: ChannelRun, *, eager: bool) -> None:
-        """A draw is as large as its policy says."""
+        """Check that a draw is as large as its policy says."""
         sizes = [piece.size_bytes for piece in effect.inputs]
         arrived = Arrived(self._graph, run, self._policy)
         pool = arrived.pool(draw) if self._policy.several else [u for u, _ in draw.upstreams]
@@ -169,7 +170,7 @@ class Scrutiny:
         self._ran[worker, effect.task] = (effect, output)
 
     def committed(self, worker: WorkerId, effect: CommitTask, saved: object) -> Output:
-        """A commit was applied: its record says what was executed, and what was saved. The output that it names."""
+        """A commit was applied: check its record against what was executed and saved. Returns its output."""
         record, task = decode(effect.record), effect.task
         ran, output = self._ran[worker, task]
         final = (ran.last and not output.rest) or output.satisfied
@@ -184,7 +185,7 @@ class Scrutiny:
     # --- delivering ----------------------------------------------------------------------------------
 
     def _reports(self, session: QuerySession, name: ChannelName, said: dict[Edge, int], epoch: int) -> None:
-        """A commit says of its channel's deliveries what the store does not know yet, all of it."""
+        """Check that a commit reports all deliveries of its channel that the store does not know yet."""
         unsaid = _unsaid(session, self._graph.edges_from(name))
         if said != unsaid or epoch != session.context.epoch:
             raise InvariantViolation(3, f"a commit of {name} says {said} of deliveries, not {unsaid}")
@@ -196,7 +197,7 @@ class Scrutiny:
             raise InvariantViolation(3, f"deliveries {effect.delivered} are written down, not {unsaid}")
 
     def _delivers(self, session: QuerySession, effect: Push, state: StoreState | None) -> None:
-        """A push goes to a member, continues every edge where it stands, with what may leave, and is not too much."""
+        """Check a push: its target is a member, it continues every edge, it has only published outputs, and it fits."""
         current = state is not None and state.gate_open and state.epoch == effect.epoch
         if current and state is not None and effect.target not in (*state.members, HEAD):
             raise InvariantViolation(5, f"{session.worker} sends to {effect.target}, which is no member")
@@ -222,9 +223,9 @@ class Scrutiny:
         return run.ended or (last is not None and last.final)
 
     def _delivery_waits(self, actor: SimulatedActor, session: QuerySession, state: StoreState) -> None:
-        """Nothing is due, or what is was refused; and what is known of ended channels has been written down."""
+        """Check a waiting delivery: only refused outputs are due, and ended channels' deliveries are reported."""
         if isinstance(actor.last, Push | Complain):
-            return  # it did not move on
+            return  # it made no progress
         assert actor.serving is not None
         target, outbox = actor.name.of, session.context.outbox
         durable = session.context.tolerance.durable
@@ -253,7 +254,7 @@ class Scrutiny:
                 raise InvariantViolation(3, f"{name} has ended, and nobody writes {unsaid} down")
 
     def check_worker(self, state: StoreState, session: QuerySession) -> None:
-        """What a worker takes as known to the store, the store has; and it forgets nothing within an epoch."""
+        """Check that the store has what a worker believes, which must forget nothing within an epoch."""
         if not state.gate_open or state.epoch != session.context.epoch:
             return
         for name, run in session.runs.items():
@@ -270,7 +271,7 @@ class Scrutiny:
                 raise InvariantViolation(3, f"{session.worker} knows less of {edge} than the store")
 
     def _check_counts(self, session: QuerySession, known: list[bool], reply: PushReply, arrived: int) -> None:
-        """An inbox counts what it has taken, so that somebody is woken, and what it holds."""
+        """Check that an inbox counts what it has accepted, so that its channel is woken, and what it holds."""
         new = sum(is_held and not was for is_held, was in zip(reply.held, known, strict=True))
         now = arrivals(session)
         if now - arrived != new:
@@ -291,7 +292,7 @@ class Scrutiny:
         reply: PushReply,
         arrived: int,
     ) -> None:
-        """What is said to be held is, what is refused had no room, and a question was answered the same."""
+        """Check a reply: held slices are held, refused ones had no room, and the preview gave the same answer."""
         if asked.accepted != reply.accepted or len(reply.held) != (len(pieces) if reply.accepted else 0):
             raise InvariantViolation(3, f"{session.worker} answers otherwise than it said it would")
         if not reply.accepted:
@@ -321,12 +322,12 @@ class Scrutiny:
 
 
 def arrivals(session: QuerySession) -> int:
-    """How many slices all channels of a session have taken, as they count."""
+    """The number of slices that all channels of a session have accepted, by their own counts."""
     return sum(run.inbox.arrived for run in session.runs.values())
 
 
 def known_before(session: QuerySession, pieces: tuple[Slice, ...]) -> list[bool]:
-    """Which of these slices had come before."""
+    """Which of these slices had arrived before."""
     found = []
     for piece in pieces:
         run = session.runs.get(session.graph.consumer(piece.edge))
@@ -338,7 +339,7 @@ def known_before(session: QuerySession, pieces: tuple[Slice, ...]) -> list[bool]
 
 
 def _unsaid(session: QuerySession, edges: tuple[Edge, ...]) -> dict[Edge, int]:
-    """What a worker knows of deliveries over some edges, and has not been told that the store knows."""
+    """The deliveries over some edges that a worker knows and does not know to be in the store."""
     delivered: Mapping[Edge, int] = session.context.outbox.delivered()
     reported: Mapping[Edge, int] = session.context.outbox.known_to_gcs()
     return {edge: delivered[edge] for edge in edges if edge in delivered and delivered[edge] > reported[edge]}

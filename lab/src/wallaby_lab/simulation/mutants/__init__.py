@@ -1,5 +1,5 @@
-"""Proof that the simulation can fail: mistakes put into the protocol on purpose, which it must notice.
+"""Proof that the simulation can fail: deliberate mistakes in the protocol, which it must notice.
 
 `catalogue` lists the mutants, `mutant` applies one from outside, `hunt` finds how many seeds each one needs.
-Nothing here imports a module that a mutant changes: a mutant must come before it.
+Nothing here imports a module that a mutant changes, because the mutant must be applied before.
 """

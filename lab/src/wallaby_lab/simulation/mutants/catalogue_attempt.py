@@ -14,7 +14,7 @@ _REFUSED = """                context.look_wanted = True
                 yield Pause(RETRY_MS, FailPoint.COMMIT)
             case unexpected:"""
 
-#: A refused or unanswered commit goes back to whoever made the attempt.
+#: A refused or unanswered commit returns to the attempt.
 _GIVES_BACK = Edit(
     MODULE,
     _REFUSED,

@@ -1,4 +1,4 @@
-"""Mutants of how the protocol goes about things: mistakes that leave the answer right until a later loss, or dearer."""
+"""Mutants of the protocol's conduct: mistakes that show only after a later loss, or only cost more."""
 
 from __future__ import annotations
 

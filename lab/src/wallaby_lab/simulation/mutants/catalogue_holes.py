@@ -1,4 +1,4 @@
-"""Mutants of what once was wrong: runs that end, wires that stay cut, complaints, submissions without an answer."""
+"""Mutants that repeat earlier bugs: runs that end, wires that stay cut, complaints, submissions without an answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mutants of what performs effects for real, hunted by interleavings of its threads."""
+"""Mutants of the code that performs effects in production, hunted by interleavings of its threads."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Mutants unlike those before them, of every part of the protocol: what others might get wrong.
 
-Seeds noticed most of them as they were. For the others something had to be judged, or aimed at, first.
+Seeds noticed most of them at once. The others needed a new judge or aim first.
 """
 
 from __future__ import annotations

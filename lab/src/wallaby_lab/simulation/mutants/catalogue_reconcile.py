@@ -1,4 +1,4 @@
-"""Mutants of Algorithm 2's heart: plans that forget something, or do too much."""
+"""Mutants of reconcile: plans that forget something, or do too much."""
 
 from __future__ import annotations
 

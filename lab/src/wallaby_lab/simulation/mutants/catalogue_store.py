@@ -20,7 +20,7 @@ _CLOSED = """        state.epoch += 1
         state.gate_open = False
 """
 
-#: What a client compares before everything that it does.
+#: The check that a client makes before every action.
 IDENTITY = (
     "        if self._server.run_id != self._run_id or self._server.replication_id != self._replication_id:\n"
 )

@@ -1,11 +1,11 @@
-"""Generated mutants: every small edit of some kinds, at every place of a module where one can be made.
+"""Generated mutants: every small edit of certain kinds, at every possible place of a module.
 
-The catalogue holds mistakes that somebody thought of. These nobody chose: a comparison that is off by one or turned
-round, a condition negated, a part of it dropped, a number one more or less, a statement left out, two statements or the
-order of a loop exchanged. A simulation that notices nearly all of them will notice others too.
+The catalogue has mistakes that its authors thought of. These are not chosen: a comparison that is off by one or
+reversed, a negated condition, a dropped part of it, a number one more or less, an omitted statement, two exchanged
+statements, a reversed loop. A simulation that notices nearly all of them will notice others too.
 
-A mutant is named after its place, what stands there and what is put instead, so that its name means the same until
-that line changes. Code that only words an error, checks arguments or prints is left out: no run depends on it.
+A mutant is named after its place, the original text and its replacement, so that its name stays valid until that line
+changes. Code that only formats an error, checks arguments or prints is excluded, because no run depends on it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from itertools import pairwise
 
 from wallaby_lab.simulation.mutants.mutant import StaleMutantError, source_of
 
-#: Functions whose whole purpose is to refuse what cannot be, or to print.
+#: Functions that only check arguments or print.
 _UNTOUCHED = frozenset({"__str__", "__repr__", "__post_init__", "_validate", "_require", "_check_refusal"})
 _COMPARED = {
     ast.Lt: ast.LtE,
@@ -32,7 +32,7 @@ _COMPARED = {
     ast.Is: ast.IsNot,
     ast.IsNot: ast.Is,
 }
-#: Comparisons whose negation is among these already.
+#: Comparisons whose negation is already among these.
 _NEGATED = (ast.Eq, ast.NotEq, ast.In, ast.NotIn, ast.Is, ast.IsNot)
 _CALLED = {"min": "max", "max": "min", "any": "all", "all": "any", "sorted": "list", "reversed": "list"}
 _ORDERLESS = frozenset({"any", "all", "sum", "set", "frozenset", "sorted", "min", "max", "len"})
@@ -48,7 +48,7 @@ class GeneratedMutant:
     end: int
     before: str
     after: str
-    #: Which of the edits with the same words on the same line it is.
+    #: Its number among edits with the same text on the same line.
     number: int = 0
     breaks: tuple[str, ...] = ()
     policy: str = "mixed"
@@ -123,7 +123,7 @@ def _edits(tree: ast.AST, unordered: bool = False) -> Iterator[_Edit]:
         if isinstance(
             child, ast.JoinedStr | ast.Raise | ast.Assert | ast.arguments | ast.AnnAssign | ast.Import
         ):
-            continue  # words of an error, types and defaults
+            continue  # messages of errors, types and defaults
         if isinstance(tree, ast.FunctionDef) and tree.name == "__init__" and _can_be_left_out(child):
             yield from _edits(child)  # without it the first use fails
             continue
@@ -149,7 +149,7 @@ def _edits_at(node: ast.AST) -> Iterator[_Edit]:
 
 
 def _edits_of_conditions(node: ast.AST) -> Iterator[_Edit]:
-    """Comparisons off by one or turned round, parts dropped, conditions negated."""
+    """Comparisons off by one or reversed, parts dropped, conditions negated."""
     match node:
         case ast.Compare(ops=[compared]) if type(compared) in _COMPARED:
             yield node, node, _text(ast.Compare(node.left, [_COMPARED[type(compared)]()], node.comparators))
@@ -199,7 +199,7 @@ def _has_negation(test: ast.expr) -> bool:
 
 
 def _can_be_left_out(node: ast.AST) -> bool:
-    """A statement whose absence does not simply leave a name without a value."""
+    """May a statement be omitted? Not if that only leaves a name undefined."""
     match node:
         case ast.Expr(value=ast.Call() | ast.Yield() | ast.YieldFrom()):
             return not _text(node.value).startswith(("_log.", "logger."))
@@ -212,7 +212,7 @@ def _can_be_left_out(node: ast.AST) -> bool:
 
 
 def _order_edits(block: list[ast.stmt]) -> Iterator[_Edit]:
-    """Two statements that stand one after the other, exchanged."""
+    """Exchange two adjacent statements."""
     simple = (ast.Expr, ast.Assign, ast.AugAssign, ast.Delete)
     for one, other in pairwise(block):
         if isinstance(one, simple) and isinstance(other, simple) and _depend(one, other):
@@ -221,11 +221,11 @@ def _order_edits(block: list[ast.stmt]) -> Iterator[_Edit]:
 
 
 def _depend(one: ast.stmt, other: ast.stmt) -> bool:
-    """Can it matter which of two statements is first: does one of them act, or change what the other looks at?"""
+    """Can the order of two statements matter: does one of them have effects, or change what the other reads?"""
     if any(isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant) for each in (one, other)):
         return False  # a docstring
     if isinstance(one, ast.Assign) and all(isinstance(target, ast.Name) for target in one.targets):
-        return False  # the other would mostly have no such name yet
+        return False  # the other would mostly use an undefined name
     acts = [isinstance(each, ast.Expr) or "yield" in _text(each) for each in (one, other)]
     changed = [_text(target) for target in _targets(one)], [_text(target) for target in _targets(other)]
     return (
@@ -246,7 +246,7 @@ def _targets(node: ast.stmt) -> list[ast.expr]:
 
 
 def _takes_any_order(node: ast.AST) -> bool:
-    """Is this a call to which the order of what it is given does not matter?"""
+    """Does the order of its arguments not matter to this call?"""
     named = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
     return named and node.func.id in _ORDERLESS  # type: ignore[attr-defined]
 

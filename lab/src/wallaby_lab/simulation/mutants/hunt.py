@@ -1,8 +1,8 @@
-"""Hunting mutants: how many ordinary seeds does the simulation need until it notices each mistake?
+"""Hunt mutants: how many ordinary seeds does the simulation need to notice each mistake?
 
-Each mutant gets a process of its own, into which the mutated modules are imported, and runs the seeds 0, 1, 2,
-… as anybody's simulation does, until one fails. What counts is a violated invariant or a wrong result; an
-error of the mutated code itself counts too and is shown as such.
+Each mutant gets its own process, which imports the mutated modules and runs the seeds 0, 1, 2, … like any simulation,
+until one fails. A violated invariant or a wrong result counts as noticed; so does an error of the mutated code itself,
+which is shown as such.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from wallaby_lab.simulation.mutants.catalogue import CATALOGUE
 from wallaby_lab.simulation.mutants.mutant import AnyMutant, Mutant, apply_mutant
 
 SEEDS_MAX = 2_000
-#: A mutant that is not caught in so much time of a processor counts as not caught.
+#: A mutant that is not caught within this CPU time counts as not caught.
 SECONDS_MAX = 600.0
-#: How long the interpreter may take beside the seeds, and how many times as long all may take on a busy machine.
+#: How long the interpreter may take besides the seeds, and how many times longer all may take on a busy machine.
 _START_SECONDS = 60.0
 _PATIENCE = 10.0
 _WIDTH = 150
@@ -38,7 +38,7 @@ _WIDTH = 150
 
 @dataclass(frozen=True, slots=True)
 class Catch:
-    """What became of one mutant. `caught_by` is empty if it survived all the seeds that were run."""
+    """The outcome of one mutant. `caught_by` is empty if it survived all seeds that were run."""
 
     mutant: str
     breaks: tuple[str, ...]
@@ -71,9 +71,9 @@ def hunt_all(
     seconds_max: float = SECONDS_MAX,
     on_catch: Callable[[Catch], None] | None = None,
 ) -> list[Catch]:
-    """Hunt the mutants of these names, or all, so many at a time; the answers come in the catalogue's order.
+    """Hunt the mutants of these names, or all, several at a time; results come in the catalogue's order.
 
-    `on_catch` is called, from another thread, whenever the fate of one mutant is known.
+    `on_catch` is called, from another thread, with the outcome of each mutant.
     """
     if seeds_max < 1 or processes < 1:
         raise InvalidArgumentError(f"Nothing can be hunted with {seeds_max} seeds on {processes} processes.")
@@ -89,7 +89,7 @@ def hunt_all(
 
 
 def hunt_one(mutant: Mutant, seeds_max: int = SEEDS_MAX, seconds_max: float = SECONDS_MAX) -> Catch:
-    """Hunt one mutant, in a process of its own."""
+    """Hunt one mutant in its own process."""
     command = [
         sys.executable,
         "-m",
@@ -118,13 +118,13 @@ def hunt_one(mutant: Mutant, seeds_max: int = SEEDS_MAX, seconds_max: float = SE
 
 
 def import_path() -> str:
-    """Where the child finds the same modules: the lab and the engine first, then all that this process sees."""
+    """The import path of the child: the lab and the engine first, then that of this process."""
     own = (str(Path(next(iter(package.__path__))).resolve().parent) for package in (wallaby_lab, wallaby))
     return os.pathsep.join(dict.fromkeys([*own, *filter(None, sys.path)]))
 
 
 def chase(mutant: AnyMutant, seeds_max: int, seconds_max: float) -> Catch:
-    """Mutate this process and run seeds until one fails. Only for a process made for it."""
+    """Mutate this process and run seeds until one fails. Only for a process started for it."""
     apply_mutant(mutant)
     began = time.process_time()
     caught_by = what = ""
@@ -170,7 +170,7 @@ def _caught_by(number: int, what: str) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The process of one mutant: name, seeds and seconds come in, the catch goes out as one line."""
+    """Run the process of one mutant: reads name, seeds and seconds, and prints the outcome as one line."""
     name, seeds_max, seconds_max = arguments
     (mutant,) = mutants_named([name])
     sys.stdout.write(json.dumps(asdict(chase(mutant, int(seeds_max), float(seconds_max)))) + "\n")
@@ -178,7 +178,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def format_catches(catches: Sequence[Catch], width: int = _WIDTH) -> str:
-    """The catches as a table, and what they come to."""
+    """The outcomes as a table, with totals."""
     table = Table(box=None, pad_edge=False)
     table.add_column("mutant", no_wrap=True)
     table.add_column("breaks", no_wrap=True)

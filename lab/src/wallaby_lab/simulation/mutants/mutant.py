@@ -1,8 +1,8 @@
 """A mutant: a mistake that a developer could make, as a substitution in the source of a production module.
 
 Mutants are applied from outside, when the module is imported into a fresh process; production code has no
-switch for them. An edit whose text is not found exactly once is an error: the code has changed, and the
-mutant no longer says what it said.
+switch for them. An edit whose text is not found exactly once is an error: the code has changed, and the mutant no
+longer fits.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class StaleMutantError(InternalError):
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """Text that occurs exactly once in a module, and what stands there instead."""
+    """Text that occurs exactly once in a module, and its replacement."""
 
     module: str
     before: str
@@ -37,8 +37,8 @@ class Edit:
 class Mutant:
     """One mistake.
 
-    `breaks` says what it stands for: an invariant ("1" … "10") of docs/protocol.md, a hole of the printed
-    algorithms ("H1" … "H13"), a mistake of the reference implementation ("6.1.1" … "6.1.11").
+    `breaks` says what it represents: an invariant ("1" … "10") of docs/protocol.md, a hole of the printed algorithms
+    ("H1" … "H13"), a mistake of the reference implementation ("6.1.1" … "6.1.11").
     """
 
     name: str
@@ -81,7 +81,7 @@ class Mutant:
 
 
 def source_of(module: str) -> str:
-    """A module's source as it stands, without importing the module."""
+    """A module's present source, without importing the module."""
     loader = _loader_of(module)
     source = loader.get_source(module)
     if source is None:
@@ -94,12 +94,12 @@ class AnyMutant(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """Its name."""
         ...
 
     @property
     def breaks(self) -> tuple[str, ...]:
-        """What it stands for; nothing if nobody chose it."""
+        """What it represents; empty for a generated mutant."""
         ...
 
     @property
@@ -123,7 +123,7 @@ class AnyMutant(Protocol):
 
 
 def apply_mutant(mutant: AnyMutant) -> None:
-    """Let this process, from now on, import the mutated modules; none may have been imported yet."""
+    """Let this process import the mutated modules from now on; none may have been imported yet."""
     loaded = [module for module in mutant.modules if module in sys.modules]
     if loaded:
         raise StaleMutantError(f"{mutant.name} comes too late: {', '.join(loaded)} is already imported.")
@@ -131,7 +131,7 @@ def apply_mutant(mutant: AnyMutant) -> None:
 
 
 class _Finder(MetaPathFinder):
-    """Finds the modules that a mutant changes, before anybody else does."""
+    """Finds the modules that a mutant changes, before other finders do."""
 
     def __init__(self, mutant: AnyMutant) -> None:
         self._mutant = mutant

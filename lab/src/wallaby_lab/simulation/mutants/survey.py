@@ -1,7 +1,7 @@
-"""Surveying generated mutants: what share of them do seeds notice, and after how many?
+"""Survey generated mutants: what share of them do seeds notice, and after how many seeds?
 
-There are too many for a process each, so one process forks for every mutant. It has imported nothing that is mutated,
-and each child imports the mutated modules afresh.
+Starting an interpreter for each would take too long, so one process forks for every mutant. It has not imported any
+mutated module, and each child imports the mutated modules afresh.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from wallaby_lab.simulation.interleaved import INTERLEAVED
 from wallaby_lab.simulation.mutants.generated import GeneratedMutant, generate
 from wallaby_lab.simulation.mutants.hunt import Catch, chase, import_path
 
-#: What runs inside the simulation.
+#: The modules that run inside the simulation.
 SIMULATED = (
     "wallaby.lineage.attempt",
     "wallaby.lineage.reconcile",
@@ -46,15 +46,15 @@ SIMULATED = (
     "wallaby.coordinator.stalls",
 )
 SURVEYED = (*SIMULATED, *INTERLEAVED)
-#: Time of a processor that each mutant may take.
+#: The CPU time for each mutant.
 SECONDS_MAX = 60.0
-#: A child that takes so many times the time that it may compute has been stopped by others for long, or does not end.
+#: A child that takes this many times its CPU time has been starved, or does not end.
 _PATIENCE = 20.0
 _START_SECONDS = 60.0
 
 
 def selected(modules: Sequence[str], share: float = 1.0) -> tuple[GeneratedMutant, ...]:
-    """The generated mutants of some modules, or about that share of them: always the same ones."""
+    """The generated mutants of some modules, or a fixed share of them."""
     if not 0 < share <= 1:
         raise InvalidArgumentError(f"No mutants are a share of {share}.", fix="Use a number up to 1.")
     unknown = [module for module in modules if module not in SURVEYED]
@@ -70,7 +70,7 @@ def _all_of(module: str) -> tuple[GeneratedMutant, ...]:
 
 
 def _draw(mutant: GeneratedMutant) -> float:
-    """A number in [0, 1) that depends on the edit, and not on where in the file it is made."""
+    """A number in [0, 1) that depends on the edit, but not on its position in the file."""
     words = f"{mutant.module} {mutant.before} {mutant.after} {mutant.number}".encode()
     return int.from_bytes(hashlib.blake2b(words, digest_size=6).digest()) / (1 << 48)
 
@@ -82,7 +82,7 @@ def survey(
     seconds_max: float,
     on_catch: Callable[[Catch], None] | None = None,
 ) -> list[Catch]:
-    """Hunt generated mutants, so many at a time; the answers come in the order of the mutants."""
+    """Hunt generated mutants, several at a time; results come in the order of the mutants."""
     if seeds_max < 1 or processes < 1:
         raise InvalidArgumentError(f"Nothing can be hunted with {seeds_max} seeds on {processes} processes.")
     parts = [list(mutants[at::processes]) for at in range(processes)]
@@ -122,7 +122,7 @@ def _caught(mutants: list[GeneratedMutant], seeds_max: int, seconds_max: float) 
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The forking process: modules and names come in, catches go out."""
+    """Run the forking process: reads modules and names, and prints outcomes."""
     seeds_max, seconds_max = int(arguments[0]), float(arguments[1])
     known: dict[str, dict[str, GeneratedMutant]] = {}
     for line in _lines():
@@ -166,7 +166,7 @@ def _forked(mutant: GeneratedMutant, seeds_max: int, seconds_max: float) -> dict
         found: dict[str, object] = json.loads(data)
         return found
     seconds = time.monotonic() - began
-    # It neither failed nor came back from a seed: that is no end, or the end of its process.
+    # It neither failed nor finished a seed: the seed does not end, or the process has ended.
     how = "no end" if seconds > seconds_max * _PATIENCE else "an error"
     return asdict(Catch(mutant.name, mutant.breaks, how, "the process gave no answer", 0, seconds))
 

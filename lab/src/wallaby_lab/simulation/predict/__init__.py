@@ -1,1 +1,1 @@
-"""Predictions: the protocol's own code, with task times and sizes of real runs, on clusters that are not there."""
+"""Predictions: the protocol's own code, with task times and sizes of real runs, on simulated clusters."""

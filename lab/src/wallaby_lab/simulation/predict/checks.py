@@ -1,4 +1,4 @@
-"""How near predictions come to runs that were made: times with other numbers of workers, and ratios of policies."""
+"""Compare predictions with real runs: times with other numbers of workers, and ratios of policies."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from wallaby_lab.simulation.predict.known import (
 )
 from wallaby_lab.simulation.predict.pace import PredictedCluster
 
-#: A prediction that is further from the run is not to be believed.
+#: A prediction that is further off does not count as validated.
 TOLERATED: Final = 0.25
-#: Policies are measured on one machine: a process that is killed is noticed by broken connections, after so many
-#: seconds, and the durable store is a directory, which takes so many bytes a second.
+#: Policies are measured on one machine: a killed process is noticed by broken connections after this many seconds, and
+#: the durable store is a directory, which takes this many bytes per second.
 ONE_MACHINE_DETECTION: Final = 0.25
 ONE_MACHINE_STORE: Final = 1e9
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A prediction beside what was measured: seconds of a query, or a ratio, the geometric mean over some."""
+    """A prediction beside a measurement: seconds of a query, or a ratio, the geometric mean over some queries."""
 
     query: str
     workers: int
@@ -40,7 +40,7 @@ class Check:
 
     @property
     def off(self) -> float:
-        """By which part of what was measured the prediction is wrong."""
+        """The error of the prediction as a share of the measurement."""
         return abs(self.predicted - self.measured) / self.measured
 
     @property
@@ -50,7 +50,7 @@ class Check:
 
 
 def worst(checks: Sequence[Check]) -> dict[str, float]:
-    """By what was checked: how far off it was at most."""
+    """The largest error, by what was checked."""
     return {
         what: max(check.off for check in checks if check.what == what)
         for what in dict.fromkeys(check.what for check in checks)
@@ -58,12 +58,12 @@ def worst(checks: Sequence[Check]) -> dict[str, float]:
 
 
 def checked(name: str, known: Known, run: History, cluster: PredictedCluster) -> Check:
-    """A prediction for the cluster of another run of the same query. Its log need not name workers without work."""
+    """Check a prediction for the cluster of another run of the same query. Its log may lack workers without work."""
     return Check(name, cluster.workers, known.predict(cluster).seconds + known.beside, run.seconds)
 
 
 class Measured(NamedTuple):
-    """Seconds of a query under a policy: undisturbed, and with a worker lost at half of them, if it came in time."""
+    """Seconds of a query under a policy: undisturbed, and with a worker lost halfway, if it was lost in time."""
 
     undisturbed: float
     lost: float | None = None
@@ -72,7 +72,7 @@ class Measured(NamedTuple):
 def checked_policies(
     known: Mapping[str, Known], measured: Mapping[str, Mapping[str, Measured]], cluster: PredictedCluster
 ) -> list[Check]:
-    """Ratios, beside measured ones: of stages, spooling and checkpoints, and of losing a worker.
+    """Check ratios against measured ones: of stages, spooling and checkpoints, and of losing a worker.
 
     By query, then by policy. A ratio of one query is hardly more than noise, so their means are compared. `cluster` is
     that of the measurement.

@@ -1,7 +1,7 @@
-"""What is known of a query from its runs: enough to predict it on any cluster.
+"""What runs of a query teach: enough to predict it on any cluster.
 
-A run also takes time that is not simulated: to plan, to start, to hand the result over. It is what the run that is
-predicted from took beyond its own prediction, and is added to every prediction.
+A run also takes time that is not simulated: to plan, to start, to hand the result over. This time is what the run that
+is learned from took beyond its own prediction, and is added to every prediction.
 """
 
 from __future__ import annotations
@@ -16,32 +16,32 @@ from wallaby_lab.simulation.predict.costs import starts
 from wallaby_lab.simulation.predict.pace import PredictedCluster
 from wallaby_lab.simulation.predict.run import Prediction, predict
 
-#: What is predicted, by name.
+#: The variants that are predicted, by name.
 PIPELINED: Final = "pipelined"
 STAGEWISE: Final = "stagewise (Spark's way)"
 SPOOL: Final = "spool"
 CHECKPOINT: Final = "checkpoint+lineage"
-#: As if the control store took no time: what recording lineage costs is what everything else takes longer than that.
+#: As if the control store took no time; the difference to it is the cost of recording lineage.
 UNRECORDED: Final = "without lineage"
 HALF: Final = "killed at 50 %"
 STAGEWISE_HALF: Final = f"{STAGEWISE}, {HALF}"
-#: As in the paper: a lost channel is rewound to one worker, instead of several to several.
+#: As in the paper: one lost channel is rewound on one worker, instead of several on several.
 ONE_CHANNEL: Final = "one channel a worker"
 ONE_CHANNEL_HALF: Final = f"{ONE_CHANNEL}, {HALF}"
-#: Not simulated: half of the time, until the loss is noticed, and all of the time again.
+#: Not simulated: half of the time, the time until the loss is noticed, and the whole time again.
 AGAIN: Final = f"run again, {HALF}"
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of a query: the log of a run, and what runs with other numbers of workers taught."""
+    """What is known of a query: the log of a run, and what runs with other numbers of workers have taught."""
 
     history: History
     #: By stage: what each channel takes once.
     start_seconds: tuple[float, ...] = ()
-    #: What takes time and is not simulated.
+    #: The time that is not simulated.
     beside: float = 0.0
-    #: Predictions are for data so many times as large as that of the run.
+    #: Predictions are for data this many times as large as that of the run.
     times: int = 1
 
     def predict(
@@ -51,7 +51,7 @@ class Known:
         policy: Policy | None = None,
         kill_at_seconds: float | None = None,
     ) -> Prediction:
-        """The query on a cluster, without what is not simulated."""
+        """Predict the query on a cluster, without the time that is not simulated."""
         return predict(
             self.history,
             cluster,
@@ -64,6 +64,6 @@ class Known:
 
 
 def taught(history: History, cluster: PredictedCluster, fewer: History) -> Known:
-    """What two runs of a query teach: the one that is predicted from, on its cluster, and one with fewer workers."""
+    """Learn from two runs of a query: the one to predict from, on its cluster, and one with fewer workers."""
     known = Known(history, starts(history, fewer))
     return replace(known, beside=max(0.0, history.seconds - known.predict(cluster).seconds))

@@ -1,7 +1,7 @@
-"""A simulated cluster in which things take their time: one waits for kernel threads, network cards and the store.
+"""A simulated cluster with realistic durations: tasks wait for kernel threads, network cards and the store.
 
-The generators are the same as everywhere, and so is the control store in memory; what differs from the simulation of
-faults is only how long an effect takes. No invariant is checked: that is what the other one is for.
+The generators are the same as everywhere, and so is the control store in memory; only the durations of effects differ
+from the simulation of faults. No invariant is checked here.
 """
 
 from __future__ import annotations
@@ -25,48 +25,47 @@ from wallaby_lab.simulation.world.process import Process, SimulatedActor
 from wallaby_lab.simulation.world.ticket import Ticket
 from wallaby_lab.simulation.world.world import World
 
-#: How the generators that deliver are named, before the worker that they deliver to.
+#: The prefix of the names of delivering generators, before the worker that they deliver to.
 ROUND_TRIP_US: Final = 300
-#: Of the time of a call to the control store: what each commit takes beyond the first in it.
+#: The time of each further commit in a call to the control store, as a share of the call.
 MORE_COMMITS: Final = 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class PredictedCluster:
-    """What a prediction is made for."""
+    """The cluster of a prediction."""
 
     workers: int
     threads: int
-    #: Cores that all workers share; 0: every worker has as many as threads.
+    #: Cores that all workers share; 0: every worker has one for each thread.
     shared_cores: int = 0
-    #: Of each worker's network card, and of the durable store for each worker.
+    #: The speeds of each worker's network card, and of the durable store for each worker.
     network_bytes_per_second: float = 1.25e9
     store_bytes_per_second: float = 0.2e9
     store_seconds: float = 0.02
-    #: Of the control store, which is one for all: how many calls it answers, and how long one is on its way, there and
-    #: back.
+    #: The one control store: how many calls it answers per second, and the round-trip time of a call.
     gcs_calls_per_second: float = 20_000
     gcs_seconds: float = 0.0005
-    #: After that time it is known that a worker is gone: a lease, if nobody hears of it earlier.
+    #: The time until a lost worker is noticed: a lease, unless it is noticed earlier.
     detection_seconds: float = 1.25
-    #: Channels of a stage that a worker has; 0: one for each of its threads. With fewer, its threads share each task.
+    #: Channels of a stage per worker; 0: one for each of its threads. With fewer, its threads share each task.
     channels: int = 0
-    #: With checkpoints: the least time between two snapshots of a channel's state.
+    #: With checkpoints: the minimum time between two snapshots of a channel's state.
     snapshot_seconds: float = 2.0
 
     @property
     def slots(self) -> int:
-        """How many tasks a worker executes at a time, and how many channels of a stage it has."""
+        """The number of tasks that a worker executes at a time, and of its channels per stage."""
         return self.channels or self.threads
 
     @property
     def speed(self) -> float:
-        """How many threads a task has."""
+        """The number of threads per task."""
         return self.threads / self.slots
 
 
 class Job(NamedTuple):
-    """A task that waits for a kernel thread, or has one; the first in order is the next."""
+    """A task that waits for a kernel thread, or has one; the first in order runs next."""
 
     urgency: tuple[int, ...]
     number: int
@@ -85,7 +84,7 @@ class Kernels:
 
 @dataclass(slots=True)
 class Commits:
-    """What a worker is about to commit."""
+    """The commits that a worker is about to send."""
 
     under_way: bool = False
     waiting: list[tuple[SimulatedActor, protocol.CommitTask]] = field(default_factory=list)
@@ -93,7 +92,7 @@ class Commits:
 
 @dataclass(slots=True)
 class Snapshots:
-    """Of a channel on a worker: when the next snapshot is due, and what of its state has been written."""
+    """For a channel at a worker: when the next snapshot is due, and what of its state has been written."""
 
     due_us: int
     written_bytes: int = 0
@@ -101,7 +100,7 @@ class Snapshots:
 
 @dataclass(slots=True)
 class Queues:
-    """When the network card and the store connection of each worker, and the control store, are free again."""
+    """When the network card and the store connection of each worker, and the control store, become free."""
 
     sending: dict[WorkerId, int] = field(default_factory=dict)
     receiving: dict[WorkerId, int] = field(default_factory=dict)
@@ -110,12 +109,12 @@ class Queues:
 
 
 class PacedWorld(World):
-    """A world without checks, in which a worker that is lost is noticed after a given time and is not replaced."""
+    """A world without checks, in which a lost worker is noticed after a given time and is not replaced."""
 
     cluster: PredictedCluster
 
     def after_crash(self, process: Process) -> None:
-        """Who is asked whether it is alive has some time to answer."""
+        """Delay the hint of a crash, because a worker that is asked has some time to answer."""
         noticed_us = int(self.cluster.detection_seconds * 1e6) - PING_TIMEOUT_US
         self.agenda.after(max(0, noticed_us), self.hint, process.id)
 
@@ -124,7 +123,7 @@ class PacedWorld(World):
 
 
 class _PartTicket(Ticket[protocol.Push]):
-    """A push of which only what is wanted is sent."""
+    """A push of which only the accepted slices are sent."""
 
     def __init__(
         self, world: World, actor: SimulatedActor, effect: protocol.Push, wanted: tuple[bool, ...]
@@ -133,12 +132,12 @@ class _PartTicket(Ticket[protocol.Push]):
         self._wanted = wanted
 
     def settle(self, value: PushReply | None) -> None:
-        """The answer to what was sent is one to all."""
+        """Extend the answer for the sent slices to all slices."""
         super().settle(value.of_all(self._wanted) if value is not None else None)
 
 
 class PacedPerformer(SimulatedPerformer):
-    """Performs effects in the time that they take on a given cluster."""
+    """Performs effects with the durations of a given cluster."""
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
@@ -159,7 +158,7 @@ class PacedPerformer(SimulatedPerformer):
         return self._world.cluster
 
     def _wait(self, actor: SimulatedActor, effect: protocol.Await) -> None:
-        """Who delivers and has nothing to deliver is woken by what is published; there are very many of them."""
+        """Wait; idle deliveries are woken only by publications, because there are very many of them."""
         outbox = actor.serving.session.context.outbox if actor.serving is not None else None
         delivers = actor.name.kind is ActorKind.DELIVERY
         if delivers and outbox is not None and not outbox.due(WorkerId(str(actor.name.of)), 1):
@@ -182,7 +181,7 @@ class PacedPerformer(SimulatedPerformer):
         self._begin(self._kernels[key])
 
     def _begin(self, kernels: Kernels) -> None:
-        """Give free threads work, as a worker's own pool does: the most urgent first."""
+        """Give free threads work, the most urgent first, as a worker's own pool does."""
         while kernels.free and kernels.waiting:
             job = heapq.heappop(kernels.waiting)
             if job.actor.alive:
@@ -211,7 +210,7 @@ class PacedPerformer(SimulatedPerformer):
         self._world.agenda.after(delay_us, self._world.answer, actor, effect, True)
 
     def _save_state(self, actor: SimulatedActor, effect: protocol.SaveState) -> None:
-        """As `Checkpoints` does it: now and then, and only what an earlier snapshot has not written."""
+        """Save a state as `Checkpoints` does: periodically, and only what an earlier snapshot has not written."""
         assert actor.serving is not None
         now_us, every_us = self._world.agenda.now_us, int(self._cluster.snapshot_seconds * 1e6)
         key = actor.process.id, effect.task.of
@@ -261,7 +260,7 @@ class PacedPerformer(SimulatedPerformer):
     def _send(
         self, actor: SimulatedActor, effect: protocol.Push, pieces: tuple[Slice, ...], query: QueryId
     ) -> None:
-        """What the other side has room for now goes through both network cards; it is asked first."""
+        """Ask the other side what it has room for, and send that through both network cards."""
         world = self._world
         target = world.processes[effect.target].servings.get(query)
         wanted = (True,) * len(pieces)
@@ -279,7 +278,7 @@ class PacedPerformer(SimulatedPerformer):
         world.agenda.after(delay_us, self._arrive, ticket, query, sent, True)
 
     def _carried_us(self, sender: WorkerId, receiver: WorkerId, size_bytes: int) -> int:
-        """How long it takes until bytes have left one card and reached the other, each when its turn comes."""
+        """The time until bytes have left one card and reached the other, including queues."""
         now_us, takes_us = (
             self._world.agenda.now_us,
             size_bytes / self._cluster.network_bytes_per_second * 1e6,
@@ -297,7 +296,7 @@ class PacedPerformer(SimulatedPerformer):
         action: Callable[[MemoryGcs], Any],
         ticket: Ticket[Any] | GroupTicket | None = None,
     ) -> None:
-        """The control store answers one call after the other."""
+        """Call the control store, which answers one call after the other."""
         ticket, reached_us = ticket or Ticket(self._world, actor, effect), self._gcs_reached_us(1)
         replies_us = reached_us + self._gcs_way_us
         self._world.agenda.after(
@@ -309,13 +308,13 @@ class PacedPerformer(SimulatedPerformer):
         return int(self._cluster.gcs_seconds / 2 * 1e6)
 
     def _gcs_reached_us(self, calls: float) -> int:
-        """When the control store has done what takes it as long as so many calls."""
+        """When the control store has finished work of this many calls."""
         takes_us = calls * 1e6 / self._cluster.gcs_calls_per_second
         self._queues.gcs = max(self._world.agenda.now_us + self._gcs_way_us, self._queues.gcs) + takes_us
         return int(self._queues.gcs)
 
     def _commit(self, actor: SimulatedActor, effect: protocol.CommitTask) -> None:
-        """A worker has one commit under way at a time; those that come meanwhile go together."""
+        """Commit; a worker has one commit call under way at a time, and later commits share the next."""
         commits = self._commits.setdefault((actor.process.id, effect.epoch), Commits())
         commits.waiting.append((actor, effect))
         if not commits.under_way:

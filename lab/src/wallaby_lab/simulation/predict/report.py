@@ -1,4 +1,4 @@
-"""Predictions for several clusters, as a table: the figures of the paper, each where it is asked for."""
+"""Predictions for several clusters as a table: the requested figures of the paper."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ from wallaby_lab.simulation.predict.run import WHOLE_MAX, Prediction
 FIGURES: Final = ("b", "c", "d", "e", "f", "g")
 USUAL: Final = ("b", "d", "e", "g")
 STATIC: Final = (8, 128)
-#: With more channels in a stage than outputs that a task draws, each stage has so many times the tasks of that before:
-#: millions, in a chain of joins.
+#: With more channels in a stage than outputs per draw, the number of tasks multiplies from stage to stage: millions, in
+#: a chain of joins.
 CHANNELS_PER_OUTPUT_MAX: Final = 4
 SHARES: Final = (0.1, 0.3, 0.5, 0.7, 0.9)
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What is predicted of one query on one cluster, in seconds."""
+    """The predictions for one query on one cluster, in seconds."""
 
     query: str
     workers: int
     seconds: Mapping[str, float]
-    #: Channels, with a worker killed at half of the time; None where that was not asked for.
+    #: Rewound channels, with a worker killed halfway; None if that was not requested.
     rewound: int | None
 
 
 def line(name: str, known: Known, cluster: PredictedCluster, figures: Sequence[str] = USUAL) -> Line:
-    """All that is predicted of one query on one cluster."""
+    """All predictions for one query on one cluster."""
     staged = POLICIES["stagewise"]
     pipelined = known.predict(cluster)
     found: dict[str, Prediction] = {PIPELINED: pipelined}
@@ -82,7 +82,7 @@ def line(name: str, known: Known, cluster: PredictedCluster, figures: Sequence[s
 
 
 def _holds_still(outputs: int, cluster: PredictedCluster) -> bool:
-    """Can static dependencies be predicted? Not of a part of the cluster either: a draw would be of all channels."""
+    """Can static dependencies be predicted? Not for a part of a cluster, because draws are from all channels."""
     return (
         cluster.workers <= WHOLE_MAX and cluster.workers * cluster.slots <= CHANNELS_PER_OUTPUT_MAX * outputs
     )
@@ -96,7 +96,7 @@ def to_json(
     checks: Sequence[Check],
     cluster: PredictedCluster,
 ) -> dict[str, Any]:
-    """Everything, as plain values."""
+    """All predictions as plain values."""
     return {
         "data": data,
         "network_bytes_per_second": cluster.network_bytes_per_second,

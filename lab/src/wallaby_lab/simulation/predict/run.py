@@ -1,4 +1,4 @@
-"""One prediction: a query on a cluster, undisturbed or with a worker that is lost on the way."""
+"""One prediction: a query on a cluster, undisturbed or with a worker that is lost while it runs."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from wallaby_lab.simulation.world.strike import Striker
 
 NEVER_MS = 10_000_000
 STEPS_MAX = 20_000_000
-#: Leases do not tell who is gone: `PredictedCluster.detection_seconds` does. But they are renewed as always.
+#: `PredictedCluster.detection_seconds` determines when a loss is noticed, not leases; but those are renewed as always.
 LEASE_MS = NEVER_MS
 RENEW_MS = 400
 TARGET_BYTES = 32 << 20
 WINDOW_BYTES = 128 << 20
-#: Clusters up to this size are simulated as a whole. A stage has as many edges as the square of its channels, so of
-#: larger ones this many workers are simulated, with their part of the query.
+#: Clusters up to this size are simulated as a whole. The edges of a stage grow with the square of its channels, so for
+#: larger clusters this many workers are simulated, with their part of the query.
 WHOLE_MAX = 128
 PART_OF_MORE = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What a query is expected to take."""
+    """The predicted time of a query."""
 
     seconds: float
     rewound: int
@@ -44,7 +44,7 @@ class Prediction:
 
 
 class _NoAudit:
-    """Stands where the simulation of faults checks what happens."""
+    """Replaces the audit of the simulation of faults."""
 
     def __getattr__(self, _name: str) -> Any:
         return lambda *_arguments, **_named: None
@@ -60,9 +60,9 @@ def predict(
     start_seconds: Sequence[float] = (),
     times: int = 1,
 ) -> Prediction:
-    """Run the query of a log on a simulated cluster; if asked to, one worker is killed on the way.
+    """Run the query of a log on a simulated cluster; optionally kill one worker while it runs.
 
-    `start_seconds`, by stage, is what each channel takes once; the data may be so many `times` as large.
+    `start_seconds`, by stage, is the one-time cost of each channel; the data is `times` times as large.
     """
     simulated = cluster.workers if cluster.workers <= WHOLE_MAX else PART_OF_MORE
     costed: Any = learned(
@@ -81,7 +81,7 @@ def predict(
         restarts=False,
         random_seed=seed,
     )
-    # The control store is one for all, also for those that are not simulated.
+    # All workers share one control store, including those that are not simulated.
     shared = cluster.gcs_calls_per_second * simulated / cluster.workers
     with _without_collector():
         world = PacedWorld(scenario, (), PacedPerformer, Striker)
@@ -90,7 +90,7 @@ def predict(
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """Millions of objects live to the end here: looking for garbage among them takes longer than all the rest."""
+    """Switch garbage collection off: millions of objects live to the end, and scanning them would dominate."""
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""The virtual clock: what happens next, and when."""
+"""The virtual clock and its agenda."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Agenda:
-    """Things to do at times to come; time jumps from one to the next."""
+    """Events at future times; time jumps from one to the next."""
 
     def __init__(self) -> None:
         self.now_us = 0
@@ -20,13 +20,13 @@ class Agenda:
         return self.now_us // 1000
 
     def after(self, delay_us: int, do: Callable[..., None], *arguments: Any) -> None:
-        """Do something later; things for the same moment are done in the order in which they were planned."""
+        """Schedule an event; events of the same time happen in the order in which they were scheduled."""
         self._count += 1
         at_us = self.now_us + delay_us if delay_us > 0 else self.now_us
         heapq.heappush(self._entries, (at_us, self._count, do, arguments))
 
     def next(self) -> bool:
-        """Do the next thing; False if there is none."""
+        """Run the next event; False if there is none."""
         if not self._entries:
             return False
         self.now_us, _, do, arguments = heapq.heappop(self._entries)

@@ -1,4 +1,4 @@
-"""Slices that reach a simulated process: what its session takes of them, and whom that wakes."""
+"""Slices that reach a simulated process: what its session accepts, and which actors that wakes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class _Watched:
 def taken_in(
     world: World, serving: SimulatedQuery | None, push: Push, pieces: tuple[Slice, ...]
 ) -> PushReply:
-    """The reply to a push, of which these slices have come; refused where the query is not served."""
+    """The reply to a push of which these slices have arrived; a refusal if the query is not served."""
     if serving is None:
         return PushReply(accepted=False)
     session = serving.session

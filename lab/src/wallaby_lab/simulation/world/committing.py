@@ -1,7 +1,7 @@
-"""Group commits in the simulated world: what a worker has ready at about the same time goes in one call.
+"""Group commits in the simulated world: a worker's commits of about the same time share one call.
 
-A group is of one query and one epoch, and has one fate: it reaches the store as a whole or not at all, and so does the
-answer. The real code that makes groups is under test in `interleavings`.
+A group has one query, one epoch and one outcome: it reaches the store as a whole or not at all, and so does the answer.
+`interleavings` tests the real code that makes groups.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _Key = tuple[WorkerId, QueryId, int]
 
 
 class GroupTicket:
-    """One question for several: each gets its own part of the answer."""
+    """One request for several actors: each gets its own part of the answer."""
 
     def __init__(self, world: World, group: _Group) -> None:
         self._world = world
@@ -31,11 +31,11 @@ class GroupTicket:
 
     @property
     def actor(self) -> SimulatedActor:
-        """One of those who asked."""
+        """One of the requesting actors."""
         return self._group[0][0]
 
     def settle(self, value: Any) -> None:
-        """Answer everybody, unless that has been done."""
+        """Answer all actors, unless that has been done."""
         if self._settled:
             return
         self._settled = True
@@ -52,7 +52,7 @@ class GroupCommits:
         self._waiting: dict[_Key, _Group] = {}
 
     def add(self, actor: SimulatedActor, effect: CommitTask) -> None:
-        """Let a commit go with others of its worker, query and epoch that have not left yet."""
+        """Add a commit to the group of its worker, query and epoch that has not been sent yet."""
         assert actor.serving is not None
         key = (actor.process.id, actor.serving.query.id, effect.epoch)
         if key in self._waiting:
@@ -76,7 +76,7 @@ class GroupCommits:
 def note_commits(
     world: World, query: QueryId, worker: WorkerId, group: _Group, replies: tuple[CommitReply, ...]
 ) -> None:
-    """Count what the store has taken of a group, and hold each record against what was executed."""
+    """Count the accepted commits of a group, and compare each record with what was executed."""
     running, state = world.running[query], world.store.queries.get(query)
     world.tally.commits_together += len(group) > 1
     for (_, effect), reply in zip(group, replies, strict=True):

@@ -1,4 +1,4 @@
-"""The flow of outputs beside windows: pushes that are cut, little room on the way in, and what makes nothing move.
+"""The flow of outputs besides windows: cut pushes, little room for arriving data, and pauses.
 
 A process really sends only what fits in one push, asks before it sends much, and drops on the way in what it has no
 memory for. Each of these keeps an output from its consumer for a reason other than the consumer's window, and none
@@ -17,12 +17,12 @@ from wallaby.lineage.effects import FailPoint, PushReply, Slice
 from wallaby.lineage.names import WorkerId
 
 PLENTY_BYTES = 1 << 40
-#: What takes longer than a stall and is none.
+#: A time longer than the stall limit.
 LONG_MS = 14_000
 
 
 class Receives(Protocol):
-    """Whoever takes slices in: a session, or somebody who watches one."""
+    """Receives slices: a session, or a watched one."""
 
     def preview(self, epoch: int, target: WorkerId, slices: tuple[Slice, ...], /) -> PushReply:
         """What would be held of these."""
@@ -35,22 +35,22 @@ class Receives(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """How outputs get from process to process, beside windows."""
+    """How outputs get from process to process, besides windows."""
 
-    #: What one push sends at most, but for a first slice that is larger.
+    #: The largest push, unless its first slice is larger.
     push_bytes: int = PLENTY_BYTES
-    #: What may be on its way in at once, but for one overdraft; what has no room is read and dropped.
+    #: The room for arriving data, with one overdraft; slices without room are read and dropped.
     incoming_bytes: int = PLENTY_BYTES
-    #: From which size on a sender asks first what would be held.
+    #: The size from which a sender first asks what would be held.
     ask_bytes: int = PLENTY_BYTES
-    #: The client takes its time before so manieth rows; a task takes long; 0: never.
+    #: At which rows the client pauses, and which task takes long; 0: never.
     slow_collect: int = 0
     slow_execute: int = 0
-    #: The effect at this point that nobody carries out or answers, and at which visit.
+    #: The fail point and the visit of the effect that is lost.
     forgotten: tuple[FailPoint, int] | None = None
 
     def cut(self, pieces: tuple[Slice, ...]) -> tuple[Slice, ...]:
-        """What one push sends of what is due: as `Backup.slices_of`."""
+        """The part of the due slices that one push sends, as in `Backup.slices_of`."""
         total_bytes = 0
         for at, piece in enumerate(pieces):
             total_bytes += piece.size_bytes
@@ -77,29 +77,29 @@ class Flow:
         return session.receive(epoch, target, tuple(compress(pieces, fits))).of_all(fits)
 
 
-#: Nothing is held up.
+#: A flow without limits.
 FREE = Flow()
 
 
 class Lapses:
-    """What happens once in a world because its flow says so."""
+    """The one-time events of a flow."""
 
     def __init__(self, flow: Flow, tell: Callable[[str], None]) -> None:
         self._flow = flow
         self._tell = tell
         self._counts = {"collect": 0, "execute": 0, "forgotten": 0}
-        #: An effect was lost: now the query may stand still.
+        #: An effect was lost, so the query may stall.
         self.forgot = False
 
     def forgets(self, point: FailPoint) -> bool:
-        """Is this effect the one that nobody carries out?"""
+        """Is this the effect that is lost?"""
         if self._flow.forgotten is None or point is not self._flow.forgotten[0] or self.forgot:
             return False
         self.forgot = self._is_it("forgotten", self._flow.forgotten[1])
         return self.forgot
 
     def collect_ms(self) -> int:
-        """How long the client takes for the rows that it is given now."""
+        """How long the client takes for these rows."""
         return LONG_MS if self._is_it("collect", self._flow.slow_collect) else 0
 
     def execute_ms(self) -> int:

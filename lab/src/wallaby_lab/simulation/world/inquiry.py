@@ -1,4 +1,4 @@
-"""How the processes of a simulated world answer when they are asked how a query stands."""
+"""The answers of simulated processes about their standing with a query."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from wallaby_lab.simulation.world.world import World
 def standings_in(
     world: World, effect: Inquire, is_cut: Callable[[WorkerId], bool]
 ) -> dict[WorkerId, Standing]:
-    """The answers, as a node gives them; one that is gone, paused or cut off gives none."""
+    """The standings, as nodes give them; a process that is gone, paused or cut off gives none."""
 
     def ask(worker: WorkerId) -> Standing | None:
         process = world.processes[worker]

@@ -9,19 +9,19 @@ from wallaby.lineage import effects as protocol
 from wallaby_lab.simulation.world.process import SimulatedActor, SimulatedQuery, serving_of
 from wallaby_lab.simulation.world.world import World
 
-#: What a backed-up output takes beside its rows.
+#: The size of a backed-up output besides its rows.
 OUTPUT_BYTES = 16
 
 
 class Keeping:
-    """Performs the effects that keep something, or fetch it."""
+    """Performs the effects that keep or fetch something."""
 
     def __init__(self, world: World, answer_later: Callable[..., None]) -> None:
         self._world = world
         self._answer_later = answer_later
 
     def back_up(self, actor: SimulatedActor, effect: protocol.BackUp) -> None:
-        """Keep an output. That may take a while, and happens even if nobody waits for it any more."""
+        """Keep an output. That may take a while, and happens even if the actor no longer waits."""
         serving = serving_of(actor)
         running = self._world.running[serving.query.id]
         if serving.query.tolerance.durable:
@@ -50,7 +50,7 @@ class Keeping:
         self._world.answer(actor, effect, fits)
 
     def save_state(self, actor: SimulatedActor, effect: protocol.SaveState) -> None:
-        """It is time for that now and then. States are changed in place, so a copy is saved."""
+        """Save a state, if a snapshot is due. States are changed in place, so a copy is saved."""
         scenario = self._world.scenario
         shares = scenario.saved_shares
         share = shares[(scenario.random_seed + effect.task.stage) % len(shares)]
@@ -61,7 +61,7 @@ class Keeping:
         self._answer_later(actor, effect, saved, 50, 2_000)
 
     def restore_state(self, actor: SimulatedActor, effect: protocol.RestoreState) -> None:
-        """Hand out a copy of what was saved."""
+        """Return a copy of the saved state."""
         state, totals = self._world.running[serving_of(actor).query.id].saved[effect.task, effect.key]
         self._world.tally.restored += 1
         self._answer_later(actor, effect, (copy.deepcopy(state), totals), 50, 2_000)

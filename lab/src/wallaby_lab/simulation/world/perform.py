@@ -1,4 +1,4 @@
-"""How the simulated world performs each effect: with delays, and through a network, disk and store that fail."""
+"""Perform effects in the simulated world: with delays, and through a network, disk and store that fail."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ from wallaby_lab.simulation.world.world import World
 CALL_TIMEOUT_US = 250_000
 PUSH_TIMEOUT_US = 300_000
 PING_TIMEOUT_US = 100_000
-#: How long an actor waits at most for what may come: the first time, the second time, and so on.
+#: The longest wait of an actor: the first time, the second time, and so on.
 _WAITS_US = (40_000, 160_000, 640_000, 1_280_000)
 
 
 class SimulatedPerformer:
-    """Performs effects, each by the method that is named for it here."""
+    """Performs effects, each with its method."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -93,7 +93,7 @@ class SimulatedPerformer:
         }
 
     def perform(self, actor: SimulatedActor, effect: Effect[Any]) -> None:
-        """Perform an effect; its answer comes in later, unless the actor is gone by then."""
+        """Perform an effect; its answer arrives later, unless the actor is gone by then."""
         if self._world.story is not None and not isinstance(effect, (protocol.Await, protocol.Pause)):
             self._world.tell(f"{actor.process.id} {actor.name}: {brief(effect)}")
         self._methods[type(effect)](actor, effect)
@@ -114,7 +114,7 @@ class SimulatedPerformer:
     # --- waiting and computing -----------------------------------------------------------------------
 
     def _wait(self, actor: SimulatedActor, effect: protocol.Await) -> None:
-        """The longer nothing comes, the longer the wait: it is only there in case a wake was lost."""
+        """Wait longer the longer nothing arrives: the limit is only for lost wakes."""
         actor.idle = min(actor.idle + 1, len(_WAITS_US))
         longest_us = _WAITS_US[actor.idle - 1]
         self._world.park(actor, self._world.soon_us(longest_us // 2, longest_us), patient=False)
@@ -195,12 +195,12 @@ class SimulatedPerformer:
             world.agenda.after(again_us, self._arrive, ticket, serving.query.id, sent, whole)
 
     def _found(self, serving: SimulatedQuery, task: TaskName) -> tuple[protocol.Output, bool] | None:
-        """An output: in the worker's own backup, or, as its record says, in the durable store."""
+        """Find an output in the worker's own backup, or by its record in the durable store."""
         if task in serving.backups:
             return serving.backups[task][:2]
         state = self._world.store.queries.get(serving.query.id)
         if state is None or task.seq >= len(state.records[task.of]):
-            return None  # the query is over, or its store was lost
+            return None  # the query has ended, or its store was lost
         record = decode(state.records[task.of][task.seq])
         running = self._world.running[serving.query.id]
         self._world.tally.fetched += 1
@@ -209,7 +209,7 @@ class SimulatedPerformer:
     def _arrive(
         self, ticket: Ticket[protocol.Push], query: QueryId, pieces: tuple[Slice, ...], whole: bool
     ) -> None:
-        """Slices reach their target, if it is still there; it takes what fits and answers."""
+        """Slices reach their target, if it still exists; it accepts what fits and answers."""
         world, push = self._world, ticket.effect
         target = world.processes[push.target]
         if not target.alive or self._is_cut(push.sender, push.target):
@@ -229,7 +229,7 @@ class SimulatedPerformer:
             delay_us = world.soon_us(5, 100) if local else world.soon_us(200, 3_000, target)
             delay_us += world.wires.late_us(push.target, push.sender)
             if not local and target.disarm("reorder"):
-                delay_us += world.soon_us(20_000, 250_000)  # it may come in a later epoch than its push
+                delay_us += world.soon_us(20_000, 250_000)  # it may arrive in a later epoch than its push
             world.agenda.after(delay_us, self._reply_arrives, ticket, reply)
 
     def _reply_arrives(self, ticket: Ticket[protocol.Push], reply: PushReply) -> None:
@@ -254,7 +254,7 @@ class SimulatedPerformer:
         world.agenda.after(delay_us, world.answer, actor, effect, not silent)
 
     def _inquire(self, actor: SimulatedActor, effect: coordinating.Inquire) -> None:
-        """Ask processes how they stand; one that is gone, paused or cut off does not answer."""
+        """Ask processes for their standing; one that is gone, paused or cut off does not answer."""
         cut = partial(self._is_cut, actor.process.id)
         self._answer_later(actor, effect, standings_in(self._world, effect, cut), 300, 5_000)
 
@@ -267,9 +267,9 @@ class SimulatedPerformer:
         action: Callable[[MemoryGcs], Answer | BaseException],
         ticket: Ticket[Any] | GroupTicket | None = None,
     ) -> None:
-        """Ask the store: the request may be lost, refused or late, and so may the reply.
+        """Call the store: the request may be lost, refused or late, and so may the reply.
 
-        A request that is delayed, or that a paused store gets, is applied long after the caller has given up.
+        A delayed request, or one to a paused store, is applied long after the caller has given up.
         """
         world, process = self._world, actor.process
         now_us = world.agenda.now_us
@@ -309,7 +309,7 @@ class SimulatedPerformer:
         action: Callable[[MemoryGcs, QueryId, WorkerId], Any],
         ticket: GroupTicket | None = None,
     ) -> None:
-        """The same for a worker's write, whose fence is checked here once more (invariant 6)."""
+        """The same for a worker's write, whose fence is checked once more here (invariant 6)."""
         query, worker, store = serving_of(actor).query.id, actor.process.id, self._world.store
 
         def act(gcs: MemoryGcs) -> Any:
@@ -396,7 +396,7 @@ class SimulatedPerformer:
         self._answer_later(actor, effect, None, 0, 400)
 
     def _stop(self, actor: SimulatedActor, effect: working.Stop) -> None:
-        """What is to be stopped may be woken before it is."""
+        """Stop an actor; it may be woken before that."""
         world, serving = self._world, serving_of(actor)
         longest_us = 60_000 if world.random.random() < 0.2 else 400
 

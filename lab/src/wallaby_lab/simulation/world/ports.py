@@ -1,4 +1,4 @@
-"""Who does what for a world: performs its effects, and applies its faults."""
+"""The ports of a world: performing its effects, and applying its faults."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from wallaby_lab.simulation.world.process import SimulatedActor
 
 
 class PerformsSimulated(Protocol):
-    """Whoever performs effects; see `perform`."""
+    """Performs effects; see `perform`."""
 
     def perform(self, actor: SimulatedActor, effect: Effect[Any]) -> None:
-        """Perform an effect; its answer comes in later."""
+        """Perform an effect; its answer arrives later."""
 
 
 class Strikes(Protocol):
-    """Whoever applies faults; see `strike`."""
+    """Applies faults; see `strike`."""
 
     def strike(self, fault: SimulatedFault, actor: SimulatedActor) -> bool:
-        """Apply one fault where an actor stands; False if there was nothing it could befall."""
+        """Apply one fault at an actor; False if there was nothing that it could strike."""
 
     def heal(self) -> None:
         """End all faults."""

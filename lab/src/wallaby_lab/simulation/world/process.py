@@ -1,4 +1,4 @@
-"""Simulated processes, what runs in them, and what is lost with them."""
+"""Simulated processes, with their actors and everything that is lost with them."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ class SimulatedActor:
     patient: bool = False
     #: How often it has waited since something last arrived for it.
     idle: int = 0
-    #: What it asked for last, and whether it has just been told that nothing came although there was time.
+    #: Its last effect, and whether it was just told that nothing came within the time.
     last: Any = None
     eager: bool = False
-    #: The thread that does its work gets no time until then; see `schedules`.
+    #: It is held until this time; see `schedules`.
     held_until_us: int = 0
-    #: How much longer than others it takes for everything.
+    #: How many times longer than others it takes for everything.
     lag: float = 1.0
-    #: What it has asked for and has no answer to yet.
+    #: The effect that it waits for.
     effect: Effect[Any] | None = None
-    #: The run of the channel that it is the life of.
+    #: The channel run that it drives.
     run: ChannelRun | None = None
-    #: The push that was answered last, and how, until it is judged; see `complaining`.
+    #: The last answered push and its answer, until it is judged; see `complaining`.
     answered: tuple[Push, Any] | None = None
-    #: The next output that it backs up takes so much longer to be kept.
+    #: How much longer its next backup takes.
     keeps_late_us: int = 0
 
 
@@ -54,18 +54,18 @@ class SimulatedQuery:
 
     query: Query
     session: QuerySession
-    #: With the epoch of the run that made them.
+    #: Outputs, with the epoch of the run that made them.
     backups: dict[TaskName, tuple[Output, bool, int]] = field(default_factory=dict)
     actors: dict[ActorName, SimulatedActor] = field(default_factory=dict)
     bytes_kept: int = 0
-    #: What its session last said of the query; if it says something else, all are woken.
+    #: The session's last news of the query; if it changes, all actors are woken.
     news: tuple[int, ...] = ()
     sent_news: int = 0
     #: The latest run that has kept an output of each task.
     latest: dict[TaskName, int] = field(default_factory=dict)
 
     def require_latest(self, task: TaskName, since_epoch: int) -> None:
-        """What a later run has made stays in the backup, whichever of two is kept last (invariant 2)."""
+        """The output of a later run stays in the backup, whichever of two is stored last (invariant 2)."""
         self.latest[task] = max(since_epoch, self.latest.get(task, 0))
         kept = self.backups[task][2]
         if kept != self.latest[task]:
@@ -81,7 +81,7 @@ def serving_of(actor: SimulatedActor) -> SimulatedQuery:
 
 
 def channel_run_of(actor: SimulatedActor, session: QuerySession) -> ChannelRun | None:
-    """The run of the channel that an actor is the life of; None for any other actor."""
+    """The channel run that an actor drives; None for any other actor."""
     channel = actor.name.of
     return session.runs.get(channel) if isinstance(channel, ChannelName) else None
 
@@ -92,9 +92,9 @@ class Process:
 
     id: WorkerId
     gcs: MemoryGcs
-    #: How much longer than others it takes for everything.
+    #: How many times longer than others it takes for everything.
     slowness: float = 1.0
-    #: What its backups may take, in memory and on disk together, and what is left of it.
+    #: The room for its backups, in memory and on disk together, and how much is left.
     capacity_bytes: int = 1 << 40
     room_bytes: int = 1 << 40
     alive: bool = True
@@ -104,7 +104,7 @@ class Process:
     actors: list[SimulatedActor] = field(default_factory=list)
     #: One-shot faults waiting for the next message or call of this process, by name.
     armed: dict[str, int] = field(default_factory=dict)
-    #: No message passes between this process and the store until then.
+    #: Until this time no message passes between this process and the store.
     store_cut_until_us: int = 0
 
     @property
@@ -124,7 +124,7 @@ class Process:
 
 @dataclass(slots=True)
 class RunTally:
-    """What happened in one run: for the report, and to know that the run was worth something."""
+    """What happened in one run: for the report, and to see what the run covered."""
 
     steps: int = 0
     fired: list[tuple[Any, Any]] = field(default_factory=list)
@@ -136,11 +136,11 @@ class RunTally:
     held: int = 0
     lineage_bytes: int = 0
     rewound: int = 0
-    #: Those of them that stayed at the worker where they were.
+    #: Those of them that stayed at their worker.
     rewound_in_place: int = 0
     reread: int = 0
     retraced: int = 0
-    #: Channels that went on from a saved state, and outputs that were sent from the durable store.
+    #: Channels that continued from a saved state, and outputs that were sent from the durable store.
     restored: int = 0
     fetched: int = 0
     workers_lost: int = 0

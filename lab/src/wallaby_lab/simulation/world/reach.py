@@ -1,4 +1,4 @@
-"""Who reaches whom in the simulated world, seen from outside: nobody may be given up without a reason."""
+"""Which processes reach which in the simulated world, seen from outside: nobody may be expelled without a reason."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from wallaby_lab.simulation.drawn.faults import DISTURBS_CALLS
 if TYPE_CHECKING:
     from wallaby_lab.simulation.world.world import World
 
-#: Why somebody is given up must have been so when the coordinator last looked, or shortly before.
+#: The reason for an expulsion must have held when the coordinator last looked, or shortly before.
 REASON_US = 600_000
 
 
 class Reach:
-    """Remembers for a while who was out of somebody's reach."""
+    """Remembers for a while which workers were out of reach."""
 
     def __init__(self, world: World) -> None:
         self._world = world
-        #: Who was out of somebody's reach, or reached nobody, when the coordinator looked; the latest last.
+        #: The workers that could not be reached, or reached nobody, when the coordinator looked; the latest last.
         self._out_of_reach: deque[tuple[int, set[WorkerId]]] = deque(maxlen=64)
 
     def note(self) -> None:
-        """The coordinator looks: whom does somebody not reach at this moment, for a reason that lasts?"""
+        """The coordinator looks: note the workers that are out of reach at this moment, for a lasting reason."""
         found: set[WorkerId] = set()
         for process in self._world.live_workers():
             for serving in process.servings.values():
@@ -35,9 +35,9 @@ class Reach:
         self._out_of_reach.append((self._world.agenda.now_us, found))
 
     def require_out_of_reach(self, worker: WorkerId) -> None:
-        """Nobody is given up because of a wire that nobody needs, or that is well (invariant 8).
+        """Nobody is expelled for a wire that nobody needs, or that works (invariant 8).
 
-        Where calls of the store may come late or not at all, a complaint may be taken back too late.
+        If calls to the store may be late or lost, a complaint may be withdrawn too late.
         """
         world = self._world
         if {kind for _, kind in world.tally.fired} & DISTURBS_CALLS or world.scenario.slow_worker:

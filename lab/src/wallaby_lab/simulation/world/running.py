@@ -1,4 +1,4 @@
-"""One query in the simulated world, and what is known of it from outside."""
+"""One query in the simulated world, as seen from outside."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ from wallaby_lab.simulation.judges.scrutiny import Scrutiny
 
 @dataclass(slots=True)
 class Running:
-    """One query in the world: what was drawn for it, and what is known of it from outside."""
+    """One query in the world: what was drawn for it, and what is observed from outside."""
 
     query: Query
     workload: ToyWorkload
     audit: Audit
     scrutiny: Scrutiny
     collected: Counter[Row] = field(default_factory=Counter)
-    #: What is in the durable store of it: outputs by task, checksum and whether it is the last; saved states.
+    #: Its data in the durable store: outputs by task, checksum and whether it is the last; saved states.
     spooled: dict[tuple[TaskName, int, bool], Output] = field(default_factory=dict)
     saved: dict[tuple[TaskName, str], tuple[Any, dict[Upstream, int]]] = field(default_factory=dict)
     #: The tasks of `spooled`.
     spooled_tasks: set[TaskName] = field(default_factory=set)
     checked_version: int = 0
     changed: bool = False
-    #: Workers at which something has arrived since all was checked last.
+    #: Workers at which something has arrived since the last full check.
     arrived_at: set[WorkerId] = field(default_factory=set)
     #: Workers that were short of memory because of it when they were lost.
     strained: set[WorkerId] = field(default_factory=set)
     #: How often its fickle task was executed.
     fickle_runs: int = 0
     without_worker_since_ms: int | None = None
-    #: How often a coordinator has seen that it is past its limit without workers.
+    #: How often a coordinator has found it past its limit without workers.
     looks_too_late: int = 0
 
     def require_not_too_large(self, before: Snapshot, losses_max: int) -> None:
-        """A query that has cost so many workers their memory must not go on to cost others theirs."""
+        """A query that has cost too many workers their memory must have ended."""
         cost = [worker for worker in self.strained if before.departed.get(worker) is False]
         if len(cost) >= losses_max:
             raise InvariantViolation(7, f"{self.query.id} goes on: {sorted(cost)} ran out of memory")
@@ -51,7 +51,7 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class BackedUp:
-    """What a worker can send: what it has kept itself, and what is in the durable store."""
+    """The outputs that a worker can send: its own backups, and those in the durable store."""
 
     own: Container[TaskName]
     durable: Container[TaskName]

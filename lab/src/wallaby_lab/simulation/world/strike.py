@@ -1,4 +1,4 @@
-"""Striking: what each kind of fault does to the simulated world, and healing it again."""
+"""What each kind of fault does to the simulated world, and how the world is healed."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from wallaby_lab.simulation.world.process import Process, SimulatedActor
 from wallaby_lab.simulation.world.wires import FOR_GOOD_US, Trouble
 from wallaby_lab.simulation.world.world import World
 
-#: Messages or calls that one fault befalls, at most.
+#: The most messages or calls that one fault strikes.
 BURST_MAX = 4
-#: Faults that wait for the victim's next messages or calls, by the name under which they wait.
+#: Faults that wait for the victim's next messages or calls, with the names under which they wait.
 _ARMED = {
     FaultKind.DROP: "drop",
     FaultKind.DUPLICATE: "duplicate",
@@ -29,7 +29,7 @@ _ARMED = {
     FaultKind.REPLY_LOST: "reply lost",
     FaultKind.REFUSED: "refused",
 }
-#: Those of them that befall the caller's own calls to the store, be it a worker or the coordinator.
+#: Those of them that strike the caller's own calls to the store, of a worker or the coordinator.
 _OF_CALLS = (FaultKind.REPLY_LOST, FaultKind.REFUSED, FaultKind.REORDER)
 
 
@@ -39,10 +39,10 @@ class Striker:
     def __init__(self, world: World) -> None:
         self._world = world
         self._restarts = 0
-        #: Where the actor at which a fault strikes is just sending something.
+        #: The worker to which the struck actor is just sending something.
         self._pushing_to: WorkerId | None = None
         self._pushing_by = FailPoint.DELIVER
-        #: The store as it was a moment ago, in the seeds in which it may come back so.
+        #: The store as it was a moment ago, in seeds in which it may go back to that.
         self._past: MemoryStore | None = None
         if any(fault.kind in (FaultKind.STORE_BACK, FaultKind.STORE_SPLIT) for fault in world.pending_faults):
             self._remember()
@@ -73,7 +73,7 @@ class Striker:
         }
 
     def strike(self, fault: SimulatedFault, actor: SimulatedActor) -> bool:
-        """Apply one fault where an actor stands; False if there was nothing it could befall."""
+        """Apply one fault at an actor; False if there was nothing that it could strike."""
         world = self._world
         victim = self._victim(actor)
         if victim is None:
@@ -103,13 +103,13 @@ class Striker:
             self._world.crash(other, "crashed too")
 
     def _run_out_of_memory(self, victim: Process) -> None:
-        """A query takes a worker's memory, which is noted, and the kernel ends it. Then it may be another's turn."""
+        """A query takes a worker's memory, which is noted, and the kernel kills the worker; then perhaps another."""
         world = self._world
         if not victim.servings or not victim.alive:
             self._crash(victim)
             return
         query = world.random.choice(sorted(victim.servings))
-        with suppress(GcsError):  # a store that was lost is told nothing, and neither is it by a real worker
+        with suppress(GcsError):  # nothing is noted in a lost store, as with a real worker
             if victim.gcs.strain(query, victim.id, True) is Verdict.DONE:
                 world.tell(f"{victim.id} is short of memory because of {query}")
                 world.running[query].strained.add(victim.id)
@@ -119,7 +119,7 @@ class Striker:
             world.agenda.after(world.soon_us(50_000, 1_500_000), self._run_out_of_memory, other)
 
     def _pause(self, victim: Process) -> None:
-        """Longer than its lease, mostly: it wakes as a zombie."""
+        """Pause a worker, mostly for longer than its lease: it wakes as a zombie."""
         self._stop_for(victim, self._lease_us, 5 * self._lease_us)
 
     def _stall(self, victim: Process) -> None:
@@ -133,7 +133,7 @@ class Striker:
         victim.room_bytes = 0
 
     def _drain(self, victim: Process) -> None:
-        """The worker says that it leaves; it goes when it is free, or when its time is up."""
+        """The worker announces that it leaves; it ends when it is free, or when its time is up."""
         world = self._world
         victim.draining = True
         world.drain(victim)
@@ -151,7 +151,7 @@ class Striker:
         world.store_paused_until_us = world.agenda.now_us + world.soon_us(20_000, 4 * self._lease_us)
 
     def _cancel(self, _: Process) -> None:
-        """All queries, or one of several: the others go on."""
+        """Cancel all queries, or one of several."""
         queries = list(self._world.queries.values())
         if len(queries) > 1 and self._world.random.random() < 0.5:
             queries = [self._world.random.choice(queries)]
@@ -172,7 +172,7 @@ class Striker:
         self._spoil(victim, Trouble(self._for_a_while_us()))
 
     def _cut_one_way(self, victim: Process) -> None:
-        """For good, mostly: what one sends, the other does not get."""
+        """Cut one direction of a wire, mostly for good."""
         for_good = self._world.random.random() < 0.7
         self._spoil(victim, Trouble(FOR_GOOD_US if for_good else self._for_a_while_us()), one_way=True)
 
@@ -180,11 +180,11 @@ class Striker:
         self._spoil(victim, Trouble(FOR_GOOD_US, period_us=self._world.soon_us(50_000, 3_000_000)))
 
     def _slow_down(self, victim: Process) -> None:
-        """So much that some pushes, or all, are not answered in time."""
+        """Slow a wire down so much that some pushes, or all, are not answered in time."""
         self._spoil(victim, Trouble(FOR_GOOD_US, late_us=self._world.soon_us(20_000, 250_000)))
 
     def _make_picky(self, victim: Process) -> None:
-        """Deliveries pass and re-reads do not, or the other way round; or what is large does not."""
+        """Make a wire lose re-reads but not deliveries, or the reverse, or only large pushes."""
         random = self._world.random
         until_us = FOR_GOOD_US if random.random() < 0.7 else self._for_a_while_us()
         kind = random.choice((self._pushing_by, FailPoint.REREAD_DELIVER, None))
@@ -208,7 +208,7 @@ class Striker:
         world.wires.spoil(*ends, trouble, one_way=one_way)
 
     def _restart_store(self, keep: bool) -> None:
-        """The store comes back under a new run id, empty or as it was some writes ago."""
+        """Restart the store with a new run id, empty or as it was some writes ago."""
         store = self._world.store
         self._restarts += 1
         if not keep:
@@ -219,14 +219,14 @@ class Striker:
         store.workers.clear()
 
     def _remember(self) -> None:
-        """What a replica has: everything up to some moment."""
+        """Remember the store as a replica has it: everything up to some moment."""
         world, store = self._world, self._world.store
         self._past = _copied(store)
         if not world.healed:
             world.agenda.after(world.soon_us(5_000, 60_000), self._remember)
 
     def _set_store_back(self) -> None:
-        """Demoted and promoted again: the same run and the same connections, and the last writes are gone."""
+        """Demote and promote the store again: the same run and the same connections, but the last writes are gone."""
         assert self._past is not None
         store = self._world.store
         self._restarts += 1
@@ -235,7 +235,7 @@ class Striker:
         store.replication_id = f"promotion {self._restarts}"
 
     def _split_store(self) -> None:
-        """A replica is promoted. Some are led to it, and so is whoever comes later; others stay where they were."""
+        """Promote a replica. Some processes, and all later ones, are led to it; others stay at the old primary."""
         assert self._past is not None
         world = self._world
         self._restarts += 1
@@ -248,14 +248,14 @@ class Striker:
         world.tell(f"{' '.join(process.id for process in moved) or 'nobody'} is led to another store")
 
     def _forget_some(self, state: StoredQuery) -> None:
-        """The last record of some channels is lost, with the claim that came with it."""
+        """Lose the last record of some channels, with the claim that came with it."""
         for name, records in state.records.items():
             if records and self._world.random.random() < 0.5:
                 records.pop()
                 state.channels[name] = replace(state.channels[name], length=len(records), final=False)
 
     def heal(self) -> None:
-        """No more faults: links, store, disks and clocks are well again, and there is a worker."""
+        """End all faults: links, store, disks and clocks work again, and there is a worker."""
         world = self._world
         world.tell("--- healed ---")
         world.healed = True
@@ -264,7 +264,7 @@ class Striker:
         world.wires.heal()
         world.store_paused_until_us = 0
         if world.store_is_lost:
-            world.store.queries.clear()  # whoever attaches next sweeps what nobody could remove
+            world.store.queries.clear()  # the next engine sweeps what nobody could remove
         for process in world.processes.values():
             process.armed.clear()
             process.store_cut_until_us = 0
@@ -277,7 +277,7 @@ class Striker:
 
 
 def _copied(store: MemoryStore) -> MemoryStore:
-    """A store with the same contents. What is in its containers is never changed in place, but for records."""
+    """A copy of a store. The items of its containers are never changed in place, except records."""
     queries = {
         query: replace(
             state,

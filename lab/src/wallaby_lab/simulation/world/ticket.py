@@ -1,4 +1,4 @@
-"""Questions to the world outside a simulated process."""
+"""Requests to the world outside a simulated process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ EffectT = TypeVar("EffectT", bound=Effect[Any])
 
 
 class Ticket(Generic[EffectT]):
-    """One question to the world outside a process: the first answer counts, later ones are dropped."""
+    """One request to the world outside a process: the first answer counts, later ones are dropped."""
 
     def __init__(self, world: World, actor: SimulatedActor, effect: EffectT) -> None:
         self._world = world

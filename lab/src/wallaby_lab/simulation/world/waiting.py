@@ -1,4 +1,4 @@
-"""What a channel could do with what has arrived for it: calculated anew, from the slices alone."""
+"""What a channel could do with its arrived slices: computed independently, from the slices alone."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wallaby.lineage.names import Upstream
 
 
 class Arrived:
-    """The inbox of one channel, as it is now."""
+    """The present inbox of one channel."""
 
     def __init__(self, graph: StageGraph, run: ChannelRun, policy: Policy, *, staged: bool = False) -> None:
         self._graph = graph
@@ -20,7 +20,7 @@ class Arrived:
         self._staged = staged
 
     def ready(self, upstream: Upstream) -> list[int]:
-        """The sizes of what could be drawn of an upstream channel, in order."""
+        """The sizes of the slices that could be drawn from an upstream channel, in order."""
         lane = self._lanes[upstream]
         end = lane.consumed
         while end in lane.held:
@@ -44,7 +44,7 @@ class Arrived:
         return all(map(self._is_whole, sides)) and all(len(self.ready(u)) >= n for u, n in drawn)
 
     def allows_a_task(self, *, eager: bool) -> bool:
-        """Could the channel go on now, if it chooses freely?"""
+        """Could the channel begin a task now, if it chooses freely?"""
         stage = self._channel.stage
         required = [link for link in self._graph.sides(stage) if self._graph.links[link].required]
         if not all(map(self._is_whole, required)):

@@ -1,6 +1,6 @@
-"""The wires between simulated processes: cut both ways or one way, now and then, or for good; slow and picky ones.
+"""The wires between simulated processes: cut in one or both directions, intermittently or for good; slow or picky.
 
-A message passes a wire at one moment. What is under way when a wire is cut is lost if it arrives while it is.
+A message passes a wire at one moment: it is lost if the wire is cut when it arrives.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from wallaby.lineage.effects import FailPoint
 from wallaby.lineage.names import WorkerId
 
-#: A wire that is cut so long is not mended when all else is healed: one of its ends has to be given up.
+#: A wire that is cut for this long is not healed with the rest: one of its ends has to be expelled.
 FOR_GOOD_US = 1 << 60
 
 
@@ -20,11 +20,11 @@ class Trouble:
     """What is wrong with one direction of a wire."""
 
     until_us: int
-    #: It is cut for the first half of every such period only; 0: all the time.
+    #: It is cut only in the first half of every such period; 0: all the time.
     period_us: int = 0
-    #: It is not cut: messages take so much longer.
+    #: It is not cut, but messages take this much longer.
     late_us: int = 0
-    #: It loses only pushes of this kind, or from this size on; all else passes.
+    #: It loses only pushes of this kind, or from this size on.
     only: FailPoint | None = None
     only_bytes: int = 0
 
@@ -42,19 +42,19 @@ class SimulatedWires:
         self._troubles: dict[tuple[WorkerId, WorkerId], Trouble] = {}
 
     def spoil(self, sender: WorkerId, target: WorkerId, trouble: Trouble, *, one_way: bool = False) -> None:
-        """Something is wrong with a wire from now on."""
+        """Add trouble to a wire."""
         self._troubles[sender, target] = trouble
         if not one_way:
             self._troubles[target, sender] = trouble
 
     def heal(self) -> None:
-        """All is well again, but for what is cut for good."""
+        """Heal all wires, except those that are cut for good."""
         self._troubles = {
             wire: trouble for wire, trouble in self._troubles.items() if trouble.until_us >= FOR_GOOD_US
         }
 
     def is_cut(self, sender: WorkerId, target: WorkerId) -> bool:
-        """Is a message lost that passes now?"""
+        """Is a message that passes now lost?"""
         trouble, now_us = self._troubles.get((sender, target)), self._now_us()
         if trouble is None or trouble.until_us <= now_us or trouble.late_us or trouble.is_picky:
             return False
@@ -68,6 +68,6 @@ class SimulatedWires:
         return point is trouble.only or 0 < trouble.only_bytes <= size_bytes
 
     def late_us(self, sender: WorkerId, target: WorkerId) -> int:
-        """How much longer a message takes that is sent now."""
+        """How much longer a message that is sent now takes."""
         trouble = self._troubles.get((sender, target))
         return trouble.late_us if trouble is not None and trouble.until_us > self._now_us() else 0

@@ -46,7 +46,7 @@ from wallaby_lab.simulation.world.reach import Reach
 from wallaby_lab.simulation.world.running import BackedUp, Running
 from wallaby_lab.simulation.world.wires import SimulatedWires
 
-#: Events between two looks at whether a run is over.
+#: The number of events between two checks whether a run is over.
 EVENTS_AT_ONCE = 4
 
 
@@ -65,10 +65,10 @@ class World:
         self.random = Random(scenario.random_seed)
         self.agenda = Agenda()
         self.store = MemoryStore(self.agenda.now_ms)
-        #: The life of the store that the engine began in, and whether somebody has told the head that it is over.
+        #: The incarnation of the store with which the engine began, and whether the head was told that it is lost.
         self.incarnation = self.store.incarnation
         self.loss_told = False
-        #: Where the address of the store leads for whoever connects now; elsewhere than the head, if it was split.
+        #: The store to which the address leads for new connections; not the head's, if it was split.
         self.address = self.store
         self.store_paused_until_us = 0
         self.tally = RunTally()
@@ -86,7 +86,7 @@ class World:
         self.running: dict[QueryId, Running] = {}
         self.queries: dict[QueryId, Query] = {}
         self.visits: Counter[tuple[FailPoint, bool]] = Counter()
-        #: Are visits counted even if nothing waits for one?
+        #: Are visits counted even if no fault waits for one?
         self.counts_visits = False
         self._workers_started = 0
         self.performer = performer(self)
@@ -116,7 +116,7 @@ class World:
         return delay_us if self.healed or actor.lag == 1.0 else int(delay_us * actor.lag)
 
     def tell(self, what: str) -> None:
-        """A line of the story, if somebody listens."""
+        """Add a line to the story, if it is recorded."""
         if self.story is not None:
             self.story.append(f"{self.agenda.now_us / 1000:9.1f} ms  {what}")
 
@@ -138,7 +138,7 @@ class World:
         self.spawn(process, None, DISCOVERY, manager.discover())
 
     def live_workers(self) -> list[Process]:
-        """The workers that have not crashed, whether or not anybody believes it."""
+        """The workers that have not crashed."""
         return [p for p in self.processes.values() if p.alive and not p.is_head]
 
     def crash(self, process: Process, why: str) -> None:
@@ -155,7 +155,7 @@ class World:
         self.after_crash(process)
 
     def after_crash(self, process: Process) -> None:
-        """Somebody may notice at once, and another worker may come."""
+        """A crash may be noticed at once, and another worker may start."""
         if self.random.random() < 0.5:
             self.agenda.after(self.soon_us(5_000, 80_000), self.hint, process.id)
         if self.scenario.restarts or self.healed:
@@ -166,7 +166,7 @@ class World:
         self.coordinator.detector.hint(worker)
 
     def ensure_worker(self) -> None:
-        """There is at least one worker."""
+        """Make sure that there is at least one worker."""
         if not self.live_workers():
             self.start_worker()
 
@@ -174,7 +174,7 @@ class World:
         return Coordinator(self.scenario.coordinator, self.queries, self.agenda.now_ms)
 
     def restart_coordinator(self) -> None:
-        """The coordinator is dropped wherever it is, and begins anew inside the same driver."""
+        """Drop the coordinator at any point, and start a new one inside the same driver."""
         self.tell("the coordinator restarts")
         self._coordinator_actor.alive = False
         self.coordinator = self._new_coordinator()
@@ -207,7 +207,7 @@ class World:
         self.spawn(self.head, None, ActorName(ActorKind.SUBMIT, query.id), self._entering(query, hosts))
 
     def submit_late(self, number: int) -> None:
-        """Submit a query that waits for a certain moment, unless that has come."""
+        """Submit a query that waits for a certain moment, unless it has been submitted."""
         if QueryId(f"q{number + 1}") not in self.queries:
             self.submit(number)
 
@@ -217,7 +217,7 @@ class World:
             self.open_session(self.head, query.id)
 
     def drain(self, process: Process) -> None:
-        """The head is asked to let a worker leave."""
+        """Ask the head to let a worker leave."""
 
         def leaving() -> Effects[None]:
             yield from draining(process.id, lambda: not process.alive)
@@ -240,13 +240,13 @@ class World:
 
     @property
     def store_is_lost(self) -> bool:
-        """Is the store that the head began with another one by now, or known to be?"""
+        """Is the store another one than that with which the head began, or known to be?"""
         store = self.store
         run_id, replication_id = self.incarnation
         return self.loss_told or store.run_id != run_id or store.replication_id != replication_id
 
     def tell_loss(self, process: Process) -> None:
-        """A worker that has lost the store tells the head, which may be connected to one of its own."""
+        """A worker that has lost the store tells the head, which may be connected to another one."""
         if not process.is_head:
             self.agenda.after(self.soon_us(500, 20_000, process), self._lose_store)
 
@@ -259,11 +259,11 @@ class World:
                 query.end(GcsLostError("A worker has lost the store."), QueryPhase.ENDED)
         for serving in list(self.head.servings.values()):
             self.close_session(self.head, serving)
-        for worker in self.live_workers():  # their lifelines are cut
+        for worker in self.live_workers():  # their lifelines are closed
             self.crash(worker, "dismissed")
 
     def close_session(self, process: Process, serving: SimulatedQuery) -> None:
-        """A query is over for a process: everything that it held for it goes."""
+        """A query has ended for a process: drop everything that it held for it."""
         self.tell(f"{process.id} drops {serving.query.id}")
         for actor in serving.actors.values():
             actor.alive = False
@@ -278,7 +278,7 @@ class World:
     def spawn(
         self, process: Process, serving: SimulatedQuery | None, name: ActorName, effects: Effects[None]
     ) -> SimulatedActor:
-        """Drive another generator, in place of one of the same name."""
+        """Drive another generator; it replaces one of the same name."""
         actor = SimulatedActor(name, process, effects, serving)
         if serving is not None:
             self.stop(serving, name)
@@ -291,13 +291,13 @@ class World:
         return actor
 
     def stop(self, serving: SimulatedQuery, name: ActorName) -> None:
-        """Stop driving a generator, wherever it is."""
+        """Stop driving a generator at any point."""
         old = serving.actors.pop(name, None)
         if old is not None:
             old.alive = False
 
     def park(self, actor: SimulatedActor, limit_us: int, *, patient: bool) -> None:
-        """Let an actor wait until it is woken, or for so long; a patient one is not woken by arrivals."""
+        """Let an actor wait until it is woken, up to a limit; a patient one is not woken by arrivals."""
         actor.parked = True
         actor.patient = patient
         self.agenda.after(limit_us, self._time_out, actor, actor.wait)
