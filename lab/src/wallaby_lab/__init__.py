@@ -1,1 +1,1 @@
-"""The lab: everything that tests and measures Wallaby, in a distribution of its own that users do not install."""
+"""The lab: everything that tests and measures Wallaby, in a separate distribution that users do not install."""

@@ -1,10 +1,10 @@
-"""The one comparison of two answers to a query: Spark's, which is right by definition, and the engine's.
+"""Compare two answers to a query: Spark's, which is right by definition, and the engine's.
 
 Two answers are the same if their columns have the same names, types and nullability, and their rows are the same
-as a multiset; where ORDER BY fixes an order, the rows must stand in it, and only rows that tie may change places.
+as a multiset; where ORDER BY fixes an order, the rows must be in it, and only ties may be exchanged.
 Under a LIMIT any of the rows that tie at the cut may have been chosen, provided that they exist. Floating-point
-numbers may differ by 1e-9 of their size, since sums have no order; everything else is compared exactly. What is no sum
-of such numbers can be asked to be exact: then the two zeros are different values.
+numbers may differ by a relative 1e-9, because sums have no fixed order; everything else is compared exactly. With
+`exact`, floating-point numbers are compared exactly too, and the two zeros are different values.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _same_schema(actual: pa.Schema, expected: pa.Schema) -> None:
 
 
 def _spelled(cell: Any) -> Any:
-    """A cell in which floating-point numbers are written out."""
+    """A cell with floating-point numbers as text."""
     if isinstance(cell, float):
         return f"{cell!r}"
     return tuple(map(_spelled, cell)) if isinstance(cell, tuple) else cell
@@ -96,7 +96,7 @@ def _same_order(ours: Sequence[Row], theirs: Sequence[Row], places: Sequence[int
 
 
 def _same_multiset(ours: Sequence[Row], theirs: Sequence[Row], where: str) -> None:
-    """Rows with the same exact cells are matched by their floating-point cells, from the smallest on."""
+    """Match rows with equal exact cells by their floating-point cells, in ascending order."""
     mine, wanted = _by_exact_cells(ours), _by_exact_cells(theirs)
     for exact in [*wanted, *(key for key in mine if key not in wanted)]:
         found, due = mine.get(exact, []), wanted.get(exact, [])
@@ -110,7 +110,7 @@ def _same_multiset(ours: Sequence[Row], theirs: Sequence[Row], where: str) -> No
 
 
 def _part_of(ours: Sequence[Row], those: Sequence[Row]) -> None:
-    """Is each of our rows one of those, each taken once?"""
+    """Is our multiset of rows contained in the other?"""
     left = list(those)
     for row in ours:
         at = next((number for number, other in enumerate(left) if _close(row, other)), None)
@@ -127,7 +127,7 @@ def _by_exact_cells(rows: Sequence[Row]) -> Mapping[Row, list[Row]]:
 
 
 def _exact(cell: Any) -> Any:
-    """A cell as far as it is compared exactly."""
+    """The part of a cell that is compared exactly."""
     if isinstance(cell, float):
         return "NaN" if math.isnan(cell) else "inf" if math.isinf(cell) else "float"
     if isinstance(cell, tuple):
@@ -194,5 +194,5 @@ def _frozen(value: Any) -> Any:
 
 
 def multiplicities(table: pa.Table) -> Counter[Row]:
-    """How often each row is there, for tests that count."""
+    """How often each row occurs, for tests that count."""
     return Counter(_rows(table))

@@ -1,4 +1,4 @@
-"""Which sources a figure comes from: the commit, and a digest that tells changed ones apart."""
+"""The sources of a figure: the commit, and a digest that distinguishes changed files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Final
 import wallaby
 
 _PACKAGE: Final = Path(__file__).resolve().parent
-#: The engine and the lab: both decide about a figure.
+#: The engine and the lab: a figure depends on both.
 _SOURCES: Final = (Path(wallaby.__file__).resolve().parent, _PACKAGE)
 _GIT_SECONDS: Final = 30
 _SUFFIXES: Final = (".java", ".lua", ".py", ".sql")
@@ -19,7 +19,7 @@ _SUFFIXES: Final = (".java", ".lua", ".py", ".sql")
 
 @cache
 def commit() -> str:
-    """The commit of these packages, with a `+` if their files have been changed since; empty outside of a clone."""
+    """The commit of these packages, with a `+` if their files have changed since; empty outside a clone."""
     if not _git("ls-files", "--", Path(__file__).name):  # installed somewhere below another project's clone
         return ""
     changed = "+" if _git("status", "--porcelain", "--", *map(str, _SOURCES)) else ""
@@ -28,7 +28,7 @@ def commit() -> str:
 
 @cache
 def digest() -> str:
-    """Of all source files of both packages: another one, other code."""
+    """A digest of all source files of both packages."""
     found = hashlib.blake2b(digest_size=6)
     for package in _SOURCES:
         for path in sorted(path for path in package.rglob("*") if path.suffix in _SUFFIXES):

@@ -1,1 +1,1 @@
-"""Breaking real engines on purpose and looking at what they answer: the runs behind `wallaby chaos`."""
+"""Break real engines on purpose and check their answers: the runs behind `wallaby chaos`."""

@@ -1,7 +1,7 @@
-"""Queries that nobody disturbs: none of them may lose a worker, however busy the machine is.
+"""Run queries undisturbed: none of them may lose a worker, however busy the machine is.
 
-More workers than cores, each with all its kernel threads, on large data: whoever renews a lease or answers a ping must
-not have to wait behind those who compute.
+There are more workers than cores, each with all its kernel threads, on large data: threads that renew a lease or answer
+a ping must not wait behind threads that compute.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from wallaby_lab import tpch
 
 @dataclass(slots=True)
 class Calm:
-    """What was seen."""
+    """The result of a calm run."""
 
     workers: int
     queries: int = 0
     tasks: int = 0
     seconds: float = 0.0
-    #: Workers that were given up although nothing was done to them, by the query that lost them.
+    #: Workers that were lost although nothing was done to them, by query.
     false_alarms: list[str] = field(default_factory=list)
 
 

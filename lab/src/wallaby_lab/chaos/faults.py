@@ -1,4 +1,4 @@
-"""The faults that a run can be given: at fail points, from outside, and drawn at random."""
+"""The faults of a run: at fail points, from outside, and drawn at random."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from wallaby_lab.chaos.wires import CUT_WIRE, SILENCE_WIRE
 
 @dataclass(frozen=True, slots=True)
 class ChaosFault:
-    """What is to go wrong in one run."""
+    """The fault of one run."""
 
     name: str
-    #: What strikes inside the processes; see `faults.orders`.
+    #: Orders that strike inside the processes; see `faults.orders`.
     orders: tuple[FaultOrder, ...] = ()
-    #: What is done to them from outside; see `outside`.
+    #: An action from outside; see `outside`.
     outside: str = ""
-    #: After which share of the commits of an undisturbed run that is done.
+    #: The share of the commits of an undisturbed run after which the action is taken.
     at: float = 0.3
-    #: Rather than that: as soon as an order at this point has struck.
+    #: Alternatively: as soon as an order at this point has struck.
     during: FailPoint | None = None
-    #: The condition of the error with which the query must end; empty: it must be answered.
+    #: The condition of the error with which the query must end; empty: it must give an answer.
     expects: str = ""
-    #: Does it cost a worker, so that it fails the query where there is no recovery?
+    #: Does it cost a worker, so that it fails the query without recovery?
     costs_a_worker: bool = True
 
     def for_query(self, graph: StageGraph, first: str) -> ChaosFault:
@@ -62,9 +62,9 @@ _ATTEMPT: Final = {
 #: Points of a retrace and of re-reads: a first loss makes them happen, the fault is a second one.
 _RETRACE: Final = (FailPoint.READ_RECORDS, FailPoint.RETRACE, FailPoint.RETRACE_BACK_UP)
 _REREAD: Final = (FailPoint.CLAIM, FailPoint.REREAD, FailPoint.REREAD_BACK_UP, FailPoint.REREAD_DELIVER)
-#: Stands for the first stage of a query that keeps state; see `for_query`.
+#: A placeholder for the first stage of a query that keeps state; see `for_query`.
 STATEFUL: Final = "s9999"
-#: Stands for the worker that sends the result to the head: the first, which has the first channel of every stage.
+#: A placeholder for the worker that sends the result to the head: the first, with the first channel of every stage.
 NEXT_TO_THE_HEAD: Final = "w9999"
 #: A loss of a channel that has committed something, so that it has a past to retrace.
 _LOSE_STATE: Final = f"*:execute@{STATEFUL}:2:kill"
@@ -81,7 +81,7 @@ _RECOVERY: Final = (
     FailPoint.COLLECT,
     FailPoint.REMOVE,
 )
-#: Those that the head comes to only when a worker was lost.
+#: Those that the head reaches only after a loss.
 _AFTER_A_LOSS: Final = (
     FailPoint.PING,
     FailPoint.EXPEL,
@@ -89,7 +89,7 @@ _AFTER_A_LOSS: Final = (
     FailPoint.SNAPSHOT,
     FailPoint.RESUME,
 )
-#: Points that a query comes to only when a worker comes. It cannot end before one does if all of them are lost.
+#: Points that a query reaches only when a worker joins. If all workers are lost, it cannot end before one does.
 _ALL_LOST: Final = "kill all"
 _A_MOMENT: Final = "*:read:1:slow=40ms:x9"
 
@@ -106,10 +106,10 @@ def point_faults() -> tuple[ChaosFault, ...]:
         ChaosFault(
             "join: restart after", parse_all(f"head:join:1:restart:after; {_A_MOMENT}"), outside=_ALL_LOST
         ),
-        # So many that one worker has had three from the same one, whoever sends to whom.
+        # Enough that one worker has had three from the same other one, whatever the routes.
         _ordered("complain: kill", "*:deliver:1:fail:x30; *:complain:1:kill"),
         _ordered("complain: kill after", "*:deliver:1:fail:x30; *:complain:1:kill:after"),
-        # An error that was not reported is none, since another worker does not make it; one that was ends the query.
+        # An unreported error has no effect, because another worker does not make it; a reported one ends the query.
         _ordered("fail: kill", "*:read:2:fail; *:fail:1:kill"),
         ChaosFault(
             "fail: kill after",
@@ -200,14 +200,14 @@ def other_faults() -> tuple[ChaosFault, ...]:
     )
 
 
-#: Somebody stands here for a moment, so that the wire is cut meanwhile.
+#: An actor is held here for a moment, so that the wire is cut meanwhile.
 _STAND: Final = "delay=500ms"
 
 
 def wire_faults() -> tuple[ChaosFault, ...]:
     """The wire between two workers, cut in every phase of a query, of a retrace, of re-reads and of a recovery."""
     orders = {point: f"*:{point_name(point)}:{nth}:{_STAND}" for point, nth in _ATTEMPT.items()}
-    del orders[FailPoint.REGISTER]  # nobody knows the address of one that has not registered
+    del orders[FailPoint.REGISTER]  # the address of a worker that has not registered is unknown
     for point in _RETRACE:
         orders[point] = f"{_LOSE_STATE}; *:{point_name(point)}:1:{_STAND}"
     for point in _REREAD:
@@ -215,17 +215,17 @@ def wire_faults() -> tuple[ChaosFault, ...]:
     for point in _RECOVERY:
         loss = "*:commit:2:kill; " if point in _AFTER_A_LOSS else ""
         orders[point] = f"{loss}head:{point_name(point)}:1:{_STAND}"
-    del orders[FailPoint.REMOVE]  # the query is over: nobody sends anything
+    del orders[FailPoint.REMOVE]  # the query has ended: nothing is sent
     return tuple(
         ChaosFault(f"the wire is cut in {point_name(point)}", parse_all(text), outside=CUT_WIRE, during=point)
         for point, text in orders.items()
     )
 
 
-#: The paper's: each kind of plan is among them.
+#: The paper's queries, with each kind of plan.
 POLICY_QUERIES: Final = (1, 3, 5, 6, 7, 8, 9, 10)
-#: What every fault-tolerance policy has to withstand: deaths in a step, in a delivery and from outside, one that only
-#: looks like one, and more than one.
+#: Faults that every policy has to withstand: deaths in a step, in a delivery and from outside, an apparent death, and
+#: several deaths.
 POLICY_FAULTS: Final = (
     "execute: kill",
     "deliver: kill",
@@ -266,7 +266,7 @@ def drawn_fault(seed: int) -> ChaosFault:
                 FailPoint.RETRACE,
                 FailPoint.REREAD,
             ):
-                act = FaultAct.KILL  # a step that fails ends its query, rightly
+                act = FaultAct.KILL  # a failing step rightly ends its query
             order = FaultOrder("*", point, random.randint(1, 6), act, _seconds(act), random.random() < 0.4)
         orders.append(order)
     return ChaosFault(f"seed {seed}", tuple(orders))
@@ -282,7 +282,7 @@ def all_faults() -> dict[str, ChaosFault]:
 
 
 def chosen(names: list[str]) -> tuple[ChaosFault, ...]:
-    """Faults by name, by the beginning of a name, or as orders."""
+    """Select faults by name, by the beginning of a name, or as orders."""
     known = all_faults()
     found: list[ChaosFault] = []
     for name in names:

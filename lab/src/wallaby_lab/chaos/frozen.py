@@ -1,7 +1,7 @@
-"""How long a query stands still in a recovery when much of it is done: thousands of committed tasks.
+"""Measure how long a query with thousands of committed tasks is frozen in a recovery.
 
-A table of very many small row groups makes a query of as many tasks. Once enough of them are committed its reads are
-slowed down, so that it stays where it is, and its workers are killed one after the other, each time once all are there.
+A table of very many small row groups gives a query with as many tasks. Once enough of them are committed, its reads are
+slowed down, so that it hardly advances, and its workers are killed one after the other, each time once all are there.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from wallaby.faults.orders import parse_all
 from wallaby.observe.event import EventKind
 from wallaby_lab.chaos.run import ChaosArena
 
-#: What is promised: with so many tasks committed, 95 of 100 recoveries are shorter than this.
+#: The promise: with this many committed tasks, 95 of 100 recoveries are shorter than this.
 FROZEN_COMMITS: Final = 10_000
 FROZEN_SECONDS_MAX: Final = 0.1
 ROWS_PER_GROUP: Final = 4
@@ -36,18 +36,18 @@ _POLL_SECONDS: Final = 0.02
 
 @dataclass(slots=True)
 class Frozen:
-    """What was measured."""
+    """The measurements."""
 
     #: Committed tasks of the query at the first kill, and at its end.
     commits_first: int = 0
     commits: int = 0
     kills: int = 0
-    #: Of every recovery from a loss, in order.
+    #: The time of every recovery from a loss, in order.
     frozen_seconds: list[float] = field(default_factory=list)
     equal: bool = False
 
     def quantile(self, share: float) -> float:
-        """So long or less did so many of them take."""
+        """A quantile of the times."""
         known = sorted(self.frozen_seconds)
         return known[min(int(len(known) * share), len(known) - 1)]
 
@@ -55,7 +55,7 @@ class Frozen:
 def measure_frozen(
     arena: ChaosArena, directory: Path, commits: int, kills: int, told: Callable[[str], None]
 ) -> Frozen:
-    """Kill so many workers of one query after so many commits."""
+    """Kill workers of one query after a number of commits."""
     path = directory / "many.parquet"
     rows = (commits + SPARE_GROUPS) * ROWS_PER_GROUP
     values = np.arange(rows, dtype=np.int64)

@@ -1,7 +1,7 @@
-"""A grid of runs: one JSON file for each cell, so that it can be resumed, and a summary of those that were asked for.
+"""A grid of runs: one JSON file for each cell, so that it can be resumed, and a summary of the requested cells.
 
-Cells belong to circumstances: the sources, the tables, the workers and the settings that they were run with. Under
-others they are run anew, and what was found before is left alone.
+Cells belong to circumstances: the sources, tables, workers and settings of the run. Under other circumstances they are
+run anew, and earlier results are left alone.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Cell = tuple[int, ChaosFault]
 
 
 def circumstances(data: Path, workers: int, master: str, **settings: object) -> dict[str, Any]:
-    """What the outcome of a cell may depend on beside its query and its fault."""
+    """What the outcome of a cell may depend on besides its query and its fault."""
     files = sorted(path for path in data.rglob("*") if path.is_file())
     return {
         "sources": digest(),
@@ -62,19 +62,19 @@ class RunGrid:
         return [(number, fault) for number, fault in cells if not self._path(number, fault.name).exists()]
 
     def others(self) -> int:
-        """How many cells there are of other circumstances."""
+        """The number of cells with other circumstances."""
         found = [path for path in self._all.glob("**/q*.json") if path.parent != self._directory]
         return len(found)
 
     def keep(self, outcome: RunOutcome) -> None:
-        """Write a cell down; it has its name when it is whole."""
+        """Write a cell atomically."""
         path = self._path(outcome.query, outcome.fault)
         unfinished = path.with_suffix(".unfinished")
         unfinished.write_text(json.dumps(asdict(outcome), indent=1) + "\n", encoding="utf-8")
         unfinished.replace(path)
 
     def outcomes(self, cells: Iterable[Cell]) -> Iterator[dict[str, Any]]:
-        """Those of these cells that have been run."""
+        """The outcomes of those cells that have been run."""
         for number, fault in cells:
             if (path := self._path(number, fault.name)).exists():
                 yield json.loads(path.read_text(encoding="utf-8"))
@@ -84,7 +84,7 @@ class RunGrid:
 
 
 def summary_of(grid: RunGrid, cells: Sequence[Cell]) -> dict[str, Any]:
-    """What these cells show, those that were not run counted, and under which circumstances."""
+    """The summary of these cells, with the number that were not run, and their circumstances."""
     found = summary(grid.outcomes(cells))
     return {
         "commit": commit(),
@@ -96,7 +96,7 @@ def summary_of(grid: RunGrid, cells: Sequence[Cell]) -> dict[str, Any]:
 
 
 def summary(outcomes: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """What a grid shows as a whole, and each fault for itself."""
+    """The summary of a grid, in total and by fault."""
     cells = list(outcomes)
     by_fault: dict[str, list[dict[str, Any]]] = {}
     for cell in cells:
@@ -106,11 +106,11 @@ def summary(outcomes: Iterable[dict[str, Any]]) -> dict[str, Any]:
         "cells": len(cells),
         "seconds": round(sum(cell["seconds"] + max(cell["settle_seconds"], 0) for cell in cells), 1),
         "verdicts": dict(Counter(cell["verdict"] for cell in cells)),
-        #: Of these nothing is known: the query never came to the fault's point, or was over before.
+        #: These show nothing: the query never reached the fault's point, or had ended before.
         "not_reached": len(cells) - len(struck),
         "struck": len(struck),
-        #: Those of them in which the query had to recover: in others it had ended before it could notice, or the fault
-        #: cost no worker.
+        #: Those in which the query had to recover: in the others it had ended before it could notice, or the fault cost
+        #: no worker.
         "recovered": sum(1 for cell in struck if cell["stats"].get("recoveries")),
         "repairs_checked": sum(cell.get("repairs_checked", 0) for cell in cells),
         "detect_seconds": _quantiles(cell["detect_seconds"] for cell in struck),

@@ -1,4 +1,4 @@
-"""What is done to an engine's processes from outside, each with what proves that it was done."""
+"""Actions on an engine's processes from outside, each with a proof that it took effect."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from wallaby.gcs.embedded import EmbeddedRedis, redis_server_binary
 from wallaby.node.worker_address import WorkerInfo
 from wallaby_lab.chaos.wires import CUT_WIRE, SILENCE_WIRE, HostWires
 
-#: How long anything that is done takes to be seen, at most.
+#: How long an action may take to show.
 SEEN_SECONDS: Final = 20.0
-#: A worker that is stopped stays so for this many leases, so that it wakes as a zombie.
+#: How many leases a worker stays stopped, so that it wakes as a zombie.
 STOPPED_LEASES: Final = 3.0
 _POLL_SECONDS: Final = 0.01
 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """Something was done, at a time, and was seen to have its effect."""
+    """The proof that an action was taken at a time and had its effect."""
 
     at: float
     what: str
 
 
 class Outside:
-    """What can be done to one engine. `undo` ends what lasts."""
+    """Actions on one engine. `undo` ends those that last."""
 
     def __init__(self, engine: Engine, wires: HostWires | None = None) -> None:
         self._engine = engine
@@ -60,7 +60,7 @@ class Outside:
         }
 
     def undo(self) -> None:
-        """End what lasts."""
+        """End the lasting actions."""
         while self._undo:
             self._undo.pop()()
 
@@ -77,7 +77,7 @@ class Outside:
         return [Proof(at, f"SIGKILL ended {worker}") for worker, process in victims if _ended(process)]
 
     def _kill_again(self) -> list[Proof]:
-        """Kill a worker, and then the one that comes in its place."""
+        """Kill a worker, and then its replacement."""
         victim = self._live()[0]
         place, known = victim.id.partition("-")[0], {worker.id for worker in self._live()}
         first = self._kill(1)
@@ -147,7 +147,7 @@ class Outside:
         return self._stand_still(psutil.Process(self._store().pid), "the store")
 
     def _reset_store(self) -> list[Proof]:
-        """Shut the driver's own connections to the store down, under whoever uses them."""
+        """Shut down the driver's connections to the store while they are in use."""
         port, at = urlsplit(self._store().url).port, time.time()
         ours = [c for c in psutil.Process().net_connections("tcp") if c.raddr and c.raddr.port == port]
         for connection in ours:

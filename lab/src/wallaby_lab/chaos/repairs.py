@@ -1,9 +1,8 @@
-"""Every repair of a run, checked against a calculation that shares nothing with the one that made it.
+"""Check every repair of a run against an independent calculation.
 
-The coordinator's effects pass the observer, which hands them on to here: the snapshots that it took, and the plans
-that the store applied to them. `check_smallest` computes from below, as a fixpoint of sets, which channels the loss
-forces to be rewound or moved and what must be read again (invariant 8); a plan that does other things is a bug, even
-if the answer is right.
+The observer passes the coordinator's effects on: the snapshots that it took, and the plans that the store applied to
+them. `check_smallest` computes from below, as a fixpoint of sets, which channels the loss forces to be rewound or moved
+and what must be read again (invariant 8). A plan that differs is a bug, even if the answer is right.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ Records = Mapping[ChannelName, tuple[bytes, ...]]
 
 
 class Repairs:
-    """What the coordinator has repaired since it was asked last. From any thread."""
+    """The coordinator's repairs since the last check. Any thread may use it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -46,7 +45,7 @@ class Repairs:
                     pass
 
     def check(self, query: QueryId, graph: StageGraph, tolerance: Tolerance = LINEAGE) -> tuple[int, str]:
-        """How many plans of a query were checked, and in what the first bad one differs from what must be.
+        """Check the plans of a query; returns their number, and how the first wrong one differs.
 
         The store applies a plan only to the version that it was made from, so every plan has its snapshot.
         """

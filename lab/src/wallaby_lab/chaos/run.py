@@ -1,7 +1,7 @@
-"""One run: a query, a fault, and what came of it, as one JSON object.
+"""One run: a query, a fault, and the outcome, as one JSON object.
 
-A run is good only if its fault is proved to have struck and the answer is Spark's (or the query failed as it had to).
-A fault whose point the query never came to is reported as not reached, which is neither.
+A run is good only if its fault is proved to have struck and the answer is Spark's (or the query failed as it must). If
+the query never reached the fault's point, the run is reported as not reached, which is neither good nor bad.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from wallaby_lab.chaos.repairs import Repairs
 from wallaby_lab.chaos.wires import CUT_WIRE, SILENCE_WIRE, HostWires
 from wallaby_lab.compare import DifferentError, require_same
 
-#: A query that takes longer, after a fault, hangs.
+#: A query that takes longer than this after a fault hangs.
 HANG_SECONDS: Final = 180.0
-#: How long an engine may take to be as good as new.
+#: How long an engine may take to recover fully.
 SETTLE_SECONDS: Final = 90.0
 _POLL_SECONDS: Final = 0.02
 
 
 class RunVerdict(Enum):
-    """What came of a run."""
+    """The verdict on a run."""
 
     EQUAL = "equal"
     FAILED_AS_IT_MUST = "failed as it must"
@@ -54,13 +54,13 @@ class RunVerdict(Enum):
 
     @property
     def is_good(self) -> bool:
-        """Is no promise broken? A fault that was not reached shows nothing either way, and is counted apart."""
+        """Was every promise kept? A fault that was not reached shows nothing, and is counted separately."""
         return self in (RunVerdict.EQUAL, RunVerdict.FAILED_AS_IT_MUST, RunVerdict.NOT_REACHED)
 
 
 @dataclass(slots=True)
 class Undisturbed:
-    """A query without faults: Spark's answer, and what it takes."""
+    """A query without faults: Spark's answer, and its time."""
 
     answer: pa.Table
     seconds: float
@@ -79,13 +79,13 @@ class RunOutcome:
     tolerant: bool
     verdict: str = ""
     detail: str = ""
-    #: What proves that the fault struck: time, place, effect.
+    #: The proof that the fault struck: time, place, effect.
     struck: list[dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0
     undisturbed_seconds: float = 0.0
     detect_seconds: float | None = None
     settle_seconds: float = 0.0
-    #: Repairs that were compared with an independent calculation of what they must do; see `repairs`.
+    #: The number of repairs that were compared with an independent calculation; see `repairs`.
     repairs_checked: int = 0
     stats: dict[str, Any] = field(default_factory=dict)
 
@@ -126,7 +126,7 @@ class ChaosArena:
             self._engine = None
 
     def change(self, **settings: object) -> None:
-        """Go on with other settings, and so with another engine; plans may be others, and take other times."""
+        """Continue with other settings, and so with another engine, whose plans and times may differ."""
         changed = {**self._settings, **settings}
         if changed != self._settings:
             self.close()
@@ -134,7 +134,7 @@ class ChaosArena:
             self._undisturbed.clear()
 
     def settle(self) -> float | None:
-        """Wait until the engine is as good as new; how long that took, None if it did not come to it."""
+        """Wait until the engine has fully recovered; returns the time, None if it did not."""
         began = time.monotonic()
         while time.monotonic() - began < SETTLE_SECONDS:
             try:
@@ -163,7 +163,7 @@ class ChaosArena:
         return self._undisturbed[number]
 
     def compare(self, number: int) -> tuple[str, int]:
-        """Run a query; in what its answer differs from Spark's, if it does, and how many recoveries it took."""
+        """Run a query; returns how its answer differs from Spark's, and the number of recoveries."""
         result = self.engine.run(self.spark.sql(tpch.query(number)))
         with _hanging(result):
             answer = result.arrow()
@@ -182,7 +182,7 @@ class ChaosArena:
 
     @contextmanager
     def _proxied(self) -> Iterator[HostWires]:
-        """An engine of its own, whose workers have known each other by nothing but proxies."""
+        """A separate engine whose workers reach each other only through proxies."""
         self.close()
         wires = HostWires(self.engine)
         try:
@@ -243,7 +243,7 @@ class ChaosArena:
         return outcome
 
     def _look_back(self, outcome: RunOutcome, result: Result, fault: ChaosFault) -> None:
-        """What the query did, how soon it noticed, and whether the engine is as good as new."""
+        """Collect what the query did, how soon it noticed the fault, and whether the engine has fully recovered."""
         outcome.stats = {
             key: value for key, value in result.stats.as_dict().items() if key not in ("query", "event_log")
         }
@@ -261,7 +261,7 @@ class ChaosArena:
     def _struck_outside(
         self, outside: Outside, fault: ChaosFault, result: Result, usual: Undisturbed, orders: str
     ) -> Iterator[list[Proof]]:
-        """While the query runs, do to it from outside what is to be done."""
+        """Take the action from outside while the query runs."""
         proofs: list[Proof] = []
         if not fault.outside:
             yield proofs

@@ -1,8 +1,8 @@
-"""A soak: rounds of a query and a fault, one after the other for a long time, and what is left after each.
+"""A soak: rounds of a query and a fault for a long time, with a check for leaks after each.
 
-Each round is a run of the grid (`run.py`): the fault is proved to have struck, the answer is Spark's or the query
-ends as it must, and the engine is as good as new afterwards. Then everything that could leak is measured. The report
-is written after every round, so a soak that is interrupted has one, and the same command goes on with it.
+Each round is a run of the grid (`run.py`): the fault is proved to have struck, the answer is Spark's or the query ends
+as it must, and the engine has fully recovered afterwards. Then everything that could leak is measured. The report is
+written after every round, so an interrupted soak has one, and the same command continues it.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from wallaby_lab.chaos.run import HANG_SECONDS, ChaosArena, RunVerdict
 from wallaby_lab.compare import DifferentError, require_same
 
 CANCEL: Final = "the query is cancelled"
-#: A query is cancelled within this part of the time that it usually takes: later it might have ended by itself.
+#: A query is cancelled within this share of its usual time: later it might have ended by itself.
 CANCEL_SHARE_MAX: Final = 0.5
 NOTHING: Final = "nothing"
-#: What a round may be: kills, stops, cuts, pauses and losses of Redis, answers that are lost, cancels, and nothing.
+#: The faults of rounds: kills, stops, cuts, pauses and losses of Redis, lost answers, cancels, and none.
 ROUNDS: Final = (
     NOTHING,
     CANCEL,
@@ -52,14 +52,14 @@ ROUNDS: Final = (
 
 @dataclass(slots=True)
 class Round:
-    """One round, and what was there after it."""
+    """One round, and the measurements after it."""
 
     query: int
     fault: str
     verdict: str
     detail: str
     seconds: float
-    #: What proves that the fault struck.
+    #: The proof that the fault struck.
     struck: list[str]
     measured: dict[str, int]
     #: The budget of each TaskManager.
@@ -68,7 +68,7 @@ class Round:
 
 @dataclass(slots=True)
 class Soaked:
-    """What a soak has found so far."""
+    """The results of a soak so far."""
 
     seconds: float = 0.0
     rounds: list[Round] = field(default_factory=list)
@@ -86,9 +86,9 @@ class Soaked:
 def schedule(
     seed: int, queries: Sequence[int], budgets: Sequence[str], done: int = 0
 ) -> Iterator[tuple[int, str, str]]:
-    """Queries, faults and budgets, drawn. The first so many are left out.
+    """Draw queries, faults and budgets, without the first n.
 
-    Each fault comes once before any of them comes again; then it is the next budget's turn.
+    Each fault comes once before any of them repeats; then the next budget is used.
     """
     random = Random(seed)  # noqa: S311 - a schedule, no secret
     at = 0
@@ -111,7 +111,7 @@ def soak(
     found: Soaked,
     told: Callable[[Soaked], None],
 ) -> None:
-    """Go on with a soak until it has taken so long in all; `told` is called after every round."""
+    """Continue a soak until it has taken this long in total; `told` is called after every round."""
     random = Random(seed + len(found.rounds))  # noqa: S311 - a schedule, no secret
     before = found.seconds
     began = time.monotonic()
@@ -144,7 +144,7 @@ def _round(arena: ChaosArena, number: int, fault: str, random: Random) -> tuple[
 
 
 def _cancel(arena: ChaosArena, number: int, random: Random) -> tuple[RunVerdict, str, list[str]]:
-    """Cancel a query somewhere on its way; a result that was whole by then is a result."""
+    """Cancel a query while it runs; a result that was complete by then counts as a result."""
     usual = arena.undisturbed(number)
     result = arena.engine.run(arena.spark.sql(tpch.query(number)))
     # If the result is not there long after it was cancelled, the query hangs, and `timeout` below ends the wait.
@@ -171,13 +171,13 @@ def _cancel(arena: ChaosArena, number: int, random: Random) -> tuple[RunVerdict,
 
 
 def measured(arena: ChaosArena) -> dict[str, int]:
-    """What there is of everything that could leak, once the engine is as good as new."""
+    """Measure everything that could leak, once the engine has fully recovered."""
     arena.settle()
     engine, here = arena.engine, psutil.Process()
     keys = len(engine._deployment.gcs._connection.find_keys(EVERY_KEY))
     pids = [int(worker.pid) for worker in engine.workers()]
     workers = [_own_bytes(pid) for pid in pids]
-    # Each TaskManager has a folder of its own for what it spills and backs up.
+    # Each TaskManager has its own folder for what it spills and backs up.
     local = Path(engine.settings.local_directory)
     assert engine.settings.local_directory, "a soak has a directory of its own for what is spilled"
     scratch = list(local.glob(f"{PREFIX}*"))
@@ -204,7 +204,7 @@ def _own_bytes(pid: int) -> int:
 
 
 def load(path: Path, of: object) -> Soaked:
-    """What an earlier soak of the same circumstances has found; nothing if there is none."""
+    """Load the results of an earlier soak with the same circumstances; empty if there is none."""
     try:
         held = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -215,7 +215,7 @@ def load(path: Path, of: object) -> Soaked:
 
 
 def save(path: Path, commit: str, of: object, found: Soaked) -> None:
-    """Write the report so that there is always a whole one."""
+    """Write the report atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     young = path.with_suffix(".new")
     young.write_text(

@@ -1,4 +1,4 @@
-"""What a soak has shown: is memory flat, is anything left, how did each fault end; and a page about it."""
+"""Evaluate a soak (is memory flat, is anything left behind, how did each fault end) and write its page."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Final
 from wallaby_lab.chaos.run import RunVerdict
 from wallaby_lab.chaos.soak import NOTHING, Soaked
 
-#: What the median of the last third may have more than that of the first, beyond which memory is not flat.
+#: How much larger the median of the last third may be than that of the first, for memory to count as flat.
 GROWTH_BYTES: Final = 64 << 20
 GROWTH_SHARE: Final = 0.10
-#: Fewer rounds than this show no trend.
+#: With fewer rounds there is no trend.
 ROUNDS_MIN: Final = 9
-#: What may be there when no query runs: the keys about workers.
+#: The keys that may exist when no query runs: those about workers.
 KEYS_MAX: Final = 5
 THREADS_MORE: Final = 8
 FILES_MORE: Final = 40
 
 
 def problems(found: Soaked) -> list[str]:
-    """Everything that a soak has found to be wrong; nothing, if all promises were kept."""
+    """Everything that went wrong in a soak; empty if all promises were kept."""
     said = [f"q{each.query}, {each.fault}: {each.verdict}. {each.detail}" for each in found.bad]
     struck = {each.fault for each in found.rounds if each.struck}
     tried = Counter(each.fault for each in found.rounds if each.fault != NOTHING)
@@ -32,7 +32,7 @@ def problems(found: Soaked) -> list[str]:
 
 
 def leaks(found: Soaked) -> list[str]:
-    """What grows, or is left when no query runs."""
+    """Figures that grow, or that are not zero when no query runs."""
     said = []
     for memory in dict.fromkeys(each.memory for each in found.rounds):
         said += _growth(
@@ -64,7 +64,7 @@ def _growth(found: Soaked, name: str, where: str = "") -> list[str]:
 
 
 def thirds(found: Soaked, name: str) -> tuple[int, int]:
-    """The median of a figure in the first third of the rounds and in the last; twice the same if there are too few."""
+    """The medians of a figure in the first and in the last third of the rounds; equal if there are too few rounds."""
     values = [each.measured[name] for each in found.rounds]
     if len(values) < ROUNDS_MIN:
         middle = int(median(values)) if values else 0

@@ -1,8 +1,8 @@
-"""The network between the workers of one engine, on this host, so that it can be cut between two of them.
+"""Proxies for the network between the workers of one engine on this host, which can cut it between two of them.
 
-In front of every data server stands a proxy on loopback, whose address takes the place of the server's own in the
-store; so it must be put there before anybody has asked for addresses. The proxy knows by the port of a connection whose
-process has made it, and cuts what goes between two workers, in both directions, while both still reach everybody else.
+Every data server has a proxy on loopback, whose address replaces the server's own in the store; so it must be put there
+before any worker has read addresses. The proxy identifies the process behind a connection by its port, and cuts the
+traffic between two workers, in both directions, while both still reach all others.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from wallaby.engine import Engine
 from wallaby.lineage.names import WorkerId
 from wallaby.node.worker_address import WorkerAddress
 
-#: What is done to the network from outside; see `outside`.
+#: Actions on the network from outside; see `outside`.
 CUT_WIRE: Final = "cut wire"
 SILENCE_WIRE: Final = "silence wire"
 _LOOPBACK: Final = "127.0.0.1"
 _CHUNK_BYTES: Final = 1 << 16
 _CONNECT_SECONDS: Final = 5.0
-#: Closing such a socket tells the other end at once, by a reset.
+#: With this option, closing a socket resets the connection, so that the other end notices at once.
 _RESET: Final = struct.pack("ii", 1, 0)
 
 
 @dataclass(slots=True, eq=False)
 class _Wire:
-    """One connection: from whom, to whom, and its two sockets."""
+    """One connection: its source, its target, and its two sockets."""
 
     source: str
     target: str
@@ -49,7 +49,7 @@ class _Wire:
 
 
 class HostWires:
-    """All connections to the data servers of the workers that an engine has now."""
+    """All connections to the data servers of an engine's present workers."""
 
     def __init__(self, engine: Engine) -> None:
         self._lock = threading.Lock()
@@ -58,18 +58,18 @@ class HostWires:
         self._wires: list[_Wire] = []
         self._between: frozenset[str] = frozenset()
         self._silent = False
-        #: How often something between the two was not let through.
+        #: How often something between the two was blocked.
         self.held_back = 0
         self._install(engine)
 
     def carries(self, worker: str) -> bool:
-        """Does the network of this worker go through proxies? Not that of one that came later."""
+        """Does this worker's traffic go through proxies? That of later workers does not."""
         return worker in self._pids and psutil.pid_exists(self._pids[worker])
 
     def cut(self, one: str, other: str, *, silent: bool) -> int:
-        """Let nothing through between two workers from now on; the answer is how many connections there were.
+        """Block everything between two workers from now on; returns the number of connections.
 
-        Silent: what is sent disappears. Otherwise connections are reset, and new ones are too.
+        Silent: data disappears. Otherwise present and new connections are reset.
         """
         with self._lock:
             self._between, self._silent = frozenset((one, other)), silent
@@ -94,7 +94,7 @@ class HostWires:
         gcs = engine._deployment.gcs
         store, key = gcs._connection, gcs._workers.workers
         for worker in self._pids:
-            engine._head._directory.address_of(WorkerId(worker))  # the driver goes past the proxies
+            engine._head._directory.address_of(WorkerId(worker))  # the driver bypasses the proxies
             order, draining, address = store.command("HGET", key, worker).decode().split(" ", 2)
             place = WorkerAddress.decode(address)
             server = urlsplit(place.endpoint)
@@ -150,7 +150,7 @@ class HostWires:
         return frozenset((wire.source, wire.target)) == self._between
 
     def _owner(self, port: int) -> str:
-        """The worker whose process has this port; empty if it is none of them."""
+        """The worker whose process has this port; empty if there is none."""
         for worker, pid in self._pids.items():
             with contextlib.suppress(psutil.Error):
                 connections = psutil.Process(pid).net_connections("tcp")

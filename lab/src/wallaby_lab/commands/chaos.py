@@ -1,4 +1,4 @@
-"""`wallaby chaos`: TPC-H on real processes that are killed, stopped, cut off and lied to; answers must be Spark's."""
+"""`wallaby chaos`: TPC-H on real processes that are killed, stopped and cut off; answers must be Spark's."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from wallaby_lab.chaos.grid import RunGrid
     from wallaby_lab.chaos.run import ChaosArena
 
-#: With policies that save states: between two of them.
+#: With policies that save states: the seconds between two of them.
 CHECKPOINT_SECONDS = 0.1
 EXAMPLES = """
 Examples:
@@ -193,7 +193,7 @@ def _required(data: Path) -> Path:
 def _missing(
     grid: RunGrid, cells: list[tuple[int, ChaosFault]], of: str = ""
 ) -> list[tuple[int, ChaosFault]]:
-    """What has not been run by this code, on these tables and with these settings; all of it is told."""
+    """The cells that this code has not run on these tables and with these settings; prints the counts."""
     missing = grid.missing(cells)
     note(f"{of}{len(cells)} cells, {len(cells) - len(missing)} of them run before")
     if others := grid.others():
@@ -203,7 +203,7 @@ def _missing(
 
 @contextmanager
 def _arena(data: Path, workers: int, master: str, **settings: object) -> Iterator[ChaosArena]:
-    """A Spark session, and an engine in it that may be broken."""
+    """A Spark session with an engine that may be broken."""
     from wallaby.commands.session import spark_session
     from wallaby_lab import tpch
     from wallaby_lab.chaos.run import ChaosArena
@@ -215,7 +215,7 @@ def _arena(data: Path, workers: int, master: str, **settings: object) -> Iterato
         spark_session(master or f"local[{workers + 1}]", configuration, "wallaby chaos") as spark,
     ):
         tpch.register(spark, data)
-        # Small tasks: at a small scale a query would have too few for a fault to find its place.
+        # Small tasks, because at a small scale a query would otherwise have too few for every fault.
         small = {"threads": 1, "split": "1m", "task_target": "256k"}
         arena = ChaosArena(spark, Path(book), workers, **{**small, **settings})
         try:
@@ -356,7 +356,7 @@ def _run_calmly(queries: list[int], data: Path, workers: int, master: str) -> No
 def _measure_frozen(kills: int, data: Path, workers: int, master: str) -> None:
     from wallaby_lab.chaos.frozen import FROZEN_COMMITS, FROZEN_SECONDS_MAX, measure_frozen
 
-    # The query is innocent: its workers are killed more often than any task's would be.
+    # The limit is raised, because the query's workers are killed on purpose.
     settings = {"max_task_worker_losses": 1000, "split": 1}
     with (
         tempfile.TemporaryDirectory(prefix="wallaby-frozen-") as directory,

@@ -35,15 +35,15 @@ Examples:
   wallaby demo --no-kill               lose nobody
 """
 QUERIES: Final = (1, 3, 5, 6, 10, 12, 14)
-#: The query in whose middle a TaskManager is killed.
+#: The query during which a TaskManager is killed.
 KILLED_QUERY: Final = 9
-#: After which share of its tasks.
+#: The share of its tasks after which that happens.
 KILL_AT: Final = 0.4
 KILL_POLL_SECONDS: Final = 0.005
 KILL_ATTEMPTS: Final = 3
 ROWS_SHOWN: Final = 3
 VALUE_CHARACTERS: Final = 22
-#: A query that takes longer is run once and not twice, so that the demonstration stays short.
+#: A longer query is run only once, so that the demonstration stays short.
 REPEAT_SECONDS_MAX: Final = 20.0
 WAIT_FOR_WORKER_SECONDS: Final = 30.0
 _SIGNAL: Final = signal.SIGKILL
@@ -51,7 +51,7 @@ _SIGNAL: Final = signal.SIGKILL
 
 @dataclass(slots=True)
 class _Run:
-    """One query on both."""
+    """One query on both engines."""
 
     number: int
     expected: pa.Table
@@ -104,7 +104,7 @@ def demo(
 
 
 def tables(directory: Path, scale: float) -> Path:
-    """The tables, made once. They get their name when they are whole."""
+    """The tables, generated once and renamed when they are complete."""
     from wallaby_lab.tpch import generate
 
     target = directory / f"tpch-sf{scale:g}"
@@ -144,7 +144,7 @@ def _on_wallaby(spark: SparkSession, engine: Engine, run: _Run, text: str) -> No
 
 
 def _timed(ask: Callable[[], pa.Table]) -> tuple[float, pa.Table]:
-    """The better of two runs; one that took long is not repeated."""
+    """The better of two runs; a long one is not repeated."""
     started = time.monotonic()
     answer = ask()
     first = time.monotonic() - started
@@ -222,7 +222,7 @@ def _with_a_loss(spark: SparkSession, engine: Engine, directory: Path) -> bool:
 
 
 def _kill_on_the_way(engine: Engine, result: Result, victim: WorkerInfo, tasks: int) -> None:
-    """Kill a TaskManager once the query has come so far."""
+    """Kill a TaskManager once the query has committed enough tasks."""
     stream = result._collected.query
     while not result.is_over:
         committed = engine._gcs.status(stream).commits
@@ -234,7 +234,7 @@ def _kill_on_the_way(engine: Engine, result: Result, victim: WorkerInfo, tasks: 
 
 
 def _wait_for_worker(engine: Engine, attempt: int) -> WorkerInfo:
-    """A TaskManager that lives, once all of them do."""
+    """A live TaskManager, once all of them are live."""
     deadline = time.monotonic() + WAIT_FOR_WORKER_SECONDS
     while time.monotonic() < deadline:
         live = [worker for worker in engine.workers() if worker.is_live]

@@ -1,4 +1,4 @@
-"""`wallaby differential`: the same queries over odd rows by Wallaby and by Spark, and every difference made small."""
+"""`wallaby differential`: run the same queries over odd rows on Wallaby and on Spark, and reduce every difference."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def _queries(
     from wallaby_lab.differential.crew import shared_out
 
     name = report.LOSSES if work.losses else report.QUERIES
-    #: By their first seeds, those that came before one in front of them.
+    #: Results that arrived before those of earlier seeds, by their first seeds.
     early: dict[int, tuple[range, CampaignResult]] = {}
     total, end = campaign.CampaignResult(), seeds.start
     parts = _in_time(campaign.parts(seeds), minutes)
@@ -164,7 +164,7 @@ def _queries(
 
 
 def _in_time(parts: Iterable[Part], minutes: float) -> Iterator[Part]:
-    """Parts, but no more of them after some minutes; 0: no limit."""
+    """Yield parts until a time limit in minutes; 0: no limit."""
     began = time.monotonic()
     for part in parts:
         yield part
@@ -173,7 +173,7 @@ def _in_time(parts: Iterable[Part], minutes: float) -> Iterator[Part]:
 
 
 def _chosen(entries: Sequence[str], families: Sequence[str]) -> list[str]:
-    """The entries that are asked for, and all that have an example if none is."""
+    """The requested entries; by default all that have an example."""
     from wallaby.functions.registry import FAMILIES
     from wallaby_lab.differential.generated.examples import EXAMPLES as KNOWN
 

@@ -1,4 +1,4 @@
-"""What `wallaby differential` shares out among processes, with a session each: groups of entries or random queries."""
+"""The work that `wallaby differential` distributes to processes: groups of entries or random queries."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from wallaby_lab.differential.generated.kept import kept_functions
 from wallaby_lab.differential.generated.tables import register, write_tables
 from wallaby_lab.differential.losses import Losses
 
-#: A query of some rows that takes longer hangs, and that is a difference.
+#: A query of few rows that takes longer hangs, which counts as a difference.
 HANGS_SECONDS = 300
 
 
@@ -91,7 +91,7 @@ def _register(spark: SparkSession, directory: Path, seed: int) -> None:
 def _session(**settings: object) -> Iterator[tuple[SparkSession, Engine]]:
     """A session and an engine for small queries."""
     configuration = {**QUICK, **QUICK_JVM}
-    # Errors have to be the engine's own: Spark's would be compared with themselves.
+    # The engine's own errors are needed: Spark's would be compared with themselves.
     own = {"threads": 1, "progress_enabled": False, "timeout": HANGS_SECONDS, "spark_errors": False}
     settings = {**own, **settings}
     with engine_session("local[3]", 2, configuration, **settings) as (spark, engine):

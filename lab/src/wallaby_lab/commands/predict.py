@@ -1,4 +1,4 @@
-"""`wallaby predict`: what queries would take on clusters that are not there, from the event logs of real runs."""
+"""`wallaby predict`: predict the times of queries on other clusters, from the event logs of real runs."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def _require_predictable(workers: list[int], figures: list[str]) -> None:
 
 
 def _require_savable(save: Path | None, page: Path | None) -> None:
-    """Before hours are spent on what could not be written."""
+    """Check that results can be saved, before hours are spent on them."""
     from wallaby_lab.bench.paper.written import PREDICTED, above
 
     if save is not None:
@@ -253,7 +253,7 @@ def _from_data(
     measured: _Policies | None,
     only_checked: list[int] | None,
 ) -> tuple[dict[str, Known], list[Check]]:
-    """What is predicted from, and all checks of it: also of the plans that policies were measured with."""
+    """What to predict from, and all checks, including those of the plans with which policies were measured."""
     known, checks = _from_runs(data, queries, cluster, kept, broadcast)
     if measured is not None:
         usual = known
@@ -267,7 +267,7 @@ def _from_data(
 def _from_runs(
     data: Path, queries: list[int], cluster: PredictedCluster, kept: Path | None, broadcast: int | None
 ) -> tuple[dict[str, Known], list[Check]]:
-    """Predicted from two workers, since one has no exchange; what only shows between runs, from both."""
+    """Learn from runs with two workers, because one has no exchange; and from both what only shows between runs."""
     from wallaby_lab.bench.calibration import CHECKED, LEARNED, run_queries
     from wallaby_lab.commands.bench import require_tables
     from wallaby_lab.simulation.predict.checks import checked
@@ -298,7 +298,7 @@ def _on_this_machine(cluster: PredictedCluster) -> PredictedCluster:
 
 
 class _Policies(NamedTuple):
-    """The measured table of policies: on how many workers and cores, and by query and policy the seconds."""
+    """The measured table of policies: workers, cores, and seconds by query and policy."""
 
     workers: int
     cores: int
@@ -306,7 +306,7 @@ class _Policies(NamedTuple):
 
 
 def _read_policies(path: Path, data: Path) -> _Policies:
-    """The table in a file, if it is of the same data; before hours are spent on what could not be checked by it."""
+    """Read the table from a file; it must be of the same data, which is checked before hours are spent."""
     from wallaby_lab.bench.losses import lost_seconds, usual_seconds
     from wallaby_lab.simulation.predict.checks import Measured
 

@@ -41,7 +41,7 @@ Examples:
 
   wallaby simulate --generated           break it anywhere by small edits; print the share that is caught
 """
-#: After so many seeds what they came to is saved.
+#: The summary is saved after every so many seeds.
 BLOCK_SEEDS = 500
 #: Without records there is nothing to simulate.
 SIMULATED = tuple(name for name, parts in POLICIES.items() if parts.recorded)
@@ -157,7 +157,7 @@ def _grid() -> None:
 
 
 class _Campaigns:
-    """One campaign, or one for each policy; what they came to is saved as they go on."""
+    """One campaign, or one for each policy; summaries are saved as they progress."""
 
     def __init__(
         self,
@@ -175,7 +175,7 @@ class _Campaigns:
         self._about = {"first": first, "machine": _machine(), **({"commit": commit} if commit else {})}
 
     def go(self, policy: str, *, resume: bool) -> None:
-        """Run what has not been run, and fail if anything was violated."""
+        """Run the remaining seeds, and fail if there was a violation."""
         policies = SIMULATED if policy == "all" else (policy,)
         found = self._found(policy) if resume else {}
         if self._save is not None and not resume:
@@ -218,7 +218,7 @@ class _Campaigns:
         _save(self._save, {**self._about, **figures})
 
     def _found(self, policy: str) -> dict[str, Summary]:
-        """What the saved report has of the same run."""
+        """The part of the saved report that belongs to the same run."""
         text = self._save.read_text(encoding="utf-8") if self._save and self._save.exists() else ""
         if not text:
             return {}
@@ -260,7 +260,7 @@ def _hunt(names: tuple[str, ...], seeds_max: int, cores: int, save: Path | None)
 
 
 def _survey(modules: tuple[str, ...], share: float, seeds_max: int, cores: int, save: Path | None) -> None:
-    """No survivor is a failure here: some edits change nothing that anybody could notice."""
+    """Survey generated mutants. Survivors are not failures: some edits change nothing that a run could notice."""
     from wallaby_lab.simulation.mutants.hunt import format_catches
     from wallaby_lab.simulation.mutants.survey import SECONDS_MAX, SURVEYED, selected, survey
 

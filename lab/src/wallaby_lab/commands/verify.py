@@ -1,4 +1,4 @@
-"""`wallaby tpch verify`: TPC-H by the engine and by Spark on the same data, with every answer compared."""
+"""`wallaby tpch verify`: run TPC-H on the engine and on Spark over the same data, and compare every answer."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Verified:
     master: str
     workers: int
     rows: int
-    #: Empty if the answer is Spark's; else what differs.
+    #: What differs from Spark's answer; empty if nothing does.
     difference: str
     #: Why Spark ran it, or parts of it.
     reasons: tuple[str, ...]
@@ -55,14 +55,14 @@ class Verified:
 
     @property
     def verdict(self) -> str:
-        """In a word or two."""
+        """The verdict in a word or two."""
         if self.difference or self.file_difference:
             return "DIFFERS" if self.difference else "DIFFERS from its file"
         return "equal, by Spark" if self.reasons else "equal"
 
     @property
     def good(self) -> bool:
-        """Equal, and natively so."""
+        """Is the answer native, and equal to Spark's?"""
         return not self.difference and not self.reasons and not self.file_difference
 
 
@@ -125,7 +125,7 @@ def verify(
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A query and what its answer has to be."""
+    """A query and its expected answer."""
 
     query: int
     text: str

@@ -1,1 +1,1 @@
-"""Wallaby beside Spark: the same queries over the same odd rows, by both, and every difference found made small."""
+"""Compare Wallaby with Spark: both run the same queries over the same odd rows, and every difference is reduced."""

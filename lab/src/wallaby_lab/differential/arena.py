@@ -1,4 +1,4 @@
-"""One query by both engines: tables are written and registered, answers compared, and how it ran is told."""
+"""Run one query on both engines: write and register tables, compare answers, and report how it ran."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from wallaby_lab.differential.generated.schemas import RandomTable
 from wallaby_lab.differential.layouts import spark_raises
 from wallaby_lab.differential.outcome import QueryOutcome, difference, engines_outcome, outcome
 
-#: The queries are tiny: what Spark would compile and adapt takes longer than they do.
+#: The queries are tiny: compiling and adapting would take longer than running them.
 QUICK: Final = {
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.codegen.wholeStage": "false",
@@ -28,16 +28,16 @@ QUICK: Final = {
     "spark.sql.files.minPartitionNum": "1",
     "spark.sql.files.openCostInBytes": "1",
 }
-#: For a JVM that lives for minutes: compiling well what runs a few times takes longer than running it.
+#: For a JVM that lives for minutes: optimizing code that runs a few times takes longer than running it.
 QUICK_JVM: Final = {
     "spark.driver.memory": "1g",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
-#: So many rows of a table are tried alone, to see which errors there are.
+#: How many rows of a table are tried alone, to find which errors occur.
 _ROWS_ALONE_MAX: Final = 30
-#: More rows than that are not asked of Spark.
+#: Queries with more rows are not run on Spark.
 ROWS_MAX: Final = 200_000
-#: Why a query was left to Spark although it had begun.
+#: Why a query was left to Spark after it had begun.
 IN_DOUBT: Final = "a value was in doubt, and Spark ran the query after all"
 _LOCAL: Final = "local rows need no engine"
 _DEFECT: Final = "please report it"
@@ -59,7 +59,7 @@ class Comparison:
 
 
 class ComparisonArena:
-    """A session with an engine, and the tables of the moment."""
+    """A session with an engine, and the present tables."""
 
     def __init__(self, spark: SparkSession, engine: Engine, directory: Path) -> None:
         self._spark = spark
@@ -67,7 +67,7 @@ class ComparisonArena:
         self._directory = directory
         self._written = 0
         self._tables: tuple[RandomTable, ...] = ()
-        #: The engine's own settings, while it has others.
+        #: The engine's original settings, while others are in effect.
         self._before: Settings | None = None
 
     def use(
@@ -76,7 +76,7 @@ class ComparisonArena:
         settings: Mapping[str, str],
         planning: Mapping[str, int] | None = None,
     ) -> None:
-        """Write tables and make them known, under some settings of Spark's and of the engine's planning."""
+        """Write and register tables, under some settings of Spark and of the engine's planning."""
         if planning:
             self._before = self._before or self._engine.settings
             self._engine.settings = replace(self._engine.settings, **planning)  # type: ignore[arg-type]  # no dict of all
@@ -86,7 +86,7 @@ class ComparisonArena:
             self._spark.conf.set(key, value)
 
     def _write(self, tables: Sequence[RandomTable]) -> None:
-        """In place of those that were written before."""
+        """Write tables, replacing earlier ones."""
         before = self._directory / str(self._written)
         self._written += 1
         place = self._directory / str(self._written)
@@ -98,12 +98,12 @@ class ComparisonArena:
         shutil.rmtree(before, ignore_errors=True)
 
     def leave(self) -> None:
-        """Give the engine its own settings back."""
+        """Restore the engine's settings."""
         if self._before is not None:
             self._engine.settings, self._before = self._before, None
 
     def ask(self, query: str, order: Sequence[str] = ()) -> Comparison:
-        """Run a query by both and compare."""
+        """Run a query on both engines and compare."""
         try:
             df = self._spark.sql(query)
         except AnalysisException as error:
@@ -128,10 +128,10 @@ class ComparisonArena:
         return Comparison(how, different, expected.table is None, _without_numbers(planned))
 
     def _raised_in_another_order(self, query: str, actual: QueryOutcome) -> bool:
-        """Does Spark raise this very error if the rows of its tables come in another order, or one row of one?
+        """Does Spark raise the same error if the rows of its tables come in another order, or for a single row?
 
-        Of two rows with an error each, the one that is met first decides. Tables have no order, nor has what a join
-        makes of them, and tasks that read different parts of one run side by side.
+        If two rows have an error, the first one that is evaluated decides. Tables and joins have no order, and tasks
+        that read different parts of a table run concurrently.
         """
         ordered = [
             [replace(table, rows=order(table.rows)) for table in self._tables]

@@ -1,6 +1,6 @@
-"""Many random queries, each from its own seed: the same seed is the same query over the same rows, whenever it is run.
+"""Many random queries, each from its own seed: the same seed always gives the same query over the same rows.
 
-Some queries share their tables. A difference is made small, and kept with the script that shows it.
+Some queries share their tables. A difference is reduced, and kept with a script that shows it.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ from wallaby_lab.differential.losses import Losses
 from wallaby_lab.differential.script import script
 from wallaby_lab.differential.shrink import Case, shrink
 
-#: As many queries share tables and settings.
+#: How many queries share tables and settings.
 TOGETHER: Final = 25
-#: What could join to more rows is not asked: minutes would go by.
+#: Queries whose joins could have more rows are skipped, because they would take minutes.
 REACH_MAX: Final = 1_000_000
 _TRIALS: Final = 400
 
 
 @dataclass(slots=True)
 class CampaignResult:
-    """What a campaign has seen."""
+    """The results of a campaign."""
 
     queries: int = 0
     how: Counter[str] = field(default_factory=Counter)
     raised: int = 0
-    #: In how many a worker was lost.
+    #: The number of queries in which a worker was lost.
     struck: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
     invalid: Counter[str] = field(default_factory=Counter)
-    #: For each difference its seed, what is different, and the script.
+    #: For each difference: its seed, what differs, and the script.
     differences: list[tuple[int, str, str]] = field(default_factory=list)
 
     def add(self, more: CampaignResult) -> None:
-        """Count what another one has seen as well."""
+        """Add the results of another campaign."""
         self.queries += more.queries
         self.how += more.how
         self.raised += more.raised
@@ -59,7 +59,7 @@ class QueryGroup:
 
     tables: tuple[RandomTable, ...]
     settings: dict[str, str]
-    #: Settings of the engine: its tables are so small that it would never send both sides of a join, else.
+    #: Settings of the engine: with default settings it would never partition joins of such small tables.
     planning: dict[str, int]
 
     @property
@@ -105,7 +105,7 @@ def run(
     trials: int = _TRIALS,
     losses: Losses | None = None,
 ) -> CampaignResult:
-    """The queries of these seeds, by both engines; a difference is made small in so many trials.
+    """Run the queries of these seeds on both engines; reduce differences in a number of trials.
 
     With losses, a worker is lost in each.
     """
@@ -158,7 +158,7 @@ def _made_small(
         if case.tables != known:
             arena.use(case.tables, group.settings)
             known = case.tables
-        # The order's columns may be gone; rows that are out of order are then not noticed, and the case is not taken.
+        # The columns of the order may be gone; a wrong order would then go unnoticed, so the case is not used.
         now = arena.ask(str(case.query), query.order)
         alike = ("instead of" in now.different) == ("instead of" in verdict.different)
         return bool(now.different) and alike and "are not all columns" not in now.different

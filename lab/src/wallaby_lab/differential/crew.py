@@ -1,7 +1,7 @@
-"""Work in several processes, each with a session of its own, which take its parts one after the other.
+"""Distribute work to several processes, each with its own session, which take parts one after the other.
 
-A query of few rows waits for the JVM, then for workers, then for the JVM again: one session leaves cores idle. What is
-found of a part comes back as soon as it is known; parts that were begun are brought to their end.
+A query of few rows waits for the JVM, then for workers, then for the JVM again, so one session leaves cores idle. The
+result of a part is returned as soon as it is known; parts that were begun are finished.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from wallaby.errors import InternalError
 _END_SECONDS = 60.0
 Part = TypeVar("Part")
 Found = TypeVar("Found")
-#: Of a protocol, what goes in and what comes out.
+#: The types of a part and of its result.
 Part_contra = TypeVar("Part_contra", contravariant=True)
 Found_co = TypeVar("Found_co", covariant=True)
 Say = Callable[[str], None]
 
 
 class CrewWork(Protocol[Part_contra, Found_co]):
-    """What can be done by several, if it can be sent to another process."""
+    """Work that can be distributed; it must be picklable."""
 
     def begin(self, say: Say) -> AbstractContextManager[Callable[[Part_contra], Found_co]]:
-        """Get ready for parts; what is to be told about them goes to `say`."""
+        """Prepare for parts; messages go to `say`."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Free:
-    """A process can take a part; what it found of the one before."""
+    """A process is free; with the result of its last part."""
 
     found: Any = None
 
@@ -44,12 +44,12 @@ class _Free:
 def shared_out(
     work: CrewWork[Part, Found], parts: Iterable[Part], say: Say, processes: int = 1
 ) -> Iterator[tuple[Part, Found]]:
-    """Each part and what was found of it, in the order in which they come to their ends.
+    """Yield each part and its result, in the order of completion.
 
-    One process does it here, with nobody beside it. `parts` is asked for the next one only when somebody is free.
+    With one process, the work is done in this process. The next part is taken from `parts` only when a process is free.
 
     Raises:
-        InternalError: a process has ended with a part that it had begun.
+        InternalError: a process has ended before it finished its part.
     """
     if processes == 1:
         with work.begin(say) as do:

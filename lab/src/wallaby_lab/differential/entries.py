@@ -1,9 +1,9 @@
-"""Every entry of the registry beside Spark: its examples over all tables, under every mode, many to a query.
+"""Compare every entry of the registry with Spark: its examples over all tables, in every mode, many per query.
 
-What is not native is counted and left out, since Spark would be compared with itself. Expressions share a query as
-long as nothing is different and nothing fails. One that fails on Spark, which says where in the query that is, goes on
-alone; if something is different, or in doubt, so that Spark ran the whole query after all, or it is not known what
-fails, the query is split, so that each difference, each doubt and each error belongs to one expression.
+Expressions that are not native are counted and skipped, because Spark would be compared with itself. Expressions share
+a query as long as nothing differs and nothing fails. If Spark reports which expression fails, that one is compared
+alone. If there is a difference, a doubt (so that Spark ran the whole query after all) or an unknown failure, the query
+is split, so that each difference, doubt and error belongs to one expression.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ MODES: Final = (
 )
 
 
-#: So many expressions are a group.
+#: The number of expressions in a group.
 _GROUP: Final = 2 * BATCH
-#: What is rounding beside numbers of two digits and their squares.
+#: The size of rounding errors for numbers of two digits and their squares.
 _NOISE: Final = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """An expression that Wallaby computed otherwise than Spark did."""
+    """An expression that Wallaby computed differently from Spark."""
 
     expression: Expression
     query: str
@@ -50,15 +50,15 @@ class Difference:
 
 @dataclass(slots=True)
 class EntryTally:
-    """What was seen of one entry."""
+    """The results of one entry."""
 
     native: int = 0
     on_spark: int = 0
     compared: int = 0
     raised: int = 0
-    #: Comparisons that there were none of: a value was in doubt, and Spark ran the query after all.
+    #: Comparisons that did not take place, because a value was in doubt and Spark ran the query after all.
     in_doubt: int = 0
-    #: Does a plan of an example hold the entry's class at all?
+    #: Does the plan of an example contain the entry's class?
     shown: bool = False
     invalid: list[str] = field(default_factory=list)
     reasons: dict[str, int] = field(default_factory=dict)
@@ -70,7 +70,7 @@ class EntryTally:
 
 
 def groups(entries: Sequence[str], seed: int) -> Iterator[list[str]]:
-    """Entries whose expressions fill some queries together: so much is compared at a time."""
+    """Group entries whose expressions are compared together."""
     group: list[str] = []
     size = 0
     for entry in sorted(entries, key=AGGREGATED.__contains__):
@@ -125,7 +125,7 @@ class EntrySuite:
                 yield (shape,), self._native([expression], shape)
 
     def _native(self, expressions: Sequence[Expression], shape: Shape) -> list[Expression]:
-        """Those that run natively in a shape of query; the others are counted, with their reasons."""
+        """The expressions that run natively in a shape of query; others are counted, with their reasons."""
         bad = set(bad_ones(expressions, lambda some: self._is_native(some, shape)))
         native = [e for e in expressions if e not in bad]
         for expression in native:
@@ -138,7 +138,7 @@ class EntrySuite:
         return native
 
     def _is_native(self, expressions: Sequence[Expression], shape: Shape) -> bool:
-        """Are all of them valid, and native? Of a single one it is told why not."""
+        """Are all expressions valid and native? For a single one the reason is recorded."""
         tally = self.tallies[expressions[0].entry] if len(expressions) == 1 else EntryTally()
         try:
             df = self._spark.sql(shape.sql([e.sql for e in expressions], shape.tables[0]))
@@ -159,14 +159,14 @@ class EntrySuite:
                     self._compare_all(part, failing, table)
 
     def _compare_all(self, shape: Shape, expressions: Sequence[Expression], table: str) -> list[Expression]:
-        """Compare expressions, many to a query; those that fail on Spark or are in doubt."""
+        """Compare expressions, many per query; returns those that fail on Spark or are in doubt."""
         batches = (expressions[begin : begin + BATCH] for begin in range(0, len(expressions), BATCH))
         return [failing for batch in batches for failing in self._compare(shape, batch, table)]
 
     def _compare(self, shape: Shape, expressions: Sequence[Expression], table: str) -> list[Expression]:
-        """Compare some expressions in one query, without those that fail on Spark; these are compared alone.
+        """Compare expressions in one query, without those that fail on Spark, which are compared alone.
 
-        Those that fail or are in doubt are given back.
+        Returns those that fail or are in doubt.
         """
         failing: list[Expression] = []
         rest = list(expressions)
@@ -188,7 +188,7 @@ class EntrySuite:
                 df = self._spark.sql(query)
                 actual, _ = engines_outcome(self._engine, df)
                 if self._what(shape, (failed,), actual, expected):
-                    # What several expressions have in common, Spark computes for all of them, and names one.
+                    # Spark computes a common subexpression once, and names one of its expressions.
                     expected = outcome(df.toArrow)
                 self._judge(shape, failed, query, actual, expected)
                 continue
@@ -218,7 +218,7 @@ class EntrySuite:
             return
         what = self._what(shape, (expression,), actual, expected)
         if what and actual.is_sparks_error and expected.is_sparks_error:
-            # Of several errors either may come first; single rows and groups tell whether it is the same.
+            # With several errors either may come first; single rows and groups show whether they are the same.
             what = "" if shape.parts or spark_raises(self._spark, query, actual) else what
         tally.compared += 1
         tally.raised += expected.table is None

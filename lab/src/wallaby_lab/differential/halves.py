@@ -1,4 +1,4 @@
-"""Asking about many things at once: only where the answer is bad is each half asked again."""
+"""Test many items at once: only if the result is bad is each half tested again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ BATCH: Final = 40
 
 
 def bad_ones(items: Sequence[Item], is_good: Callable[[Sequence[Item]], bool]) -> Iterator[Item]:
-    """The items that are bad alone, if items are good together only if each of them is."""
+    """The bad items, where a group is good only if each of its items is."""
     for begin in range(0, len(items), BATCH):
         yield from _bad(items[begin : begin + BATCH], is_good)
 

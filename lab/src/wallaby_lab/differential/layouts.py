@@ -1,9 +1,9 @@
-"""Other ways in which Spark may run a query: its condition of an error is not the same in all of them.
+"""Other ways in which Spark may run a query, and raise another error.
 
 A sum of long decimals that overflows is ARITHMETIC_OVERFLOW or NUMERIC_VALUE_OUT_OF_RANGE, depending on whether code
-was generated and on how many tasks there were; of two errors in a query, that one is raised that is met first. A row
-with an error may not be met at all: parts of files are skipped by other conditions, and without generated code a join
-that finds nothing reads nothing. Whatever Spark raises in one of these ways is as good as what it gave at first.
+was generated and on the number of tasks; of two errors in a query, the first one that is evaluated is raised. A row
+with an error may not be evaluated at all: other conditions skip parts of files, and without generated code a join that
+finds nothing reads nothing. Whatever Spark raises in one of these ways is accepted.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LAYOUTS: Final = (_COMPILED, _MANY_TASKS, {**_COMPILED, **_MANY_TASKS}, _WHOLE_F
 
 
 def spark_raises(spark: SparkSession, query: str, actual: QueryOutcome) -> bool:
-    """Does Spark raise this very error of its own in some way of running the query?"""
+    """Does Spark raise this error in one of the ways of running the query?"""
     for layout in LAYOUTS:
         with configured(spark, layout):
             if outcome(lambda: spark.sql(query).toArrow()) == actual:

@@ -1,7 +1,7 @@
-"""A TaskManager is lost in the middle of random queries: it kills itself at a fail point that the query's seed chooses.
+"""Lose a TaskManager during random queries: it kills itself at a fail point that the query's seed chooses.
 
-The queries are over too soon to be struck from outside. A query that never comes to the point that was chosen is
-answered undisturbed; it is counted, and not as one that lost a worker.
+The queries are too short to be struck from outside. A query that never reaches the chosen point is undisturbed, and is
+not counted as one with a loss.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 from wallaby.faults.orders import ANYBODY, FaultAct, FaultOrder, FaultOrders
 from wallaby.lineage.effects import FailPoint
 
-#: Where a worker can be lost in the middle of a query.
+#: The fail points at which a worker can be lost during a query.
 _POINTS: Final = (
     FailPoint.READ,
     FailPoint.EXECUTE,
@@ -45,7 +45,7 @@ class Losses:
         return order
 
     def end(self) -> bool:
-        """Order nothing any more; has a worker been lost?"""
+        """Withdraw the order; was a worker lost?"""
         struck = bool(self._book.struck(self._given))
         self._book.give([])
         return struck

@@ -1,4 +1,4 @@
-"""What became of a query, in a form that Spark's and the engine's can be compared in: a table, or a condition."""
+"""The outcome of a query in a comparable form: a table, or the condition of an error."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from wallaby.engine import Engine
 from wallaby.results.result import Result
 from wallaby_lab.compare import DifferentError, require_same
 
-#: Instead of a condition: something failed that has no error of its own.
+#: Instead of a condition: a failure without a condition.
 CRASH: Final = "WALLABY_CRASH"
-#: Java's own error, which Spark lets through in places; everywhere else it has a condition for it.
+#: Java's own error, which Spark does not always convert to a condition.
 _OVERFLOW: Final = re.compile(r"java\.lang\.ArithmeticException: (?:long|integer) overflow")
 _PLACE: Final = re.compile(r"== SQL \(line 1, position (\d+)\) ==")
 _CONDITION: Final = re.compile(r"\[([A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]")
@@ -27,11 +27,11 @@ _CONDITION: Final = re.compile(r"\[([A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]")
 
 @dataclass(frozen=True, slots=True)
 class QueryOutcome:
-    """A table, or the condition of an error; with the message, if it is none of Spark's."""
+    """A table, or the condition of an error; with the message, if the error is not Spark's."""
 
     table: pa.Table | None
     condition: str = ""
-    #: Where in the query's text Spark says that the error is; -1 if it does not say.
+    #: The position of the error in the query's text, according to Spark; -1 if unknown.
     position: int = field(default=-1, compare=False)
     #: The engine had a doubt about a value and left the whole query to Spark: there is nothing to compare.
     in_doubt: bool = field(default=False, compare=False)
@@ -43,7 +43,7 @@ class QueryOutcome:
 
     @property
     def own_error(self) -> str:
-        """The error, if it is one that Spark has no name for."""
+        """The error, if Spark has no name for it."""
         return "" if self.table is not None or self.is_sparks_error else self.condition
 
     def __str__(self) -> str:
@@ -67,7 +67,7 @@ def _position(error: Exception) -> int:
 
 
 def outcome(run: Callable[[], pa.Table]) -> QueryOutcome:
-    """What becomes of a query."""
+    """The outcome of a query."""
     try:
         return QueryOutcome(run())
     except (PySparkException, Py4JJavaError) as error:
@@ -79,7 +79,7 @@ def outcome(run: Callable[[], pa.Table]) -> QueryOutcome:
 
 
 def engines_outcome(engine: Engine, df: DataFrame) -> tuple[QueryOutcome, Result | None]:
-    """What becomes of a query that the engine is asked for, and how it ran, if it began to."""
+    """The outcome of a query on the engine, and how it ran, if it began."""
     ran: list[Result] = []
 
     def answer() -> pa.Table:
@@ -100,7 +100,7 @@ def difference(
     exact: bool = False,
     noise: float = 0.0,
 ) -> str:
-    """What is different, in a line; empty if nothing is. Doubles that are not above the noise are zero."""
+    """The difference in one line; empty if there is none. Doubles below the noise count as zero."""
     if actual.table is None or expected.table is None:
         return "" if actual == expected else f"{actual} instead of {expected}"
     tables = (_without_noise(table, noise) for table in (actual.table, expected.table))

@@ -11,37 +11,37 @@ from wallaby.errors import InvalidArgumentError
 from wallaby_lab.differential.campaign import CampaignResult
 from wallaby_lab.differential.entries import EntryTally
 
-#: Where random queries stand, and those during which a worker was lost.
+#: The keys of random queries, and of those with a lost worker.
 QUERIES: Final = "queries"
 LOSSES: Final = "losses"
 Report = dict[str, Any]
 
 
 def read(path: Path) -> Report:
-    """What is in a file; an empty report if there is none."""
+    """Read a report; empty if there is no file."""
     found: Report = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     return found
 
 
 def write(path: Path, report: Report) -> None:
-    """Put it there as a whole, so that a run that is ended leaves what was there."""
+    """Write a report atomically."""
     unfinished = path.with_suffix(".unfinished")
     unfinished.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     unfinished.replace(path)
 
 
 def next_seed(report: Report, name: str) -> int:
-    """The first seed that no run has come to."""
+    """The first seed that has not been run."""
     return max((int(part["seeds"][1]) for part in report.get(name, ())), default=0)
 
 
 def with_queries(report: Report, name: str, part: Mapping[str, Any]) -> Report:
-    """With the figures of a range of seeds, in the place of runs that lie within it.
+    """Add the figures of a range of seeds, replacing runs within it.
 
-    A single seed that was different within a larger run, and is not any more, is mended there.
+    A single seed that differed within a larger run, and no longer does, is corrected there.
 
     Raises:
-        InvalidArgumentError: another run has a part of these seeds, and would count them twice.
+        InvalidArgumentError: another run has some of these seeds, which would be counted twice.
     """
     begin, end = part["seeds"]
     others = []
@@ -72,7 +72,7 @@ def _mended(report: Report, name: str, run: Mapping[str, Any], seed: int, part: 
 
 
 def with_entries(report: Report, tallies: Mapping[str, EntryTally], commit: str) -> Report:
-    """With the figures of some entries, in the place of earlier ones."""
+    """Add the figures of some entries, replacing earlier ones."""
     known = report.get("entries", {})
     figures = {
         name: {
@@ -95,7 +95,7 @@ def _was_different(entry: Mapping[str, Any]) -> bool:
 
 
 def not_equal_yet(report: Report, entries: Sequence[str]) -> list[str]:
-    """Those of some entries of which there are no figures, or a difference."""
+    """The entries without figures, or with a difference."""
     known = report.get("entries", {})
     return [name for name in entries if name not in known or known[name]["different"]]
 

@@ -1,4 +1,4 @@
-"""A difference as a PySpark script that needs nothing else: its rows, its settings, its query, and both answers."""
+"""Write a difference as a self-contained PySpark script: rows, settings, query, and both answers."""
 
 from __future__ import annotations
 

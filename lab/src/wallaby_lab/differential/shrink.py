@@ -1,6 +1,6 @@
-"""Making a difference small: the query by leaving parts of it out, the tables by leaving out rows and columns.
+"""Reduce a difference: remove parts of the query, and rows and columns of the tables.
 
-Whatever is still different is kept, as long as there are trials left.
+A smaller case is kept if it still differs, as long as there are trials left.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Case:
 
 
 def shrink(case: Case, still_different: Callable[[Case], bool], trials: int) -> Case:
-    """A smaller case that is still different, found in so many trials."""
+    """Find a smaller case that still differs, within a number of trials."""
     left = trials
     found = True
     while found and left > 0:
@@ -60,7 +60,7 @@ def _names(query: Piece, name: str) -> bool:
 
 
 def _fewer(rows: tuple[tuple[Any, ...], ...]) -> Iterator[tuple[tuple[Any, ...], ...]]:
-    """Halves, quarters, and so on down to single rows left out."""
+    """Remove halves, quarters, and so on down to single rows."""
     size = len(rows)
     step = (size + 1) // 2
     while step >= 1 and size:

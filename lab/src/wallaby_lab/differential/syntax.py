@@ -1,8 +1,7 @@
-"""A query as a tree of text, so that it can be made smaller without knowing what it means.
+"""A query as a tree of text, so that it can be reduced without understanding it.
 
-A piece is a template with places for its parts, or a list of parts with something between them. Whoever shrinks a
-query puts parts in the place of wholes of the same kind and leaves optional parts out; what makes no sense then is
-refused by Spark.
+A piece is a template with placeholders for its parts, or a list of parts with a separator. Reduction replaces pieces by
+parts of the same kind and removes optional parts; Spark refuses invalid results.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ def listed(parts: tuple[Piece, ...], between: str = ", ", *, optional: bool = Fa
 
 
 def smaller(piece: Piece) -> Iterator[Piece]:
-    """Pieces that could stand in a piece's place, those first that are much smaller."""
+    """Possible replacements of a piece, the much smaller ones first."""
     for descendant in sorted(_below(piece), key=lambda one: one.size):
         if descendant.kind == piece.kind and piece.kind not in ("clause", "list"):
             yield descendant

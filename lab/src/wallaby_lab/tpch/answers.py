@@ -1,10 +1,10 @@
-"""Answers to TPC-H that somebody else has computed, in files, and whether ours are the same.
+"""Compare answers to TPC-H with published ones in files.
 
 An answer is a file `qNN.csv`, with `|` between values and a line of
 names first. The specification (2.1.3.5) lets sums differ by 100, averages and ratios by 1 %, and nothing else differ at
 all. Here the rule is narrower: texts, dates and whole numbers are the same, and other numbers are within 1e-5 of each
 other, or the same once the file's is rounded to the digits that the type of our column has. Rows are compared in an
-order of their own, since ties have none; that ORDER BY is followed shows the comparison with Spark.
+fixed order, because ties have none; the comparison with Spark shows that ORDER BY is respected.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from wallaby.errors import InvalidArgumentError
 
 TOLERANCE: Final = Decimal("1e-5")
 
-#: A row as it is sorted and compared: what must be the same, and the numbers that may be rounded.
+#: A row for sorting and comparing: the values that must be equal, and the numbers that may be rounded.
 _Row = tuple[tuple[str, ...], tuple[Decimal, ...]]
 
 
@@ -32,7 +32,7 @@ def answer_file(directory: Path, number: int) -> Path:
 
 
 def difference(answer: pa.Table, path: Path) -> str:
-    """What of an answer is not as in a file; empty if nothing is."""
+    """How an answer differs from a file; empty if it does not."""
     lines = path.read_text(encoding="utf-8").splitlines()
     rows = [line.split("|") for line in lines[1:] if line]
     if any(len(row) != answer.num_columns for row in rows):
@@ -51,7 +51,7 @@ def difference(answer: pa.Table, path: Path) -> str:
 
 
 def _digits(type_: pa.DataType) -> int | None:
-    """Digits after the point of a column whose numbers may be rounded: none at all, for a binary fraction."""
+    """The digits after the point of a column whose numbers may be rounded; None for floating-point numbers."""
     if pa.types.is_decimal(type_):
         return int(type_.scale)
     return 0 if pa.types.is_floating(type_) else None

@@ -1,7 +1,7 @@
-"""What was refused for now, or not answered, is asked for again: nobody gives up who has a reason to go on.
+"""Effects that were refused for now, or not answered, must be requested again while there is a reason to.
 
-Commits, errors, early ends and records to retrace must reach the store, in whichever epoch; a channel that has enough
-says so; a re-read that was cut is followed by what was not sent. Judged from the effects alone, while the run and
+Commits, errors, early ends and reads of records must reach the store, in any epoch; a channel that needs no more input
+must say so; a re-read whose push was cut must be continued. This is judged from the effects alone, while the run and
 the query last.
 """
 
@@ -33,17 +33,17 @@ _FOR_NOW = (Verdict.FROZEN, Verdict.STALE, None)
 
 
 class Insisting:
-    """Remembers of every actor what it has to ask for again."""
+    """Remembers what every actor has to request again."""
 
     def __init__(self) -> None:
         self._refused: dict[SimulatedActor, Any] = {}
-        #: Those whose task has given out all that is wanted, and is not committed yet.
+        #: Actors whose task has satisfied a limit and is not committed yet.
         self._satisfied: set[SimulatedActor] = set()
-        #: What sessions have seen of their queries and are about to take over.
+        #: The views that sessions have got and are about to adopt.
         self._viewed: dict[SimulatedActor, QueryView] = {}
 
     def answers(self, actor: SimulatedActor, value: Any) -> None:
-        """An actor is about to be told the answer to what it asked for last."""
+        """An actor is about to get the answer to its last effect."""
         asked = actor.last
         if isinstance(asked, Look) and value is not None and value.verdict is Verdict.DONE:
             self._viewed[actor] = value
@@ -60,7 +60,7 @@ class Insisting:
             self._refused[actor] = CloseEarly(asked.task.of, 0)
 
     def yields(self, actor: SimulatedActor, effect: Any) -> None:
-        """What it asks for then; None if it has ended."""
+        """Its next effect; None if it has ended."""
         if self._viewed and isinstance(effect, Pause) and actor in self._viewed:
             _require_adopted(actor, self._viewed.pop(actor))
         asked = self._refused.get(actor)
@@ -89,7 +89,7 @@ def _verdict(value: Any) -> Any:
 
 
 def _require_adopted(actor: SimulatedActor, view: QueryView) -> None:
-    """Whoever has looked knows the epoch, and which of its channels are closed."""
+    """Check that a session has adopted the epoch, and the closed channels, of its look."""
     assert actor.serving is not None
     session = actor.serving.session
     closed = [each.channel for each in view.assignments if each.closed]
@@ -98,7 +98,7 @@ def _require_adopted(actor: SimulatedActor, view: QueryView) -> None:
 
 
 def _is_over(actor: SimulatedActor, asked: Any) -> bool:
-    """Is there nothing to insist on any more: the query, the run or, for a re-read, the epoch has ended?"""
+    """Has the query, the run or, for a re-read, the epoch ended, so that nothing has to be repeated?"""
     assert actor.serving is not None
     session, run = actor.serving.session, actor.run
     if isinstance(asked, Push) and session.context.epoch != asked.epoch:
@@ -107,7 +107,7 @@ def _is_over(actor: SimulatedActor, asked: Any) -> bool:
 
 
 def require_current_run(actor: SimulatedActor, effect: Any) -> None:
-    """Nothing is done in the name of a run that is over (invariant 6)."""
+    """Check that nothing is done in the name of an ended run (invariant 6)."""
     run, serving = actor.run, actor.serving
     if run is None or serving is None or serving.session.over:
         return

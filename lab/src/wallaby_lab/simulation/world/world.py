@@ -307,7 +307,7 @@ class World:
             self.resume(actor, True)
 
     def wake(self, actor: SimulatedActor | None, *, arrival: bool = False) -> None:
-        """Something has come that an actor may be waiting for; an arrival is worth waiting for more."""
+        """Wake an actor that may wait for what has arrived; after an arrival it may wait for more."""
         if actor is not None and actor.alive and actor.parked and not (arrival and actor.patient):
             actor.parked = False
             if arrival:
@@ -321,7 +321,7 @@ class World:
                 self.wake(actor)
 
     def answer(self, actor: SimulatedActor, effect: Effect[Answer], value: Answer | BaseException) -> None:
-        """The answer to an effect comes in; a fault may strike first."""
+        """Pass the answer to an effect in; a fault may strike first."""
         if actor.alive:
             if isinstance(effect, Push):
                 actor.answered = effect, value
@@ -353,7 +353,7 @@ class World:
         self.check()
 
     def _step(self, actor: SimulatedActor, serving: SimulatedQuery, value: Any) -> None:
-        """One step of a session, which is judged by what it asks for."""
+        """One step of a session, which is judged by the effect that it requests."""
         actor.eager = value is True and isinstance(actor.last, Await)
         if not isinstance(value, Exception):
             self.insisting.answers(actor, value)
@@ -371,7 +371,7 @@ class World:
         self._after_step(actor, serving)
 
     def _perform(self, actor: SimulatedActor, effect: Effect[Any]) -> None:
-        """Perform an effect, or, if the process was paused just before it, when that wakes as a zombie."""
+        """Perform an effect; if its process was just paused, perform it when the process wakes as a zombie."""
         now_us = self.agenda.now_us
         if not actor.alive:
             return
@@ -400,7 +400,7 @@ class World:
         return None
 
     def _after_step(self, actor: SimulatedActor, serving: SimulatedQuery) -> None:
-        """Wake whoever may go on because of what an actor of the same session has just done."""
+        """Wake the actors that can continue because of what an actor of the same session has just done."""
         if serving.session.context.look_wanted:
             self.wake(serving.actors.get(SESSION))
         if actor.name == SESSION:
@@ -437,12 +437,12 @@ class World:
     # --- checks --------------------------------------------------------------------------------------
 
     def mark_changed(self) -> None:
-        """Something has changed that the invariants speak of, beside the store."""
+        """Note a change outside the store that the invariants depend on."""
         for running in self.running.values():
             running.changed = True
 
     def mark_arrival(self, query: QueryId, worker: WorkerId) -> None:
-        """Something has arrived at a worker, and nothing else has changed."""
+        """Note that only an arrival at a worker has changed."""
         self.running[query].arrived_at.add(worker)
 
     def check(self) -> None:
@@ -490,7 +490,7 @@ class World:
         return states
 
     def run_until(self, done: Callable[[], bool], limit_ms: int, steps_max: int) -> bool:
-        """Let things happen until something holds; False if it does not in time."""
+        """Run events until a condition holds; False if it does not in time."""
         agenda, tally = self.agenda, self.tally
         deadline_us, last_step = agenda.now_us + limit_ms * 1000, tally.steps + steps_max
         while not done():
