@@ -1,4 +1,4 @@
-"""Where the time of one query went: Catalyst, our planning, reading, kernels, partitioning, pushes, store, waiting."""
+"""Break the time of one query down: Catalyst, our planning, reading, kernels, partitioning, pushes, store, waiting."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HEADINGS: Final = {
     "backup_seconds": "backup",
     "store_seconds": "GCS",
 }
-#: How the columns belong together; printed above the table.
+#: The explanation of the columns; printed above the table.
 EXPLANATION: Final = (
     "Seconds of one more run of each query, observed. Wall = Catalyst + planning (ours, and submitting) + running. "
     "Kernel threads × running = scan + kernels + partitioning + checksums + waiting, summed over the threads of all "

@@ -1,4 +1,4 @@
-"""Runs to learn from: queries with few workers, and with more to check what was learned, each with its event log."""
+"""Runs to learn from: queries with few workers, and with more to check predictions, each with its event log."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wallaby.observe.history import History, read_log
 from wallaby_lab import tpch
 from wallaby_lab.bench.contenders.sparksql import session
 
-#: What is learned from, and what is predicted and compared.
+#: The numbers of workers to learn from, and those to predict and compare.
 LEARNED: Final = (1, 2)
 CHECKED: Final = (4, 8)
 RUNS: Final = 3
@@ -32,9 +32,9 @@ def run_queries(
     say: Say,
     settings: Mapping[str, Any] = MappingProxyType({}),
 ) -> dict[int, dict[int, History]]:
-    """By query and number of workers: the log of the median of some runs, workers of one kernel thread each.
+    """By query and number of workers: the log of the median of some runs; each worker has one kernel thread.
 
-    It is kept with the logs, named after the data and the settings; what is kept there already is not run again.
+    Logs are named after the data and the settings, and kept; existing ones are not run again.
     """
     logs.mkdir(parents=True, exist_ok=True)
     of = "-".join([data.name, *(f"{name}-{value}" for name, value in sorted(settings.items()))])

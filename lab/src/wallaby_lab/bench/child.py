@@ -1,4 +1,4 @@
-"""The process of one contender: told what to do on standard input, a JSON line each; answers on standard output."""
+"""The process of one contender: reads commands from standard input, one JSON line each, and prints answers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from wallaby_lab.bench.contenders import start
 
 
 class Child:
-    """Does what it is told: what stands here, and what its contender can do beside."""
+    """Performs commands: those defined here, and those of its contender."""
 
     def __init__(
         self, name: str, data: str, cores: list[int], memory: str, further: dict[str, Any] | None = None
@@ -26,7 +26,7 @@ class Child:
         self.start_seconds = time.perf_counter() - began
 
     def run(self, sql: str, save: str | None) -> dict[str, Any]:
-        """Time a query; write its answer down if a path is given."""
+        """Time a query; write its answer to a file if a path is given."""
         began = time.perf_counter()
         answer = self.contender.ask(sql)
         seconds = time.perf_counter() - began
@@ -36,16 +36,16 @@ class Child:
         return {"seconds": seconds, "rows": answer.num_rows}
 
     def do(self, name: str, arguments: dict[str, Any]) -> Any:
-        """Do something by its name."""
+        """Perform a command by name."""
         able = self if name == "run" else self.contender
         return getattr(able, name)(**arguments)
 
 
 def main() -> None:
-    """Serve until told to end, or the other side is gone."""
+    """Serve until the end is requested, or the other side is gone."""
     told = json.loads(sys.argv[1])
     talk = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)  # what libraries print must not be taken for answers
+    os.dup2(2, 1)  # output of libraries must not be taken for answers
     child = Child(**told)
     contender = child.contender
     first = {

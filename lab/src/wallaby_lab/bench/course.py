@@ -1,9 +1,9 @@
-"""The course: contenders against each other, in interleaved rounds, each in a process that was started for it.
+"""The course: contenders against each other, in interleaved rounds, each in its own process.
 
-One query goes before the clock runs. In every round each query is asked of each contender in turn, so that what
-else happens on the machine hits all alike. Memory is sampled in the first round only, and all that is not timed
-comes after the last: where the time went, and how long attaching and closing take. Answers of the first round are
-compared with SparkSQL's, if it takes part.
+One query runs before the clock starts. In every round each query runs on each contender in turn, so that other load on
+the machine affects all alike. Memory is sampled in the first round only, and everything that is not timed comes after
+the last: the breakdown of times, and the times of attaching and closing. Answers of the first round are compared with
+SparkSQL's, if it takes part.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from wallaby_lab.bench.lane import ContenderError, Lane
 from wallaby_lab.bench.memory import Peak
 from wallaby_lab.compare import DifferentError, require_same
 
-#: The query that is run untimed, once by each.
+#: The query that each contender runs once, untimed.
 WARM_UP: Final = 6
-#: Whose answers are right.
+#: The contender whose answers are right by definition.
 MEASURE: Final = "spark"
-#: How often an engine is closed and attached again, for the time that it takes.
+#: How often an engine is closed and attached again, to measure it.
 LIVES: Final = 5
 
 
 @dataclass(slots=True)
 class Timed:
-    """One query by one contender."""
+    """One query on one contender."""
 
     seconds: list[float] = field(default_factory=list)
     rows: int = 0
     #: Was the answer compared with SparkSQL's?
     compared: bool = False
-    #: How it differs from that; empty if it does not.
+    #: How it differs; empty if it does not.
     difference: str = ""
     error: str = ""
     #: The most that all its processes, and that its workers alone, held at once.
@@ -92,7 +92,7 @@ def run_course(
 def _start(
     stack: ExitStack, started: Sequence[Lane], say: Callable[[str], None]
 ) -> tuple[list[Lane], dict[str, str]]:
-    """Those that come up, warmed up; the others with the reason."""
+    """Start and warm up the contenders; those that do not start are returned with the reason."""
     lanes: list[Lane] = []
     absent: dict[str, str] = {}
     for lane in started:
@@ -143,7 +143,7 @@ def compare_answers(folder: Path, number: int, timed: dict[str, Timed]) -> None:
 
 
 def _as(answer: pa.Table, right: pa.Table) -> pa.Table:
-    """Another engine's answer under Spark's names and types: sums and averages have others everywhere."""
+    """Another engine's answer in Spark's names and types, because engines differ in the types of sums and averages."""
     return (
         answer
         if answer.schema == right.schema

@@ -1,4 +1,4 @@
-"""Figures out of figures: means, spreads and intervals, and the rows of a Markdown table."""
+"""Compute means, spreads and intervals, and format Markdown tables."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NORMAL95: Final = 1.960
 
 
 def geometric_mean(values: Sequence[float]) -> float:
-    """Of positive numbers."""
+    """The geometric mean of positive numbers."""
     return math.exp(sum(map(math.log, values)) / len(values)) if values else math.nan
 
 
@@ -39,7 +39,7 @@ def ratio_interval(ratios: Sequence[float]) -> tuple[float, float, float]:
 
 
 def machine() -> dict[str, Any]:
-    """Where it was measured."""
+    """A description of this machine."""
     cpu = next(
         (
             line.partition(":")[2].strip()
@@ -53,7 +53,7 @@ def machine() -> dict[str, Any]:
 
 
 def where(**about: object) -> str:
-    """The first line of a report: the machine, and what was asked for."""
+    """The first line of a report: the machine and the options."""
     asked = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in about.items())
     return f"{on_machine(machine())}. {asked}."
 
@@ -70,7 +70,7 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
 
 
 def seconds(value: float) -> str:
-    """Seconds with as many digits as are worth reading."""
+    """Seconds with a sensible number of digits."""
     return f"{value:.2f}" if value >= 0.1 else f"{value:.3f}"
 
 

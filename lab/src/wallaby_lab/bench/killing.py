@@ -1,8 +1,8 @@
-"""Losing one of four machines in the middle of a query, in the same way whoever runs it.
+"""Lose one of four machines during a query, in the same way for every engine.
 
-SIGKILL goes to Spark's worker daemon, its executor and every process below, a TaskManager included, at once: what is
-lost is a machine, as far as one machine can show it. As in the paper, those that are left finish the query; a new
-machine comes afterwards.
+SIGKILL goes to Spark's worker daemon, its executor and all their descendants, including a TaskManager, at once: the
+closest approximation of a lost machine on one host. As in the paper, the remaining machines finish the query; a new
+machine joins afterwards.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pyarrow as pa
 from wallaby_lab.bench.machines import Machines
 
 EXECUTORS: Final = 4
-#: Timeouts as tight as is sensible, so that nobody waits for a lost executor. Printed with the report.
+#: Tight timeouts, so that nothing waits for a lost executor. Printed with the report.
 CLUSTER_SETTINGS: Final = {
     "spark.executor.heartbeatInterval": "1s",
     "spark.network.timeout": "10s",
@@ -38,7 +38,7 @@ def four_machines(executor_megabytes: int) -> Machines:
 
 
 def cluster_conf(executor_megabytes: int) -> dict[str, str]:
-    """What sessions on them are given beside the usual settings."""
+    """The additional settings of sessions on them."""
     return {
         **CLUSTER_SETTINGS,
         "spark.executor.memory": f"{executor_megabytes}m",
@@ -49,7 +49,7 @@ def cluster_conf(executor_megabytes: int) -> dict[str, str]:
 def killed_during(
     run: Callable[[], tuple[pa.Table, dict[str, Any]]], after_seconds: float, kill: Callable[[], float]
 ) -> dict[str, Any]:
-    """Run something, and kill after so long; 0: do not."""
+    """Run something, and kill a machine after a time; 0: never."""
     killed: list[float] = []
     timer = threading.Timer(after_seconds, lambda: killed.append(kill()))
     timer.daemon = True
@@ -73,12 +73,12 @@ def killed_during(
 
 
 def _content(answer: pa.Table) -> list[list[str]]:
-    """The rows as text, sorted: an answer after a loss must be the one before."""
+    """The rows as sorted text: an answer after a loss must equal the one before."""
     return sorted([str(value) for value in row.values()] for row in answer.to_pylist())
 
 
 def settled(machines: Machines, also: Callable[[], bool]) -> float:
-    """Replace what was lost; wait until every machine has an executor and something else holds. How long it took."""
+    """Replace lost machines; wait until every machine has an executor and a condition holds. Returns the time."""
     began = time.monotonic()
     machines.restore()
     while not (machines.executors() == machines.count and also()):

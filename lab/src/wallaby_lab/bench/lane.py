@@ -1,4 +1,4 @@
-"""A contender's process, seen from the benchmark: started for it, told what to do, ended with it."""
+"""The benchmark's side of a contender's process: it starts the process, sends commands, and ends it."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ END_SECONDS = 30
 
 
 class ContenderError(WallabyError):
-    """A contender does not start, or has ended."""
+    """A contender did not start, or has ended."""
 
     condition = "WALLABY_BENCH_CONTENDER"
 
 
 class Lane:
-    """See the module. Everything that it starts runs on the given cores. Several may start at once."""
+    """One contender's process. Everything that it starts runs on the given cores. Several may start at once."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Lane:
         self.workers: tuple[int, ...] = ()
 
     def await_start(self) -> None:
-        """Wait until it is ready for queries. One that does not start says why, and is over."""
+        """Wait until it is ready for queries; raise the reason if it does not start."""
         try:
             started = self._read()
         except ContenderError:
@@ -78,21 +78,21 @@ class Lane:
         self.workers = tuple(started["workers"])
 
     def tell(self, name: str, **arguments: object) -> dict[str, Any]:
-        """Have something done; its `answer`, or `error`."""
+        """Send a command; returns its `answer` or `error`."""
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps([name, arguments]) + "\n")
         self._process.stdin.flush()
         return self._read()
 
     def ask(self, name: str, **arguments: object) -> Any:
-        """The same, where an error is the end of it."""
+        """Send a command; raises if there is an error."""
         told = self.tell(name, **arguments)
         if "error" in told:
             raise ContenderError(f"{self.name} failed: {told['error']}")
         return told["answer"]
 
     def end(self) -> None:
-        """Let it end; kill what does not."""
+        """End the process; kill what does not end."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()

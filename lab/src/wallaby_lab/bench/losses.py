@@ -1,7 +1,7 @@
-"""Losses: a query undisturbed, and with a machine lost on the way, in the same way for every figure about them.
+"""Measure losses: a query undisturbed and with a lost machine, in the same way for all figures about losses.
 
-Wherever a worker is new, at the beginning and in place of one that was lost, the query runs once before it counts. What
-a loss costs is told over the median of all undisturbed runs of the measurement, of which there are three at least.
+Whenever a worker is new, at the beginning and after a loss, the query first runs once untimed. The cost of a loss is
+relative to the median of all undisturbed runs of the measurement, of which there are at least three.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from typing import Any, Final
 from wallaby_lab import tpch
 from wallaby_lab.bench.lane import Lane
 
-#: A single run is no measure for others.
+#: The minimum number of undisturbed runs.
 UNDISTURBED_MIN: Final = 3
 
-#: Of one query: its runs `undisturbed`, and its `losses`, each with the share of the time at which it came.
+#: For one query: its `undisturbed` runs, and its `losses`, each with the share of the time at which it struck.
 Runs = dict[str, list[dict[str, Any]]]
 #: What is told of each loss: the usual seconds, and the loss.
 Told = Callable[[float, Mapping[str, Any]], None]
 
 
 def warm(lane: Lane, number: int) -> None:
-    """Run a query that does not count."""
+    """Run a query untimed."""
     lane.ask("run", sql=tpch.query(number), save=None)
 
 
 def run_losses(lane: Lane, number: int, shares: Sequence[float], rounds: int, told: Told) -> Runs:
-    """A query undisturbed, then with a machine lost at each of these shares of its usual time, so many times."""
+    """Run a query undisturbed, then with a machine lost at each of these shares of its usual time, repeatedly."""
     undisturbed: list[dict[str, Any]] = []
     losses: list[dict[str, Any]] = []
     for _ in range(rounds):
@@ -62,7 +62,7 @@ def run_calm(lane: Lane, number: int) -> dict[str, Any]:
 def run_struck(
     lane: Lane, number: int, share: float, undisturbed: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """One run with a loss at a share of the usual time, a new machine, and a wait until everything is whole again."""
+    """One run with a loss at a share of the usual time; then a new machine, and a wait for full recovery."""
     after_seconds = share * usual_seconds(undisturbed)
     disturbed = lane.ask("ask_killed", sql=tpch.query(number), after_seconds=after_seconds)
     return {
@@ -75,7 +75,7 @@ def run_struck(
 
 
 def as_runs(undisturbed: Sequence[Mapping[str, Any]], losses: Sequence[dict[str, Any]]) -> Runs:
-    """The same to be kept: instead of an answer, whether it is the first one's."""
+    """The runs for saving: instead of the answer, whether it equals the first one."""
     first = undisturbed[0]["sum"]
     calm = [
         {"equal": run["sum"] == first, **{key: value for key, value in run.items() if key != "sum"}}
@@ -85,14 +85,14 @@ def as_runs(undisturbed: Sequence[Mapping[str, Any]], losses: Sequence[dict[str,
 
 
 def usual_seconds(undisturbed: Sequence[Mapping[str, Any]]) -> float:
-    """What a query takes undisturbed: the median."""
+    """The median time of a query undisturbed."""
     return float(median(run["seconds"] for run in undisturbed))
 
 
 def struck(
     runs: Mapping[str, Sequence[Mapping[str, Any]]], share: float | None = None
 ) -> list[Mapping[str, Any]]:
-    """The losses that came in time, at one of the shares or at any."""
+    """The losses that struck in time, at one of the shares or at any."""
     return [
         run
         for run in runs["losses"]
@@ -101,18 +101,18 @@ def struck(
 
 
 def lost_seconds(runs: Mapping[str, Sequence[Mapping[str, Any]]], share: float | None = None) -> float | None:
-    """What a query takes with a loss: the median of those that came in time; None if none did."""
+    """The median time of a query with a loss that struck in time; None if none did."""
     found = struck(runs, share)
     return usual_seconds(found) if found else None
 
 
 def loss_ratio(runs: Mapping[str, Sequence[Mapping[str, Any]]], share: float | None = None) -> float | None:
-    """With a loss over undisturbed, medians; None if no loss came in time."""
+    """The ratio of the medians with a loss and undisturbed; None if no loss struck in time."""
     lost = lost_seconds(runs, share)
     return None if lost is None else lost / usual_seconds(runs["undisturbed"])
 
 
 def answers(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> tuple[int, int]:
-    """How many answers are that of the first run, which is none of them, and of how many."""
+    """How many of how many answers equal that of the first run, which is not counted."""
     every = [*runs["undisturbed"][1:], *runs["losses"]]
     return sum(run["equal"] for run in every), len(every)

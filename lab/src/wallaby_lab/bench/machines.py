@@ -1,8 +1,7 @@
-"""Machines that can be lost: a standalone Spark cluster in which each worker daemon stands for a machine.
+"""Machines that can be lost: a standalone Spark cluster in which each worker daemon represents a machine.
 
-It is made of PySpark's own files, on one host. A machine is lost when its daemon, the executor that the daemon started
-and every process below get SIGKILL at once. Nobody starts anything in its place, as the executors that are left are all
-that there is, until a new machine is asked for.
+It uses PySpark's own files, on one host. A machine is lost when its daemon, the daemon's executor and all their
+descendants get SIGKILL at once. Nothing replaces it until a new machine is requested.
 """
 
 from __future__ import annotations
@@ -38,21 +37,21 @@ _POLL_SECONDS: Final = 0.05
 
 
 class MachinesError(WallabyError):
-    """The cluster does not start."""
+    """The cluster did not start."""
 
     condition = "WALLABY_BENCH_CLUSTER"
 
 
 class Machines:
-    """A master, and so many worker daemons."""
+    """A master and a number of worker daemons."""
 
     def __init__(
         self, count: int, cores: int, megabytes: int, host: str = "127.0.0.1", directory: Path | None = None
     ) -> None:
-        """Start them, each with so many cores and MiB for executors.
+        """Start them, each with cores and MiB for executors.
 
         Raises:
-            MachinesError: they do not start, and what they said last.
+            MachinesError: they do not start; the message has their last output.
         """
         self.count = count
         self._cores, self._megabytes, self._host = cores, megabytes, host
@@ -61,7 +60,7 @@ class Machines:
         self._directory.mkdir(parents=True, exist_ok=True)
         self._started = 0
         self._workers: list[subprocess.Popen[bytes]] = []
-        atexit.register(self.close)  # whoever starts them may fail before it has them
+        atexit.register(self.close)  # the caller may fail before it has a reference to them
         port = _free_port(host)
         self.url = f"spark://{host}:{port}"
         self._master, log = self._start(
@@ -83,11 +82,11 @@ class Machines:
         self.close()
 
     def executors(self) -> int:
-        """How many machines have one."""
+        """The number of machines with an executor."""
         return sum(bool(_executors(process.pid)) for process in self._workers)
 
     def lose_one(self) -> float:
-        """The oldest machine is lost; when that was."""
+        """Kill the oldest machine; returns the time."""
         lost = self._workers.pop(0)
         doomed = [psutil.Process(lost.pid), *psutil.Process(lost.pid).children(recursive=True)]
         at = time.time()

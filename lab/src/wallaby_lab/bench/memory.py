@@ -1,7 +1,7 @@
-"""What a process and all below it hold in memory: proportional set sizes, sampled, and their peak.
+"""Sample the proportional set size of a process and its descendants, and its peak.
 
-To ask the kernel for it takes time in proportion to the memory, and holds up the process that is asked. So the
-sampling has a pause after each look that is many times as long as the look.
+Reading it takes time in proportion to the memory, and pauses the process. So the pause after each sample is many times
+as long as the sample.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 
 SAMPLE_SECONDS = 0.25
-#: After a look, at least so many times its duration passes before the next.
+#: The pause after a sample, in multiples of its duration.
 PAUSE_FACTOR = 15
 
 
@@ -34,7 +34,7 @@ def held_bytes(root: int, workers: Collection[int] = ()) -> tuple[int, int]:
 
 
 class Peak:
-    """Samples until it is left; `bytes` is the largest sample of all, `worker_bytes` that of the workers alone."""
+    """Samples inside a block; `bytes` is the largest sample in total, `worker_bytes` that of the workers alone."""
 
     def __init__(
         self,

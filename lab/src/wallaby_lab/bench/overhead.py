@@ -1,8 +1,8 @@
 """What fault tolerance costs: the same engine with and without it, in pairs.
 
-Two engines, each in its processes, stay alive. In every pair each query is asked of both, one right after the other,
-and who begins alternates. So a pair has two totals and as many ratios as there are queries, and the pairs differ
-only in what else happened on the machine.
+Two engines, each in its own processes, stay alive. In every pair each query runs on both, one right after the other,
+and the order alternates. So a pair has two totals and a ratio for each query, and pairs differ only in the other load
+on the machine.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def run_overhead(
     workers: int,
     say: Callable[[str], None],
 ) -> dict[str, Any]:
-    """Times of both, by query and pair, and what the engine with fault tolerance wrote down."""
+    """The times of both, by query and pair, and what the engine with fault tolerance recorded."""
     with ExitStack() as stack:
         lanes = []
         for tolerant in (True, False):
@@ -72,7 +72,7 @@ def run_overhead(
 def overhead_figures(
     times: Mapping[str, Mapping[str, Sequence[float]]], facts: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """The ratios with their intervals, and what a task writes."""
+    """The ratios with their intervals, and what a task records."""
     queries, pairs = list(times["on"]), len(next(iter(times["on"].values())))
     totals, means = [], []
     for pair in range(pairs):

@@ -1,8 +1,8 @@
-"""What a lost worker costs: one of four is killed at half of the time that a query takes undisturbed.
+"""What a lost worker costs: one of four is killed at half of a query's undisturbed time.
 
-Wallaby and SparkSQL on standalone clusters of four machines, one after the other, so that each has all of the memory,
-in the same way (`losses`): in each repetition a run that does not count, undisturbed ones, one that is disturbed, a new
-machine, and a wait until everything is whole again. Each may have tables of a size at which its queries take long.
+Wallaby and SparkSQL run on standalone clusters of four machines, one after the other, so that each has all of the
+memory, in the same way (`losses`): each repetition has an untimed run, undisturbed runs, one with a loss, a new
+machine, and a wait for full recovery. Each may have tables of a size at which its queries take long enough.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def run_recovery(
     repetitions: int,
     say: Callable[[str], None],
 ) -> dict[str, Any]:
-    """By contender, with its tables, and query: runs undisturbed and disturbed, with what the engine tells of them."""
+    """By contender, with its tables, and query: undisturbed and disturbed runs, with the engine's figures."""
     runs: dict[str, dict[str, Runs]] = {}
     contenders: dict[str, str] = {}
     for name, data in tables.items():
@@ -82,7 +82,7 @@ def run_recovery(
 
 
 def recovery_figures(runs: Mapping[str, Mapping[str, Runs]], cores: int) -> dict[str, Any]:
-    """Per contender and query: medians, the ratio, and how the seconds that were lost are divided."""
+    """Per contender and query: medians, the ratio, and a breakdown of the lost seconds."""
     figures = {
         name: {number: _query_figures(several, cores) for number, several in by_query.items()}
         for name, by_query in runs.items()
@@ -95,7 +95,7 @@ def recovery_figures(runs: Mapping[str, Mapping[str, Runs]], cores: int) -> dict
 
 
 def _query_figures(runs: Runs, cores: int) -> dict[str, float]:
-    """Without a loss that came in time there is nothing to tell of losses."""
+    """The figures of one query; without a loss that struck in time there are none about losses."""
     undisturbed, disturbed = usual_seconds(runs["undisturbed"]), lost_seconds(runs)
     equal, of = answers(runs)
     in_time = struck(runs)

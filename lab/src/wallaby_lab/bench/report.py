@@ -1,4 +1,4 @@
-"""Figures out of a course: medians, ratios, geometric means; as a page, and as JSON."""
+"""Report a course: medians, ratios and geometric means, as a page and as JSON."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def to_json(course: Mapping[str, Any], **about: object) -> dict[str, Any]:
 
 
 def of_json(found: Mapping[str, Any]) -> Results:
-    """The times in what `to_json` has written."""
+    """Read the times from the JSON of `to_json`."""
     return {
         name: {int(number): Timed(**one) for number, one in by_query.items()}
         for name, by_query in found["results"].items()
@@ -36,7 +36,7 @@ def of_json(found: Mapping[str, Any]) -> Results:
 
 
 def drawings(results: Results, data: str, stem: str) -> dict[str, Drawing]:
-    """The drawings of a page, by file name: the speedup of each query, and their means. None of one contender alone."""
+    """The drawings of a page, by file name: the speedup of each query, and the means; none for a single contender."""
     ratios = speedups(results)
     if not ratios:
         return {}

@@ -1,7 +1,7 @@
 """How cost grows: the same queries at several sizes of data, and with one TaskManager up to eight.
 
-The cores stay the same. More TaskManagers on them show what division costs: more channels, smaller slices, data that
-crosses between processes. More data shows whether cost grows with it.
+The cores stay the same. More TaskManagers on them show the cost of division: more channels, smaller slices, data that
+crosses processes. More data shows how cost grows with it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def run_scaling(
 
 
 def measure_cell(lane: Lane, number: int, rounds: int) -> dict[str, Any]:
-    """One query by one engine: its times after one that does not count, and where one more run's time went."""
+    """One query on one engine: its times after an untimed run, and the breakdown of one more run."""
     sql = tpch.query(number)
     lane.ask("run", sql=sql, save=None)
     times = [round(lane.ask("run", sql=sql, save=None)["seconds"], 4) for _ in range(rounds)]
@@ -84,7 +84,7 @@ def _task_seconds(cell: Mapping[str, Any]) -> float:
 
 
 def _against_one(cells: Sequence[Mapping[str, Any]]) -> list[str]:
-    """How long everything takes with several TaskManagers, and with more data, against the first of each."""
+    """The total times with several TaskManagers, and with more data, relative to the first of each."""
     counts = list(dict.fromkeys(cell["workers"] for cell in cells))
     sizes = list(dict.fromkeys(cell["data"] for cell in cells))
     times = {(cell["data"], cell["workers"], cell["query"]): cell["seconds"] for cell in cells}

@@ -51,7 +51,7 @@ def difference(answer: pa.Table, path: Path) -> str:
 
 
 def _digits(type_: pa.DataType) -> int | None:
-    """The digits after the point of a column whose numbers may be rounded; None for floating-point numbers."""
+    """The digits after the point of a column whose numbers may be rounded, 0 for floats; None for other columns."""
     if pa.types.is_decimal(type_):
         return int(type_.scale)
     return 0 if pa.types.is_floating(type_) else None

@@ -1,7 +1,7 @@
-"""Building blocks, each beside a bare reference taken in the same run: how much of what is possible we reach.
+"""Building blocks, each beside a bare reference from the same run, which shows what is possible.
 
-A file for each. What it measures is the production code, called directly; the reference is the library below it, or
-another one that is good at it, doing the same with as little around it as can be.
+Each has a file. It measures the production code, called directly; the reference is the library below it, or another
+fast one, doing the same with as little overhead as possible.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from wallaby.observe.units import duration
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """`amount` of `unit` takes us so many seconds, and the reference so many. No amount: the seconds are the figure."""
+    """Our seconds and the reference's for `amount` of `unit`. Without an amount, the seconds are the figure."""
 
     name: str
     reference: str
@@ -26,12 +26,12 @@ class Block:
         return self.seconds / self.bare_seconds
 
     def shown(self, seconds: float) -> str:
-        """A time as what is done in a second, or as it is."""
+        """A time as amount per second, or as seconds."""
         return f"{self.amount / seconds:,.1f} {self.unit}/s" if self.amount else duration(seconds)
 
 
 def best_of(rounds: int, *works: Callable[[], object]) -> list[float]:
-    """The least seconds of each, taken in turns, after one turn that does not count."""
+    """The best time of each, taken in turns, after an untimed turn."""
     times: list[list[float]] = [[] for _ in works]
     for turn in range(rounds + 1):
         for at, work in enumerate(works):

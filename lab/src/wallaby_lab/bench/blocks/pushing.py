@@ -23,7 +23,7 @@ _ROW_BYTES: Final = 24
 
 
 class _Bare(fl.FlightServerBase):  # type: ignore[misc] # pyarrow has no types
-    """Reads what it is sent, and forgets it."""
+    """A bare server that reads and drops what it receives."""
 
     def do_put(self, _context: Any, _descriptor: Any, reader: Any, _writer: Any) -> None:
         """Take everything."""

@@ -1,7 +1,7 @@
 """Spark's answers to the queries of a workload, computed once and kept beside the data.
 
-Spark takes longer than the engine, and several budgets want the same answer. A kept answer belongs to a query's
-text and a Spark version; another text or version computes it again.
+Spark takes longer than the engine, and several budgets need the same answer. A kept answer belongs to a query's text
+and a Spark version; for another text or version it is computed again.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from pyspark.sql import SparkSession
 from wallaby_lab.compare import DifferentError, require_same
 
 _LIMIT: Final = re.compile(r"\s+limit\s+\d+\s*$", re.IGNORECASE)
-#: Nodes above the one that sorts, in an analysed plan, which keep its order.
+#: Nodes above a sort in an analysed plan that preserve its order.
 _ABOVE_SORT: Final = frozenset({"GlobalLimit", "LocalLimit", "Project", "SubqueryAlias", "WithCTE"})
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What Spark answers, how long it took, and by which of the answer's columns it is sorted."""
+    """Spark's answer, its time, and the columns by which it is sorted."""
 
     table: pa.Table
     seconds: float
@@ -65,7 +65,7 @@ class SparkAnswers:
         return Answer(table, seconds, order)
 
     def difference(self, actual: pa.Table, answer: Answer, text: str) -> str:
-        """What is not as Spark has it; empty if nothing is. Rows that tie at a LIMIT may be any of those that tie."""
+        """How an answer differs from Spark's; empty if it does not. Ties at a LIMIT may be any of the tied rows."""
         try:
             require_same(actual, answer.table, order=answer.order)
         except DifferentError as error:
@@ -82,7 +82,7 @@ class SparkAnswers:
 
 
 def _order_of(plan: Any) -> tuple[str, ...]:
-    """The columns of the answer by which the outermost ORDER BY sorts, up to the first key that is none of them."""
+    """The answer's columns by which the outermost ORDER BY sorts, up to the first key that is not one of them."""
     columns = {
         plan.output().apply(at).exprId(): plan.output().apply(at).name() for at in range(plan.output().size())
     }

@@ -1,8 +1,8 @@
-"""Random queries whose intermediate results are many times their input, over small tables made for it.
+"""Random queries whose intermediate results are many times their input, over small generated tables.
 
-A query is a chain of joins (with few key values, so that each row meets many), cross joins and explodes, up to a few
-million rows in between, under an aggregation, a window or a sort. A seed gives one query for ever. All values are whole
-numbers, dates and text, so that an answer is Spark's to the bit.
+A query is a chain of joins (with few key values, so that each row has many partners), cross joins and explodes, with up
+to a few million intermediate rows, under an aggregation, a window or a sort. A seed always gives the same query. All
+values are whole numbers, dates and text, so that answers must equal Spark's exactly.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def query(seed: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """A relation as SQL, with columns k (a key), v (a number) and txt; about how many rows, how many keys."""
+    """A relation as SQL, with columns k (a key), v (a number) and txt; and its approximate rows and keys."""
 
     sql: str
     rows: int
@@ -104,7 +104,7 @@ def _first(random: Random) -> _Rows:
 
 
 def _grown(rows: _Rows, random: Random) -> _Rows:
-    """One more join or explode on top, as large as is allowed."""
+    """Add a join or explode, as large as is allowed."""
     ways = [_joined, _joined, _joined, _exploded, _crossed]
     return random.choice(ways)(rows, random)
 

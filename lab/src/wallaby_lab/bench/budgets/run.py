@@ -1,4 +1,4 @@
-"""Run queries under one budget, and note what became of each: its answer, its peak, and whether a worker was lost."""
+"""Run queries under one budget, and record the outcome of each: answer, peak, and whether a worker was lost."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from wallaby_lab.bench.budgets.answers import SparkAnswers
 from wallaby_lab.bench.memory import Peak
 
 MIB: Final = 1 << 20
-#: What a TaskManager may take beside its budget: the libraries, and what their allocators keep.
+#: What a TaskManager may take besides its budget: libraries, and memory that their allocators keep.
 ALLOWANCE_MIB: Final = 300
-#: How far apart two samples are.
+#: The time between two samples.
 SAMPLE_SECONDS: Final = 0.05
-#: A sample takes about a millisecond for each 100 MiB; the process that is asked stands still meanwhile.
+#: A sample takes about a millisecond for each 100 MiB, during which the process is paused.
 PAUSE_FACTOR: Final = 4
-#: A TaskManager that was lost is replaced before that, even on a busy machine.
+#: A lost TaskManager is replaced within this time, even on a busy machine.
 REPLACED_WITHIN_SECONDS: Final = 120.0
-#: The condition of the one error that a small budget may lead to.
+#: The condition of the only error that a small budget may cause.
 MEMORY_CONDITION: Final = "WALLABY_MEMORY_LIMIT"
 
 
 @dataclass(frozen=True, slots=True)
 class BudgetOutcome:
-    """What became of a query under a budget. `verdict` is equal, memory, DIFFERENT or FAILED."""
+    """The outcome of a query under a budget. `verdict` is equal, memory, DIFFERENT or FAILED."""
 
     query: str
     memory: str
@@ -87,7 +87,7 @@ def run_budget(
 
 
 def _wait_for_pids(engine: Engine) -> list[int]:
-    """The TaskManagers that live, once there is one: a query before may have cost the only one."""
+    """The live TaskManagers, once there is one: the query before may have cost the only one."""
     deadline = time.monotonic() + REPLACED_WITHIN_SECONDS
     while not (found := _pids(engine.workers())):
         if time.monotonic() > deadline:

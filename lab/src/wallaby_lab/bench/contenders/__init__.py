@@ -1,8 +1,8 @@
-"""The engines that take part, a file for each, which is loaded only in the process of that engine.
+"""The contenders, one file each, which is loaded only in the process of that engine.
 
-All get the same cores (by affinity), the same Parquet files and the same SQL text, plan each run anew, and hand over
-their answer as an Arrow table. Those that are no dependencies of Wallaby's are in `requirements-bench.txt`; they may
-live in a directory of their own, since some want other versions of what Wallaby uses.
+All get the same cores (by affinity), the same Parquet files and the same SQL text, plan each run anew, and return their
+answer as an Arrow table. Those that are not dependencies of Wallaby are in `requirements-bench.txt`; they may be in a
+separate directory, because some need other versions of Wallaby's dependencies.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class Contender(ABC):
     """One engine in its own process."""
 
-    #: What it is, with its version.
+    #: A description with the version.
     what: str
 
     @abstractmethod
@@ -32,18 +32,18 @@ class Contender(ABC):
         """Plan and run a query anew."""
 
     def breakdown(self, sql: str) -> dict[str, Any]:  # noqa: ARG002 - most tell nothing
-        """Where the time of one further run went, as far as the engine tells."""
+        """A breakdown of the time of one further run, as far as the engine provides it."""
         return {}
 
     def worker_pids(self) -> list[int]:
-        """The processes that it calls its workers."""
+        """The processes of its workers."""
         return []
 
     def end(self) -> None:  # noqa: B027 - most have nothing to end
-        """Leave nothing behind."""
+        """End it and clean up."""
 
 
-#: Names, each with its file here, the module that it needs, and what its `start` is told beyond data, cores and memory.
+#: Names, each with its file, the module that it needs, and further arguments of `start`.
 CONTENDERS: Final[dict[str, tuple[str, str, dict[str, Any]]]] = {
     "spark": ("sparksql", "pyspark", {}),
     "wallaby": ("wallaby", "wallaby", {"workers": 1}),
@@ -55,7 +55,7 @@ CONTENDERS: Final[dict[str, tuple[str, str, dict[str, Any]]]] = {
     "sail": ("sail", "pysail", {"mode": "local"}),
     "sail-cluster": ("sail", "pysail", {"mode": "local-cluster"}),
 }
-#: Those that Wallaby does not depend on.
+#: Contenders that are not dependencies of Wallaby.
 FURTHER: Final = frozenset({"datafusion", "sail", "sail-cluster"})
 _OF_WALLABY: Final = re.compile(r"wallaby-(\d+)(-off)?")
 
@@ -69,7 +69,7 @@ def known(name: str) -> tuple[str, str, dict[str, Any]] | None:
 
 
 def is_installed(name: str, packages: Path | None = None) -> bool:
-    """Is the module there that a contender needs, or is it in a directory of packages for further ones?"""
+    """Is the contender's module installed, or in the directory of further packages?"""
     found = known(name)
     if found is None:
         return False

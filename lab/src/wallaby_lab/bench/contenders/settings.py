@@ -1,4 +1,4 @@
-"""SparkSQL's settings, whoever plans with it. Printed with every report."""
+"""SparkSQL's settings, for all contenders that plan with it. Printed with every report."""
 
 from __future__ import annotations
 

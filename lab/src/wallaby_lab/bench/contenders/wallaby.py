@@ -20,11 +20,11 @@ from wallaby_lab.bench.contenders.sparksql import megabytes, session
 from wallaby_lab.bench.killing import EXECUTORS, cluster_conf, four_machines, killed_during, settled
 from wallaby_lab.bench.machines import Machines
 
-#: An executor that only hosts a TaskManager has nothing to compile well: its JVM starts with half of the work.
+#: An executor that only hosts a TaskManager needs no optimizing compiler: its JVM then starts with half of the work.
 HOSTING_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-#: What an executor's JVM gets where TaskManagers do the work.
+#: The memory of an executor's JVM if TaskManagers do the work.
 EXECUTOR_MEGABYTES = 512
-#: Of a run's statistics: what a loss did, and what was written down and moved with or without one.
+#: The statistics of a run: the effects of a loss, and what was recorded and moved with or without one.
 _OF_LOSSES: Final = ("frozen_seconds", "recoveries", "restarts", "channels_rewound")
 _FACTS: Final = (
     *("durable_bytes", "durable_seconds", "snapshots", "commits", "lineage_bytes"),
@@ -40,7 +40,7 @@ class Wallaby(Contender):
     ) -> None:
         self._spark = spark
         self._machines = machines
-        # What fails here fails: Spark's answer would be measured as ours.
+        # Failures must show: otherwise Spark's answer would be measured as ours.
         self._settings = settings = {"spark_errors": False, **settings}
         began = time.perf_counter()
         self._engine: Engine = attach(spark, **settings)
@@ -51,12 +51,12 @@ class Wallaby(Contender):
         self.what = f"Wallaby {__version__}, {where}, {size}{tolerance}"
 
     def configure(self, more: dict[str, Any]) -> None:
-        """Attach anew, with other settings beside those that it began with."""
+        """Attach again, with additional settings."""
         self._engine.close()
         self._engine = attach(self._spark, **{**self._settings, **more})
 
     def ask(self, sql: str) -> pa.Table:
-        """Plan and run a query, natively or not at all."""
+        """Plan and run a query, only natively."""
         return self._run(sql, observed=False).arrow()
 
     def _run(self, sql: str, *, observed: bool) -> Result:
@@ -76,7 +76,7 @@ class Wallaby(Contender):
         return [worker.pid for worker in self._engine.workers()]
 
     def lifecycle(self, count: int) -> dict[str, list[float]]:
-        """Close and attach again, so often; how long each took."""
+        """Close and attach again several times; returns the times."""
         closing, attaching = [], [self.attach_seconds]
         for _ in range(count):
             began = time.perf_counter()
@@ -88,7 +88,7 @@ class Wallaby(Contender):
         return {"attach_seconds": [round(seconds, 3) for seconds in attaching], "close_seconds": closing}
 
     def ask_killed(self, sql: str, after_seconds: float) -> dict[str, Any]:
-        """Run a query, and a machine with its TaskManager is lost on the way."""
+        """Run a query during which a machine with its TaskManager is lost."""
         assert self._machines is not None, "it was started on a cluster"
 
         def run() -> tuple[pa.Table, dict[str, Any]]:
@@ -108,14 +108,14 @@ class Wallaby(Contender):
         return killed_during(run, after_seconds, self._machines.lose_one)
 
     def facts(self, sql: str) -> dict[str, Any]:
-        """What one run wrote down and moved."""
+        """What one run recorded and moved."""
         result = self._run(sql, observed=True)
         result.arrow()
         detail = result.stats.detail
         return {name: getattr(detail, name) for name in _FACTS}
 
     def settle(self) -> float:
-        """Wait until all TaskManagers are there, and nobody else."""
+        """Wait until exactly the expected TaskManagers are there."""
         assert self._machines is not None, "it was started on a cluster"
 
         def is_whole() -> bool:
@@ -141,7 +141,7 @@ def start(
     cluster: bool = False,
     more: Mapping[str, Any] | None = None,
 ) -> Wallaby:
-    """The cores are shared out among the TaskManagers. In a cluster each has an executor to itself."""
+    """Start the engine. The TaskManagers share the cores; in a cluster each has its own executor."""
     whole = megabytes(memory)
     settings: dict[str, Any] = {
         "workers": EXECUTORS if cluster else workers,

@@ -1,5 +1,5 @@
 """The paper's evaluation, run again: a measurement for each figure, and ours beside the published numbers.
 
-Each figure is a file of figures over the same few measurements (`measure`); `published` has what the paper says in
-numbers. Where the paper compares systems, this compares policies and ways of execution of the one engine, and SparkSQL.
+All figures use the same few measurements (`measure`); `published` has the paper's numbers. Where the paper compares
+systems, this compares policies and execution modes of one engine, and SparkSQL.
 """

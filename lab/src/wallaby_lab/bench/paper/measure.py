@@ -1,4 +1,4 @@
-"""The measurements that figures are made of: variants of the engine in turn, undisturbed or with a loss.
+"""The measurements for figures: variants of the engine in turn, undisturbed or with a loss.
 
 A variant is a set of engine settings. One Spark session serves all variants of a figure: the engine is closed and
 attached anew between them, so that nothing but the settings differs. Variants take turns within each round.
@@ -23,14 +23,14 @@ Times = dict[str, dict[int, list[float]]]
 def run_variants(
     lane: Lane, variants: Mapping[str, Mapping[str, Any]], queries: Sequence[int], rounds: int, say: Say
 ) -> Times:
-    """Every query by every variant, so many times, and each time once before, which does not count."""
+    """Run every query with every variant several times, each time after an untimed run."""
     return _times(_in_turn(lane, variants, queries, rounds, say, _timed))
 
 
 def run_told_variants(
     lane: Lane, variants: Mapping[str, Mapping[str, Any]], queries: Sequence[int], rounds: int, say: Say
 ) -> tuple[Times, dict[str, dict[int, dict[str, Any]]]]:
-    """The same, and what the engine tells of one more run of each, which is observed and does not count."""
+    """The same, with the engine's figures of one more run of each, which is observed and untimed."""
     facts: dict[str, dict[int, dict[str, Any]]] = {name: {} for name in variants}
 
     def observe(name: str) -> None:
@@ -44,9 +44,9 @@ def run_told_variants(
 def run_policies(
     lane: Lane, variants: Mapping[str, Mapping[str, Any]], queries: Sequence[int], rounds: int, say: Say
 ) -> dict[str, dict[int, Runs]]:
-    """The same, and then every query by every variant with an executor killed at half of the time that it took.
+    """The same, and then every query with every variant with an executor killed halfway.
 
-    Variants of which nothing survives a loss stand in `variants` without a policy, and lose nobody.
+    Variants that do not survive a loss have no policy in `variants`, and get no loss.
     """
     calm = _in_turn(lane, variants, queries, rounds, say, run_calm)
     runs: dict[str, dict[int, Runs]] = {}
@@ -88,7 +88,7 @@ def _in_turn(
     run: Callable[[Lane, int], dict[str, Any]],
     then: Callable[[str], None] = lambda _: None,
 ) -> dict[str, dict[int, list[dict[str, Any]]]]:
-    """Rounds through all variants, forwards and backwards in turn; after its queries, each may do something else."""
+    """Go through all variants, forwards and backwards in turn; each may do something after its queries."""
     found: dict[str, dict[int, list[dict[str, Any]]]] = {name: {n: [] for n in queries} for name in variants}
     lane.ask("configure", more=dict(next(iter(variants.values()))))
     for number in queries:
@@ -106,7 +106,7 @@ def _in_turn(
 
 
 def run_lanes(lanes: Mapping[str, Lane], queries: Sequence[int], rounds: int, say: Say) -> Times:
-    """The same for engines that are all alive: each query is asked of each in turn, once before it counts."""
+    """The same for engines that are all alive: each query runs on each in turn, after an untimed run."""
     times: Times = {name: {number: [] for number in queries} for name in lanes}
     for number in queries:
         for lane in lanes.values():
@@ -126,7 +126,7 @@ def ratios(times: Times, of: str, over: str) -> dict[int, float]:
 
 
 def started(name: str, data: Path, cores: Sequence[int], memory: str, say: Say, **further: object) -> Lane:
-    """An engine of its own, ready for queries."""
+    """A separate engine, ready for queries."""
     lane = Lane(name, data, cores, memory, **further)  # type: ignore[arg-type]
     lane.await_start()
     say(f"{lane.what}, started in {lane.start_seconds:.1f} s")

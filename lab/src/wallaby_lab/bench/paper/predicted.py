@@ -1,4 +1,4 @@
-"""What is predicted for clusters that are not there, as a part of the page on the evaluation: ratios by workers."""
+"""The predictions for larger clusters, as a part of the evaluation page: ratios by workers."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class _Ratio(NamedTuple):
 
     name: str
     of: Callable[[Seconds], float]
-    #: What of it runs have to show, for it to be believed.
+    #: The checks by real runs that validate it.
     checked_by: tuple[str, ...] = ()
     #: What the paper says of it, by workers.
     paper: Mapping[int, float] = MappingProxyType({})
@@ -121,7 +121,7 @@ def drawn(found: Mapping[str, Any]) -> Drawing:
 
 
 def to_section(found: Mapping[str, Any], drawing: str) -> str:
-    """The predictions, to be read."""
+    """The predictions as a section of the page."""
     queries = list(dict.fromkeys(line["query"] for line in found["lines"]))
     counts = sorted({line["workers"] for line in found["lines"]})
     known = {each.name: each for each in _ratios_of(found)}
@@ -170,7 +170,7 @@ def to_section(found: Mapping[str, Any], drawing: str) -> str:
 
 
 def _verdict(off: Mapping[str, float], needed: Sequence[str]) -> str:
-    """How far off that was, or that it is not to be relied on."""
+    """How far off the checks were, or that the line is unvalidated."""
     if not needed or any(what not in off for what in needed):
         return "**unvalidated**: no run"
     most = max(off[what] for what in needed)

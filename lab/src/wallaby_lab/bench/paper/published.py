@@ -1,4 +1,4 @@
-"""What the paper says in numbers, by figure. Its bars by query are only drawn, so what stands here is from its text.
+"""The paper's numbers, by figure. Its bars by query are only drawn, so these numbers are from its text.
 
 It measured TPC-H at scale 100 on 4 r6id.2xlarge, 16 r6id.xlarge and 32 r6id.xlarge workers, with Quokka, SparkSQL 3.3
 and Trino 398.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 PAPER_WORKERS: Final = (4, 16, 32)
-#: By figure: what is said, and its value on so many workers; None where the text gives none.
+#: By figure: a statement, and its values by number of workers; None where the text has none.
 PUBLISHED: Final[dict[str, tuple[tuple[str, tuple[float | None, float | None, float | None]], ...]]] = {
     "a": (
         ("times as fast as SparkSQL, geometric mean of 22 queries", (2.1, 1.9, 1.92)),
@@ -36,7 +36,7 @@ PUBLISHED: Final[dict[str, tuple[tuple[str, tuple[float | None, float | None, fl
     ),
     "policies": (),
 }
-#: By figure: what the paper says of it without a number.
+#: By figure: what the paper says without a number.
 SAID: Final = {
     "a": "Best where a query is one join tree (8, 9, 12), worst with nested subqueries (2, 4, 20, 21).",
     "b": "No difference for queries 1 and 6, which are little more than a read.",

@@ -1,4 +1,4 @@
-"""On what figures are measured, and what a figure is."""
+"""The setup of measurements, and the result of a figure."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ OFF: Final = {"fault_tolerance_policy": "off"}
 
 @dataclass(slots=True)
 class Figure:
-    """What came of a figure: bars by series and position, means to be read beside the paper's, and all raw figures."""
+    """The result of a figure: bars by series and position, means beside the paper's, and all raw figures."""
 
     title: str
-    #: What a bar says.
+    #: The meaning of a bar.
     axis: str
     series: dict[str, dict[int, float]]
     ours: dict[str, float]
@@ -36,16 +36,16 @@ class Figure:
     #: How many TaskManagers were used.
     workers: str
     table: list[list[str]] = field(default_factory=list)
-    #: What must be known to read the figures.
+    #: Notes that are needed to read the figures.
     said: str = ""
-    #: Of the answers that were compared: how many were right, and how many there are.
+    #: The numbers of correct answers and of compared answers.
     equal: int = 0
     compared: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """On what a figure is measured."""
+    """The setup of a figure."""
 
     data: Path
     cores: Sequence[int]
@@ -69,7 +69,7 @@ class Setup:
         return self.queries or tuple(usual)
 
     def about(self, letter: str, figure: Figure) -> dict[str, Any]:
-        """How a figure was measured, beside the machine, the store and the code."""
+        """How a figure was measured, besides the machine, the store and the code."""
         found: dict[str, Any] = {
             "data": self.data.name,
             "cores": len(self.cores),
@@ -83,7 +83,7 @@ class Setup:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What every lane of this engine is given."""
+        """The settings of every lane of this engine."""
         return {} if self.broadcast is None else {"broadcast": self.broadcast}
 
     def policy(self, name: str) -> dict[str, Any]:
@@ -108,7 +108,7 @@ class Setup:
             yield lane
 
     def losing(self) -> dict[str, AbstractContextManager[Lane]]:
-        """Those that lose a worker, each on machines of its own: lineage, running the query again, and SparkSQL."""
+        """The contenders that lose a worker, each on its own machines: lineage, restart, and SparkSQL."""
         return {
             "wallaby": self.wallaby(cluster=True),
             "run again": self.wallaby(self.policy("restart"), cluster=True),

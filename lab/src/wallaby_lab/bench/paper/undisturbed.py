@@ -1,4 +1,4 @@
-"""The figures in which nobody is lost: (a) to (d), and (g)."""
+"""The figures without losses: (a) to (d), and (g)."""
 
 from __future__ import annotations
 

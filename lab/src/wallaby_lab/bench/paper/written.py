@@ -1,4 +1,4 @@
-"""Figures as files: a page, the drawing as SVG and PNG, and the raw figures; and a part of a page about all of them."""
+"""Write figures to files: a page, the drawing as SVG and PNG, the raw figures, and a section of the evaluation page."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from wallaby_lab.bench.paper.page import drawn, of_json, to_json, to_page, to_se
 from wallaby_lab.bench.paper.setup import Figure
 from wallaby_lab.bench.plots import Drawing
 
-#: From here to its end, the page on the evaluation is made from figures.
+#: From this heading on, the evaluation page is generated from figures.
 HEADING: Final = "## What has been measured"
-#: What `wallaby predict` has saved, if it has, among the figures.
+#: The file of `wallaby predict` among the figures, if there is one.
 PREDICTED: Final = "predict.json"
 _DRAWING: Final = re.compile(r"^!\[.*\]\(([^)]+)\)$", re.MULTILINE)
-#: What a file that is empty, cut off or of another kind leads to.
+#: The exceptions of a file that is empty, truncated or of another kind.
 _UNREADABLE: Final = (ValueError, KeyError, TypeError, AttributeError, IndexError)
 
 
 def write_figure(directory: Path, letter: str, figure: Figure, about: Mapping[str, Any]) -> str:
-    """Write all files of one figure; its page."""
+    """Write all files of one figure; returns its page."""
     unusual = [f"-{name.removesuffix('_seconds')}-{value}" for name, value in variant(about).items()]
     name = f"paper-{letter}{''.join(unusual)}"
     page = to_page(letter, figure, f"{name}.svg", about)
@@ -39,7 +39,7 @@ def write_figure(directory: Path, letter: str, figure: Figure, about: Mapping[st
 
 
 def above(page: Path, directory: Path | None = None) -> str:
-    """What stands in a page before the figures, if these are those of a directory, or any.
+    """The part of a page before the figures, if its figures are those of a directory, or any.
 
     Raises:
         InvalidArgumentError: the page has no place for figures, or shows those of another directory.
@@ -57,9 +57,9 @@ def above(page: Path, directory: Path | None = None) -> str:
 
 
 def rewrite(page: Path, directory: Path, say: Say = lambda _: None) -> None:
-    """Put all figures of a directory into a page, in place of what stood below the heading.
+    """Put all figures of a directory into a page, replacing everything below the heading.
 
-    What cannot be read is told, and left out: figures are made in hours, and one of them must not cost the others.
+    A figure that cannot be read is reported and skipped: figures take hours, and one must not spoil the others.
     """
     before = above(page, directory)
     sections = [
