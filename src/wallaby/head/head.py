@@ -1,8 +1,7 @@
 """The head node: coordinator and collectors on one control loop, in the driver's process.
 
-It is a node like a worker's, without kernels: the collector is the last stage's one channel, and what reaches
-it goes straight to the client. The coordinator is one more actor, whose effects are taught to the node's
-performer here.
+It is a node like a worker's, without kernels: the collector is the only channel of the last stage, and its input goes
+straight to the client. The coordinator is one more actor, whose effects are added to the node's performer here.
 """
 
 from __future__ import annotations
@@ -54,8 +53,8 @@ from wallaby.observe.progress import ProgressBoard, is_wanted
 from wallaby.plan.physical import PhysicalPlan
 
 _log = logging.getLogger(__name__)
-#: How long a worker that is asked whether it lives has to answer. With the lease and the coordinator's poll, it is how
-#: soon a silent one is found: 1.75 s at most by default, and two seconds are promised.
+#: How long a worker has to answer a ping. Together with the lease and the coordinator's poll, this bounds the time to
+#: detect a silent worker: at most 1.75 s by default, and two seconds are promised.
 PING_SECONDS = 0.4
 WAIT_FOR_WORKER_SECONDS = 0.02
 
@@ -79,9 +78,9 @@ class Head:
         self._gcs = gcs
         self._settings = settings
         self._orders = orders
-        #: Called once for every query that has ended, on a thread that may wait.
+        #: Called once for every ended query, on a thread that may wait.
         self._forget = forget
-        #: Takes over a query that is to be run again, on another store and so by another head. It does not wait.
+        #: Takes over a query that is to be run again on another store, and so by another head. It must not block.
         self._run_elsewhere = run_elsewhere
         self.observer = observer or Observer()
         console = Console(stderr=True)
@@ -89,12 +88,12 @@ class Head:
         self._ping_address = ping
         self._peers = peers
         self._directory = Directory(gcs)
-        #: The workers whose leases were good when the coordinator looked last.
+        #: The workers whose leases were valid when the coordinator last looked.
         self._present: set[WorkerId] = set()
         self._queries: dict[QueryId, Query] = {}
         self._collected: dict[QueryId, Collected] = {}
         self._submissions: dict[QueryId, Submission] = {}
-        #: What ended the loop of this node, if something did.
+        #: The failure that ended the loop of this node, if any.
         self._failure: BaseException | None = None
         self._coordinator = self._new_coordinator()
         self.node = EngineNode(HEAD, self._node_ended)
@@ -113,7 +112,7 @@ class Head:
         self._teach()
 
     def start(self) -> None:
-        """Begin to coordinate."""
+        """Start coordinating."""
         actors = {COORDINATOR: self._coordinator.run()}
         if self._settings.stall_ms:
             actors[STALL_WATCH] = StallWatch(self._settings.stall_ms, self._queries, _now_ms).run()
@@ -123,22 +122,22 @@ class Head:
         return Coordinator(self._settings, self._queries, _now_ms)
 
     def restart_coordinator(self) -> None:
-        """Forget the coordinator, wherever it is, and begin with a new one. On the loop's thread.
+        """Drop the coordinator at any point, and start a new one. Only for the loop's thread.
 
-        It knows what the store and the queries say, and nothing else; see invariant 9.
+        The new one knows only the store and the queries; see invariant 9.
         """
         self._coordinator = self._new_coordinator()
         self.node.spawn(None, COORDINATOR, self._coordinator.run())
 
     def _armed(self) -> Performs:
-        """What carries effects out; with chaos, unless a fault strikes first."""
+        """The performer of effects; with chaos, faults may strike first."""
         if self._orders is None:
             return self._performer
         failures = {**WORKERS_FAILURES, **COORDINATORS_FAILURES}
         return FaultInjector(self._performer, self.node, self._orders, failures, self.restart_coordinator)
 
     def stop(self, wait_seconds: float) -> None:
-        """End, and with it every query that still runs."""
+        """End the head and every running query."""
         self.node.stop()
         self._performer.stop(wait_seconds)
         self._end_all(QueryCancelledError("The engine was closed while the query ran.", fix="Attach again."))
@@ -157,10 +156,10 @@ class Head:
         store_losses_max: int = 0,
         whole_bytes_max: int = 0,
     ) -> Collected:
-        """Start a query on the workers that are there now; 0 is no limit, of time or of what the driver may hold.
+        """Start a query on the present workers; 0 means no limit, of time or of what the driver may hold.
 
-        If its rows are held back, none of them is given away before all are there. So it is with a query that begins
-        again if it ends with the loss of a worker, or of the store.
+        If its rows are held back, the client gets none before the result is complete. That is necessary for a query
+        that is run again after the loss of a worker or of the store.
 
         Raises:
             GcsError: the store was lost, and this head with it.
@@ -182,13 +181,13 @@ class Head:
             while not entered.wait(WAIT_FOR_WORKER_SECONDS):
                 if self.node.loop.is_stopped:
                     if submission.query.id not in self._collected:
-                        return collected  # it has been ended, or taken over, and `collected` is told
+                        return collected  # it has ended, or was taken over, and `collected` has been told
                     self._require_alive()
                     raise QueryCancelledError(
                         "The engine was closed while the query started.", fix="Attach again."
                     )
         except BaseException:
-            self._cancel(submission)  # whoever would have waited for it is gone
+            self._cancel(submission)  # the waiting client is gone
             raise
         if submission.query.is_over:
             assert submission.query.error is not None, "a query that has not begun ends for a reason"
@@ -196,13 +195,13 @@ class Head:
         return collected
 
     def take_over(self, submission: Submission, collected: Collected) -> None:
-        """Run a query again that was lost with another head's store; how it ends, `collected` is told."""
+        """Run a query again that was lost with another head's store; `collected` gets the outcome."""
         self._run_again(submission, collected)
 
     def _run(
         self, submission: Submission, collected: Collected, hosts: dict[ChannelName, WorkerId]
     ) -> threading.Event:
-        """Have a query put into the store, and begun; the event says that this has succeeded, or has not."""
+        """Put a query into the store and begin it; the event is set once that has succeeded or failed."""
         query, plan, payload = submission.query, submission.plan, submission.payload
         query.phase = QueryPhase.ENTERING
         if self._board is not None:
@@ -211,7 +210,7 @@ class Head:
         self._collected[query.id] = collected
         self._submissions[query.id] = submission
         entered = threading.Event()
-        if self._failure is not None:  # it has ended all queries, this one too or just before it came
+        if self._failure is not None:  # it has ended all queries, including this one, or ended just before
             if self._collected.pop(query.id, None) is not None:
                 self._require_alive()
             entered.set()
@@ -240,7 +239,7 @@ class Head:
         self.node.spawn(None, ActorName(ActorKind.SUBMIT, query.id), entering())
 
     def _run_again(self, submission: Submission, collected: Collected) -> None:
-        """What was written down of a query, if anything was, is lost: from the start, under another name."""
+        """Run a query again from the start, under another name, because its records, if any, are lost."""
         try:
             self._require_alive()
             hosts = place(submission.plan, self._members())
@@ -250,7 +249,7 @@ class Head:
             submission.query.cancelled_because = before.cancelled_because
             collected.begin_again(submission.query.id)
             self._run(submission, collected, hosts)
-            if self.node.loop.is_stopped:  # nobody is there any more who would end it
+            if self.node.loop.is_stopped:  # nothing is left that would end it
                 raise QueryCancelledError("The engine was closed while the query ran.", fix="Attach again.")
         except WallabyError as error:
             if not self._goes_elsewhere(submission, collected, error):
@@ -266,7 +265,7 @@ class Head:
             ) from self._failure
 
     def _members(self) -> list[WorkerId]:
-        """The workers that can be given work; after a loss of all of them, those that come next."""
+        """The workers that can get work; after the loss of all of them, those that come next."""
         deadline = time.monotonic() + self._settings.no_workers_ms / 1000
         while True:
             leases = self.workers()
@@ -290,11 +289,13 @@ class Head:
     def _cancel(self, submission: Submission, because: WallabyError | None = None) -> None:
         query = submission.query
         query.cancelled_because = query.cancelled_because or because
-        query.cancelled = not query.collected  # what is there as a whole is done, whoever has had enough
+        query.cancelled = (
+            not query.collected
+        )  # a complete result counts as done, even if the client stopped reading
         self.node.loop.post(self.node.wake_named, COORDINATOR)
 
     def _expire(self, query: Query, timeout_seconds: float) -> None:
-        """Its time is over: end it, unless it has ended."""
+        """End a query whose time is over, unless it has ended."""
         if not (query.collected or query.is_over or query.cancelled):
             query.cancelled_because = QueryTimeoutError(
                 f"Query {query.id} took longer than {timeout_seconds:g} s and was ended.",
@@ -310,7 +311,7 @@ class Head:
         return self._gcs.workers()
 
     def drain(self, worker: WorkerId, timeout_seconds: float) -> bool:
-        """Let a worker leave: ask for it, wait until no query needs anything of it, and dismiss it."""
+        """Let a worker leave: ask it to drain, wait until no query needs it, and dismiss it."""
         deadline = time.monotonic() + timeout_seconds
         over, left = threading.Event(), []
 
@@ -327,7 +328,7 @@ class Head:
         return left[0]
 
     def hint(self, worker: WorkerId) -> None:
-        """Spark says that a worker is gone."""
+        """Note Spark's hint that a worker is gone."""
         self.node.loop.post(self._hint, worker)
 
     def _hint(self, worker: WorkerId) -> None:
@@ -337,7 +338,7 @@ class Head:
     def _collect(self, query: QueryId, slices: tuple[Slice, ...], go_on: Callable[[], None]) -> None:
         collected = self._collected.get(query)
         if collected is None:
-            go_on()  # the query has ended while its rows were on their way: nobody wants them
+            go_on()  # the query has ended while its rows were under way: they are not needed
         else:
             collected.add(slices, go_on)
 
@@ -368,8 +369,8 @@ class Head:
             collected.removed.set()
 
     def _begins_again(self, submission: Submission, error: WallabyError | None, collected: Collected) -> bool:
-        """Is a query that has ended to be run again? Not for ever: it may be the query that kills its workers."""
-        if isinstance(error, GcsLostError):  # the store has forgotten it, and is well otherwise
+        """Should an ended query be run again? Only a few times, because it may itself kill its workers."""
+        if isinstance(error, GcsLostError):  # the store has forgotten it, but works otherwise
             return self._may_be_repeated(submission, error)
         if not (submission.begins_again and isinstance(error, WorkerLostError)):
             return False
@@ -378,18 +379,18 @@ class Head:
 
     @property
     def lost_store(self) -> GcsError | None:
-        """What the store did that ended this head, if it was the store: on another store another head can go on."""
+        """The store's failure, if that ended this head: a new head can continue on another store."""
         return self._failure if isinstance(self._failure, GcsError) else None
 
     def lose_store(self, error: GcsLostError) -> None:
-        """A client has found out that the store is lost, before the coordinator has. From any thread."""
+        """Note that a client has found the store lost before the coordinator did. Any thread may call this."""
         self._failure = self._failure or error
         self.node.loop.post(self._node_ended, error)
 
     def _worker_lost_store(self, why: str) -> None:
-        """A worker has found another store than the one that they share. From any thread.
+        """Note that a worker has found another store than the shared one. Any thread may call this.
 
-        Each side may be well connected to a store of its own, and both would go on: so neither does.
+        Each side may be connected to its own store, and both would continue: so neither does.
         """
         lost = GcsLostError(f"A TaskManager has lost the control store. {why}", fix="Run the query again.")
         self.node.loop.post(self._node_ended, lost)
@@ -400,11 +401,11 @@ class Head:
             self._failure = error
             _log.error("the coordinator failed: %s", error)
         self._end_all(error)
-        if error is not None:  # what it would do now, it would do for nobody
+        if error is not None:  # further work would be for nobody
             self.node.loop.post(self.node.stop_actor, None, COORDINATOR)
 
     def _end_all(self, error: BaseException | None) -> None:
-        """Whatever is still open ends with an error: half a result must never look like a whole one."""
+        """End everything that is still open with an error: half a result must never look like a whole one."""
         for query_id in list(self._collected):
             query = self._queries.get(query_id)
             known = query.error if query is not None else None
@@ -412,7 +413,7 @@ class Head:
             whole = query is not None and query.collected
             collected = self._collected.pop(query_id, None)
             if collected is None:
-                continue  # another thread has found out too
+                continue  # another thread has found it too
             submission = self._submissions[query_id]
             self.observer.ended(query_id, None if whole else why)
             self._performer.calls.submit(partial(self._forget, query_id))
@@ -422,14 +423,14 @@ class Head:
             collected.removed.set()
 
     def _goes_elsewhere(self, submission: Submission, collected: Collected, why: BaseException) -> bool:
-        """Is a query that was lost with the store run again, on another store? Then it is handed over."""
+        """Hand a query that was lost with the store over to be run again on another store, if that is allowed."""
         if self._run_elsewhere is None or not self._may_be_repeated(submission, why):
             return False
         self._run_elsewhere(submission, collected)
         return True
 
     def _may_be_repeated(self, submission: Submission, why: BaseException | None) -> bool:
-        """Was it lost with the store, and may be run again? That is one time less from now on."""
+        """Was it lost with the store, and may it be run again? Uses up one of its retries."""
         lost = isinstance(why, GcsLostError) and not submission.query.cancelled
         if not lost or submission.store_losses_left == 0:
             return False
@@ -437,7 +438,7 @@ class Head:
         return True
 
     def _nudge(self, workers: set[WorkerId]) -> None:
-        """Let workers look at the store now. Only a hint: they would look by themselves a little later."""
+        """Let workers look at the store now. Only a hint: they would look a little later anyway."""
         for worker in sorted(workers - {HEAD}):
             self._performer.calls.submit(lambda worker=worker: self._ping(worker))  # type: ignore[misc, arg-type]
 
@@ -486,7 +487,7 @@ class Head:
         teach(coordinating.Inquire, inquiry.answer)
 
     def _measure(self, gcs: Gcs, query: QueryId) -> None:
-        """Note what the store knows of a query that is about to be removed from it."""
+        """Record the store's figures of a query before it is removed."""
         collected = self._collected.get(query)
         if collected is not None:
             collected.figures.tasks = gcs.status(query).commits or collected.figures.tasks

@@ -1,7 +1,7 @@
-"""The observations of an engine's queries: told by the head what it asks of the store and what is answered.
+"""The observations of an engine's queries: the head passes on its calls to the store and their answers.
 
-The coordinator knows nothing of it. Its effects and their answers pass the head, and say all that there is to
-see: losses in freezes, repairs in resumes, commits in looks.
+The coordinator does not know about it. Its effects and their answers pass the head, and contain everything of interest:
+losses in freezes, repairs in resumes, commits in looks.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _log = logging.getLogger(__name__)
 
 
 class Observer:
-    """All queries of one engine. `log_directory` is where their event logs go, if anywhere."""
+    """Observes all queries of one engine. `log_directory` is for their event logs, if there are any."""
 
     def __init__(self, log_directory: Path | None = None) -> None:
         self._log_directory = log_directory
         self._observations: dict[QueryId, Observation] = {}
         self._whereabouts: dict[WorkerId, Whereabouts] = {}
-        #: Told of every effect of the coordinator and its answer: whoever checks what it does.
+        #: Called with every effect of the coordinator and its answer, to check them.
         self.witness: Callable[[Any, Any], None] = lambda _effect, _answer: None
 
     def begin(
@@ -47,7 +47,7 @@ class Observer:
         return observation
 
     def take(self, body: bytes) -> None:
-        """Events of a worker, from the network; those of a query that is long over are dropped."""
+        """Receive events of a worker; those of a query that ended long ago are dropped."""
         try:
             batch = decode_event_batch(body)
         except EncodingError as error:
@@ -58,7 +58,7 @@ class Observer:
             observation.received(batch)
 
     def noticed(self, effect: Any, answer: Any) -> Any:
-        """The store has answered an effect of the coordinator; the answer is handed on."""
+        """Note the store's answer to an effect of the coordinator, and pass it on."""
         self.witness(effect, answer)
         if isinstance(effect, coordinating.Watch):
             self.met(answer)
@@ -71,7 +71,7 @@ class Observer:
         return answer
 
     def met(self, leases: tuple[WorkerLease, ...]) -> None:
-        """These workers are there."""
+        """Note the present workers."""
         for lease in leases:
             if lease.worker not in self._whereabouts:
                 place = WorkerAddress.decode(lease.address)
@@ -93,13 +93,13 @@ class Observer:
                 pass
 
     def ended(self, query: QueryId, error: BaseException | None) -> None:
-        """A query is over."""
+        """Note that a query has ended."""
         observation = self._observations.get(query)
         if observation is not None:
             observation.ended(error)
 
     def has_whole_result(self, query: QueryId) -> None:
-        """A query's client has all its rows."""
+        """Note that a query's client has all its rows."""
         observation = self._observations.get(query)
         if observation is not None:
             observation.has_whole_result()

@@ -1,1 +1,1 @@
-"""What is compared: tables of odd values, expressions and queries over them, made from seeds and from examples."""
+"""Generate what is compared: tables of odd values, and expressions and queries over them, from seeds and examples."""

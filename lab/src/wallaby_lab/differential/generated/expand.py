@@ -1,4 +1,4 @@
-"""From an example to expressions: every placeholder becomes a column of each kind that it stands for, or a constant."""
+"""Expand examples to expressions: every placeholder becomes a column of each of its kinds, or a constant."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ _CONSTANTS: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """An expression of SQL that shows an entry."""
+    """A SQL expression that uses an entry."""
 
     entry: str
     sql: str
 
     @property
     def is_query(self) -> bool:
-        """A whole query over `{table}`, not an expression."""
+        """Is it a whole query over `{table}`?"""
         return "{table}" in self.sql
 
 
 def expand(entry: str, example: str, seed: int) -> tuple[Expression, ...]:
-    """The expressions that an example stands for, in an order that depends on nothing but the arguments."""
+    """The expressions of an example, in an order that depends only on the arguments."""
     if "{table}" in example:
         return (Expression(entry, example),)
     slots = _PLACEHOLDER.findall(example)
@@ -54,7 +54,7 @@ def expand(entry: str, example: str, seed: int) -> tuple[Expression, ...]:
 
 
 def _kinds(slots: list[str], random: Random) -> list[list[str]]:
-    """For each expression the kind of each placeholder: all alike in their class, then some mixtures."""
+    """The kind of each placeholder for each expression: first equal within a class, then some mixtures."""
     most = max((len(CLASSES[slot]) for slot in slots), default=1)
     alike = [[CLASSES[slot][number % len(CLASSES[slot])] for slot in slots] for number in range(most)]
     several = any(len(CLASSES[slot]) > 1 and slots.count(slot) > 1 for slot in slots)
@@ -79,7 +79,7 @@ def _filled(example: str, kinds: list[str], constants: dict[int, str] | None = N
 
 
 def arguments_of(sql: str) -> tuple[str, tuple[str, ...]] | None:
-    """An expression as a template with a place for each column, and the columns' kinds; None if it has no column."""
+    """An expression as a template with a placeholder for each column, and the columns' kinds; None without columns."""
     kinds: list[str] = []
 
     def place(match: re.Match[str]) -> str:

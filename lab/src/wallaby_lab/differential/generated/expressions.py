@@ -1,4 +1,4 @@
-"""Random expressions of a wanted kind over columns in scope: columns, constants, functions, CASE, IN."""
+"""Random expressions of a given kind over columns in scope: columns, constants, functions, CASE, IN."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from wallaby_lab.differential.generated.functions import ExampleFunction
 from wallaby_lab.differential.generated.values import COLUMNS, is_map, literal
 from wallaby_lab.differential.syntax import Piece, listed, text
 
-#: Kinds of text and numbers with a meaning are also of these kinds.
+#: The general kinds of text and numbers with a meaning.
 ALSO: Final = {"digits": "string", "moment": "string", "small": "int"}
 _COMPARISONS: Final = ("=", "<>", "<", "<=", ">", ">=", "<=>")
 
 
 @dataclass(frozen=True, slots=True)
 class ScopeColumn:
-    """A column in scope. One that is not exact can be shown, and nothing else."""
+    """A column in scope. One that is not exact can only be returned, not used."""
 
     sql: str
     kind: str
     exact: bool = True
-    #: Do its values add up to the same sum in every order?
+    #: Is the sum of its values the same in every order?
     adds_up: bool = True
 
 
@@ -38,7 +38,7 @@ class TypedText:
 
 
 class Expressions:
-    """Makes expressions from one source of randomness. Without ANSI mode, risk is none."""
+    """Makes expressions from one source of randomness. Without ANSI mode there is no risk of errors."""
 
     def __init__(self, random: Random, functions: Sequence[ExampleFunction], *, ansi: bool) -> None:
         self._random = random
@@ -77,13 +77,13 @@ class Expressions:
         return TypedText(Piece(f"({function.template})", parts, kind), kind, exact=function.exact)
 
     def constant(self, kind: str) -> TypedText:
-        """A constant, NULL now and then."""
+        """A constant, sometimes NULL."""
         column = COLUMNS[kind]
         value = None if self._random.random() < 0.03 else column.tame(self._random)
         return TypedText(text(literal(value, column), kind), kind)
 
     def condition(self, scope: Sequence[ScopeColumn], depth: int = 2) -> Piece:
-        """Something that is true, false or neither."""
+        """A condition, which may be NULL."""
         roll = self._random.random()
         if depth > 0 and roll < 0.2:
             parts = (self.condition(scope, depth - 1), self.condition(scope, depth - 1))
@@ -93,7 +93,7 @@ class Expressions:
         usable = [c for c in scope if c.exact and c.kind in COLUMNS]
         kind = self._random.choice(usable).kind if usable else "int"
         kind = ALSO.get(kind, kind)
-        # Of constants alone Catalyst would make the answer.
+        # Catalyst would evaluate an expression of constants itself.
         named = [c for c in usable if kind in (c.kind, ALSO.get(c.kind))]
         column = self._random.choice(named) if named and self._random.random() < 0.7 else None
         one = self.of(kind, scope, depth - 1).piece if column is None else text(column.sql, kind)

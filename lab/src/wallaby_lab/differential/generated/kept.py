@@ -1,7 +1,7 @@
-"""The functions that random queries are made of, kept in a file: to find out about them takes longer than many queries.
+"""Cache the functions for random queries in a file: finding them takes longer than running many queries.
 
-They are found again when what they depend on has changed: the examples, or what of them the registry calls native. A
-seed means the same query as long as they are the same.
+They are found again when the examples, or their native part, have changed. A seed gives the same query as long as they
+are the same.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ import wallaby
 from wallaby_lab.differential.generated.functions import ExampleFunction
 
 _ENGINE: Final = Path(wallaby.__file__).parent
-#: What decides about functions: how the engine reads them, with their examples, and what is made of these.
+#: The sources that determine the functions: how the engine reads them, their examples, and the expansion of these.
 _SOURCES: Final = (_ENGINE / "catalyst", _ENGINE / "functions", _ENGINE / "reading", Path(__file__).parent)
 
 
 def kept_functions(directory: Path, find: Callable[[], Sequence[ExampleFunction]]) -> list[ExampleFunction]:
-    """The functions in a directory's file, or those that are found now, and put there; other processes wait."""
+    """Load the functions from a directory's file, or find and save them; other processes wait meanwhile."""
     path = directory / f"functions-{_digest()}.json"
     directory.mkdir(parents=True, exist_ok=True)
     with (directory / "lock").open("w") as lock:

@@ -1,7 +1,8 @@
 """Random queries whose answer is determined: selections, joins, groups, windows, set operations, subqueries, limits.
 
-What depends on the order of rows is only asked where that is fixed: numbers of rows, offsets and limits go with an
-order by every column. What is not exact (sums of odd floating-point numbers) is shown at the top and used nowhere.
+Functions that depend on the order of rows are used only where it is fixed: row numbers, offsets and limits come with an
+order by every column. Values that are not exact (sums of odd floating-point numbers) are returned at the top and used
+nowhere.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class RandomQuery:
     columns: tuple[ScopeColumn, ...]
     #: The columns of the ORDER BY at its top.
     order: tuple[str, ...] = ()
-    #: As many rows as its joins could have, were there no condition in it.
+    #: The number of rows of its joins without conditions.
     reach: int = 1
 
     @property
@@ -177,10 +178,10 @@ class Queries:
         )
 
     def _windowed(self, scope: Sequence[ScopeColumn], *, by_place: bool) -> TypedText:
-        """A function over a window; if it goes by a row's place, the window is ordered by all there is.
+        """A function over a window; if it depends on a row's position, the window is ordered by all columns.
 
-        Rows that are the same in all columns may then change places, in each window anew: of several such functions
-        in one query, which value is beside which is left to chance.
+        Rows that are equal in all columns may still be exchanged, in each window differently: with several such
+        functions in one query, the combination of values is random.
         """
         usable = [column for column in scope if column.exact and not is_map(column.kind)]
         by = tuple(
@@ -243,7 +244,7 @@ class Queries:
         return TypedText(piece, function.kind, function.exact)
 
     def _order_by(self, columns: Sequence[ScopeColumn]) -> Piece:
-        """As a whole: of a shorter order other rows are the same, and answers differ by right."""
+        """The complete ORDER BY: with a shorter one, other rows would tie, and answers could rightly differ."""
         if not columns:
             return text("")
         items = (f"{column.sql} {self._random.choice(_ORDERS)}" for column in columns)
@@ -277,7 +278,7 @@ class Queries:
         return RandomQuery(Piece("{0} select {1} from {2}", (head, items, source), "query"), columns)
 
     def _ordered(self, query: RandomQuery, *, top: bool) -> RandomQuery:
-        """With an order by everything, and a limit or an offset or both."""
+        """Add an order by all columns, and a limit or an offset or both."""
         if (
             not query.exact
             or any(c.kind == "binary" or is_map(c.kind) for c in query.columns)
@@ -314,7 +315,7 @@ class Queries:
         return listed(items), columns
 
     def _from(self, depth: int) -> tuple[Piece, list[ScopeColumn]]:
-        """A source, and now and then the elements of one of its columns beside it."""
+        """A source, sometimes with the elements of one of its columns beside it."""
         source, scope = self._source(depth)
         nested = [column for column in scope if column.exact and column.kind in EXPLODED]
         if not nested or self._random.random() < 0.6:

@@ -5,18 +5,17 @@ what it consumes, on top of a least time, and gives out in proportion too; its c
 tasks did, shared by the channels there are. A stage with several channels has as many in a prediction as there are
 kernel threads; one with a single channel keeps it.
 
-A channel takes time once, for what it has to do however little work is left to it: it builds the index of what is
-broadcast, opens files, gets memory. Each channel's first task takes it, on top of its own work.
+A channel has a one-time cost, however little work it gets: it builds the index of a broadcast, opens files, allocates
+memory. Each channel's first task takes it, on top of its own work.
 
-Of data that is so many times as large there are so many times the reads, each like one that was seen, and what is
-broadcast takes each channel so many times as long; what last tasks take and give out is taken to depend on groups, of
-which there are no more.
+Data that is n times as large has n times the reads, each like one that was seen, and a broadcast takes each channel n
+times as long. The times and outputs of last tasks are assumed to depend on groups, whose number does not grow.
 
-What a channel keeps between its tasks, and a snapshot of its state has to hold, is what it consumed for a later phase,
-the build side of a join, and what it still owes: at most what its last task gives out.
+The state of a channel, which a snapshot has to hold, is what it consumed for a later phase (the build side of a join)
+and what it still owes: at most the output of its last task.
 
-Of a very large cluster a part is simulated, with that part of each stage's reads and channels. Whoever consumes gets as
-many bytes as from all producers, in fewer and larger pieces; what is only in the whole are more messages.
+Only a part of a very large cluster is simulated, with that part of each stage's reads and channels. A consumer gets as
+many bytes as from all producers, in fewer and larger pieces; only the number of messages is smaller than in the whole.
 """
 
 from __future__ import annotations
@@ -34,56 +33,56 @@ from wallaby.lineage.names import Edge, TaskName
 from wallaby.observe.event import How
 from wallaby.observe.history import History, TaskRun
 
-#: Fewer tasks say nothing about the least time of one.
+#: With fewer tasks, the minimum time of a task cannot be estimated.
 _TASKS_MIN = 4
 _CHECKSUM = 1
 
 
 @dataclass(frozen=True, slots=True)
 class StageCost:
-    """One stage, as it was seen."""
+    """The costs of one stage, as observed."""
 
-    #: Of a reader: seconds and bytes of each read.
+    #: For a reader: seconds and bytes of each read.
     reads: tuple[tuple[float, int], ...]
     least_seconds: float
     seconds_per_byte: float
     bytes_per_byte: float
-    #: All that last tasks took and gave out.
+    #: The total seconds and output bytes of last tasks.
     last_seconds: float
     last_bytes: int
-    #: What all tasks took.
+    #: The total seconds of all tasks.
     total_seconds: float
-    #: What the first task of each channel takes on top.
+    #: The one-time cost of each channel's first task.
     start_seconds: float = 0.0
 
 
 class HeldBytes(NamedTuple):
-    """What a channel keeps between its tasks, in bytes: for a later phase, and for its last task."""
+    """The bytes of a channel's state: for a later phase, and for its last task."""
 
     for_later: int
     owed: int
 
     @property
     def size_bytes(self) -> int:
-        """What a snapshot of it holds."""
+        """The size of a snapshot."""
         return self.for_later + self.owed
 
 
 @dataclass(frozen=True)
 class Costed:
-    """A query for a simulated cluster: a stage graph of its size, and what each task costs there."""
+    """A query for a simulated cluster: a stage graph of its size, and the cost of each task."""
 
     graph: StageGraph
     stages: tuple[StageCost, ...]
-    #: Which part of each stage is simulated.
+    #: The part of each stage that is simulated.
     parts: tuple[float, ...]
-    #: What a simulated workload may also have.
+    #: Fields that other simulated workloads have.
     poison: TaskName | None = None
     fickle: TaskName | None = None
     error: TaskName | None = None
 
     def step(self, effect: Execute) -> tuple[HeldBytes, Output]:
-        """What the channel keeps, and the size of an output, with nothing in it."""
+        """The channel's state, and an output that has only a size."""
         size, part = self._size(effect), self.parts[effect.task.stage]
         slices: dict[Edge, tuple[int, object]] = {}
         for edge in self.graph.edges_from(effect.task.of):
@@ -107,7 +106,7 @@ class Costed:
 
     @cached_property
     def _last_phases(self) -> dict[int, int]:
-        """By stage that consumes: its last phase."""
+        """The last phase of each consuming stage."""
         return {
             link.consumer: max(each.phase for each in self.graph.links if each.consumer == link.consumer)
             for link in self.graph.links
@@ -132,22 +131,22 @@ class Costed:
         return sum(piece.size_bytes for piece in effect.inputs) * cost.bytes_per_byte
 
     def _channels(self, stage: int) -> float:
-        """How many the whole cluster would have."""
+        """The number of channels in the whole cluster."""
         return self.graph.stages[stage].channels / self.parts[stage]
 
     def _read(self, effect: Execute) -> tuple[float, int]:
-        """Seconds and bytes of a read; where a part of them is simulated, they are spread over all."""
+        """Seconds and bytes of a read; if only a part of the reads is simulated, the sample is spread over all."""
         assert effect.split is not None
         reads = self.stages[effect.task.stage].reads
         return reads[int(effect.split / self.parts[effect.task.stage]) % len(reads)]
 
 
 def starts(history: History, fewer: History) -> tuple[float, ...]:
-    """By stage: seconds that a channel takes once, from a run with more channels and one with fewer.
+    """The one-time cost of a channel by stage, from a run with more channels and one with fewer.
 
-    Where something is broadcast to a stage, each channel has its own index of it, and the more there are the longer all
-    tasks take that look up in one: that is what the stage took longer in all, if the plan with fewer channels has it
-    too. In other stages it is what first tasks take longer than those behind them.
+    If something is broadcast to a stage, each channel has its own index of it, and more indexes slow down every
+    look-up: the cost is the additional total time of the stage, if the plan with fewer channels has it too. In other
+    stages it is the additional time of first tasks over later ones.
     """
     before = {
         stage.label: (stage.channels, _seconds(_tasks(fewer, at))) for at, stage in enumerate(fewer.stages)
@@ -161,7 +160,7 @@ def starts(history: History, fewer: History) -> tuple[float, ...]:
             found.append(_first_longer(tasks))
         elif stage.channels > channels:
             longer = (_seconds(tasks) - seconds) / (stage.channels - channels)
-            # At most all that there is: what is left is shared.
+            # At most the whole time: the rest is shared.
             found.append(min(max(0.0, longer), seconds / channels))
         else:
             found.append(0.0)
@@ -181,9 +180,9 @@ def learned(
     start_seconds: Sequence[float] = (),
     times: int = 1,
 ) -> Costed:
-    """A query as its log tells of it, with so many channels in the stages that have several, or a part of it.
+    """A query as learned from its log, with this many channels in stages that have several, or a part of it.
 
-    The data may be so many times as large.
+    The data may be larger by a factor.
     """
     if history.outcome != "done" or not history.stages:
         raise InvalidArgumentError(
@@ -214,14 +213,14 @@ def learned(
         cost = _cost(_tasks(history, at))
         if start_seconds:
             cost = _split_off(cost, start_seconds[at], seen.channels)
-            # What is broadcast is larger too.
+            # Broadcasts are larger too.
             cost = replace(cost, start_seconds=cost.start_seconds * (times if at in beside else 1))
         costs.append(cost)
     return Costed(StageGraph(tuple(stages), links), tuple(costs), tuple(parts))
 
 
 def _broadcast_to(history: History) -> set[int]:
-    """The stages that use something whole beside what they process."""
+    """The stages that receive a broadcast."""
     return {link.consumer for link in history.links if link.kind == LinkKind.SIDE.value}
 
 
@@ -235,7 +234,7 @@ def _seconds(tasks: list[TaskRun]) -> float:
 
 
 def _split_off(cost: StageCost, start_seconds: float, channels: int) -> StageCost:
-    """What channels took once is taken from what its tasks took."""
+    """Subtract the one-time costs of channels from the times of their tasks."""
     if not start_seconds or not cost.total_seconds:
         return cost
     left = max(0.0, 1 - start_seconds * channels / cost.total_seconds)
@@ -256,7 +255,7 @@ def _routing(seen: str, producer: Stage, consumer: Stage) -> Routing:
 
 
 def _line(points: list[tuple[int, float]]) -> tuple[float, float]:
-    """Least time and time per byte, by least squares; in proportion to the bytes alone if that makes no sense."""
+    """Minimum time and time per byte, by least squares; proportional to the bytes if that is not plausible."""
     drawn, seconds = sum(size for size, _ in points), sum(each for _, each in points)
     proportional = (0.0, seconds / drawn) if drawn else (seconds / max(len(points), 1), 0.0)
     if len(points) < _TASKS_MIN or len({size for size, _ in points}) == 1:
