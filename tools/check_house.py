@@ -34,7 +34,7 @@ FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 ELSEWHERE = re.compile(r"[a-z]+:")
 
 ROOMS = ("lineage", "coordinator", "head", "node", "worker", "exchange", "gcs", "faults")
-#: Names that say what the thing is to whoever knows Spark: they need no entry.
+#: Names that Spark users understand without an entry.
 PLAIN = frozenset(
     {
         "Connection",

@@ -4,17 +4,17 @@ An order is a line of text, `who:point:nth:act` with optional parts, for example
 
     w2:commit:3:kill              the TaskManager of place 2 kills itself before its third commit
     w2:commit:3:kill:after        the same, when the answer to that commit comes in
-    *:deliver:5:stop=3s           whoever delivers for the fifth time stands still for three seconds
+    *:deliver:5:stop=3s           the TaskManager that makes the fifth delivery stops for three seconds
     w0:back-up:2:fail             the second backup finds no room
-    w1:execute:1:slow=50ms        from its first step on, every step waits so long before it begins
-    *:execute@s1.c0.t4:1:kill:x9  whoever executes that task dies of it, up to nine times
+    w1:execute:1:slow=50ms        from its first step on, every step waits before it begins
+    *:execute@s1.c0.t4:1:kill:x9  every TaskManager that executes that task dies of it, up to nine times
     w1:deliver@w0:1:fail:x99      what place 1 sends to place 0 is not answered, 99 times
     w1:commit:2:deafen            its data server closes, and the process lives on
-    *:execute:2:hoard=1g          the second step takes so much memory, Arrow data, that nobody counts
-    *:execute:2:hoard-sql=1g      the same, as the result of a statement of DuckDB's
+    *:execute:2:hoard=1g          the second step takes this much uncounted memory, as Arrow data
+    *:execute:2:hoard-sql=1g      the same, as the result of a DuckDB statement
     *:execute:2:hoard-native=1g   the same, in a way that cannot be interrupted
-    w0:deliver:3:forget           the third delivery is not made, and is never answered: whoever waits for it waits
-    head:freeze:1:restart         the coordinator is forgotten, and a new one begins
+    w0:deliver:3:forget           the third delivery is neither made nor answered: its actor waits for ever
+    head:freeze:1:restart         the coordinator is dropped, and a new one starts
 
 Each process counts its visits from the time of the order. An order strikes once, in the process that gets there first,
 unless it says how often. Each strike is recorded and synced to disk before the fault acts, so that a report can

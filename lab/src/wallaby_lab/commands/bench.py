@@ -236,7 +236,7 @@ def _numbers(directory: Path, query: list[int] | None) -> tuple[int, ...]:
 
 
 def chosen_cores(cores: int) -> list[int]:
-    """The first so many of the cores that this process may use; 0: all."""
+    """The first n of the cores that this process may use; 0: all."""
     available = sorted(os.sched_getaffinity(0))
     return available[: cores or len(available)]
 

@@ -41,7 +41,7 @@ Examples:
 
   wallaby simulate --generated           break it anywhere by small edits; print the share that is caught
 """
-#: The summary is saved after every so many seeds.
+#: The number of seeds between two saved summaries.
 BLOCK_SEEDS = 500
 #: Without records there is nothing to simulate.
 SIMULATED = tuple(name for name, parts in POLICIES.items() if parts.recorded)
