@@ -4,8 +4,8 @@
 - every Python module says in a docstring what it is;
 - every link of a page to another, and to a heading of one, leads somewhere;
 - every public class of the protocol's rooms is in docs/glossary.md, or plain English;
-- no file of the project names a path of somebody's machine or the address of a package index, so that a
-  clone works anywhere and installs from wherever its user's pip is set up to install from.
+- no file of the project contains a path of one machine or the address of a package index, so that a clone works
+  anywhere and installs from the index that the user's pip is configured for.
 """
 
 from __future__ import annotations
@@ -71,14 +71,14 @@ def project_files() -> tuple[Path, ...]:
 
 
 def check_length(path: Path, text: str) -> Iterator[str]:
-    """Small files, one idea each."""
+    """Check that a file is small."""
     lines = text.count("\n")
     if "src" in path.relative_to(ROOT).parts and path.suffix in {".py", ".lua"} and lines > LINES_MAX:
         yield f"{path.relative_to(ROOT)}: {lines} lines, at most {LINES_MAX}: give each idea its own file"
 
 
 def check_docstring(path: Path, text: str) -> Iterator[str]:
-    """A module opens by saying what it is."""
+    """Check that a module has a docstring."""
     if path.suffix != ".py":
         return
     try:
@@ -91,7 +91,7 @@ def check_docstring(path: Path, text: str) -> Iterator[str]:
 
 
 def check_addresses(path: Path, text: str) -> Iterator[str]:
-    """A clone works on any machine."""
+    """Check that a file has no addresses or paths of one machine."""
     for number, line in enumerate(text.splitlines(), start=1):
         for pattern, what in ((MACHINE_PATH, "a path of one machine"), (INDEX_ADDRESS, "a package index")):
             if found := pattern.search(line):
@@ -99,7 +99,7 @@ def check_addresses(path: Path, text: str) -> Iterator[str]:
 
 
 def check_links(path: Path, text: str) -> Iterator[str]:
-    """A reader who follows a link of a page finds what it names."""
+    """Check that the links of a page lead somewhere."""
     if path.suffix != ".md":
         return
     for target in LINK.findall(FENCED.sub("", text)):
@@ -126,7 +126,7 @@ def public_classes(source: str) -> tuple[str, ...]:
 
 
 def check_glossary(classes: Mapping[str, list[Path]], room_of: Mapping[str, str], page: str) -> Iterator[str]:
-    """What is missing, superfluous or ambiguous.
+    """The entries that are missing, superfluous or ambiguous.
 
     `classes` has where each class of the project is defined, `room_of` the room of each class that has one.
     """
@@ -143,7 +143,7 @@ def check_glossary(classes: Mapping[str, list[Path]], room_of: Mapping[str, str]
 
 
 def check_classes() -> Iterator[str]:
-    """Every public class of the protocol's rooms has one name, and the glossary says what it is."""
+    """Check that every public class of the protocol's rooms has a unique name, and an entry in the glossary."""
     classes: dict[str, list[Path]] = {}
     room_of: dict[str, str] = {}
     for sources in ("src/wallaby", "lab/src/wallaby_lab"):

@@ -1,4 +1,4 @@
-"""The functions that people use daily, and which of them are native: data for a page that `make docs` writes.
+"""Everyday functions, and which of them are native: data for a page that `make docs` writes.
 
 The names are those of `SHOW FUNCTIONS` in Spark 4.3, operators by their signs. They are chosen by hand: of each group
 of Spark's reference of functions all but what is rare in everyday work, such as sketches, XML, variants, geography,
@@ -60,13 +60,13 @@ class Daily(NamedTuple):
 
 
 def kept() -> list[Daily]:
-    """What the file says."""
+    """Read the file."""
     with KEPT.open(encoding="utf-8", newline="") as file:
         return [Daily(*row) for row in csv.reader(file)][1:]
 
 
 def planned(spark: SparkSession) -> Iterator[Daily]:
-    """What Spark plans for each example."""
+    """Spark's plan of each example."""
     for daily in kept():
         root = plan_of(spark.sql(f"select {daily.example} from kinds")).root  # noqa: S608 - our own examples
         yield daily._replace(classes=" ".join(sorted(set(_classes(root)) - _AROUND)))
@@ -82,7 +82,7 @@ def _native(name: str, group: str) -> bool:
 
 
 def _classes(node: Node) -> Iterator[str]:
-    """The expressions of a plan, below a node; methods of Java's by their names, casts with their types."""
+    """The expressions of a plan below a node; Java methods by their names, casts with their types."""
     entry = REGISTRY.get(node.name)
     if entry is not None and entry.rewrite is not None:
         node = entry.rewrite(node)
@@ -101,7 +101,7 @@ def _classes(node: Node) -> Iterator[str]:
 
 
 def main() -> None:
-    """Ask Spark, and keep what it says."""
+    """Write the file from Spark's plans."""
     spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
     with tempfile.TemporaryDirectory() as directory:
         spark.sql(KINDS).write.parquet(f"{directory}/kinds")

@@ -33,7 +33,7 @@ from wallaby.statements.relation import input_name, relation_sql
 from wallaby.tables.tables import known_tables
 
 _SIDES_MAX = 10
-#: A set that takes longer to count is taken to be too large.
+#: A set that takes longer to count counts as too large.
 _COUNT_SECONDS = 20.0
 _SPLIT_BYTES = 64 << 20
 
@@ -50,7 +50,7 @@ class Measured:
 
     @property
     def ratio(self) -> float | None:
-        """How many times the least is chosen."""
+        """The chosen order's largest result over the smallest possible one."""
         if self.chosen is None or self.best is None:
             return None
         return max(1, self.chosen) / max(1, self.best)
@@ -66,7 +66,7 @@ class Counting:
         self._tables = 0
 
     def measured(self, choice: JoinChoice) -> Measured:
-        """What all orders of some joins would have in between."""
+        """Measure the intermediate results of all orders of some joins."""
         graph = choice.graph
         self._counts: dict[int, int] = {}
         self._choice = choice
@@ -111,7 +111,7 @@ class Counting:
         return self._tables
 
     def _largest(self, order: Order) -> int | None:
-        """Of all results between joins, the largest."""
+        """The largest intermediate result."""
         counts = [self._count(sides) for sides in _between(order, self._choice.graph.all)]
         return None if None in counts else max(count for count in counts if count is not None)
 
@@ -196,7 +196,7 @@ def _scans(relation: Relation) -> Iterator[Scan]:
 
 
 def report(name: str, relation: Relation, counting: Counting) -> list[float]:
-    """Print a line for each choice of a query; how many times the least each is."""
+    """Print a line for each choice of a query; returns the ratios."""
     ratios: list[float] = []
     for number, choice in enumerate(choices_of(relation), start=1):
         measured = counting.measured(choice)
@@ -212,7 +212,7 @@ def report(name: str, relation: Relation, counting: Counting) -> list[float]:
 
 
 def summary(ratios: list[float]) -> str:
-    """All choices in a sentence."""
+    """A summary of all choices in one sentence."""
     mean = exp(sum(map(log, ratios)) / len(ratios))
     worst = max(ratios)
     return f"{len(ratios)} choices: the largest result is {mean:.2f} times the least on average, at most {worst:.1f}"

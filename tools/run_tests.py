@@ -1,7 +1,7 @@
-"""Run all tests in two processes beside each other: those of whole engines, and all others.
+"""Run all tests in two concurrent processes: those of whole engines, and all others.
 
 Both mostly wait, for leases, processes and Spark, so together they take little longer than the longer one alone. Each
-has a Spark session and folders of its own. What the second one prints comes when the first has ended.
+has its own Spark session and folders. The output of the second one is printed when the first has ended.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _has_tests(path: Path) -> bool:
 
 
 def run(commands: Sequence[Sequence[str]]) -> int:
-    """Run commands at the same time, and print what they print one after the other; 0 if all of them end with 0."""
+    """Run commands concurrently, and print their outputs one after the other; 0 if all of them succeed."""
     processes: list[subprocess.Popen[bytes]] = []
     with tempfile.TemporaryDirectory() as directory:
         kept = [Path(directory) / f"{number}" for number in range(len(commands))]
@@ -63,7 +63,7 @@ def run(commands: Sequence[Sequence[str]]) -> int:
 
 
 def _end(processes: Sequence[subprocess.Popen[bytes]]) -> None:
-    """As Ctrl-C ends them, so that they leave nothing behind."""
+    """End processes as Ctrl-C does, so that they clean up."""
     for process in processes:
         if process.poll() is None:
             process.send_signal(signal.SIGINT)
@@ -75,7 +75,7 @@ def _end(processes: Sequence[subprocess.Popen[bytes]]) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """With arguments, which may choose tests, it is one process; without, two."""
+    """Run one process with arguments, which may select tests; two without."""
     pytest = [sys.executable, "-m", "pytest"]
     if arguments:
         return run([[*pytest, *arguments]])
