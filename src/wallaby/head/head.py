@@ -53,8 +53,7 @@ from wallaby.observe.progress import ProgressBoard, is_wanted
 from wallaby.plan.physical import PhysicalPlan
 
 _log = logging.getLogger(__name__)
-#: How long a worker has to answer a ping. Together with the lease and the coordinator's poll, this bounds the time to
-#: detect a silent worker: at most 1.75 s by default, and two seconds are promised.
+#: How long a worker has to answer a ping. With lease and poll, a silent worker is detected within 1.75 s by default.
 PING_SECONDS = 0.4
 WAIT_FOR_WORKER_SECONDS = 0.02
 
@@ -158,8 +157,8 @@ class Head:
     ) -> Collected:
         """Start a query on the present workers; 0 means no limit, of time or of what the driver may hold.
 
-        If its rows are held back, the client gets none before the result is complete. That is necessary for a query
-        that is run again after the loss of a worker or of the store.
+        If its rows are held back, the client gets none before the result is complete, as a query needs that may run
+        again.
 
         Raises:
             GcsError: the store was lost, and this head with it.
