@@ -42,7 +42,7 @@ def _multiple(call: Call, sql: Sequence[str]) -> str:
     return fitted(f"(CAST({sql[0]} AS HUGEINT) * {sql[1]})", call.type, EvalMode.ANSI, _ODD_INTERVAL)
 
 
-_ODD_INTERVAL: Final = error(DOUBTFUL, "An interval is only Spark's to compute.")
+_ODD_INTERVAL: Final = error(DOUBTFUL, "Only Spark computes this interval.")
 
 
 def _of_time(pattern: str) -> ScalarSql:
