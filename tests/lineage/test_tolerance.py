@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields
 
 import pytest
 from tests.builders import draw, piece
 
+from wallaby.config.registry import PREFIX, SETTINGS
 from wallaby.errors import ConfigurationError, InvalidArgumentError
 from wallaby.lineage.choose import Dynamic, choose
 from wallaby.lineage.graph import Link, Stage, StageGraph, StageKind
 from wallaby.lineage.inbox import Inbox
 from wallaby.lineage.names import HEAD, ChannelName, Edge, TaskName, WorkerId
 from wallaby.lineage.outbox import Outbox
-from wallaby.lineage.tolerance import POLICIES, Tolerance, tolerance_of
+from wallaby.lineage.tolerance import POLICIES, POLICY_KEY, Tolerance, tolerance_of
 from wallaby_lab.simulation.run import run_seed
 
 #: A join: a build side of two channels, a probe side of one.
@@ -40,6 +42,20 @@ def test_every_policy_is_another_choice_of_parts() -> None:
         "run_again",
     ]
     assert tolerance_of(" Spool ") == POLICIES["spool"]
+
+
+def test_the_setting_tells_users_of_every_policy() -> None:
+    (setting,) = (setting for setting in SETTINGS if PREFIX + setting.key == POLICY_KEY)
+    assert set(POLICIES) <= set(re.split(r"[ ,:;()]+", setting.doc))
+
+
+def test_a_staged_channel_whose_outputs_are_kept_rests_when_it_has_ended() -> None:
+    both = POLICIES["stagewise+spool"]
+    assert both.may_send(ended=True)
+    assert both.rests(ended=True)
+    assert not both.may_send(ended=False)
+    assert both.lost_below(3, 7, leaves=True) == 0
+    assert both.at_hand(3, 7) == (0, 7)
 
 
 def test_an_unknown_policy_is_an_error_that_lists_those_there_are() -> None:

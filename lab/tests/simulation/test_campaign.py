@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from wallaby.errors import InvalidArgumentError
-from wallaby.lineage.tolerance import tolerance_of
+from wallaby.lineage.tolerance import POLICIES, tolerance_of
 from wallaby_lab.simulation.campaign import SEED_MAX, run_campaign
 from wallaby_lab.simulation.run import draw, run, run_seed
 from wallaby_lab.simulation.shrink import shrink
@@ -40,7 +40,7 @@ def test_a_thousand_random_seeds_break_no_invariant() -> None:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("policy", ["stagewise", "spool", "checkpoint+lineage", "spool+checkpoint"])
+@pytest.mark.parametrize("policy", [name for name, parts in POLICIES.items() if parts.recorded][1:])
 def test_the_parts_of_other_policies_break_no_invariant(policy: str) -> None:
     summary = run_campaign(0, 150, CORES, policy=policy)
     assert summary.failures == []

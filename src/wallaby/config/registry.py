@@ -161,8 +161,9 @@ SETTINGS: tuple[Setting, ...] = (
         "text",
         "lineage",
         "How queries survive a loss: lineage, restart (run the query again), spool, stagewise (a stage starts only "
-        "when its inputs are complete), checkpoint+lineage, spool+checkpoint, or off (a lost worker fails its queries; "
-        "meant as a control, to test recovery and to measure what fault tolerance costs); see docs/protocol.md.",
+        "when its inputs are complete), stagewise+spool, checkpoint+lineage, spool+checkpoint, or off (a lost worker "
+        "fails its queries; meant as a control, to test recovery and to measure what fault tolerance costs); see "
+        "docs/protocol.md.",
     ),
     Setting(
         "faultTolerance.store",

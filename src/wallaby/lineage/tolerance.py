@@ -76,6 +76,7 @@ POLICIES: Final = {
     "restart": Tolerance(recorded=False, run_again=True),
     "spool": Tolerance(durable=True),
     "stagewise": Tolerance(staged=True),
+    "stagewise+spool": Tolerance(durable=True, staged=True),
     "checkpoint+lineage": Tolerance(snapshots=True),
     "spool+checkpoint": Tolerance(durable=True, snapshots=True),
     "off": OFF,
