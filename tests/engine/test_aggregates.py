@@ -213,3 +213,45 @@ def test_days_over_timestamps_are_left_to_spark_where_clocks_change(
         assert any("RANGE frame" in reason for reason in engine.fallback_reasons(spark.sql(sql)))
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+
+#: Sales by attributes of what was sold: each aggregation begins below the join with the articles.
+BELOW_A_JOIN = {
+    "by texts": "select name, kind, sum(price) s, count(*) n, max(day) d {sold} group by name, kind",
+    "by grouping sets": "select kind, name, avg(amount) a, min(price) p {sold} group by rollup (kind, name)",
+    "with a filter": "select name, sum(amount) filter (where amount > 3) f, sum(cents) c {sold} group by name",
+    "under a condition": "select name, day, bit_xor(amount) x {sold} and not day <=> size group by name, day",
+    "by columns of both sides": "select name, day, sum(amount) s {sold} group by name, day",
+}
+
+
+@pytest.fixture(scope="module")
+def sold(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Many sales of 9,000 articles: some are of none, some articles are there twice, others were never sold."""
+    directory = tmp_path_factory.mktemp("sold")
+    spark.range(1_700_000, numPartitions=2).selectExpr(
+        "if(id % 97 = 0, null, id * 7919 % 9000) as article",
+        "cast(id % 8 as int) as day",
+        "cast(if(id % 31 = 0, null, id % 13) as int) as amount",
+        "cast(id % 1009 as decimal(7,2)) / 4 as price",
+        "cast(id % 1009 as decimal(7,2)) as cents",
+    ).write.parquet(str(directory / "sales"))
+    spark.range(9_500).selectExpr(
+        "if(id > 9400, id - 9000, if(id < 50, -id, id)) as article",
+        "concat('article ', id) as name",
+        "concat('kind ', id % 5) as kind",
+        "cast(id % 5 as int) as size",
+    ).write.parquet(str(directory / "articles"))
+    for name in ("sales", "articles"):
+        spark.read.parquet(str(directory / name)).createOrReplaceTempView(name)
+    return "from sales join articles on sales.article = articles.article"
+
+
+@pytest.mark.parametrize("sql", BELOW_A_JOIN.values(), ids=BELOW_A_JOIN)
+def test_aggregations_that_begin_below_a_join_are_sparks(
+    engine: Engine, spark: SparkSession, sold: str, sql: str
+) -> None:
+    df = spark.sql(sql.format(sold=sold))
+    reading = next(part for part in engine.explain(df).split("\ns") if "scan sales" in part)
+    assert "aggregate by article#" in reading, f"not before the join: {reading}"
+    same_as_spark(engine, spark, sql.format(sold=sold))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -25,8 +26,10 @@ from tests.plan.builders import (
 from tests.plan.data import rows_for
 from tests.plan.interpreter import Rows, evaluate
 
+from wallaby.plan.estimates.statistics import Statistics
 from wallaby.plan.explain import explain_relation
 from wallaby.plan.rules import RULES, Rule
+from wallaby.plan.rules.aggregate_below_joins import aggregate_below_joins
 from wallaby.plan.rules.delay_semi_joins import delay_semi_joins
 from wallaby.plan.rules.drop_null_checks import drop_null_checks
 from wallaby.plan.rules.flip_right_joins import flip_right_joins
@@ -34,12 +37,16 @@ from wallaby.plan.rules.order_joins import order_joins
 from wallaby.plan.rules.prune_columns import prune_columns
 from wallaby.plan.rules.push_filters import push_filters
 from wallaby.plan.rules.push_limits import push_limits
+from wallaby.relations.expression import Expression, Literal
 from wallaby.relations.join_kind import JoinKind
-from wallaby.relations.relation import Filter, Input, Limit, Project, Relation, Scan, Sort, Union
+from wallaby.relations.relation import Expand, Filter, Input, Limit, Project, Relation, Scan, Sort, Union
+from wallaby.relations.types import STRING
 
 FIXTURES = Path(__file__).parent / "fixtures" / "rules"
 T = tpch(0.1)
-STATISTICS = statistics_of(T)
+#: The same tables and columns, a hundred times as large.
+LARGE = tpch(10)
+STATISTICS = Statistics(statistics_of(T).tables + statistics_of(LARGE).tables)
 LINE, ORDERS, CUSTOMER, NATION = T["lineitem"], T["orders"], T["customer"], T["nation"]
 NATIONS = NATION.scan_of("n_nationkey", "n_regionkey")
 CUSTOMERS = CUSTOMER.scan_of("c_custkey", "c_mktsegment")
@@ -50,6 +57,29 @@ MANY = holds("gt", LINE.l_quantity, literal(3))
 FEW = holds("lt", ORDERS.o_custkey, literal(4))
 FAILING = holds("gt", call("divide", LINE.l_quantity, LINE.l_quantity), literal(0))
 ONE = named(201, "rows", aggregation("count"))
+MANY_LINES = LARGE["lineitem"].scan_of("l_orderkey", "l_partkey", "l_suppkey", "l_quantity", "l_discount")
+MANY_ORDERS = LARGE["orders"].scan_of("o_custkey", "o_shippriority")
+PART, SUPPLIER = LARGE["part"], LARGE["supplier"]
+BUYERS = LARGE["customer"].scan_of("c_custkey", "c_name", "c_phone")
+LINES_AND_PARTS = join(MANY_LINES, PART.scan, (LINE.l_partkey, PART.p_partkey))
+BOUGHT = named(203, "bought", aggregation("sum", LINE.l_quantity))
+PRIORITY = (
+    named(204, "priority", aggregation("avg", ORDERS.o_shippriority)),
+    named(205, "orders", aggregation("count")),
+)
+SETS = (column(206, "name", STRING), column(207, "phone", STRING), column(208, "set"))
+
+
+def by_sets(name: Expression, phone: Expression) -> Expand:
+    """Rows of customers and orders, by name and phone, and by name."""
+    rows = join(BUYERS, MANY_ORDERS, (CUSTOMER.c_custkey, ORDERS.o_custkey))
+    none = Literal(None, STRING)
+    projections = (
+        (ORDERS.o_shippriority, name, phone, literal(0)),
+        (ORDERS.o_shippriority, name, none, literal(1)),
+    )
+    return Expand(rows, projections, (ORDERS.o_shippriority, *SETS))
+
 
 CASES: dict[str, tuple[Rule, Relation]] = {
     "flip_right_joins": (flip_right_joins, join(SOME, LINES, PAIR, kind=JoinKind.RIGHT)),
@@ -107,6 +137,64 @@ CASES: dict[str, tuple[Rule, Relation]] = {
             join(LINES, CUSTOMERS, (LINE.l_suppkey, CUSTOMER.c_custkey), kind=JoinKind.SEMI),
             SOME,
             PAIR[::-1],
+        ),
+    ),
+    "aggregate_below_joins": (
+        aggregate_below_joins,
+        aggregate(
+            LINES_AND_PARTS,
+            same(PART.p_partkey, PART.p_type),
+            named(202, "more", call("add", aggregation("sum", LINE.l_quantity), literal(Decimal(1)))),
+            named(205, "last", aggregation("max", LINE.l_orderkey)),
+            ONE,
+        ),
+    ),
+    "aggregate_below_joins_before_grouping_sets": (
+        aggregate_below_joins,
+        aggregate(by_sets(CUSTOMER.c_name, CUSTOMER.c_phone), same(*SETS), *PRIORITY),
+    ),
+    "aggregate_below_joins_by_what_the_condition_compares": (
+        aggregate_below_joins,
+        aggregate(
+            join(
+                MANY_LINES,
+                SUPPLIER.scan,
+                (LINE.l_suppkey, SUPPLIER.s_suppkey),
+                residual=holds("not", holds("eq", LINE.l_discount, SUPPLIER.s_nationkey)),
+            ),
+            same(SUPPLIER.s_suppkey, LINE.l_discount),
+            named(202, "largest", aggregation("max", LINE.l_quantity)),
+        ),
+    ),
+    "aggregate_below_joins_not_for_few_groups": (
+        aggregate_below_joins,
+        aggregate(LINES_AND_PARTS, same(PART.p_type), BOUGHT),
+    ),
+    "aggregate_below_joins_not_for_few_rows": (
+        aggregate_below_joins,
+        aggregate(join(LINES, SOME, PAIR[::-1]), same(ORDERS.o_custkey), BOUGHT),
+    ),
+    "aggregate_below_joins_not_what_can_fail": (
+        aggregate_below_joins,
+        aggregate(
+            LINES_AND_PARTS,
+            same(PART.p_partkey),
+            named(202, "ratio", aggregation("max", call("divide", LINE.l_quantity, LINE.l_quantity))),
+        ),
+    ),
+    "aggregate_below_joins_not_a_sum_that_can_overflow": (
+        aggregate_below_joins,
+        aggregate(
+            LINES_AND_PARTS, same(PART.p_partkey), named(202, "sum", aggregation("sum", LINE.l_suppkey))
+        ),
+    ),
+    "aggregate_below_joins_not_of_both_sides": (
+        aggregate_below_joins,
+        aggregate(
+            LINES_AND_PARTS,
+            same(PART.p_partkey),
+            BOUGHT,
+            named(202, "type", aggregation("max", PART.p_type)),
         ),
     ),
     "drop_null_checks": (

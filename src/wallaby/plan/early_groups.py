@@ -37,15 +37,18 @@ class EarlyGroups:
     def partial(self, child: Relation) -> Relation:
         """What a task does with its own rows: they become partial results of all sets."""
         groups = Aggregate(child, kept(self.finest), self.partials)
+        return Aggregate(self.repeated(groups), self.parts.keys, self.parts.merges)
+
+    def repeated(self, groups: Relation) -> Relation:
+        """Partial results by the finest keys, once for each set."""
         made = tuple(named.column for named in self.partials)
         used = sorted(set().union(*(columns_in(key.expression) for key in self.parts.keys)))
         places = [at for at, column in enumerate(self.expand.columns) if column.id in used]
-        repeated = Expand(
+        return Expand(
             groups,
             tuple((*(each[at] for at in places), *made) for each in self.expand.projections),
             (*(self.expand.columns[at] for at in places), *made),
         )
-        return Aggregate(repeated, self.parts.keys, self.parts.merges)
 
 
 def early_groups(aggregate: Aggregate, parts: AggregationParts) -> EarlyGroups | None:

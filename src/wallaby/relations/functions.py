@@ -36,7 +36,9 @@ SUBTRACT: Final = "subtract"
 MULTIPLY: Final = "multiply"
 DATE_ADD: Final = "date_add"
 DATE_SUB: Final = "date_sub"
-#: Functions that search a text.
+#: The digits of a decimal as a whole number.
+UNSCALED: Final = "unscaled"
+#: Texts, and what is looked for in them.
 TEXT: Final = ("substring", "upper", "lower", "contains", "starts_with", "ends_with")
 
 #: Each comparison, and its mirror image with the sides exchanged.

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from wallaby.plan.estimates.statistics import Statistics
+from wallaby.plan.rules.aggregate_below_joins import aggregate_below_joins
 from wallaby.plan.rules.delay_semi_joins import delay_semi_joins
 from wallaby.plan.rules.drop_null_checks import drop_null_checks
 from wallaby.plan.rules.flip_right_joins import flip_right_joins
@@ -29,5 +30,6 @@ RULES: Final[tuple[Rule, ...]] = (
     drop_null_checks,
     order_joins,
     delay_semi_joins,
+    aggregate_below_joins,
     prune_columns,
 )
