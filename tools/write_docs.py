@@ -27,7 +27,7 @@ from wallaby.config.registry import ANY_TIME, PREFIX, SETTINGS, Setting, shown_d
 from wallaby.functions.casts.casts import CASTS
 from wallaby.functions.entry import Entry, State
 from wallaby.functions.registry import FAMILIES
-from wallaby.reading.joins import KINDS, SINGLE
+from wallaby.reading.joins import KINDS
 from wallaby.reading.leaves import NARROW
 from wallaby.reading.operators import READERS, REFUSED
 from wallaby.reading.windows import FUNCTIONS
@@ -148,7 +148,7 @@ def compatibility() -> str:
     text = _COMPATIBILITY.format(
         types=f"Native: {_named(READABLE)}. Not: {outside}.",
         operators=_code(READERS),
-        joins=_code((*KINDS, SINGLE)),
+        joins=_code(KINDS),
         windows=_code(FUNCTIONS),
         refused="\n".join(refused),
         narrow=_code(NARROW),

@@ -112,6 +112,16 @@ SUBQUERIES = {
     "several, merged": """
         select (select max(n) from a) as high, (select min(n) from a) as low, (select count(*) from a) as c from b""",
     "correlated": "select n, (select max(v) from b where b.k = a.k) as x from a",
+    "correlated, one row by its key": "select n, (select v from b where b.k = a.k and b.v <> 100) as x from a",
+    "correlated, by more than its key": "select n, (select name from b where b.k = a.k and v > n * 10) as x from a",
+    "correlated, in a condition": "select n from a where n < (select v from b where b.k = a.k and v > n * 10)",
+    "correlated, by a range": "select n, (select v from b where v between n + 401 and n + 470) as x from a",
+    "correlated, null-safe": "select n, (select v from b where b.k <=> a.k and v > n * 10) as x from a",
+    "correlated, of a map": "select n, (select map(v, name) from b where b.k = a.k and v <> 100) as x from a",
+    "correlated, of a struct": "select n, (select struct(v, d) from b where b.k = a.k and v > n * 10) as x from a",
+    "correlated, among others": """
+        select n, (select name from b where b.k = a.k and v > n * 10) as x, (select max(v) from b) as y, c.name
+        from a join b c on a.k = c.k and c.v = 100 where n > 5""",
     "correlated count": "select n, (select count(*) from b where b.k = a.k) as x from a",
 }
 
@@ -354,6 +364,8 @@ def test_columns_that_are_declared_as_char_are_padded(engine: Engine, spark: Spa
 ERRORS = {
     "a subquery of several rows": "select n from a where n > (select v from b)",
     "a subquery of several rows that nobody needs": "select n, (select v from b) as x from a where n < -1000",
+    "a correlated subquery of several rows": "select n, (select v from b where b.k = a.k and v > n) as x from a",
+    "a correlated subquery of several rows, by a range": "select n, (select v from b where v > n) as x from a",
     "a pattern that escapes a letter": "select n, s like concat('\\\\', s) as x from a where s = 'ab'",
     "a pattern that ends with an escape": "select n from a where s like concat(s, '\\\\')",
 }

@@ -190,6 +190,20 @@ def test_a_join_goes_part_by_part(settings: KernelSettings, kind: JoinKind, comp
     )
 
 
+def test_a_join_with_only_partners_goes_part_by_part(settings: KernelSettings) -> None:
+    build = [b.select(["c4", "c5"]) for b in rows(("c0", "c4", "c5"))]
+    probe = [doubled(doubled(doubled(b.slice(0, 2_000)))) for b in rows(("c1", "c2"))]
+    kernel = make_kernel(JoinFragment(join(JoinKind.SINGLE)), settings, {0: (0,), 1: (0,)})
+    fed = Fed(kernel, [*one_by_one(0, build), *one_by_one(1, probe)])
+    assert not any(fed.outputs[: len(build) + len(probe)]), "it was not divided"
+    expected = pa.Table.from_batches(probe).join(pa.Table.from_batches(build), "c1", "c4", "left outer")
+    assert 0 < expected["c5"].null_count < len(expected)
+    order = [(name, "ascending") for name in fed.table.column_names]
+    assert fed.table.sort_by(order).equals(
+        expected.select(fed.table.column_names).sort_by(order).combine_chunks()
+    )
+
+
 def test_a_build_side_with_an_index_may_be_larger(settings: KernelSettings) -> None:
     """What is looked up in an index needs less memory than what DuckDB joins."""
     build = [b.select(["c4", "c5"]) for b in rows(("c4", "c0", "c5"))]

@@ -259,6 +259,9 @@ def _join(join: Join, lefts: Rows, rights: Rows) -> Rows:
             return [left for left, found in pairs if not found]
         case JoinKind.LEFT:
             return [{**left, **right} for left, found in pairs for right in found or [nothing]]
+        case JoinKind.SINGLE:
+            assert all(len(found) <= 1 for _, found in pairs), "more than one partner"
+            return [{**left, **right} for left, found in pairs for right in found or [nothing]]
         case JoinKind.EXISTENCE:
             return [{**left, join.columns[-1].id: bool(found)} for left, found in pairs]
         case JoinKind.INNER | JoinKind.CROSS:

@@ -232,7 +232,25 @@ def shapes() -> dict[str, Relation]:
                 residual=holds("lt", NATION.n_regionkey, REGION.r_regionkey),
             )
             for kind in JoinKind
+            if kind is not JoinKind.SINGLE  # some would have several partners
         },
+        "only_partners": join(ORDERS.scan, per_order, (ORDERS.o_orderkey, key), kind=JoinKind.SINGLE),
+        "only_partners_below_a_filter": Filter(
+            join(
+                ORDERS.scan,
+                per_order,
+                (ORDERS.o_orderkey, key),
+                kind=JoinKind.SINGLE,
+                residual=holds("lt", ORDERS.o_custkey, per_order.columns[0]),
+            ),
+            holds("lt", ORDERS.o_custkey, literal(4)),
+        ),
+        "only_partners_without_keys": join(
+            ORDERS.scan,
+            largest,
+            kind=JoinKind.SINGLE,
+            residual=holds("lt", ORDERS.o_custkey, largest.columns[0]),
+        ),
         "computed_keys": join(ORDERS.scan, LINE.scan, (call("add", ORDERS.o_orderkey, literal(2)), doubled)),
         "two_keys": join(
             ORDERS.scan, LINE.scan, (ORDERS.o_orderkey, key), (ORDERS.o_custkey, LINE.l_suppkey)

@@ -87,13 +87,16 @@ def expected(
             return [*alone]
         case JoinKind.EXISTENCE:
             return [(*a, a not in alone) for a in left]
+        case JoinKind.SINGLE:
+            assert len(joined) + len(alone) == len(left), "nobody has two partners"
+            return [*joined, *((*a, None, None) for a in alone)]
 
 
 def order(rows: list[tuple[object, ...]]) -> list[tuple[object, ...]]:
     return sorted(rows, key=lambda row: [(value is None, str(value)) for value in row])
 
 
-@pytest.mark.parametrize("kind", list(JoinKind))
+@pytest.mark.parametrize("kind", [kind for kind in JoinKind if kind is not JoinKind.SINGLE])
 @pytest.mark.parametrize("residual", [False, True])
 @pytest.mark.parametrize("left", [LEFT_ROWS, []], ids=["rows", "no probe"])
 @pytest.mark.parametrize("right", [RIGHT_ROWS, RIGHT_ROWS[2:], []], ids=["rows", "unique", "no build"])
@@ -111,7 +114,30 @@ def test_a_join_gives_the_pairs_that_its_kind_says(
         assert order(tuples(Program(mirror, frozenset({0})).run(session, inputs))) == wanted
 
 
-@pytest.mark.parametrize("kind", list(JoinKind))
+def test_a_row_has_its_only_partner_or_the_query_ends(session: DuckDbSession) -> None:
+    """Key 1 has two partners, unless the residual excludes one, or no left row has that key."""
+    odd = test("ne", D, literal("x", STRING))
+    keyed, tried = join(JoinKind.SINGLE), replace(join(JoinKind.SINGLE), left_keys=(), right_keys=())
+    for tree in (keyed, replace(tried, residual=test("eq", A, C))):
+        some = replace(tree, residual=odd if tree.residual is None else test("and", tree.residual, odd))
+        for each, left, right in (
+            (some, LEFT_ROWS, RIGHT_ROWS),
+            (tree, LEFT_ROWS, RIGHT_ROWS[1:]),
+            (tree, LEFT_ROWS[1:3], RIGHT_ROWS),
+            (tree, [], RIGHT_ROWS),
+            (tree, LEFT_ROWS, []),
+        ):
+            wanted = order(expected(JoinKind.SINGLE, left, right, residual=each is some))
+            inputs = {1: rows_of((A, B), left), 0: rows_of((C, D), right)}
+            assert order(tuples(Program(each, frozenset({0})).run(session, inputs))) == wanted
+        with pytest.raises(TooManyRowsError, match="More than one row"):
+            run(tree, session, i0=rows_of((C, D), RIGHT_ROWS), i1=rows_of((A, B), LEFT_ROWS))
+        hidden = replace(tree, columns=(A, B))
+        with pytest.raises(TooManyRowsError):  # though nothing of them is shown
+            run(hidden, session, i0=rows_of((C, D), RIGHT_ROWS), i1=rows_of((A, B), LEFT_ROWS))
+
+
+@pytest.mark.parametrize("kind", [kind for kind in JoinKind if kind is not JoinKind.SINGLE])
 @pytest.mark.parametrize("right", [RIGHT_ROWS, []], ids=["rows", "no build"])
 def test_a_join_without_keys_tries_every_pair(
     kind: JoinKind, right: list[Row], session: DuckDbSession

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -28,9 +29,8 @@ KINDS: Final = {
     "LeftAnti": JoinKind.ANTI,
     "Cross": JoinKind.CROSS,
     "ExistenceJoin": JoinKind.EXISTENCE,
+    "LeftSingle": JoinKind.SINGLE,
 }
-#: The join that a scalar correlated subquery becomes.
-SINGLE: Final = "LeftSingle"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 #: A value of each kind that replaces NULL in a null-safe key; a second key tells whether it does.
 _STANDINS: Final[dict[Kind, object]] = {
@@ -60,8 +60,6 @@ def read_join(
 ) -> Relation | None:
     """Read a join of two sides; a side is None if it could not be read."""
     word = node.word("joinType")
-    if word == SINGLE:
-        return _read_single(node, left, right, reader)
     kind = KINDS.get(word)
     if kind is None:
         reader.refuse("Join", f"joins of the kind {word} are not supported yet")
@@ -73,6 +71,11 @@ def read_join(
     if kind is JoinKind.EXISTENCE:
         exists = reader.column(node.part("joinType", "exists"))
         shown = shown if exists is None else (*left.columns, exists)
+    if kind is JoinKind.SINGLE and (condition is None or not columns_in(condition) & {*ids_of(left.columns)}):
+        reader.refuse(
+            "Join", "a correlated subquery without a condition is not supported yet", "aggregate it"
+        )
+        return None
     if kind.is_inner:
         kind = JoinKind.CROSS if condition is None else JoinKind.INNER
     if condition is not None:
@@ -82,26 +85,28 @@ def read_join(
     if unknown is not None:
         return null_aware_anti(left, right, *unknown, reader)
     left_keys, right_keys, residual = split(condition, left, right)
+    if kind is JoinKind.SINGLE and left_keys and residual is None and _are_ordered(right.columns):
+        return _counted_partners(left, right, left_keys, right_keys, reader)
     columns = shown if kind is JoinKind.EXISTENCE else columns_of(kind, left, right)
     return arrange(Join(left, right, kind, left_keys, right_keys, residual, columns), shown)
 
 
-def _read_single(
-    node: Node, left: Relation | None, right: Relation | None, reader: ExpressionReader
-) -> Relation | None:
-    """Join every left row with its only partner, the value of a correlated subquery; more than one is an error.
+def _are_ordered(columns: Iterable[Column]) -> bool:
+    return all(column.type.kind in ORDERED for column in columns)
 
-    The right rows are counted by their keys, and `min` picks each of their columns: with one row, that row's value.
+
+def _counted_partners(
+    left: Relation,
+    right: Relation,
+    left_keys: tuple[Expression, ...],
+    right_keys: tuple[Expression, ...],
+    reader: ExpressionReader,
+) -> Relation:
+    """A join of the kind `SINGLE` by equalities alone, as an aggregation of the right side and an outer join.
+
+    The right rows are counted by their keys, and each of their columns is the least of its values: of one row, its own.
+    An index can be made of such groups.
     """
-    condition = reader.read(node.node("condition"))
-    if left is None or right is None or condition is None:
-        return None
-    left_keys, right_keys, residual = split(condition, left, right)
-    odd = [column for column in right.columns if column.type.kind not in ORDERED]
-    if residual is not None or not left_keys or odd:
-        why = f"of the type {odd[0].type}" if odd else "by more than equalities"
-        reader.refuse("Join", f"a correlated subquery {why} is not supported yet", "aggregate it")
-        return None
     keys = tuple(Named(Column(reader.fresh_id(), "key", key.type, key.nullable), key) for key in right_keys)
     rows = Column(reader.fresh_id(), "rows", LONG, nullable=False)
     values = tuple(

@@ -17,6 +17,8 @@ class JoinKind(Enum):
     CROSS = "cross"
     #: All rows of the left side, and whether each has a partner.
     EXISTENCE = "existence"
+    #: All rows of the left side, each with its only partner; a second one is an error. A correlated subquery's value.
+    SINGLE = "left single"
 
     @property
     def is_inner(self) -> bool:
@@ -30,8 +32,14 @@ class JoinKind(Enum):
 
     @property
     def keeps_left(self) -> bool:
-        """The result has the rows of the left side without a partner."""
-        return self in (JoinKind.LEFT, JoinKind.FULL, JoinKind.ANTI, JoinKind.EXISTENCE)
+        """Rows of the left side without a partner come out."""
+        return self in (
+            JoinKind.LEFT,
+            JoinKind.FULL,
+            JoinKind.ANTI,
+            JoinKind.EXISTENCE,
+            JoinKind.SINGLE,
+        )
 
     @property
     def keeps_right(self) -> bool:
@@ -42,6 +50,14 @@ class JoinKind(Enum):
     def pads_right(self) -> bool:
         """The result has left rows without a partner, with NULLs for the columns of the right side."""
         return self.keeps_left and self.shows_right
+
+    @property
+    def filters_left(self) -> bool:
+        """Filtering what comes out by columns of the left side is the same as filtering the left side.
+
+        Not if rows come out that have nothing of it, nor if a row of it can end the query.
+        """
+        return not self.keeps_right and self is not JoinKind.SINGLE
 
     @property
     def keeps_only_matched(self) -> bool:

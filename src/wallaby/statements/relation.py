@@ -170,12 +170,30 @@ def _join(join: Join) -> str:
         found = f"EXISTS ({_select('1', rights)} WHERE {on})"
         shown = [_qualified("l", column) for column in join.columns[:-1]]
         return _select(", ".join([*shown, f"{found} AS {column_identifier(join.columns[-1].id)}"]), lefts)
+    if join.kind is JoinKind.SINGLE:
+        return _single_partner(join, lefts, rights, on)
     outputs = {
         column.id: f"{_qualified('l' if column.id in left else 'r', column)} AS {column_identifier(column.id)}"
         for column in join.columns
     }
     shown_columns = ", ".join(outputs.values()) or f"CAST(NULL AS TINYINT) AS {identifier(ROWS_ONLY)}"
     return _select(shown_columns, f"{lefts} {_JOINS[join.kind]} {rights} ON {on}")
+
+
+def _single_partner(join: Join, lefts: str, rights: str, on: str) -> str:
+    """Each left row beside the number of its partners and one of them, whose columns are shown if there is no other."""
+    places = {column.id: f"p[2][{place + 1}]" for place, column in enumerate(result_columns(join.right))}
+    packed = ", ".join(_qualified("r", column) for column in result_columns(join.right)) or "NULL"
+    found = _select(f"row(count(*), first(row({packed})))", rights)
+    beside = _select(f"l.*, ({found} WHERE {on}) AS p", lefts)
+    ours = frozenset(column.id for column in join.left.columns)
+    shown = {
+        column.id: f"{column_identifier(column.id) if column.id in ours else places[column.id]} AS "
+        f"{column_identifier(column.id)}"
+        for column in join.columns
+    }
+    one = case([("p[1] > 1", TOO_MANY_ROWS)], "TRUE")
+    return f"{_select(', '.join(shown.values()), f'({beside}) AS s')} WHERE {one}"
 
 
 def _single(single: Single) -> str:

@@ -96,7 +96,7 @@ def _pairs(tree: Relation) -> Iterator[tuple[Column, int, Column]]:
                 tree = child
             case Project(child=child) if is_choice(tree):
                 tree = child
-            case Join(left=left, right=right, kind=kind) if not kind.keeps_right:
+            case Join(left=left, right=right, kind=kind) if kind.filters_left:
                 if kind.keeps_only_matched and isinstance(right, Input):
                     keys = zip(tree.left_keys, tree.right_keys, strict=True)
                     found += [

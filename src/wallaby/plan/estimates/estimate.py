@@ -458,7 +458,7 @@ def _rows_of_kind(kind: JoinKind, matched: float, left: float, right: float, fou
             return max(matched, right)
         case JoinKind.FULL:
             return max(matched, left + right)
-        case JoinKind.EXISTENCE:
+        case JoinKind.EXISTENCE | JoinKind.SINGLE:
             return left
         case JoinKind.SEMI:
             return left * found

@@ -214,7 +214,7 @@ def _place(relation: Relation, key: Column) -> _Place | None:
             return None if place is None else replace(place, aggregated=True)
         case Join(left=left, right=right, kind=kind):
             place = None
-            if not kind.keeps_right and key.id in ids_of(left.columns):
+            if kind.filters_left and key.id in ids_of(left.columns):
                 place = _place(left, key)
             elif kind.is_inner and key.id in ids_of(right.columns):
                 place = _place(right, key)

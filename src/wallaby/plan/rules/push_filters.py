@@ -53,7 +53,7 @@ def _into_join(join: Join, conditions: tuple[Expression, ...]) -> Relation:
         used = columns_in(condition)
         if not cannot_fail(condition):
             above.append(condition)
-        elif used <= lefts and not join.kind.keeps_right:
+        elif used <= lefts and join.kind.filters_left:
             left.append(condition)
         elif used <= rights and join.kind.is_inner:
             right.append(condition)
