@@ -222,3 +222,44 @@ def test_a_read_that_was_filtered_is_repeated_with_the_same_filter(
     require_all_struck(chaos, name)
     assert result.stats.recoveries >= 1
     until(lambda: nothing_is_left_of_queries(engine))
+
+
+@pytest.fixture(scope="module")
+def wide(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """80 MiB of texts."""
+    path = tmp_path_factory.mktemp("wide") / "rows"
+    texts = "concat(sha2(cast(id as string), 256), sha2(cast(id + 1 as string), 256)) as t"
+    spark.range(600_000, numPartitions=8).selectExpr("id", texts).write.parquet(str(path))
+    spark.read.parquet(str(path)).createOrReplaceTempView("wide")
+    return "select id, t from wide"
+
+
+@pytest.mark.parametrize("fault", ["", "*:back-up:4:fill=1m"])
+def test_a_disk_that_is_full_in_the_middle_of_a_segment_costs_its_worker(
+    chaos: Chaos, spark: SparkSession, wide: str, fault: str
+) -> None:
+    """The backups are more than their share of memory, so they go to files, of which one is cut off."""
+    engine = chaos.engine(memory=128 << 20, task_target=1 << 20)
+    name = chaos.order(fault)
+    df = spark.sql(wide)
+    result = engine.run(df, observed=True)
+    require_same(result.arrow(), df.toArrow())
+    require_all_struck(chaos, name)
+    assert (result.stats.recoveries >= 1) is bool(fault)
+    until(lambda: nothing_is_left_of_queries(engine))
+
+
+@pytest.mark.parametrize(
+    "sql", ["select t, count(*) c from wide group by t", "select id, t from wide order by t"]
+)
+def test_a_disk_that_is_full_when_a_kernel_spills_costs_its_worker(
+    chaos: Chaos, spark: SparkSession, wide: str, sql: str
+) -> None:
+    engine = chaos.engine(memory=96 << 20, task_target=1 << 20, broadcast=0)
+    name = chaos.order("*:execute:3:fill=1m")
+    df = spark.sql(sql)
+    result = engine.run(df, observed=True)
+    require_same(result.arrow(), df.toArrow())
+    require_all_struck(chaos, name)
+    assert result.stats.recoveries >= 1
+    until(lambda: nothing_is_left_of_queries(engine))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from wallaby.config.settings import read_settings
 from wallaby.errors import ConfigurationError
+from wallaby.exchange.segment import FULL
 from wallaby.faults.injection import FaultInjector
 from wallaby.faults.orders import (
     FaultAct,
@@ -44,6 +46,8 @@ STRIKE = Strike("w2:commit:3:kill", "w2-abc", 4711, 12.5, "CommitTask()")
         "*:execute@s5:1:hoard=1200m:x9",
         "*:read:2:hoard-sql=64m",
         "*:retrace:1:hoard-native=1024m",
+        "w0:back-up:2:fill=1m",
+        "*:commit:1:fill=64m:after",
         "w0:deliver:3:forget",
         "head:freeze:1:restart",
         "head:resume:2:delay=250ms:after:x3",
@@ -82,6 +86,9 @@ def test_every_fail_point_has_a_name_that_orders_understand() -> None:
         "w2:execute:3:kill=1g",
         "head:execute:3:hoard=1g",
         "w2:commit:3:forget:after",
+        "w2:back-up:3:fill",
+        "w2:back-up:3:fill=3s",
+        "head:submit:1:fill=1m",
     ],
 )
 def test_what_is_no_order_is_refused_with_a_reason(text: str) -> None:
@@ -222,6 +229,27 @@ def test_what_is_forgotten_is_neither_done_nor_answered(
     scene.perform(ACKNOWLEDGE)
     assert (scene.performer.performed, scene.answers) == ([], [])
     assert len(scene.book.struck()) == 1
+
+
+@pytest.mark.parametrize("after", ["", ":after"])
+def test_a_full_disk_lets_a_write_begin_and_not_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: str
+) -> None:
+    scene = _Scene(tmp_path, f"w1:acknowledge:1:fill=1m{after}", monkeypatch)
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    actor = Actor(SESSION, _echo())
+    actor.effects.send(None)
+    try:
+        scene.perform(ACKNOWLEDGE, actor)
+        assert scene.performer.performed == [ACKNOWLEDGE]
+        assert str(actor.effects.send("done")) == "done"
+        with (tmp_path / "segment").open("wb", buffering=0) as segment:
+            assert segment.write(bytes(3 << 20)) == 1 << 20
+            with pytest.raises(OSError, match="File too large") as error:
+                segment.write(b"more")
+        assert error.value.errno in FULL
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
 
 
 def test_what_cannot_fail_is_not_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import resource
 import threading
 from pathlib import Path
 
@@ -124,6 +126,19 @@ def test_what_does_not_fit_is_spilled_and_cleaned_up(big: pa.Table, tmp_path: Pa
     assert (ordered[1:] >= ordered[:-1]).all()
     small.close()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_is_no_error_of_the_query(big: pa.Table, tmp_path: Path) -> None:
+    small = DuckDbSession(KernelSettings(memory_bytes=40 << 20, temp_directory=tmp_path))
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, limit[1]))
+    try:
+        with pytest.raises(OSError, match="Could not write file") as caught:
+            small.query(f"{SORT} LIMIT 2000000", {"t": big})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert caught.value.errno == errno.ENOSPC
+    small.close()
 
 
 def test_what_cannot_spill_names_the_setting(big: pa.Table) -> None:

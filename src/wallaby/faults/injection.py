@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import resource
 import signal
 import subprocess
 import threading
@@ -140,6 +141,9 @@ class FaultInjector:
                 serving = serving_of(actor)
                 serving.work = Hoarding(serving.work, effect, order.act, order.size_bytes)
                 self._performer.perform(actor, effect)
+            case FaultAct.FILL:
+                fill_disk(order.size_bytes)
+                self._performer.perform(actor, effect)
             case FaultAct.FORGET:
                 pass  # a bug that loses an effect, or a wake: no answer will ever come
             case FaultAct.RESTART:
@@ -163,6 +167,8 @@ class FaultInjector:
                 threading.Thread(target=self._deafen, name="wallaby-deafen", daemon=True).start()
             case FaultAct.RESTART:
                 self._restart()
+            case FaultAct.FILL:
+                fill_disk(order.size_bytes)
             case FaultAct.HOARD | FaultAct.HOARD_SQL | FaultAct.HOARD_NATIVE:
                 raise AssertionError("memory is taken before a step")
             case FaultAct.FORGET:
@@ -187,6 +193,12 @@ class _Struck:
         """Pass an error on."""
         self._actor.effects = self._effects
         return self._effects.throw(error)
+
+
+def fill_disk(size_bytes: int) -> None:
+    """Let no file of this process grow beyond a size: a write that would goes through up to there, and then fails."""
+    _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, most))
 
 
 def stand_still(seconds: float) -> None:

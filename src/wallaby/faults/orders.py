@@ -13,8 +13,9 @@ An order is a line of text, `who:point:nth:act` with optional parts, for example
     *:execute:2:hoard=1g          the second step takes this much uncounted memory, as Arrow data
     *:execute:2:hoard-sql=1g      the same, as the result of a DuckDB statement
     *:execute:2:hoard-native=1g   the same, in a way that cannot be interrupted
-    w0:deliver:3:forget           the third delivery is neither made nor answered: its actor waits for ever
-    head:freeze:1:restart         the coordinator is dropped, and a new one starts
+    w0:back-up:2:fill=1m          from its second backup on, no file of the process grows beyond that: its disk is full
+    w0:deliver:3:forget           the third delivery is not made, and is never answered: whoever waits for it waits
+    head:freeze:1:restart         the coordinator is forgotten, and a new one begins
 
 Each process counts its visits from the time of the order. An order strikes once, in the process that gets there first,
 unless it says how often. Each strike is recorded and synced to disk before the fault acts, so that a report can
@@ -61,11 +62,13 @@ class FaultAct(Enum):
     HOARD = "hoard"
     HOARD_SQL = "hoard-sql"
     HOARD_NATIVE = "hoard-native"
+    FILL = "fill"
 
 
 _TIMED: Final = (FaultAct.STOP, FaultAct.DELAY, FaultAct.SLOW)
-#: Acts that take memory: only a step can.
-SIZED: Final = (FaultAct.HOARD, FaultAct.HOARD_SQL, FaultAct.HOARD_NATIVE)
+#: What takes memory: only a step can.
+_HOARDS: Final = (FaultAct.HOARD, FaultAct.HOARD_SQL, FaultAct.HOARD_NATIVE)
+_SIZED: Final = (*_HOARDS, FaultAct.FILL)
 _STEPS: Final = (FailPoint.READ, FailPoint.EXECUTE, FailPoint.RETRACE, FailPoint.REREAD)
 #: Acts that may strike the driver, which is assumed not to fail as a whole.
 _OF_HEAD: Final = (FaultAct.FAIL, FaultAct.DELAY, FaultAct.SLOW, FaultAct.RESTART, FaultAct.FORGET)
@@ -97,7 +100,7 @@ class FaultOrder:
     def __str__(self) -> str:
         at = f"@{self.only}" if self.only else ""
         act = self.act.value + (f"={self.seconds * 1000:g}ms" if self.act in _TIMED else "")
-        act += f"={self.size_bytes >> 20}m" if self.act in SIZED else ""
+        act += f"={self.size_bytes >> 20}m" if self.act in _SIZED else ""
         more = (":after" if self.after else "") + (f":x{self.times}" if self.times > 1 else "")
         return f"{self.who}:{point_name(self.point)}{at}:{self.nth}:{act}{more}"
 
@@ -137,11 +140,11 @@ def parse(text: str) -> FaultOrder:
         act in {a.value for a in FaultAct}, text, f"{act!r} is none of {', '.join(a.value for a in FaultAct)}"
     )
     found = FaultAct(act)
-    _require(not time or found in (*_TIMED, *SIZED), text, f"{act} takes neither a time nor a size")
-    seconds, size = _SECONDS.fullmatch(time), _SIZE.fullmatch(time) if found in SIZED else None
-    _require((size is not None) == (found in SIZED), text, f"{act} takes a size, such as 512m")
+    _require(not time or found in (*_TIMED, *_SIZED), text, f"{act} takes neither a time nor a size")
+    seconds, size = _SECONDS.fullmatch(time), _SIZE.fullmatch(time) if found in _SIZED else None
+    _require((size is not None) == (found in _SIZED), text, f"{act} takes a size, such as 512m")
     _require(
-        found not in SIZED or _POINTS[point] in _STEPS, text, f"only a step takes memory, {point} does not"
+        found not in _HOARDS or _POINTS[point] in _STEPS, text, f"only a step takes memory, {point} does not"
     )
     _require(
         (seconds is not None) == (found in _TIMED) or size is not None,
@@ -154,7 +157,7 @@ def parse(text: str) -> FaultOrder:
         f"{act} cannot strike {who}",
     )
     times = [int(part[1:]) for part in more if re.fullmatch(r"x[1-9]\d*", part)]
-    _require(found not in SIZED or "after" not in more, text, "memory is taken before a step")
+    _require(found not in _HOARDS or "after" not in more, text, "memory is taken before a step")
     _require(len(times) + more.count("after") == len(more), text, f"{':'.join(more)!r} is not understood")
     _require(
         found is not FaultAct.FORGET or "after" not in more,

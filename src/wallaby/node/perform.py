@@ -18,6 +18,7 @@ from wallaby.errors import (
     WorkerLeavesError,
 )
 from wallaby.errors.text import write_error
+from wallaby.exchange.segment import FULL
 from wallaby.gcs.interface import Commit, Gcs
 from wallaby.lineage import effects as protocol
 from wallaby.lineage.effects import Answer, Effect, Output, Slice
@@ -226,8 +227,14 @@ class Performer:
                     fix="Raise spark.wallaby.memory, or spark.executor.pyspark.memory if it is set.",
                     task=effect.task,
                 )
-            except Exception as error:  # noqa: BLE001 - see the next line
-                # A library raised an error that would occur on any worker, so the query ends with it.
+            except Exception as error:  # noqa: BLE001 - see below
+                if isinstance(error, OSError) and error.errno in FULL:
+                    # Other workers may have room for what this one cannot spill, as for a backup.
+                    self._node.end(
+                        WorkerLeavesError(f"{self._node.worker} leaves: no room to spill {effect.task}.")
+                    )
+                    return
+                # Whatever a library raised: it would come again on any worker, so the query ends and says so.
                 _log.exception("%s failed", effect.task)
                 answer = KernelError(
                     STEP_FAILED, fix=REPORT_IT, task=effect.task, detail=f"{type(error).__name__}: {error}"

@@ -10,6 +10,8 @@ files and nothing else.
 from __future__ import annotations
 
 import contextlib
+import errno
+import os
 import re
 import threading
 from collections.abc import Iterator, Mapping
@@ -269,17 +271,21 @@ def _config(settings: KernelSettings) -> dict[str, str | bool | int | float | li
 def _our_errors(settings: KernelSettings) -> Iterator[None]:
     try:
         yield
-    except duckdb.Error as error:
-        raise _our_error(error, settings) from error
-    except OSError as error:
-        # An error that DuckDB raises while a reader is read arrives as Arrow's error, with DuckDB's text.
-        if not _FROM_A_READER.match(str(error)):
+    except (duckdb.Error, OSError) as error:
+        # What DuckDB raises while a reader is asked for rows comes as Arrow's error, with DuckDB's text.
+        if isinstance(error, OSError) and not _FROM_A_READER.match(str(error)):
             raise
+        if _NO_ROOM.search(_first_line(error)):  # the worker's trouble, not the query's
+            raise OSError(errno.ENOSPC, _first_line(error)) from error
         raise _our_error(error, settings) from error
 
 
 #: Errors that break an instance: one query's error must not affect all later queries.
 _FATAL: Final = re.compile(r"FATAL Error|INTERNAL Error")
+#: What DuckDB says if a file of its own cannot grow.
+_NO_ROOM: Final = re.compile(
+    rf"Could not write file .*({'|'.join(map(os.strerror, (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)))})"
+)
 _FROM_A_READER: Final = re.compile(r"[A-Za-z ]+ Error: ")
 
 
