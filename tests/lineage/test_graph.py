@@ -138,6 +138,16 @@ REFUSED: dict[str, tuple[tuple[Stage, ...], tuple[Link, ...], str]] = {
         (Link(0, 1, routing=Routing.PASS_THROUGH), Link(1, 2)),
         "link 0 passes through but its stages differ",
     ),
+    "a result that stays at readers": (
+        (read(), Stage(StageKind.KEEP, 1)),
+        (Link(0, 1),),
+        "what is kept comes from a stage that executes",
+    ),
+    "a keeper of two channels": (
+        (read(), execute(), Stage(StageKind.KEEP, 2)),
+        (Link(0, 1), Link(1, 2)),
+        "collects and so has one channel",
+    ),
     "a collector that draws in phases": (
         (read(), read(), collect()),
         (Link(0, 2, phase=0), Link(1, 2, phase=1)),
@@ -162,3 +172,18 @@ def test_the_largest_stage_is_accepted() -> None:
 
 def test_graphs_with_the_same_stages_and_links_are_equal() -> None:
     assert pipeline(2, 2) == pipeline(2, 2) != pipeline(2, 3)
+
+
+def test_what_stays_is_what_leads_to_a_keeper() -> None:
+    stages, links = (read(), execute(), execute()), (Link(0, 1), Link(1, 2), Link(1, 3), Link(2, 3))
+    keeps = StageGraph((*stages, Stage(StageKind.KEEP, 1)), links)
+    assert keeps.keeps
+    assert [keeps.stays(edge) for edge in (Edge(0, 0, 0), Edge(1, 0, 0), Edge(2, 0, 0))] == [
+        False,
+        False,
+        True,
+    ]
+    assert [keeps.is_kept(ChannelName(stage, 0)) for stage in range(3)] == [False, True, True]
+    collects = StageGraph((*stages, collect()), links)
+    assert not collects.keeps
+    assert not any(map(collects.is_kept, collects.channels))

@@ -33,8 +33,10 @@ class Query:
     cancelled: bool = False
     #: The error that its user gets if it was not the user who cancelled it.
     cancelled_because: WallabyError | None = None
-    #: The client has the whole result.
+    #: Nothing more is needed: the whole result is at the client, or was kept and has been released.
     collected: bool = False
+    #: The whole result is with the workers, where it stays until it is released.
+    kept: bool = False
     error: WallabyError | None = None
     frozen_since_ms: int | None = None
     #: A submission was not answered, and may still reach the store after the query has ended.
@@ -51,6 +53,11 @@ class Query:
     def is_over(self) -> bool:
         """Is its end decided?"""
         return self.phase >= QueryPhase.ENDING
+
+    @property
+    def is_whole(self) -> bool:
+        """Is its whole result there, at the client or at the workers?"""
+        return self.collected or self.kept
 
     def advance(self, phase: QueryPhase) -> None:
         """Advance to a phase, unless the query is already further."""

@@ -121,7 +121,7 @@ class StallWatch:
 
 
 def _may_stall(query: Query) -> bool:
-    return query.phase is QueryPhase.RUNNING and not (query.cancelled or query.collected)
+    return query.phase is QueryPhase.RUNNING and not (query.cancelled or query.is_whole)
 
 
 def _stalled(query: Query, quiet: _Quiet) -> QueryStalledError:

@@ -48,6 +48,12 @@ class SparkCancelledError(QueryCancelledError, Py4JJavaError):  # type: ignore[m
         return False
 
 
+class KeptResultError(QueryError):
+    """Rows that were to stay in the TaskManagers cannot be read: they were released, are lost, or do not come."""
+
+    condition = "WALLABY_KEPT_RESULT"
+
+
 class QueryTimeoutError(QueryError):
     """The query took longer than `spark.wallaby.timeout`, and was ended."""
 

@@ -44,12 +44,13 @@ DROPPED_MAX = 4096
 class _Stored:
     """One body, in memory or in a file. Its place is set before the batches are dropped, so readers need no lock."""
 
-    __slots__ = ("batches", "place", "size_bytes")
+    __slots__ = ("batches", "place", "rows", "size_bytes")
 
     def __init__(self, batches: tuple[pa.RecordBatch, ...]) -> None:
         self.batches: tuple[pa.RecordBatch, ...] | None = batches
         self.place: SegmentRange | None = None
         self.size_bytes = size_of(batches)
+        self.rows = sum(batch.num_rows for batch in batches)
 
 
 class _Output:
@@ -311,6 +312,11 @@ class Backup:
                 bodies[id(stored)] = stored.batches or LazyBody(partial(self._read, query, stored))
             slices.append(Slice(task, edge, entry.final, stored.size_bytes, bodies[id(stored)]))
         return tuple(slices)
+
+    def sizes_of(self, query: QueryId, items: Iterable[tuple[Edge, TaskName]]) -> list[tuple[int, int]]:
+        """Rows and bytes of some slices. `GoneError` if one is not kept."""
+        found = [self._find(query, task, edge)[1] for edge, task in items]
+        return [(stored.rows, stored.size_bytes) if stored is not None else (0, 0) for stored in found]
 
     def slice_of(self, query: QueryId, task: TaskName, edge: Edge) -> tuple[Body, bool, int]:
         """One slice: its body, whether it is its channel's last, and its size."""

@@ -25,6 +25,7 @@ import pyarrow.flight as fl
 
 from wallaby.errors import EncodingError, InternalError
 from wallaby.exchange.body import Body, encode, encoded_size
+from wallaby.exchange.kept_stream import KeptTicket, read_outputs
 from wallaby.exchange.lazy_body import fetched
 from wallaby.exchange.server import ASK, CARRIER, PING, REFUSED, bearer
 from wallaby.exchange.wire import (
@@ -167,6 +168,16 @@ class PeerClient:
             logger.debug("no answer to %s from %s: %s", action, address, type(error).__name__)
             return None
         return results[0].body.to_pybytes() if results else None
+
+    def fetch(self, address: str, ticket: KeptTicket) -> tuple[int, list[pa.RecordBatch]] | None:
+        """Outputs of a result that stays: how many came whole, and their batches; None if no answer came."""
+        timeout_seconds = self._timeout_seconds + ticket.bytes_max / SLOWEST_BYTES_PER_SECOND
+        try:
+            reader = self._client(address).do_get(fl.Ticket(ticket.encode()), self._options(timeout_seconds))
+            return read_outputs(reader)
+        except (fl.FlightError, pa.ArrowException, OSError) as error:
+            _check_refusal(address, error)
+            return None
 
     def forget(self, address: str) -> None:
         """Close the connection to an address whose worker is gone."""

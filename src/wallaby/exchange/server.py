@@ -1,4 +1,4 @@
-"""The data server of one process: it accepts pushes, identifies itself, and refuses everything else.
+"""The data server of one process: takes pushes in, gives out what stays here, and refuses everything else.
 
 A push is one `do_put`. Its descriptor is the header (`wire`). Its batches have one carrier schema, a single binary
 value each; these values, laid end to end, are the bodies (`body`). So slices of different schemas share a call, an
@@ -29,6 +29,7 @@ import pyarrow.flight as fl
 
 from wallaby.errors import EncodingError, InvalidArgumentError
 from wallaby.exchange.assembly import PushAssembly
+from wallaby.exchange.kept_stream import KeptTicket, kept_stream
 from wallaby.exchange.memory import ByteBudget
 from wallaby.exchange.wire import PushHeader, decode_push, encode_name, encode_reply
 from wallaby.lineage.effects import PushReply, Slice
@@ -39,7 +40,10 @@ logger = logging.getLogger(__name__)
 #: The type of `receive`: query, epoch, sender, target and the slices; the answer has one `held` for each.
 Receive = Callable[[QueryId, int, WorkerId, WorkerId, tuple[Slice, ...]], PushReply]
 
-#: The schema of every stream: chunks of bytes.
+#: What a reader gets of a result that stays: the outputs of a ticket that are here.
+GiveOut = Callable[[KeptTicket], tuple[Slice, ...]]
+
+#: The schema of every push: chunks of bytes.
 CARRIER = pa.schema([pa.field("chunk", pa.large_binary(), nullable=False)])
 PING = "ping"
 #: An action whose body is the header of a push, and whose answer is the reply that the push would get now.
@@ -80,6 +84,7 @@ class FlightDataServer(fl.FlightServerBase):  # type: ignore[misc] # pyarrow has
         receive: Receive,
         *,
         preview: Receive | None = None,
+        give_out: GiveOut = lambda _: (),
         tls: ServerTls | None = None,
         limits: ServerLimits | None = None,
     ) -> None:
@@ -88,6 +93,7 @@ class FlightDataServer(fl.FlightServerBase):  # type: ignore[misc] # pyarrow has
         self._worker = worker
         self._receive = receive
         self._preview = preview or _all_welcome
+        self._give_out = give_out
         self._limits = limits or ServerLimits()
         self._incoming = ByteBudget(self._limits.incoming_bytes)
         self._streams = threading.Semaphore(self._limits.streams)
@@ -123,6 +129,11 @@ class FlightDataServer(fl.FlightServerBase):  # type: ignore[misc] # pyarrow has
             header = decode_push(descriptor.command)
             reply = self._take_in(header, reader)
             writer.write(encode_reply(reply))
+
+    def do_get(self, _context: Any, ticket: Any) -> Any:
+        """Some outputs of a result that stays, as many of the first as are here."""
+        with self._stream(), _refusing():
+            return kept_stream(self._give_out(KeptTicket.decode(ticket.ticket)))
 
     def do_action(self, _context: Any, action: Any) -> Iterator[Any]:
         """Answer a ping with this worker's id, or the question which slices of a push would be held."""
@@ -206,7 +217,7 @@ def _refusing() -> Iterator[None]:
     try:
         yield
     except (EncodingError, pa.ArrowInvalid) as error:
-        logger.warning("refused a push: %s", error)
+        logger.warning("refused a call: %s", error)
         raise fl.FlightServerError(f"Refused: {error}", REFUSED) from None
 
 

@@ -9,13 +9,11 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 from rich.console import Console
 
-from wallaby.coordinator import effects as coordinating
 from wallaby.coordinator.coordinator import Coordinator, CoordinatorSettings
 from wallaby.coordinator.query import Query, QueryPhase
 from wallaby.coordinator.requests import draining, submitting
@@ -30,21 +28,24 @@ from wallaby.errors import (
     WallabyError,
     WorkerLostError,
 )
+from wallaby.exchange.kept_questions import LOCATE
 from wallaby.faults.injection import WORKERS_FAILURES, FaultInjector
 from wallaby.faults.orders import FaultOrders
 from wallaby.gcs.interface import Gcs, WorkerLease
-from wallaby.head.actions import ACTIONS, COORDINATORS_FAILURES
+from wallaby.head.actions import COORDINATORS_FAILURES
 from wallaby.head.beginning import new_query, place
 from wallaby.head.collected import Collected
 from wallaby.head.inquiry import Inquiry
+from wallaby.head.kept import KeptResults, sizes_of
 from wallaby.head.observer import Observer
+from wallaby.head.performing import CoordinatorsPerformer
 from wallaby.head.submission import Submission
 from wallaby.lineage.effects import Effects, Slice
+from wallaby.lineage.kept import KeptChannels
 from wallaby.lineage.names import HEAD, ChannelName, QueryId, WorkerId
-from wallaby.lineage.verdict import Verdict
 from wallaby.node.actors import COORDINATOR, STALL_WATCH, ActorKind, ActorName
 from wallaby.node.directory import Directory
-from wallaby.node.node import Actor, EngineNode, Performs, WorkerQuery
+from wallaby.node.node import EngineNode, Performs, WorkerQuery
 from wallaby.node.payload import QueryPayload
 from wallaby.node.perform import Backups, NodeSettings, Performer
 from wallaby.node.pushing import Peers
@@ -87,8 +88,6 @@ class Head:
         self._ping_address = ping
         self._peers = peers
         self._directory = Directory(gcs)
-        #: The workers whose leases were valid when the coordinator last looked.
-        self._present: set[WorkerId] = set()
         self._queries: dict[QueryId, Query] = {}
         self._collected: dict[QueryId, Collected] = {}
         self._submissions: dict[QueryId, Submission] = {}
@@ -98,6 +97,7 @@ class Head:
         self.node = EngineNode(HEAD, self._node_ended)
         self.node.take_events = self.observer.take
         self.node.take_loss = self._worker_lost_store
+        self.node.answer_reader = self._answer_reader
         self._performer = Performer(
             self.node,
             gcs,
@@ -108,7 +108,18 @@ class Head:
             self._collect,
             NodeSettings(kernel_threads=0, lease_ms=settings.lease_ms),
         )
-        self._teach()
+        self._kept = KeptResults(gcs, self._directory)
+        self._effects = CoordinatorsPerformer(
+            self.node,
+            self._performer,
+            self.observer,
+            Inquiry(self.node, peers, self._directory, self._performer.calls),
+            self._collected,
+            self._submissions,
+            self._sweep_ended,
+            self._nudge,
+            self._ping,
+        )
 
     def start(self) -> None:
         """Start coordinating."""
@@ -288,14 +299,12 @@ class Head:
     def _cancel(self, submission: Submission, because: WallabyError | None = None) -> None:
         query = submission.query
         query.cancelled_because = query.cancelled_because or because
-        query.cancelled = (
-            not query.collected
-        )  # a complete result counts as done, even if the client stopped reading
+        query.cancelled = not query.is_whole  # what is there as a whole is done, whoever has had enough
         self.node.loop.post(self.node.wake_named, COORDINATOR)
 
     def _expire(self, query: Query, timeout_seconds: float) -> None:
-        """End a query whose time is over, unless it has ended."""
-        if not (query.collected or query.is_over or query.cancelled):
+        """Its time is over: end it, unless it has ended."""
+        if not (query.is_whole or query.is_over or query.cancelled):
             query.cancelled_because = QueryTimeoutError(
                 f"Query {query.id} took longer than {timeout_seconds:g} s and was ended.",
                 fix="Raise spark.wallaby.timeout, or set it to 0 for no limit.",
@@ -304,6 +313,36 @@ class Head:
             )
             query.cancelled = True
             self.node.wake_named(COORDINATOR)
+
+    # --- results that stay ---------------------------------------------------------------------------
+
+    def _answer_reader(self, action: str, question: bytes) -> bytes | None:
+        return self._kept.answer(question) if action == LOCATE else self._kept.note_reach(question)
+
+    @property
+    def kept(self) -> KeptResults:
+        """The results that stay with the workers. From any thread."""
+        return self._kept
+
+    def kept_sizes(
+        self, query: QueryId, channels: KeptChannels
+    ) -> Mapping[ChannelName, Sequence[tuple[int, int]]]:
+        """Rows and bytes of every output of a result that stays. From any thread."""
+        return sizes_of(query, channels, self._peers, self._directory)
+
+    def release(self, query: QueryId) -> None:
+        """Let go of a result that has stayed with the workers, or that is on its way there. From any thread."""
+        self._kept.released(query)
+        self.node.loop.post(self._release, query)
+
+    def _release(self, query_id: QueryId) -> None:
+        query = self._queries.get(query_id)
+        if query is not None:
+            query.collected = query.kept
+            query.cancelled = not query.kept
+            self.node.wake_named(COORDINATOR)
+
+    # --- workers -------------------------------------------------------------------------------------
 
     def workers(self) -> tuple[WorkerLease, ...]:
         """The workers as the store sees them."""
@@ -342,7 +381,11 @@ class Head:
             collected.add(slices, go_on)
 
     def _whole_result_is_there(self, query: Query) -> None:
-        query.collected = True
+        if query.graph.keeps:
+            query.kept = True
+            self._kept.add(query)
+        else:
+            query.collected = True
         self.observer.has_whole_result(query.id)
         collected = self._collected.get(query.id)
         if collected is not None:
@@ -358,8 +401,9 @@ class Head:
             if submission is None or collected is None:
                 continue  # its client was told when this head failed
             self.observer.ended(query.id, query.error)
+            self._kept.ended(query.id, query.error)
             self._performer.calls.submit(partial(self._forget, query.id))
-            self._nudge(self._present)
+            self._nudge(self._effects.present)
             error = submission.ends_with(query.error, self._settings.strained_losses_max)
             if self._begins_again(submission, error, collected):
                 self._performer.calls.submit(partial(self._run_again, submission, collected))
@@ -409,7 +453,8 @@ class Head:
             query = self._queries.get(query_id)
             known = query.error if query is not None else None
             why = error or known or QueryError("The engine ended while the query ran.")
-            whole = query is not None and query.collected
+            whole = query is not None and query.is_whole
+            self._kept.ended(query_id, why if isinstance(why, WallabyError) else None)
             collected = self._collected.pop(query_id, None)
             if collected is None:
                 continue  # another thread has found it too
@@ -444,56 +489,6 @@ class Head:
     def _ping(self, worker: WorkerId) -> bool:
         address = self._directory.address_of(worker)
         return address is not None and self._ping_address(address, PING_SECONDS) is not None
-
-    # --- the coordinator's effects -------------------------------------------------------------------
-
-    def _teach(self) -> None:
-        call, teach = self._performer.call, self._performer.teach
-
-        def asks(action: Callable[[Gcs, Any], Any]) -> Callable[[Actor, Any], None]:
-            def carry_out(actor: Actor, effect: Any) -> None:
-                self._sweep_ended()
-                call(actor, effect, lambda gcs: self.observer.noticed(effect, action(gcs, effect)))
-
-            return carry_out
-
-        def remove(gcs: Gcs, effect: coordinating.Remove) -> bool:
-            self._measure(gcs, effect.query)
-            gcs.remove(effect.query, barred=effect.barred)
-            return True
-
-        def resume(gcs: Gcs, effect: coordinating.Resume) -> Any:
-            verdict = gcs.resume(effect.query, effect.plan, effect.version)
-            collected = self._collected.get(effect.query)
-            if collected is not None and verdict is Verdict.DONE:
-                collected.figures.recoveries += 1
-            self._nudge(self._present)
-            self.node.loop.post(self.node.wake_sessions)
-            return verdict
-
-        def watch(gcs: Gcs, _: coordinating.Watch) -> tuple[WorkerLease, ...]:
-            leases = gcs.workers()
-            self._present = {lease.worker for lease in leases if lease.remaining_ms > 0}
-            return leases
-
-        teach(coordinating.Watch, asks(watch))
-        teach(coordinating.Resume, asks(resume))
-        teach(coordinating.Remove, asks(remove))
-        for effect, action in ACTIONS.items():
-            teach(effect, asks(action))
-        teach(coordinating.Ping, self._ask)
-        inquiry = Inquiry(self.node, self._peers, self._directory, self._performer.calls)
-        teach(coordinating.Inquire, inquiry.answer)
-
-    def _measure(self, gcs: Gcs, query: QueryId) -> None:
-        """Record the store's figures of a query before it is removed."""
-        collected = self._collected.get(query)
-        if collected is not None:
-            collected.figures.tasks = gcs.status(query).commits or collected.figures.tasks
-            collected.figures.seconds = time.monotonic() - self._submissions[query].began_seconds
-
-    def _ask(self, actor: Actor, effect: coordinating.Ping) -> None:
-        self._performer.calls.submit(lambda: self.node.answer(actor, effect, self._ping(effect.worker)))
 
 
 def _now_ms() -> int:

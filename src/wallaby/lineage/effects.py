@@ -56,6 +56,10 @@ class FailPoint(Enum):
     REREAD_DELIVER = "re-read: deliver"
     # the collector on the head
     COLLECT = "collect"
+    # a result that stays: the head's look at it, and its readers
+    KEEP = "keep"
+    LOCATE = "locate"
+    FETCH = "fetch"
     # what clients ask of the head
     SUBMIT = "submit"
     DRAIN = "drain"

@@ -19,11 +19,16 @@ SIDES_MAX = 14
 
 
 class StageKind(Enum):
-    """What drives a stage: splits of a source, the outputs of other stages, or the client."""
+    """What drives a stage: splits of a source, the outputs of other stages, or the client.
+
+    The last stage is the client's. It collects the result, or keeps it: then the outputs stay where they were made, for
+    readers who may come late, often or never.
+    """
 
     READ = "read"
     EXECUTE = "execute"
     COLLECT = "collect"
+    KEEP = "keep"
 
 
 class LinkKind(Enum):
@@ -74,7 +79,7 @@ class StageGraph:
     stages: tuple[Stage, ...]
     links: tuple[Link, ...]
     channels: tuple[ChannelName, ...] = field(init=False, compare=False, repr=False)
-    #: The one channel on the head that receives the result.
+    #: The one channel on the head that the result is for, whether it collects or keeps it.
     collector: ChannelName = field(init=False, compare=False, repr=False)
     _ends: dict[Edge, tuple[ChannelName, ChannelName]] = field(init=False, compare=False, repr=False)
     _edges_from: dict[ChannelName, tuple[Edge, ...]] = field(init=False, compare=False, repr=False)
@@ -146,6 +151,19 @@ class StageGraph:
         """Are the tasks of a stage independent of each other, so that any worker can repeat any of them?"""
         return self.stages[stage].kind is StageKind.READ
 
+    @property
+    def keeps(self) -> bool:
+        """Does the result stay with the workers that made it, until it is released?"""
+        return self.stages[-1].kind is StageKind.KEEP
+
+    def stays(self, edge: Edge) -> bool:
+        """Does what goes over an edge stay with its producer? Nobody sends it: its readers come for it."""
+        return self.keeps and self.consumer(edge) == self.collector
+
+    def is_kept(self, channel: ChannelName) -> bool:
+        """Are the outputs of a channel part of a result that stays?"""
+        return any(map(self.stays, self._edges_from[channel]))
+
     def closable_above(self, channel: ChannelName) -> tuple[tuple[ChannelName, tuple[ChannelName, ...]], ...]:
         """The channels upstream of one that has ended early, each with its consumers; consumers come first."""
         cone = {channel.stage}
@@ -188,8 +206,8 @@ def _validate(graph: StageGraph) -> None:
             1 <= stage.channels <= CHANNELS_MAX,
             f"stage {s} has {stage.channels} channels, not 1..{CHANNELS_MAX}",
         )
-        collects = stage.kind is StageKind.COLLECT
-        _require(collects == (s == last), f"stage {s}: exactly the last stage collects the result")
+        collects = stage.kind in (StageKind.COLLECT, StageKind.KEEP)
+        _require(collects == (s == last), f"stage {s}: exactly the last stage collects or keeps the result")
         _require(not collects or stage.channels == 1, f"stage {s} collects and so has one channel")
         _require(stage.splits >= 0, f"stage {s} has a negative number of splits")
         _require(
@@ -209,6 +227,11 @@ def _validate(graph: StageGraph) -> None:
     for n, link in enumerate(graph.links):
         _require(0 <= link.producer < link.consumer <= last, f"link {n} does not lead to a later stage")
         reads = graph.stages[link.consumer].kind is StageKind.READ
+        kept = graph.stages[link.consumer].kind is StageKind.KEEP
+        _require(
+            not kept or graph.stages[link.producer].kind is StageKind.EXECUTE,
+            f"link {n}: what is kept comes from a stage that executes, whose channels have one host each",
+        )
         _require(
             link.required or (link.kind is LinkKind.SIDE and reads),
             f"link {n}: only a side input of a reader is optional",

@@ -5,8 +5,10 @@ consumer's host has acknowledged it. Acknowledgements count only for this pair o
 starts from what was delivered according to the GCS, which may be less than was known here, and nothing for a consumer
 that was rewound. Sending again is harmless, because the inbox drops what it already has.
 
-In a staged query, nothing of a channel is due before the channel has ended. So a consumer that has something of every
-upstream channel knows that its inputs are complete.
+A result that stays is never due: its readers come for it.
+
+In a staged query nothing is due of a channel that has not ended: so a consumer that has something of every upstream
+channel knows that its inputs are complete.
 """
 
 from __future__ import annotations
@@ -64,7 +66,7 @@ class Outbox:
         for name in mine:
             for edge in self._graph.edges_from(name):
                 target = routes.get(self._graph.consumer(edge))
-                if target is not None:
+                if target is not None and not self._graph.stays(edge):
                     self._edges_to.setdefault(target, []).append(edge)
                     self._edges_of.setdefault(name, []).append(edge)
 

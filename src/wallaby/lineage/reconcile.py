@@ -6,13 +6,15 @@ From the last stage to the first, so that every consumer is decided before its p
   the middle of an earlier retrace; a reader's channel also while its stage has re-reads, because a worker that re-reads
   uses the side inputs of the channel that it hosts;
 - an edge is *behind* if its consumer needs it and not all committed outputs are delivered;
-- a lost channel is rewound if it has not ended or if an edge from it is behind. It then needs all its inputs again,
-  those that its records name and those that had arrived unconsumed: `delivered` of its incoming edges becomes 0. A live
-  producer delivers again from its backup; a lost one is behind in turn;
-- a lost reader is not rewound but moved: the outputs that its edges lack become re-reads, shared by all workers of the
-  stage, and its new host continues with its next split;
-- a live channel is never rewound, unless its worker is draining, or it continued from a saved state and outputs from
-  before that state are now needed;
+- a lost channel is rewound if it has not ended or if an edge from it is behind. It then needs all its inputs
+  again, those that its records name and those that had arrived unconsumed: its incoming edges count as
+  delivered up to nothing. A live producer delivers again from its backup, a lost one is behind in its turn;
+- a lost reader is not rewound but moved: what edges are behind on becomes re-reads, shared by all workers of
+  the stage, and its new host goes on with its next split;
+- a live channel is never rewound, except off a worker that is draining, or if it went on from a saved state and
+  somebody now needs outputs from before that;
+- where the result stays with the workers, all of it is needed until it is released: a lost channel that made a part of
+  it is rewound although it has ended, and so is one on a worker that is draining;
 - where states are saved, a channel is rewound to the newest one before which nobody needs its outputs, and its inputs
   count as delivered up to what had been consumed by then;
 - where outputs outlive their workers, they need not be made again: a lost channel that has ended only moves, and so
@@ -99,9 +101,11 @@ class _Reconciliation:
         return self._before.channels[name].ended or name in self._closed
 
     def _must_leave(self, name: ChannelName) -> bool:
-        """Must the channel leave its host, because the host is lost, or is draining while the channel still works?"""
+        """Is its host lost, or about to be and the channel still at work, or what it made still to be read?"""
         host = self._before.channels[name].host
-        return host not in self._alive or (host in self._before.draining and not self._ended(name))
+        if host not in self._alive:
+            return True
+        return host in self._before.draining and (not self._ended(name) or self._graph.is_kept(name))
 
     def _behind(self, name: ChannelName) -> list[Edge]:
         length = self._before.channels[name].length

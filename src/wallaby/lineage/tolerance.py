@@ -38,6 +38,11 @@ class Tolerance:
         """Does the policy write to the durable store?"""
         return self.durable or self.snapshots
 
+    @property
+    def keeps_results(self) -> bool:
+        """Can a result stay with the workers that made it? If one is lost, records say how to make its part again."""
+        return self.recorded and not self.durable
+
     def lost_below(self, base: int, length: int, *, leaves: bool) -> int:
         """The first output of a channel that is not lost: earlier ones have to be made again if they are needed.
 

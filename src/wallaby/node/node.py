@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 from wallaby.errors import GcsLostError, QueryError
 from wallaby.lineage.effects import Answer, Effect, Effects, PushReply, Slice
-from wallaby.lineage.names import QueryId, WorkerId
+from wallaby.lineage.names import ChannelName, Edge, QueryId, WorkerId
 from wallaby.node.actors import SESSION, ActorKind, ActorName
 from wallaby.node.durable_outputs import DurableOutputs
 from wallaby.node.effects import OpenSession
@@ -105,6 +105,8 @@ class EngineNode:
         #: Called when a worker reports that its store is not the one with which the engine began, and why; only on the
         #: head. Called on any thread.
         self.take_loss: Callable[[str], None] | None = None
+        #: Answers the readers of results that stay: the action, and what it asks. Only the head does. On any thread.
+        self.answer_reader: Callable[[str, bytes], bytes | None] | None = None
         self._actors: dict[ActorName, Actor] = {}
         self._ended = ended
 
@@ -273,6 +275,24 @@ class EngineNode:
         if serving is None:
             return PushReply(accepted=False)
         return serving.session.preview(epoch, target, slices)
+
+    def fetchable(self, query: QueryId, channel: ChannelName, first: int, end: int) -> range:
+        """Which of some outputs a reader may have from this process; see `QuerySession.fetchable`."""
+        serving = self.servings.get(query)
+        return range(first, first) if serving is None else serving.session.fetchable(channel, first, end)
+
+    def kept(self, query: QueryId) -> tuple[tuple[ChannelName, Edge, range], ...]:
+        """What of a result that stays is here: by channel, over which edge it would go, and which outputs."""
+        serving = self.servings.get(query)
+        if serving is None:
+            return ()
+        session = serving.session
+        return tuple(
+            (name, edge, session.fetchable(name, 0, session.context.outbox.published(name)))
+            for name in session.runs
+            for edge in session.graph.edges_from(name)
+            if session.graph.stays(edge)
+        )
 
     def standing(self, query: QueryId) -> Standing:
         """This process's standing with a query, which the head requests when nothing seems to move."""

@@ -42,6 +42,7 @@ from wallaby.lineage.effects import (
 )
 from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.inbox import Inbox
+from wallaby.lineage.kept import run_keeper
 from wallaby.lineage.lineage import decode
 from wallaby.lineage.names import HEAD, ChannelName, Edge, TaskName, WorkerId
 from wallaby.lineage.outbox import Outbox
@@ -70,7 +71,7 @@ class QuerySessionSettings:
 
 
 class QuerySession:
-    """One query at one worker; see the module. `collected` is called on the head once the result is complete."""
+    """See the module. `collected` is called on the head once the whole result is there, at the client or at workers."""
 
     def __init__(
         self,
@@ -175,7 +176,7 @@ class QuerySession:
         self.runs[assignment.channel] = run
         self.context.outbox.start(assignment.channel, *tolerance.at_hand(assignment.base, assignment.length))
         if assignment.channel == self.graph.collector:
-            return run_collector(run, self._collected)
+            return (run_keeper if self.graph.keeps else run_collector)(run, self._collected)
         if run.ended:
             self.context.outbox.end(assignment.channel)
             if not is_reader:  # as when a channel ends: what still arrives is accepted and dropped
@@ -300,6 +301,15 @@ class QuerySession:
         finally:
             if self._acknowledging == epoch:
                 self._acknowledging = None
+
+    def fetchable(self, channel: ChannelName, first: int, end: int) -> range:
+        """Which of some outputs of a channel a reader may have from this worker: those it has published, in order.
+
+        What is published is committed, so it does not matter in which epoch it is read.
+        """
+        if channel not in self.runs:
+            return range(first, first)
+        return range(first, max(first, min(end, self.context.outbox.published(channel))))
 
     def receive(self, epoch: int, target: WorkerId, slices: tuple[Slice, ...]) -> PushReply:
         """Accept what fits of a push of this epoch to this worker; refuse any other push as a whole.

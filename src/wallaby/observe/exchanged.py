@@ -18,7 +18,7 @@ def exchanged_bytes(graph: StageGraph, stages: Sequence[StageTotals], workers: i
     return sum(
         stages[link.producer].bytes * _copies(graph, link, workers)
         for link in graph.links
-        if graph.stages[link.consumer].kind is not StageKind.COLLECT
+        if graph.stages[link.consumer].kind not in (StageKind.COLLECT, StageKind.KEEP)
     )
 
 

@@ -161,11 +161,22 @@ class StageAssembly:
             self._keys.append(())
         return number
 
-    def collect(
-        self, feeds: tuple[Feed, ...], given: tuple[Column, ...], wanted: tuple[Column, ...]
+    def keepable(self, pipe: Pipe) -> Pipe:
+        """A pipe whose outputs can stay: where a reader would be the last stage, one that passes its rows on.
+
+        What a lost reader made is read again by anybody; what stays has to be where its channel is.
+        """
+        body = pipe.body
+        reads = isinstance(body, ScanBody) or (
+            isinstance(body, TapBody) and self._stages[body.stage].kind is StageKind.READ
+        )
+        return passed_on(self, pipe) if reads else pipe
+
+    def finish(
+        self, kind: StageKind, feeds: tuple[Feed, ...], given: tuple[Column, ...], wanted: tuple[Column, ...]
     ) -> PhysicalPlan:
-        """Add the last stage, which hands the result to the client; `wanted` are the columns that it expects."""
-        self._add(Stage(StageKind.COLLECT, 1), CollectFragment(given), "collect", feeds)
+        """End with the client's stage, which collects or keeps; `wanted` are the columns as the client knows them."""
+        self._add(Stage(kind, 1), CollectFragment(given), kind.value, feeds)
         return PhysicalPlan(
             StageGraph(tuple(self._stages), tuple(self._links)),
             tuple(self._fragments),

@@ -88,7 +88,7 @@ class LimitFragment:
 
 @dataclass(frozen=True, slots=True)
 class CollectFragment:
-    """The head's fragment: hand all rows to the client."""
+    """The head: hand everything to the client, or keep watch over what stays with the workers."""
 
     columns: tuple[Column, ...]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from wallaby.lineage.graph import Routing
+from wallaby.lineage.graph import Routing, StageKind
 from wallaby.plan.aggregation import AggregationParts, NewColumn, take_apart, with_arguments_computed
 from wallaby.plan.early_groups import EarlyGroups, early_groups
 from wallaby.plan.estimates.estimate import Estimator
@@ -67,15 +67,20 @@ _GROUPS_PER_CHANNEL = 256
 _MADE_ROWS = 1 << 20
 
 
-def plan(relation: Relation, statistics: Statistics, settings: PlanSettings) -> PhysicalPlan:
-    """The stages that compute a relation; `UnplannableError`, with reasons, if there are none."""
+def plan(
+    relation: Relation, statistics: Statistics, settings: PlanSettings, *, keeps: bool = False
+) -> PhysicalPlan:
+    """The stages that compute a relation; `UnplannableError`, with reasons, if there are none.
+
+    With `keeps`, the rows stay with the workers; else the client collects them.
+    """
     reasons = unplannable(relation, statistics)
     if reasons:
         raise UnplannableError(reasons)
     shared = _shared(rewrite(relation, statistics), statistics, settings)
     first_id = 1 + max(map(largest_id, (shared.root, *shared.parts)))
     planner = _Planner(statistics, settings, StageAssembly(first_id), shared.parts)
-    return planner.run(shared.root, relation.columns)
+    return planner.run(shared.root, relation.columns, keeps=keeps)
 
 
 def rewrite(relation: Relation, statistics: Statistics) -> Relation:
@@ -113,7 +118,7 @@ class _Planner:
         self._estimator = Estimator(statistics, dict(enumerate(parts)))
         self._joins = JoinPlanner(self._estimator, settings, assembly, self._plan)
 
-    def run(self, relation: Relation, columns: tuple[Column, ...]) -> PhysicalPlan:
+    def run(self, relation: Relation, columns: tuple[Column, ...], *, keeps: bool) -> PhysicalPlan:
         outputs = _wanted(columns, self._assembly.new_column)
         given = tuple(named.column for named in outputs)
 
@@ -121,7 +126,10 @@ class _Planner:
             return tree if ids_of(tree.columns) == ids_of(given) else Project(tree, outputs)
 
         flow = tuple(self._topped(pipe, arranged) for pipe in self._plan(relation))
-        return self._assembly.collect(self._gathered(flow), given, columns)
+        if keeps:
+            flow = tuple(map(self._assembly.keepable, flow))
+        kind = StageKind.KEEP if keeps else StageKind.COLLECT
+        return self._assembly.finish(kind, self._gathered(flow), given, columns)
 
     def _plan(self, relation: Relation) -> Flow:
         flow = self._flow(relation)

@@ -37,9 +37,10 @@ from wallaby.spark.interrupt import spare_on_interrupt
 from wallaby.spark.sockets import Listening, engine_sockets
 from wallaby.spark.stopping import close_before_stop
 from wallaby.version import __version__
-from wallaby.worker.bootstrap import Bootstrap
+from wallaby.worker.bootstrap import Bootstrap, ReaderAccess
+from wallaby.worker.data_server import DataServer
 from wallaby.worker.lifeline import Lifelines
-from wallaby.worker.main import DataServer, peer_client
+from wallaby.worker.main import peer_client
 from wallaby.worker.scratch import sweep
 
 if TYPE_CHECKING:
@@ -149,6 +150,8 @@ class Deployment:
         self._lifelines = Lifelines(address, token, self._lifeline_lost)
         self._lifelines.start()
         stack.callback(self._lifelines.close)
+        #: What readers of results that stay need to know.
+        self.reader_access = ReaderAccess(server.address, token, tls.certificate if tls else b"")
         return Bootstrap(
             engine=self.engine,
             gcs_url=url,

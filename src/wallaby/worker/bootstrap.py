@@ -1,4 +1,4 @@
-"""What a TaskManager gets when it starts. It travels in Spark's task closure, the user's own trust boundary."""
+"""What TaskManagers and readers are told when they start: it travels in Spark's closures, the user's trust boundary."""
 
 from __future__ import annotations
 
@@ -46,3 +46,13 @@ class Bootstrap:
     checkpoint_seconds: float = 0.0
     #: The directory of fault orders; empty outside tests of recovery.
     chaos_directory: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderAccess:
+    """How a task of Spark's reads rows that stay in TaskManagers: where the head is, and what opens all doors."""
+
+    head_address: str
+    token: str = field(repr=False)
+    #: With Spark's encryption on, the certificate of all data servers.
+    tls_certificate: bytes = b""

@@ -15,14 +15,10 @@ import socket
 import tempfile
 import threading
 import uuid
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeoutError
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
-import pyarrow.flight as fl
 
 from wallaby.errors import AttachError, GcsError, GcsLostError, GcsUnavailableError
 from wallaby.exchange.allocator import keep_freed_memory
@@ -30,14 +26,12 @@ from wallaby.exchange.backup import Backup
 from wallaby.exchange.client import PeerClient
 from wallaby.exchange.durable import DurableStore
 from wallaby.exchange.memory import ByteBudget
-from wallaby.exchange.server import ASK, FlightDataServer, ServerLimits, ServerTls
-from wallaby.exchange.wire import decode_name
+from wallaby.exchange.server import ServerLimits, ServerTls
 from wallaby.faults.injection import FaultInjector
 from wallaby.faults.orders import FaultOrders
 from wallaby.gcs.connection import Connection, connect, tls_files
 from wallaby.gcs.incarnation import incarnation_of
 from wallaby.gcs.redis import RedisGcs
-from wallaby.lineage.effects import PushReply, Slice
 from wallaby.lineage.names import QueryId, WorkerId
 from wallaby.node.actors import DISCOVERY, TASK_MANAGER
 from wallaby.node.directory import Directory
@@ -47,13 +41,13 @@ from wallaby.node.node import EngineNode, Performs, WorkerQuery
 from wallaby.node.payload import QueryPayload
 from wallaby.node.perform import NodeSettings, Performer
 from wallaby.node.session import QuerySession
-from wallaby.node.standing import STANDING, encode_standing
 from wallaby.node.untracked import Untracked
 from wallaby.node.worker_address import WorkerAddress
 from wallaby.observe.event_batch import EVENTS
 from wallaby.observe.recorder import Recorder
 from wallaby.version import __version__
 from wallaby.worker.bootstrap import TLS_NAME, Bootstrap
+from wallaby.worker.data_server import STORE_LOST, DataServer
 from wallaby.worker.execution import Execution
 from wallaby.worker.executor_slot import spark_id_of_executor
 from wallaby.worker.lease_keeper import LeaseKeeper
@@ -66,8 +60,6 @@ from wallaby.worker.scratch import make_scratch, remove_scratch, sweep
 from wallaby.worker.taskmanager import TaskManager
 
 _log = logging.getLogger(__name__)
-#: How long a push may wait for the control loop.
-RECEIVE_SECONDS = 5.0
 STOP_SECONDS = 2.0
 #: A process that should end is killed if it has not ended after this time.
 END_SECONDS = 8.0
@@ -76,72 +68,6 @@ PARENT_SECONDS = 1.0
 #: Renewals per lease; one arriving in time is enough.
 RENEWALS_PER_LEASE = 4
 DISK_BYTES_MAX = 1 << 44
-#: The action by which a TaskManager tells the head that the store is not the one with which the engine began.
-STORE_LOST = "store lost"
-
-
-class DataServer(FlightDataServer):
-    """The Flight server of a node: pushes go to the node's loop, a ping also wakes it."""
-
-    def __init__(
-        self,
-        host: str,
-        token: str,
-        node: EngineNode,
-        tls: ServerTls | None = None,
-        limits: ServerLimits | None = None,
-    ) -> None:
-        self._node = node
-        super().__init__(
-            host,
-            token,
-            node.worker,
-            self._receive_on_loop,
-            preview=self._preview_on_loop,
-            tls=tls,
-            limits=limits,
-        )
-
-    def _receive_on_loop(
-        self, query: QueryId, epoch: int, _sender: WorkerId, target: WorkerId, slices: tuple[Slice, ...]
-    ) -> PushReply:
-        return self._on_loop(lambda: self._node.receive(query, epoch, target, slices))
-
-    def _preview_on_loop(
-        self, query: QueryId, epoch: int, _sender: WorkerId, target: WorkerId, slices: tuple[Slice, ...]
-    ) -> PushReply:
-        return self._on_loop(lambda: self._node.preview(query, epoch, target, slices))
-
-    def _on_loop(self, ask: Callable[[], PushReply]) -> PushReply:
-        answer: Future[PushReply] = Future()
-        self._node.loop.post(lambda: answer.set_result(ask()))
-        try:
-            return answer.result(timeout=RECEIVE_SECONDS)
-        except FutureTimeoutError:
-            return PushReply(accepted=False)
-
-    def do_action(self, context: Any, action: Any) -> Iterator[Any]:
-        """Answer a question before a push, or about a query's standing; accept events (head only); answer a ping.
-
-        A ping may also mean that there is news.
-        """
-        if action.type == EVENTS and self._node.take_events is not None:
-            self._node.take_events(action.body.to_pybytes())
-            return iter(())
-        if action.type == STORE_LOST and self._node.take_loss is not None:
-            self._node.take_loss(action.body.to_pybytes().decode(errors="replace"))
-            return iter(())
-        if action.type == ASK:
-            return super().do_action(context, action)
-        if action.type == STANDING:
-            standing = self._node.ask_standing(
-                QueryId(decode_name(action.body.to_pybytes())), RECEIVE_SECONDS
-            )
-            return iter((fl.Result(encode_standing(standing)),) if standing is not None else ())
-        self._node.loop.post(self._node.wake_named, TASK_MANAGER)
-        self._node.loop.post(self._node.wake_named, DISCOVERY)
-        self._node.loop.post(self._node.wake_sessions)
-        return super().do_action(context, action)
 
 
 def peer_client(token: str, tls: ServerTls | None) -> PeerClient:
@@ -185,12 +111,12 @@ class _Process:
         host = bootstrap.bind or _spark_address() or self._lifeline.local_host
         shares = MemoryShares(bootstrap.memory_bytes, threads)
         limits = ServerLimits(incoming_bytes=shares.incoming_bytes)
-        self._server = DataServer(host, bootstrap.token, self._node, tls, limits)
         local = _local_directory(bootstrap)
         sweep(local)
         directory = self._scratch = make_scratch(local)
         budget = ByteBudget(shares.backup_bytes)
         self._backup = Backup(budget, (directory,), DISK_BYTES_MAX, owner=worker)
+        self._server = DataServer(host, bootstrap.token, self._node, tls, limits, self._backup)
         self._execution = Execution(str(directory), shares.state_bytes)
         self._durable_store = None
         if bootstrap.durable_store:

@@ -50,10 +50,11 @@ class SmallestRecovery:
         return {name for name in self.emptied if not self._graph.is_reader(name.stage)} - self._resting
 
     def _find_gone(self) -> set[ChannelName]:
-        """Find the channels whose host is lost, or leaves while they are at work."""
+        """The channels whose host is lost, or leaves while they are at work, or while what they made is kept."""
         alive, draining = {*self._before.members, *self._before.draining, HEAD}, self._before.draining
         hosts = {name: channel.host for name, channel in self._before.channels.items()}
-        return {n for n, h in hosts.items() if h not in alive or (h in draining and n not in self._ended)}
+        busy = {n for n in hosts if n not in self._ended or self._graph.is_kept(n)}
+        return {n for n, h in hosts.items() if h not in alive or (h in draining and n in busy)}
 
     def _grow(self) -> bool:
         """One round; False if it finds nothing new."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from wallaby.coordinator.coordinator import CoordinatorSettings
 from wallaby.node.session import QuerySessionSettings
 from wallaby_lab.simulation.drawn.schedules import EVEN, Schedule
+from wallaby_lab.simulation.drawn.stay import Stay
 from wallaby_lab.simulation.drawn.workload import ToyWorkload
 from wallaby_lab.simulation.world.flow import FREE, PLENTY_BYTES, Flow
 
@@ -34,3 +35,5 @@ class Scenario:
     flow: Flow = FREE
     #: Each stage saves one of these shares of its states, so that one continues from where another has to start again.
     saved_shares: tuple[float, ...] = (0.1, 0.4, 0.9)
+    #: How the results of queries are read that keep theirs, by the number of the query.
+    stays: tuple[Stay, ...] = ()

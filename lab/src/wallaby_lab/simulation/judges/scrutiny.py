@@ -234,6 +234,8 @@ class Scrutiny:
             if session.context.tolerance.staged and not self._has_ended(session, run):
                 continue
             for edge in self._graph.edges_from(name):
+                if self._graph.stays(edge):
+                    continue
                 count = outbox.delivered().get(edge, 0)
                 host = state.channels[self._graph.consumer(edge)].host
                 is_due = (0 if durable else run.base) <= count < outbox.published(name)

@@ -14,6 +14,7 @@ from wallaby_lab.simulation.mutants.catalogue_kept import KEPT
 from wallaby_lab.simulation.mutants.catalogue_others import OTHERS
 from wallaby_lab.simulation.mutants.catalogue_reconcile import RECONCILE
 from wallaby_lab.simulation.mutants.catalogue_session import SESSION
+from wallaby_lab.simulation.mutants.catalogue_staying import STAYING
 from wallaby_lab.simulation.mutants.catalogue_store import STORE
 from wallaby_lab.simulation.mutants.mutant import Mutant
 
@@ -27,6 +28,7 @@ CATALOGUE: tuple[Mutant, ...] = (
     *STORE,
     *COORDINATOR,
     *KEPT,
+    *STAYING,
     *HOLES,
     *CONDUCT,
     *INTERLEAVED,

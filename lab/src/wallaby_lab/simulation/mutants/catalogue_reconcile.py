@@ -177,8 +177,8 @@ RECONCILE: tuple[Mutant, ...] = (
         what="a worker that is about to leave keeps the channels that are still at work",
         breaks=("8",),
         module=MODULE,
-        before="        return host not in self._alive or (host in self._before.draining and not self._ended(name))\n",
-        after="        return host not in self._alive\n",
+        before="        return host in self._before.draining and (",
+        after="        return False and (",
     ),
     Mutant(
         name="draining-worker-taken-as-lost",

@@ -35,6 +35,7 @@ from wallaby_lab.simulation.world.committing import GroupCommits, GroupTicket, n
 from wallaby_lab.simulation.world.inquiry import standings_in
 from wallaby_lab.simulation.world.keeping import Keeping
 from wallaby_lab.simulation.world.process import SimulatedActor, SimulatedQuery, serving_of
+from wallaby_lab.simulation.world.reading import Reading
 from wallaby_lab.simulation.world.ticket import Ticket
 from wallaby_lab.simulation.world.world import World
 
@@ -52,6 +53,7 @@ class SimulatedPerformer:
         self._world = world
         self._group_commits = GroupCommits(world, self._commit_group)
         keeping = Keeping(world, self._answer_later)
+        reading = Reading(world, self._call, self._is_cut)
         self._methods: dict[type[Effect[Any]], Callable[[SimulatedActor, Any], None]] = {
             protocol.Await: self._wait,
             protocol.Pause: self._pause,
@@ -90,6 +92,7 @@ class SimulatedPerformer:
             coordinating.Submit: self._act,
             coordinating.AskToDrain: self._act,
             coordinating.ReadNeed: self._act,
+            **reading.methods,
         }
 
     def perform(self, actor: SimulatedActor, effect: Effect[Any]) -> None:
@@ -418,8 +421,6 @@ class SimulatedPerformer:
 
         self._call(actor, effect, complain)
 
-    # --- the coordinator's calls ---------------------------------------------------------------------
-
     def _watch(self, actor: SimulatedActor, effect: coordinating.Watch) -> None:
         def watch(gcs: MemoryGcs) -> Any:
             self._world.reach.note()
@@ -492,8 +493,6 @@ class SimulatedPerformer:
             return True
 
         self._call(actor, effect, remove)
-
-    # --- what clients ask of the head ----------------------------------------------------------------
 
     def _act(self, actor: SimulatedActor, effect: Effect[Any]) -> None:
         self._call(actor, effect, lambda gcs: ACTIONS[type(effect)](gcs, effect))

@@ -23,10 +23,17 @@ class Reach:
         self._world = world
         #: The workers that could not be reached, or reached nobody, when the coordinator looked; the latest last.
         self._out_of_reach: deque[tuple[int, set[WorkerId]]] = deque(maxlen=64)
+        #: The readers of a result that a worker did not answer.
+        self._blamed: dict[WorkerId, set[object]] = {}
+
+    def blame(self, worker: WorkerId, reader: object, *, reachable: bool) -> None:
+        """A reader says that a worker does not answer it, or does again."""
+        readers = self._blamed.setdefault(worker, set())
+        (readers.discard if reachable else readers.add)(reader)
 
     def note(self) -> None:
-        """The coordinator looks: note the workers that are out of reach at this moment, for a lasting reason."""
-        found: set[WorkerId] = set()
+        """The coordinator looks: whom does somebody not reach at this moment, for a reason that lasts?"""
+        found = {worker for worker, readers in self._blamed.items() if readers}
         for process in self._world.live_workers():
             for serving in process.servings.values():
                 for other in self._world.processes:

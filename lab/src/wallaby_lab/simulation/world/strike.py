@@ -10,7 +10,8 @@ from dataclasses import replace
 from wallaby.errors import GcsError
 from wallaby.gcs.memory import MemoryStore, StoredQuery
 from wallaby.lineage.effects import FailPoint, Push
-from wallaby.lineage.names import WorkerId
+from wallaby.lineage.kept import Fetch
+from wallaby.lineage.names import HEAD, WorkerId
 from wallaby.lineage.verdict import Verdict
 from wallaby_lab.simulation.drawn.faults import FaultKind, SimulatedFault
 from wallaby_lab.simulation.drawn.scenario import PLENTY_BYTES
@@ -42,6 +43,8 @@ class Striker:
         #: The worker to which the struck actor is just sending something.
         self._pushing_to: WorkerId | None = None
         self._pushing_by = FailPoint.DELIVER
+        #: The worker from which a reader is just fetching something.
+        self._fetching_from: WorkerId | None = None
         #: The store as it was a moment ago, in seeds in which it may go back to that.
         self._past: MemoryStore | None = None
         if any(fault.kind in (FaultKind.STORE_BACK, FaultKind.STORE_SPLIT) for fault in world.pending_faults):
@@ -87,6 +90,7 @@ class Striker:
         else:
             push = actor.effect if isinstance(actor.effect, Push) else None
             self._pushing_to = push.target if push is not None else None
+            self._fetching_from = actor.effect.worker if isinstance(actor.effect, Fetch) else None
             self._pushing_by = push.point if push is not None else FailPoint.DELIVER
             self._strikes[fault.kind](victim)
         return True
@@ -197,6 +201,9 @@ class Striker:
 
     def _spoil(self, victim: Process, trouble: Trouble, *, one_way: bool = False) -> None:
         world = self._world
+        if self._fetching_from is not None and world.random.random() < 0.7:
+            world.wires.spoil(HEAD, self._fetching_from, trouble, one_way=one_way)
+            return
         other = world.head if world.random.random() < 0.2 else self._another(victim)
         target = world.processes.get(self._pushing_to) if self._pushing_to is not None else None
         if target is not None and target is not victim and world.random.random() < 0.7:

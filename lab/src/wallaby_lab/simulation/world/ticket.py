@@ -20,6 +20,11 @@ class Ticket(Generic[EffectT]):
         self.effect = effect
         self._settled = False
 
+    @property
+    def is_settled(self) -> bool:
+        """Has it been answered?"""
+        return self._settled
+
     def settle(self, value: Any) -> None:
         """Answer, unless that has been done."""
         if not self._settled:

@@ -86,7 +86,9 @@ class World:
         self.running: dict[QueryId, Running] = {}
         self.queries: dict[QueryId, Query] = {}
         self.visits: Counter[tuple[FailPoint, bool]] = Counter()
-        #: Are visits counted even if no fault waits for one?
+        #: Called when the whole result of a query is there; see `reading`.
+        self.whole: Callable[[Running], None] = lambda _: None
+        #: Are visits counted even if nothing waits for one?
         self.counts_visits = False
         self._workers_started = 0
         self.performer = performer(self)
@@ -228,15 +230,11 @@ class World:
         """A process begins to serve a query."""
         running = self.running[query_id]
         session = QuerySession(
-            process.id, running.query.graph, self.scenario.session, lambda: self._collected(running)
+            process.id, running.query.graph, self.scenario.session, lambda: self.whole(running)
         )
         serving = SimulatedQuery(running.query, session)
         process.servings[query_id] = serving
         self.spawn(process, serving, SESSION, session.run())
-
-    def _collected(self, running: Running) -> None:
-        self.tell(f"{running.query.id}: the whole result is at the client")
-        running.query.collected = True
 
     @property
     def store_is_lost(self) -> bool:

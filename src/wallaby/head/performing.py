@@ -1,0 +1,104 @@
+"""How the head carries out the coordinator's effects: what they ask of the store, and what is noted on the way."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from wallaby.coordinator import effects as coordinating
+from wallaby.gcs.interface import Gcs, WorkerLease
+from wallaby.head.actions import ACTIONS
+from wallaby.head.collected import Collected
+from wallaby.head.inquiry import Inquiry
+from wallaby.head.observer import Observer
+from wallaby.head.submission import Submission
+from wallaby.lineage.kept import KeptChannels, ReadKept, kept_channels
+from wallaby.lineage.names import QueryId, WorkerId
+from wallaby.lineage.verdict import Verdict
+from wallaby.node.node import Actor, EngineNode, serving_of
+from wallaby.node.perform import Performer
+
+
+class CoordinatorsPerformer:
+    """Teaches the node's performer what only a head does. All of it is called on the loop's thread, or for it."""
+
+    def __init__(
+        self,
+        node: EngineNode,
+        performer: Performer,
+        observer: Observer,
+        inquiry: Inquiry,
+        collected: Mapping[QueryId, Collected],
+        submissions: Mapping[QueryId, Submission],
+        sweep: Callable[[], None],
+        nudge: Callable[[set[WorkerId]], None],
+        ping: Callable[[WorkerId], bool],
+    ) -> None:
+        """`sweep` is called before every call to the store, `nudge` lets workers look at it, `ping` asks one."""
+        self._node = node
+        self._performer = performer
+        self._observer = observer
+        self._collected = collected
+        self._submissions = submissions
+        self._sweep = sweep
+        self._nudge = nudge
+        self._ping = ping
+        #: The workers whose leases were good when the coordinator looked last.
+        self.present: set[WorkerId] = set()
+        teach = performer.teach
+        teach(coordinating.Watch, self._asks(self._watch))
+        teach(coordinating.Resume, self._asks(self._resume))
+        teach(coordinating.Remove, self._asks(self._remove))
+        for effect, action in ACTIONS.items():
+            teach(effect, self._asks(action))
+        teach(coordinating.Ping, self._ask)
+        teach(coordinating.Inquire, inquiry.answer)
+        teach(ReadKept, self._read_kept)
+
+    def _asks(self, action: Callable[[Gcs, Any], Any]) -> Callable[[Actor, Any], None]:
+        def carry_out(actor: Actor, effect: Any) -> None:
+            self._sweep()
+            self._performer.call(
+                actor, effect, lambda gcs: self._observer.noticed(effect, action(gcs, effect))
+            )
+
+        return carry_out
+
+    def _remove(self, gcs: Gcs, effect: coordinating.Remove) -> bool:
+        self._measure(gcs, effect.query)
+        gcs.remove(effect.query, barred=effect.barred)
+        return True
+
+    def _resume(self, gcs: Gcs, effect: coordinating.Resume) -> Any:
+        verdict = gcs.resume(effect.query, effect.plan, effect.version)
+        collected = self._collected.get(effect.query)
+        if collected is not None and verdict is Verdict.DONE:
+            collected.figures.recoveries += 1
+        self._nudge(self.present)
+        self._node.loop.post(self._node.wake_sessions)
+        return verdict
+
+    def _watch(self, gcs: Gcs, _: coordinating.Watch) -> tuple[WorkerLease, ...]:
+        leases = gcs.workers()
+        self.present = {lease.worker for lease in leases if lease.remaining_ms > 0}
+        return leases
+
+    def _measure(self, gcs: Gcs, query: QueryId) -> None:
+        """Note what the store knows of a query that is about to be removed from it."""
+        collected = self._collected.get(query)
+        if collected is not None:
+            collected.figures.tasks = gcs.status(query).commits or collected.figures.tasks
+            collected.figures.seconds = time.monotonic() - self._submissions[query].began_seconds
+
+    def _ask(self, actor: Actor, effect: coordinating.Ping) -> None:
+        self._performer.calls.submit(lambda: self._node.answer(actor, effect, self._ping(effect.worker)))
+
+    def _read_kept(self, actor: Actor, effect: ReadKept) -> None:
+        serving = serving_of(actor)
+
+        def read(gcs: Gcs) -> KeptChannels:
+            found = gcs.snapshot(serving.query)
+            return {} if found is None else kept_channels(serving.session.graph, found)
+
+        self._performer.call(actor, effect, read)
