@@ -1,15 +1,19 @@
 """`enable` and `disable`: let the actions of PySpark's own DataFrames use the engine.
 
+A query that brings its rows to the driver, and that the engine runs as a whole, goes straight through it. For that,
 `enable` replaces four methods of PySpark's classic DataFrame, which all others use: `take`, `head` and `first` collect
-a limit, `toArrow` and `toPandas` collect batches and convert them. The original method runs what the engine does not.
-Only DataFrames of enabled sessions are affected; when the last of them is disabled, the class is restored.
+a limit, `toArrow` and `toPandas` collect batches and convert them. Every other action is Spark's own; Spark's planner
+offers what it plans, and parts of it run in the TaskManagers (`above`).
+
+An enabled session stands for all sessions of its application that are made from it: by `newSession`, and by Spark
+itself for `foreachBatch`. When the last enabled session is disabled, the class is restored.
 """
 
 from __future__ import annotations
 
 import functools
-import logging
 import threading
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +28,6 @@ from wallaby.errors import AttachError, InvalidArgumentError
 from wallaby.results.result import Result
 from wallaby.spark.bypass import is_on_spark, on_spark
 
-_log = logging.getLogger(__name__)
 _SWITCH = "spark.wallaby.enabled"
 
 
@@ -39,20 +42,21 @@ class _Enabled:
 
 _lock = threading.Lock()
 _enabled: dict[int, _Enabled] = {}
-#: The applications in which the warning about sessions that are not enabled was given.
-_told: set[str] = set()
-#: The class's own methods before; None for an inherited one.
+#: Sessions that were disabled by themselves while others of their application are enabled.
+_disabled: weakref.WeakSet[SparkSession] = weakref.WeakSet()
+#: What the class itself had under each name before; None if it had inherited it.
 _before: dict[str, Any] = {}
 
 
 def enable(spark: SparkSession, **settings: object) -> Engine:
     """Let the actions of this session's DataFrames use an engine: the attached one, or a new one.
 
-    Programs stay as they are: `collect`, `toArrow`, `toPandas`, `count`, `take`, `first`, `head` and `show` use the
-    engine. Calling it again changes nothing.
+    Programs stay as they are. Actions that bring rows to the driver (`collect`, `toArrow`, `toPandas`, `count`, `show`)
+    run through the engine. Of everything else that Spark plans (writes, SQL commands, `cache`, Python functions), the
+    parts run in the TaskManagers that are faster there. Calling it again changes nothing.
 
     Args:
-        spark: A classic session. Each session is enabled by itself.
+        spark: A classic session. Sessions that are made from it are enabled with it.
         **settings: Settings of a new engine, as for `attach`.
 
     Returns:
@@ -68,6 +72,7 @@ def enable(spark: SparkSession, **settings: object) -> Engine:
         >>> wallaby.disable(spark)
     """
     with _lock:
+        _disabled.discard(spark)
         known = _enabled.get(id(spark))
         if known is not None and known.engine.is_open:
             return known.engine
@@ -78,6 +83,7 @@ def enable(spark: SparkSession, **settings: object) -> Engine:
             )
         engine = there if there is not None else attach(spark, **settings)
         _enabled[id(spark)] = _Enabled(spark, engine, ours=there is None)
+        engine.subplans.install(spark)
         if not _before:
             _replace()
         return engine
@@ -100,8 +106,13 @@ def disable(spark: SparkSession) -> None:
         )
     with _lock:
         known = _enabled.pop(id(spark), None)
+        if known is None:
+            _disabled.add(spark)
         if not _enabled:
             _restore()
+    attached = known.engine if known is not None else attached_to(spark)
+    if attached is not None:
+        attached.subplans.uninstall(spark)
     if known is not None and known.ours:
         known.engine.close()
 
@@ -123,28 +134,20 @@ def _restore() -> None:
 
 
 def _engine_for(df: DataFrame) -> Engine | None:
-    """The engine that should run this query, if any."""
-    known = _enabled.get(id(df._session))
-    if known is None:
-        _tell_of_other_session(df)
-        return None
-    if is_on_spark() or not known.engine.is_open:
+    """The engine that this query is to go through, if any."""
+    known = _enabled.get(id(df._session)) or _of_same_application(df._session)
+    if known is None or is_on_spark() or not known.engine.is_open:
         return None
     switched_on = is_switched_on(str(df._session.conf.get(_SWITCH, "true")))
     return known.engine if switched_on else None
 
 
-def _tell_of_other_session(df: DataFrame) -> None:
-    """Warn once that a session is not enabled: Spark itself makes one for `foreachBatch`, which surprises users."""
-    session = df._session
-    engine = attached_to(session)
-    if engine is None or is_on_spark() or session.sparkContext.applicationId in _told:
-        return
-    _told.add(session.sparkContext.applicationId)
-    _log.warning(
-        "A DataFrame runs on Spark because its session is not enabled (foreachBatch, newSession and cloneSession "
-        "make sessions of their own). To use the engine there too, call wallaby.enable(df.sparkSession)."
-    )
+def _of_same_application(session: SparkSession) -> _Enabled | None:
+    """What is enabled for the session that this one was made from, as far as that can be told."""
+    if session in _disabled:
+        return None
+    context = session.sparkContext
+    return next((known for known in list(_enabled.values()) if known.session.sparkContext is context), None)
 
 
 def _run(df: DataFrame) -> Result | None:

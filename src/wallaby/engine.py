@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
+from wallaby.above.dataframe import KeptDataFrame
+from wallaby.above.subplans import Subplans, UnkeepableError
 from wallaby.actions import Actions, require_dataframe
 from wallaby.catalyst.jvm import warm_up
 from wallaby.config.settings import Settings, read_settings
@@ -133,6 +135,16 @@ class Engine(Actions):
             LeafDirectory(cluster, settings),
             cluster.result_bytes_max(),
         )
+        #: The parts of Spark's own plans that run here.
+        self.subplans = Subplans(
+            spark.sparkContext,
+            self._runner,
+            self._jobs,
+            lambda: self._site,
+            lambda: self._deployment.reader_access,
+            self._settings,
+            self.tolerance,
+        )
         try:
             self._site.shares.require_enough()
             self._deployment.start()
@@ -216,6 +228,56 @@ class Engine(Actions):
     def _plan(self, df: DataFrame) -> Planned:
         return self._site.planner.plan(df, self._settings(df))
 
+    # --- rows that stay ------------------------------------------------------------------------------
+
+    def dataframe(self, df: DataFrame) -> DataFrame:
+        """Return a Spark DataFrame over the rows of a query that stay in the TaskManagers.
+
+        It is lazy: the query runs at the first action on the DataFrame, or on one made from it, and its rows stay until
+        `unpersist`, or until nobody holds the DataFrame any more. Spark's tasks read them straight from the
+        TaskManagers. The loss of a TaskManager costs what it held, nothing else. If Spark has to run the query, its
+        rows stay in Spark's cache instead (`df.persist()`).
+
+        Args:
+            df: The query.
+
+        Raises:
+            InvalidArgumentError: `df` is no DataFrame.
+            AttachError: the engine is closed.
+
+        Example:
+            >>> kept = engine.dataframe(df)
+            >>> kept.write.parquet("out")
+            >>> kept.unpersist()
+        """
+        require_dataframe(df)
+        self._require_open()
+        try:
+            return self.subplans.dataframe(df)
+        except UnkeepableError as error:
+            _log.warning("The rows stay in Spark's cache, because Spark runs the query: %s", error)
+            return df.persist()
+
+    def persist(self, df: DataFrame) -> DataFrame:
+        """Run a query now, and return a Spark DataFrame over its rows, which stay in the TaskManagers.
+
+        Like `df.persist()` followed by an action, but a lost executor costs only what it held. See `dataframe`.
+
+        Raises:
+            InvalidArgumentError: `df` is no DataFrame.
+            AttachError: the engine is closed.
+            QueryError: the query failed.
+
+        Example:
+            >>> kept = engine.persist(df)
+        """
+        kept = self.dataframe(df)
+        if isinstance(kept, KeptDataFrame):
+            kept.run()
+        else:
+            kept.count()
+        return kept
+
     # --- asking --------------------------------------------------------------------------------------
 
     def explain(self, df: DataFrame, mode: str = "simple") -> str:
@@ -239,7 +301,11 @@ class Engine(Actions):
         settings, site = self._settings(df), self._site
         planned = site.planner.plan(df, settings)
         if planned.physical is None:
-            return "runs on Spark:\n" + "\n".join(f"  {reason}" for reason in planned.reasons)
+            reasons = [f"  {reason}" for reason in planned.reasons]
+            parts = [f"  {part}" for part in self.subplans.explain(df)]
+            return "\n".join(
+                ["runs on Spark:", *reasons, *(["its parts, after wallaby.enable:"] if parts else []), *parts]
+            )
         text = explain_plan(planned.physical, planned.leaves)
         if mode == "simple":
             return text
@@ -317,6 +383,7 @@ class Engine(Actions):
             # Workers send their events every quarter of a second, and at the end of a query.
             time.sleep(LAST_EVENTS_SECONDS)
         _attached.pop(self._application, None)
+        self.subplans.close()
         self._runner.cancel_leaves(
             QueryCancelledError("The engine was closed while the query ran.", fix="Attach again.")
         )

@@ -25,6 +25,7 @@ from wallaby.plan.leaf import handed_over, whole_scan
 from wallaby.plan.physical import PhysicalPlan
 from wallaby.plan.planned import Planned
 from wallaby.relations.relation import DataFile, Relation
+from wallaby.results.kept import KeptRows
 from wallaby.results.leaves import LeafResult
 from wallaby.results.result import Result, result_of
 from wallaby.spark.leaves.directory import LeafDirectory
@@ -99,6 +100,36 @@ class QueryRunner:
             job.finish(error)
             raise
 
+    def keep(
+        self,
+        site: Site,
+        df: DataFrame,
+        planned: Planned,
+        physical: PhysicalPlan,
+        settings: Settings,
+        job: QueryJob,
+        *,
+        observed: bool,
+    ) -> KeptRows:
+        """Start a query whose rows stay with the TaskManagers."""
+        try:
+            if planned.relation is not None:
+                run = self._run_leaves(
+                    site, df, planned, planned.relation, job, settings, observed=observed, keeps=True
+                )
+                begun: Collected | LeafRun = run
+                replanning = None
+            else:
+                begun = self._begin(site, physical, settings, job, observed=observed)
+                replanning = Replanning(
+                    site.planner.broadcast_bytes(settings),
+                    partial(self._begin_again, site, df, settings, observed, keeps=True),
+                )
+            return KeptRows(begun, self._succession.head, replanning)
+        except BaseException as error:
+            job.finish(error)
+            raise
+
     def cancel_leaves(self, error: QueryCancelledError) -> None:
         """End the queries for which Spark is still running leaves."""
         for run in list(self._leaf_runs):
@@ -118,12 +149,19 @@ class QueryRunner:
         return collected
 
     def _begin_again(
-        self, site: Site, df: DataFrame, settings: Settings, observed: bool, broadcast: int
+        self,
+        site: Site,
+        df: DataFrame,
+        settings: Settings,
+        observed: bool,
+        broadcast: int,
+        *,
+        keeps: bool = False,
     ) -> Collected | None:
         """Begin a query again with a lower limit for broadcast build sides; None if it cannot be planned."""
         settings = replace(settings, broadcast=broadcast)
         with self._jobs.planning(df.sparkSession) as planning:
-            planned = site.planner.plan(df, settings, planning.begin)
+            planned = site.planner.plan(df, settings, planning.begin, keeps=keeps)
         if planned.physical is None or planned.relation is not None:
             planning.finish()
             return None
@@ -140,10 +178,25 @@ class QueryRunner:
         *,
         observed: bool,
     ) -> Result:
+        run = self._run_leaves(site, df, planned, relation, job, settings, observed=observed)
+        return LeafResult(df, run, spark_errors=settings.spark_errors)
+
+    def _run_leaves(
+        self,
+        site: Site,
+        df: DataFrame,
+        planned: Planned,
+        relation: Relation,
+        job: QueryJob,
+        settings: Settings,
+        *,
+        observed: bool,
+        keeps: bool = False,
+    ) -> LeafRun:
         _log.info("partly on Spark: %s", "; ".join(map(str, planned.leaf_reasons)))
 
         def submit(files: Mapping[int, tuple[DataFile, ...]], timeout_seconds: float) -> Collected:
-            final, reasons = site.planner.physical(handed_over(relation, files), settings)
+            final, reasons = site.planner.physical(handed_over(relation, files), settings, keeps=keeps)
             if final is None:
                 raise HandOverError("; ".join(map(str, reasons)))
             return self._submit(site, final, settings, timeout_seconds, observed=observed)
@@ -154,7 +207,7 @@ class QueryRunner:
         run.when_over(job.finish)
         job.on_cancel(run.cancel)
         run.start()
-        return LeafResult(df, run, spark_errors=settings.spark_errors)
+        return run
 
     def _submit(
         self,

@@ -50,6 +50,7 @@ import org.apache.spark.sql.catalyst.util.DateTimeUtils;
 import org.apache.spark.sql.catalyst.util.HyperLogLogPlusPlusHelper$;
 import org.apache.spark.sql.catalyst.util.MapData;
 import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
@@ -100,14 +101,18 @@ public class PlanWriter {
     /** The plan of a query, as deflated JSON in base 64: a String, or a List of them if it is long. */
     public Object write(Object queryExecution) throws Exception {
         QueryExecution query = (QueryExecution) queryExecution;
-        LogicalPlan plan = query.optimizedPlan();
+        return writePlan(query.sparkSession(), query.optimizedPlan());
+    }
+
+    /** The same for a plan that a session is about to plan physically. */
+    public Object writePlan(SparkSession session, LogicalPlan plan) throws Exception {
         StringBuilder out = new StringBuilder(1 << 14);
         out.append("{\"settings\":{");
         for (int i = 0; i < SETTINGS.length; i++) {
             out.append(i == 0 ? "" : ",");
             text(out, SETTINGS[i]);
             out.append(':');
-            text(out, query.sparkSession().sessionState().conf().getConfString(SETTINGS[i]));
+            text(out, session.sessionState().conf().getConfString(SETTINGS[i]));
         }
         out.append("},\"streaming\":").append(plan.isStreaming()).append(",\"plan\":");
         node(out, plan, true);
@@ -120,7 +125,12 @@ public class PlanWriter {
      * A part is named by the way to it from the root: the numbers of children, joined by dots.
      */
     public Object describe(Object queryExecution, String path) throws Exception {
-        LogicalPlan part = part((QueryExecution) queryExecution, path);
+        return describePart(((QueryExecution) queryExecution).optimizedPlan(), path);
+    }
+
+    /** The same for a plan that is about to be planned physically. */
+    public Object describePart(LogicalPlan plan, String path) throws Exception {
+        LogicalPlan part = part(plan, path);
         StringBuilder out = new StringBuilder(1 << 10);
         out.append("{\"sources\":[");
         scala.collection.Iterator sources = part.collectLeaves().iterator();
@@ -140,7 +150,7 @@ public class PlanWriter {
     /** A part of the optimized plan as a separate query. */
     public Object query(Object queryExecution, String path) {
         QueryExecution query = (QueryExecution) queryExecution;
-        return Dataset.ofRows(query.sparkSession(), part(query, path));
+        return Dataset.ofRows(query.sparkSession(), part(query.optimizedPlan(), path));
     }
 
     /** The rules of a time zone, in the text of relations/zone.py; null if there is no such zone. */
@@ -185,8 +195,8 @@ public class PlanWriter {
         out.append(',').append(base).append(',').append(rule.getOffsetAfter().getTotalSeconds());
     }
 
-    private static LogicalPlan part(QueryExecution query, String path) {
-        TreeNode part = query.optimizedPlan();
+    private static LogicalPlan part(LogicalPlan plan, String path) {
+        TreeNode part = plan;
         String[] steps = path.split("\\.");
         for (int i = 0; i < steps.length; i++) {
             if (!steps[i].isEmpty()) {

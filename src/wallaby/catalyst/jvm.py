@@ -37,14 +37,26 @@ def part_of(query: Any, path: tuple[int, ...]) -> PlanPart:
     """Describe the output of a part of the optimized plan; `path` leads to the part from the root, child by child."""
     with _errors_as_ours():
         execution = _execution(query)
-        return decode_part(_joined(_writer().describe(execution, _dotted(path))))
+        return decode_part(_joined(_writer().describe(execution, dotted(path))))
+
+
+def plan_in(session: Any, plan: Any) -> PlanText:
+    """A plan that a session in the JVM is about to plan physically."""
+    with _errors_as_ours():
+        return decode(_joined(_writer().writePlan(session, plan)))
+
+
+def part_in(plan: Any, path: tuple[int, ...]) -> PlanPart:
+    """What a part of a plan in the JVM gives; `path` leads to it from the root, child by child."""
+    with _errors_as_ours():
+        return decode_part(_joined(_writer().describePart(plan, dotted(path))))
 
 
 def query_of(query: DataFrame, path: tuple[int, ...]) -> DataFrame:
     """A part of the optimized plan as a DataFrame of its own."""
     with _errors_as_ours():
         execution = _execution(query)
-        return DataFrame(_writer().query(execution, _dotted(path)), query.sparkSession)
+        return DataFrame(_writer().query(execution, dotted(path)), query.sparkSession)
 
 
 def plan_physically(query: DataFrame) -> None:
@@ -92,7 +104,8 @@ def _joined(answer: Any) -> str:
     return answer if isinstance(answer, str) else "".join(answer)
 
 
-def _dotted(path: tuple[int, ...]) -> str:
+def dotted(path: tuple[int, ...]) -> str:
+    """A path as the JVM's side reads it."""
     return ".".join(map(str, path))
 
 

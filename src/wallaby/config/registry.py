@@ -33,6 +33,14 @@ SETTINGS: tuple[Setting, ...] = (
         "After wallaby.enable: set to false to leave queries to Spark.",
     ),
     Setting(
+        "below",
+        one_of("auto", "always", "never"),
+        "auto, always or never",
+        "auto",
+        "After wallaby.enable: whether parts of queries that Spark runs, such as what a write or a Python function "
+        "takes its rows from, run in the TaskManagers. auto: where that is estimated to be faster.",
+    ),
+    Setting(
         "workers",
         whole_number,
         "number",
@@ -281,6 +289,7 @@ REPLACED = {
 ANY_TIME = frozenset(
     {
         "enabled",
+        "below",
         "channels",
         "broadcast",
         "split",

@@ -24,6 +24,7 @@ class Settings:
     """The settings of one engine, read and checked. Fields are the keys in snake case."""
 
     enabled: bool
+    below: str
     workers: int
     threads: int
     exclusive: bool

@@ -43,8 +43,15 @@ class QueryPlanner:
         self._shares = shares
         self._leaf_reason = leaf_reason
 
-    def plan(self, df: DataFrame, settings: Settings, begin: Callable[[], object] = lambda: None) -> Planned:
-        """Plan a query. `begin` is called before anything that may take long."""
+    def plan(
+        self,
+        df: DataFrame,
+        settings: Settings,
+        begin: Callable[[], object] = lambda: None,
+        *,
+        keeps: bool = False,
+    ) -> Planned:
+        """Plan a query. `begin` is called when that may take time; with `keeps` its rows stay with the workers."""
         try:
             read, relation = read_query(df, settings.leaf_minimum, begin)
         except DEFECTS as error:
@@ -52,18 +59,23 @@ class QueryPlanner:
         if relation is None:
             return Planned(None, read.reasons)
         if not read.leaves:
-            return Planned(*self.physical(relation, settings))
+            return Planned(*self.physical(relation, settings, keeps=keeps))
         of_leaves = tuple(dict.fromkeys(reason for leaf in read.leaves for reason in leaf.reasons))
         against = self._leaf_reason() or not_worthwhile(relation, read.leaves, settings.leaf_minimum)
         if against is not None:
             return Planned(None, (*of_leaves, against))
-        physical, reasons = self.physical(relation, settings, read.leaves)
+        physical, reasons = self.physical(relation, settings, read.leaves, keeps=keeps)
         if physical is None:
             return Planned(None, (*of_leaves, *reasons))
         return Planned(physical, (), read.leaves, relation)
 
     def physical(
-        self, relation: Relation, settings: Settings, leaves: tuple[SparkLeaf, ...] = ()
+        self,
+        relation: Relation,
+        settings: Settings,
+        leaves: tuple[SparkLeaf, ...] = (),
+        *,
+        keeps: bool = False,
     ) -> tuple[PhysicalPlan | None, tuple[Reason, ...]]:
         """Plan the stages of a relation, with assumptions about leaves that have not run yet; or say why not."""
         pending = {leaf.number: leaf for leaf in leaves}
@@ -79,7 +91,7 @@ class QueryPlanner:
             channels=channels, workers=self._count, broadcast_bytes=self.broadcast_bytes(settings)
         )
         try:
-            physical = plan(relation, statistics, sizes)
+            physical = plan(relation, statistics, sizes, keeps=keeps)
         except UnplannableError as error:
             return None, error.reasons
         except DEFECTS as error:

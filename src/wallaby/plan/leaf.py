@@ -25,8 +25,8 @@ _UNKNOWN_BYTES: Final = 64 << 20
 _COLUMN_BYTES: Final = 8
 #: The largest table that Spark broadcasts by default (`spark.sql.autoBroadcastJoinThreshold`).
 _BROADCAST_BYTES: Final = 10 << 20
-#: Catalyst's operator for a cached table.
-_CACHED: Final = "InMemoryRelation"
+#: The operators of tables whose rows are in memory already: in Spark's cache, or in the TaskManagers (`above`).
+_CACHED: Final = frozenset({"InMemoryRelation", "SparkAbove$KeptRelation"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +102,8 @@ def assumed_statistics(leaf: SparkLeaf, scan: Scan) -> TableStatistics:
 
 
 def not_worthwhile(relation: Relation, leaves: Sequence[SparkLeaf], minimum_bytes: int) -> Reason | None:
-    """Why Spark should run the whole query instead of handing over leaves; None if handing over pays."""
-    if not _has_work(relation):
+    """Why Spark had better run a query with leaves as a whole; None if it is worth the hand-over."""
+    if not has_work(relation):
         return Reason("Spark leaf", "there is no join, aggregation or sort above it")
     if _mostly_cached(relation, leaves):
         return Reason(
@@ -137,14 +137,15 @@ def _mostly_cached(relation: Relation, leaves: Sequence[SparkLeaf]) -> bool:
             continue
         leaf = by_number[number]
         size = _UNKNOWN_BYTES if leaf.size_bytes is None else leaf.size_bytes
-        (cached if leaf.operators[-1] == _CACHED else others).append(size)
+        (cached if leaf.operators[-1] in _CACHED else others).append(size)
     if not cached:
         return False
     largest = max(cached)
     return sum(cached) - largest + sum(others) <= min(largest, _BROADCAST_BYTES)
 
 
-def _has_work(relation: Relation) -> bool:
+def has_work(relation: Relation) -> bool:
+    """Is there more to do than to look at one row after the other?"""
     if not isinstance(relation, Scan | Filter | Project | Limit | Union):
         return True
-    return any(map(_has_work, children_of(relation)))
+    return any(map(has_work, children_of(relation)))

@@ -17,6 +17,7 @@ from wallaby.reading.defect import DEFECTS, defect
 from wallaby.reading.expressions import ExpressionReader
 from wallaby.reading.leaves import LeafCutter, Path
 from wallaby.reading.operators import RelationReader
+from wallaby.reading.parts import NativePart, PartFinder
 from wallaby.reading.prune import prune
 from wallaby.relations.expression import Column, Named
 from wallaby.relations.reason import Reason
@@ -108,6 +109,23 @@ def read_text(
     finished = _finished(relation, columns, text.largest_id)
     numbered = (replace(c, id=own.id) for c, own in zip(columns, finished.columns, strict=True))
     return ReadResult(finished, (), tuple(numbered), tuple(cutter.leaves), relations.storages)
+
+
+def native_parts(
+    text: PlanText, describe: Callable[[Path], PlanPart], zone: Callable[[str], str | None] = zone_rules
+) -> tuple[NativePart, ...]:
+    """The largest parts of a plan that can be read, from left to right; Spark runs what is above them.
+
+    Nothing is said about whether that is worth it, nor about the files.
+    """
+    reader = ExpressionReader(text.largest_id, text.settings)
+    reader.zone = zone
+    reader.session_zone = zone(text.settings.get("spark.sql.session.timeZone", "UTC")) or UTC
+    if text.streaming:
+        return ()
+    finder = PartFinder(reader, text.root, describe)
+    RelationReader(reader, text.settings, finder, _ALL_READABLE).read(text.root)
+    return tuple(part for part in finder.largest() if _reads_something(part.relation))
 
 
 def _reads_something(relation: Relation) -> bool:

@@ -11,6 +11,7 @@ import time
 import uuid
 import weakref
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -25,7 +26,7 @@ from wallaby.observe.observation import QueryStats
 from wallaby.plan.physical import PhysicalPlan
 from wallaby.results.answered import Answered, as_spark_names, only_this_query_is_interrupted
 from wallaby.results.facts import QueryEvent, RunStats, event_of, stats_of
-from wallaby.spark.bypass import on_spark
+from wallaby.spark.bypass import on_spark, spark_alone
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -146,7 +147,7 @@ class Result:
             _log.info("left to Spark while running: %s", error.what)
         self.native = False
         self._left = error
-        self._sparks = SparkResult(self._df)
+        self._sparks = SparkResult(self._df, alone=True)
 
     def _from_spark(self, ask: Callable[[SparkResult], Any]) -> Any:
         assert self._sparks is not None, "it was left to Spark"
@@ -162,7 +163,7 @@ class Result:
         if not (self._spark_errors and error.is_of_spark_too):
             return
         try:
-            SparkResult(self._df).drain()
+            SparkResult(self._df, alone=True).drain()
         except (PySparkException, Py4JError) as sparks:
             raise sparks from error
 
@@ -313,9 +314,11 @@ class SparkResult(Result):
     native = False
     is_wholly_native = False
 
-    def __init__(self, df: DataFrame) -> None:
+    def __init__(self, df: DataFrame, *, alone: bool = False) -> None:
+        """With `alone`, no part of it runs in the TaskManagers: that has been tried."""
         self.schema = df.schema
         self._df = df
+        self._alone = alone
         self._tag = f"wallaby-result-{uuid.uuid4().hex[:12]}"
         self._seconds = 0.0
         self._rows: int | None = None
@@ -387,7 +390,7 @@ class SparkResult(Result):
         started = time.monotonic()
         context.addJobTag(self._tag)
         try:
-            with on_spark():
+            with on_spark(), spark_alone(context) if self._alone else nullcontext():
                 return action()
         except (PySparkException, Py4JError) as error:
             if self._cancelled:

@@ -1,0 +1,47 @@
+"""A result that stays, divided between Spark's tasks: in its order, by bytes, an output never in two of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from wallaby.above.reader import KeptPartition
+from wallaby.lineage.kept import KeptRange
+from wallaby.results.kept import KeptOutput
+
+#: A task reads about so many bytes, if there are enough of them; fewer if else slots would have nothing to do.
+TASK_BYTES: Final = 64 << 20
+TASK_BYTES_MIN: Final = 1 << 20
+
+
+def divided(outputs: Sequence[KeptOutput], slots: int, *, no_more: bool = False) -> tuple[KeptPartition, ...]:
+    """The partitions of a result, at least one, for so many slots. Joined one after the other they are the result.
+
+    With `no_more` there are not more partitions than slots. Where TaskManagers take slots too, that leaves the slot of
+    a lost one to its successor. Else tasks that wait for what it makes again would take it, and wait for ever.
+    """
+    total_bytes = sum(output.size_bytes for output in outputs)
+    most = slots if no_more else max(len(outputs), 1)
+    wanted = max(-(-total_bytes // TASK_BYTES), min(slots, -(-total_bytes // TASK_BYTES_MIN)), 1)
+    wanted = min(wanted, most)
+    share = total_bytes / wanted
+    groups: list[list[KeptRange]] = [[]]
+    before_bytes = 0
+    for output in outputs:
+        if groups[-1] and before_bytes >= share * len(groups) and len(groups) < wanted:
+            groups.append([])
+        groups[-1].append(output.range)
+        before_bytes += output.size_bytes
+    return tuple(KeptPartition(_joined(group)) for group in groups)
+
+
+def _joined(ranges: Sequence[KeptRange]) -> tuple[KeptRange, ...]:
+    """The same outputs, those that follow each other in one range."""
+    found: list[KeptRange] = []
+    for each in ranges:
+        last = found[-1] if found else None
+        if last is not None and (last.channel, last.edge, last.end) == (each.channel, each.edge, each.first):
+            found[-1] = KeptRange(each.channel, each.edge, last.first, each.end)
+        else:
+            found.append(each)
+    return tuple(found)
