@@ -77,6 +77,28 @@ class Program:
                 break
         return {"runs": runs, "wrong": wrong, "workers": self.workers(None)}
 
+    def keep(self, number: int) -> dict[str, Any]:
+        """Let the rows of a query of TPC-H stay, and read them by Spark's tasks: are they Spark's?"""
+        query = self.spark.sql(tpch.query(number))
+        self.expected = sorted(map(str, query.collect()))
+        self.kept = self.engine.persist(query)
+        return {"equal": sorted(map(str, self.kept.collect())) == self.expected, "rows": len(self.expected)}
+
+    def read_often(self, _: object) -> dict[str, Any]:
+        """Read rows that stay again and again, until all workers are there and one is another, but not for ever."""
+        before = {worker.id for worker in self.engine.workers()}
+        say({"going": True})
+        deadline = time.monotonic() + 240
+        wrong = reads = 0
+        while time.monotonic() < deadline:
+            wrong += sorted(map(str, self.kept.collect())) != self.expected
+            reads += 1
+            after = {worker.id for worker in self.engine.workers() if worker.is_live}
+            if len(after) == len(before) and after != before:
+                break
+        wrong += sorted(map(str, self.kept.collect())) != self.expected
+        return {"reads": reads, "wrong": wrong, "workers": self.workers(None)}
+
     def run_watched(self, number: int) -> dict[str, Any]:
         """A query of TPC-H, and what its driver saw of it."""
         if number not in self.answers:

@@ -64,6 +64,20 @@ def test_a_local_cluster_survives_a_lost_executor_and_tells_no_secrets(data: Pat
         assert until(lambda: program.leftovers() == []), program.leftovers()
 
 
+def test_rows_that_stay_are_read_through_the_loss_of_an_executor(data: Path, tmp_path: Path) -> None:
+    """With the executor go a TaskManager that holds rows, and tasks that read them; Spark may also run tasks twice."""
+    conf = {"spark.executor.memory": "512m", "spark.speculation": "true"}
+    with driver("local-cluster[2,2,512]", data, tmp_path / "driver", conf=conf) as program:
+        workers = program.ask("attach")["workers"]
+        assert program.ask("keep", 10)["equal"]
+        program.tell("read_often", None)
+        assert program.answer() == {"going": True}
+        os.kill(executor_of(workers[0]), signal.SIGKILL)
+        answer = program.answer()["answer"]
+        assert answer["wrong"] == 0
+        assert len({executor_of(worker) for worker in answer["workers"]}) == 2, "a new executor has a new one"
+
+
 def test_attach_brings_the_first_executor_of_dynamic_allocation(data: Path, tmp_path: Path) -> None:
     """Spark's default is none at rest."""
     conf = {
