@@ -132,6 +132,17 @@ def test_a_re_read_is_offered_again_to_the_edges_that_had_no_room() -> None:
     assert hand.spawned["re-read 1"].now == ClaimReRead(1, None, 3)
 
 
+def test_edges_that_refuse_a_re_read_take_turns_at_being_the_first_of_a_push() -> None:
+    """On the way there may be room for the first slice only: who is always second would wait for ever."""
+    _, run = rereading()
+    run.answer_all(claimed(), (None, output()), True, held(False, False))
+    assert isinstance(run.now, Spawn)
+    assert run.answer(None) == Await()
+    assert run.answer(False) == reread_push(TO_X1, TO_X0)
+    assert run.answer(held(False, False)) == Await()
+    assert run.answer(False) == reread_push(TO_X0, TO_X1)
+
+
 def test_a_re_read_is_offered_to_every_edge_though_a_push_is_cut_after_one_that_has_no_room() -> None:
     _, run = rereading()
     run.answer_all(claimed(), (None, output()), True, held(False))

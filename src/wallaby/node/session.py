@@ -423,7 +423,7 @@ class QuerySession:
         verify(task, record, output)
         if not (yield from ask(BackUp(FailPoint.REREAD_BACK_UP, task, output, record.final, epoch))):
             yield Leave(f"no room to back {task} up")
-        missing = set(claim.edges)
+        missing = sorted(claim.edges)
         yield from self._push_reread(task, missing, epoch)
         if missing and self._rereads_waiting and epoch == self.context.epoch:
             yield self._spawn_slot()
@@ -432,10 +432,14 @@ class QuerySession:
             yield from self._push_reread(task, missing, epoch)
         return not missing and epoch == self.context.epoch
 
-    def _push_reread(self, task: TaskName, missing: set[Edge], epoch: int) -> Effects[None]:
-        """Offer a re-read output once to every edge that lacks it; a push that was cut is followed by another."""
+    def _push_reread(self, task: TaskName, missing: list[Edge], epoch: int) -> Effects[None]:
+        """Offer a re-read output once to every edge that lacks it; a push that was cut is followed by another.
+
+        Edges that refuse it go behind the others, the first of them last: so each gets to be the first of a push, for
+        which there is always room on the way.
+        """
         by_target: dict[WorkerId, list[tuple[Edge, TaskName]]] = {}
-        for edge in sorted(missing):
+        for edge in missing:
             target = self._routes.get(self.graph.consumer(edge))
             if target is not None:
                 by_target.setdefault(target, []).append((edge, task))
@@ -450,7 +454,10 @@ class QuerySession:
                     break
                 sent = left[: len(reply.held)]
                 at += len(sent)
-                missing -= {edge for (edge, _), held in zip(sent, reply.held, strict=True) if held}
+                refused = [edge for (edge, _), held in zip(sent, reply.held, strict=True) if not held]
+                for edge, _ in sent:
+                    missing.remove(edge)
+                missing += refused[1:] + refused[:1]
 
     def _inbox_of(self, stage: int) -> Inbox | None:
         """An inbox of this worker that receives the side inputs of a stage."""
