@@ -266,7 +266,7 @@ class Engine(Actions):
         Raises:
             InvalidArgumentError: `df` is no DataFrame.
             AttachError: the engine is closed.
-            QueryError: the query failed.
+            Py4JJavaError: the query failed; the text has the condition of the error.
 
         Example:
             >>> kept = engine.persist(df)

@@ -1,8 +1,8 @@
 """Which sub-plans are worth running here: what they save Spark, against what handing their rows over costs.
 
-Both are estimated in seconds of one core, from the rows that the planner expects and by rates that were measured (see
-docs/decisions/0034). They only decide between two ways to the same rows, so they need not be exact: a sub-plan is taken
-if it saves clearly more than it costs.
+Both are estimated in seconds of one core, from the rows that the planner expects. The rates are rough, from a few runs
+by hand; no command measures them yet (see docs/decisions/0034). They only decide between two ways to the same rows: a
+sub-plan is taken if it saves clearly more than it costs.
 """
 
 from __future__ import annotations

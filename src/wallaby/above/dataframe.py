@@ -26,7 +26,7 @@ class KeptDataFrame(ClassicDataFrame):
         self._jdf.queryExecution().executedPlan().execute()
 
     def unpersist(self, blocking: bool = False) -> KeptDataFrame:  # noqa: ARG002 - PySpark's signature
-        """Let the rows go. Whoever reads them later gets `KeptResultError`.
+        """Let the rows go. An action that would read them later fails with the condition `WALLABY_KEPT_RESULT`.
 
         Args:
             blocking: As in PySpark; the rows are released at once in either case.

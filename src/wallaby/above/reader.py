@@ -163,9 +163,8 @@ def _ahead(portions: Iterator[list[pa.RecordBatch]]) -> Iterator[list[pa.RecordB
         over.set()
 
 
-#: Makes the function that Spark's tasks run; a class by itself is not what PySpark pickles.
 def reads(reading: KeptReading) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What `mapInArrow` runs in each task."""
+    """The function that `mapInArrow` runs in each task; PySpark pickles functions only."""
 
     def read(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return reading(numbers)

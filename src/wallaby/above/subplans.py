@@ -11,9 +11,9 @@ Whatever goes wrong while a plan is looked at, Spark plans it as if nobody had l
 from __future__ import annotations
 
 import logging
+import secrets
 import threading
 import time
-import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -173,7 +173,7 @@ class Subplans:
         if planned.physical is None:
             raise UnkeepableError(planned.reasons)
         subplan = Subplan(query, site, settings, planned, planned.physical)
-        number = f"s-{uuid.uuid4().hex[:12]}"
+        number = f"s-{secrets.token_hex(16)}"
         with self._lock:
             self._begun[number] = subplan
         jdf = java.dataframe(df.sparkSession._jsparkSession, df._jdf, number, _text(subplan.physical))
@@ -226,7 +226,7 @@ class Subplans:
                 logging.INFO if has_work(part.relation) else logging.DEBUG, "a part of a query %s", said[-1]
             )
             if subplan is not None:
-                number = f"s-{uuid.uuid4().hex[:12]}"
+                number = f"s-{secrets.token_hex(16)}"
                 with self._lock:
                     self._begun[number] = subplan
                 chosen.append((dotted(part.path), number, _text(subplan.physical)))
