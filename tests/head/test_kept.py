@@ -118,15 +118,15 @@ class Peers:
         return self._answers.get("w" + address[-1])
 
 
-def test_outputs_of_workers_that_do_not_tell_count_as_empty(gcs: MemoryGcs) -> None:
+def test_channels_of_workers_that_do_not_tell_have_no_sizes(gcs: MemoryGcs) -> None:
     channels = {X0: KeptChannel(A, 2, True), X1: KeptChannel(B, 3, True)}
     told = encode_sizes({X0: [(1, 8), (2, 16)]})
     directory = Directory(gcs)
-    empty = [(0, 0)] * 3
-    assert sizes_of(QUERY, channels, Peers(w1=told), directory) == {X0: [(1, 8), (2, 16)], X1: empty}
+    known = {X0: [(1, 8), (2, 16)]}
+    assert sizes_of(QUERY, channels, Peers(w1=told), directory) == known
     half = encode_sizes({X1: [(1, 8)]})
-    assert sizes_of(QUERY, channels, Peers(w1=told, w2=half), directory)[X1] == empty, "it makes them again"
-    assert sizes_of(QUERY, channels, Peers(w2=b"junk"), directory) == {X0: [(0, 0)] * 2, X1: empty}
+    assert sizes_of(QUERY, channels, Peers(w1=told, w2=half), directory) == known, "it makes them again"
+    assert sizes_of(QUERY, channels, Peers(w2=b"junk"), directory) == {}
 
 
 @pytest.mark.parametrize("junk", [b"", b"{}", b"[]", b'{"version":2}', b'{"version":1}', b"\xff"])

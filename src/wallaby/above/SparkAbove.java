@@ -624,7 +624,7 @@ public class SparkAbove extends SparkStrategy {
 
         void tell(Object[] figures) {
             String execution = run.above.context.getLocalProperty(EXECUTION);
-            if (figures == null || figures[1] == null || execution == null) {
+            if (figures == null || figures[1] == null || execution == null || ((Number) figures[2]).longValue() < 0) {
                 return;
             }
             String[] names = new String[] {"numOutputRows", "dataSize", "time", "losses"};

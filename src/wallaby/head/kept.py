@@ -146,8 +146,7 @@ def sizes_of(
 ) -> dict[ChannelName, list[tuple[int, int]]]:
     """Rows and bytes of every output of a result, asked of the workers that have them.
 
-    If a worker does not answer, or is only about to make outputs again, the outputs of its channels count as empty.
-    Sizes only say how to divide a result between readers.
+    A channel is left out if its worker does not answer, or is only about to make its outputs again.
     """
     found: dict[ChannelName, list[tuple[int, int]]] = {}
     for worker in sorted({channel.host for channel in channels.values()}):
@@ -157,7 +156,4 @@ def sizes_of(
             found.update(decode_sizes(answer) if answer is not None else {})
         except EncodingError as error:
             _log.warning("%s: %s", worker, error)
-    return {
-        name: sizes if len(sizes := found.get(name, [])) == channel.length else [(0, 0)] * channel.length
-        for name, channel in channels.items()
-    }
+    return {name: sizes for name, sizes in found.items() if len(sizes) == channels[name].length}

@@ -36,16 +36,18 @@ class KeptPlaces:
     query: QueryId
     outputs: tuple[KeptOutput, ...]
     addresses: dict[ChannelName, str]
+    #: Have all workers told the sizes? Outputs of unknown size count as empty.
+    measured: bool = True
 
     @property
     def rows(self) -> int:
-        """How many rows it has."""
-        return sum(output.rows for output in self.outputs)
+        """How many rows it has; -1: nobody knows."""
+        return sum(output.rows for output in self.outputs) if self.measured else -1
 
     @property
     def size_bytes(self) -> int:
-        """How many bytes they take in memory."""
-        return sum(output.size_bytes for output in self.outputs)
+        """How many bytes they take in memory; -1: nobody knows."""
+        return sum(output.size_bytes for output in self.outputs) if self.measured else -1
 
 
 class KeptRows:
@@ -143,6 +145,7 @@ class KeptRows:
         outputs = tuple(
             KeptOutput(KeptRange(each.channel, each.edge, seq, seq + 1), rows, size_bytes)
             for each in whole_result(self.collected.graph, channels)
-            for seq, (rows, size_bytes) in enumerate(sizes[each.channel])
+            for seq, (rows, size_bytes) in enumerate(sizes.get(each.channel) or [(0, 0)] * each.end)
         )
-        return KeptPlaces(query, outputs, dict(self._head.kept.addresses(query)))
+        measured = len(sizes) == len(channels)
+        return KeptPlaces(query, outputs, dict(self._head.kept.addresses(query)), measured)
