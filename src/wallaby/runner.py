@@ -91,10 +91,7 @@ class QueryRunner:
                     site, df, planned, planned.relation, job, settings, observed=observed
                 )
             collected = self._begin(site, physical, settings, job, observed=observed)
-            replanning = Replanning(
-                site.planner.broadcast_bytes(settings),
-                partial(self._begin_again, site, df, settings, observed),
-            )
+            replanning = self._replanning(site, df, settings, observed=observed)
             return result_of(df, collected, spark_errors=settings.spark_errors, replanning=replanning)
         except BaseException as error:
             job.finish(error)
@@ -121,10 +118,7 @@ class QueryRunner:
                 replanning = None
             else:
                 begun = self._begin(site, physical, settings, job, observed=observed)
-                replanning = Replanning(
-                    site.planner.broadcast_bytes(settings),
-                    partial(self._begin_again, site, df, settings, observed, keeps=True),
-                )
+                replanning = self._replanning(site, df, settings, observed=observed, keeps=True)
             return KeptRows(begun, self._succession.head, replanning)
         except BaseException as error:
             job.finish(error)
@@ -147,6 +141,12 @@ class QueryRunner:
         collected.when_over(job.finish)
         job.on_cancel(collected.cancel)
         return collected
+
+    def _replanning(
+        self, site: Site, df: DataFrame, settings: Settings, *, observed: bool, keeps: bool = False
+    ) -> Replanning:
+        begin = partial(self._begin_again, site, df, settings, observed, keeps=keeps)
+        return Replanning(site.planner.broadcast_bytes(settings), begin)
 
     def _begin_again(
         self,
