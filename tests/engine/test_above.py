@@ -21,6 +21,7 @@ from tests.engine.test_ends import nothing_is_left_of_queries, until
 
 import wallaby
 from wallaby.engine import Engine
+from wallaby.errors import QueryTimeoutError
 from wallaby_lab.compare import require_same
 
 #: Runs here as a whole, and is what the actions below are put on.
@@ -53,7 +54,7 @@ def kept_after_collecting(engine: Engine) -> bool:
     """Are there rows that stay although nobody can read them? The JVM knows when it has collected garbage."""
     if engine.subplans.kept:
         gc.collect()
-        engine.subplans._java.collect()
+        engine.subplans._rdds.collect()
         time.sleep(0.2)
     return bool(engine.subplans.kept)
 
@@ -229,7 +230,7 @@ def test_the_same_dataframe_may_act_again(
 ) -> None:
     top = df.select(udf(lambda x: x)("n_name").alias("u"), "n")
     first = rows(top)
-    above.subplans._java.collect()
+    above.subplans._rdds.collect()
     time.sleep(0.5)
     assert rows(top) == first, "its plan reads the same rows again, which stay as long as it does"
     assert len(list(top.toLocalIterator())) == len(first)
@@ -366,6 +367,20 @@ def test_an_error_in_the_data_is_sparks_own(above: Engine, spark: SparkSession, 
         spark.conf.unset("spark.wallaby.sparkErrors")
 
 
+def test_an_error_of_ours_is_raised_as_such_by_any_action(
+    above: Engine, spark: SparkSession, tmp_path: Path
+) -> None:
+    slow = spark.sql("select k, count(*) n, sum(v) s from tiny group by k")
+    spark.conf.set("spark.wallaby.timeout", "200ms")
+    try:
+        with pytest.raises(QueryTimeoutError, match=r"spark\.wallaby\.timeout") as caught:
+            slow.write.parquet(str(tmp_path / "slow"))
+        assert caught.value.getCondition() == "WALLABY_QUERY_TIMEOUT"
+    finally:
+        spark.conf.unset("spark.wallaby.timeout")
+    until(lambda: nothing_is_left_of_queries(above))
+
+
 def test_cancelling_the_spark_job_ends_the_query(above: Engine, spark: SparkSession, tmp_path: Path) -> None:
     slow = spark.sql("select k, count(*) n, sum(v) s from tiny group by k")
     context = spark.sparkContext
@@ -411,7 +426,7 @@ def test_disable_leaves_spark_alone(
     try:
         df.write.parquet(str(tmp_path / "alone"))
         assert not engine.subplans.kept
-        assert spark._jsparkSession.experimental().extraStrategies().size() == 0
+        assert not spark._jsparkSession.experimental().extraStrategies().contains(engine.subplans._java)
     finally:
         spark.conf.unset("spark.wallaby.below")
 

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import expr, udf
 from tests.engine.conftest import Engines
@@ -20,7 +19,7 @@ from tests.engine.test_losses import wait_for
 from wallaby.above import partitions
 from wallaby.above.dataframe import KeptDataFrame
 from wallaby.engine import Engine
-from wallaby.errors import InvalidArgumentError
+from wallaby.errors import InvalidArgumentError, KeptResultError
 from wallaby.lineage.kept import KeptChannel
 
 #: Each TaskManager reads a part of it, and keeps that.
@@ -147,9 +146,22 @@ def test_rows_that_were_let_go_are_gone_and_say_so(engine: Engine, spark: SparkS
     kept.unpersist()
     until(lambda: nothing_is_left_of_queries(engine))
     for df in (kept, derived):
-        with pytest.raises(Py4JJavaError, match=r"WALLABY_KEPT_RESULT.*released by unpersist"):
+        with pytest.raises(
+            KeptResultError, match=r"released by unpersist\. Make the DataFrame anew"
+        ) as caught:
             df.count()
+        assert caught.value.getCondition() == "WALLABY_KEPT_RESULT"
     kept.unpersist()
+
+
+def test_tasks_that_come_too_late_say_what_was_released(engine: Engine, spark: SparkSession) -> None:
+    kept = engine.persist(spark.sql(QUERY))
+    tasks = kept.rdd
+    assert tasks.count() > 0
+    kept.unpersist()
+    until(lambda: nothing_is_left_of_queries(engine))
+    with pytest.raises(KeptResultError, match="released"):
+        tasks.count()
 
 
 def test_rows_go_when_nobody_has_the_dataframe_any_more(engine: Engine, spark: SparkSession) -> None:
@@ -157,14 +169,14 @@ def test_rows_go_when_nobody_has_the_dataframe_any_more(engine: Engine, spark: S
     derived = kept.where("k > 3")
     del kept
     gc.collect()
-    engine.subplans._java.collect()
+    engine.subplans._rdds.collect()
     time.sleep(0.5)
     assert derived.count() > 0, "what was made of it still reads its rows"
     del derived
 
     def gone() -> bool:
         gc.collect()
-        engine.subplans._java.collect()
+        engine.subplans._rdds.collect()
         time.sleep(0.2)
         return not engine.subplans.kept
 
@@ -196,7 +208,7 @@ def test_a_closed_engine_is_named_by_whoever_reads_its_rows(engines: Engines, sp
     assert kept.count() > 0
     engines.close()
     began = time.monotonic()
-    with pytest.raises(Py4JJavaError, match=r"WALLABY_KEPT_RESULT.*is closed"):
+    with pytest.raises(KeptResultError, match="is closed"):
         kept.count()
     assert time.monotonic() - began < 20, "nobody waits for what cannot come"
 

@@ -29,10 +29,12 @@ from wallaby.above.choice import worth
 from wallaby.above.dataframe import KeptDataFrame
 from wallaby.above.partitions import divided
 from wallaby.above.reader import KeptPartition, KeptReading, reads
-from wallaby.catalyst.java import load_class
+from wallaby.above.thrown import raise_ours
+from wallaby.catalyst.java import load_class, new_object
 from wallaby.catalyst.jvm import dotted, part_in, plan_in
 from wallaby.config.settings import Settings
 from wallaby.errors import DoubtfulValueError, HandOverError, QueryError, WallabyError
+from wallaby.errors.text import write_error
 from wallaby.lineage.tolerance import Tolerance
 from wallaby.plan.leaf import has_work, not_worthwhile
 from wallaby.plan.physical import PhysicalPlan
@@ -108,6 +110,7 @@ class Subplans:
         self._begun: dict[str, Subplan] = {}
         self._kept: dict[str, KeptRows] = {}
         self._java: Any = None
+        self._rdds: Any = None
         self._thread: threading.Thread | None = None
 
     # --- in Spark's sessions -------------------------------------------------------------------------
@@ -130,14 +133,16 @@ class Subplans:
                 assert gateway is not None
                 assert jvm is not None
                 ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
-                made = load_class(jvm, "wallaby.above", "SparkAbove")
-                types = gateway.new_array(jvm.java.lang.Class, 1)
-                arguments = gateway.new_array(jvm.java.lang.Object, 1)
                 jsc: Any = self._context._jsc
-                arguments[0] = jsc.sc()
-                types[0] = arguments[0].getClass()
-                self._java = made.getConstructor(types).newInstance(arguments)
-                self._java.connect(_Called(self._offered), _Called(self._executed))
+                rdds = load_class(jvm, "wallaby.above", "KeptRdds")
+                plans = load_class(jvm, "wallaby.above", "KeptPlans", above="KeptRdds")
+                above = load_class(jvm, "wallaby.above", "SparkAbove", above="KeptPlans")
+                self._rdds = new_object(gateway, jvm, rdds, jsc.sc())
+                nodes = new_object(gateway, jvm, plans, self._rdds)
+                nodes.connect(_Called(self._executed))
+                self._java = new_object(gateway, jvm, above, nodes)
+                self._java.connect(_Called(self._offered))
+                raise_ours()
                 self._thread = threading.Thread(target=self._release_all, name="wallaby-kept", daemon=True)
                 self._thread.start()
         return self._java
@@ -147,7 +152,7 @@ class Subplans:
         if self._java is None:
             return
         try:
-            self._java.close()
+            self._rdds.close()
         except (Py4JError, OSError) as error:
             _log.debug("Spark did not let go of sub-plans: %s", type(error).__name__)
         if self._thread is not None:
@@ -182,7 +187,7 @@ class Subplans:
     def _forget(self, number: str) -> None:
         """The rows of a DataFrame are not wanted any more."""
         if self._java is not None:
-            self._java.forget(number)
+            self._rdds.forget(number)
 
     # --- choosing ------------------------------------------------------------------------------------
 
@@ -352,7 +357,7 @@ class Subplans:
         """Release the rows that nobody can read any more, until the end."""
         while True:
             try:
-                gone = self._java.next(WAIT_MS)
+                gone = self._rdds.next(WAIT_MS)
             except (Py4JError, OSError) as error:
                 _log.debug("Spark does not tell any more what nobody reads: %s", type(error).__name__)
                 return
@@ -401,6 +406,7 @@ def _is_sparks(error: QueryError, settings: Settings) -> bool:
 def _said(answer: Any, error: WallabyError) -> Any:
     answer.add(error.getCondition() or "WALLABY_QUERY")
     answer.add(str(error))
+    answer.add(write_error(error))
     return answer
 
 

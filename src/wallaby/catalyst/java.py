@@ -14,8 +14,11 @@ _loaded: tuple[Any, dict[str, Any]] = (None, {})
 _loading = threading.Lock()
 
 
-def load_class(jvm: Any, package: str, name: str) -> Any:
-    """The class `wallaby.<name>`, compiled from the file of that name in a package of ours."""
+def load_class(jvm: Any, package: str, name: str, above: str | None = None) -> Any:
+    """The class `wallaby.<name>`, compiled from the file of that name in a package of ours.
+
+    It may use the class `above`, which was loaded before, and all that this one may use.
+    """
     global _loaded  # noqa: PLW0603 - one compilation per JVM, whoever asks
     with _loading:
         if _loaded[0] is not jvm:
@@ -24,7 +27,19 @@ def load_class(jvm: Any, package: str, name: str) -> Any:
         if name not in classes:
             source = resources.files(package).joinpath(f"{name}.java").read_text(encoding="utf-8")
             compiler = jvm.org.codehaus.janino.SimpleCompiler()
-            compiler.setParentClassLoader(jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader())
+            compiler.setParentClassLoader(
+                jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader()
+                if above is None
+                else classes[above].getClassLoader()
+            )
             compiler.cook(source)
             classes[name] = compiler.getClassLoader().loadClass(f"wallaby.{name}")
         return classes[name]
+
+
+def new_object(gateway: Any, jvm: Any, made: Any, *arguments: Any) -> Any:
+    """An object of a class that `load_class` gave, made by the first of its constructors."""
+    given = gateway.new_array(jvm.java.lang.Object, len(arguments))
+    for at, argument in enumerate(arguments):
+        given[at] = argument
+    return made.getConstructors()[0].newInstance(given)
