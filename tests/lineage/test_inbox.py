@@ -266,6 +266,7 @@ def test_what_would_be_held_is_what_is_held_and_nothing_is_taken_by_asking() -> 
     asked = slices(FROM_0, 0, 1, 2, 3, size_bytes=60)
     assert [box.would_hold(one) for one in asked] == [True, True, True, True]
     assert [box.would_hold(one, promised_bytes=60) for one in asked] == [True, True, False, False]
+    assert [box.added_bytes(one) for one in asked] == [0, 0, 60, 60], "the first two are known"
     assert box.arrived == 2
     assert box.ready(UP_0) == (10,)
     assert offer(box, *asked) == [True, True, True, False]

@@ -213,6 +213,15 @@ def test_a_push_that_is_only_asked_about_is_answered_alike_and_nothing_of_it_is_
     assert hand.session.preview(2, ME, big) == PushReply(accepted=False)
 
 
+def test_what_is_there_already_takes_no_room_from_what_is_asked_about() -> None:
+    hand = Hand()
+    hand.look(view(assigned(X0)))
+    hand.session.receive(3, ME, (piece(GRAPH, TO_X0, 0, 40),))
+    again = tuple(piece(GRAPH, TO_X0, seq, size) for seq, size in enumerate((40, 60, 20)))
+    asked = hand.session.preview(3, ME, again)
+    assert asked == PushReply(accepted=True, held=(True, True, False)) == hand.session.receive(3, ME, again)
+
+
 @pytest.mark.parametrize(
     ("epoch", "target"), [(2, ME), (4, ME), (3, OTHER)], ids=["older", "newer", "for another worker"]
 )

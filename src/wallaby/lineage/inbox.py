@@ -123,6 +123,12 @@ class Inbox:
             return False
         return True
 
+    def added_bytes(self, piece: Slice) -> int:
+        """The bytes that the inbox would hold more if it accepted a slice: none if it has it, or has no use for it."""
+        lane = self._lanes[Upstream(piece.edge.link, piece.edge.producer)]
+        needless = piece.edge.link in self._given_up or self._is_known(lane, piece.task.seq)
+        return 0 if needless else piece.size_bytes
+
     def _has_room(self, lane: _Lane, piece: Slice, promised_bytes: int) -> bool:
         seq = piece.task.seq
         over = lane.windowed and lane.held_bytes + promised_bytes + piece.size_bytes > self._window_bytes

@@ -365,7 +365,7 @@ class QuerySession:
             before = promised.get(piece.edge, 0)
             held.append(inbox.would_hold(piece, before))
             if held[-1]:
-                promised[piece.edge] = before + piece.size_bytes
+                promised[piece.edge] = before + inbox.added_bytes(piece)
         return PushReply(accepted=True, held=tuple(held))
 
     def _inboxes(self, epoch: int, target: WorkerId, slices: tuple[Slice, ...]) -> list[Inbox] | None:

@@ -44,6 +44,14 @@ FLOW: tuple[Mutant, ...] = (
         ),
     ),
     Mutant(
+        name="preview-counts-what-is-there",
+        what="who asks what would be held is told that there is no room for what takes none: it was there already",
+        breaks=("3",),
+        module=SESSION,
+        before="                promised[piece.edge] = before + inbox.added_bytes(piece)\n",
+        after="                promised[piece.edge] = before + piece.size_bytes\n",
+    ),
+    Mutant(
         name="refused-edges-go-first",
         what="an edge that was refused is the first to be tried again, before those that were not sent",
         breaks=("7", "6.1.9"),
