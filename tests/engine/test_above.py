@@ -54,7 +54,7 @@ def kept_after_collecting(engine: Engine) -> bool:
     """Are there rows that stay although nobody can read them? The JVM knows when it has collected garbage."""
     if engine.subplans.kept:
         gc.collect()
-        engine.subplans._rdds.collect()
+        engine.subplans.collect()
         time.sleep(0.2)
     return bool(engine.subplans.kept)
 
@@ -230,7 +230,7 @@ def test_the_same_dataframe_may_act_again(
 ) -> None:
     top = df.select(udf(lambda x: x)("n_name").alias("u"), "n")
     first = rows(top)
-    above.subplans._rdds.collect()
+    above.subplans.collect()
     time.sleep(0.5)
     assert rows(top) == first, "its plan reads the same rows again, which stay as long as it does"
     assert len(list(top.toLocalIterator())) == len(first)

@@ -169,14 +169,14 @@ def test_rows_go_when_nobody_has_the_dataframe_any_more(engine: Engine, spark: S
     derived = kept.where("k > 3")
     del kept
     gc.collect()
-    engine.subplans._rdds.collect()
+    engine.subplans.collect()
     time.sleep(0.5)
     assert derived.count() > 0, "what was made of it still reads its rows"
     del derived
 
     def gone() -> bool:
         gc.collect()
-        engine.subplans._rdds.collect()
+        engine.subplans.collect()
         time.sleep(0.2)
         return not engine.subplans.kept
 

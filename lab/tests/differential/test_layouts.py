@@ -25,9 +25,6 @@ class Fake:
     def __init__(self) -> None:
         self.conf = Conf({"spark.sql.codegen.wholeStage": "false"})
 
-    def sql(self, _: str) -> Fake:
-        return self
-
     def toArrow(self) -> pa.Table:  # noqa: N802 - the name is PySpark's
         compiled = self.conf["spark.sql.codegen.wholeStage"] == "true"
         raise (ArithmeticOverflowError if compiled else NumericOutOfRangeError)("The sum is too large.")
@@ -35,8 +32,8 @@ class Fake:
 
 def test_what_spark_raises_in_another_way_is_sparks() -> None:
     fake: Any = Fake()
-    assert spark_raises(fake, "select …", QueryOutcome(None, "ARITHMETIC_OVERFLOW"))
-    assert not spark_raises(fake, "select …", QueryOutcome(None, "DIVIDE_BY_ZERO"))
+    assert spark_raises(fake, fake.toArrow, QueryOutcome(None, "ARITHMETIC_OVERFLOW"))
+    assert not spark_raises(fake, fake.toArrow, QueryOutcome(None, "DIVIDE_BY_ZERO"))
     assert fake.conf == {"spark.sql.codegen.wholeStage": "false"}
 
 

@@ -62,6 +62,12 @@ _NO_LINEAGE: Final = Reason(
     "its results do not stay with the TaskManagers under their lineage",
     "choose the policy lineage, stagewise or checkpoint+lineage",
 )
+#: What the log says of sub-plans; whoever proves that one has run looks for it.
+CONSIDERED: Final = "a part of a query %s"
+NOT_LOOKED_AT: Final = "a plan was left to Spark: %s"
+HAS_RUN: Final = "a part of a query has run: %s (%d rows in %.2f s)"
+HAS_FAILED: Final = "a part of a query has failed: %s (%s)"
+LEFT_WHILE_RUNNING: Final = "left to Spark while running: %s"
 _LARGE_TYPES: Final = "spark.sql.execution.arrow.useLargeVarTypes"
 
 
@@ -196,7 +202,7 @@ class Subplans:
         try:
             chosen = self._chosen(plan)
         except (WallabyError, Py4JError, *DEFECTS) as error:
-            _log.info("a plan was left to Spark: %s", error)
+            _log.info(NOT_LOOKED_AT, error)
             return None
         answer = self._context._jvm.java.util.ArrayList()  # type: ignore[union-attr]
         for path, number, text in chosen:
@@ -227,9 +233,7 @@ class Subplans:
         said: list[str] = []
         for part in parts:
             subplan = self._subplan(plan, session, part, said)
-            _log.log(
-                logging.INFO if has_work(part.relation) else logging.DEBUG, "a part of a query %s", said[-1]
-            )
+            _log.log(logging.INFO if has_work(part.relation) else logging.DEBUG, CONSIDERED, said[-1])
             if subplan is not None:
                 number = f"s-{secrets.token_hex(16)}"
                 with self._lock:
@@ -275,11 +279,11 @@ class Subplans:
             found = self._run(subplan)
         except QueryError as error:
             if not _is_sparks(error, subplan.settings):
-                return _said(answer, error)
-            _log.info("left to Spark while running: %s", error.what)
+                return _said(answer, error, subplan)
+            _log.info(LEFT_WHILE_RUNNING, error.what)
             found = (self._plan_of_spark(subplan.df), None)
         except WallabyError as error:
-            return _said(answer, error)
+            return _said(answer, error, subplan)
         for each in found:
             answer.add(each)
         return answer
@@ -306,6 +310,7 @@ class Subplans:
         query = str(kept.query)
         with self._lock:
             self._kept[query] = kept
+        _log.info(HAS_RUN, _text(subplan.physical), rows, seconds)
         figures = kept.collected.figures if kept.collected is not None else None
         losses = 0 if figures is None else figures.recoveries
         return plan, query, rows, size_bytes, int(seconds * 1000), losses
@@ -374,6 +379,11 @@ class Subplans:
         if kept is not None:
             kept.release()
 
+    def collect(self) -> None:
+        """Have the JVM look now whether anybody can still read the rows that stay."""
+        if self._java is not None:
+            self._java.collect()
+
     @property
     def kept(self) -> Mapping[str, KeptRows]:
         """The rows that stay now, by query."""
@@ -403,7 +413,8 @@ def _is_sparks(error: QueryError, settings: Settings) -> bool:
     return doubt or (settings.spark_errors and (error.is_of_data or error.is_of_spark_too))
 
 
-def _said(answer: Any, error: WallabyError) -> Any:
+def _said(answer: Any, error: WallabyError, subplan: Subplan) -> Any:
+    _log.info(HAS_FAILED, _text(subplan.physical), error.what)
     answer.add(error.getCondition() or "WALLABY_QUERY")
     answer.add(str(error))
     answer.add(write_error(error))

@@ -5,21 +5,22 @@ from __future__ import annotations
 import json
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from wallaby.commands.terminal import note, out, say
 from wallaby.errors import InvalidArgumentError
+from wallaby_lab.commands.differential_tops import TopsRun, in_time
+from wallaby_lab.commands.differential_tops import run as _tops
 
 if TYPE_CHECKING:
     from wallaby_lab.commands.differential_work import EntryWork, RandomQueryWork
     from wallaby_lab.differential.campaign import CampaignResult
     from wallaby_lab.differential.entries import EntryTally
 
-Part = TypeVar("Part")
 EXAMPLES = """
 Examples:
 
@@ -38,6 +39,10 @@ Examples:
   wallaby differential --queries 20000 --processes 2 --minutes 9 --save reports/differential.json    the next seeds
 
   wallaby differential --queries 50 --losses           a TaskManager is killed in the middle of each
+
+  wallaby differential --tops                          TPC-H, with every action of Spark's on top
+
+  wallaby differential --queries 100 --tops            random queries, with random actions on top
 
   wallaby differential --page reports/differential.json docs/differential.md
 
@@ -68,6 +73,13 @@ def differential(
     losses: Annotated[
         bool, typer.Option("--losses", help="With --queries: kill a TaskManager during each query.")
     ] = False,
+    tops: Annotated[
+        bool,
+        typer.Option(
+            "--tops", help="Put writes, caches, Python functions and the like on random queries, or on TPC-H."
+        ),
+    ] = False,
+    scale: Annotated[float, typer.Option(help="With --tops: the scale of TPC-H.", min=0.001)] = 0.01,
     save: Annotated[Path | None, typer.Option(help="Add the figures to this JSON file.")] = None,
     commit: Annotated[str, typer.Option(help="The commit to record in the figures.")] = "",
     keep: Annotated[
@@ -91,6 +103,10 @@ def differential(
     from wallaby_lab.differential import report
 
     known = report.read(save) if save is not None else {}
+    if tops:
+        begin = report.next_seed(known, report.TOPS) if first is None else first
+        _tops(TopsRun(range(begin, begin + queries), scale, save, minutes, commit, processes, keep))
+        return
     entries = _chosen(entry or [], family or [])
     if rest:
         entries = report.not_equal_yet(known, entries)
@@ -127,7 +143,7 @@ def _entries(
 
     began = time.monotonic()
     tallies: dict[str, EntryTally] = {}
-    parts = _in_time(groups(entries, work.seed), minutes)
+    parts = in_time(groups(entries, work.seed), minutes)
     for group, found in shared_out(work, parts, note, processes):
         tallies |= found
         note(
@@ -149,7 +165,7 @@ def _queries(
     #: Results that arrived before those of earlier seeds, by their first seeds.
     early: dict[int, tuple[range, CampaignResult]] = {}
     total, end = campaign.CampaignResult(), seeds.start
-    parts = _in_time(campaign.parts(seeds), minutes)
+    parts = in_time(campaign.parts(seeds), minutes)
     for part, found in shared_out(work, parts, note, processes):
         early[part.start] = (part, found)
         while end in early:
@@ -161,15 +177,6 @@ def _queries(
             report.write(save, report.with_queries(report.read(save), name, figures))
     _tell(total)
     return not total.differences
-
-
-def _in_time(parts: Iterable[Part], minutes: float) -> Iterator[Part]:
-    """Yield parts until a time limit in minutes; 0: no limit."""
-    began = time.monotonic()
-    for part in parts:
-        yield part
-        if minutes and time.monotonic() - began >= minutes * 60:
-            return
 
 
 def _chosen(entries: Sequence[str], families: Sequence[str]) -> list[str]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
@@ -114,20 +115,25 @@ class ComparisonArena:
         if result.in_doubt:
             return Comparison("spark", result.own_error, result.table is None, (IN_DOUBT,))
         planned = () if ran and ran.is_wholly_native else tuple(self._engine.fallback_reasons(df))
-        how = _how(planned)
+        how = how_planned(planned)
         if how in ("local", "spark"):  # it is Spark's answer already
             different = next((reason for reason in planned if _DEFECT in reason), "") or result.own_error
-            return Comparison(how, different, result.table is None, _without_numbers(planned))
+            return Comparison(how, different, result.table is None, without_numbers(planned))
         expected = outcome(df.toArrow)
         different = difference(result, expected, order=order)
-        if different and result.is_sparks_error:
-            raised = spark_raises(self._spark, query, result)
-            if not raised and expected.is_sparks_error:
-                raised = self._raised_in_another_order(query, result)
-            different = "" if raised else different
-        return Comparison(how, different, expected.table is None, _without_numbers(planned))
+        if different and self.may_raise(lambda: self._spark.sql(query).toArrow(), result, expected):
+            different = ""
+        return Comparison(how, different, expected.table is None, without_numbers(planned))
 
-    def _raised_in_another_order(self, query: str, actual: QueryOutcome) -> bool:
+    def may_raise(self, run: Callable[[], pa.Table], actual: QueryOutcome, expected: QueryOutcome) -> bool:
+        """Is the outcome an error that Spark, which had another outcome, raises too if it runs the query otherwise?"""
+        if not actual.is_sparks_error:
+            return False
+        if spark_raises(self._spark, run, actual):
+            return True
+        return expected.is_sparks_error and self._raised_in_another_order(run, actual)
+
+    def _raised_in_another_order(self, run: Callable[[], pa.Table], actual: QueryOutcome) -> bool:
         """Does Spark raise the same error if the rows of its tables come in another order, or for a single row?
 
         If two rows have an error, the first one that is evaluated decides. Tables and joins have no order, and tasks
@@ -140,7 +146,7 @@ class ComparisonArena:
         try:
             for tables in (*ordered, *self._with_one_row_of_one()):
                 self._write(tables)
-                if outcome(lambda: self._spark.sql(query).toArrow()) == actual:
+                if outcome(run) == actual:
                     return True
         finally:
             self._write(self._tables)
@@ -161,7 +167,8 @@ def _from_the_middle(rows: Rows) -> Rows:
     return rows[half:] + rows[:half]
 
 
-def _how(reasons: Sequence[str]) -> str:
+def how_planned(reasons: Sequence[str]) -> str:
+    """How a query runs that has these reasons not to run natively."""
     if not reasons:
         return "native"
     if any(_LOCAL in reason for reason in reasons):
@@ -169,7 +176,8 @@ def _how(reasons: Sequence[str]) -> str:
     return "leaf" if all(reason.startswith("Spark leaf ") for reason in reasons) else "spark"
 
 
-def _without_numbers(reasons: Sequence[str]) -> tuple[str, ...]:
+def without_numbers(reasons: Sequence[str]) -> tuple[str, ...]:
+    """Reasons that differ in numbers only are the same."""
     return tuple(_NUMBERED.sub("", reason) for reason in reasons)
 
 

@@ -8,10 +8,11 @@ finds nothing reads nothing. Whatever Spark raises in one of these ways is accep
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from wallaby_lab.differential.outcome import QueryOutcome, outcome
@@ -26,11 +27,11 @@ _WHOLE_FILES: Final = {"spark.sql.parquet.filterPushdown": "false"}
 LAYOUTS: Final = (_COMPILED, _MANY_TASKS, {**_COMPILED, **_MANY_TASKS}, _WHOLE_FILES)
 
 
-def spark_raises(spark: SparkSession, query: str, actual: QueryOutcome) -> bool:
-    """Does Spark raise this error in one of the ways of running the query?"""
+def spark_raises(spark: SparkSession, run: Callable[[], pa.Table], actual: QueryOutcome) -> bool:
+    """Does Spark raise this error in one of the ways of running a query?"""
     for layout in LAYOUTS:
         with configured(spark, layout):
-            if outcome(lambda: spark.sql(query).toArrow()) == actual:
+            if outcome(run) == actual:
                 return True
     return False
 

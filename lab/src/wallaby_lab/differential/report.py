@@ -10,10 +10,14 @@ from typing import Any, Final
 from wallaby.errors import InvalidArgumentError
 from wallaby_lab.differential.campaign import CampaignResult
 from wallaby_lab.differential.entries import EntryTally
+from wallaby_lab.differential.tops.campaign import TopTally
 
 #: The keys of random queries, and of those with a lost worker.
 QUERIES: Final = "queries"
 LOSSES: Final = "losses"
+#: The keys of random queries with tops, and of TPC-H with every top.
+TOPS: Final = "tops"
+TPCH_TOPS: Final = "tpch_tops"
 Report = dict[str, Any]
 
 
@@ -113,3 +117,25 @@ def figures(found: CampaignResult, begin: int, end: int, commit: str) -> dict[st
         "reasons": dict(found.reasons.most_common()),
         "different": [seed for seed, _, _ in found.differences],
     }
+
+
+def top_figures(found: TopTally, commit: str) -> dict[str, Any]:
+    """What was seen of queries with tops."""
+    return {
+        "commit": commit,
+        "queries": found.cases,
+        "how": dict(found.how),
+        "tops": {name: dict(counts) for name, counts in sorted(found.tops.items())},
+        "parts": dict(found.parts.most_common()),
+        "raised": dict(found.raised.most_common()),
+        "reasons": dict(found.reasons.most_common()),
+        "clean": found.clean,
+        "different": [number for number, _, _ in found.differences],
+    }
+
+
+def with_tpch_tops(report: Report, number: int, scale: float, found: TopTally, commit: str) -> Report:
+    """Add the figures of one of the TPC-H queries with every top, replacing earlier ones."""
+    known = report.get(TPCH_TOPS, {})
+    figures = {"scale": scale, **top_figures(found, commit)}
+    return {**report, TPCH_TOPS: {**known, str(number): figures}}

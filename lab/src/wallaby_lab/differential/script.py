@@ -46,19 +46,27 @@ def script(
     what: str,
 ) -> str:
     """The script."""
-    lines = [_HEAD.format(what=what.replace("\\", "\\\\").replace('"""', "'''"))]
-    for table in tables:
-        maps = [COLUMNS[field.kind].sql.startswith("map") for field in table.fields]
-        rows = "".join(f"    {_row(row, maps)},\n" for row in table.rows)
-        lines.append(
-            f"rows = [\n{rows}]\n"
-            f'spark.createDataFrame(rows, "{table.ddl}").coalesce(1).write.parquet(directory + "/{table.name}")\n'
-            f'spark.read.parquet(directory + "/{table.name}").createOrReplaceTempView("{table.name}")\n'
-        )
+    lines = [head(what), *map(table_lines, tables)]
     lines += [f'spark.conf.set("{key}", "{value}")\n' for key, value in settings.items()]
     chosen = "".join(f", {key}={value}" for key, value in planning.items())
     lines.append(_TAIL.format(planning=chosen, query=query.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')))
     return "".join(lines)
+
+
+def head(what: str) -> str:
+    """How a script begins: what it shows, and a session."""
+    return _HEAD.format(what=what.replace("\\", "\\\\").replace('"""', "'''"))
+
+
+def table_lines(table: RandomTable) -> str:
+    """The lines that write a table and register it."""
+    maps = [COLUMNS[field.kind].sql.startswith("map") for field in table.fields]
+    rows = "".join(f"    {_row(row, maps)},\n" for row in table.rows)
+    return (
+        f"rows = [\n{rows}]\n"
+        f'spark.createDataFrame(rows, "{table.ddl}").coalesce(1).write.parquet(directory + "/{table.name}")\n'
+        f'spark.read.parquet(directory + "/{table.name}").createOrReplaceTempView("{table.name}")\n'
+    )
 
 
 def _row(row: tuple[Any, ...], maps: Sequence[bool]) -> str:
