@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import getpass
 import os
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -145,6 +148,63 @@ class Answers(dict[int, pa.Table]):
 @pytest.fixture(scope="session")
 def answers(spark: SparkSession) -> Answers:
     return Answers(spark)
+
+
+@pytest.fixture
+def above(engine: Engine, spark: SparkSession) -> Iterator[Engine]:
+    """An enabled session that lets every part run here, however small, and leaves nothing behind."""
+    from tests.engine.test_ends import nothing_is_left_of_queries, until  # it needs this module itself
+
+    wallaby.enable(spark)
+    spark.conf.set("spark.wallaby.below", "always")
+    yield engine
+    spark.conf.unset("spark.wallaby.below")
+    wallaby.disable(spark)
+    until(lambda: not kept_after_collecting(engine))
+    until(lambda: nothing_is_left_of_queries(engine))
+
+
+def kept_after_collecting(engine: Engine) -> bool:
+    """Are there rows that stay although nobody can read them? The JVM knows when it has collected garbage."""
+    if engine.subplans.kept:
+        gc.collect()
+        engine.subplans.collect()
+        time.sleep(0.2)
+    return bool(engine.subplans.kept)
+
+
+def on_spark(spark: SparkSession, action: Callable[[], Any]) -> Any:
+    """What an action gives without the engine."""
+    spark.conf.set("spark.wallaby.enabled", "false")
+    try:
+        return action()
+    finally:
+        spark.conf.unset("spark.wallaby.enabled")
+
+
+class Counted:
+    """How many sub-plans an engine has run, and how many queries in all."""
+
+    def __init__(self, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.runs = 0
+        self.queries = 0
+        run, submit = engine.subplans._run, engine._runner._submit
+
+        def running(subplan: Any) -> Any:
+            self.runs += 1
+            return run(subplan)
+
+        def submitting(*arguments: Any, **named: Any) -> Any:
+            self.queries += 1
+            return submit(*arguments, **named)
+
+        monkeypatch.setattr(engine.subplans, "_run", running)
+        monkeypatch.setattr(engine._runner, "_submit", submitting)
+
+
+@pytest.fixture
+def counted(above: Engine, monkeypatch: pytest.MonkeyPatch) -> Counted:
+    return Counted(above, monkeypatch)
 
 
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

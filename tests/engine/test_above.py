@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import desc, expr, udf
 from pyspark.sql.pandas.functions import pandas_udf
-from tests.engine.conftest import Engines
+from tests.engine.conftest import Counted, Engines, kept_after_collecting, on_spark
 from tests.engine.test_ends import nothing_is_left_of_queries, until
 
 import wallaby
@@ -39,63 +38,8 @@ def lower(column: str) -> Any:
 
 
 @pytest.fixture
-def above(engine: Engine, spark: SparkSession) -> Iterator[Engine]:
-    """An enabled session that lets every part run here, however small."""
-    wallaby.enable(spark)
-    spark.conf.set("spark.wallaby.below", "always")
-    yield engine
-    spark.conf.unset("spark.wallaby.below")
-    wallaby.disable(spark)
-    until(lambda: not kept_after_collecting(engine))
-    until(lambda: nothing_is_left_of_queries(engine))
-
-
-def kept_after_collecting(engine: Engine) -> bool:
-    """Are there rows that stay although nobody can read them? The JVM knows when it has collected garbage."""
-    if engine.subplans.kept:
-        gc.collect()
-        engine.subplans.collect()
-        time.sleep(0.2)
-    return bool(engine.subplans.kept)
-
-
-@pytest.fixture
 def df(spark: SparkSession) -> DataFrame:
     return spark.sql(QUERY)
-
-
-def on_spark(spark: SparkSession, action: Callable[[], Any]) -> Any:
-    """What an action gives without the engine."""
-    spark.conf.set("spark.wallaby.enabled", "false")
-    try:
-        return action()
-    finally:
-        spark.conf.unset("spark.wallaby.enabled")
-
-
-class Counted:
-    """How many sub-plans an engine has run, and how many queries in all."""
-
-    def __init__(self, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.runs = 0
-        self.queries = 0
-        run, submit = engine.subplans._run, engine._runner._submit
-
-        def running(subplan: Any) -> Any:
-            self.runs += 1
-            return run(subplan)
-
-        def submitting(*arguments: Any, **named: Any) -> Any:
-            self.queries += 1
-            return submit(*arguments, **named)
-
-        monkeypatch.setattr(engine.subplans, "_run", running)
-        monkeypatch.setattr(engine._runner, "_submit", submitting)
-
-
-@pytest.fixture
-def counted(above: Engine, monkeypatch: pytest.MonkeyPatch) -> Counted:
-    return Counted(above, monkeypatch)
 
 
 def rows(df: DataFrame) -> list[Any]:

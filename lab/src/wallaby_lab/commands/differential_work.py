@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -123,6 +124,8 @@ class TpchTopWork:
 
 @contextmanager
 def _top_campaign(spark: SparkSession, engine: Engine, own: Path, say: Say) -> Iterator[TopCampaign]:
+    # PySpark says of toJSON and of functions with annotations what may change in a later version.
+    warnings.filterwarnings("ignore", category=UserWarning, module="pyspark")
     spark.sparkContext.setCheckpointDir(str(own / "checkpoints"))
     tables = ComparisonArena(spark, engine, own / "random")
     wallaby.enable(spark)

@@ -25,7 +25,7 @@ from wallaby_lab.differential.tops.leftovers import leftovers
 from wallaby_lab.differential.tops.script import random_script, tpch_script
 
 #: Queries whose joins could have more rows are skipped: each row goes through Python.
-REACH_MAX: Final = 20_000
+REACH_MAX: Final = 100_000
 _TRIALS: Final = 60
 _NEVER_BYTES: Final = 1 << 40
 
