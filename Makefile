@@ -15,6 +15,7 @@ WORKERS ?= 4
 FIGURES ?=
 QUERIES ?= 1000
 LOSSES ?= 50
+TOPS ?= 200
 # Among which random queries and expressions are shared out; each has a session and two TaskManagers
 PROCESSES ?= 2
 COMMIT = $(shell git rev-parse --short HEAD 2>/dev/null)
@@ -65,10 +66,12 @@ chaos: setup ## Break real engines at every fail point, under TPC-H, and compare
 soak: setup ## Run queries under all kinds of faults with 4 workers and small budgets, and look for leaks (MINUTES=60; resumable)
 	$(BIN)/wallaby chaos --soak $(MINUTES) --workers 4 --report reports/soak.json --page docs/soak.md $(ARGS)
 
-differential: setup ## Compare every expression and random queries (QUERIES=1000, the next seeds) with Spark's answers
+differential: setup ## Compare every expression, random queries (QUERIES=1000, the next seeds) and tops with Spark's answers
 	$(BIN)/wallaby differential --processes $(PROCESSES) --save reports/differential.json --commit "$(COMMIT)" $(ARGS)
 	$(BIN)/wallaby differential --queries $(QUERIES) --processes $(PROCESSES) --save reports/differential.json --commit "$(COMMIT)"
 	$(BIN)/wallaby differential --queries $(LOSSES) --processes $(PROCESSES) --losses --save reports/differential.json --commit "$(COMMIT)"
+	$(BIN)/wallaby differential --tops --processes $(PROCESSES) --save reports/differential.json --commit "$(COMMIT)"
+	$(BIN)/wallaby differential --tops --queries $(TOPS) --processes $(PROCESSES) --save reports/differential.json --commit "$(COMMIT)"
 	$(BIN)/wallaby differential --page reports/differential.json docs/differential.md
 
 mutants: setup ## Break the protocol on purpose; the simulation must catch each break

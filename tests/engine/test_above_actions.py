@@ -22,13 +22,15 @@ from tests.engine.test_ends import until
 
 from wallaby.engine import Engine
 
+Query = Callable[[], DataFrame]
 NATIONS = 25
 GROUPS = 125
 
 
 @pytest.fixture
-def df(spark: SparkSession) -> DataFrame:
-    return spark.sql(QUERY)
+def query(spark: SparkSession) -> Callable[[], DataFrame]:
+    """The query as a new DataFrame each time: one that has acted itself keeps its rows as long as it lives."""
+    return lambda: spark.sql(QUERY)
 
 
 @pytest.fixture
@@ -46,25 +48,25 @@ def of_spark(spark: SparkSession, name: str) -> list[Any]:
 @pytest.mark.parametrize("eager", [True, False])
 @pytest.mark.parametrize("reliable", [True, False])
 def test_a_checkpoint_has_the_rows_of_its_query(
-    eager: bool, reliable: bool, counted: Counted, spark: SparkSession, df: DataFrame, tmp_path: Path
+    eager: bool, reliable: bool, counted: Counted, spark: SparkSession, query: Query, tmp_path: Path
 ) -> None:
     spark.sparkContext.setCheckpointDir(str(tmp_path))
-    made = df.checkpoint(eager) if reliable else df.localCheckpoint(eager)
+    made = query().checkpoint(eager) if reliable else query().localCheckpoint(eager)
     assert counted.runs == 1
-    assert rows(made) == on_spark(spark, lambda: rows(df))
+    assert rows(made) == on_spark(spark, lambda: rows(query()))
     assert made.count() == GROUPS
     assert counted.runs == 1, "what was made once is read again"
 
 
 @pytest.mark.parametrize("mode", ["static", "dynamic"])
 def test_partitions_are_overwritten_as_spark_does_it(
-    mode: str, counted: Counted, spark: SparkSession, df: DataFrame, table: str
+    mode: str, counted: Counted, spark: SparkSession, query: Query, table: str
 ) -> None:
     spark.sql(
         f"create table {table} (n_name string, n bigint, seg string) using parquet partitioned by (seg)"
     )
-    df.select("n_name", "n", "seg").write.insertInto(table)
-    some = df.where("seg = 'BUILDING'").select("n_name", (df.n + 1).alias("n"), "seg")
+    query().select("n_name", "n", "seg").write.insertInto(table)
+    some = query().where("seg = 'BUILDING'").selectExpr("n_name", "n + 1 as n", "seg")
     spark.conf.set("spark.sql.sources.partitionOverwriteMode", mode)
     try:
         some.write.insertInto(table, overwrite=True)
@@ -90,24 +92,24 @@ def test_a_directory_is_overwritten_by_sql(counted: Counted, spark: SparkSession
 
 @pytest.mark.parametrize("lazy", ["", "lazy"])
 def test_a_table_is_cached_until_it_is_uncached(
-    lazy: str, above: Engine, counted: Counted, spark: SparkSession, df: DataFrame
+    lazy: str, above: Engine, counted: Counted, spark: SparkSession, query: Query
 ) -> None:
     spark.sql(f"cache {lazy} table held options ('storageLevel' 'DISK_ONLY') as {QUERY}")
     assert counted.runs == (0 if lazy else 1)
-    assert of_spark(spark, "held") == on_spark(spark, lambda: rows(df))
+    assert of_spark(spark, "held") == on_spark(spark, lambda: rows(query()))
     spark.sql("uncache table held")
     spark.catalog.dropTempView("held")
     until(lambda: not kept_after_collecting(above))
 
 
 def test_tables_are_made_by_the_newer_writer(
-    counted: Counted, spark: SparkSession, df: DataFrame, table: str
+    counted: Counted, spark: SparkSession, query: Query, table: str
 ) -> None:
     """Of Spark's own tables `writeTo` only makes new ones; `append` and `overwrite` are for other catalogs."""
-    df.writeTo(table).using("parquet").create()
+    query().writeTo(table).using("parquet").create()
     assert counted.runs == 1
-    assert of_spark(spark, table) == on_spark(spark, lambda: rows(df))
-    for act in (df.writeTo(table).append, df.writeTo(table).overwritePartitions):
+    assert of_spark(spark, table) == on_spark(spark, lambda: rows(query()))
+    for act in (query().writeTo(table).append, query().writeTo(table).overwritePartitions):
         with pytest.raises(PySparkException) as ours:
             act()
         with pytest.raises(PySparkException) as sparks:
@@ -155,15 +157,15 @@ class LineWriter(DataSourceWriter):
 
 
 def test_data_sources_of_the_newer_kind_take_rows_too(
-    counted: Counted, spark: SparkSession, df: DataFrame, tmp_path: Path
+    counted: Counted, spark: SparkSession, query: Query, tmp_path: Path
 ) -> None:
-    df.write.format("noop").mode("overwrite").save()
+    query().write.format("noop").mode("overwrite").save()
     assert counted.runs == 1
     spark.dataSource.register(Lines)
-    df.write.format("lines").mode("append").save(str(tmp_path / "lines"))
+    query().write.format("lines").mode("append").save(str(tmp_path / "lines"))
     assert counted.runs == 2
     found = sorted(line for path in tmp_path.glob("lines-*") for line in path.read_text().splitlines())
-    assert found == on_spark(spark, lambda: sorted(f"{r.n_name}/{r.seg}/{r.n}" for r in df.collect()))
+    assert found == on_spark(spark, lambda: sorted(f"{r.n_name}/{r.seg}/{r.n}" for r in query().collect()))
 
 
 def test_a_model_is_fitted_to_the_rows_of_a_join(counted: Counted, spark: SparkSession) -> None:
@@ -189,8 +191,8 @@ def test_a_model_is_fitted_to_the_rows_of_a_join(counted: Counted, spark: SparkS
     assert counted.queries == ran
 
 
-def test_a_notebook_shows_a_query_by_its_name(counted: Counted, spark: SparkSession, df: DataFrame) -> None:
-    ordered = df.orderBy("n_name", "seg")
+def test_a_notebook_shows_a_query_by_its_name(counted: Counted, spark: SparkSession, query: Query) -> None:
+    ordered = query().orderBy("n_name", "seg")
     spark.conf.set("spark.sql.repl.eagerEval.enabled", "true")
     try:
         shown = (repr(ordered), ordered._repr_html_())
@@ -223,14 +225,16 @@ def test_a_batch_of_a_stream_brings_its_rows_straight_to_the_driver(
 
 
 def test_observed_metrics_are_told(
-    counted: Counted, spark: SparkSession, df: DataFrame, tmp_path: Path
+    counted: Counted, spark: SparkSession, query: Query, tmp_path: Path
 ) -> None:
     seen = Observation("groups")
-    df.observe(seen, count(lit(1)).alias("n"), expr("max(seg) as seg")).write.parquet(str(tmp_path / "out"))
+    query().observe(seen, count(lit(1)).alias("n"), expr("max(seg) as seg")).write.parquet(
+        str(tmp_path / "out")
+    )
     assert counted.runs == 1
     assert seen.get == {"n": GROUPS, "seg": "MACHINERY"}
     again = Observation("collected")
-    df.observe(again, count(lit(1)).alias("n")).collect()
+    query().observe(again, count(lit(1)).alias("n")).collect()
     assert again.get == {"n": GROUPS}
 
 
@@ -267,9 +271,9 @@ def test_observed_metrics_are_told(
 )
 @pytest.mark.filterwarnings("ignore:`to_pandas` loads all data", "ignore:If `index_col` is not")
 def test_other_actions_give_what_spark_gives(
-    act: Callable[[DataFrame], Any], counted: Counted, spark: SparkSession, df: DataFrame
+    act: Callable[[DataFrame], Any], counted: Counted, spark: SparkSession, query: Query
 ) -> None:
-    ordered = df.orderBy("n_name", "seg")
+    ordered = query().orderBy("n_name", "seg")
     ours = act(ordered)
     assert counted.queries >= 1
     ran = counted.queries
@@ -278,11 +282,11 @@ def test_other_actions_give_what_spark_gives(
 
 
 def test_an_error_of_a_python_function_above_is_sparks_own(
-    counted: Counted, spark: SparkSession, df: DataFrame, tmp_path: Path
+    counted: Counted, spark: SparkSession, query: Query, tmp_path: Path
 ) -> None:
     def fail(_: Any) -> None:
         raise ValueError("a bad row")
 
     with pytest.raises((PySparkException, Py4JJavaError), match="a bad row"):
-        df.rdd.foreach(fail)
+        query().rdd.foreach(fail)
     assert counted.runs == 1

@@ -62,7 +62,10 @@ def differential(
         typer.Option(help="The first seed; default: the one after those in --save.", min=0),
     ] = None,
     rest: Annotated[
-        bool, typer.Option("--rest", help="Only entries that are not in --save yet, or differed.")
+        bool,
+        typer.Option(
+            "--rest", help="Only entries, or blocks of --tops, that are not in --save yet, or differed."
+        ),
     ] = False,
     minutes: Annotated[
         float, typer.Option(help="Start nothing after this many minutes; 0: no limit.", min=0)
@@ -105,7 +108,7 @@ def differential(
     known = report.read(save) if save is not None else {}
     if tops:
         begin = report.next_seed(known, report.TOPS) if first is None else first
-        _tops(TopsRun(range(begin, begin + queries), scale, save, minutes, commit, processes, keep))
+        _tops(TopsRun(range(begin, begin + queries), scale, save, minutes, commit, processes, keep, rest))
         return
     entries = _chosen(entry or [], family or [])
     if rest:

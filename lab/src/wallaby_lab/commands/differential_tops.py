@@ -30,6 +30,8 @@ class TopsRun:
     commit: str
     processes: int
     keep: Path
+    #: Of TPC-H, only what has no figures yet.
+    rest: bool
 
 
 def run(wanted: TopsRun) -> None:
@@ -75,23 +77,24 @@ def _random(wanted: TopsRun, directory: Path) -> TopTally:
 
 
 def _tpch(wanted: TopsRun, directory: Path) -> TopTally:
-    from wallaby_lab import tpch
     from wallaby_lab.commands.differential_work import TpchTopWork
     from wallaby_lab.differential import report
     from wallaby_lab.differential.crew import shared_out
+    from wallaby_lab.differential.tops.blocks import tpch_blocks
     from wallaby_lab.differential.tops.campaign import TopTally
 
     total = TopTally()
-    parts = in_time(tpch.QUERIES, wanted.minutes)
+    blocks = tpch_blocks()
+    if wanted.rest and wanted.save is not None:
+        blocks = report.without_tops_yet(report.read(wanted.save), blocks)
+    parts = in_time(blocks, wanted.minutes)
     work = TpchTopWork(directory, wanted.scale)
-    for number, found in shared_out(work, parts, note, wanted.processes):
+    for block, found in shared_out(work, parts, note, wanted.processes):
         total.add(found)
-        note(f"TPC-H {number}: {dict(found.how)}")
+        note(f"TPC-H {block}: {dict(found.how)}")
         if wanted.save is not None:
             known = report.read(wanted.save)
-            report.write(
-                wanted.save, report.with_tpch_tops(known, number, wanted.scale, found, wanted.commit)
-            )
+            report.write(wanted.save, report.with_tpch_tops(known, block, wanted.scale, found, wanted.commit))
     return total
 
 

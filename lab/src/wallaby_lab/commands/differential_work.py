@@ -27,6 +27,7 @@ from wallaby_lab.differential.generated.kept import kept_functions
 from wallaby_lab.differential.generated.tables import register, write_tables
 from wallaby_lab.differential.losses import Losses
 from wallaby_lab.differential.tops.arena import TopArena
+from wallaby_lab.differential.tops.blocks import TpchBlock
 from wallaby_lab.differential.tops.campaign import TopCampaign, TopTally
 
 #: A query of few rows that takes longer hangs, which counts as a difference.
@@ -107,13 +108,13 @@ class RandomTopWork:
 
 @dataclass(frozen=True, slots=True)
 class TpchTopWork:
-    """TPC-H queries with every top, by their numbers."""
+    """Blocks of TPC-H queries with tops."""
 
     directory: Path
     scale: float
 
     @contextmanager
-    def begin(self, say: Say) -> Iterator[Callable[[int], TopTally]]:
+    def begin(self, say: Say) -> Iterator[Callable[[TpchBlock], TopTally]]:
         """An enabled session, and the tables."""
         own = _own(self.directory)
         with _session(_own_places(own)) as (spark, engine):

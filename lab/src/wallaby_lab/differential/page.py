@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from wallaby_lab.differential.generated.examples import EXAMPLES, WITHOUT_EXAMPLE
+from wallaby_lab.differential.tops.page import tops_section
 
 _OPERANDS = re.compile(r"(\w+)\(.*(?:\)|…): (.*)", re.DOTALL)
 _CONDITION = re.compile(r"(\[[A-Z_.]+\]).*", re.DOTALL)
@@ -43,6 +44,7 @@ def page(report: dict[str, Any]) -> str:
                 *_entries(report.get("entries", {})),
                 *_queries(report.get("queries", [])),
                 *_losses(report.get("losses", [])),
+                *tops_section(report.get("tops", []), report.get("tpch_tops", {})),
             ]
         )
         + "\n"

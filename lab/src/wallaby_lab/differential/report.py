@@ -10,6 +10,7 @@ from typing import Any, Final
 from wallaby.errors import InvalidArgumentError
 from wallaby_lab.differential.campaign import CampaignResult
 from wallaby_lab.differential.entries import EntryTally
+from wallaby_lab.differential.tops.blocks import TpchBlock
 from wallaby_lab.differential.tops.campaign import TopTally
 
 #: The keys of random queries, and of those with a lost worker.
@@ -134,8 +135,14 @@ def top_figures(found: TopTally, commit: str) -> dict[str, Any]:
     }
 
 
-def with_tpch_tops(report: Report, number: int, scale: float, found: TopTally, commit: str) -> Report:
-    """Add the figures of one of the TPC-H queries with every top, replacing earlier ones."""
+def with_tpch_tops(report: Report, block: TpchBlock, scale: float, found: TopTally, commit: str) -> Report:
+    """Add the figures of a block of TPC-H with tops, replacing earlier ones."""
     known = report.get(TPCH_TOPS, {})
     figures = {"scale": scale, **top_figures(found, commit)}
-    return {**report, TPCH_TOPS: {**known, str(number): figures}}
+    return {**report, TPCH_TOPS: {**known, str(block): figures}}
+
+
+def without_tops_yet(report: Report, blocks: Sequence[TpchBlock]) -> list[TpchBlock]:
+    """The blocks of TPC-H without figures, or with a difference."""
+    known = report.get(TPCH_TOPS, {})
+    return [block for block in blocks if known.get(str(block), {"different": True})["different"]]

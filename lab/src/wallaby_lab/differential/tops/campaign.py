@@ -20,7 +20,8 @@ from wallaby_lab.differential.generated.queries import RandomQuery
 from wallaby_lab.differential.generated.schemas import RandomTable
 from wallaby_lab.differential.shrink import Case, shrink
 from wallaby_lab.differential.tops.arena import TopArena, TopCase, TopComparison, kinds
-from wallaby_lab.differential.tops.catalogue import every_top, top_of
+from wallaby_lab.differential.tops.blocks import TpchBlock
+from wallaby_lab.differential.tops.catalogue import top_of
 from wallaby_lab.differential.tops.leftovers import leftovers
 from wallaby_lab.differential.tops.script import random_script, tpch_script
 
@@ -134,18 +135,18 @@ class TopCampaign:
             verdict.different,
         )
 
-    def run_tpch(self, number: int) -> TopTally:
-        """One of the TPC-H queries with every top, adapted by Spark or not in turn."""
+    def run_tpch(self, block: TpchBlock) -> TopTally:
+        """A block of TPC-H, adapted by Spark or not in turn."""
         found = TopTally()
-        for place, top in enumerate(every_top()):
-            adapted = replace(top, adaptive=(place + number) % 2 == 0)
-            case = TopCase(tpch.query(number), adapted, tpch.ORDERS[number], wild=False)
+        number = block.query
+        for top in block.tops():
+            case = TopCase(tpch.query(number), top, tpch.ORDERS[number], wild=False)
             verdict = self.arena.ask(case)
             found.count([top.transform or top.sink], verdict)
             if verdict.different:
-                self.say(f"TPC-H {number}, {adapted} ({verdict.how}): {verdict.different}")
+                self.say(f"TPC-H {number}, {top} ({verdict.how}): {verdict.different}")
                 text = tpch_script(case, verdict.different)
-                found.differences.append((number, f"{adapted}: {verdict.different}", text))
+                found.differences.append((number, f"{top}: {verdict.different}", text))
         self._end_block(found, number)
         return found
 
