@@ -10,7 +10,7 @@ from wallaby_lab.differential.generated.schemas import Field, RandomTable
 from wallaby_lab.differential.page import page
 from wallaby_lab.differential.tops.arena import TopCase, TopComparison, kinds
 from wallaby_lab.differential.tops.blocks import TpchBlock, tpch_blocks
-from wallaby_lab.differential.tops.campaign import TopTally, tops_group
+from wallaby_lab.differential.tops.campaign import TopTally
 from wallaby_lab.differential.tops.catalogue import Top, every_top, top_of
 from wallaby_lab.differential.tops.script import random_script, tpch_script
 from wallaby_lab.differential.tops.sinks import SINKS
@@ -39,11 +39,6 @@ def test_blocks_hold_every_query_with_every_top_once() -> None:
         ]
         assert True in adapted
         assert False in adapted
-
-
-def test_every_other_group_takes_no_rows_from_spark() -> None:
-    assert tops_group(0).planning["leaf_minimum"] == 0
-    assert tops_group(1).planning["leaf_minimum"] > 1 << 30
 
 
 def tally(*verdicts: TopComparison) -> TopTally:

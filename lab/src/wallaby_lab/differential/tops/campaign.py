@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from typing import Final
@@ -28,7 +28,6 @@ from wallaby_lab.differential.tops.script import random_script, tpch_script
 #: Queries whose joins could have more rows are skipped: each row goes through Python.
 REACH_MAX: Final = 100_000
 _TRIALS: Final = 60
-_NEVER_BYTES: Final = 1 << 40
 
 
 @dataclass(slots=True)
@@ -90,7 +89,7 @@ class TopCampaign:
         """The random queries of some seeds, each with the top of its seed."""
         found = TopTally()
         for number, together in groupby(seeds, key=lambda seed: seed // TOGETHER):
-            group = tops_group(number)
+            group = group_of(number)
             self.arena.tables.use(group.tables, group.settings, group.planning)
             try:
                 for seed in together:
@@ -156,15 +155,6 @@ class TopCampaign:
             self.say(f"left behind at {number}: {', '.join(left)}")
             found.differences.append((number, f"left behind: {', '.join(left)}", ""))
         found.clean += not left
-
-
-def tops_group(number: int) -> QueryGroup:
-    """The tables and settings of a group of queries.
-
-    In every other one the engine takes no rows from Spark, so that a join with rows of Python is Spark's own.
-    """
-    group = group_of(number)
-    return replace(group, planning={**group.planning, "leaf_minimum": (0, _NEVER_BYTES)[number % 2]})
 
 
 def _case(query: RandomQuery, text: str, seed: int) -> TopCase:
