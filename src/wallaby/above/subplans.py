@@ -382,7 +382,7 @@ class Subplans:
     def collect(self) -> None:
         """Have the JVM look now whether anybody can still read the rows that stay."""
         if self._java is not None:
-            self._java.collect()
+            self._rdds.collect()
 
     @property
     def kept(self) -> Mapping[str, KeptRows]:
