@@ -14,7 +14,7 @@ from pyspark.ml.feature import StringIndexer, VectorAssembler
 from pyspark.ml.regression import LinearRegression
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceWriter, WriterCommitMessage
-from pyspark.sql.functions import count, expr, lit
+from pyspark.sql.functions import count, expr, lit, udf
 from pyspark.sql.types import StructType
 from tests.engine.conftest import Counted, kept_after_collecting, on_spark
 from tests.engine.test_above import QUERY, rows
@@ -192,15 +192,55 @@ def test_a_model_is_fitted_to_the_rows_of_a_join(counted: Counted, spark: SparkS
 
 
 def test_a_notebook_shows_a_query_by_its_name(counted: Counted, spark: SparkSession, query: Query) -> None:
-    ordered = query().orderBy("n_name", "seg")
+    def shown() -> tuple[str, str | None]:
+        ordered = query().orderBy("n_name", "seg")
+        return repr(ordered), ordered._repr_html_()
+
     spark.conf.set("spark.sql.repl.eagerEval.enabled", "true")
     try:
-        shown = (repr(ordered), ordered._repr_html_())
-        assert counted.queries == 2
-        assert shown == on_spark(spark, lambda: (repr(ordered), ordered._repr_html_()))
-        assert "ALGERIA" in shown[0]
+        ours = shown()
+        assert counted.runs == 2
+        assert ours == on_spark(spark, shown)
+        assert "ALGERIA" in ours[0]
     finally:
         spark.conf.unset("spark.sql.repl.eagerEval.enabled")
+
+
+@pytest.mark.parametrize("act", ["localCheckpoint", "persist", "toLocalIterator"])
+def test_a_limit_at_the_top_of_a_query_runs_here_too(act: str, counted: Counted, query: Query) -> None:
+    """Spark plans it together with the root of the query, without asking for the limit alone."""
+    limited = query().orderBy("n_name", "seg").limit(3)
+    made = getattr(limited, act)()
+    found = list(made if act == "toLocalIterator" else made.toLocalIterator())
+    assert [row.seg for row in found] == ["AUTOMOBILE", "BUILDING", "FURNITURE"]
+    assert counted.runs == 1
+    limited.unpersist(blocking=True)
+
+
+def test_a_limit_above_a_sort_takes_what_is_below_the_sort(counted: Counted, query: Query) -> None:
+    """Spark plans both as one node, so that nothing would read a part that begins with the sort."""
+    named = query().orderBy("n_name", "seg").select(udf(lambda name: name)("n_name").alias("u"), "seg")
+    assert [row.seg for row in named.limit(3).collect()] == ["AUTOMOBILE", "BUILDING", "FURNITURE"]
+    assert counted.runs == 1
+
+
+def test_a_plan_that_spark_adapts_is_offered_once(
+    above: Engine, counted: Counted, spark: SparkSession, query: Query, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    choose = above.subplans._chosen
+    offered: list[Any] = []
+
+    def choosing(plan: Any) -> Any:
+        offered.append(plan)
+        return choose(plan)
+
+    monkeypatch.setattr(above.subplans, "_chosen", choosing)
+    named = query().select(udf(lambda name: name)("n_name").alias("u"), "n")
+    sums = named.groupBy("u").sum("n").join(named.groupBy("u").count(), "u").orderBy("u")
+    assert spark.conf.get("spark.sql.adaptive.enabled") == "true"
+    assert len(list(sums.toLocalIterator())) == NATIONS
+    assert counted.runs >= 1
+    assert len(offered) == 1
 
 
 def test_a_batch_of_a_stream_brings_its_rows_straight_to_the_driver(

@@ -9,12 +9,14 @@ import java.util.function.Function;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.ReturnAnswer;
 import org.apache.spark.sql.catalyst.plans.logical.Sort;
 import org.apache.spark.sql.catalyst.plans.logical.Window;
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.SparkStrategy;
+import org.apache.spark.sql.execution.adaptive.LogicalQueryStage;
 import scala.Option;
 import scala.collection.immutable.Nil$;
 import scala.collection.immutable.Seq;
@@ -98,16 +100,15 @@ public class SparkAbove extends SparkStrategy {
         if (plans.rdds.isClosed()) {
             return none;
         }
-        Option known = plan.getTagValue(taken);
-        if (known.isDefined()) {
-            KeptPlans.Run run = (KeptPlans.Run) known.get();
-            return run.plan.sameResult(plan) ? KeptPlans.one(new KeptPlans.Exec(run, plan.output())) : none;
+        Seq there = node(plan);
+        if (there != null) {
+            return there;
         }
         if (plan.getTagValue(seen).isDefined()) {
             return none;
         }
         mark(plan);
-        if (!hasWork(plan) || !isWanted()) {
+        if (!hasWork(plan) || isBegun(plan) || !isWanted()) {
             return none;
         }
         List chosen = (List) offer.apply(plan);
@@ -122,8 +123,22 @@ public class SparkAbove extends SparkStrategy {
             }
             part.setTagValue(taken, run);
         }
-        known = plan.getTagValue(taken);
-        return known.isDefined() ? KeptPlans.one(new KeptPlans.Exec((KeptPlans.Run) known.get(), plan.output())) : none;
+        there = node(plan);
+        return there != null ? there : none;
+    }
+
+    /**
+     * The node of a plan that was taken; null if it was not. Spark plans a limit right below the root of a query together
+     * with the root, and would not ask for it alone.
+     */
+    private Seq node(LogicalPlan plan) {
+        LogicalPlan top = plan instanceof ReturnAnswer ? (LogicalPlan) plan.children().head() : plan;
+        Option known = top.getTagValue(taken);
+        if (!known.isDefined()) {
+            return null;
+        }
+        KeptPlans.Run run = (KeptPlans.Run) known.get();
+        return run.plan.sameResult(top) ? KeptPlans.one(new KeptPlans.Exec(run, top.output())) : null;
     }
 
     private boolean isWanted() {
@@ -145,6 +160,20 @@ public class SparkAbove extends SparkStrategy {
         scala.collection.Iterator children = plan.children().iterator();
         while (children.hasNext()) {
             if (hasWork((LogicalPlan) children.next())) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /** A plan that Spark adapts while it runs was offered as a whole before it began; what is left of it is not. */
+    private static boolean isBegun(LogicalPlan plan) {
+        if (plan instanceof LogicalQueryStage) {
+            return true;
+        }
+        scala.collection.Iterator children = plan.children().iterator();
+        while (children.hasNext()) {
+            if (isBegun((LogicalPlan) children.next())) {
                 return true;
             }
         }

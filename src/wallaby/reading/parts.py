@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from wallaby.catalyst.node import Node, PlanPart
 from wallaby.plan.leaf import SparkLeaf
 from wallaby.reading.expressions import ExpressionReader
 from wallaby.reading.leaves import LeafCutter, Path
 from wallaby.relations.relation import Relation
+
+#: Spark plans a limit with a sort below it as one node, and would not look at a part that begins with the sort.
+_LIMITS: Final = frozenset({"GlobalLimit", "LocalLimit", "Offset"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +52,13 @@ class PartFinder(LeafCutter):
         """The parts that are in no other."""
         return self._largest(self._root)
 
-    def _largest(self, node: Node) -> list[NativePart]:
+    def _largest(self, node: Node, *, limited: bool = False) -> list[NativePart]:
+        """The largest parts of a node; `limited`: nothing but projections is between it and a limit."""
         found = self._found.get(id(node))
-        if found is not None and _gives_columns(node):
+        if found is not None and _gives_columns(node) and not (limited and node.name == "Sort"):
             return [found]
-        return [part for child in node.children for part in self._largest(child)]
+        limited = node.name in _LIMITS or (limited and node.name == "Project")
+        return [part for child in node.children for part in self._largest(child, limited=limited)]
 
 
 def _gives_columns(node: Node) -> bool:
