@@ -42,7 +42,8 @@ def table(spark: SparkSession) -> Iterator[str]:
 
 def of_spark(spark: SparkSession, name: str) -> list[Any]:
     """The rows of a table, as Spark alone reads them."""
-    return on_spark(spark, lambda: rows(spark.table(name)))
+    found: list[Any] = on_spark(spark, lambda: rows(spark.table(name)))
+    return found
 
 
 @pytest.mark.parametrize("eager", [True, False])
@@ -173,14 +174,14 @@ def test_a_model_is_fitted_to_the_rows_of_a_join(counted: Counted, spark: SparkS
         "select c_mktsegment, double(c_acctbal) b, double(o_totalprice) y from orders join customer "
         "on o_custkey = c_custkey"
     )
-    steps = [
+    steps: list[Any] = [
         StringIndexer(inputCol="c_mktsegment", outputCol="i"),
         VectorAssembler(inputCols=["i", "b"], outputCol="x"),
         LinearRegression(featuresCol="x", labelCol="y", regParam=0.1, solver="normal"),
     ]
 
     def fitted() -> tuple[list[str], list[float]]:
-        model: Any = Pipeline(stages=list(steps)).fit(joined)
+        model: Any = Pipeline(stages=steps).fit(joined)
         labels, line = model.stages[0].labels, model.stages[2]
         return labels, [*line.coefficients, line.intercept, model.transform(joined).count()]
 
