@@ -21,6 +21,7 @@ from tests.engine.test_ends import nothing_is_left_of_queries, until
 import wallaby
 from wallaby.engine import Engine
 from wallaby.errors import QueryTimeoutError
+from wallaby_lab import tpch
 from wallaby_lab.compare import require_same
 
 #: Runs here as a whole, and is what the actions below are put on.
@@ -150,6 +151,38 @@ def test_whatever_is_on_top_gives_what_spark_gives(
         assert sorted(map(str, ours)) == sorted(map(str, sparks))
     else:
         assert ours == sparks
+
+
+def test_a_plan_is_offered_once_although_spark_adapts_it(
+    above: Engine, counted: Counted, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spark.conf.set("spark.wallaby.below", "auto")
+    offered: list[int] = []
+    chosen = above.subplans._chosen
+
+    def choosing(plan: Any) -> Any:
+        offered.append(len(found := chosen(plan)))
+        return found
+
+    monkeypatch.setattr(above.subplans, "_chosen", choosing)
+    spark.sql(tpch.query(5)).write.format("noop").mode("overwrite").save()
+    assert offered == [0], "Spark broadcasts small tables on the way, and plans the rest again each time"
+    assert counted.queries == 0
+
+
+def test_a_plan_over_little_data_is_not_offered_unless_every_part_is_to_run_here(
+    above: Engine, counted: Counted, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offered: list[Any] = []
+    chosen = above.subplans._chosen
+    monkeypatch.setattr(above.subplans, "_chosen", lambda plan: offered.append(plan) or chosen(plan))
+    query = "select n_regionkey, count(*) n from nation group by 1"
+    pairs = "select count(*) n from supplier a cross join supplier b where a.s_acctbal + b.s_acctbal > 0"
+    for below, text, count in (("auto", query, 0), ("auto", pairs, 1), ("always", query, 1)):
+        spark.conf.set("spark.wallaby.below", below)
+        offered.clear()
+        spark.sql(text).write.format("noop").mode("overwrite").save()
+        assert len(offered) == count, (below, text)
 
 
 def test_a_cached_table_keeps_its_rows_until_it_is_dropped(

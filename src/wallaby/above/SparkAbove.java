@@ -6,6 +6,7 @@ import java.util.List;
 import java.util.Set;
 import java.util.WeakHashMap;
 import java.util.function.Function;
+import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys$;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -35,6 +36,8 @@ public class SparkAbove extends SparkStrategy {
     private static final String BELOW = "spark.wallaby.below";
     /** A local property: what this thread plans is Spark's alone. */
     private static final String BYPASS = "spark.wallaby.bypass";
+    /** A plan over tables with fewer bytes than this is not offered. */
+    private static final double LITTLE_BYTES = 1 << 20;
 
     private final KeptPlans plans;
     /** Answers with the sub-plans of a plan that run here. */
@@ -108,7 +111,7 @@ public class SparkAbove extends SparkStrategy {
             return none;
         }
         mark(plan);
-        if (!hasWork(plan) || isBegun(plan) || !isWanted()) {
+        if (!hasWork(plan) || isBegun(plan) || !isWanted() || !readsMuch(plan)) {
             return none;
         }
         List chosen = (List) offer.apply(plan);
@@ -139,6 +142,31 @@ public class SparkAbove extends SparkStrategy {
         }
         KeptPlans.Run run = (KeptPlans.Run) known.get();
         return run.plan.sameResult(top) ? KeptPlans.one(new KeptPlans.Exec(run, top.output())) : null;
+    }
+
+    /**
+     * Python is not asked about a plan that reads little: whatever is done with so few rows takes less time than a query
+     * takes to begin and end. With `always` it is asked.
+     */
+    private static boolean readsMuch(LogicalPlan plan) {
+        SparkSession session = (SparkSession) SparkSession.active();
+        return "always".equalsIgnoreCase(session.sessionState().conf().getConfString(BELOW, "auto"))
+            || bytesBelow(plan) >= LITTLE_BYTES;
+    }
+
+    /** The bytes that the tables of a plan have, as far as Spark knows; of pairs of rows where each meets each. */
+    private static double bytesBelow(LogicalPlan plan) {
+        if (plan.children().isEmpty()) {
+            return plan.stats().sizeInBytes().toDouble();
+        }
+        boolean pairs = plan instanceof Join && ExtractEquiJoinKeys$.MODULE$.unapply((Join) plan).isEmpty();
+        double bytes = pairs ? 1 : 0;
+        scala.collection.Iterator children = plan.children().iterator();
+        while (children.hasNext()) {
+            double below = bytesBelow((LogicalPlan) children.next());
+            bytes = pairs ? bytes * below : bytes + below;
+        }
+        return bytes;
     }
 
     private boolean isWanted() {
