@@ -19,12 +19,14 @@ TOPS ?= 200
 # Among which random queries and expressions are shared out; each has a session and two TaskManagers
 PROCESSES ?= 2
 COMMIT = $(shell git rev-parse --short HEAD 2>/dev/null)
+# The figures of pipelines: bench-pipelines at scale 1, else with the scale in the name
+PIPELINES = bench-pipelines$(if $(filter 1,$(SCALE)),,-sf$(SCALE))
 # Further arguments for the command that a target runs, e.g. make test ARGS="-k records"
 ARGS ?=
 
 # One target at a time: `make -j` is harmless, and each tool uses the cores itself.
 .NOTPARALLEL:
-.PHONY: help setup demo test clusters check simulate mutants chaos soak differential bench bench-paper predict contenders tpcds verify memory memory-tpcds memory-exploding measure docs format clean
+.PHONY: help setup demo test clusters check simulate mutants chaos soak differential bench bench-paper bench-pipelines predict contenders tpcds verify memory memory-tpcds memory-exploding measure docs format clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -86,6 +88,11 @@ bench-paper: setup ## Measure what the paper measured and draw its figures (SCAL
 	@test -d .bench/sf$(SCALE) || $(BIN)/wallaby tpch generate .bench/sf$(SCALE) --scale $(SCALE)
 	$(BIN)/wallaby bench paper .bench/sf$(SCALE) --workers $(WORKERS) $(addprefix --figure ,$(FIGURES)) \
 		--out docs/paper-sf$(SCALE) $(addprefix --page ,$(shell grep -l 'paper-sf$(SCALE)/paper-' docs/evaluation.md)) $(ARGS)
+
+bench-pipelines: setup ## Measure pipelines: Wallaby below Spark's own plans, beside Spark alone (SCALE=1; resumable)
+	@test -d .bench/sf$(SCALE) || $(BIN)/wallaby tpch generate .bench/sf$(SCALE) --scale $(SCALE)
+	$(BIN)/wallaby bench pipelines .bench/sf$(SCALE) --save reports/$(PIPELINES).json \
+		--page docs/$(PIPELINES).md $(ARGS)
 
 predict: setup ## Predict the paper's figures for up to 1,000 workers from its own runs, into docs/evaluation.md (SCALE=10)
 	@test -d .bench/sf$(SCALE) || $(BIN)/wallaby tpch generate .bench/sf$(SCALE) --scale $(SCALE)

@@ -142,7 +142,7 @@ class Engine(Actions):
             self._jobs,
             lambda: self._site,
             lambda: self._deployment.reader_access,
-            self._settings,
+            self._settings_in,
             self.tolerance,
         )
         try:
@@ -222,8 +222,12 @@ class Engine(Actions):
     def _settings(self, df: DataFrame) -> Settings:
         """Return the settings of a query: apply what the session changed since, or warn that it has no effect."""
         require_dataframe(df)
+        return self._settings_in(df.sparkSession)
+
+    def _settings_in(self, session: SparkSession) -> Settings:
+        """Return the settings of queries of a session."""
         self._require_open()
-        return self._session_settings.now(self.settings, self._jobs.settings(df.sparkSession))
+        return self._session_settings.now(self.settings, self._jobs.settings(session))
 
     def _plan(self, df: DataFrame) -> Planned:
         return self._site.planner.plan(df, self._settings(df))

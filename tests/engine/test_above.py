@@ -175,7 +175,12 @@ def test_a_plan_over_little_data_is_not_offered_unless_every_part_is_to_run_here
 ) -> None:
     offered: list[Any] = []
     chosen = above.subplans._chosen
-    monkeypatch.setattr(above.subplans, "_chosen", lambda plan: offered.append(plan) or chosen(plan))
+
+    def choosing(plan: Any) -> Any:
+        offered.append(plan)
+        return chosen(plan)
+
+    monkeypatch.setattr(above.subplans, "_chosen", choosing)
     query = "select n_regionkey, count(*) n from nation group by 1"
     pairs = "select count(*) n from supplier a cross join supplier b where a.s_acctbal + b.s_acctbal > 0"
     for below, text, count in (("auto", query, 0), ("auto", pairs, 1), ("always", query, 1)):
@@ -253,7 +258,10 @@ def test_the_choice_is_made_by_cost_and_can_be_forbidden(
     spark.conf.set("spark.wallaby.below", "auto")
     assert len(small().collect()) == 5
     assert counted.runs == 0
-    assert "(about 5 rows to hand over: saves 0.00 s" in above.explain(small())
+    assert "stays on Spark: aggregate (it reads too little to be worth it)" in above.explain(small())
+    both = spark.sql("select * from lineitem join orders on l_orderkey = o_orderkey order by l_comment")
+    sort = both.select(udf(lambda x: x)("l_comment"), "*")
+    assert "rows to hand over: saves" in above.explain(sort)
     spark.conf.set("spark.wallaby.below", "never")
     assert len(small().collect()) == 5
     assert counted.runs == 0

@@ -37,7 +37,7 @@ public class SparkAbove extends SparkStrategy {
     /** A local property: what this thread plans is Spark's alone. */
     private static final String BYPASS = "spark.wallaby.bypass";
     /** A plan over tables with fewer bytes than this is not offered. */
-    private static final double LITTLE_BYTES = 1 << 20;
+    private static final double LITTLE_BYTES = 4 << 20;
 
     private final KeptPlans plans;
     /** Answers with the sub-plans of a plan that run here. */
@@ -152,6 +152,11 @@ public class SparkAbove extends SparkStrategy {
         SparkSession session = (SparkSession) SparkSession.active();
         return "always".equalsIgnoreCase(session.sessionState().conf().getConfString(BELOW, "auto"))
             || bytesBelow(plan) >= LITTLE_BYTES;
+    }
+
+    /** The same about a part of a plan. */
+    public boolean readsMuch(LogicalPlan plan, String path) {
+        return readsMuch(part(plan, path));
     }
 
     /** The bytes that the tables of a plan have, as far as Spark knows; of pairs of rows where each meets each. */

@@ -25,7 +25,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
-from wallaby.above.choice import worth
 from wallaby.above.dataframe import KeptDataFrame
 from wallaby.above.partitions import divided
 from wallaby.above.reader import KeptPartition, KeptReading, reads
@@ -36,6 +35,7 @@ from wallaby.config.settings import Settings
 from wallaby.errors import DoubtfulValueError, HandOverError, QueryError, WallabyError
 from wallaby.errors.text import write_error
 from wallaby.lineage.tolerance import Tolerance
+from wallaby.plan.choice import worth
 from wallaby.plan.leaf import has_work, not_worthwhile
 from wallaby.plan.physical import PhysicalPlan
 from wallaby.plan.planned import Planned
@@ -100,10 +100,10 @@ class Subplans:
         jobs: QueryJobs,
         site: Callable[[], Site],
         access: Callable[[], ReaderAccess],
-        settings: Callable[[DataFrame], Settings],
+        settings: Callable[[SparkSession], Settings],
         tolerance: Tolerance,
     ) -> None:
-        """`site` is where queries are planned for now, `access` how its rows are read, `settings` those of a query."""
+        """`site` is where queries are planned for, `access` how its rows are read, `settings` those of a session."""
         self._context = context
         self._runner = runner
         self._jobs = jobs
@@ -172,7 +172,7 @@ class Subplans:
         Raises:
             UnkeepableError: Spark has to run the query.
         """
-        java, site, settings = self._connected(), self._site(), self._settings(df)
+        java, site, settings = self._connected(), self._site(), self._settings(df.sparkSession)
         java.installForKept(df.sparkSession._jsparkSession)
         if self._never:
             raise UnkeepableError(self._never)
@@ -250,14 +250,17 @@ class Subplans:
         if not has_work(part.relation):
             said.append(f"stays on Spark: {what} (it has neither a join nor an aggregation nor a sort)")
             return None
+        if not self._java.readsMuch(plan, dotted(part.path)):
+            said.append(f"stays on Spark: {what} (it reads too little to be worth it)")
+            return None
+        settings, site = self._settings(session), self._site()
+        if part.leaves and (why := not_worthwhile(part.relation, part.leaves, settings.leaf_minimum)):
+            said.append(f"stays on Spark: {what} ({why})")
+            return None
         with spark_alone(self._context):
             df = DataFrame(self._java.query(plan, dotted(part.path)), session)
             if part.leaves:
                 df = self._unadapted(df)
-        settings, site = self._settings(df), self._site()
-        if part.leaves and (why := not_worthwhile(part.relation, part.leaves, settings.leaf_minimum)):
-            said.append(f"stays on Spark: {what} ({why})")
-            return None
         planned = site.planner.plan(df, settings, keeps=True)
         if planned.physical is None:
             said.append(f"stays on Spark: {what} ({'; '.join(map(str, planned.reasons))})")
@@ -370,6 +373,11 @@ class Subplans:
                 return
             if gone is not None:
                 self._let_go(gone)
+
+    def collect(self) -> None:
+        """Have the JVM look now for rows that nobody can read any more. They are released soon after."""
+        if self._rdds is not None:
+            self._rdds.collect()
 
     def _let_go(self, gone: str) -> None:
         """A query whose rows nobody can read any more, or a sub-plan that nobody can execute any more."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from wallaby.config.settings import Settings
 from wallaby.frontend.read_query import read_query
+from wallaby.plan.choice import worth
 from wallaby.plan.estimates.statistics import Statistics
 from wallaby.plan.leaf import (
     SparkLeaf,
@@ -67,6 +68,9 @@ class QueryPlanner:
         physical, reasons = self.physical(relation, settings, read.leaves, keeps=keeps)
         if physical is None:
             return Planned(None, (*of_leaves, *reasons))
+        if settings.leaf_minimum and not keeps and not (found := worth(physical, to_driver=True)).is_taken:
+            against = Reason("Spark leaf", str(found), "set spark.wallaby.leaf.minimum to 0")
+            return Planned(None, (*of_leaves, against))
         return Planned(physical, (), read.leaves, relation)
 
     def physical(

@@ -8,6 +8,7 @@ from wallaby_lab.commands import (
     bench,
     bench_memory,
     bench_paper,
+    bench_pipelines,
     chaos,
     demo,
     differential,
@@ -22,6 +23,7 @@ def add_to(app: typer.Typer) -> None:
     """Add the commands; `wallaby.cli` calls this by the entry point `wallaby.commands`."""
     bench.app.command(epilog=bench_paper.EXAMPLES)(bench_paper.paper)
     bench.app.command(epilog=bench_memory.EXAMPLES)(bench_memory.memory)
+    bench.app.command(epilog=bench_pipelines.EXAMPLES)(bench_pipelines.pipelines)
     app.command(epilog=demo.EXAMPLES)(demo.demo)
     app.add_typer(bench.app, name="bench")
     app.add_typer(tpch.app, name="tpch")

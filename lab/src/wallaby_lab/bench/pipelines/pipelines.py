@@ -1,0 +1,45 @@
+"""Pipelines with the engine below and on Spark alone: times, equal answers, and what ran in the TaskManagers."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from functools import partial
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from wallaby_lab.bench.pipelines.cases import Case, cases
+from wallaby_lab.bench.pipelines.pairs import SWITCH, Setup, measure_pair, switched
+
+
+def measure_pipelines(setup: Setup) -> dict[str, Any]:
+    """All cases."""
+    found = []
+    for number, case in enumerate(cases(setup.folder)):
+        pair = measure_pair(setup, partial(_act, setup, case, f"pipeline{number}"))
+        equal = _is_equal(setup, case, f"pipeline{number}")
+        told = {"name": case.name, "equal": equal, "times_as_fast": pair.times_as_fast, **asdict(pair)}
+        setup.say(
+            f"pipeline, {case.name}: {pair.times_as_fast:.2f} times as fast, {len(pair.parts)} parts here, "
+            f"{'equal' if equal else 'DIFFERENT'}"
+        )
+        found.append(told)
+    return {"cases": found}
+
+
+def _act(setup: Setup, case: Case, name: str) -> None:
+    """Both ways leave their answers beside each other."""
+    case.act(setup.spark, f"{name}_{setup.spark.conf.get(SWITCH)}")
+
+
+def _is_equal(setup: Setup, case: Case, name: str) -> bool:
+    """Did both ways leave the same rows?"""
+    with switched(setup.spark, on=False):
+        ours, sparks = (digest(case.answer(setup.spark, f"{name}_{on}")) for on in ("true", "false"))
+    return ours == sparks
+
+
+def digest(df: DataFrame) -> tuple[Any, ...]:
+    """The number of rows and the sum of their hashes, by Spark: equal for the same rows in any order."""
+    hashes = df.selectExpr("cast(xxhash64(*) as decimal(38, 0)) h")
+    return tuple(hashes.selectExpr("count(*)", "sum(h)").collect()[0])

@@ -1,0 +1,146 @@
+"""What planning costs a query of which nothing runs in the TaskManagers.
+
+Each query is planned by Spark from its text to its physical plan, with the engine and without, and nothing runs: so the
+difference is the engine's look at the plan. Some small queries are run as well, because Spark plans the rest of a query
+again after each of its stages. The small tables are those of TPC-H at scale 0.01, made for this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import col, lower, udf
+
+from wallaby_lab import tpch
+from wallaby_lab.bench.pipelines.pairs import (
+    Pair,
+    Setup,
+    measure_pair,
+    switched,
+    wallaby_nodes,
+    write_nowhere,
+)
+
+SMALL_SCALE: Final = 0.01
+#: Planning takes milliseconds: it is measured more often than what takes seconds.
+WARM_UPS_FACTOR: Final = 8
+ROUNDS_FACTOR: Final = 7
+_DEEP: Final = 40
+_JOINS: Final = 6
+
+Make = Callable[[SparkSession], DataFrame]
+
+
+def measure_planning(setup: Setup, small_scale: float = SMALL_SCALE) -> dict[str, Any]:
+    """All queries; the tables of the session are those of `setup.data` again in the end."""
+    small = tpch.generate(setup.folder / "small", small_scale)
+    found = [_measured(setup, f"{name} (plan)", make, planned) for name, make in _large().items()]
+    tpch.register(setup.spark, small)
+    try:
+        for name, make in _small().items():
+            found.append(_measured(setup, f"{name}, small tables (plan)", make, planned))
+        for name, make in _runs().items():
+            found.append(_measured(setup, f"{name}, small tables (run)", make, write_nowhere))
+        found.append(
+            _measured(
+                setup,
+                "rand() of a table, small tables (collect)",
+                _sql("select rand() from nation"),
+                _collect,
+            )
+        )
+    finally:
+        tpch.register(setup.spark, setup.data)
+    return {"cases": found, "small_scale": small_scale}
+
+
+def _measured(setup: Setup, name: str, make: Make, act: Callable[[DataFrame], object]) -> dict[str, Any]:
+    with switched(setup.spark, on=True):
+        taken = wallaby_nodes(make(setup.spark))
+    pair: Pair = measure_pair(
+        setup, lambda: act(make(setup.spark)), rounds_factor=ROUNDS_FACTOR, warm_ups_factor=WARM_UPS_FACTOR
+    )
+    setup.say(f"planning, {name}: {pair.added_seconds * 1000:+.1f} ms")
+    told = {"name": name, "taken": taken + pair.queries_on, "added_ms": pair.added_seconds * 1000}
+    return {**told, **asdict(pair)}
+
+
+def planned(df: DataFrame) -> None:
+    """Have Spark plan a query, and run nothing."""
+    queries: Any = df._jdf.queryExecution()
+    queries.executedPlan()
+
+
+def _collect(df: DataFrame) -> None:
+    df.collect()
+
+
+def _sql(text: str) -> Make:
+    return lambda spark: spark.sql(text)
+
+
+def _large() -> dict[str, Make]:
+    """Queries over the tables that were given, of which nothing is worth it, or nothing can run here."""
+    return {
+        "scan and filter": _sql("select * from lineitem where l_quantity > 10"),
+        "a sort of a whole table": _sql("select * from lineitem order by l_comment"),
+        "an aggregate by a unique key": _sql(
+            "select o_orderkey, o_comment, count(*) n from orders group by o_orderkey, o_comment"
+        ),
+        "an aggregate with a function that is not native": _sql(
+            "select l_returnflag, percentile(l_quantity, 0.5) p from lineitem group by l_returnflag"
+        ),
+    }
+
+
+def _small() -> dict[str, Make]:
+    found: dict[str, Make] = {
+        "join of two tables": _sql("select * from nation join region on n_regionkey = r_regionkey"),
+        "40 columns and filters, one after the other": _deep,
+        "6 joins, a Python function on each table": _functions,
+    }
+    for number in (1, 3, 5, 9, 18, 21):
+        found[f"TPC-H {number}"] = _sql(tpch.query(number))
+        found[f"TPC-H {number} below a Python function"] = _below_function(number)
+    return found
+
+
+def _runs() -> dict[str, Make]:
+    return {
+        "scan and filter": _sql("select * from nation where n_nationkey > 3"),
+        "join of two tables": _sql("select * from nation join region on n_regionkey = r_regionkey"),
+        "an aggregate": _sql("select n_regionkey, count(*) n from nation group by n_regionkey"),
+        "TPC-H 3": _sql(tpch.query(3)),
+        "TPC-H 5": _sql(tpch.query(5)),
+    }
+
+
+def _deep(spark: SparkSession) -> DataFrame:
+    df = spark.table("orders")
+    for number in range(_DEEP):
+        df = df.withColumn(f"c{number}", col("o_orderkey") + number).filter(col(f"c{number}") > -number)
+    return df.groupBy("o_orderpriority").count()
+
+
+def _functions(spark: SparkSession) -> DataFrame:
+    change: Any = udf(str, "string")
+    df = spark.table("orders").select("o_orderkey", change("o_clerk").alias("clerk"))
+    for number in range(_JOINS):
+        other = spark.table("lineitem").select(
+            col("l_orderkey").alias(f"k{number}"), change("l_comment").alias(f"comment{number}")
+        )
+        df = df.join(other, col("o_orderkey") == col(f"k{number}"))
+    return df
+
+
+def _below_function(number: int) -> Make:
+    change: Any = udf(str, "string")
+
+    def make(spark: SparkSession) -> DataFrame:
+        df = spark.sql(tpch.query(number))
+        return df.select(lower(change(df.columns[0])).alias("changed"), *df.columns[1:])
+
+    return make
