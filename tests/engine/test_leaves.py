@@ -224,6 +224,8 @@ def test_too_little_work_is_left_to_spark_as_a_whole(
     monkeypatch.setattr(engine, "settings", replace(engine.settings, leaf_minimum=1 << 20))
     assert "spark.wallaby.leaf.minimum" in engine.fallback_reasons(plain_function(spark, Path()))[-1]
     large = spark.table("lineitem").select(backwards("l_comment").alias("b")).groupBy("b").count()
+    assert "rows to hand over: saves" in engine.fallback_reasons(large)[-1]
+    monkeypatch.setattr(engine, "settings", replace(engine.settings, leaf_minimum=0))
     assert engine.run(large).native
 
 

@@ -275,7 +275,8 @@ SETTINGS: tuple[Setting, ...] = (
         byte_count,
         "bytes",
         1 << 20,
-        "If Spark has to run a part of a query that reads less than this, Spark runs the whole query.",
+        "If Spark has to run a part of a query, it runs the whole query if that reads less than this, or if handing "
+        "rows over is estimated to cost more than it saves; 0: neither matters.",
         0,
     ),
     Setting("localDirectory", str, "path", "", "Where TaskManagers spill; empty: Spark's local directories."),
