@@ -13,7 +13,8 @@ from typer.testing import CliRunner
 
 from wallaby.cli import app
 from wallaby_lab import tpch
-from wallaby_lab.bench.pipelines import handover, leaves, planning
+from wallaby_lab.bench.pipelines import handover, leaves, pipelines, planning
+from wallaby_lab.bench.pipelines.cases import cases
 from wallaby_lab.bench.pipelines.leaves import is_slower
 from wallaby_lab.bench.pipelines.page import pipelines_page
 from wallaby_lab.bench.pipelines.pairs import Pair
@@ -55,6 +56,8 @@ def parts(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict
             (leaves, "_small"),
         ):
             patch.setattr(module, name, dict)
+        patch.setattr(leaves, "_from_spark", lambda _: {})
+        patch.setattr(pipelines, "cases", lambda folder: cases(folder)[1:5:2])
         for module in (planning, leaves):
             patch.setattr(module, "ROUNDS_FACTOR", 1)
         run_parts(
