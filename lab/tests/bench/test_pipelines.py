@@ -102,7 +102,7 @@ def test_the_page_tells_what_was_measured(parts: dict[str, Any]) -> None:
         assert f"## {title}\n" in page
     first = parts["pipelines"]["cases"][0]
     assert f"| {first['name']} | " in page
-    assert f" | {first['times_as_fast']:.2f} | 1 | equal |" in page
+    assert f" | {first['times_as_fast']:.2f} | " in page
     assert "Not as it should be" not in page
     assert "nothing ran here" in pipelines_page(
         {"pipelines": {**parts["pipelines"], "cases": [{**first, "parts": []}]}}

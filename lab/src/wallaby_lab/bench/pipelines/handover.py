@@ -17,7 +17,7 @@ from typing import Any, Final
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 
-from wallaby_lab.bench.pipelines.pairs import Setup, configured, let_go, switched
+from wallaby_lab.bench.pipelines.pairs import Setup, configured, cpu_seconds, let_go, switched
 
 _GROUP: Final = "wallaby bench hand-over"
 #: How long Spark may take to tell its listeners what has run.
@@ -46,6 +46,8 @@ class HandOver:
     wallaby: list[float]
     shuffle: list[float]
     cache: list[float]
+    #: The seconds of one core that all processes of the session took for a read from a TaskManager.
+    wallaby_cpu: list[float]
 
     def rows_per_second(self, source: str) -> float:
         """By the median."""
@@ -81,6 +83,7 @@ def hand_over(setup: Setup, kind: str) -> HandOver:
     text = f"select {columns} from lineitem {some}"  # noqa: S608 - our own words
     df = spark.sql(text)
     times: dict[str, list[float]] = {"wallaby": [], "shuffle": [], "cache": []}
+    cpus: dict[str, list[float]] = {name: [] for name in times}
     before = set(setup.engine.subplans.kept)
     kept = setup.engine.persist(df)
     own = [rows for query, rows in setup.engine.subplans.kept.items() if query not in before]
@@ -101,9 +104,10 @@ def hand_over(setup: Setup, kind: str) -> HandOver:
             names = list(sources) if number % 2 else list(reversed(sources))
             for name in names:
                 with _one_stage(setup):
-                    began = time.perf_counter()
+                    cpu, began = cpu_seconds(), time.perf_counter()
                     sources[name].count()
                     times[name].append(round(time.perf_counter() - began, 5))
+                    cpus[name].append(round(cpu_seconds() - cpu, 3))
         cached.unpersist(blocking=True)
     kept.unpersist()
     del sources, kept
@@ -116,6 +120,7 @@ def hand_over(setup: Setup, kind: str) -> HandOver:
         times["wallaby"],
         times["shuffle"],
         times["cache"],
+        cpus["wallaby"],
     )
 
 

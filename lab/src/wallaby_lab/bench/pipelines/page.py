@@ -90,20 +90,25 @@ def _pipelines(figures: Mapping[str, Any]) -> list[str]:
             seconds(median(each["off"])),
             seconds(median(each["on"])),
             f"{each['times_as_fast']:.2f}",
+            f"{median(each['off_cpu']):.1f}",
+            f"{median(each['on_cpu']):.1f}",
             len(each["parts"]),
             "equal" if each["equal"] else "DIFFERENT",
         ]
         for each in cases
     ]
     mean = geometric_mean([each["times_as_fast"] for each in cases])
-    rows.append(["geometric mean", "", "", f"**{mean:.2f}**", "", ""])
+    rows.append(["geometric mean", "", "", f"**{mean:.2f}**", "", "", "", ""])
     told = (
         "Whole pipelines. × is how many times as fast they are with the engine. “Parts” counts the parts of the plan "
         "that the TaskManager ran in one run, as counted where it gets them; without the engine it got none. Answers "
-        "are compared by number and hashes of the rows that were written."
+        "are compared by number and hashes of the rows that were written. CPU seconds are those of all processes of "
+        "the session."
     )
     lines = ["## Pipelines beside SparkSQL", "", told, ""]
-    lines += table(["pipeline", "without s", "with s", "×", "parts", "answers"], rows)
+    lines += table(
+        ["pipeline", "without s", "with s", "×", "CPU s without", "CPU s with", "parts", "answers"], rows
+    )
     strange = [each["name"] for each in cases if not each["parts"] or each["queries_off"]]
     if strange:
         lines += [

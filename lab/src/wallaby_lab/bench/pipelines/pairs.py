@@ -17,6 +17,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
+import psutil
 from pyspark.sql import DataFrame, SparkSession
 
 from wallaby.engine import Engine
@@ -46,6 +47,9 @@ class Pair:
 
     on: list[float] = field(default_factory=list)
     off: list[float] = field(default_factory=list)
+    #: The seconds of one core that all processes of the session took; other work on the machine is not in it.
+    on_cpu: list[float] = field(default_factory=list)
+    off_cpu: list[float] = field(default_factory=list)
     #: The queries that the TaskManagers got in one run with the engine, and in one without.
     queries_on: int = 0
     queries_off: int = 0
@@ -102,18 +106,29 @@ def measure_pair(
         for on in (True, False) if number % 2 else (False, True):
             quiet = contextlib.redirect_stdout(io.StringIO())
             with switched(setup.spark, on=on), Proof(setup.engine) as proof, quiet:
-                began = time.perf_counter()
+                cpu, began = cpu_seconds(), time.perf_counter()
                 act()
-                seconds = time.perf_counter() - began
+                seconds, cpu = time.perf_counter() - began, cpu_seconds() - cpu
             if on:
                 pair.queries_on, pair.parts = proof.queries, proof.parts
             else:
                 pair.queries_off = proof.queries
             if number >= warm_ups:
                 (pair.on if on else pair.off).append(round(seconds, 5))
+                (pair.on_cpu if on else pair.off_cpu).append(round(cpu, 3))
             if proof.parts:
                 let_go(setup)
     return pair
+
+
+def cpu_seconds() -> float:
+    """What this process and all below it have taken: the JVM, its Python workers, the TaskManager."""
+    own = psutil.Process()
+    total = 0.0
+    for process in (own, *own.children(recursive=True)):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            total += sum(process.cpu_times()[:4])  # with those of processes below it that have ended
+    return total
 
 
 @contextmanager

@@ -3,7 +3,8 @@
 What Spark needs for a row beyond what the engine needs: each query below does one thing more than the one before, so
 its time tells what that thing costs. What the hand-over costs: reading kept rows of two widths gives the cost of a row
 and that of a byte. A Python function that does nothing stands for rows that Spark has to make first. What a part costs
-however small it is: one over a table of 25 rows.
+however small it is: one over a table of 25 rows. All but the last are CPU time of all processes of the session, so
+other work on the machine hardly changes them.
 """
 
 from __future__ import annotations
@@ -46,14 +47,12 @@ def measure_rates(setup: Setup) -> dict[str, Any]:
             raise RuntimeError(
                 f"The query for the rate {name} did not run in the TaskManagers, or on Spark too."
             )
-        saved = (median(pair.off) - median(pair.on)) * setup.cores
+        saved = median(pair.off_cpu) - median(pair.on_cpu)
         found = _with(found, name, saved, work)
         queries[name] = {"work": asdict(work), **asdict(pair)}
         setup.say(f"rates, {name}: {getattr(found, name) * 1e6:.3f} µs")
     handed = [hand_over(setup, kind) for kind in ("narrow", "wide")]
-    row, byte = row_and_byte(
-        *((one.rows, one.size_bytes, median(one.wallaby) * setup.cores) for one in handed)
-    )
+    row, byte = row_and_byte(*((one.rows, one.size_bytes, median(one.wallaby_cpu)) for one in handed))
     leaf_row, fixed = _leaf_row(setup), _fixed(setup)
     found = replace(found, row=row, byte=byte, leaf_row=leaf_row, fixed=fixed)
     setup.say(
@@ -117,7 +116,7 @@ def _leaf_row(setup: Setup) -> float:
     if pair.queries_on != 1:
         raise RuntimeError("The rows of a Python function were not handed over to the TaskManagers.")
     orders = max(setup.spark.table("orders").count(), 1)
-    return max(pair.added_seconds * setup.cores / orders, 0.0)
+    return max((median(pair.on_cpu) - median(pair.off_cpu)) / orders, 0.0)
 
 
 def _same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
