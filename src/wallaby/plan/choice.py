@@ -54,7 +54,7 @@ RATES: Final = Rates(
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class PlanWork:
     """What a plan is expected to do: rows by what happens to them, and what is handed over in the end."""
 
     read: float
@@ -103,7 +103,7 @@ def worth(plan: PhysicalPlan, rates: Rates = RATES, *, to_driver: bool = False) 
     )
 
 
-def work_of(plan: PhysicalPlan) -> Work:
+def work_of(plan: PhysicalPlan) -> PlanWork:
     """What a plan is expected to do."""
     graph, last = plan.graph, len(plan.graph.stages) - 1
     rows = [_rows(plan, stage) for stage in range(last)]
@@ -134,7 +134,7 @@ def work_of(plan: PhysicalPlan) -> Work:
     handed = sum(rows[stage] for stage in makers)
     width = sum(map(width_bytes, plan.columns))
     channels = max(stage.channels for stage in graph.stages)
-    return Work(read, probed, joined, reduced, leaf_rows, handed, handed * width, channels)
+    return PlanWork(read, probed, joined, reduced, leaf_rows, handed, handed * width, channels)
 
 
 def _rows(plan: PhysicalPlan, stage: int) -> float:

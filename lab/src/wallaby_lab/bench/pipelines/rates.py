@@ -18,7 +18,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from wallaby.plan.choice import RATES, Rates, Work, work_of
+from wallaby.plan.choice import RATES, PlanWork, Rates, work_of
 from wallaby_lab.bench.pipelines.handover import hand_over
 from wallaby_lab.bench.pipelines.pairs import Setup, configured, measure_pair, write_nowhere
 
@@ -71,14 +71,14 @@ def _collect(setup: Setup, text: str) -> None:
     setup.spark.sql(text).collect()
 
 
-def _work(setup: Setup, df: DataFrame) -> Work:
+def _work(setup: Setup, df: DataFrame) -> PlanWork:
     physical = setup.engine._plan(df).physical
     if physical is None:
         raise RuntimeError("; ".join(setup.engine.fallback_reasons(df)))
     return work_of(physical)
 
 
-def _with(known: Rates, name: str, saved: float, work: Work) -> Rates:
+def _with(known: Rates, name: str, saved: float, work: PlanWork) -> Rates:
     """The rates with one more: what a query saves beyond what the known ones explain. Never below zero."""
     amounts = {"read": work.read, "probe": work.probed, "reduce": work.reduced, "join": work.joined}
     explained = sum(getattr(known, other) * amount for other, amount in amounts.items() if other != name)
