@@ -49,11 +49,12 @@ def pipelines_page(parts: Mapping[str, Mapping[str, Any]]) -> str:
 
 def _about(about: Mapping[str, Any]) -> str:
     busy = about["load_before"] > about["cores"] / 4
+    noted = f" {about['note']}" if "note" in about else ""
     other = f"; OTHER WORK RAN (load {about['load_before']} before it began)" if busy else ""
     return (
         f"Measured on {on_machine(about['machine'])}: TPC-H {about['data']}, {about['cores']} cores, "
         f"{about['memory_mib']} MiB, half of it the JVM's, {about['rounds']} rounds, commit {about['commit']}, "
-        f"{about['date']}, in {about['took_seconds']} s{other}."
+        f"{about['date']}, in {about['took_seconds']} s{other}.{noted}"
     )
 
 
