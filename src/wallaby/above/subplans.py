@@ -387,11 +387,6 @@ class Subplans:
         if kept is not None:
             kept.release()
 
-    def collect(self) -> None:
-        """Have the JVM look now whether anybody can still read the rows that stay."""
-        if self._java is not None:
-            self._rdds.collect()
-
     @property
     def kept(self) -> Mapping[str, KeptRows]:
         """The rows that stay now, by query."""
