@@ -28,6 +28,7 @@ from wallaby.lineage.effects import (
     Acknowledge,
     Await,
     CommitTask,
+    Effects,
     Execute,
     Fail,
     FailPoint,
@@ -101,6 +102,21 @@ def test_a_new_epoch_stops_the_channels_that_went_elsewhere_and_begins_those_tha
     assert list(hand.session.runs) == [X1]
     assert hand.spawned["s1.c1"].now == ReadRecords(X1, 5)
     assert hand.session.runs[X1].retracing
+
+
+def test_a_channel_that_left_before_its_generator_began_does_nothing() -> None:
+    hand = Hand()
+    hand.look(view(assigned(X0)))
+    begun = []
+
+    def channel() -> Effects[None]:
+        begun.append(True)
+        yield Await()
+
+    late = hand.session._during(hand.session.runs[X0], channel())
+    hand.look(view(epoch=5, routes={**ROUTES, X0: OTHER}))
+    assert not list(late)
+    assert not begun
 
 
 def test_a_new_epoch_leaves_the_state_and_the_inbox_of_a_channel_that_stays() -> None:

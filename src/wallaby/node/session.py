@@ -200,23 +200,21 @@ class QuerySession:
     def _during(self, run: ChannelRun, effects: Effects[None]) -> Effects[None]:
         """Drive a channel's generator while its run lasts; later answers have no effect.
 
-        A generator is stopped some steps after its run has ended, and may be woken before that. It must not commit,
-        publish or end anything in the name of the following run.
+        A generator is stopped some steps after its run has ended, and may be woken before that, or only then begin. It
+        must not commit, publish or end anything in the name of the following run.
         """
+        answer, error = None, None
         try:
-            effect = next(effects)
-            while True:
+            while self.runs.get(run.channel) is run:
+                effect = effects.throw(error) if error is not None else effects.send(answer)
                 answer, error = None, None
                 try:
                     answer = yield effect
                 except WallabyError as thrown:
                     error = thrown
-                if self.runs.get(run.channel) is not run:
-                    effects.close()
-                    return
-                effect = effects.throw(error) if error is not None else effects.send(answer)
         except StopIteration:
             return
+        effects.close()
 
     def news(self) -> tuple[int, ...]:
         """What a look may change; if it differs from before, the waiting actors of the session are woken."""

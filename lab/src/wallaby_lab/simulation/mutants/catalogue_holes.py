@@ -12,7 +12,8 @@ REACHING = "wallaby.node.reaching"
 REQUESTS = "wallaby.coordinator.requests"
 COORDINATOR = "wallaby.coordinator.coordinator"
 
-_HELD = "                if self.runs.get(run.channel) is not run:\n"
+_HELD = "            while self.runs.get(run.channel) is run:\n"
+_HELD_LONGER = "            while not self.over:\n"
 _SINCE = "    if channel.host != worker or channel.since_epoch != commit.since_epoch:\n"
 _REPLACES = "    return since_epoch >= kept_since_epoch\n"
 _REREAD_JUDGED = """                if epoch == self.context.epoch:
@@ -26,7 +27,7 @@ HOLES: tuple[Mutant, ...] = (
         breaks=("2", "6"),
         module=SESSION,
         before=_HELD,
-        after="                if self.over:\n",
+        after=_HELD_LONGER,
         more=(Edit(STORE, _SINCE, "    if channel.host != worker:\n"),),
         policy="checkpoint+lineage",
     ),
@@ -36,7 +37,7 @@ HOLES: tuple[Mutant, ...] = (
         breaks=("5", "6"),
         module=SESSION,
         before=_HELD,
-        after="                if self.over:\n",
+        after=_HELD_LONGER,
         policy="checkpoint+lineage",
     ),
     Mutant(
