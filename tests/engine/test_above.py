@@ -390,7 +390,6 @@ def test_cancelling_the_spark_job_ends_the_query(above: Engine, spark: SparkSess
 
 
 def test_what_is_in_memory_already_stays_where_it_is(above: Engine, spark: SparkSession) -> None:
-    spark.conf.set("spark.wallaby.below", "auto")
     cached = spark.table("orders").cache()
     try:
         cached.count()
