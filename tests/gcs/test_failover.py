@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -284,6 +288,19 @@ def test_a_server_of_ours_whose_port_is_closed_has_ended(server: RedisServer) ->
         server.kill()
         with pytest.raises(GcsLostError, match="has ended"):
             gcs.status(Q)
+
+
+def test_a_server_of_ours_that_dies_while_it_is_asked_has_ended(server: RedisServer) -> None:
+    with connect(server.url, limits=QUICK, is_gone=lambda: False) as connection:
+        gcs = RedisGcs(connection, ENGINE)
+        begin(gcs)
+        os.kill(server.pid, signal.SIGSTOP)
+        with ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(gcs.status, Q)
+            time.sleep(0.2)  # the question is with the server, which does not answer it
+            server.kill()
+            with pytest.raises(GcsLostError, match="has ended"):
+                asked.result()
 
 
 def test_the_closed_port_of_a_server_elsewhere_says_nothing(server: RedisServer) -> None:

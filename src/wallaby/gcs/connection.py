@@ -15,6 +15,7 @@ redis-py is untyped in the parts used here, hence the `Any` of its objects.
 from __future__ import annotations
 
 import hashlib
+import socket
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -140,6 +141,7 @@ class Connection:
         self.address = address
         self._expected = incarnation
         self._is_gone = is_gone
+        self._connect_seconds = limits.connect_seconds
         self._server: GcsServer | None = None
         client: Any = redis.Redis
         self._client = client(connection_pool=_pool(address, limits, tls, self._check))
@@ -244,7 +246,8 @@ class Connection:
         if self._is_gone is None or not isinstance(failure, GcsUnavailableError):
             return failure
         # Our own server never closes its port while it lives, and its watcher learns of its end a little later.
-        return _lost(self.address, "has ended") if _was_refused(error) or self._is_gone() else failure
+        closed = _was_refused(error) or self._is_gone() or _refuses(self.address, self._connect_seconds)
+        return _lost(self.address, "has ended") if closed else failure
 
 
 def _was_refused(error: BaseException | None) -> bool:
@@ -252,6 +255,17 @@ def _was_refused(error: BaseException | None) -> bool:
     while error is not None and not isinstance(error, ConnectionRefusedError):
         error = error.__cause__ or error.__context__
     return error is not None
+
+
+def _refuses(address: GcsAddress, timeout_seconds: float) -> bool:
+    """Does nobody listen at the address? A server that dies breaks its connections first."""
+    if address.path:
+        return False
+    try:
+        socket.create_connection((address.host, address.port), timeout_seconds).close()
+    except OSError as error:
+        return isinstance(error, ConnectionRefusedError)
+    return False
 
 
 def _lost(address: GcsAddress, what: str) -> GcsLostError:
