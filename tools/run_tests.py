@@ -18,7 +18,7 @@ TESTS = (Path("tests"), Path("lab/tests"))
 #: The folder whose tests take longer than all others together.
 ENGINES = TESTS[0] / "engine"
 #: Tests of that folder which the other process runs, so that both take about as long.
-LENT = frozenset({"test_policies.py", "test_store_losses.py"})
+LENT = frozenset({"test_losses.py", "test_memory.py", "test_policies.py", "test_store_losses.py"})
 END_SECONDS = 60.0
 
 
