@@ -107,10 +107,6 @@ public class KeptPlans {
             plans.rdds.watch(this, id);
         }
 
-        public LogicalPlan plan() {
-            return plan;
-        }
-
         public String id() {
             return id;
         }

@@ -38,6 +38,13 @@ spark.stop()
 '''
 
 
+def prepared(tables: Sequence[RandomTable], settings: Mapping[str, str], what: str) -> str:
+    """The beginning of a script: a session with these tables and settings."""
+    lines = [head(what), *map(table_lines, tables)]
+    lines += [f'spark.conf.set("{key}", "{value}")\n' for key, value in settings.items()]
+    return "".join(lines)
+
+
 def script(
     query: str,
     tables: Sequence[RandomTable],
@@ -46,8 +53,7 @@ def script(
     what: str,
 ) -> str:
     """The script."""
-    lines = [head(what), *map(table_lines, tables)]
-    lines += [f'spark.conf.set("{key}", "{value}")\n' for key, value in settings.items()]
+    lines = [prepared(tables, settings, what)]
     chosen = "".join(f", {key}={value}" for key, value in planning.items())
     lines.append(_TAIL.format(planning=chosen, query=query.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')))
     return "".join(lines)

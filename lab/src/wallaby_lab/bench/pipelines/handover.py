@@ -17,7 +17,8 @@ from typing import Any, Final
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 
-from wallaby_lab.bench.pipelines.pairs import Setup, configured, cpu_seconds, let_go, switched
+from wallaby_lab.bench.pipelines.pairs import Setup, cpu_seconds, let_go, switched
+from wallaby_lab.differential.layouts import configured
 
 _GROUP: Final = "wallaby bench hand-over"
 #: How long Spark may take to tell its listeners what has run.

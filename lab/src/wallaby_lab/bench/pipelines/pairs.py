@@ -21,6 +21,7 @@ import psutil
 from pyspark.sql import DataFrame, SparkSession
 
 from wallaby.engine import Engine
+from wallaby_lab.differential.layouts import configured
 
 SWITCH: Final = "spark.wallaby.enabled"
 
@@ -136,22 +137,6 @@ def switched(spark: SparkSession, *, on: bool) -> Iterator[None]:
     """Everything inside may use the engine, or nothing."""
     with configured(spark, {SWITCH: str(on).lower()}):
         yield
-
-
-@contextmanager
-def configured(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
-    """Other settings, as long as the block lasts."""
-    before = {key: spark.conf.get(key, None) for key in settings}
-    for key, value in settings.items():
-        spark.conf.set(key, value)
-    try:
-        yield
-    finally:
-        for key, former in before.items():
-            if former is None:
-                spark.conf.unset(key)
-            else:
-                spark.conf.set(key, former)
 
 
 def let_go(setup: Setup) -> None:

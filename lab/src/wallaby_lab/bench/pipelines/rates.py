@@ -20,7 +20,8 @@ from pyspark.sql import DataFrame
 
 from wallaby.plan.choice import RATES, PlanWork, Rates, work_of
 from wallaby_lab.bench.pipelines.handover import hand_over
-from wallaby_lab.bench.pipelines.pairs import Setup, configured, measure_pair, write_nowhere
+from wallaby_lab.bench.pipelines.pairs import Setup, measure_pair, write_nowhere
+from wallaby_lab.differential.layouts import configured
 
 #: By rate, a query that needs it, after those whose rates are known by then.
 QUERIES: Final = {

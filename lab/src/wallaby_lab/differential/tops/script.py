@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from wallaby_lab.differential.generated.schemas import RandomTable
-from wallaby_lab.differential.script import head, table_lines
+from wallaby_lab.differential.script import head, prepared
 from wallaby_lab.differential.tops.arena import TopCase
 
 _TPCH: Final = """
@@ -49,9 +49,7 @@ def random_script(
     what: str,
 ) -> str:
     """The script of a random query."""
-    lines = [head(what), *map(table_lines, tables)]
-    lines += [f'spark.conf.set("{key}", "{value}")\n' for key, value in settings.items()]
-    return "".join([*lines, _tail(case, planning)])
+    return prepared(tables, settings, what) + _tail(case, planning)
 
 
 def tpch_script(case: TopCase, what: str) -> str:
