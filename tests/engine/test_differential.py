@@ -14,6 +14,7 @@ from tests.engine.conftest import Engines
 from wallaby.engine import Engine
 from wallaby.faults.orders import FaultOrders
 from wallaby.results.result import Result
+from wallaby.worker.scratch import PREFIX
 from wallaby_lab.differential import campaign
 from wallaby_lab.differential.arena import QUICK, ComparisonArena
 from wallaby_lab.differential.entries import MODES, EntrySuite
@@ -22,6 +23,7 @@ from wallaby_lab.differential.generated.schemas import Field, RandomTable
 from wallaby_lab.differential.generated.tables import TABLES, register, write_tables
 from wallaby_lab.differential.layouts import configured
 from wallaby_lab.differential.losses import Losses
+from wallaby_lab.differential.tops import leftovers
 
 FUNCTIONS = ("Add", "CaseWhen", "Upper", "Length", "Like", "AddMonths", "Year", "Substring")
 ENTRIES = ("Upper", "DayOfMonth", "OnlyOfAGroupSet")
@@ -175,3 +177,21 @@ def test_what_spark_ran_after_all_is_not_compared_with_spark(spark: SparkSession
     assert not tallies["Upper"].in_doubt
     assert tallies["GetJsonObject"].in_doubt
     assert tallies["GetJsonObject"].compared, "plain values are"
+
+
+def test_what_an_engine_leaves_behind_is_found(
+    engine: Engine, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    local = Path(str(spark.conf.get("spark.local.dir")))
+    assert leftovers.leftovers(engine, local) == []
+    kept = engine.persist(spark.sql("select k, v from few where v > 3"))
+    planted = next(iter(local.rglob(f"{PREFIX}*"))) / "planted"
+    planted.touch()
+    with monkeypatch.context() as impatient:
+        impatient.setattr(leftovers, "_WAIT_SECONDS", 0.5)
+        found = " ".join(leftovers.leftovers(engine, local))
+    for sign in ("rows of", "in the control store", "the head knows", "file planted in scratch"):
+        assert sign in found
+    kept.unpersist()
+    planted.unlink()
+    assert leftovers.leftovers(engine, local) == []

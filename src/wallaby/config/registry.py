@@ -275,8 +275,8 @@ SETTINGS: tuple[Setting, ...] = (
         byte_count,
         "bytes",
         1 << 20,
-        "If Spark has to run a part of a query, it runs the whole query if that reads less than this, or if handing "
-        "rows over is estimated to cost more than it saves; 0: neither matters.",
+        "If Spark has to run a part of a query first, Spark runs all of it in two cases: the query reads less than "
+        "this, or handing rows over is estimated to cost more than the engine saves. 0: in neither case.",
         0,
     ),
     Setting("localDirectory", str, "path", "", "Where TaskManagers spill; empty: Spark's local directories."),

@@ -294,7 +294,7 @@ def too_large(query: QueryId, losses: int) -> MemoryLimitError:
 def _poison(task: TaskName, losses: int) -> PoisonTaskError:
     return PoisonTaskError(
         f"{losses} workers were lost, one after the other, while {task} was not finished.",
-        fix="The task probably kills them: look for a crash in native code or too little memory.",
+        fix="The task probably kills them: look for a crash in native code, too little memory or a full disk.",
         task=task,
         losses=losses,
     )
