@@ -7,6 +7,12 @@ SHELL := bash
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.wallaby-setup
+# The site is built in an environment of its own
+DOCS_VENV := .venv-docs
+DOCS_STAMP := $(DOCS_VENV)/.wallaby-docs
+# And so is a release
+RELEASE_VENV := .venv-release
+RELEASE_STAMP := $(RELEASE_VENV)/.wallaby-release
 SEEDS ?= 100000
 MINUTES ?= 60
 SCALE ?= 1
@@ -26,7 +32,7 @@ ARGS ?=
 
 # One target at a time: `make -j` is harmless, and each tool uses the cores itself.
 .NOTPARALLEL:
-.PHONY: help setup demo test clusters check simulate mutants chaos soak differential bench bench-paper bench-pipelines predict contenders tpcds verify memory memory-tpcds memory-exploding measure docs format clean
+.PHONY: help setup demo pipeline test test-lab clusters versions browser check simulate mutants chaos soak differential bench bench-paper bench-pipelines predict contenders tpcds verify memory memory-tpcds memory-tpch memory-exploding measure pages docs release format clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,11 +52,23 @@ $(STAMP): requirements.txt requirements-dev.txt pyproject.toml lab/pyproject.tom
 demo: setup ## Run TPC-H on Spark and on Wallaby, and kill a worker on the way (needs a JDK 17 or newer)
 	$(BIN)/wallaby demo $(ARGS)
 
-test: setup ## Run the tests in two processes, or in one with ARGS
+pipeline: setup ## Build a small data lake in three layers, twice, and kill workers the second time (examples/pipeline.py)
+	$(BIN)/python examples/pipeline.py $(ARGS)
+
+test: setup ## Run the engine's tests in two processes, or in one with ARGS
 	$(BIN)/python -m tools.run_tests $(ARGS)
+
+test-lab: setup ## Run the tests of the lab: simulation, chaos, differential, benchmarks
+	$(BIN)/python -m tools.run_tests --lab $(ARGS)
 
 clusters: setup ## Run the tests that start whole Spark clusters and kill drivers (some minutes)
 	$(BIN)/python -m pytest -m cluster tests/hosting lab/tests/bench $(ARGS)
+
+browser: setup ## Look at the live page with a real browser (needs Chromium)
+	$(BIN)/python -m pytest -m browser tests/ui $(ARGS)
+
+versions: setup ## Compare answers, writes and a killed worker with Spark on every supported Spark version (downloads 450 MB for each; ARGS="--version 4.1")
+	$(BIN)/python -m tools.run_versions $(ARGS)
 
 check: setup ## Check format, lint, types, import contracts and house rules
 	$(BIN)/ruff format --check .
@@ -66,7 +84,7 @@ chaos: setup ## Break real engines at every fail point, under TPC-H, and compare
 	$(BIN)/wallaby chaos $(ARGS)
 
 soak: setup ## Run queries under all kinds of faults with 4 workers and small budgets, and look for leaks (MINUTES=60; resumable)
-	$(BIN)/wallaby chaos --soak $(MINUTES) --workers 4 --report reports/soak.json --page docs/soak.md $(ARGS)
+	$(BIN)/wallaby chaos --soak $(MINUTES) --workers 4 --report reports/soak.json --page docs/results/soak.md $(ARGS)
 
 differential: setup ## Compare every expression, random queries (QUERIES=1000, the next seeds) and tops with Spark's answers
 	$(BIN)/wallaby differential --processes $(PROCESSES) --save reports/differential.json --commit "$(COMMIT)" $(ARGS)
@@ -82,7 +100,7 @@ mutants: setup ## Break the protocol on purpose; the simulation must catch each 
 bench: setup ## Measure TPC-H by Wallaby, SparkSQL and DuckDB side by side (SCALE=1; takes a while)
 	@test -d .bench/sf$(SCALE) || $(BIN)/wallaby tpch generate .bench/sf$(SCALE) --scale $(SCALE)
 	$(BIN)/wallaby bench queries .bench/sf$(SCALE) --engine spark --engine wallaby --engine wallaby-2 --engine duckdb \
-		--save reports/bench-sf$(SCALE).json --page docs/bench-sf$(SCALE).md $(ARGS)
+		--save reports/bench-sf$(SCALE).json --page docs/results/bench-sf$(SCALE).md $(ARGS)
 
 bench-paper: setup ## Measure what the paper measured and draw its figures (SCALE=1 WORKERS=4 FIGURES="a d"; all: hours)
 	@test -d .bench/sf$(SCALE) || $(BIN)/wallaby tpch generate .bench/sf$(SCALE) --scale $(SCALE)
@@ -92,7 +110,7 @@ bench-paper: setup ## Measure what the paper measured and draw its figures (SCAL
 bench-pipelines: setup ## Measure pipelines: Wallaby below Spark's own plans, beside Spark alone (SCALE=1; resumable)
 	@test -d .bench/sf$(SCALE) || $(BIN)/wallaby tpch generate .bench/sf$(SCALE) --scale $(SCALE)
 	$(BIN)/wallaby bench pipelines .bench/sf$(SCALE) --save reports/$(PIPELINES).json \
-		--page docs/$(PIPELINES).md $(ARGS)
+		--page docs/results/$(PIPELINES).md $(ARGS)
 
 predict: setup ## Predict the paper's figures for up to 1,000 workers from its own runs, into docs/evaluation.md (SCALE=10)
 	@test -d .bench/sf$(SCALE) || $(BIN)/wallaby tpch generate .bench/sf$(SCALE) --scale $(SCALE)
@@ -113,28 +131,50 @@ verify: setup ## Compare TPC-H answers with Spark's on local, local-cluster and 
 
 memory: setup ## Measure the memory of a TaskManager under a small budget (SCALE=1)
 	@test -d .bench/sf$(SCALE) || $(BIN)/wallaby tpch generate .bench/sf$(SCALE) --scale $(SCALE)
-	$(BIN)/python tools/measure_memory.py .bench/sf$(SCALE)
+	$(BIN)/python tools/measure/memory.py .bench/sf$(SCALE)
 
 memory-tpcds: tpcds ## Run TPC-DS under budgets of 1, 2 and 4 GiB and compare answers (SCALE=1; hours at 10; resumable)
 	@test -d .bench/ds$(SCALE) || $(BIN)/wallaby tpcds generate .bench/ds$(SCALE) --scale $(SCALE)
 	$(BIN)/wallaby bench memory tpcds .bench/ds$(SCALE) --memory 1g --memory 2g --memory 4g \
-		--conf spark.driver.memory=3g --save reports/memory-ds$(SCALE).json --page docs/memory-ds$(SCALE).md $(ARGS)
+		--conf spark.driver.memory=3g --save reports/memory-ds$(SCALE).json --page docs/results/memory-ds$(SCALE).md $(ARGS)
+
+memory-tpch: setup ## Run TPC-H under a budget of 1 GiB and compare answers (SCALE=1; an hour at 30; resumable)
+	@test -d .bench/sf$(SCALE) || $(BIN)/wallaby tpch generate .bench/sf$(SCALE) --scale $(SCALE)
+	$(BIN)/wallaby bench memory tpch .bench/sf$(SCALE) --memory 1g --conf spark.driver.memory=3g \
+		--save reports/memory-sf$(SCALE).json --page docs/results/memory-sf$(SCALE).md $(ARGS)
 
 memory-exploding: setup ## Run 2,000 random queries with exploding joins under 256 MiB (resumable)
 	$(BIN)/wallaby bench memory exploding .bench/exploding --memory 256m --conf spark.driver.memory=3g \
-		--save reports/memory-exploding.json --page docs/memory-exploding.md $(ARGS)
+		--save reports/memory-exploding.json --page docs/results/memory-exploding.md $(ARGS)
 
 measure: setup ## Measure what enable costs queries that stay on Spark (on a quiet machine)
-	$(BIN)/python tools/measure_enable.py
+	$(BIN)/python tools/measure/enable.py
 
-docs: setup ## Generate the pages of docs/ that are made from code, and the drawings that are made from reports
+pages: setup ## Generate the pages of docs/ that are made from code, and the drawings that are made from reports
 	$(BIN)/python -m tools.write_docs
 	$(BIN)/python -m tools.write_drawings
+
+docs: pages $(DOCS_STAMP) ## Build the documentation site, build/site/index.html, after make pages
+	NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/python -m mkdocs build --quiet $(ARGS)
+	@echo "The site is in build/site. To search it, too: $(BIN)/python -m http.server --directory build/site"
+
+$(DOCS_STAMP): requirements-docs.txt
+	$(BIN)/python -m venv --clear $(DOCS_VENV)
+	$(DOCS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-docs.txt
+	@touch $@
+
+release: $(RELEASE_STAMP) ## Make a release ready in dist/: build, check, try with every supported Python here, write notes (minutes)
+	$(RELEASE_VENV)/bin/python -m tools.release
+
+$(RELEASE_STAMP): $(STAMP) requirements-release.txt
+	$(BIN)/python -m venv --clear $(RELEASE_VENV)
+	$(RELEASE_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-release.txt
+	@touch $@
 
 format: setup ## Format the code and fix what the linter can fix
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 clean: ## Remove the virtual environment, caches and build results
-	rm -rf $(VENV) build dist lab/build lab/dist src/*.egg-info lab/src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(DOCS_VENV) $(RELEASE_VENV) build dist lab/build lab/dist src/*.egg-info lab/src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find src lab tests tools -name __pycache__ -type d -prune -exec rm -rf {} +

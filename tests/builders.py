@@ -7,7 +7,7 @@ from typing import Any
 
 from wallaby.lineage.effects import Output, Slice
 from wallaby.lineage.graph import Link, LinkKind, Routing, Stage, StageGraph, StageKind
-from wallaby.lineage.lineage import Draw, Record, encode
+from wallaby.lineage.lineage import Draw, LineageRecord, encode
 from wallaby.lineage.names import HEAD, ChannelName, Edge, TaskName, WorkerId
 from wallaby.lineage.snapshot import ChannelState, ReRead, Snapshot
 
@@ -100,11 +100,11 @@ def draw(link: int, **counts: int) -> Draw:
 
 
 def drawn(link: int, checksum: int = 7, *, final: bool = False, **counts: int) -> bytes:
-    return encode(Record(checksum, draw=draw(link, **counts), final=final))
+    return encode(LineageRecord(checksum, draw=draw(link, **counts), final=final))
 
 
 def final_record(checksum: int = 7) -> bytes:
-    return encode(Record(checksum, final=True))
+    return encode(LineageRecord(checksum, final=True))
 
 
 # --- snapshots ---------------------------------------------------------------------------------------------

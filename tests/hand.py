@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from tests.builders import Driven, W, pipeline
 
 from wallaby.gcs.interface import Assignment, QueryView
-from wallaby.lineage.choose import Policy, Static
+from wallaby.lineage.choose import DrawPolicy, Static
 from wallaby.lineage.effects import Pause, PushReply
 from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.names import HEAD, ChannelName, Edge, WorkerId
@@ -55,7 +55,7 @@ class Hand:
     def __init__(
         self,
         graph: StageGraph = GRAPH,
-        policy: Policy | None = None,
+        policy: DrawPolicy | None = None,
         *,
         worker: WorkerId = ME,
         slots: int = 1,

@@ -9,7 +9,7 @@ PAGE = ARCHITECTURE.read_text(encoding="utf-8")
 
 
 def test_the_layers_are_those_of_the_contract() -> None:
-    assert architecture() == PAGE, "run make docs"
+    assert architecture() == PAGE, "run make pages"
 
 
 def test_every_arrow_is_an_import() -> None:

@@ -11,7 +11,7 @@ from wallaby.config.settings import read_settings
 
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_is_what_the_code_makes(name: str) -> None:
-    assert (DOCS / name).read_text(encoding="utf-8") == PAGES[name](), "run make docs"
+    assert (DOCS / name).read_text(encoding="utf-8") == PAGES[name](), "run make pages"
 
 
 def test_a_default_as_it_is_shown_is_read_as_the_default() -> None:

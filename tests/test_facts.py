@@ -11,11 +11,12 @@ from wallaby import RunStats, WorkerInfo
 from wallaby.gcs.interface import WorkerLease
 from wallaby.head.collected import Figures
 from wallaby.lineage.names import WorkerId
-from wallaby.node.worker_address import WorkerAddress, worker_info
+from wallaby.node.worker_address import WorkerAddress
 from wallaby.observe.event import EventKind, make
 from wallaby.observe.event_batch import Carried, StageTotals
 from wallaby.observe.observation import QueryStats
 from wallaby.results.facts import event_of, stats_of
+from wallaby.results.worker_info import worker_info
 
 SEEN = QueryStats("q", 1.0, 4, 1, ("w1",), 2, 3, 4, 0.5, 7, 8, event_log="x.jsonl")
 WATCHED = QueryStats(
@@ -49,6 +50,22 @@ def test_stats_have_details_only_of_a_run_that_was_observed() -> None:
     assert detail is not None
     assert (detail.commits, detail.store_calls, detail.spilled_bytes) == (4, 7, 3)
     assert [stage.tasks for stage in detail.per_stage] == [3], "the collector is no stage of workers"
+
+
+def test_stats_can_be_read_like_a_dictionary() -> None:
+    stats = stats_of("q", Figures(3, tasks=4), WATCHED, native=True)
+    assert (stats["tasks"], stats["commits"], stats.get("spilled_bytes"), stats.get("nothing", 7)) == (
+        4,
+        4,
+        3,
+        7,
+    )
+    assert dict(stats) == {**stats} == stats.as_dict()
+    assert set(stats.keys()) == set(stats)
+    assert "tasks" in stats
+    assert "nothing" not in stats
+    with pytest.raises(KeyError):
+        stats["nothing"]
 
 
 def test_stats_can_be_written_as_json_in_one_level() -> None:

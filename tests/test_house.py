@@ -5,7 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tools.check_house import PLAIN, ROOT, anchors, check_glossary, check_links, public_classes
+from tools.check_house import (
+    PLAIN,
+    ROOT,
+    anchors,
+    check_commits,
+    check_folders,
+    check_glossary,
+    check_links,
+    named_types,
+    private_names,
+    public_classes,
+)
 
 PAGE = "# A page: its `name`\n\n```\n# no heading\n[no](link.md)\n```\n\n## Two words\n"
 
@@ -32,6 +43,16 @@ def test_a_link_that_leads_nowhere(link: str, what: str) -> None:
     assert problem == f"x.md: links to {link}, and there is no such {what}"
 
 
+def test_a_commit_that_a_page_names_is_in_the_history() -> None:
+    history = ("0a1b2c3d4e5f", "f76f157aaaaa")
+    page = (
+        "Measured on f76f157, sources 287ca80310ed, worker w1-abe3ccea, 1234567 rows.\n\n```\n9f9f9f9\n```\n"
+    )
+    assert list(check_commits(ROOT / "x.md", page, history)) == []
+    (problem,) = check_commits(ROOT / "x.md", "on commit 511d5c" + "4", history)
+    assert problem == "x.md: names the commit 511d5c" + "4, which the history does not have"
+
+
 def test_headings_as_they_are_linked_to() -> None:
     assert anchors(PAGE) == {"a-page-its-name", "two-words"}
 
@@ -48,7 +69,7 @@ def test_every_public_class_of_the_rooms_is_in_the_glossary() -> None:
     (missing,) = check_glossary(*in_room("Actor", "Spool", "Tenure"), page)
     assert "says nothing of Tenure (node)" in missing
     (stale,) = check_glossary(*in_room("Actor"), page)
-    assert "Spool is no public class" in stale
+    assert "Spool is no public class or type" in stale
 
 
 def test_a_plain_word_needs_no_entry_and_gets_none() -> None:
@@ -56,12 +77,50 @@ def test_a_plain_word_needs_no_entry_and_gets_none() -> None:
     assert "explains Head" in twice
 
 
-def test_a_class_of_the_rooms_shares_its_name_with_no_other() -> None:
+def test_a_class_shares_its_name_with_no_other() -> None:
     classes, rooms = in_room("Actor")
     classes["Actor"].append(Path("y.py"))
-    (shared,) = check_glossary(classes, rooms, "| `Actor` | a generator |\n")
-    assert "the name of several classes: x.py, y.py" in shared
+    classes["Reader"] = [Path("u.py"), Path("v.py")]
+    actor, reader = check_glossary(classes, rooms, "| `Actor` | a generator |\n")
+    assert actor == "Actor is the name of several classes: x.py, y.py"
+    assert reader == "Reader is the name of several classes: u.py, v.py"
+
+
+def test_a_folder_of_sources_is_no_long_list() -> None:
+    modules = [Path(f"lab/src/room/{number}.py") for number in range(20)]
+    assert list(check_folders([*modules, Path("lab/src/room/__init__.py"), Path("lab/src/room/x.lua")])) == []
+    (long,) = check_folders([*modules, Path("lab/src/room/more.py")])
+    assert long == "lab/src/room: 21 modules, at most 20: divide the folder"
+
+
+def test_folders_of_tests_and_tools_are_no_long_lists_either() -> None:
+    modules = [Path(f"tests/room/test_{number}.py") for number in range(21)]
+    (long,) = check_folders(
+        [*modules, Path("tests/room/conftest.py"), *(Path(f"docs/{n}.py") for n in range(30))]
+    )
+    assert long == "tests/room: 21 modules, at most 20: divide the folder"
 
 
 def test_public_classes_are_those_at_the_top_without_an_underscore() -> None:
     assert public_classes("class A:\n    class B: ...\nclass _C: ...\ndef d(): ...\n") == ("A",)
+
+
+def test_private_names_of_other_objects_are_found() -> None:
+    own = "class A(B):\n    def f(self): return self._x, super()._y(), df._jdf, self.__dict__\n"
+    assert list(private_names(own)) == []
+    others = (
+        "from wallaby.engine import _attached\nengine._started = engine._head._queries\ndel engine._started\n"
+    )
+    assert sorted(private_names(others)) == [
+        (1, "_attached"),
+        (2, "_head"),
+        (2, "_queries"),
+        (2, "_started"),
+        (3, "_started"),
+    ]
+
+
+def test_types_that_a_module_names_are_found() -> None:
+    variables = "T = TypeVar('T')\nAnswer = TypeVar('Answer')\nMAX = 3\n_Own = int\n"
+    types = "Id = NewType('Id', str)\nBody: Any = int | None\n"
+    assert named_types(variables + types) == ("Id", "Body")

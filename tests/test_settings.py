@@ -33,3 +33,24 @@ def test_texts_are_read_with_their_units() -> None:
         {PREFIX + "memory": "2g", PREFIX + "lease": "500ms"}, {"timeout": "2min", "window": 7}
     )
     assert (found.memory, found.lease, found.timeout, found.window) == (2 << 30, 0.5, 120.0, 7)
+
+
+def test_a_key_that_is_like_no_other_is_answered_with_where_they_are_listed() -> None:
+    with pytest.raises(ConfigurationError, match=r"See docs/configuration\.md"):
+        read_settings({PREFIX + "nonsense": "1"}, {})
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "bounds"),
+    [
+        ("memory.allowance", "1m", "at least 256m"),
+        ("memory", "100t", "between 0 and 64t"),
+        ("lease", "0.1", "between 0.2s and 600s"),
+        ("channels", "-1", "between 0 and 1024"),
+    ],
+)
+def test_a_value_out_of_range_is_answered_with_the_range_as_one_would_write_it(
+    key: str, text: str, bounds: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=rf"Set it to {bounds}\."):
+        read_settings({PREFIX + key: text}, {})

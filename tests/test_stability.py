@@ -14,7 +14,7 @@ PAGE = (Path(__file__).parent.parent / "docs" / "stability.md").read_text(encodi
 STABLE = PAGE.split("## Stable")[1].split("## Not stable")[0]
 NOT_STABLE = PAGE.split("## Not stable")[1]
 #: Public names of classes that the page says are not stable.
-OTHERS = {"Engine": {"tolerance"}, "Result": {"plan"}}
+OTHERS: dict[str, set[str]] = {"Engine": {"inspection", "tolerance"}, "Result": {"plan"}, "LivePage": set()}
 
 
 def listed(kind: str) -> set[str]:
@@ -39,7 +39,7 @@ def test_every_public_name_can_be_imported() -> None:
         wallaby.__getattr__("nobody")
 
 
-@pytest.mark.parametrize("kind", ["Engine", "Result"])
+@pytest.mark.parametrize("kind", ["Engine", "Result", "LivePage"])
 def test_the_page_lists_exactly_the_public_methods(kind: str) -> None:
     found = public_methods(getattr(wallaby, kind))
     unlisted = set(found) - listed(kind)
@@ -49,7 +49,7 @@ def test_the_page_lists_exactly_the_public_methods(kind: str) -> None:
     assert all(f"{name}:" in (inspect.getdoc(getattr(wallaby, kind)) or "") for name in attributes)
 
 
-@pytest.mark.parametrize("kind", ["Engine", "Result", "RunStats", "QueryEvent", "WorkerInfo"])
+@pytest.mark.parametrize("kind", ["Engine", "Result", "LivePage", "RunStats", "QueryEvent", "WorkerInfo"])
 def test_every_public_method_begins_with_a_sentence(kind: str) -> None:
     for name, method in public_methods(getattr(wallaby, kind)).items():
         if inspect.isfunction(method) or isinstance(method, property):

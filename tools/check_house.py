@@ -1,9 +1,12 @@
 """The house rules that no linter knows: run by `make check`, exits with 1 and a list when one is broken.
 
-- no module under a `src` is longer than 500 lines;
+- no module under a `src` is longer than 500 lines, and no folder of sources, tests or tools has more than 20 modules;
 - every Python module says in a docstring what it is;
 - every link of a page to another, and to a heading of one, leads somewhere;
-- every public class of the protocol's rooms is in docs/glossary.md, or plain English;
+- every commit that a page names is in the history of this one;
+- no two public classes of engine and lab have the same name, and those of the protocol's rooms, with their named
+  types, are in docs/glossary.md, or plain English;
+- the lab touches no private name of the engine: it has `wallaby.inspection`;
 - no file of the project contains a path of one machine or the address of a package index, so that a clone works
   anywhere and installs from the index that the user's pip is configured for.
 """
@@ -14,11 +17,16 @@ import ast
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LINES_MAX = 500
+MODULES_MAX = 20
+#: The folders below which no folder may have more modules.
+FOLDERS = frozenset({"src", "tests", "tools"})
 GIT_TIMEOUT_SECONDS = 30
 
 # The patterns are put together from pieces so that this file does not match itself.
@@ -32,6 +40,11 @@ LINK = re.compile(r"\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#{1,6} +(.+)$", re.MULTILINE)
 FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 ELSEWHERE = re.compile(r"[a-z]+:")
+#: A short name of a commit; worker names end in such words too, after a hyphen.
+COMMIT = re.compile(r"(?<![\w-])[0-9a-f]{7,10}(?![\w-])")
+
+#: Private names of Spark and Python that have no public form.
+FOREIGN_PRIVATE = frozenset({"_jdf", "_jsc", "_jvm", "_gateway", "_exit"})
 
 ROOMS = ("lineage", "coordinator", "head", "node", "worker", "exchange", "gcs", "faults")
 #: Names that Spark users understand without an entry.
@@ -51,22 +64,29 @@ PLAIN = frozenset(
         "QueryStatus",
         "Script",
         "WorkerAddress",
-        "WorkerInfo",
     }
 )
+#: The form of a class's name, which constants and functions do not have.
+NAMED_TYPE = re.compile(r"[A-Z]\w*[a-z]")
 GLOSSARY_ENTRY = re.compile(r"^\| (`\w+`(?:, `\w+`)*) \|", re.MULTILINE)
 
 
-def project_files() -> tuple[Path, ...]:
-    """Every file that is tracked or could be: what git does not ignore, in a fixed order."""
-    listing = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],  # noqa: S607 - git is on PATH
+def git(*arguments: str) -> str:
+    """What a git command prints about this repository."""
+    done = subprocess.run(  # noqa: S603 - only commands of this file
+        ["git", *arguments],  # noqa: S607 - git is on PATH
         cwd=ROOT,
         check=True,
         capture_output=True,
         timeout=GIT_TIMEOUT_SECONDS,
     )
-    names = sorted(name for name in listing.stdout.decode().split("\0") if name)
+    return done.stdout.decode()
+
+
+def project_files() -> tuple[Path, ...]:
+    """Every file that is tracked or could be: what git does not ignore, in a fixed order."""
+    listing = git("ls-files", "--cached", "--others", "--exclude-standard", "-z")
+    names = sorted(name for name in listing.split("\0") if name)
     return tuple(ROOT / name for name in names if (ROOT / name).is_file())
 
 
@@ -113,6 +133,30 @@ def check_links(path: Path, text: str) -> Iterator[str]:
             yield f"{path.relative_to(ROOT)}: links to {target}, and there is no such heading"
 
 
+def named_commits(page: str) -> frozenset[str]:
+    """What a page names as commits: short names with letters and digits, outside of quoted output."""
+    words = COMMIT.findall(FENCED.sub("", page))
+    return frozenset(word for word in words if re.search("[a-f]", word) and re.search("[0-9]", word))
+
+
+def check_commits(path: Path, text: str, history: Sequence[str]) -> Iterator[str]:
+    """Check that the commits that a page names exist; `history` has the full names in order."""
+    if path.suffix != ".md":
+        return
+    for name in sorted(named_commits(text)):
+        place = bisect_left(history, name)
+        if place == len(history) or not history[place].startswith(name):
+            yield f"{path.relative_to(ROOT)}: names the commit {name}, which the history does not have"
+
+
+def history() -> tuple[str, ...] | str:
+    """The full names of this commit and all before it, in order; or why they are not known here."""
+    if git("rev-parse", "--is-shallow-repository").strip() != "false":
+        return "this is a shallow clone"
+    found = tuple(sorted(git("rev-list", "HEAD").split()))
+    return found if len(found) > 1 else "this checkout has no history"
+
+
 def anchors(page: str) -> frozenset[str]:
     """The names by which headings of a page can be linked to: small letters, hyphens for spaces, no punctuation."""
     headings = HEADING.findall(FENCED.sub("", page))
@@ -123,6 +167,60 @@ def public_classes(source: str) -> tuple[str, ...]:
     """The public classes that a module defines."""
     found = (node.name for node in ast.parse(source).body if isinstance(node, ast.ClassDef))
     return tuple(name for name in found if not name.startswith("_"))
+
+
+def named_types(source: str) -> tuple[str, ...]:
+    """The public names that a module gives to types: `NewType`s, and capitalized aliases."""
+    assigned = (node for node in ast.parse(source).body if isinstance(node, ast.Assign | ast.AnnAssign))
+    found = [
+        target.id
+        for node in assigned
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        if isinstance(target, ast.Name) and NAMED_TYPE.match(target.id) and not _is_type_variable(node.value)
+    ]
+    return tuple(found)
+
+
+def _is_type_variable(value: ast.expr | None) -> bool:
+    return isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "TypeVar"
+
+
+def private_names(source: str) -> Iterator[tuple[int, str]]:
+    """Where a module uses private names of other objects and modules, and which: not its own, nor those it inherits."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Attribute) and _is_private(node.attr) and node.attr not in FOREIGN_PRIVATE:
+            owner = node.value
+            is_own = isinstance(owner, ast.Name) and owner.id in ("self", "cls")
+            inherits = (
+                isinstance(owner, ast.Call) and isinstance(owner.func, ast.Name) and owner.func.id == "super"
+            )
+            if not (is_own or inherits):
+                yield node.lineno, node.attr
+        elif isinstance(node, ast.ImportFrom):
+            yield from ((node.lineno, each.name) for each in node.names if _is_private(each.name))
+
+
+def _is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__")
+
+
+def check_private_names(path: Path, text: str) -> Iterator[str]:
+    """Check that the lab reaches the engine by public names only."""
+    if path.suffix == ".py" and path.is_relative_to(ROOT / "lab/src"):
+        for line, name in private_names(text):
+            yield f"{path.relative_to(ROOT)}:{line}: uses the private name {name}: see wallaby.inspection"
+
+
+def check_folders(files: Iterable[Path]) -> Iterator[str]:
+    """Check that no folder of sources, tests or tools is a long flat list."""
+    modules = (
+        path
+        for path in files
+        if FOLDERS & {*path.parts} and path.suffix == ".py" and path.stem not in ("__init__", "conftest")
+    )
+    for folder, count in sorted(Counter(path.parent for path in modules).items()):
+        if count > MODULES_MAX:
+            yield f"{folder}: {count} modules, at most {MODULES_MAX}: divide the folder"
 
 
 def check_glossary(classes: Mapping[str, list[Path]], room_of: Mapping[str, str], page: str) -> Iterator[str]:
@@ -136,14 +234,15 @@ def check_glossary(classes: Mapping[str, list[Path]], room_of: Mapping[str, str]
             yield f"docs/glossary.md: says nothing of {name} ({room}), and PLAIN does not list it"
         if name in explained and name in PLAIN:
             yield f"docs/glossary.md: explains {name}, which PLAIN lists as plain"
-        if len(classes[name]) > 1:
-            yield f"{name} ({room}) is the name of several classes: {', '.join(map(str, classes[name]))}"
+    for name, modules in sorted(classes.items()):
+        if len(modules) > 1:
+            yield f"{name} is the name of several classes: {', '.join(map(str, modules))}"
     for name in sorted((explained | PLAIN) - room_of.keys()):
-        yield f"docs/glossary.md: {name} is no public class of {', '.join(ROOMS)}"
+        yield f"docs/glossary.md: {name} is no public class or type of {', '.join(ROOMS)}"
 
 
 def check_classes() -> Iterator[str]:
-    """Check that every public class of the protocol's rooms has a unique name, and an entry in the glossary."""
+    """Check that public classes have unique names, and those of the protocol's rooms an entry in the glossary."""
     classes: dict[str, list[Path]] = {}
     room_of: dict[str, str] = {}
     for sources in ("src/wallaby", "lab/src/wallaby_lab"):
@@ -153,6 +252,8 @@ def check_classes() -> Iterator[str]:
                 classes.setdefault(name, []).append(module.relative_to(ROOT))
                 if room in ROOMS:
                     room_of[name] = room
+            if room in ROOMS:
+                room_of |= dict.fromkeys(named_types(module.read_text(encoding="utf-8")), room)
     yield from check_glossary(classes, room_of, (ROOT / "docs/glossary.md").read_text(encoding="utf-8"))
 
 
@@ -160,6 +261,9 @@ def main() -> int:
     """Check every file; print what is wrong."""
     problems: list[str] = []
     files = project_files()
+    commits = history()
+    if isinstance(commits, str):
+        print(f"house rules: the commits that pages name were not checked, because {commits}")
     for path in files:
         try:
             text = path.read_text(encoding="utf-8")
@@ -167,7 +271,10 @@ def main() -> int:
             continue  # a binary file has no lines to check
         problems += [*check_length(path, text), *check_docstring(path, text)]
         problems += [*check_addresses(path, text), *check_links(path, text)]
-    problems += check_classes()
+        problems += check_private_names(path, text)
+        if not isinstance(commits, str):
+            problems += check_commits(path, text, commits)
+    problems += [*check_folders(path.relative_to(ROOT) for path in files), *check_classes()]
     for problem in problems:
         print(problem)
     print(f"house rules: {len(files)} files checked, {len(problems)} problems")

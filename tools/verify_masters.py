@@ -16,7 +16,7 @@ MINUTES_MAX = 20
 
 
 def verify(data: str, master: str, workers: tuple[int, ...], **conf: str) -> list[dict[str, object]]:
-    """The runs under one master."""
+    """Compare the answers under one master."""
     with tempfile.TemporaryDirectory() as directory:
         saved = Path(directory) / "runs.json"
         command = [sys.executable, "-c", "from wallaby.cli import main; main()", "tpch", "verify", data]

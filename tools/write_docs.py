@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tools.daily_functions import Daily, kept
 from tools.rooms import ARCHITECTURE, architecture
+from tools.write_reference import api, commands, error_page, events
 
 from wallaby.catalyst.data_types import (
     ARRAYS,
@@ -23,7 +24,7 @@ from wallaby.catalyst.data_types import (
     STRUCTS,
     TEXT,
 )
-from wallaby.config.registry import ANY_TIME, PREFIX, SETTINGS, Setting, shown_default
+from wallaby.config.registry import ANY_TIME, PREFIX, SETTINGS, Setting, shown_default, shown_value
 from wallaby.functions.casts.casts import CASTS
 from wallaby.functions.entry import Entry, State
 from wallaby.functions.registry import FAMILIES
@@ -37,8 +38,9 @@ DOCS = Path(__file__).resolve().parent.parent / "docs"
 _INTRODUCTION = (
     "Settings are keys of Spark's configuration or keywords of `wallaby.attach` and `wallaby.enable`: "
     "`spark.wallaby.eventLog.dir` is the keyword `event_log_dir`. Keywords override keys. `attach` reads and checks "
-    "all settings, including those made with `spark.conf.set`. Settings marked * may be changed at any time and "
-    "apply from the next query on. Other settings that are changed later have no effect, and a warning says so. "
+    "all settings, including those made with `spark.conf.set`. Settings marked * may be changed or unset at any time, "
+    "which applies from the next query on; what is set later overrides keywords, too. Other settings that are changed "
+    "later have no effect, and a warning says so; so does one about settings that have none beside the others. "
     "Unknown keys and invalid values are errors, of `attach` or of the next query."
 )
 
@@ -74,8 +76,7 @@ def _row(setting: Setting) -> str:
 
 def _bound(setting: Setting, value: float) -> str:
     """A bound in the unit in which users write it."""
-    whole_mebibytes = setting.kind == "bytes" and value >= 1 << 20
-    return f"{value / (1 << 20):g}m" if whole_mebibytes else f"{value:g}"
+    return shown_value(setting, value) if setting.kind == "bytes" else f"{value:g}"
 
 
 _COMPATIBILITY = """# Which queries run natively
@@ -242,11 +243,15 @@ PAGES: dict[str, Callable[[], str]] = {
     "compatibility.md": compatibility,
     "configuration.md": configuration,
     "functions.md": functions,
+    "reference/api.md": api,
+    "reference/commands.md": commands,
+    "reference/errors.md": error_page,
+    "reference/events.md": events,
 }
 
 
 def main() -> None:
-    """Write them all."""
+    """Write every generated page."""
     for name, make in PAGES.items():
         (DOCS / name).write_text(make(), encoding="utf-8")
     ARCHITECTURE.write_text(architecture(), encoding="utf-8")

@@ -6,14 +6,17 @@ import json
 from pathlib import Path
 
 from wallaby_lab.bench.paper.written import PREDICTED, redrawn
-from wallaby_lab.bench.plots import Drawing
+from wallaby_lab.bench.plots import Drawing, draw_queries
 from wallaby_lab.bench.report import drawings, of_json
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 FIGURES = DOCS / "paper-sf10"
-#: Pages of docs/ with drawings, each with a report of the same name in reports/.
+RESULTS = DOCS / "results"
+#: Pages of docs/results with drawings, each with a report of the same name in reports/.
 PAGES = ("bench-sf1", "bench-sf10")
+#: A report of what lost workers cost, which other pages show as a drawing.
+RECOVERY = "bench-recovery-sf30"
 
 
 def of_pages() -> dict[Path, Drawing]:
@@ -21,8 +24,23 @@ def of_pages() -> dict[Path, Drawing]:
     found: dict[Path, Drawing] = {}
     for name in PAGES:
         report = json.loads((ROOT / "reports" / f"{name}.json").read_text(encoding="utf-8"))
-        found |= {DOCS / file: each for file, each in drawings(of_json(report), report["data"], name).items()}
-    return found
+        found |= {
+            RESULTS / file: each for file, each in drawings(of_json(report), report["data"], name).items()
+        }
+    return found | {RESULTS / f"{RECOVERY}-queries.svg": of_recovery()}
+
+
+def of_recovery() -> Drawing:
+    """What a lost machine costs each query, beside SparkSQL."""
+    report = json.loads((ROOT / "reports" / f"{RECOVERY}.json").read_text(encoding="utf-8"))
+    scales = {name: described.rpartition("data ")[2] for name, described in report["contenders"].items()}
+    ratios = {
+        f"{name}, {scales[name]}": {int(query): float(found["ratio"]) for query, found in by_query.items()}
+        for name, by_query in report["figures"].items()
+    }
+    return draw_queries(
+        ratios, "One of four machines killed halfway: time over that without a loss, TPC-H, by query"
+    )
 
 
 def of_figures() -> dict[Path, Drawing]:

@@ -12,39 +12,60 @@ from wallaby.version import __version__
 
 if TYPE_CHECKING:
     from wallaby import errors
+    from wallaby.config.settings import Settings
     from wallaby.enabling import disable, enable
-    from wallaby.engine import Engine, attach
-    from wallaby.node.worker_address import WorkerInfo
+    from wallaby.engine import Engine, attach, explain_last
+    from wallaby.observe.finding import Finding, FindingKind
     from wallaby.results.facts import QueryEvent, RunDetail, RunStats, StageStats
+    from wallaby.results.record import QueryHistory, QueryRecord, Where
     from wallaby.results.result import Result
+    from wallaby.results.worker_info import WorkerInfo
+    from wallaby.ui.live_page import LivePage
 
 __all__ = [
     "Engine",
+    "Finding",
+    "FindingKind",
+    "LivePage",
     "QueryEvent",
+    "QueryHistory",
+    "QueryRecord",
     "Result",
     "RunDetail",
     "RunStats",
+    "Settings",
     "StageStats",
+    "Where",
     "WorkerInfo",
     "__version__",
     "attach",
     "disable",
     "enable",
     "errors",
+    "explain_last",
 ]
 
 #: The modules of the public names. They are imported on demand, so that `wallaby --help` needs no Spark.
 _HOMES = {
     "Engine": "wallaby.engine",
+    "Finding": "wallaby.observe.finding",
+    "FindingKind": "wallaby.observe.finding",
+    "LivePage": "wallaby.ui.live_page",
     "QueryEvent": "wallaby.results.facts",
+    "QueryHistory": "wallaby.results.record",
+    "QueryRecord": "wallaby.results.record",
     "Result": "wallaby.results.result",
     "RunDetail": "wallaby.results.facts",
     "RunStats": "wallaby.results.facts",
+    "Settings": "wallaby.config.settings",
     "StageStats": "wallaby.results.facts",
-    "WorkerInfo": "wallaby.node.worker_address",
+    "Where": "wallaby.results.record",
+    "WorkerInfo": "wallaby.results.worker_info",
     "attach": "wallaby.engine",
     "disable": "wallaby.enabling",
     "enable": "wallaby.enabling",
+    "explain_last": "wallaby.engine",
+    "load_ipython_extension": "wallaby.notebook",
 }
 
 
@@ -55,6 +76,8 @@ def __getattr__(name: str) -> Any:
         return import_module("wallaby.errors")
     if name not in _HOMES:
         raise AttributeError(f"module 'wallaby' has no attribute {name!r}")
+    # Modules of the engine import what older versions of PySpark lack.
+    import_module("wallaby.catalyst.spark_versions").check_version()
     return getattr(import_module(_HOMES[name]), name)
 
 

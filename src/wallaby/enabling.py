@@ -42,9 +42,9 @@ class _Enabled:
 
 _lock = threading.Lock()
 _enabled: dict[int, _Enabled] = {}
-#: Sessions that were disabled by themselves while others of their application are enabled.
+#: Sessions that were disabled individually while others of their application are enabled.
 _disabled: weakref.WeakSet[SparkSession] = weakref.WeakSet()
-#: What the class itself had under each name before; None if it had inherited it.
+#: The class's own attribute under each name before; None if it was inherited.
 _before: dict[str, Any] = {}
 
 
@@ -134,7 +134,7 @@ def _restore() -> None:
 
 
 def _engine_for(df: DataFrame) -> Engine | None:
-    """The engine that this query is to go through, if any."""
+    """The engine that runs this query, if any."""
     known = _enabled.get(id(df._session)) or _of_same_application(df._session)
     if known is None or is_on_spark() or not known.engine.is_open:
         return None
@@ -143,32 +143,36 @@ def _engine_for(df: DataFrame) -> Engine | None:
 
 
 def _of_same_application(session: SparkSession) -> _Enabled | None:
-    """What is enabled for the session that this one was made from, as far as that can be told."""
+    """What is enabled for the session from which this one was created, if that is known."""
     if session in _disabled:
         return None
     context = session.sparkContext
     return next((known for known in list(_enabled.values()) if known.session.sparkContext is context), None)
 
 
-def _run(df: DataFrame) -> Result | None:
+def _answered(df: DataFrame, ours: Callable[[Result], Any], sparks: Callable[[], Any]) -> Any:
+    """An action's answer: from the engine if the session uses one that can run the query, else from Spark."""
     engine = _engine_for(df)
-    return None if engine is None else engine.run_native(df)
+    if engine is None:
+        return sparks()
+    result, record = engine._started(df)
+    return record.answered_by_spark(sparks) if result is None else ours(result)
 
 
 def _collect(original: Callable[[DataFrame], Any]) -> Callable[..., Any]:
     def collect(self: DataFrame) -> Any:
-        result = _run(self)
-        return original(self) if result is None else result.rows()
+        return _answered(self, lambda result: result.rows(), lambda: original(self))
 
     return collect
 
 
 def _collect_as_arrow(original: Callable[..., Any]) -> Callable[..., Any]:
     def collect_as_arrow(self: DataFrame, *arguments: Any, **named: Any) -> Any:
-        result = _run(self)
-        if result is None:
-            return original(self, *arguments, **named)
-        return result._collect_as_arrow(*arguments, **named)
+        return _answered(
+            self,
+            lambda result: result._collect_as_arrow(*arguments, **named),
+            lambda: original(self, *arguments, **named),
+        )
 
     return collect_as_arrow
 
@@ -185,12 +189,16 @@ def _count(original: Callable[[DataFrame], int]) -> Callable[..., int]:
 
 def _show_string(original: Callable[..., str]) -> Callable[..., str]:
     def show_string(self: DataFrame, n: int = 20, truncate: bool | int = True, vertical: bool = False) -> str:
-        engine = _engine_for(self)
-        result = engine.run_native(self.limit(n + 1)) if engine is not None and can_be_shown(n) else None
-        if result is None:
+        def shown(result: Result) -> str:
+            with on_spark():
+                return original(as_local_rows(self, result), n, truncate, vertical)
+
+        def sparks() -> str:
             return original(self, n, truncate, vertical)
-        with on_spark():
-            return original(as_local_rows(self, result), n, truncate, vertical)
+
+        if not can_be_shown(n) or _engine_for(self) is None:
+            return sparks()
+        return str(_answered(self.limit(n + 1), shown, sparks))  # type: ignore[arg-type]  # it is a classic one
 
     return show_string
 

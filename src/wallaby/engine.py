@@ -9,51 +9,37 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
-from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
 from wallaby.above.dataframe import KeptDataFrame
-from wallaby.above.subplans import Subplans, UnkeepableError
+from wallaby.above.subplans import UnkeepableError
+from wallaby.above.writer import EngineWriter
 from wallaby.actions import Actions, require_dataframe
-from wallaby.catalyst.jvm import warm_up
+from wallaby.asking import Asking
 from wallaby.config.settings import Settings, read_settings
+from wallaby.engine_parts import EngineParts
 from wallaby.errors import (
     AttachError,
     InvalidArgumentError,
-    QueryCancelledError,
 )
-from wallaby.exchange.client import PeerClient
-from wallaby.frontend.planning import QueryPlanner
-from wallaby.gcs.interface import Gcs
-from wallaby.head.collected import Collected
-from wallaby.head.head import Head
-from wallaby.head.making import make_head
-from wallaby.head.submission import Submission
-from wallaby.lineage.names import QueryId, WorkerId
-from wallaby.lineage.tolerance import tolerance_of
-from wallaby.node.worker_address import WorkerInfo, worker_info
+from wallaby.inspection import Inspection
 from wallaby.observe.analyze import analyzed
 from wallaby.plan.explain import explain as explain_plan
 from wallaby.plan.planned import Planned
+from wallaby.results.following import FollowedQuery
+from wallaby.results.record import explained
 from wallaby.results.result import Result, SparkResult
-from wallaby.runner import QueryRunner, Site
+from wallaby.results.shown import Explained
 from wallaby.spark.checks import check_session
-from wallaby.spark.cluster import Cluster
-from wallaby.spark.deployment import Deployment
-from wallaby.spark.hosting import TASK_MANAGER_TAG
-from wallaby.spark.leaves.directory import LeafDirectory
-from wallaby.spark.query_jobs import QueryJobs
 from wallaby.spark.session_settings import SessionSettings, entries_of
-from wallaby.spark.store_registration import register_in_durable_store
-from wallaby.spark.succession import Succession
-from wallaby.worker.memory.shares import MemoryShares
+from wallaby.ui.engine_source import EngineSource
+from wallaby.ui.source import Source
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, DataFrameWriter
 
 _log = logging.getLogger(__name__)
 EXPLAIN_MODES = ("simple", "analyze")
@@ -89,7 +75,8 @@ def attach(spark: SparkSession, **settings: object) -> Engine:
             "An engine is already attached to this session.", fix="Use it, or close() it first."
         )
     entries = entries_of(spark)
-    engine = Engine(spark, read_settings(entries, settings), entries)
+    session = SessionSettings(entries, read_settings({}, settings))
+    engine = Engine(spark, read_settings(entries, settings), session)
     _attached[application] = engine
     return engine
 
@@ -100,7 +87,32 @@ def attached_to(spark: object) -> Engine | None:
     return None if context is None or context._jsc is None else _attached.get(context.applicationId)
 
 
-class Engine(Actions):
+def explain_last(spark: SparkSession | None = None) -> str:
+    """Say what became of the last query: where it ran and why, how long it took, and what cost most.
+
+    Args:
+        spark: The session; not needed if only one has an engine.
+
+    Raises:
+        AttachError: there is no engine, or there are several and no session was given.
+
+    Example:
+        >>> df.collect()
+        >>> print(wallaby.explain_last())
+        Query 1 (10:15:02, collect at job.py:12): select o_orderpriority, count(*) from orders group by 1
+          done in the TaskManagers: 412 ms, 5 rows
+    """
+    engines = list(_attached.values()) if spark is None else [attached_to(spark)]
+    if len(engines) != 1 or engines[0] is None:
+        raise AttachError(
+            "There is no engine." if len(engines) < 2 else "There are several engines.",
+            fix="Attach one first." if len(engines) < 2 else "Pass the session.",
+        )
+    history = engines[0].history()
+    return explained(history[-1]) if history else "No query has run yet."
+
+
+class Engine(EngineParts, Actions, Asking):
     """An engine on one Spark application: `attach` makes it. Any number of threads may use it at once.
 
     It is a context manager, which closes the engine at the end.
@@ -111,72 +123,16 @@ class Engine(Actions):
         tolerance: The parts of fault tolerance that its policy chooses.
     """
 
-    def __init__(self, spark: SparkSession, settings: Settings, entries: Mapping[str, str]) -> None:
-        self.spark = spark
-        self.settings = settings
-        self._session_settings = SessionSettings(entries)
-        self.tolerance = tolerance_of(settings.fault_tolerance_policy)
+    def __init__(self, spark: SparkSession, settings: Settings, session: SessionSettings) -> None:
         self._closed = False
-        self._application = spark.sparkContext.applicationId
-        self._registration = register_in_durable_store(settings, self.tolerance)
-        folder = self._registration.store.folder if self._registration is not None else ""
-        deploy = partial(Deployment, spark.sparkContext, settings, self._make_head, self.close, folder)
+        super().__init__(spark, settings, session)
         try:
-            self._succession = Succession(deploy, self._take, settings.gcs_timeout)
-        except BaseException:
-            self._end_registration()
-            raise
-        cluster = Cluster(spark.sparkContext)
-        self._jobs = QueryJobs(spark.sparkContext, TASK_MANAGER_TAG)
-        self._runner = QueryRunner(
-            self.tolerance,
-            self._succession,
-            self._jobs,
-            LeafDirectory(cluster, settings),
-            cluster.result_bytes_max(),
-        )
-        #: The parts of Spark's own plans that run here.
-        self.subplans = Subplans(
-            spark.sparkContext,
-            self._runner,
-            self._jobs,
-            lambda: self._site,
-            lambda: self._deployment.reader_access,
-            self._settings_in,
-            self.tolerance,
-        )
-        try:
-            self._site.shares.require_enough()
-            self._deployment.start()
-            self._jobs.start()
-            warm_up(spark)
-            self._deployment.await_workers()
+            self._start_parts()
+            if self._wants_page():
+                _log.info("live page: %s", self.ui.url)
         except BaseException:
             self.close()
             raise
-
-    def _take(self, deployment: Deployment) -> None:
-        self._deployment = deployment
-        self._gcs, self._head = deployment.gcs, deployment.head
-        size = deployment.size
-        shares = MemoryShares(size.memory_bytes, size.threads)
-        planner = QueryPlanner(size.count, size.threads, shares, lambda: self._runner.leaf_directory.reason)
-        self._site = Site(planner, shares, size.count)
-
-    def _make_head(self, gcs: Gcs, peers: PeerClient) -> Head:
-        return make_head(self.settings, self.tolerance, gcs, peers, self._forget, self._run_elsewhere)
-
-    def _run_elsewhere(self, submission: Submission, collected: Collected) -> None:
-        self._succession.run_elsewhere(submission, collected)
-
-    def _forget(self, query: QueryId) -> None:
-        """Remove what an ended query left in the durable store."""
-        if self._registration is not None:
-            self._registration.store.remove(query)
-
-    def _end_registration(self) -> None:
-        if self._registration is not None:
-            self._registration.end()
 
     # --- running -------------------------------------------------------------------------------------
 
@@ -200,39 +156,63 @@ class Engine(Actions):
             >>> for batch in result.batches():
             ...     print(batch.num_rows)
         """
-        result = self.run_native(df, observed=observed)
-        return SparkResult(df) if result is None else result
+        result, record = self._started(df, observed=observed)
+        return SparkResult(df, record=record) if result is None else result
 
     def run_native(self, df: DataFrame, *, observed: bool = False) -> Result | None:
         """Start a query only if the engine can run it; otherwise return None, and log why.
 
         `fallback_reasons` has the reasons too. Arguments and errors are those of `run`.
         """
+        result, record = self._started(df, observed=observed)
+        if result is None:
+            record.finish("left to the caller")
+        return result
+
+    def _started(self, df: DataFrame, *, observed: bool = False) -> tuple[Result | None, FollowedQuery]:
+        """Start a query if the engine can run it, and record it in either case."""
         settings, site = self._settings(df), self._site
-        with self._jobs.planning(df.sparkSession) as planning:
-            planned = site.planner.plan(df, settings, planning.begin)
-        if planned.physical is None:
-            _log.info("on Spark: %s", "; ".join(str(reason) for reason in planned.reasons))
-            planning.finish()
-            return None
-        observed = observed or bool(settings.event_log_dir)
-        job = planning.begin()
-        return self._runner.start(site, df, planned, planned.physical, settings, job, observed=observed)
+        about = self._jobs.about(df)
+        record = self._recording.begin(about)
+        try:
+            with self._jobs.planning(df.sparkSession, about) as planning:
+                planned = site.planner.plan(df, settings, planning.begin)
+            if planned.physical is None:
+                record.on_spark(planned.reasons)
+                self._recording.warn(planned.reasons)
+                planning.finish()
+                return None, record
+            observed = observed or bool(settings.event_log_dir)
+            result = self._runner.start(
+                site,
+                df,
+                planned,
+                planned.physical,
+                settings,
+                planning.begin(),
+                observed=observed,
+                record=record,
+            )
+        except BaseException as error:
+            record.failed(error)
+            raise
+        return result, record
 
     def _settings(self, df: DataFrame) -> Settings:
         """Return the settings of a query: apply what the session changed since, or warn that it has no effect."""
         require_dataframe(df)
-        return self._settings_in(df.sparkSession)
-
-    def _settings_in(self, session: SparkSession) -> Settings:
-        """Return the settings of queries of a session."""
-        self._require_open()
-        return self._session_settings.now(self.settings, self._jobs.settings(session))
+        entries = self._jobs.settings(df.sparkSession)
+        return self._settings_from(entries, is_own=df.sparkSession is self.spark)
 
     def _plan(self, df: DataFrame) -> Planned:
         return self._site.planner.plan(df, self._settings(df))
 
-    # --- rows that stay ------------------------------------------------------------------------------
+    @property
+    def inspection(self) -> Inspection:
+        """For tests and measurements of Wallaby itself: what happened inside; see `wallaby.inspection`."""
+        return Inspection(self._deployment, lambda df: self._plan(df).physical)
+
+    # --- kept rows -----------------------------------------------------------------------------------
 
     def dataframe(self, df: DataFrame) -> DataFrame:
         """Return a Spark DataFrame over the rows of a query that stay in the TaskManagers.
@@ -270,7 +250,7 @@ class Engine(Actions):
         Raises:
             InvalidArgumentError: `df` is no DataFrame.
             AttachError: the engine is closed.
-            Py4JJavaError: the query failed; the text has the condition of the error.
+            QueryError: the query failed; `KeptResultError` if there is no room for its rows.
 
         Example:
             >>> kept = engine.persist(df)
@@ -281,6 +261,30 @@ class Engine(Actions):
         else:
             kept.count()
         return kept
+
+    # --- tables --------------------------------------------------------------------------------------
+
+    def write(self, df: DataFrame) -> DataFrameWriter:
+        """Return a writer with PySpark's methods, which runs the query here wherever possible, at any size.
+
+        It needs no `enable`. Besides PySpark's options it has `key`, a name for this write: a second write to the same
+        table under the same key does nothing, and one that was cut off, even with its driver, is undone first. A write
+        with a key has to be of Parquet files on a file system of the hosts, from a query that runs here as a whole;
+        any other is refused.
+
+        Args:
+            df: The query.
+
+        Raises:
+            InvalidArgumentError: `df` is no DataFrame.
+            AttachError: the engine is closed.
+
+        Example:
+            >>> engine.write(df).mode("append").option("key", "orders-2026-11-16").parquet("lake/orders")
+        """
+        require_dataframe(df)
+        self._require_open()
+        return EngineWriter(self.subplans, df)
 
     # --- asking --------------------------------------------------------------------------------------
 
@@ -307,18 +311,20 @@ class Engine(Actions):
         if planned.physical is None:
             reasons = [f"  {reason}" for reason in planned.reasons]
             parts = [f"  {part}" for part in self.subplans.explain(df)]
-            return "\n".join(
-                ["runs on Spark:", *reasons, *(["its parts, after wallaby.enable:"] if parts else []), *parts]
-            )
-        text = explain_plan(planned.physical, planned.leaves)
+            below = ["its parts, after wallaby.enable:", *parts] if parts else []
+            return Explained("\n".join(["runs on Spark:", *reasons, *below]))
+        text = Explained(explain_plan(planned.physical, planned.leaves))
         if mode == "simple":
             return text
-        job = self._jobs.begin(df.sparkSession)
-        result = self._runner.start(site, df, planned, planned.physical, settings, job, observed=True)
+        about = self._jobs.about(df)
+        job, record = self._jobs.begin(df.sparkSession, about), self._recording.begin(about)
+        result = self._runner.start(
+            site, df, planned, planned.physical, settings, job, observed=True, record=record
+        )
         for _ in result.batches():
             pass
         stats = result._observed_stats()
-        return text + ("\n" + analyzed(stats) if stats is not None else "")
+        return Explained(text + ("\n" + analyzed(stats) if stats is not None else ""))
 
     def fallback_reasons(self, df: DataFrame) -> list[str]:
         """List why Spark would run this query or a part of it; empty if all of it runs natively.
@@ -333,49 +339,6 @@ class Engine(Actions):
         planned = self._plan(df)
         return [str(reason) for reason in (*planned.reasons, *planned.leaf_reasons)]
 
-    def workers(self) -> list[WorkerInfo]:
-        """List every TaskManager: its id, host, process, address and state.
-
-        Raises:
-            AttachError: the engine is closed.
-
-        Example:
-            >>> engine.workers()
-            [WorkerInfo(id='w0-3fa1', host='node7', pid=4711, address='grpc://10.0.0.7:43121', state='live')]
-        """
-        self._require_open()
-        return [worker_info(lease) for lease in self._gcs.workers()]
-
-    def drain(self, worker: str | WorkerInfo, timeout: float = 60.0) -> bool:
-        """Move a TaskManager's work to others while it still serves its outputs, then end it.
-
-        This is cheaper than a loss: outputs that others still need are not computed again. Spark starts another
-        TaskManager in its place.
-
-        Args:
-            worker: One of `workers()`, or its id.
-            timeout: How many seconds to wait for its end.
-
-        Returns:
-            False if it has not ended in time, for example because no other can take over its work. It then gets no new
-            queries, and leaves when it can.
-
-        Raises:
-            InvalidArgumentError: there is no such TaskManager, or the timeout is negative.
-            AttachError: the engine is closed.
-
-        Example:
-            >>> engine.drain(engine.workers()[0])
-            True
-        """
-        self._require_open()
-        known = WorkerId(worker.id if isinstance(worker, WorkerInfo) else worker)
-        if known not in {lease.worker for lease in self._gcs.workers()}:
-            raise InvalidArgumentError(f"There is no TaskManager {known}.", fix="See engine.workers().")
-        if timeout < 0:
-            raise InvalidArgumentError(f"The timeout {timeout} is negative.", fix="Give seconds to wait.")
-        return self._head.drain(known, timeout)
-
     # --- ending --------------------------------------------------------------------------------------
 
     def close(self) -> None:
@@ -383,19 +346,12 @@ class Engine(Actions):
         if self._closed:
             return
         self._closed = True
+        self._close_page()
         if self.settings.event_log_dir:
             # Workers send their events every quarter of a second, and at the end of a query.
             time.sleep(LAST_EVENTS_SECONDS)
         _attached.pop(self._application, None)
-        self.subplans.close()
-        self._runner.cancel_leaves(
-            QueryCancelledError("The engine was closed while the query ran.", fix="Attach again.")
-        )
-        self._jobs.close()
-        self._succession.close()
-        self._runner.join_leaves()
-        self._runner.leaf_directory.close()
-        self._end_registration()
+        self._close_parts()
 
     @property
     def is_open(self) -> bool:
@@ -405,6 +361,16 @@ class Engine(Actions):
     def _require_open(self) -> None:
         if self._closed:
             raise AttachError("This engine is closed.", fix="Attach again.")
+
+    def _source(self) -> Source:
+        return EngineSource(
+            f"Wallaby on {self._application}",
+            self.settings.fault_tolerance_policy,
+            self._recording,
+            lambda: self._gcs,
+            lambda: self._deployment.size.memory_bytes,
+            lambda: list(self.subplans.kept),
+        )
 
     def __repr__(self) -> str:
         state = "" if self.is_open else ", closed"

@@ -5,9 +5,8 @@ Each query is also a Spark job; cancelling that job ends the query.
 
 from __future__ import annotations
 
-import logging
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -17,14 +16,20 @@ from wallaby.errors import GcsLostError, HandOverError, QueryCancelledError
 from wallaby.frontend.payload import payload_of
 from wallaby.frontend.planning import QueryPlanner
 from wallaby.frontend.replanning import Replanning
+from wallaby.functions.registry import DOUBTFUL_FUNCTIONS
 from wallaby.head.collected import Collected
 from wallaby.head.head import Head
+from wallaby.lineage.graph import StageKind
 from wallaby.lineage.tolerance import Tolerance
+from wallaby.observe.about import About
 from wallaby.plan.doubt import may_doubt
 from wallaby.plan.leaf import handed_over, whole_scan
-from wallaby.plan.physical import PhysicalPlan
+from wallaby.plan.physical import Ending, PhysicalPlan
 from wallaby.plan.planned import Planned
 from wallaby.relations.relation import DataFile, Relation
+from wallaby.relations.target import WriteTarget
+from wallaby.results.awaited import AwaitedRun
+from wallaby.results.following import FollowedQuery
 from wallaby.results.kept import KeptRows
 from wallaby.results.leaves import LeafResult
 from wallaby.results.result import Result, result_of
@@ -37,7 +42,6 @@ from wallaby.worker.memory.shares import MemoryShares
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_log = logging.getLogger(__name__)
 #: How often one query is run again because the store was lost.
 STORE_LOSSES_MAX = 3
 #: How long `close` waits for the Spark jobs of leaves that it has cancelled.
@@ -51,6 +55,8 @@ class Site:
     planner: QueryPlanner
     shares: MemoryShares
     workers: int
+    #: Can Spark's own tasks run beside the TaskManagers?
+    leaves_slot: bool = True
 
 
 class QueryRunner:
@@ -70,6 +76,8 @@ class QueryRunner:
         self._jobs = jobs
         self.leaf_directory = leaf_directory
         self._whole_bytes_max = whole_bytes_max
+        #: Are all queries observed, because somebody may look at them while they run?
+        self.is_watched = False
         #: Runs with leaves that are still referenced or still running.
         self._leaf_runs: weakref.WeakSet[LeafRun] = weakref.WeakSet()
 
@@ -83,16 +91,21 @@ class QueryRunner:
         job: QueryJob,
         *,
         observed: bool,
+        record: FollowedQuery | None = None,
     ) -> Result:
         """Start a planned query; if Spark runs parts of it first, its stages are still assumptions."""
         try:
             if planned.relation is not None:
+                if record is not None:
+                    record.partly(planned.leaf_reasons)
                 return self._start_leaves(
-                    site, df, planned, planned.relation, job, settings, observed=observed
+                    site, df, planned, planned.relation, job, settings, observed=observed, record=record
                 )
             collected = self._begin(site, physical, settings, job, observed=observed)
-            replanning = self._replanning(site, df, settings, observed=observed)
-            return result_of(df, collected, spark_errors=settings.spark_errors, replanning=replanning)
+            replanning = self._replanning(site, df, settings, job.about, observed=observed)
+            return result_of(
+                df, collected, spark_errors=settings.spark_errors, replanning=replanning, record=record
+            )
         except BaseException as error:
             job.finish(error)
             raise
@@ -109,17 +122,49 @@ class QueryRunner:
         observed: bool,
     ) -> KeptRows:
         """Start a query whose rows stay with the TaskManagers."""
+        begun, replanning = self._start_awaited(
+            site, df, planned, physical, settings, job, StageKind.KEEP, observed=observed
+        )
+        return KeptRows(begun, self._succession.head, replanning)
+
+    def write(
+        self,
+        site: Site,
+        df: DataFrame,
+        planned: Planned,
+        physical: PhysicalPlan,
+        settings: Settings,
+        job: QueryJob,
+        target: WriteTarget,
+        *,
+        observed: bool,
+    ) -> AwaitedRun:
+        """Start a query whose rows the TaskManagers write; the rows that come are the manifest."""
+        begun, replanning = self._start_awaited(
+            site, df, planned, physical, settings, job, target, observed=observed
+        )
+        return AwaitedRun(begun, replanning)
+
+    def _start_awaited(
+        self,
+        site: Site,
+        df: DataFrame,
+        planned: Planned,
+        physical: PhysicalPlan,
+        settings: Settings,
+        job: QueryJob,
+        ending: Ending,
+        *,
+        observed: bool,
+    ) -> tuple[Collected | LeafRun, Replanning | None]:
         try:
             if planned.relation is not None:
                 run = self._run_leaves(
-                    site, df, planned, planned.relation, job, settings, observed=observed, keeps=True
+                    site, df, planned, planned.relation, job, settings, observed=observed, ending=ending
                 )
-                begun: Collected | LeafRun = run
-                replanning = None
-            else:
-                begun = self._begin(site, physical, settings, job, observed=observed)
-                replanning = self._replanning(site, df, settings, observed=observed, keeps=True)
-            return KeptRows(begun, self._succession.head, replanning)
+                return run, None
+            begun = self._begin(site, physical, settings, job, observed=observed)
+            return begun, self._replanning(site, df, settings, job.about, observed=observed, ending=ending)
         except BaseException as error:
             job.finish(error)
             raise
@@ -137,15 +182,26 @@ class QueryRunner:
     def _begin(
         self, site: Site, physical: PhysicalPlan, settings: Settings, job: QueryJob, *, observed: bool
     ) -> Collected:
-        collected = self._submit(site, physical, settings, settings.timeout, observed=observed)
+        def known(collected: Collected) -> None:
+            job.on_cancel(collected.cancel)
+
+        collected = self._submit(
+            site, physical, settings, settings.timeout, job.about, known, observed=observed
+        )
         collected.when_over(job.finish)
-        job.on_cancel(collected.cancel)
         return collected
 
     def _replanning(
-        self, site: Site, df: DataFrame, settings: Settings, *, observed: bool, keeps: bool = False
+        self,
+        site: Site,
+        df: DataFrame,
+        settings: Settings,
+        about: About,
+        *,
+        observed: bool,
+        ending: Ending = StageKind.COLLECT,
     ) -> Replanning:
-        begin = partial(self._begin_again, site, df, settings, observed, keeps=keeps)
+        begin = partial(self._begin_again, site, df, settings, about, observed, ending=ending)
         return Replanning(site.planner.broadcast_bytes(settings), begin)
 
     def _begin_again(
@@ -153,15 +209,16 @@ class QueryRunner:
         site: Site,
         df: DataFrame,
         settings: Settings,
+        about: About,
         observed: bool,
         broadcast: int,
         *,
-        keeps: bool = False,
+        ending: Ending = StageKind.COLLECT,
     ) -> Collected | None:
         """Begin a query again with a lower limit for broadcast build sides; None if it cannot be planned."""
         settings = replace(settings, broadcast=broadcast)
-        with self._jobs.planning(df.sparkSession) as planning:
-            planned = site.planner.plan(df, settings, planning.begin, keeps=keeps)
+        with self._jobs.planning(df.sparkSession, about) as planning:
+            planned = site.planner.plan(df, settings, planning.begin, ending=ending)
         if planned.physical is None or planned.relation is not None:
             planning.finish()
             return None
@@ -177,9 +234,10 @@ class QueryRunner:
         settings: Settings,
         *,
         observed: bool,
+        record: FollowedQuery | None = None,
     ) -> Result:
         run = self._run_leaves(site, df, planned, relation, job, settings, observed=observed)
-        return LeafResult(df, run, spark_errors=settings.spark_errors)
+        return LeafResult(df, run, spark_errors=settings.spark_errors, record=record)
 
     def _run_leaves(
         self,
@@ -191,15 +249,17 @@ class QueryRunner:
         settings: Settings,
         *,
         observed: bool,
-        keeps: bool = False,
+        ending: Ending = StageKind.COLLECT,
     ) -> LeafRun:
-        _log.info("partly on Spark: %s", "; ".join(map(str, planned.leaf_reasons)))
-
-        def submit(files: Mapping[int, tuple[DataFile, ...]], timeout_seconds: float) -> Collected:
-            final, reasons = site.planner.physical(handed_over(relation, files), settings, keeps=keeps)
+        def submit(
+            files: Mapping[int, tuple[DataFile, ...]],
+            timeout_seconds: float,
+            known: Callable[[Collected], None],
+        ) -> Collected:
+            final, reasons = site.planner.physical(handed_over(relation, files), settings, ending=ending)
             if final is None:
                 raise HandOverError("; ".join(map(str, reasons)))
-            return self._submit(site, final, settings, timeout_seconds, observed=observed)
+            return self._submit(site, final, settings, timeout_seconds, job.about, known, observed=observed)
 
         work = [(leaf, whole_scan(relation, leaf)) for leaf in planned.leaves]
         run = LeafRun(df, work, self.leaf_directory, submit, settings.timeout)
@@ -215,9 +275,12 @@ class QueryRunner:
         physical: PhysicalPlan,
         settings: Settings,
         timeout_seconds: float,
+        about: About,
+        known: Callable[[Collected], None],
         *,
         observed: bool,
     ) -> Collected:
+        observed = observed or self.is_watched
         submit = partial(
             Head.submit,
             plan=physical,
@@ -225,10 +288,12 @@ class QueryRunner:
                 physical, settings, site.shares, site.workers, self._tolerance, observed=observed
             ),
             timeout_seconds=timeout_seconds,
-            held_back=may_doubt(physical),
+            held_back=may_doubt(physical, DOUBTFUL_FUNCTIONS),
             begins_again=self._tolerance.run_again,
             store_losses_max=STORE_LOSSES_MAX if settings.retry_on_gcs_loss else 0,
             whole_bytes_max=self._whole_bytes_max,
+            about=about,
+            known=known,
         )
         head = self._succession.head()
         try:

@@ -22,7 +22,7 @@ from wallaby.coordinator.effects import (
 from wallaby.errors import MemoryLimitError, NoWorkersError, PoisonTaskError, RecoveryTimeoutError
 from wallaby.gcs.interface import COMPLAINT_MS
 from wallaby.lineage.effects import Pause
-from wallaby.lineage.lineage import Record, encode
+from wallaby.lineage.lineage import LineageRecord, encode
 from wallaby.lineage.names import TaskName
 from wallaby.lineage.reconcile import reconcile
 from wallaby.lineage.verdict import Verdict
@@ -278,7 +278,7 @@ def test_a_query_that_stays_frozen_beyond_its_limit_fails() -> None:
 
 def test_a_task_that_outlives_too_many_workers_fails_the_query_and_is_named() -> None:
     cluster = Cluster(A)
-    cluster.commit(A, TaskName(*S0, 0), encode(Record(1, split=0)))
+    cluster.commit(A, TaskName(*S0, 0), encode(LineageRecord(1, split=0)))
     for at in range(SETTINGS.task_worker_losses_max):
         assert cluster.query.error is None, f"after {at} losses"
         cluster.gcs.register(W[at + 1], "there:1", DAY_MS)
@@ -306,7 +306,7 @@ def test_a_query_that_costs_a_second_worker_its_memory_ends_whatever_was_committ
     lose_with_little_memory(cluster, 0)
     assert not cluster.query.ended
     assert cluster.snapshot.lost_strained == (A,)
-    cluster.commit(W[1], TaskName(*S0, 0), encode(Record(1, split=0)), final=False)
+    cluster.commit(W[1], TaskName(*S0, 0), encode(LineageRecord(1, split=0)), final=False)
     lose_with_little_memory(cluster, 1)
     assert isinstance(cluster.query.error, MemoryLimitError)
     assert cluster.query.error.fields["losses"] == 2
@@ -335,7 +335,7 @@ def test_a_commit_clears_the_count_of_losses() -> None:
         cluster.gcs.join(Q, W[at + 1])
         cluster.kill(W[at])
         cluster.round()
-        cluster.commit(W[at + 1], TaskName(*S0, at), encode(Record(1, split=at)), final=False)
+        cluster.commit(W[at + 1], TaskName(*S0, at), encode(LineageRecord(1, split=at)), final=False)
         cluster.commit(W[at + 1], TaskName(*S1, at), drawn(0, c0=1))
     assert cluster.query.error is None
 

@@ -8,14 +8,14 @@ from tests.coordinator.cluster import GRAPH, S0, S1, SETTINGS, SINK, A, B, Clust
 
 from wallaby.coordinator.coordinator import Coordinator, CoordinatorSettings
 from wallaby.coordinator.effects import ReadStatus, Remove, Watch
-from wallaby.coordinator.query import Query, QueryPhase
+from wallaby.coordinator.query import Query, QueryPhase, ResultState
 from wallaby.errors import GcsLostError, QueryCancelledError, QueryError, WorkerLostError
 from wallaby.lineage.names import HEAD, QueryId
 
 
 def test_a_collected_query_is_removed_and_then_ended() -> None:
     cluster = Cluster(A)
-    cluster.query.collected = True
+    cluster.query.becomes_whole()
     assert cluster.round() == [Watch(), ReadStatus(Q), Remove(Q)]
     assert (cluster.query.ended, cluster.query.error) == (True, None)
     assert cluster.round() == [Watch()]
@@ -23,7 +23,7 @@ def test_a_collected_query_is_removed_and_then_ended() -> None:
 
 def test_a_cancelled_query_is_removed_and_says_so() -> None:
     cluster = Cluster(A)
-    cluster.query.cancelled = True
+    cluster.query.cancel()
     cluster.round()
     assert isinstance(cluster.query.error, QueryCancelledError)
     assert cluster.gcs.queries() == ()
@@ -33,7 +33,7 @@ def test_a_frozen_query_can_be_cancelled() -> None:
     cluster = Cluster(A)
     cluster.kill(A)
     cluster.round()
-    cluster.query.cancelled = True
+    cluster.query.cancel()
     cluster.round()
     assert isinstance(cluster.query.error, QueryCancelledError)
 
@@ -90,10 +90,10 @@ def test_a_query_that_the_store_has_forgotten_has_lost_its_store() -> None:
 @pytest.mark.parametrize("how", ["unsent", "unanswered"])
 def test_how_a_query_ends_is_decided_once_whatever_happens_to_its_removal(how: str) -> None:
     cluster = Cluster(A)
-    cluster.query.cancelled = True
+    cluster.query.cancel()
     cluster.round(**{how: is_a(Remove)})
     assert cluster.query.phase is QueryPhase.ENDING
-    cluster.query.collected = True
+    cluster.query.becomes_whole()
     cluster.restart()
     cluster.round()
     assert cluster.query.ended
@@ -136,7 +136,7 @@ def test_a_store_that_restarted_ends_every_query() -> None:
 
 def test_one_query_that_ends_does_not_disturb_another() -> None:
     cluster = Cluster(A)
-    other = Query(QueryId("p"), GRAPH, collected=True)
+    other = Query(QueryId("p"), GRAPH, result=ResultState.TAKEN)
     cluster.gcs.submit(other.id, GRAPH, {S0: A, S1: A, SINK: HEAD})
     cluster.coordinator = Coordinator(SETTINGS, {other.id: other, Q: cluster.query}, lambda: cluster.now_ms)
     assert cluster.round() == [Watch(), ReadStatus(other.id), Remove(other.id), ReadStatus(Q)]

@@ -70,7 +70,7 @@ def test_a_submission_without_an_answer_ends_with_an_error_after_its_time() -> N
 
 def test_whoever_cancels_meanwhile_is_not_told_of_the_store() -> None:
     query, _, run = submission()
-    query.cancelled = True
+    query.cancel()
     run.answer(None)
     assert run.now is None
     assert isinstance(query.error, QueryCancelledError)

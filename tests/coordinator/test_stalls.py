@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from tests.builders import Driven, W, pipeline
 
-from wallaby.coordinator.effects import Inquire, ReadStatus
-from wallaby.coordinator.query import Query, QueryPhase
-from wallaby.coordinator.stalls import ROUNDS, SILENT_LIMITS, WAITS_SHOWN, StallWatch
-from wallaby.errors import GcsLostError, QueryStalledError
+from wallaby.coordinator.effects import Inquire, ReadStatus, Remove
+from wallaby.coordinator.query import Cancellation, Query, QueryPhase, ResultState
+from wallaby.coordinator.stalls import ROUNDS, SILENT_LIMITS, UNENDED_ROUNDS, WAITS_SHOWN, StallWatch
+from wallaby.errors import GcsLostError, QueryCancelledError, QueryStalledError, QueryTimeoutError
 from wallaby.gcs.interface import QueryStatus
 from wallaby.lineage.effects import Pause
 from wallaby.lineage.names import HEAD, QueryId, WorkerId
 from wallaby.lineage.verdict import Verdict
-from wallaby.node.standing import Standing
+from wallaby.node.standing import Standing, standings
 
 Q = QueryId("q")
 A, B = W[:2]
@@ -35,8 +35,10 @@ class Scene:
         self.query = Query(Q, pipeline())
         self.status: QueryStatus | None = STATUS
         self.standings: dict[WorkerId, Standing] | None = dict.fromkeys((A, B, HEAD), STANDING)
-        self.asked = 0
-        self.run = Driven(StallWatch(LIMIT_MS, {Q: self.query}, lambda: self.now_ms).run())
+        self.asked = self.removals = self.told = 0
+        #: Does the store answer a removal?
+        self.removes = True
+        self.run = Driven(StallWatch(LIMIT_MS, {Q: self.query}, lambda: self.now_ms, self._tell).run())
 
     def round(self, pause_ms: int = PAUSE_MS) -> None:
         """One pause, and what follows it."""
@@ -44,17 +46,31 @@ class Scene:
         self.now_ms += pause_ms
         effect: Any = self.run.answer(True)
         while not isinstance(effect, Pause):
-            if isinstance(effect, ReadStatus):
+            if isinstance(effect, Remove):
+                self.removals += 1
+                effect = self.run.answer(self.removes or None)
+            elif isinstance(effect, ReadStatus):
                 effect = self.run.answer(self.status)
             else:
-                assert effect == Inquire(Q, (A, B, HEAD))
+                assert effect == Inquire(Q, (HEAD, A, B))
                 self.asked += 1
-                effect = self.run.answer(self.standings)
+                effect = self.run.answer(None if self.standings is None else self.gathered(effect))
+
+    def gathered(self, effect: Inquire) -> dict[WorkerId, Standing]:
+        """What the head gathers if these processes answer and the others do not."""
+        assert self.standings is not None
+        told: list[dict[WorkerId, Standing]] = []
+        standings(effect.workers, self.standings.get, told.append, lambda job: job())
+        return told[0]
+
+    def _tell(self) -> None:
+        assert self.query.ended
+        self.told += 1
 
     @property
     def ended(self) -> list[Any]:
         """The error with which the query was ended, if it was."""
-        return [self.query.cancelled_because] if self.query.cancelled else []
+        return [self.query.cancelled_error] if self.query.cancelled else []
 
     def rounds(self, count: int) -> None:
         for _ in range(count):
@@ -179,17 +195,34 @@ def test_a_round_without_an_answer_does_not_count_and_hides_no_stall(unanswered:
     assert scene.query.cancelled
 
 
-def test_a_member_that_never_answers_hides_no_stall() -> None:
+@pytest.mark.parametrize("silent", [A, B])
+def test_a_member_that_never_answers_hides_no_stall(silent: WorkerId) -> None:
     scene = Scene()
     scene.rounds(2)
-    others = dict(scene.standings or {})
-    silent = next(worker for worker in others if worker != HEAD)
-    scene.standings = {worker: standing for worker, standing in others.items() if worker != silent}
+    scene.standings = {worker: STANDING for worker in (A, B, HEAD) if worker != silent}
     scene.rounds((SILENT_LIMITS - 1) * ROUNDS)
     assert not scene.ended
     scene.rounds(2 * ROUNDS)
     (error,) = scene.ended
     assert f"{silent}: does not answer the driver" in str(error)
+    assert str(error).count("does not answer") == 1, "the others did"
+
+
+@pytest.mark.parametrize("working", [B, HEAD], ids=["another executes", "the client is slow"])
+def test_a_member_that_never_answers_hides_nobody_who_is_busy(working: WorkerId) -> None:
+    """Whoever is asked after the silent one may be the one who works."""
+    scene = Scene()
+    scene.standings = {B: STANDING, HEAD: STANDING, working: replace(STANDING, busy="busy")}
+    scene.rounds(3 * SILENT_LIMITS * ROUNDS)
+    assert not scene.ended
+
+
+def test_a_member_that_never_answers_hides_nothing_that_moves() -> None:
+    scene = Scene()
+    for moved in range(3 * SILENT_LIMITS * ROUNDS):
+        scene.standings = {HEAD: STANDING, B: replace(STANDING, marks=(3, 1, moved // ROUNDS))}
+        scene.round()
+    assert not scene.ended
 
 
 def test_a_store_that_never_answers_is_no_stall() -> None:
@@ -218,14 +251,53 @@ def test_a_head_that_stood_still_itself_has_seen_one_round_and_no_more() -> None
 
 @pytest.mark.parametrize(
     ("field", "over"),
-    [("collected", True), ("cancelled", True), ("phase", QueryPhase.ENDING), ("phase", QueryPhase.ENDED)],
+    [
+        ("result", ResultState.TAKEN),
+        ("cancellation", Cancellation()),
+        ("phase", QueryPhase.ENDING),
+        ("phase", QueryPhase.ENDED),
+    ],
 )
 def test_a_query_that_is_over_is_not_looked_at(field: str, over: object) -> None:
     scene = Scene()
     setattr(scene.query, field, over)
     scene.rounds(3 * ROUNDS)
     assert scene.asked == 0
-    assert scene.query.cancelled_because is None
+    assert scene.query.cancellation in (None, Cancellation())
+
+
+@pytest.mark.parametrize("because", [None, QueryTimeoutError("It took too long.")])
+def test_a_query_that_the_coordinator_does_not_end_is_ended_here(because: QueryTimeoutError | None) -> None:
+    """An answer to the coordinator may be lost as any other; it is the one that ends queries."""
+    scene = Scene()
+    scene.query.cancel(because)
+    scene.removes = False
+    scene.rounds(UNENDED_ROUNDS)
+    assert scene.removals == 0, "the coordinator has its time first"
+    scene.rounds(2)
+    assert (scene.removals, scene.query.ended, scene.told) == (2, False, 0), "the store does not answer"
+    scene.removes = True
+    scene.rounds(3)
+    assert (scene.removals, scene.query.ended, scene.told) == (3, True, 1)
+    assert scene.query.error is because or isinstance(scene.query.error, QueryCancelledError)
+
+
+def test_a_query_whose_end_the_coordinator_has_decided_ends_so() -> None:
+    scene = Scene()
+    scene.query.cancel()
+    scene.query.end(why := QueryTimeoutError("It took too long."))
+    scene.rounds(UNENDED_ROUNDS + 1)
+    assert scene.query.ended
+    assert scene.query.error is why
+
+
+def test_a_query_that_the_coordinator_ends_is_left_to_it() -> None:
+    scene = Scene()
+    scene.query.cancel()
+    scene.rounds(UNENDED_ROUNDS)
+    scene.query.end(None, QueryPhase.ENDED)
+    scene.rounds(ROUNDS)
+    assert (scene.removals, scene.told) == (0, 0)
 
 
 def test_a_lost_store_is_left_to_the_coordinator() -> None:
@@ -240,9 +312,8 @@ def test_a_message_stays_readable_and_the_log_has_all(caplog: pytest.LogCaptureF
     scene = Scene()
     standing(A, waits=tuple(f"line {number}" for number in range(50)))(scene)
     scene.rounds(ROUNDS + 2)
-    error = scene.query.cancelled_because
-    assert error is not None
-    assert f"{A}: line {WAITS_SHOWN - 1};" in error.what
-    assert f"{A}: line {WAITS_SHOWN}" not in error.what
+    error = scene.query.cancelled_error
+    assert f"{A}: line {WAITS_SHOWN - 2};" in error.what, "the head's line comes first"
+    assert f"{A}: line {WAITS_SHOWN - 1}" not in error.what
     assert "and 40 more, see the log" in error.what
     assert f"{A}: line 49" in caplog.text

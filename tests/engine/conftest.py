@@ -1,21 +1,20 @@
-"""One Spark session, a little TPC-H data, and one engine at a time, kept as long as tests want the same one."""
+"""A little TPC-H data in the shared Spark session, and one engine at a time, kept while tests want the same one."""
 
 from __future__ import annotations
 
 import gc
 import getpass
-import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark import SparkContext
 from pyspark.sql import SparkSession
+from tests.spark_sessions import Engines, shared_spark
 
 import wallaby
 from wallaby.engine import Engine
@@ -64,73 +63,45 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-@pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory, data: Path, tiny: Path) -> Iterator[SparkSession]:
-    """Five slots: room for four TaskManagers and an ordinary job."""
-    other = SparkContext._active_spark_context
-    if other is not None:  # of another folder's tests, with another master
-        other.stop()
-    directory = tmp_path_factory.mktemp("spark")
-    session = (
-        SparkSession.builder.master("local[5]")
-        .appName("engine tests")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.driver.memory", "1g")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.sql.warehouse.dir", str(directory / "warehouse"))
-        .config("spark.local.dir", str(directory / "local"))
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
-        .getOrCreate()
-    )
-    session.sparkContext.setLogLevel("OFF")
-    tpch.register(session, data)
-    files = sorted(str(path) for path in tiny.iterdir())
-    session.read.parquet(*files).createOrReplaceTempView("tiny")
-    session.read.parquet(*files[:SHORT_FILES]).createOrReplaceTempView("short")
-    session.read.parquet(*files[:FEW_FILES]).createOrReplaceTempView("few")
-    yield session
-    session.stop()
+@pytest.fixture(scope="module")
+def spark(data: Path, tiny: Path) -> SparkSession:
+    """The shared session, with TPC-H and the tables of tiny row groups."""
+    shared = shared_spark()
+    session = shared.session
+    if "tables" not in shared.kept:
+        shared.kept["tables"] = True
+        tpch.register(session, data)
+        files = sorted(str(path) for path in tiny.iterdir())
+        session.read.parquet(*files).createOrReplaceTempView("tiny")
+        session.read.parquet(*files[:SHORT_FILES]).createOrReplaceTempView("short")
+        session.read.parquet(*files[:FEW_FILES]).createOrReplaceTempView("few")
+    return session
 
 
-class Engines:
-    """The engine of the session, attached anew only when a test wants another kind."""
-
-    def __init__(self, spark: SparkSession) -> None:
-        self._spark = spark
-        self._settings: dict[str, object] = {}
-        self._engine: Engine | None = None
-
-    def get(self, **settings: object) -> Engine:
-        """An engine with these settings and all its TaskManagers. Errors are its own, so that tests see them."""
-        if self._engine is None or not self._engine.is_open or settings != self._settings:
-            self.close()
-            self._engine = wallaby.attach(
-                self._spark, **{"attach_timeout": 120, "lease": 3, "spark_errors": False, **settings}
-            )
-            self._settings = settings
-        return self._engine
-
-    def close(self) -> None:
-        if self._engine is not None:
-            self._engine.close()
-            self._engine = None
-
-
-@pytest.fixture(scope="session")
-def engines(spark: SparkSession) -> Iterator[Engines]:
-    found = Engines(spark)
-    yield found
-    found.close()
+@pytest.fixture(scope="module")
+def engines(spark: SparkSession) -> Engines:
+    """The engine of the shared session, kept as long as tests want the same one."""
+    return shared_spark().engines
 
 
 @pytest.fixture
 def engine(engines: Engines) -> Engine:
     """Two TaskManagers of one thread each, small splits, leaves for the smallest query: what most tests need."""
     return engines.get(workers=2, threads=1, split=1, leaf_minimum=0)
+
+
+@pytest.fixture
+def setting(spark: SparkSession) -> Iterator[Callable[[str, str], None]]:
+    """Sets entries of the session for one test, by their names without `spark.wallaby.`."""
+    keys: list[str] = []
+
+    def set_entry(name: str, text: str) -> None:
+        keys.append(f"spark.wallaby.{name}")
+        spark.conf.set(keys[-1], text)
+
+    yield set_entry
+    for key in keys:
+        spark.conf.unset(key)
 
 
 class Answers(dict[int, pa.Table]):
@@ -145,9 +116,11 @@ class Answers(dict[int, pa.Table]):
         return self[number]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def answers(spark: SparkSession) -> Answers:
-    return Answers(spark)
+    """Kept with the session, for all modules."""
+    kept = shared_spark().kept
+    return cast(Answers, kept.setdefault("answers", Answers(spark)))
 
 
 @pytest.fixture
@@ -189,22 +162,26 @@ class Counted:
         self.runs = 0
         self.queries = 0
         run, submit = engine.subplans._run, engine._runner._submit
+        write = engine.subplans._writing._write
 
         def running(subplan: Any) -> Any:
             self.runs += 1
             return run(subplan)
+
+        def writing(*arguments: Any) -> Any:
+            files = write(*arguments)
+            self.runs += files is not None
+            return files
 
         def submitting(*arguments: Any, **named: Any) -> Any:
             self.queries += 1
             return submit(*arguments, **named)
 
         monkeypatch.setattr(engine.subplans, "_run", running)
+        monkeypatch.setattr(engine.subplans._writing, "_write", writing)
         monkeypatch.setattr(engine._runner, "_submit", submitting)
 
 
 @pytest.fixture
 def counted(above: Engine, monkeypatch: pytest.MonkeyPatch) -> Counted:
     return Counted(above, monkeypatch)
-
-
-os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

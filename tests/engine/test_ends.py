@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import ArithmeticException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from tests.engine.conftest import Engines
+from tests.spark_sessions import Engines
 
 from wallaby.engine import Engine
 from wallaby.errors import (

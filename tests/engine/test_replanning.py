@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from tests.engine.conftest import Engines
 from tests.engine.test_ends import until
+from tests.spark_sessions import Engines
 
 from wallaby.engine import Engine
 from wallaby.errors import MemoryLimitError

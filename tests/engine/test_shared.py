@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.engine.conftest import Engines
-from tests.engine.test_losses import kill_while_it_runs, wait_for
+from tests.engine.losses.test_losses import kill_while_it_runs, wait_for
+from tests.spark_sessions import Engines
 
 from wallaby.engine import Engine
 from wallaby_lab.compare import require_same

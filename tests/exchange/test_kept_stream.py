@@ -25,7 +25,7 @@ CHANNEL = ChannelName(2, 1)
 TICKET = KeptTicket(QUERY, CHANNEL, EDGE, 0, 99, 1 << 20)
 
 
-class Shelf:
+class GivenOutputs:
     """What a worker has of a channel."""
 
     def __init__(self, *bodies: Body) -> None:
@@ -47,7 +47,7 @@ def rows(batches: list[pa.RecordBatch]) -> list[object]:
 
 @pytest.mark.parametrize("kind", sorted(set(BODIES) - {"no columns"}))
 def test_every_kind_of_body_comes_as_it_was(kind: str, client: PeerClient, start: StartServer) -> None:
-    server = start(give_out=Shelf(BODIES[kind]))
+    server = start(give_out=GivenOutputs(BODIES[kind]))
     found = client.fetch(server.address, TICKET)
     assert found is not None
     count, batches = found
@@ -60,19 +60,21 @@ def test_every_kind_of_body_comes_as_it_was(kind: str, client: PeerClient, start
 
 
 def test_outputs_without_rows_count_wherever_they_are(client: PeerClient, start: StartServer) -> None:
-    shelf = Shelf(None, None, (numbers(2),), None, (numbers(1, 2), numbers(0), numbers(1, 3)), None, None)
-    server = start(give_out=shelf)
+    outputs = GivenOutputs(
+        None, None, (numbers(2),), None, (numbers(1, 2), numbers(0), numbers(1, 3)), None, None
+    )
+    server = start(give_out=outputs)
     count, batches = client.fetch(server.address, TICKET) or (0, [])
     assert count == 7
     assert rows(batches) == [{"n": n} for n in range(4)]
     assert client.fetch(server.address, replace(TICKET, first=5)) == (2, [])
     assert client.fetch(server.address, replace(TICKET, first=7)) == (0, []), "there is no more of it here"
-    assert [ticket.first for ticket in shelf.asked] == [0, 5, 7]
+    assert [ticket.first for ticket in outputs.asked] == [0, 5, 7]
 
 
 def test_a_stream_ends_where_the_types_change(client: PeerClient, start: StartServer) -> None:
     texts = pa.record_batch({"n": pa.array(["a", "b"])})
-    server = start(give_out=Shelf((numbers(1),), None, (texts,), (numbers(1),)))
+    server = start(give_out=GivenOutputs((numbers(1),), None, (texts,), (numbers(1),)))
     first = client.fetch(server.address, TICKET)
     assert first is not None
     assert first[0] == 2
@@ -88,7 +90,7 @@ def test_dictionaries_come_as_plain_values_whatever_is_in_them(
     one, other = (
         pa.record_batch({"d": pa.array(values).dictionary_encode()}) for values in (["a", "b"], ["c", None])
     )
-    server = start(give_out=Shelf((one,), (other, one), (pa.record_batch({"d": pa.array(["e"])}),)))
+    server = start(give_out=GivenOutputs((one,), (other, one), (pa.record_batch({"d": pa.array(["e"])}),)))
     count, batches = client.fetch(server.address, TICKET) or (0, [])
     assert count == 3, "an output that has plain values itself has the same types"
     assert [row["d"] for row in rows(batches)] == ["a", "b", "c", None, "a", "b", "e"]  # type: ignore[index]
@@ -99,7 +101,7 @@ def test_what_breaks_off_in_the_middle_has_brought_what_was_whole(
 ) -> None:
     broken = numbers(3)
 
-    class Breaking(Shelf):
+    class Breaking(GivenOutputs):
         def __call__(self, ticket: KeptTicket) -> tuple[Slice, ...]:
             slices = super().__call__(ticket)
             return (*slices[:1], replace(slices[1], body=_Ends((broken,))))
@@ -122,7 +124,7 @@ class _Ends(tuple[pa.RecordBatch, ...]):
 
 
 def test_nobody_without_the_token_gets_a_row(start: StartServer) -> None:
-    server = start(give_out=Shelf((numbers(1),)))
+    server = start(give_out=GivenOutputs((numbers(1),)))
     stranger = PeerClient(new_token(), timeout_seconds=5)
     try:
         assert stranger.fetch(server.address, TICKET) is None
@@ -135,7 +137,7 @@ def test_nobody_without_the_token_gets_a_row(start: StartServer) -> None:
 
 
 def test_a_server_that_is_gone_does_not_answer(client: PeerClient, start: StartServer) -> None:
-    server = start(give_out=Shelf((numbers(1),)))
+    server = start(give_out=GivenOutputs((numbers(1),)))
     assert server.close(timeout_seconds=10)
     assert client.fetch(server.address, TICKET) is None
 
@@ -153,7 +155,7 @@ def test_a_ticket_that_makes_no_sense_is_refused(
         def encode(self) -> bytes:
             return ticket
 
-    server = start(give_out=Shelf((numbers(1),)))
+    server = start(give_out=GivenOutputs((numbers(1),)))
     with pytest.raises(InternalError, match="refused"):
         client.fetch(server.address, Odd(QUERY, CHANNEL, EDGE, 0, 1, 1))
 

@@ -28,8 +28,9 @@ from tests.exchange.parts import (
 
 from wallaby.errors import InternalError
 from wallaby.exchange.client import ASK_BYTES, CALL_BYTES, PeerClient, _PushPart
+from wallaby.exchange.incoming import CARRIER, ServerLimits
 from wallaby.exchange.lazy_body import LazyBody
-from wallaby.exchange.server import CARRIER, FlightDataServer, ServerLimits, ServerTls, bearer
+from wallaby.exchange.server import FlightDataServer, ServerTls, bearer
 from wallaby.exchange.wire import encode_push
 from wallaby.lineage.effects import PushReply, Slice
 from wallaby.lineage.names import Edge, QueryId, WorkerId

@@ -17,7 +17,8 @@ from tests.exchange.parts import QUERY, SENDER, TARGET, Receiver, numbers, piece
 
 from wallaby.errors import InvalidArgumentError
 from wallaby.exchange.client import PeerClient, _carry, _PushPart, new_token
-from wallaby.exchange.server import CARRIER, FlightDataServer, bearer
+from wallaby.exchange.incoming import CARRIER
+from wallaby.exchange.server import FlightDataServer, bearer
 from wallaby.exchange.wire import encode_push
 from wallaby.lineage.effects import PushReply
 

@@ -95,7 +95,7 @@ def test_batches_come_back_only_as_they_were(store: DurableStore) -> None:
         (3, checksum, 0, "its data was changed"),
         (3, checksum ^ 1, 8, "its data was changed"),
         (2, checksum, 8, "3 batches, not 2"),
-        (1, checksum_of(pa.py_buffer(b"12345678")), 0, "no Arrow stream"),
+        (1, checksum_of(pa.py_buffer(b"12345678")), 0, "not an Arrow stream"),
     ):
         with pytest.raises(DurableStoreError, match=rf"{NAME}.*{why}"):
             read_batches(store, NAME, count, other, offset, 8 if "Arrow" in why else None)

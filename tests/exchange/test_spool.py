@@ -12,7 +12,7 @@ from wallaby.errors import DurableStoreError
 from wallaby.exchange.durable import DurableStore
 from wallaby.exchange.lazy_body import fetched
 from wallaby.exchange.spool import Spool
-from wallaby.lineage.lineage import Record
+from wallaby.lineage.lineage import LineageRecord
 from wallaby.lineage.names import Edge, QueryId, TaskName
 
 TASK = TaskName(2, 1, 7)
@@ -36,7 +36,7 @@ def test_slices_come_back_with_their_batches_and_a_broadcast_is_written_once(sto
         TASK, 99, {Edge(1, 1, 0): whole, Edge(0, 1, 0): part}, final=True
     )
     assert written - once < 100, "the same bodies, and a longer index"
-    record = Record(99, final=True)
+    record = LineageRecord(99, final=True)
     other = Spool(store, QueryId("q"))  # of another worker, which has only the record
     for edge, body in output.items():
         (found,) = fetched([other.slice_of(TASK, edge, record)])
@@ -49,17 +49,17 @@ def test_attempts_that_made_different_outputs_do_not_meet(store: DurableStore) -
     spool = Spool(store, QueryId("q"))
     for checksum, final, number in ((1, False, 10), (2, False, 20), (1, True, 30)):
         spool.keep(TASK, checksum, {Edge(0, 1, 0): (batch(number),)}, final=final)
-    (found,) = fetched([spool.slice_of(TASK, Edge(0, 1, 0), Record(1))])
+    (found,) = fetched([spool.slice_of(TASK, Edge(0, 1, 0), LineageRecord(1))])
     assert found.body == (batch(10),)
 
 
 def test_what_is_not_there_is_an_error_that_names_it(store: DurableStore) -> None:
     spool = Spool(store, QueryId("q"))
     with pytest.raises(DurableStoreError, match=r"s2\.c1\.t7"):
-        spool.slice_of(TASK, Edge(0, 1, 0), Record(1))
+        spool.slice_of(TASK, Edge(0, 1, 0), LineageRecord(1))
     spool.keep(TASK, 1, {Edge(0, 1, 0): None}, final=False)
     with pytest.raises(DurableStoreError, match=r"s2\.c1\.t7"):
-        spool.slice_of(TASK, Edge(5, 1, 0), Record(1))
+        spool.slice_of(TASK, Edge(5, 1, 0), LineageRecord(1))
 
 
 @pytest.mark.parametrize("how", SPOILS)
@@ -77,7 +77,7 @@ def test_a_spoilt_output_is_an_error_that_names_it_and_never_another_output(
         errors = 0
         for edge in edges:
             try:
-                (found,) = fetched([spool.slice_of(task, edge, Record(task.seq))])
+                (found,) = fetched([spool.slice_of(task, edge, LineageRecord(task.seq))])
             except DurableStoreError as error:
                 errors += 1
                 assert f"q/outputs/{task}-" in str(error)  # noqa: PT017 - one of the two may come
@@ -90,6 +90,6 @@ def test_a_broadcast_that_several_edges_need_at_a_time_is_read_once(store: Durab
     spool, body = Spool(store, QueryId("q")), (batch(1, 2),)
     edges = [Edge(0, 1, consumer) for consumer in range(3)]
     spool.keep(TASK, 1, dict.fromkeys(edges, body), final=False)
-    one, *others = fetched([spool.slice_of(TASK, edge, Record(1)) for edge in edges])
+    one, *others = fetched([spool.slice_of(TASK, edge, LineageRecord(1)) for edge in edges])
     assert one.body == body
     assert all(other.body is one.body for other in others)

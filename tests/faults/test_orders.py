@@ -150,7 +150,10 @@ class _Performer:
     def perform(self, actor: Actor, effect: Any) -> None:
         self.performed.append(effect)
 
-    def close(self, serving: WorkerQuery) -> None: ...
+    def close(self, worker_query: WorkerQuery) -> None: ...
+
+    def has_busy_kernel(self) -> bool:
+        return False
 
     def has_idle_kernel(self) -> bool:
         return True

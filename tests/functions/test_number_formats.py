@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wallaby.functions.arrow_function import Fault
+from wallaby.functions.arrow_function import ValueFault
 from wallaby.functions.text.number_formats import number_of, to_character, to_number
 
 WRITTEN = [
@@ -70,5 +70,5 @@ def test_a_format_reads_a_number_or_refuses_a_text(
 
 
 def test_a_text_in_another_format_is_sparks_error() -> None:
-    with pytest.raises(Fault, match=r"\[INVALID_FORMAT.MISMATCH_INPUT\]"):
+    with pytest.raises(ValueFault, match=r"\[INVALID_FORMAT.MISMATCH_INPUT\]"):
         to_number("1.5", "9", 0, True)

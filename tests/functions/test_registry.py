@@ -10,8 +10,16 @@ import pytest
 
 from wallaby.functions import registry
 from wallaby.functions.aggregate_sql import AggregateSql
+from wallaby.functions.doubt import DOUBT
 from wallaby.functions.entry import State
-from wallaby.functions.registry import AGGREGATES, ALL_FAMILIES, ARROW_FUNCTIONS, REGISTRY, SCALARS
+from wallaby.functions.registry import (
+    AGGREGATES,
+    ALL_FAMILIES,
+    ARROW_FUNCTIONS,
+    DOUBTFUL_FUNCTIONS,
+    REGISTRY,
+    SCALARS,
+)
 from wallaby.functions.scalar_sql import ScalarSql
 from wallaby.relations.expression import Call, Column
 from wallaby.relations.types import BOOLEAN, INTEGER, STRING, DataType
@@ -33,6 +41,13 @@ def test_a_function_is_computed_in_one_way() -> None:
     assert [name for name, count in (scalars | aggregates).items() if count > 1] == []
     assert scalars.keys() == SCALARS.keys()
     assert aggregates.keys() == AGGREGATES.keys()
+
+
+def test_a_function_whose_guard_names_a_doubt_is_declared_as_doubtful() -> None:
+    noted = {entry.function for entry in REGISTRY.values() if DOUBT in entry.note}
+    #: Casts, which have one entry for all types.
+    casts = {"seconds_to_timestamp", "text_to_timestamp"}
+    assert noted - {"cast"} | casts == DOUBTFUL_FUNCTIONS
 
 
 def test_an_arrow_function_is_declared_once() -> None:

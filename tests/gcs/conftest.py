@@ -1,4 +1,4 @@
-"""What the GCS tests share: one embedded Redis for the whole run, and proof that none is left behind."""
+"""What the GCS tests share: one embedded Redis for the whole run, and proof that no other is left behind."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def connection(redis_server: EmbeddedRedis) -> Iterator[Connection]:
         yield connection
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _no_server_is_left_behind() -> Iterator[None]:
+@pytest.fixture(scope="module", autouse=True)
+def _no_server_is_left_behind(redis_server: EmbeddedRedis) -> Iterator[None]:
     before = set(psutil.Process().children(recursive=True))
     yield
     left = set(psutil.Process().children(recursive=True)) - before

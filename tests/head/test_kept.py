@@ -18,9 +18,10 @@ from wallaby.exchange.kept_questions import (
 from wallaby.exchange.kept_stream import encode_sizes
 from wallaby.gcs.memory import MemoryGcs, MemoryStore
 from wallaby.head.kept import GONE_MAX, KeptResults, sizes_of
+from wallaby.head.moves import KeptMoves
 from wallaby.lineage.graph import Link, Stage, StageGraph, StageKind
-from wallaby.lineage.kept import KeptChannel
-from wallaby.lineage.names import HEAD, ChannelName, QueryId
+from wallaby.lineage.kept import KeptChannel, KeptPlace
+from wallaby.lineage.names import HEAD, ChannelName, QueryId, WorkerId
 from wallaby.node.directory import Directory
 from wallaby.node.worker_address import WorkerAddress
 
@@ -45,7 +46,7 @@ def gcs() -> MemoryGcs:
 
 @pytest.fixture
 def kept(gcs: MemoryGcs) -> KeptResults:
-    found = KeptResults(gcs, Directory(gcs))
+    found = KeptResults(gcs, Directory(gcs), KeptMoves(lambda *_: None, lambda: 0.0))
     found.add(Query(QUERY, GRAPH))
     return found
 
@@ -56,8 +57,8 @@ def place(kept: KeptResults, channel: ChannelName = X0) -> object:
 
 
 def test_a_reader_is_told_where_a_channel_is(kept: KeptResults) -> None:
-    assert place(kept, X0) == "grpc://127.0.0.1:1"
-    assert place(kept, X1) == "grpc://127.0.0.1:2"
+    assert place(kept, X0) == KeptPlace(WorkerId("grpc://127.0.0.1:1"))
+    assert place(kept, X1) == KeptPlace(WorkerId("grpc://127.0.0.1:2"))
     assert kept.addresses(QUERY) == {X0: "grpc://127.0.0.1:1", X1: "grpc://127.0.0.1:2"}
     assert kept.queries == (QUERY,)
 
@@ -83,7 +84,7 @@ def test_a_result_that_was_lost_says_why(kept: KeptResults) -> None:
 
 
 def test_what_is_released_before_it_is_whole_does_not_come_back(gcs: MemoryGcs) -> None:
-    kept = KeptResults(gcs, Directory(gcs))
+    kept = KeptResults(gcs, Directory(gcs), KeptMoves(lambda *_: None, lambda: 0.0))
     kept.released(QUERY)
     kept.add(Query(QUERY, GRAPH))
     assert isinstance(place(kept), KeptResultError)
@@ -139,7 +140,8 @@ def test_what_is_no_question_and_no_answer_is_an_error(junk: bytes) -> None:
 def test_questions_and_answers_come_back_as_they_were() -> None:
     assert decode_question(encode_question(QUERY, X1)) == (QUERY, X1)
     assert decode_reach(encode_reach(QUERY, "grpc://x:1", reachable=True)) == (QUERY, "grpc://x:1", True)
-    assert decode_place(encode_place("grpc://x:1")) == "grpc://x:1"
+    there = KeptPlace(WorkerId("grpc://x:1"), 7)
+    assert decode_place(encode_place(there)) == there
     error = decode_place(encode_place(KeptResultError("It is gone.", fix="Run it again.")))
     assert isinstance(error, KeptResultError)
     assert (error.what, error.fix) == ("It is gone.", "Run it again.")

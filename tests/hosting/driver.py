@@ -10,14 +10,21 @@ import dataclasses
 import json
 import os
 import sys
+import threading
 import time
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, cast
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark import InheritableThread
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import expr, udf
 
+import wallaby.enabling
 import wallaby.engine
+from wallaby.above import partitions
 from wallaby.errors import WallabyError
+from wallaby.spark.bypass import on_spark
 from wallaby_lab import tpch
 
 
@@ -98,6 +105,84 @@ class Program:
                 break
         wrong += sorted(map(str, self.kept.collect())) != self.expected
         return {"reads": reads, "wrong": wrong, "workers": self.workers(None)}
+
+    def keep_divided(self, count: int) -> dict[str, Any]:
+        """Let the rows of a table stay, and have about so many of Spark's tasks read them: are they Spark's?"""
+        query = self.spark.sql(
+            "select l_orderkey, l_linenumber, l_comment from lineitem where l_linenumber > 1"
+        )
+        self.expected = sorted(map(str, query.collect()))
+        partitions.TASK_BYTES = sum(map(len, self.expected)) // count  # type: ignore[misc]
+        self.kept = self.engine.persist(query)
+        found = sorted(map(str, self.kept.collect()))
+        return {"equal": found == self.expected, "partitions": self.kept.rdd.getNumPartitions()}
+
+    def read_slowly(self, _: object) -> dict[str, Any]:
+        """Read rows that stay, a second or more for each task; say when there is a reader in each executor."""
+        context = self.spark.sparkContext
+
+        def slow(rows: Iterable[Any]) -> list[list[str]]:
+            time.sleep(1.0)
+            return [sorted(map(str, rows))]
+
+        parts: list[list[str]] = []
+
+        def read() -> None:
+            context.setJobGroup("slowly", "a slow read")
+            parts.extend(self.kept.rdd.mapPartitions(slow).collect())
+
+        reading = InheritableThread(target=read)
+        reading.start()
+        while self._tasks_of("slowly").count("RUNNING") < len(self.engine.workers()):
+            time.sleep(0.05)
+        say({"going": True})
+        reading.join()
+        tasks = self._tasks_of("slowly")
+        return {
+            "wrong": int(sorted(row for part in parts for row in part) != self.expected),
+            "failed_tasks": tasks.count("FAILED"),
+            "recoveries": sum(
+                rows.collected.figures.recoveries
+                for rows in self.engine.subplans.kept.values()
+                if rows.collected is not None
+            ),
+            "workers": self.workers(None),
+        }
+
+    def read_over_leaves(self, count: int) -> dict[str, Any]:
+        """So many queries at once: Spark runs a function of Python, the engine joins and counts, Spark runs another."""
+        wallaby.enabling.enable(self.spark)
+        self.spark.conf.set("spark.wallaby.below", "always")
+        same = udf(lambda key: key, "long")
+
+        def query() -> DataFrame:
+            orders = self.spark.table("orders").select(same("o_custkey").alias("k"))
+            joined = orders.join(self.spark.table("customer"), expr("k = c_custkey"))
+            return joined.groupBy("c_nationkey").count().select(same("c_nationkey").alias("n"), "count")
+
+        with on_spark():
+            expected = sorted(map(str, query().collect()))
+        found: list[list[str]] = []
+        threads = [
+            threading.Thread(target=lambda: found.append(sorted(map(str, query().collect()))))
+            for _ in range(count)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(240)
+        return {"equal": found == [expected] * count, "kept": len(self.engine.subplans.kept)}
+
+    def _tasks_of(self, group: str) -> list[str]:
+        """The status of each task of a job group."""
+        context, jvm = self.spark.sparkContext, cast(Any, self.spark._jvm)
+        cast(Any, context._jsc).sc().listenerBus().waitUntilEmpty(60_000)
+        store, tracker = cast(Any, context._jsc).sc().statusStore(), context.statusTracker()
+        jobs = map(tracker.getJobInfo, tracker.getJobIdsForGroup(group))
+        stages = {stage for job in jobs if job is not None for stage in job.stageIds}
+        lists = (store.taskList(stage, 0, 1000) for stage in stages)
+        tasks = (task for each in lists for task in jvm.scala.jdk.javaapi.CollectionConverters.asJava(each))
+        return [str(task.status()) for task in tasks]
 
     def run_watched(self, number: int) -> dict[str, Any]:
         """A query of TPC-H, and what its driver saw of it."""

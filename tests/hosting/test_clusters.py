@@ -19,8 +19,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1500)]
 
 
 def executor_of(worker: dict[str, int]) -> int:
-    """The JVM of a TaskManager: its parent is PySpark's daemon."""
-    return int(psutil.Process(worker["pid"]).parent().ppid())
+    """The JVM of a TaskManager: it is the child of a keeper, which PySpark's daemon has started."""
+    return int(psutil.Process(worker["pid"]).parent().parent().ppid())
 
 
 def test_a_local_cluster_survives_a_lost_executor_and_tells_no_secrets(data: Path, tmp_path: Path) -> None:
@@ -65,17 +65,49 @@ def test_a_local_cluster_survives_a_lost_executor_and_tells_no_secrets(data: Pat
 
 
 def test_rows_that_stay_are_read_through_the_loss_of_an_executor(data: Path, tmp_path: Path) -> None:
-    """With the executor go a TaskManager that holds rows, and tasks that read them; Spark may also run tasks twice."""
-    conf = {"spark.executor.memory": "512m", "spark.speculation": "true"}
-    with driver("local-cluster[2,2,512]", data, tmp_path / "driver", conf=conf) as program:
+    """With the executor go a TaskManager that holds rows, and tasks that read them, which run a second time."""
+    conf = {"spark.executor.memory": "512m"}
+    settings = {"task_target": 10_000}
+    with driver("local-cluster[2,2,512]", data, tmp_path / "driver", conf=conf, **settings) as program:
         workers = program.ask("attach")["workers"]
-        assert program.ask("keep", 10)["equal"]
-        program.tell("read_often", None)
+        kept = program.ask("keep_divided", 8)
+        assert kept["equal"]
+        assert kept["partitions"] > 4, "more than there are slots"
+        program.tell("read_slowly", None)
         assert program.answer() == {"going": True}
         os.kill(executor_of(workers[0]), signal.SIGKILL)
         answer = program.answer()["answer"]
         assert answer["wrong"] == 0
-        assert len({executor_of(worker) for worker in answer["workers"]}) == 2, "a new executor has a new one"
+        assert answer["recoveries"] >= 1
+        assert answer["failed_tasks"] >= 1, "those of the executor"
+        assert until(lambda: len(set(map(executor_of, program.ask("workers")))) == 2), "a new one has another"
+
+
+def test_no_reader_takes_the_slot_of_a_killed_taskmanager(data: Path, tmp_path: Path) -> None:
+    """Two readers could run where a TaskManager and one reader do. Then nobody could make the lost rows again."""
+    conf = {"spark.executor.memory": "512m"}
+    settings = {"task_target": 10_000}
+    with driver("local-cluster[1,2,512]", data, tmp_path / "driver", conf=conf, **settings) as program:
+        workers = program.ask("attach")["workers"]
+        kept = program.ask("keep_divided", 8)
+        assert kept["equal"]
+        assert kept["partitions"] > 2, "more than there are slots"
+        program.tell("read_slowly", None)
+        assert program.answer() == {"going": True}
+        os.kill(workers[0]["pid"], signal.SIGKILL)
+        answer = program.answer()["answer"]
+        assert answer["wrong"] == 0
+        assert answer["recoveries"] >= 1
+        assert answer["failed_tasks"] == 0, "no reader had to give up"
+
+
+def test_leaves_below_and_readers_above_share_one_slot(data: Path, tmp_path: Path) -> None:
+    """Under `local[2]` a TaskManager leaves one slot, for the leaves of three queries and the readers of their rows."""
+    with driver("local[2]", data, tmp_path / "driver", leaf_minimum=0) as program:
+        assert len(program.ask("attach")["workers"]) == 1
+        answer = program.ask("read_over_leaves", 3)
+        assert answer["equal"]
+        assert answer["kept"] >= 1, "the part in the middle ran here"
 
 
 def test_attach_brings_the_first_executor_of_dynamic_allocation(data: Path, tmp_path: Path) -> None:

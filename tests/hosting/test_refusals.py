@@ -128,6 +128,7 @@ def test_a_local_master_without_a_slot_to_spare(master: str, keywords: dict[str,
         cluster(master, {}).size(read_settings({}, keywords), profiles=False)
     assert fix in refused.value.fix
     size = cluster(master, {}).size(read_settings({}, {**keywords, "exclusive": True}), profiles=False)
+    assert not size.leaves_slot
     assert size.count == keywords.get("workers", 1)
 
 
@@ -136,7 +137,7 @@ def test_executors_of_one_core_have_no_slot_to_spare() -> None:
     with pytest.raises(AttachError, match="no slot"):
         small.size(read_settings({}, {}), profiles=True)
     size = small.size(read_settings({}, {"exclusive": True}), profiles=True)
-    assert (size.count, size.threads, size.seats) == (2, 1, 1)
+    assert (size.count, size.threads, size.per_executor) == (2, 1, 1)
 
 
 def test_one_taskmanager_per_executor_with_all_its_cores() -> None:
@@ -144,9 +145,9 @@ def test_one_taskmanager_per_executor_with_all_its_cores() -> None:
         "spark://host:7077", 4, 4, 4, spark_executor_instances="3", spark_executor_pyspark_memory="2g"
     )
     size = large.size(read_settings({}, {}), profiles=True)
-    assert (size.count, size.threads, size.seats, size.memory_bytes) == (3, 4, 1, 2 << 30)
+    assert (size.count, size.threads, size.per_executor, size.memory_bytes) == (3, 4, 1, 2 << 30)
     size = large.size(read_settings({}, {"workers": 4}), profiles=True)
-    assert (size.count, size.threads, size.seats, size.memory_bytes) == (4, 2, 2, 1 << 30)
+    assert (size.count, size.threads, size.per_executor, size.memory_bytes) == (4, 2, 2, 1 << 30)
 
 
 def test_dynamic_allocation_without_an_executor_is_given_a_reason_to_start_one(

@@ -1,4 +1,4 @@
-"""Scratch directories and seats: what a killed process leaves is swept, what a live one has is not."""
+"""Scratch directories and slots: what a killed process leaves is swept, what a live one has is not."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from wallaby.worker.executor_slot import executor_of, taking_seat
+from wallaby.worker.executor_slot import executor_of, taking_slot
 from wallaby.worker.scratch import PREFIX, leftovers, make_scratch, remove_scratch, sweep
 
 IDENTIFIER = "0b5bcc5f-699d-41ff-94e7-abb6ec916402"
@@ -63,11 +63,11 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
 
 
 def test_a_seat_is_taken_by_one_and_free_afterwards() -> None:
-    with taking_seat("e-1", 1) as first, taking_seat("e-1", 1) as second, taking_seat("e-2", 1) as other:
+    with taking_slot("e-1", 1) as first, taking_slot("e-1", 1) as second, taking_slot("e-2", 1) as other:
         assert (first, second, other) == (True, False, True)
-    with taking_seat("e-1", 2) as first, taking_seat("e-1", 2) as second, taking_seat("e-1", 2) as third:
+    with taking_slot("e-1", 2) as first, taking_slot("e-1", 2) as second, taking_slot("e-1", 2) as third:
         assert (first, second, third) == (True, True, False)
-    with taking_seat("e-1", 0) as first, taking_seat("e-1", 0) as second:
+    with taking_slot("e-1", 0) as first, taking_slot("e-1", 0) as second:
         assert first, "under local[n] any number may be there"
         assert second
 

@@ -15,14 +15,42 @@ import pytest
 #: What a user would take for a failure.
 NOISE = re.compile(r"ERROR|Exception|Traceback|^\tat |SparkContext was shut down", re.MULTILINE)
 PROGRAM = """
-import sys, time
+import os, signal, sys, threading, time
+import psutil
 from pyspark.sql import SparkSession
 import wallaby
 for number in range(int(sys.argv[2])):
     spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
-    wallaby.enable(spark, attach_timeout=120)
+    wallaby.enable(spark, attach_timeout=120, console_quiet=sys.argv[3] != "show")
     rows = spark.read.parquet(sys.argv[1]).groupBy("n_regionkey").count().collect()
     print("round", number, len(rows), flush=True)
+    if sys.argv[3] in ("kill", "show"):
+        for with_keeper in (False, True):  # Spark's task, which notices its end, is the TaskManager's keeper
+            for worker in wallaby.attach.__globals__["attached_to"](spark).workers():
+                pid = psutil.Process(worker.pid).ppid() if with_keeper else worker.pid
+                os.kill(pid, signal.SIGKILL)
+            time.sleep(6)
+        spark.stop()
+    if sys.argv[3] == "busy":
+        spark.read.parquet(sys.argv[1]).createOrReplaceTempView("nation")
+        long = "select count(*) from " + " cross join ".join(f"nation n{at}" for at in range(7))
+        failed = []
+
+        def work():
+            try:
+                print("answered", spark.sql(long).collect(), flush=True)
+            except Exception as error:
+                failed.append(type(error).__name__)
+
+        working = threading.Thread(target=work)
+        working.start()
+        engine = wallaby.attach.__globals__["attached_to"](spark)
+        while not engine._gcs.queries():
+            time.sleep(0.05)
+        time.sleep(1)
+        spark.stop()
+        working.join(60)
+        print("ended with", *failed, flush=True)
     if sys.argv[3] == "stop":
         spark.stop()
 if sys.argv[3] == "wait":
@@ -59,6 +87,16 @@ def test_the_end_is_quiet(data: Path, rounds: int, how: str) -> None:
 
 @pytest.mark.spark
 @pytest.mark.timeout(400)
+def test_the_end_is_quiet_while_a_query_runs(data: Path) -> None:
+    program = started(data, 1, "busy")
+    said, complained = program.communicate(timeout=380)
+    assert said.split("\n")[:-1] == ["round 0 5", "ended with QueryCancelledError", "end"]
+    assert not NOISE.search(complained), complained
+    assert program.returncode == 0
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(400)
 def test_ctrl_c_is_quiet(data: Path) -> None:
     program = started(data, 1, "wait")
     assert program.stdout is not None
@@ -68,4 +106,18 @@ def test_ctrl_c_is_quiet(data: Path) -> None:
     said, complained = program.communicate(timeout=380)
     assert said == "interrupted\nend\n"
     assert not NOISE.search(complained), complained
+    assert program.returncode == 0
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("how", ["kill", "show"])
+def test_a_lost_worker_is_one_line_unless_a_setting_shows_more(data: Path, how: str) -> None:
+    program = started(data, 1, how)
+    said, complained = program.communicate(timeout=380)
+    assert said == "round 0 5\nend\n"
+    ours = [line for line in complained.splitlines() if line.startswith("lost w0-")]
+    assert ours, complained
+    assert len(ours) == len({line.split()[1] for line in ours}), "one line for each loss"
+    assert bool(NOISE.search(complained)) is (how == "show"), complained
     assert program.returncode == 0

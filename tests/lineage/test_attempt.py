@@ -21,7 +21,7 @@ from tests.builders import (
 
 from wallaby.errors import DivergenceError, InternalError
 from wallaby.lineage.attempt import RETRY_MS, ChannelPhase, ChannelRun, WorkerContext, run_channel
-from wallaby.lineage.choose import Dynamic, Policy, Static
+from wallaby.lineage.choose import DrawPolicy, Dynamic, Static
 from wallaby.lineage.effects import (
     Advance,
     Await,
@@ -29,13 +29,14 @@ from wallaby.lineage.effects import (
     CloseEarly,
     CommitTask,
     Execute,
+    Executed,
     FailPoint,
     Leave,
     Pause,
 )
 from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.inbox import Inbox
-from wallaby.lineage.lineage import Record, encode
+from wallaby.lineage.lineage import LineageRecord, encode
 from wallaby.lineage.names import HEAD, ChannelName, Edge, TaskName, Upstream
 from wallaby.lineage.outbox import Outbox
 from wallaby.lineage.verdict import CommitReply, Verdict
@@ -52,7 +53,7 @@ def channel_run(
     channel: ChannelName = X0,
     *,
     graph: StageGraph = GRAPH,
-    policy: Policy | None = None,
+    policy: DrawPolicy | None = None,
     length: int = 0,
     split: int | None = None,
     closed: bool = False,
@@ -87,7 +88,7 @@ def executed(channel: ChannelRun, *, satisfied: bool = False) -> Driven:
     """Drive a channel with one input to its first commit."""
     arrive(channel, 0)
     run = Driven(run_channel(channel))
-    run.answer_all(("state 1", output(satisfied=satisfied)), True)
+    run.answer_all(Executed("state 1", output(satisfied=satisfied)), True)
     assert isinstance(run.now, CommitTask)
     return run
 
@@ -114,7 +115,9 @@ def test_a_channel_runs_from_its_first_input_to_its_final_task() -> None:
     channel = channel_run()
     arrive(channel, 0, final=True)
     run = Driven(run_channel(channel))
-    run.answer_all(("state 1", output(1)), True, DONE, None, ("state 2", output(2)), True, DONE, None)
+    run.answer_all(
+        Executed("state 1", output(1)), True, DONE, None, Executed("state 2", output(2)), True, DONE, None
+    )
     assert run.now is None
     assert run.seen[4] == Execute(FailPoint.EXECUTE, T1, "state 1", None, None, (), {}, True)
     assert run.seen[6] == commit(T1, final_record(2), final=True)
@@ -157,7 +160,7 @@ def test_state_goes_from_each_task_to_the_next() -> None:
     channel = channel_run()
     arrive(channel, 0, 1)
     run = Driven(run_channel(channel))
-    run.answer_all(("state 1", output()), True, DONE, None)
+    run.answer_all(Executed("state 1", output()), True, DONE, None)
     assert run.now == Execute(
         FailPoint.EXECUTE, T1, "state 1", None, ONE_OF_R0, (piece(GRAPH, IN, 1),), {}, False
     )
@@ -252,7 +255,7 @@ def test_a_worker_without_room_for_a_backup_leaves_before_it_commits() -> None:
     channel = channel_run()
     arrive(channel, 0)
     run = Driven(run_channel(channel))
-    run.answer_all(("state 1", output()), False)
+    run.answer_all(Executed("state 1", output()), False)
     assert isinstance(run.now, Leave)
     assert str(T0) in run.now.reason
 
@@ -282,7 +285,7 @@ def second_commit(channel: ChannelRun) -> Driven:
     run.answer_all(DONE, None)
     deliver(channel)
     arrive(channel, 1)
-    run.answer_all(False, ("state 2", output()), True)
+    run.answer_all(False, Executed("state 2", output()), True)
     return run
 
 
@@ -292,7 +295,7 @@ def test_a_commit_carries_the_deliveries_made_since_the_one_before() -> None:
     assert run.now.delivered == ((OUT, 1),)
     run.answer_all(DONE, None)
     arrive(channel, 2)
-    run.answer_all(False, ("state 3", output()), True)
+    run.answer_all(False, Executed("state 3", output()), True)
     assert run.now.delivered == ()
 
 
@@ -368,7 +371,7 @@ def test_a_reader_takes_the_split_that_came_with_its_last_commit() -> None:
     run = Driven(run_channel(channel))
     first, second = TaskName(0, 0, 0), TaskName(0, 0, 1)
     assert run.now == Execute(FailPoint.READ, first, None, 0, None, (), {}, False)
-    run.answer_all((None, output()), True, CommitReply(Verdict.DONE, 3), None)
+    run.answer_all(Executed(None, output()), True, CommitReply(Verdict.DONE, 3), None)
     assert run.now == Execute(FailPoint.READ, second, None, 3, None, (), {}, False)
 
 
@@ -376,7 +379,7 @@ def test_a_reader_without_a_split_ends_its_channel() -> None:
     channel = channel_run(R0)
     run = Driven(run_channel(channel))
     assert run.now == Execute(FailPoint.EXECUTE, TaskName(0, 0, 0), None, None, None, (), {}, True)
-    run.answer_all((None, output()), True)
+    run.answer_all(Executed(None, output()), True)
     assert run.now == commit(TaskName(0, 0, 0), final_record(), final=True)
     assert run.answer_all(DONE, None) is None
 
@@ -384,7 +387,7 @@ def test_a_reader_without_a_split_ends_its_channel() -> None:
 def test_a_reader_whose_reply_was_lost_gets_the_same_split_again() -> None:
     channel = channel_run(R0, split=0)
     run = Driven(run_channel(channel))
-    run.answer_all((None, output()), True, None, False, CommitReply(Verdict.ALREADY, 3), None)
+    run.answer_all(Executed(None, output()), True, None, False, CommitReply(Verdict.ALREADY, 3), None)
     assert run.now.split == 3
 
 
@@ -400,8 +403,8 @@ def test_a_reader_waits_for_a_required_side_input_and_uses_it() -> None:
     side_arrives(channel)
     run.answer(False)
     assert run.now.sides == {1: (piece(graph, Edge(1, 0, 0), 0, final=True),)}
-    run.answer_all((None, output()), True)
-    assert run.now.record == encode(Record(7, split=0, sides=1))
+    run.answer_all(Executed(None, output()), True)
+    assert run.now.record == encode(LineageRecord(7, split=0, sides=1))
 
 
 def test_a_reader_records_an_optional_side_input_only_if_it_was_whole_when_the_read_was_chosen() -> None:
@@ -409,8 +412,8 @@ def test_a_reader_records_an_optional_side_input_only_if_it_was_whole_when_the_r
     run = Driven(run_channel(channel))
     assert run.now.sides == {}
     side_arrives(channel)
-    run.answer_all((None, output()), True)
-    assert run.now.record == encode(Record(7, split=0))
+    run.answer_all(Executed(None, output()), True)
+    assert run.now.record == encode(LineageRecord(7, split=0))
     run.answer_all(CommitReply(Verdict.DONE, 1), None)
     assert list(run.now.sides) == [1]
 
@@ -419,7 +422,7 @@ def test_an_ended_reader_keeps_its_side_inputs_for_re_reads() -> None:
     channel = channel_run(ChannelName(2, 0), graph=filtered_read(required=True))
     side_arrives(channel)
     run = Driven(run_channel(channel))
-    run.answer_all((None, output()), True, DONE, None)
+    run.answer_all(Executed(None, output()), True, DONE, None)
     assert channel.ended
     assert channel.inbox.is_whole(1)
 
@@ -434,8 +437,8 @@ def test_an_execute_task_uses_its_required_side_inputs_whole() -> None:
     channel.inbox.offer(broadcast)
     run.answer(False)
     assert run.now.sides == {0: (broadcast,)}
-    run.answer_all((None, output()), True)
-    assert run.now.record == encode(Record(7, draw=draw(1, c0=1), sides=1))
+    run.answer_all(Executed(None, output()), True)
+    assert run.now.record == encode(LineageRecord(7, draw=draw(1, c0=1), sides=1))
 
 
 def effects_until_end(channel: ChannelRun, answers: dict[str, Any]) -> list[str]:
@@ -447,5 +450,5 @@ def effects_until_end(channel: ChannelRun, answers: dict[str, Any]) -> list[str]
 
 
 def test_a_source_without_splits_has_one_task() -> None:
-    answers = {"Execute": (None, output()), "BackUp": True, "CommitTask": DONE, "Advance": None}
+    answers = {"Execute": Executed(None, output()), "BackUp": True, "CommitTask": DONE, "Advance": None}
     assert effects_until_end(channel_run(R0), answers) == ["Execute", "BackUp", "CommitTask", "Advance"]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.builders import broadcast_to_execute, draw, filtered_read, join, piece, pipeline, self_join
 
 from wallaby.errors import InvalidArgumentError
-from wallaby.lineage.choose import Dynamic, Finish, Policy, Static, choose, sides_ready, whole_sides
+from wallaby.lineage.choose import DrawPolicy, Dynamic, Finish, Static, choose, sides_ready, whole_sides
 from wallaby.lineage.graph import Link, Stage, StageGraph, StageKind
 from wallaby.lineage.inbox import Inbox
 from wallaby.lineage.lineage import COUNT_MAX, Draw
@@ -33,7 +33,7 @@ def fill(box: Inbox, graph: StageGraph, edge: Edge, sizes: list[int], *, ended: 
         assert box.offer(piece(graph, edge, seq, size_bytes, final=ended and seq == len(sizes) - 1))
 
 
-def chosen(box: Inbox, policy: Policy, *, eager: bool = False) -> Draw | Finish | None:
+def chosen(box: Inbox, policy: DrawPolicy, *, eager: bool = False) -> Draw | Finish | None:
     choice = choose(GRAPH, X0, box, policy, eager=eager)
     assert choose(GRAPH, X0, box, policy, eager=eager) == choice, "choosing changes nothing"
     return choice
@@ -138,12 +138,12 @@ POLICIES = [Dynamic(100), Dynamic(100, several=False), Static(2), Static(2, seve
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
-def test_nothing_is_chosen_where_nothing_has_arrived(policy: Policy) -> None:
+def test_nothing_is_chosen_where_nothing_has_arrived(policy: DrawPolicy) -> None:
     assert chosen(inbox(), policy, eager=True) is None
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
-def test_empty_slices_are_drawn_and_counted_like_others(policy: Policy) -> None:
+def test_empty_slices_are_drawn_and_counted_like_others(policy: DrawPolicy) -> None:
     box = inbox([0, 0], [0, 0], [0, 0], ended=True)
     taken = 0
     while isinstance(choice := chosen(box, policy), Draw):
@@ -153,7 +153,9 @@ def test_empty_slices_are_drawn_and_counted_like_others(policy: Policy) -> None:
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
-def test_a_channel_finishes_only_when_all_upstream_channels_are_drawn_to_their_end(policy: Policy) -> None:
+def test_a_channel_finishes_only_when_all_upstream_channels_are_drawn_to_their_end(
+    policy: DrawPolicy,
+) -> None:
     box = inbox([9], [9], ended=True)
     while isinstance(choice := chosen(box, policy, eager=True), Draw):
         box.take(choice)
@@ -174,7 +176,7 @@ def test_a_channel_finishes_only_when_all_upstream_channels_are_drawn_to_their_e
     st.booleans(),
 )
 def test_a_draw_is_always_of_what_has_arrived_and_within_its_limit(
-    lanes: list[list[int]], policy: Policy, ended: bool, eager: bool
+    lanes: list[list[int]], policy: DrawPolicy, ended: bool, eager: bool
 ) -> None:
     box = inbox(*lanes, ended=ended)
     choice = chosen(box, policy, eager=eager)
@@ -196,7 +198,7 @@ def test_a_draw_is_always_of_what_has_arrived_and_within_its_limit(
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
 @pytest.mark.parametrize("graph", [join(), self_join()], ids=["join", "self join"])
 def test_the_build_side_is_drawn_to_its_end_before_the_probe_side_begins(
-    graph: StageGraph, policy: Policy
+    graph: StageGraph, policy: DrawPolicy
 ) -> None:
     channel = ChannelName(len(graph.stages) - 2, 0)
     box = Inbox(graph, channel, 10**9)

@@ -13,6 +13,7 @@ from wallaby.lineage.graph import Link, Stage, StageGraph, StageKind
 from wallaby.lineage.kept import (
     Fetch,
     KeptChannel,
+    KeptPlace,
     KeptRange,
     Locate,
     ReadKept,
@@ -112,7 +113,7 @@ def test_a_reader_that_finds_nothing_asks_where_it_is_and_waits_longer_each_time
     assert hand.answer(0) == Locate(X0), "the worker has answered, and is about to make it again"
     waits = []
     for _ in range(7):
-        asked = hand.answer(A)
+        asked = hand.answer(KeptPlace(A))
         assert isinstance(asked, Pause)
         waits.append(asked.limit_ms)
         assert hand.answer(True) == fetch(A, 0, 3)
@@ -125,7 +126,7 @@ def test_a_reader_follows_a_channel_to_its_new_host_at_once() -> None:
     assert hand.answer(2) == fetch(A, 2, 3)
     assert hand.answer(None) == ReportReach(A, reachable=False)
     assert hand.answer(None) == Locate(X0)
-    assert hand.answer(B) == fetch(B, 2, 3)
+    assert hand.answer(KeptPlace(B)) == fetch(B, 2, 3)
     assert hand.answer(1) == ReportReach(A, reachable=True), "what it has said of A is over with its reading"
     assert hand.answer(None) is None
 
@@ -134,7 +135,7 @@ def test_a_worker_that_answers_again_is_not_accused_any_longer() -> None:
     hand = Hand(ONE, {X0: A})
     assert hand.answer(None) == ReportReach(A, reachable=False)
     hand.answer(None)
-    hand.answer(A)
+    hand.answer(KeptPlace(A))
     assert hand.answer(True) == fetch(A, 0, 3)
     assert hand.answer(3) == ReportReach(A, reachable=True)
     assert hand.answer(None) is None
@@ -143,7 +144,7 @@ def test_a_worker_that_answers_again_is_not_accused_any_longer() -> None:
 def test_a_reader_without_a_place_asks_first() -> None:
     hand = Hand(ONE, {})
     assert hand.asked == Locate(X0)
-    assert hand.answer(B) == fetch(B, 0, 3)
+    assert hand.answer(KeptPlace(B)) == fetch(B, 0, 3)
 
 
 def test_a_reader_gives_up_when_nothing_has_come_for_long() -> None:
@@ -160,6 +161,21 @@ def test_patience_begins_anew_with_every_output() -> None:
     assert hand.answer(1) == fetch(A, 1, 3)
     hand.now_ms = 1_800
     assert hand.answer(0) == Locate(X0)
+
+
+def test_patience_begins_anew_while_a_retrace_advances() -> None:
+    hand = Hand(ONE, {X0: A})
+    for moves in range(1, 6):
+        assert hand.answer(0) == Locate(X0)
+        assert isinstance(hand.answer(KeptPlace(A, moves)), Pause)
+        hand.now_ms += 900
+        assert hand.answer(True) == fetch(A, 0, 3)
+    assert hand.answer(0) == Locate(X0)
+    assert isinstance(hand.answer(KeptPlace(A, 5)), Pause), "nothing has moved since"
+    hand.now_ms += 200
+    hand.answer(True)
+    with pytest.raises(KeptResultError, match=r"sent no rows for 1\.1 s, and nothing moved"):
+        hand.answer(0)
 
 
 def test_a_result_that_is_gone_ends_its_readers() -> None:

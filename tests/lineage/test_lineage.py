@@ -16,7 +16,7 @@ from wallaby.lineage.lineage import (
     LINKS_MAX,
     SPLITS_MAX,
     Draw,
-    Record,
+    LineageRecord,
     advance,
     decode,
     encode,
@@ -28,19 +28,22 @@ CHECKSUM = 0x1122334455667788
 HEADER = "8877665544332211"
 
 GOLDEN = {
-    "the end of a channel": (Record(CHECKSUM, final=True), f"0101{HEADER}"),
-    "a read": (Record(CHECKSUM, split=5), f"0102{HEADER}05"),
-    "a read of a high split": (Record(CHECKSUM, split=300), f"0102{HEADER}ac02"),
-    "a filtered read": (Record(CHECKSUM, split=5, sides=0b101), f"0106{HEADER}0505"),
-    "the end of a filtered reader": (Record(CHECKSUM, sides=1, final=True), f"0105{HEADER}01"),
-    "a draw from one channel": (Record(CHECKSUM, draw=draw(2, c3=4)), f"0108{HEADER}02010304"),
+    "the end of a channel": (LineageRecord(CHECKSUM, final=True), f"0101{HEADER}"),
+    "a read": (LineageRecord(CHECKSUM, split=5), f"0102{HEADER}05"),
+    "a read of a high split": (LineageRecord(CHECKSUM, split=300), f"0102{HEADER}ac02"),
+    "a filtered read": (LineageRecord(CHECKSUM, split=5, sides=0b101), f"0106{HEADER}0505"),
+    "the end of a filtered reader": (LineageRecord(CHECKSUM, sides=1, final=True), f"0105{HEADER}01"),
+    "a draw from one channel": (LineageRecord(CHECKSUM, draw=draw(2, c3=4)), f"0108{HEADER}02010304"),
     "a draw after which the state was saved": (
-        Record(CHECKSUM, draw=draw(2, c3=4), saved=True),
+        LineageRecord(CHECKSUM, draw=draw(2, c3=4), saved=True),
         f"0118{HEADER}02010304",
     ),
-    "a draw from several": (Record(CHECKSUM, draw=draw(2, c3=4, c5=200)), f"0108{HEADER}0202030402c801"),
+    "a draw from several": (
+        LineageRecord(CHECKSUM, draw=draw(2, c3=4, c5=200)),
+        f"0108{HEADER}0202030402c801",
+    ),
     "a draw that satisfies a limit": (
-        Record(CHECKSUM, draw=draw(0, c0=1), sides=1, final=True),
+        LineageRecord(CHECKSUM, draw=draw(0, c0=1), sides=1, final=True),
         f"010d{HEADER}0100010001",
     ),
 }
@@ -59,7 +62,7 @@ draws = st.builds(
     st.dictionaries(st.integers(0, CHANNELS_MAX - 1), st.integers(1, COUNT_MAX), min_size=1, max_size=20),
 )
 records = st.builds(
-    Record,
+    LineageRecord,
     st.integers(0, (1 << 64) - 1),
     st.none() | st.integers(0, SPLITS_MAX - 1),
     st.none() | draws,
@@ -69,34 +72,36 @@ records = st.builds(
 
 
 @given(records)
-def test_a_record_comes_back_as_it_was(record: Record) -> None:
+def test_a_record_comes_back_as_it_was(record: LineageRecord) -> None:
     assert decode(encode(record)) == record
 
 
 @given(records)
-def test_no_record_is_larger_than_its_bound(record: Record) -> None:
+def test_no_record_is_larger_than_its_bound(record: LineageRecord) -> None:
     """A task reads or draws, never both."""
     record = record if record.draw is None else replace(record, split=None)
     assert len(encode(record)) <= 24 + 4 * (len(record.draw.counts) if record.draw else 0)
 
 
 @given(records, records)
-def test_different_records_have_different_bytes(one: Record, other: Record) -> None:
+def test_different_records_have_different_bytes(one: LineageRecord, other: LineageRecord) -> None:
     assert (encode(one) == encode(other)) == (one == other)
 
 
 @pytest.mark.parametrize("n", [1, 2, 100, CHANNELS_MAX])
 def test_the_largest_draw_from_n_channels_takes_at_most_24_plus_4n_bytes(n: int) -> None:
     counts = tuple((channel, COUNT_MAX) for channel in range(CHANNELS_MAX - n, CHANNELS_MAX))
-    record = Record((1 << 64) - 1, None, Draw(LINKS_MAX - 1, counts), (1 << SIDES_MAX) - 1, True)
+    record = LineageRecord((1 << 64) - 1, None, Draw(LINKS_MAX - 1, counts), (1 << SIDES_MAX) - 1, True)
     assert len(encode(record)) <= 24 + 4 * n
     assert decode(encode(record)) == record
 
 
 def test_a_usual_record_is_far_below_64_bytes_on_average() -> None:
     """As drawn in a stage of 16 upstream channels, a few outputs of each, and by its readers."""
-    drawn = [Record(CHECKSUM + n, draw=Draw(3, tuple((c, 1 + n % 5) for c in range(16)))) for n in range(50)]
-    reads = [Record(CHECKSUM + n, split=1000 + n) for n in range(50)]
+    drawn = [
+        LineageRecord(CHECKSUM + n, draw=Draw(3, tuple((c, 1 + n % 5) for c in range(16)))) for n in range(50)
+    ]
+    reads = [LineageRecord(CHECKSUM + n, split=1000 + n) for n in range(50)]
     sizes = [len(encode(record)) for record in drawn + reads]
     assert sum(sizes) / len(sizes) <= 64
     assert max(sizes) <= 24 + 4 * 16
@@ -152,7 +157,7 @@ def test_any_bytes_are_a_record_in_its_one_form_or_refused(data: bytes) -> None:
 
 
 @given(records, st.data())
-def test_a_record_cut_short_is_refused(record: Record, data: st.DataObject) -> None:
+def test_a_record_cut_short_is_refused(record: LineageRecord, data: st.DataObject) -> None:
     whole = encode(record)
     with pytest.raises(EncodingError):
         decode(whole[: data.draw(st.integers(0, len(whole) - 1))])
@@ -161,16 +166,16 @@ def test_a_record_cut_short_is_refused(record: Record, data: st.DataObject) -> N
 @pytest.mark.parametrize(
     "record",
     [
-        Record(-1),
-        Record(1 << 64),
-        Record(0, split=-1),
-        Record(0, split=SPLITS_MAX),
-        Record(0, sides=-1),
-        Record(0, sides=1 << SIDES_MAX),
+        LineageRecord(-1),
+        LineageRecord(1 << 64),
+        LineageRecord(0, split=-1),
+        LineageRecord(0, split=SPLITS_MAX),
+        LineageRecord(0, sides=-1),
+        LineageRecord(0, sides=1 << SIDES_MAX),
     ],
     ids=str,
 )
-def test_a_record_out_of_range_is_not_written(record: Record) -> None:
+def test_a_record_out_of_range_is_not_written(record: LineageRecord) -> None:
     with pytest.raises(EncodingError):
         encode(record)
 
@@ -198,11 +203,11 @@ def test_an_impossible_draw_cannot_be_made(link: int, counts: tuple[tuple[int, i
 
 def test_a_watermark_is_the_sum_of_the_draws() -> None:
     taken = [
-        Record(0, draw=draw(0, c0=2, c1=1)),
-        Record(0, split=3),
-        Record(0, draw=draw(0, c1=4)),
-        Record(0, draw=draw(1, c1=1)),
-        Record(0, final=True),
+        LineageRecord(0, draw=draw(0, c0=2, c1=1)),
+        LineageRecord(0, split=3),
+        LineageRecord(0, draw=draw(0, c1=4)),
+        LineageRecord(0, draw=draw(1, c1=1)),
+        LineageRecord(0, final=True),
     ]
     assert fold(taken) == {Upstream(0, 0): 2, Upstream(0, 1): 5, Upstream(1, 1): 1}
     assert fold([]) == {}
@@ -217,6 +222,6 @@ def test_a_watermark_moves_by_one_draw_at_a_time() -> None:
 
 def test_records_and_draws_print_what_was_consumed() -> None:
     assert str(draw(2, c3=4, c5=1)) == "l2[c3+4 c5+1]"
-    assert str(Record(0, split=5, sides=2)) == "split 5 sides 10"
-    assert str(Record(0, final=True)) == "final"
-    assert str(Record(0)) == "nothing"
+    assert str(LineageRecord(0, split=5, sides=2)) == "split 5 sides 10"
+    assert str(LineageRecord(0, final=True)) == "final"
+    assert str(LineageRecord(0)) == "nothing"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.builders import at, chain, draw, snapshot
 
-from wallaby.lineage.lineage import Record, decode, encode, key_of
+from wallaby.lineage.lineage import LineageRecord, decode, encode, key_of
 from wallaby.lineage.names import HEAD, ChannelName, Edge, Upstream, WorkerId
 from wallaby.lineage.reconcile import reconcile
 from wallaby.lineage.recoverable import INITIAL, Checkpoint, Recoverable, checkpoints, recoverable
@@ -41,9 +41,9 @@ def planned(before: Snapshot, left: Recoverable) -> RecoveryPlan:
 
 def test_records_tell_which_states_were_saved_and_what_was_consumed_by_then() -> None:
     records = [
-        Record(0, draw=draw(0, c0=3)),
-        Record(0, draw=draw(0, c0=4), saved=True),
-        Record(0, final=True),
+        LineageRecord(0, draw=draw(0, c0=3)),
+        LineageRecord(0, draw=draw(0, c0=4), saved=True),
+        LineageRecord(0, final=True),
     ]
     data = [encode(record) for record in records]
     assert [decode(each) for each in data] == records
@@ -53,8 +53,8 @@ def test_records_tell_which_states_were_saved_and_what_was_consumed_by_then() ->
 
 
 def test_the_key_of_a_state_is_that_of_its_record_saved_or_not() -> None:
-    one, other = Record(7, draw=draw(0, c0=3)), Record(7, draw=draw(0, c0=4))
-    assert key_of(one) == key_of(Record(7, draw=draw(0, c0=3), saved=True)) != key_of(other)
+    one, other = LineageRecord(7, draw=draw(0, c0=3)), LineageRecord(7, draw=draw(0, c0=4))
+    assert key_of(one) == key_of(LineageRecord(7, draw=draw(0, c0=3), saved=True)) != key_of(other)
 
 
 def test_the_newest_state_up_to_a_task() -> None:

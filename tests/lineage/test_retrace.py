@@ -21,6 +21,7 @@ from wallaby.lineage.effects import (
     Collect,
     CommitTask,
     Execute,
+    Executed,
     FailPoint,
     Leave,
     Pause,
@@ -28,10 +29,10 @@ from wallaby.lineage.effects import (
 )
 from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.inbox import Inbox
-from wallaby.lineage.lineage import Record, encode
+from wallaby.lineage.lineage import LineageRecord, encode
 from wallaby.lineage.names import HEAD, ChannelName, Edge, TaskName, Upstream
 from wallaby.lineage.outbox import Outbox
-from wallaby.lineage.verdict import CommitReply, Verdict
+from wallaby.lineage.verdict import CommitReply, RecordsReply, Verdict
 
 GRAPH = pipeline(readers=2)
 X0 = ChannelName(1, 0)
@@ -61,8 +62,8 @@ def arrive(channel: ChannelRun, edge: Edge, *seqs: int, size_bytes: int = 1, fin
         channel.inbox.offer(piece(channel.context.graph, edge, seq, size_bytes, final=final))
 
 
-def records(*data: bytes) -> tuple[Verdict, tuple[bytes, ...]]:
-    return Verdict.DONE, data
+def records(*data: bytes) -> RecordsReply:
+    return RecordsReply(Verdict.DONE, data)
 
 
 def published(channel: ChannelRun) -> int:
@@ -99,7 +100,7 @@ def test_after_its_last_record_a_channel_chooses_freely_again() -> None:
     channel = rewound(1)
     arrive(channel, FROM_0, 0, 1)
     run = Driven(run_channel(channel))
-    run.answer_all(records(drawn(0, c0=1)), ("state 1", output()), True)
+    run.answer_all(records(drawn(0, c0=1)), Executed("state 1", output()), True)
     assert run.now == Execute(
         FailPoint.EXECUTE,
         TaskName(*X0, 1),
@@ -110,7 +111,7 @@ def test_after_its_last_record_a_channel_chooses_freely_again() -> None:
         {},
         False,
     )
-    run.answer_all(("state 2", output(8)), True)
+    run.answer_all(Executed("state 2", output(8)), True)
     assert run.now == CommitTask(TaskName(*X0, 1), drawn(0, 8, c0=1), False, (), 3)
 
 
@@ -118,7 +119,7 @@ def test_a_retraced_output_is_published_one_by_one_as_it_is_made() -> None:
     channel = rewound(2)
     arrive(channel, FROM_0, 0, 1)
     run = Driven(run_channel(channel))
-    run.answer_all(records(drawn(0, c0=1), drawn(0, c0=1)), ("s", output()))
+    run.answer_all(records(drawn(0, c0=1), drawn(0, c0=1)), Executed("s", output()))
     assert published(channel) == 0
     run.answer(True)
     assert published(channel) == 1
@@ -152,7 +153,7 @@ def test_another_checksum_is_a_divergence_before_anything_is_backed_up_or_publis
     run = Driven(run_channel(channel))
     run.answer(records(drawn(0, 0xAA, c0=1)))
     with pytest.raises(DivergenceError, match=r"s1\.c0\.t0") as caught:
-        run.answer(("state 1", output(0xBB)))
+        run.answer(Executed("state 1", output(0xBB)))
     assert caught.value.fields["task"] == TaskName(*X0, 0)
     assert "BackUp" not in kinds(run.seen)
     assert published(channel) == 0
@@ -169,7 +170,7 @@ def test_a_finished_channel_is_retraced_to_its_end_and_no_further() -> None:
     arrive(channel, FROM_0, 0, final=True)
     arrive(channel, FROM_1, 0, final=True)
     run = Driven(run_channel(channel))
-    run.answer_all(records(drawn(0, c0=1, c1=1), final_record()), ("s", output()), True)
+    run.answer_all(records(drawn(0, c0=1, c1=1), final_record()), Executed("s", output()), True)
     assert run.now == Execute(FailPoint.RETRACE, TaskName(*X0, 1), "s", None, None, (), {}, True)
     assert run.answer_all(("s", output()), True) is None
     assert channel.ended
@@ -190,7 +191,7 @@ def test_a_closed_channel_is_retraced_no_further_than_its_records() -> None:
     channel = rewound(1, closed=True)
     arrive(channel, FROM_0, 0, 1)
     run = Driven(run_channel(channel))
-    assert run.answer_all(records(drawn(0, c0=1)), ("s", output()), True) is None
+    assert run.answer_all(records(drawn(0, c0=1)), Executed("s", output()), True) is None
     assert kinds(run.seen) == ["ReadRecords", "Execute", "BackUp"]
     assert published(channel) == 1
 
@@ -200,10 +201,10 @@ def test_a_retrace_uses_the_side_inputs_that_its_record_names() -> None:
     filter_edge = Edge(1, 0, 0)
     channel = rewound(2, graph=graph, at=reader)
     run = Driven(run_channel(channel))
-    run.answer(records(encode(Record(7, split=4)), encode(Record(7, split=5, sides=1))))
+    run.answer(records(encode(LineageRecord(7, split=4)), encode(LineageRecord(7, split=5, sides=1))))
     assert (run.now.split, run.now.sides) == (4, {})
     arrive(channel, filter_edge, 0)
-    run.answer_all((None, output()), True)
+    run.answer_all(Executed(None, output()), True)
     assert run.now == Await(), "the filter is not whole yet"
     arrive(channel, filter_edge, 1, final=True)
     run.answer(False)
@@ -211,7 +212,7 @@ def test_a_retrace_uses_the_side_inputs_that_its_record_names() -> None:
     assert [one.task.seq for one in run.now.sides[1]] == [0, 1]
 
 
-@pytest.mark.parametrize("answer", [(Verdict.FROZEN, ()), (Verdict.STALE, ()), None], ids=str)
+@pytest.mark.parametrize("answer", [RecordsReply(Verdict.FROZEN), RecordsReply(Verdict.STALE), None], ids=str)
 def test_records_are_asked_for_again_in_the_present_epoch(answer: object) -> None:
     channel = rewound(1)
     run = Driven(run_channel(channel))
@@ -225,7 +226,7 @@ def test_records_are_asked_for_again_in_the_present_epoch(answer: object) -> Non
 def test_a_retrace_that_is_not_ours_any_more_ends(verdict: Verdict) -> None:
     channel = rewound(1)
     run = Driven(run_channel(channel))
-    assert run.answer((verdict, ())) is None
+    assert run.answer(RecordsReply(verdict)) is None
     assert channel.ended
     assert published(channel) == 0
 
@@ -234,7 +235,7 @@ def test_a_worker_without_room_for_a_retraced_backup_leaves_before_it_publishes(
     channel = rewound(1)
     arrive(channel, FROM_0, 0)
     run = Driven(run_channel(channel))
-    run.answer_all(records(drawn(0, c0=1)), ("s", output()), False)
+    run.answer_all(records(drawn(0, c0=1)), Executed("s", output()), False)
     assert isinstance(run.now, Leave)
     assert published(channel) == 0
 
@@ -249,7 +250,7 @@ def test_a_run_and_its_retrace_execute_the_same() -> None:
     while run.now is not None:
         if isinstance(run.now, Execute):
             executions.append(run.now)
-            run.answer((f"state {len(executions)}", output(len(executions))))
+            run.answer(Executed(f"state {len(executions)}", output(len(executions))))
         elif isinstance(run.now, CommitTask):
             committed.append(run.now.record)
             run.answer(CommitReply(Verdict.DONE))
@@ -272,7 +273,7 @@ def test_a_run_and_its_retrace_execute_the_same() -> None:
     while run.now is not None:
         if isinstance(run.now, Execute):
             retraced.append(run.now)
-            run.answer((f"state {len(retraced)}", output(len(retraced))))
+            run.answer(Executed(f"state {len(retraced)}", output(len(retraced))))
         else:
             run.answer(True)
     assert len(executions) > 3

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from dataclasses import fields
+from pathlib import Path
 
 import pytest
 from tests.builders import draw, piece
 
 from wallaby.config.registry import PREFIX, SETTINGS
 from wallaby.errors import ConfigurationError, InvalidArgumentError
+from wallaby.lineage import tolerance
 from wallaby.lineage.choose import Dynamic, choose
 from wallaby.lineage.graph import Link, Stage, StageGraph, StageKind
 from wallaby.lineage.inbox import Inbox
@@ -29,6 +32,7 @@ GRAPH = StageGraph(
     (Link(0, 2, phase=0), Link(1, 2, phase=1), Link(2, 3)),
 )
 JOIN = ChannelName(2, 0)
+SOURCES = Path(tolerance.__file__).parent.parent
 STAGED = POLICIES["stagewise"]
 
 
@@ -37,7 +41,7 @@ def test_every_policy_is_another_choice_of_parts() -> None:
     assert [part.name for part in fields(Tolerance)] == [
         "recorded",
         "durable",
-        "snapshots",
+        "checkpoints",
         "staged",
         "run_again",
     ]
@@ -96,3 +100,28 @@ def test_a_policy_without_records_cannot_be_simulated(policy: str) -> None:
 def test_the_former_policy_none_is_refused_and_both_its_successors_are_named() -> None:
     with pytest.raises(ConfigurationError, match=r"'none'.*restart .*off"):
         tolerance_of("none")
+
+
+def test_the_algorithms_ask_questions_and_look_at_no_part() -> None:
+    parts = {part.name for part in fields(Tolerance)}
+    rooms = [*(SOURCES / "lineage").glob("*.py"), *(SOURCES / "coordinator").glob("*.py")]
+    modules = [*rooms, SOURCES / "node" / "session.py", SOURCES / "head" / "making.py"]
+    looks = [
+        f"{module.name}:{node.lineno}: {node.attr}"
+        for module in modules
+        if module.name != "tolerance.py"
+        for node in ast.walk(ast.parse(module.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute) and node.attr in parts
+    ]
+    assert looks == []
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_states_are_saved_where_records_are_read_for_them(policy: str) -> None:
+    parts = POLICIES[policy]
+    may_save = parts.may_save(GRAPH, JOIN.stage, ended=False, rest=False)
+    assert may_save is parts.needs_records is ("checkpoint" in policy)
+    assert not parts.may_save(GRAPH, JOIN.stage, ended=True, rest=False)
+    assert not parts.may_save(GRAPH, JOIN.stage, ended=False, rest=True)
+    assert not parts.may_save(GRAPH, 0, ended=False, rest=False), "readers have no state"
+    assert parts.survives_losses is (policy not in ("off", "restart"))

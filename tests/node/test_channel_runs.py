@@ -7,7 +7,7 @@ from tests.builders import Driven, output, piece
 from tests.hand import GRAPH, ME, OTHER, S0, SINK, TO_X0, X0, X1, Hand, assigned, view
 
 from wallaby.errors import QueryError
-from wallaby.lineage.effects import Await, BackUp, CommitTask, Execute, Fail, Pause
+from wallaby.lineage.effects import Await, BackUp, CommitTask, Execute, Executed, Fail, Pause
 from wallaby.lineage.names import HEAD
 from wallaby.lineage.verdict import CommitReply, Verdict
 
@@ -22,7 +22,7 @@ def refused() -> tuple[Hand, Driven]:
     assert run.now == Await()
     hand.session.receive(3, ME, (piece(GRAPH, TO_X0, 0),))
     assert isinstance(run.answer(False), Execute)
-    run.answer_all((None, output()), True)
+    run.answer_all(Executed(None, output()), True)
     assert isinstance(run.now, CommitTask)
     assert isinstance(run.answer(CommitReply(Verdict.FROZEN)), Pause)
     return hand, run
@@ -71,7 +71,7 @@ def test_attempts_and_what_they_keep_name_their_run() -> None:
     run = hand.spawned[str(X0)]
     hand.session.receive(9, ME, (piece(GRAPH, TO_X0, 0),))
     run.answer(False)
-    kept = run.answer((None, output()))
+    kept = run.answer(Executed(None, output()))
     assert isinstance(kept, BackUp)
     commit = run.answer(True)
     assert isinstance(commit, CommitTask)

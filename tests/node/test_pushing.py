@@ -60,11 +60,11 @@ def pushed(
 
     backups: Any = SimpleNamespace(slices_of=slices_of)
     pool: Any = SimpleNamespace(submit=lambda job: job())
-    serving: Any = SimpleNamespace(query=QueryId("q"), recorder=None, durable_outputs=None, reads=reads)
+    worker_query: Any = SimpleNamespace(query=QueryId("q"), recorder=None, durable_outputs=None, reads=reads)
     pushing = Pushing(node, backups, None, lambda _: None, pool, 1 << 20)  # type: ignore[arg-type]
     items = tuple((edge, TASK) for edge in EDGES)
     nothing: Any = iter(())
-    actor = Actor(ActorName(ActorKind.DELIVERY, ME), nothing, serving)
+    actor = Actor(ActorName(ActorKind.DELIVERY, ME), nothing, worker_query)
     pushing.push(actor, Push(FailPoint.DELIVER, 1, ME, ME, items))
 
 

@@ -14,6 +14,7 @@ from wallaby.lineage.effects import (
     BackUp,
     ClaimReRead,
     Execute,
+    Executed,
     Fail,
     FailPoint,
     Leave,
@@ -22,13 +23,13 @@ from wallaby.lineage.effects import (
     PushReply,
 )
 from wallaby.lineage.graph import StageGraph
-from wallaby.lineage.lineage import Record, encode
+from wallaby.lineage.lineage import LineageRecord, encode
 from wallaby.lineage.names import ChannelName, Edge, TaskName
 from wallaby.lineage.verdict import Claim, Verdict
 from wallaby.node.effects import Complain, Spawn
 from wallaby.node.reaching import COMPLAIN_AFTER_PUSHES
 
-READ = encode(Record(7, split=2))
+READ = encode(LineageRecord(7, split=2))
 LOST = TaskName(*S0, 2)
 
 
@@ -81,7 +82,7 @@ def test_a_claim_without_an_answer_is_repeated_even_if_nothing_seems_to_wait() -
 def interrupted(*, rereads_waiting: bool) -> Driven:
     """A slot has read an output again when its session comes to a new epoch."""
     hand, run = rereading()
-    run.answer_all(claimed(), (None, output()))
+    run.answer_all(claimed(), Executed(None, output()))
     routes = dict.fromkeys(GRAPH.channels, OTHER)
     mine = assigned(S0, 4, base=4, split=5)
     hand.look(view(mine, epoch=5, routes=routes, rereads_waiting=rereads_waiting))
@@ -99,7 +100,7 @@ def test_a_new_epoch_voids_the_claim() -> None:
 def test_what_was_completed_in_an_earlier_epoch_is_not_completed_in_this_one() -> None:
     """The new plan may have put the same output in the queue once more."""
     hand, run = rereading()
-    run.answer_all(claimed(), (None, output()), True, held(True, True))
+    run.answer_all(claimed(), Executed(None, output()), True, held(True, True))
     assert run.now == ClaimReRead(0, LOST, 3)
     run.answer(Claim(Verdict.FROZEN))
     hand.look(view(assigned(S0, 4, base=4, split=5), epoch=5, rereads_waiting=True))
@@ -114,7 +115,7 @@ def test_a_slot_that_a_new_epoch_interrupts_claims_anew_and_calls_for_no_other_s
 def test_a_re_read_with_another_checksum_ends_the_query_and_is_never_sent() -> None:
     _, run = rereading()
     run.answer(claimed())
-    run.answer((None, output(8)))
+    run.answer(Executed(None, output(8)))
     assert isinstance(run.now, Fail)
     assert isinstance(run.now.error, DivergenceError)
     assert "Push" not in kinds(run.seen)
@@ -122,7 +123,7 @@ def test_a_re_read_with_another_checksum_ends_the_query_and_is_never_sent() -> N
 
 def test_a_re_read_is_offered_again_to_the_edges_that_had_no_room() -> None:
     hand, run = rereading()
-    run.answer_all(claimed(), (None, output()), True, held(True, False))
+    run.answer_all(claimed(), Executed(None, output()), True, held(True, False))
     assert isinstance(run.now, Spawn), "another slot takes over the rest of the queue"
     assert str(run.now.name) == "re-read 1"
     hand.spawned[str(run.now.name)] = Driven(run.now.effects)
@@ -135,7 +136,7 @@ def test_a_re_read_is_offered_again_to_the_edges_that_had_no_room() -> None:
 def test_edges_that_refuse_a_re_read_take_turns_at_being_the_first_of_a_push() -> None:
     """On the way there may be room for the first slice only: who is always second would wait for ever."""
     _, run = rereading()
-    run.answer_all(claimed(), (None, output()), True, held(False, False))
+    run.answer_all(claimed(), Executed(None, output()), True, held(False, False))
     assert isinstance(run.now, Spawn)
     assert run.answer(None) == Await()
     assert run.answer(False) == reread_push(TO_X1, TO_X0)
@@ -145,7 +146,7 @@ def test_edges_that_refuse_a_re_read_take_turns_at_being_the_first_of_a_push() -
 
 def test_a_re_read_is_offered_to_every_edge_though_a_push_is_cut_after_one_that_has_no_room() -> None:
     _, run = rereading()
-    run.answer_all(claimed(), (None, output()), True, held(False))
+    run.answer_all(claimed(), Executed(None, output()), True, held(False))
     assert run.now == reread_push(TO_X1), "it was not sent before"
     run.answer_all(held(True), None, False)
     assert run.now == reread_push(TO_X0)
@@ -154,7 +155,7 @@ def test_a_re_read_is_offered_to_every_edge_though_a_push_is_cut_after_one_that_
 @pytest.mark.parametrize("reply", [None, PushReply(accepted=False)], ids=["no answer", "refused"])
 def test_a_re_read_is_not_completed_before_every_edge_holds_it(reply: PushReply | None) -> None:
     _, run = rereading()
-    run.answer_all(claimed(), (None, output()), True, reply, None, False)
+    run.answer_all(claimed(), Executed(None, output()), True, reply, None, False)
     assert run.now == reread_push(TO_X0, TO_X1)
 
 
@@ -162,7 +163,7 @@ def test_a_re_read_waits_for_the_side_inputs_that_its_record_names() -> None:
     graph, reader = filtered_read(required=False), ChannelName(2, 0)
     hand, run = rereading(graph, assigned(reader, 4, base=4, final=True))
     task = TaskName(*reader, 1)
-    run.answer(claimed(task, encode(Record(7, split=2, sides=1)), (Edge(2, 0, 0),)))
+    run.answer(claimed(task, encode(LineageRecord(7, split=2, sides=1)), (Edge(2, 0, 0),)))
     assert run.now == Await()
     whole = piece(graph, Edge(1, 0, 0), 0, final=True)
     hand.session.receive(3, ME, (whole,))
@@ -181,14 +182,14 @@ def test_a_re_read_without_the_filter_does_not_use_it_now() -> None:
 
 def test_a_worker_without_room_for_a_re_read_leaves() -> None:
     _, run = rereading()
-    run.answer_all(claimed(), (None, output()), False)
+    run.answer_all(claimed(), Executed(None, output()), False)
     assert isinstance(run.now, Leave)
 
 
 def test_a_re_read_that_is_not_answered_is_complained_about_until_it_is() -> None:
     """Whoever lacks it waits for this worker alone, and for ever if nobody learns that the wire is cut."""
     _, run = rereading()
-    run.answer_all(claimed(), (None, output()), True)
+    run.answer_all(claimed(), Executed(None, output()), True)
     for _ in range(COMPLAIN_AFTER_PUSHES - 1):
         assert run.now == reread_push(TO_X0, TO_X1)
         if isinstance(run.answer(None), Spawn):  # of a slot for what else waits
@@ -204,7 +205,7 @@ def test_a_re_read_that_is_not_answered_is_complained_about_until_it_is() -> Non
 
 def test_a_re_read_of_an_earlier_epoch_says_nothing_of_a_wire() -> None:
     hand, run = rereading()
-    run.answer_all(claimed(), (None, output()), True)
+    run.answer_all(claimed(), Executed(None, output()), True)
     hand.look(view(assigned(S0, 4, base=4, split=5), epoch=5))
     run.answer(None)
     assert not hand.session.reaching.is_out_of_reach(OTHER)

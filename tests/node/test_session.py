@@ -30,6 +30,7 @@ from wallaby.lineage.effects import (
     CommitTask,
     Effects,
     Execute,
+    Executed,
     Fail,
     FailPoint,
     Push,
@@ -124,7 +125,7 @@ def test_a_new_epoch_leaves_the_state_and_the_inbox_of_a_channel_that_stays() ->
     hand.look(view(assigned(X0)))
     hand.session.receive(3, ME, (piece(GRAPH, TO_X0, 0), piece(GRAPH, TO_X0, 1)))
     run = hand.spawned["s1.c0"]
-    run.answer_all(False, ("state 1", output()), True)
+    run.answer_all(False, Executed("state 1", output()), True)
     assert isinstance(run.now, CommitTask)
     hand.look(view(assigned(X0), epoch=5))
     assert hand.spawned["s1.c0"] is run

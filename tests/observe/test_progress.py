@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 import time
 from dataclasses import replace
 
@@ -14,6 +15,7 @@ from wallaby.gcs.interface import Gcs
 from wallaby.lineage.names import QueryId
 from wallaby.lineage.snapshot import Snapshot
 from wallaby.observe import progress
+from wallaby.observe.bars import bars_on
 from wallaby.observe.progress import ProgressBoard, is_wanted, standing
 
 GRAPH = pipeline(readers=2, executors=1, splits=10)
@@ -90,3 +92,44 @@ def test_a_quick_query_is_not_even_looked_at(monkeypatch: pytest.MonkeyPatch) ->
     while shown._thread is not None and time.monotonic() < deadline:
         time.sleep(0.005)
     assert (screen.getvalue(), store.asked) == ("", 0)
+
+
+class Notebook:
+    """What a notebook's cell shows, for `IPython.display`."""
+
+    def __init__(self) -> None:
+        self.shown: list[str] = []
+        self.outputs = 0
+
+    def HTML(self, text: str) -> str:  # noqa: N802 - IPython's name
+        return text
+
+    def display(self, text: str, display_id: bool) -> Notebook:
+        assert display_id
+        self.outputs += 1
+        self.shown.append(text)
+        return self
+
+    def update(self, text: str) -> None:
+        self.shown.append(text)
+
+
+def test_a_notebook_without_widgets_shows_one_output_that_is_empty_in_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    notebook = Notebook()
+    monkeypatch.setitem(sys.modules, "IPython.display", notebook)
+    console = Console(file=io.StringIO(), force_jupyter=True)
+    assert is_wanted(console, {})
+    shown = bars_on(console)
+    shown.show("q-1", 0.5, "6/10 splits <b>", 1.5)
+    shown.show("q-2", 0.1, "recovering", 2.0)
+    shown.hide("q-1")
+    shown.hide("nobody")
+    shown.close()
+    assert notebook.outputs == 1
+    assert 'value="0.500"' in notebook.shown[0]
+    assert "&lt;b&gt;" in notebook.shown[0]
+    assert "q-1" in notebook.shown[1]
+    assert "q-1" not in notebook.shown[2]
+    assert notebook.shown[-1] == ""

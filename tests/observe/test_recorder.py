@@ -11,20 +11,20 @@ from tests.builders import W
 
 from wallaby.batches.task_timing import Lap, lap, spilled
 from wallaby.errors import EncodingError, QueryError
-from wallaby.lineage.effects import CommitTask, Execute, FailPoint, Output, Push, PushReply, Slice
-from wallaby.lineage.lineage import Record, encode
+from wallaby.lineage.effects import CommitTask, Execute, Executed, FailPoint, Output, Push, PushReply, Slice
+from wallaby.lineage.lineage import LineageRecord, encode
 from wallaby.lineage.names import Edge, QueryId, TaskName
 from wallaby.lineage.verdict import CommitReply, Verdict
 from wallaby.observe import recorder as module
 from wallaby.observe.event_batch import (
-    PARCEL_BYTES_MAX,
+    EVENT_BATCH_BYTES_MAX,
     Carried,
     EventBatch,
     StageTotals,
     decode_event_batch,
     encode_event_batch,
 )
-from wallaby.observe.recorder import Recorder
+from wallaby.observe.recorder import EventRecorder
 
 QUERY = QueryId("q-1")
 TASK = TaskName(1, 0, 7)
@@ -64,8 +64,8 @@ def wire() -> Wire:
 
 
 @pytest.fixture
-def recorder(wire: Wire) -> Recorder:
-    return Recorder(QUERY, W[1], wire.send, Clock())
+def recorder(wire: Wire) -> EventRecorder:
+    return EventRecorder(QUERY, W[1], wire.send, Clock())
 
 
 def body(rows: int) -> tuple[pa.RecordBatch, ...]:
@@ -88,8 +88,8 @@ def hashed() -> Output:
     return Output(7, slices)
 
 
-def test_a_task_tells_its_time_rows_and_inputs(recorder: Recorder, wire: Wire) -> None:
-    state, output = recorder.watched(lambda _: ("state", hashed()))(execution())
+def test_a_task_tells_its_time_rows_and_inputs(recorder: EventRecorder, wire: Wire) -> None:
+    state, output = recorder.watched(lambda _: Executed("state", hashed()))(execution())
     recorder.flush()
     assert state == "state"
     assert output.checksum == 7
@@ -111,16 +111,16 @@ def test_a_task_tells_its_time_rows_and_inputs(recorder: Recorder, wire: Wire) -
     ]
 
 
-def test_a_broadcast_output_is_counted_once(recorder: Recorder, wire: Wire) -> None:
+def test_a_broadcast_output_is_counted_once(recorder: EventRecorder, wire: Wire) -> None:
     shared = body(4)
     output = Output(7, {Edge(1, 0, consumer): (32, shared) for consumer in range(5)})
-    recorder.watched(lambda _: (None, output))(execution())
+    recorder.watched(lambda _: Executed(None, output))(execution())
     recorder.flush()
     assert (wire.events[0]["rows"], wire.events[0]["bytes"]) == (4, 32)
 
 
-def test_a_task_that_fails_is_told_too_and_its_error_goes_on(recorder: Recorder, wire: Wire) -> None:
-    def fails(_: Execute) -> tuple[Any, Output]:
+def test_a_task_that_fails_is_told_too_and_its_error_goes_on(recorder: EventRecorder, wire: Wire) -> None:
+    def fails(_: Execute) -> Executed:
         raise QueryError("no")
 
     with pytest.raises(QueryError):
@@ -129,8 +129,8 @@ def test_a_task_that_fails_is_told_too_and_its_error_goes_on(recorder: Recorder,
     assert wire.events[0]["error"] == "QueryError"
 
 
-def test_totals_count_repeated_tasks_apart(recorder: Recorder, wire: Wire) -> None:
-    run = recorder.watched(lambda _: (None, hashed()))
+def test_totals_count_repeated_tasks_apart(recorder: EventRecorder, wire: Wire) -> None:
+    run = recorder.watched(lambda _: Executed(None, hashed()))
     for point in (FailPoint.EXECUTE, FailPoint.RETRACE, FailPoint.REREAD):
         run(execution(point))
     recorder.flush()
@@ -139,7 +139,7 @@ def test_totals_count_repeated_tasks_apart(recorder: Recorder, wire: Wire) -> No
     assert [event["how"] for event in wire.events] == ["execute", "retrace", "re-read"]
 
 
-def test_commits_and_pushes_say_what_was_refused(recorder: Recorder, wire: Wire) -> None:
+def test_commits_and_pushes_say_what_was_refused(recorder: EventRecorder, wire: Wire) -> None:
     commits = [CommitTask(TaskName(1, 0, seq), b"", False, (), 1) for seq in range(3)]
     replies = (CommitReply(Verdict.DONE), CommitReply(Verdict.FROZEN), CommitReply(Verdict.FROZEN))
     recorder.committed(999.0, commits, replies)
@@ -157,7 +157,7 @@ def test_commits_and_pushes_say_what_was_refused(recorder: Recorder, wire: Wire)
     assert wire.batches[0].pushed_bytes == 10, "what was not held was not sent"
 
 
-def test_what_a_worker_does_beside_its_tasks_is_counted(recorder: Recorder, wire: Wire) -> None:
+def test_what_a_worker_does_beside_its_tasks_is_counted(recorder: EventRecorder, wire: Wire) -> None:
     commits = [CommitTask(TaskName(1, 0, seq), b"record", False, (), 1) for seq in range(3)]
     replies = (CommitReply(Verdict.DONE), CommitReply(Verdict.ALREADY), CommitReply(Verdict.FROZEN))
     recorder.committed(1000.0, commits, replies)
@@ -170,20 +170,20 @@ def test_what_a_worker_does_beside_its_tasks_is_counted(recorder: Recorder, wire
     assert (told.carried.backup_seconds, told.totals[1].spilled_bytes) == (1.0, 44)
 
 
-def test_states_that_were_saved_and_committed_are_counted(recorder: Recorder, wire: Wire) -> None:
-    records = [encode(Record(1, split=seq, saved=seq > 0)) for seq in range(3)]
+def test_states_that_were_saved_and_committed_are_counted(recorder: EventRecorder, wire: Wire) -> None:
+    records = [encode(LineageRecord(1, split=seq, saved=seq > 0)) for seq in range(3)]
     commits = [CommitTask(TaskName(1, 0, seq), record, False, (), 1) for seq, record in enumerate(records)]
     replies = (CommitReply(Verdict.DONE), CommitReply(Verdict.DONE), CommitReply(Verdict.FROZEN))
     recorder.committed(1000.0, commits, replies)
     recorder.close()
-    assert wire.batches[-1].carried.snapshots == 1
+    assert wire.batches[-1].carried.checkpoints == 1
 
 
-def test_a_task_tells_what_its_parts_took(recorder: Recorder, wire: Wire) -> None:
-    def work(_: Execute) -> tuple[Any, Output]:
+def test_a_task_tells_what_its_parts_took(recorder: EventRecorder, wire: Wire) -> None:
+    def work(_: Execute) -> Executed:
         with lap(Lap.SCAN):
             spilled(7)
-        return None, hashed()
+        return Executed(None, hashed())
 
     with lap(Lap.PARTITION):
         pass  # of another task, before this one
@@ -194,10 +194,10 @@ def test_a_task_tells_what_its_parts_took(recorder: Recorder, wire: Wire) -> Non
     assert (totals.partition_seconds, totals.spilled_bytes) == (0.0, 7)
 
 
-def test_what_did_not_arrive_is_sent_again_in_order(recorder: Recorder, wire: Wire) -> None:
+def test_what_did_not_arrive_is_sent_again_in_order(recorder: EventRecorder, wire: Wire) -> None:
     wire.up = False
     for seq in range(3):
-        recorder.watched(lambda _: (None, hashed()))(execution(task=TaskName(1, 0, seq)))
+        recorder.watched(lambda _: Executed(None, hashed()))(execution(task=TaskName(1, 0, seq)))
         recorder.flush()
     wire.up = True
     recorder.close()
@@ -206,11 +206,11 @@ def test_what_did_not_arrive_is_sent_again_in_order(recorder: Recorder, wire: Wi
 
 
 def test_the_buffer_is_bounded_and_what_found_no_room_is_counted(
-    recorder: Recorder, wire: Wire, monkeypatch: pytest.MonkeyPatch
+    recorder: EventRecorder, wire: Wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "EVENTS_MAX", 5)
     for _ in range(8):
-        recorder.watched(lambda _: (None, hashed()))(execution())
+        recorder.watched(lambda _: Executed(None, hashed()))(execution())
     recorder.close()
     assert len(wire.events) == 5
     assert wire.batches[-1].dropped == 3
@@ -218,17 +218,17 @@ def test_the_buffer_is_bounded_and_what_found_no_room_is_counted(
 
 
 def test_many_events_go_in_several_calls_of_which_the_last_says_so(
-    recorder: Recorder, wire: Wire, monkeypatch: pytest.MonkeyPatch
+    recorder: EventRecorder, wire: Wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "EVENTS_PER_CALL", 3)
     for _ in range(7):
-        recorder.watched(lambda _: (None, hashed()))(execution())
+        recorder.watched(lambda _: Executed(None, hashed()))(execution())
     recorder.close()
     assert len(wire.events) == 7
     assert [batch.last for batch in wire.batches] == [False, False, True]
 
 
-def test_a_recorder_with_nothing_to_say_still_says_its_last(recorder: Recorder, wire: Wire) -> None:
+def test_a_recorder_with_nothing_to_say_still_says_its_last(recorder: EventRecorder, wire: Wire) -> None:
     recorder.flush()
     recorder.close()
     assert [(batch.last, batch.lines) for batch in wire.batches] == [(True, b"")]
@@ -244,6 +244,7 @@ def test_a_batch_comes_back_as_it_was() -> None:
         44,
         {2: StageTotals(1, 2, 3, seconds=0.5)},
         Carried(lineage_bytes=9),
+        {(2, 1): 0.5},
     )
     assert decode_event_batch(encode_event_batch(batch, ('{"a":1}', '{"b":2}'))) == batch
 
@@ -254,11 +255,11 @@ def test_a_batch_comes_back_as_it_was() -> None:
         b"",
         b"\x80\x04\x95",
         b"[]\n",
-        b'{"version":3}\n',
-        b'{"version":2,"query":"q","worker":"w","dropped":0,"last":false,"pushed_bytes":0,"totals":{},"carried":[]}\n',
-        b'{"version":3,"query":"q","worker":"w","dropped":0,"last":false,"pushed_bytes":0,"totals":{},"carried":[]}\nhalf',
-        b'{"version":3,"query":"q","worker":"w","dropped":0,"last":false,"pushed_bytes":0,"totals":{"0":7},"carried":[]}\n',
-        b"x" * (PARCEL_BYTES_MAX + 1),
+        b'{"version":4}\n',
+        b'{"version":3,"query":"q","worker":"w","dropped":0,"last":false,"pushed_bytes":0,"totals":{},"carried":[]}\n',
+        b'{"version":4,"query":"q","worker":"w","dropped":0,"last":false,"pushed_bytes":0,"totals":{},"carried":[],"channels":[]}\nhalf',
+        b'{"version":4,"query":"q","worker":"w","dropped":0,"last":false,"pushed_bytes":0,"totals":{"0":7},"carried":[],"channels":[]}\n',
+        b"x" * (EVENT_BATCH_BYTES_MAX + 1),
     ],
     ids=["empty", "pickle", "list", "fields", "version", "half a line", "totals", "too long"],
 )

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from wallaby.observe.event import How
-from wallaby.observe.history import EventLogError, History, read_lines, read_log
+from wallaby.observe.history import History
+from wallaby.observe.log_reading import EventLogError, read_lines, read_log
 from wallaby.observe.page import make_page
 from wallaby.observe.timeline_svg import ROWS_MAX
 

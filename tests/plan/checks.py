@@ -13,6 +13,7 @@ from wallaby.plan.physical import (
     PhysicalPlan,
     ReduceFragment,
     ScanFragment,
+    WriteFragment,
 )
 from wallaby.relations.expression import Column, columns_in
 from wallaby.relations.join_kind import JoinKind
@@ -46,7 +47,7 @@ def trees_of(fragment: Fragment) -> tuple[Relation, ...]:
                     "combine changes no columns"
                 )
             return (finish,) if combine is None else (combine, finish)
-        case LimitFragment() | CollectFragment():
+        case LimitFragment() | WriteFragment() | CollectFragment():
             return ()
 
 
@@ -105,10 +106,15 @@ def check_links_into(plan: PhysicalPlan, stage: int) -> None:
             continue
         keys, sent = plan.partition_keys[number], output_columns(plan.fragments[link.producer])
         assert all(0 <= key < len(sent) for key in keys)
+        is_joined = isinstance(plan.fragments[stage], JoinFragment) and link.kind is LinkKind.MAIN
         if link.routing is Routing.HASH:
             assert keys or graph.stages[stage].channels == 1, "only one channel needs no keys"
+        assert not is_joined or keys, (
+            "a join that is too large for memory is divided by the keys of both sides"
+        )
+        if link.routing is Routing.HASH or is_joined:
             hashed.append([sent[key].type for key in keys])
-        else:
-            assert not keys
+        if link.routing is not Routing.HASH:
+            assert is_joined or not keys
             assert (link.kind is LinkKind.SIDE) == (link.routing is Routing.BROADCAST)
     assert all(types == hashed[0] for types in hashed), "both sides hash keys of the same types"

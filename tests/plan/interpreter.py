@@ -21,6 +21,7 @@ from wallaby.plan.physical import (
     RowSplit,
     ScanFragment,
     Split,
+    WriteFragment,
 )
 from wallaby.relations.expression import Aggregation, Call, Column, Expression, Literal, SortKey, walk
 from wallaby.relations.join_kind import JoinKind
@@ -339,6 +340,8 @@ def _channel(plan: PhysicalPlan, stage: int, channel: int, outputs: list[list[Ro
             return _on(finish, [state if combine is not None else phases[0]])
         case LimitFragment(count=count, offset=offset):
             return _limited(phases[0], count, offset)
+        case WriteFragment():
+            raise AssertionError("only kernels write files")
         case CollectFragment(columns=columns):
             assert all(list(row) == [c.id for c in columns] for row in phases[0]), (
                 "columns come in their order"

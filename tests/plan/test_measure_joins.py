@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.plan.builders import column, holds, join, literal
-from tools.measure_joins import Counting, choices_of, report, summary
+from tools.measure.joins import Counting, choices_of, report, summary
 
 from wallaby.relations.relation import DataFile, Filter, Relation, Scan
 

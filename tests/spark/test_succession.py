@@ -161,6 +161,25 @@ def test_a_query_that_is_run_again_waits_for_a_store_that_will_do() -> None:
     assert not collected.is_over
 
 
+def test_a_query_that_is_cancelled_waits_for_no_other_store() -> None:
+    deployments = Deployments()
+    deployments.made[0].head.lost_store = LOST
+    asked = []
+
+    def unusable(names: tuple[str, ...]) -> Any:
+        asked.append(names)
+        raise GcsUnreachableError("Redis is away.")
+
+    deployments.succession._make = unusable
+    deployments.succession._patience_seconds = 3600
+    collected = collected_of()
+    submission = submission_of(collected, 1)
+    deployments.succession.run_elsewhere(submission, collected)
+    submission.query.cancel()
+    with pytest.raises(QueryCancelledError):
+        list(collected.batches())
+
+
 def test_a_closed_engine_makes_no_other_deployment() -> None:
     deployments = Deployments()
     deployments.made[0].head.lost_store = LOST
@@ -241,7 +260,8 @@ def test_a_query_is_run_again_as_often_as_it_may_be_and_then_its_client_is_told(
 def test_a_query_is_not_run_again(handed: Handed, why: str) -> None:
     collected = collected_of()
     submission = submission_of(collected, 0 if why == "not asked" else 3)
-    submission.query.cancelled = why == "cancelled"
+    if why == "cancelled":
+        submission.query.cancel()
     error = QueryCancelledError("over") if why == "another error" else LOST
     handed.lose(collected, submission, error)
     assert handed.queries == []

@@ -6,6 +6,7 @@ import datetime
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.trees import file_of
@@ -14,9 +15,9 @@ from wallaby.relations.expression import Column
 from wallaby.relations.formats import Csv, Json, Text
 from wallaby.relations.relation import Constant, Scan
 from wallaby.relations.types import BOOLEAN, DATE, DOUBLE, INTEGER, LONG, STRING, DataType, Kind, decimal
-from wallaby.tables.formats import TABLE_BYTES_MAX, csv_lines, json_lines, plain_lines
+from wallaby.tables.formats import TABLE_BYTES_MAX, csv_lines, json_lines
 from wallaby.tables.formats.content import Asked, DoubtError
-from wallaby.tables.formats.lines import TEXT_BYTES_MAX
+from wallaby.tables.formats.lines import TEXT_BYTES_MAX, parse_text
 from wallaby.tables.scan import read_split
 from wallaby.tables.tables import list_splits, scan_reason
 
@@ -145,10 +146,10 @@ def test_an_odd_line_of_json_is_a_doubt(line: str, type_: DataType) -> None:
 
 
 def test_lines_of_text_are_read() -> None:
-    found = plain_lines.parse(b"a\r\n\n\xc3\xa9", asked(STRING, names=("value",)))
+    found = parse_text(b"a\r\n\n\xc3\xa9", asked(STRING, names=("value",)))
     assert found.column("value").to_pylist() == ["a", "", "é"]
     with pytest.raises(DoubtError):
-        plain_lines.parse(b"a\rb", asked(STRING))
+        parse_text(b"a\rb", asked(STRING))
 
 
 def test_a_file_is_a_split_with_the_columns_that_it_does_not_have(tmp_path: Path) -> None:
@@ -188,3 +189,27 @@ def test_a_table_of_much_text_is_left_to_spark(tmp_path: Path) -> None:
     found = scan_reason(Scan(many, (), (), "t", Text()))
     assert found is not None
     assert "too many to check" in found.why
+
+
+def test_a_doubt_is_remembered_until_the_file_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "odd.csv"
+    path.write_bytes(b'a,1\n"b""",2\n')
+    columns = (Column(1, "s", STRING, nullable=True), Column(2, "n", LONG, nullable=True))
+    scan = Scan((file_of(path),), columns, NAMES, "t", PLAIN)
+    reads: list[object] = []
+    parse = csv_lines.parse
+
+    def counting(*arguments: Any) -> Any:
+        reads.append(arguments)
+        return parse(*arguments)
+
+    monkeypatch.setattr(csv_lines, "parse", counting)
+    first = scan_reason(scan)
+    assert first is not None
+    assert "quote" in first.why
+    assert scan_reason(scan) == first
+    assert len(reads) == 1
+    path.write_bytes(b"a,1\nb,2\n\n")
+    assert scan_reason(replace(scan, files=(file_of(path),))) is None

@@ -55,7 +55,7 @@ def answer_to(work: Work) -> object:
             Actor(
                 ActorName(ActorKind.CHANNEL, ChannelName(1, 0)),
                 nothing,
-                WorkerQuery(QueryId("q"), nothing, work),
+                WorkerQuery(nothing, QueryId("q"), work),
             ),
             EFFECT,
         )

@@ -6,6 +6,7 @@ import pytest
 
 from wallaby.worker.memory.floor import (
     AGAIN_SECONDS,
+    CALM_SECONDS,
     LET_GO_SECONDS,
     MIB,
     RESERVE_BYTES,
@@ -54,10 +55,13 @@ def test_where_shedding_helps_nothing_else_is_done() -> None:
     floor.took(MemoryAct.SHED, 0.1)
     assert decide(floor, 0.2, 0.7) is MemoryAct.NOTHING
     assert decide(floor, 0.3, 0.55) is MemoryAct.NOTHING
-    assert decide(floor, 0.4, 0.45) is MemoryAct.RELAX
-    floor.took(MemoryAct.RELAX, 0.4)
-    assert decide(floor, 0.5, 0.45) is MemoryAct.NOTHING
-    assert decide(floor, 0.6, 0.65) is MemoryAct.SHED
+    assert decide(floor, 0.4, 0.45) is MemoryAct.NOTHING, "it may be a pause between two tasks"
+    assert decide(floor, 1.0, 0.52) is MemoryAct.NOTHING
+    assert decide(floor, 1.1, 0.45) is MemoryAct.NOTHING
+    assert decide(floor, 1.1 + CALM_SECONDS, 0.45) is MemoryAct.RELAX
+    floor.took(MemoryAct.RELAX, 3.2)
+    assert decide(floor, 3.3, 0.45) is MemoryAct.NOTHING
+    assert decide(floor, 3.4, 0.65) is MemoryAct.SHED
 
 
 def test_a_step_is_repeated_but_not_all_the_time() -> None:

@@ -19,7 +19,7 @@ from wallaby.exchange.memory import ByteBudget
 from wallaby.lineage.names import Edge, QueryId, TaskName, WorkerId
 from wallaby.lineage.verdict import Verdict
 from wallaby.node.pools import KernelPool
-from wallaby.worker.memory.floor import LET_GO_SECONDS, MIB, MemoryLimits
+from wallaby.worker.memory.floor import CALM_SECONDS, LET_GO_SECONDS, MIB, MemoryLimits
 from wallaby.worker.memory.states import ChannelStates
 from wallaby.worker.memory.watch import MemoryWatch
 
@@ -51,6 +51,8 @@ class FakeWork:
 
     states: dict[int, int] = field(default_factory=dict)
     running: list[Task] = field(default_factory=list)
+    #: What the process has grown by because of its tasks; by default as much as since the one that runs began.
+    grown: int | None = None
     stopped: list[QueryError] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
 
@@ -59,6 +61,10 @@ class FakeWork:
 
     def tasks(self) -> tuple[Task, ...]:
         return tuple(self.running)
+
+    def grown_bytes(self, resident: int) -> int:
+        since = max((resident - task.before_bytes for task in self.running), default=0)
+        return since if self.grown is None else self.grown
 
     def operator_of(self, stage: int) -> str:
         return "join"
@@ -99,21 +105,21 @@ class FakeNode:
 
     def __init__(self) -> None:
         self.worker = WORKER
-        self.servings: dict[QueryId, Any] = {}
+        self.worker_queries: dict[QueryId, Any] = {}
         self.failed: list[tuple[QueryId, QueryError]] = []
         self.loop = SimpleNamespace(post=lambda do, *arguments: do(*arguments))
 
-    def fail(self, serving: Any, error: QueryError) -> None:
-        self.failed.append((serving.query, error))
+    def fail(self, worker_query: Any, error: QueryError) -> None:
+        self.failed.append((worker_query.query, error))
 
     def end(self, error: BaseException) -> None:
         raise error
 
     def serve(self, name: str, work: FakeWork) -> Any:
         session = SimpleNamespace(runs={}, context=SimpleNamespace(epoch=3))
-        serving = SimpleNamespace(query=QueryId(name), work=work, session=session, recorder=None)
-        self.servings[serving.query] = serving
-        return serving
+        worker_query = SimpleNamespace(query=QueryId(name), work=work, session=session, recorder=None)
+        self.worker_queries[worker_query.query] = worker_query
+        return worker_query
 
 
 class Watched:
@@ -183,6 +189,7 @@ def test_a_shortage_is_shed_then_spilled_and_all_is_as_before_when_it_is_over(wa
     output = {Edge(0, 0, 0): (batch,)}
     assert not watched.backup.keep_in_memory(QueryId("q"), TaskName(0, 0, 1), output, final=False)
     watched.look(3.0, 0.2)
+    watched.look(3.0 + CALM_SECONDS, 0.2)
     assert watched.gcs.told.get(timeout=LIMIT_SECONDS) == ("strain", "q", False)
     assert watched.backup.keep_in_memory(QueryId("q"), TaskName(0, 0, 1), output, final=False)
     assert not watched.node.failed
@@ -205,11 +212,44 @@ def test_the_query_that_takes_most_ends_and_no_other(watched: Watched) -> None:
     assert len(watched.node.failed) == 1, "one query at a time"
     assert len(greedy.work.stopped) > 2, "what still runs is interrupted again and again"
     greedy.work.running.clear()
-    del watched.node.servings[QueryId("greedy")]
+    del watched.node.worker_queries[QueryId("greedy")]
     watched.look(1.3, 1.0)
     assert not watched.left
     watched.look(3.0, 0.1)
     assert len(watched.node.failed) == 1
+
+
+def test_a_long_task_beside_short_greedy_ones_is_not_blamed(watched: Watched) -> None:
+    """The process has grown since the long one began, but not because of it; the short ones have just begun."""
+    used = LIMITS.limit_bytes
+    long, short = running(900 * MIB, used), running(20 * MIB, used)
+    long.grown, short.grown = 60 * MIB, 840 * MIB
+    watched.node.serve("long", long)
+    watched.node.serve("short", short)
+    watched.look(1.0, 1.0)
+    ((query, error),) = watched.node.failed
+    assert query == "short"
+    assert error.fields["held_bytes"] == 840 * MIB
+
+
+def test_states_that_grew_while_a_task_of_another_query_ran_are_not_that_tasks(watched: Watched) -> None:
+    used = LIMITS.limit_bytes
+    long = running(900 * MIB, used)
+    long.grown = 300 * MIB
+    watched.node.serve("long", long)
+    watched.node.serve("collects", FakeWork(states={2: 700 * MIB}, grown=600 * MIB))
+    watched.look(1.0, 1.0)
+    ((query, error),) = watched.node.failed
+    assert query == "collects"
+    assert error.fields["held_bytes"] == 700 * MIB, "what is counted is not counted twice"
+
+
+def test_an_error_names_the_operator_and_the_stage_and_no_task(watched: Watched) -> None:
+    watched.node.serve("greedy", running(700 * MIB, LIMITS.limit_bytes))
+    watched.look(1.0, 1.0)
+    ((_, error),) = watched.node.failed
+    assert "most of it in the join of stage 4. " in str(error)
+    assert str(TaskName(4, 1, 7)) not in str(error)
 
 
 def test_what_is_held_by_no_query_ends_none(watched: Watched) -> None:
@@ -268,6 +308,7 @@ def test_while_memory_is_short_one_task_runs_at_a_time_and_none_waits_for_ever(w
     assert begun.get(timeout=LIMIT_SECONDS) == 2
     watched.kernels.submit((3,), job(3))
     watched.look(2.0, 0.2)
+    watched.look(2.0 + CALM_SECONDS, 0.2)
     assert begun.get(timeout=LIMIT_SECONDS) == 3, "all is well: both threads work"
     go_on.put(None)
     go_on.put(None)

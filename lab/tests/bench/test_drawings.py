@@ -19,6 +19,6 @@ def shown(svg: str) -> tuple[list[str], list[str]]:
 @pytest.mark.parametrize("path", DRAWINGS, ids=lambda path: path.name)
 def test_a_drawing_shows_what_its_report_says(path: Path) -> None:
     bars, texts = shown(path.read_text(encoding="utf-8"))
-    assert (bars, texts) == shown(DRAWINGS[path].svg()), "run make docs"
+    assert (bars, texts) == shown(DRAWINGS[path].svg()), "run make pages"
     assert bars
     assert texts

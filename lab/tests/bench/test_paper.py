@@ -18,12 +18,11 @@ from wallaby.errors import InvalidArgumentError
 from wallaby.lineage.tolerance import POLICIES
 from wallaby_lab import tpch
 from wallaby_lab.bench.paper import disturbed, setup, undisturbed
-from wallaby_lab.bench.paper.figures import FIGURES
 from wallaby_lab.bench.paper.measure import ratios, run_lanes, run_told_variants, run_variants
 from wallaby_lab.bench.paper.page import drawn, to_json, to_page
 from wallaby_lab.bench.paper.published import PUBLISHED, SAID
 from wallaby_lab.bench.paper.setup import Figure, Setup
-from wallaby_lab.bench.paper.written import HEADING, rewrite, write_figure
+from wallaby_lab.bench.paper.written import FIGURES, HEADING, rewrite, write_figure
 from wallaby_lab.commands import bench_paper
 
 CORES = sorted(os.sched_getaffinity(0))
@@ -34,7 +33,7 @@ LOSING = ("e", "f", "policies")
 FACTS = {
     "durable_bytes": 2_000_000,
     "durable_seconds": 0.5,
-    "snapshots": 3,
+    "checkpoints": 3,
     "commits": 9,
     "lineage_bytes": 1_500,
     "exchanged_bytes": 7_000_000,
@@ -168,7 +167,7 @@ def test_overheads_come_with_what_was_written(tmp_path: Path) -> None:
     assert found.table[0] == [
         *("query", "off, s", "exchanged MB", "lineage KB"),
         *("spool MB", "checkpoint+lineage MB", "spool+checkpoint MB"),
-        *("checkpoint+lineage snapshots", "spool+checkpoint snapshots"),
+        *("checkpoint+lineage checkpoints", "spool+checkpoint checkpoints"),
     ]
     assert found.table[1] == ["3", "1.00", "7.0", "1.5", "2.0", "2.0", "2.0", "3", "3"]
     assert found.table[-1] == ["all", "2.00", "14.0", "3.0", "4.0", "4.0", "4.0", "6", "6"]
@@ -229,9 +228,9 @@ def test_a_page_has_ours_beside_theirs(tmp_path: Path) -> None:
 def test_a_page_says_where_when_and_from_what_it_was_measured_and_how_many_answers_were_wrong() -> None:
     about = {**ABOUT, "broadcast": 0, "checkpoint_seconds": 0.5, "commit": "abc", "date": "2026-01-02"}
     page = to_page("d", figure(equal=7, compared=8), "x.svg", about)
-    assert page.startswith("# (d) Title, joins broadcast up to 0 bytes, snapshots every 0.5 s\n")
+    assert page.startswith("# (d) Title, joins broadcast up to 0 bytes, checkpoints every 0.5 s\n")
     assert (
-        "A processor, 2 cores, 8 GiB, Linux 6; data sf1, workers 4, snapshots every 0.5 s, "
+        "A processor, 2 cores, 8 GiB, Linux 6; data sf1, workers 4, checkpoints every 0.5 s, "
         "joins broadcast up to 0 bytes, commit abc, 2026-01-02." in page
     )
     assert "7 of 8. **The others are wrong.**" in page
@@ -270,7 +269,7 @@ def test_the_command_writes_a_figure_as_page_drawings_and_raw_figures(tmp_path: 
 
 
 @pytest.mark.usefixtures("started")
-def test_figures_with_other_joins_and_snapshots_stand_beside_the_usual_ones(tmp_path: Path) -> None:
+def test_figures_with_other_joins_and_checkpoints_stand_beside_the_usual_ones(tmp_path: Path) -> None:
     page, out = tmp_path / "evaluation.md", tmp_path / "out"
     page.write_text(f"{HEADING}\n")
     for options in ([], ["--broadcast", "0", "--checkpoint", "0.5"]):
@@ -285,7 +284,7 @@ def test_figures_with_other_joins_and_snapshots_stand_beside_the_usual_ones(tmp_
     told = page.read_text()
     headings = [line for line in told.splitlines() if line.startswith("###")]
     title = f"### (d) {usual['title']}"
-    assert headings == [title, f"{title}, joins broadcast up to 0 bytes, snapshots every 0.5 s"]
+    assert headings == [title, f"{title}, joins broadcast up to 0 bytes, checkpoints every 0.5 s"]
     assert "(out/paper-d.svg)" in told
     assert f"(out/{other}.svg)" in told
 
@@ -369,7 +368,7 @@ def test_a_figure_on_a_real_engine(data: Path, tmp_path: Path) -> None:
     assert found.series.keys() == {"lineage", "spool", "checkpoint+lineage", "spool+checkpoint"}
     assert all(each.keys() == {3} and each[3] > 0 for each in found.series.values())
     facts = {name: of[3] for name, of in found.raw["facts"].items()}
-    assert {name for name, of in facts.items() if of["snapshots"]} == {
+    assert {name for name, of in facts.items() if of["checkpoints"]} == {
         "checkpoint+lineage",
         "spool+checkpoint",
     }

@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark import SparkContext
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from wallaby.cli import app
 from wallaby_lab import tpch
 from wallaby_lab.bench.pipelines import handover, leaves, pipelines, planning
-from wallaby_lab.bench.pipelines.cases import cases
+from wallaby_lab.bench.pipelines.cases import cases, writes
 from wallaby_lab.bench.pipelines.leaves import is_slower
 from wallaby_lab.bench.pipelines.page import pipelines_page
 from wallaby_lab.bench.pipelines.pairs import Pair
@@ -25,9 +24,6 @@ from wallaby_lab.commands import bench_pipelines
 
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    other = SparkContext._active_spark_context
-    if other is not None:  # of another folder's tests, with another master
-        other.stop()
     made = (
         SparkSession.builder.master("local[3]")
         .config("spark.ui.enabled", "false")
@@ -57,7 +53,10 @@ def parts(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict
         ):
             patch.setattr(module, name, dict)
         patch.setattr(leaves, "_from_spark", lambda _: {})
+        one_run = dict(list(planning._runs().items())[:1])
+        patch.setattr(planning, "_runs", lambda: one_run)
         patch.setattr(pipelines, "cases", lambda folder: cases(folder)[1:5:2])
+        patch.setattr(pipelines, "writes", lambda folder: writes(folder)[2:])
         for module in (planning, leaves):
             patch.setattr(module, "ROUNDS_FACTOR", 1)
         run_parts(
@@ -86,7 +85,8 @@ def test_every_part_measures_and_proves_what_ran_where(parts: dict[str, Any]) ->
     assert all(
         len(kind[source]) == 1 for kind in (narrow, wide) for source in ("wallaby", "shuffle", "cache")
     )
-    for case in parts["pipelines"]["cases"]:
+    assert all(case["parts"][0].endswith("; write") for case in parts["writes"]["cases"])
+    for case in (*parts["pipelines"]["cases"], *parts["writes"]["cases"]):
         assert case["equal"], case["name"]
         assert len(case["parts"]) == 1, case["name"]
         assert case["queries_off"] == 0, case["name"]
@@ -98,7 +98,7 @@ def test_every_part_measures_and_proves_what_ran_where(parts: dict[str, Any]) ->
 @pytest.mark.spark
 def test_the_page_tells_what_was_measured(parts: dict[str, Any]) -> None:
     page = pipelines_page(parts)
-    for title in ("Rows into Spark's tasks", "Pipelines beside SparkSQL", "What planning costs", "Rates"):
+    for title in ("Rows into Spark's tasks", "Pipelines beside SparkSQL", "Tables written", "Rates"):
         assert f"## {title}\n" in page
     first = parts["pipelines"]["cases"][0]
     assert f"| {first['name']} | " in page

@@ -13,7 +13,7 @@ from wallaby.lineage.attempt import ChannelRun, WorkerContext
 from wallaby.lineage.choose import Static
 from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.inbox import Inbox
-from wallaby.lineage.lineage import Record, encode
+from wallaby.lineage.lineage import LineageRecord, encode
 from wallaby.lineage.names import HEAD, ChannelName, Edge, TaskName
 from wallaby.lineage.outbox import Outbox
 from wallaby.lineage.reconcile import reconcile
@@ -31,7 +31,7 @@ def expect(number: int, what: str) -> pytest.RaisesExc[InvariantViolation]:
     return pytest.raises(InvariantViolation, match=rf"Invariant {number}: .*{what}")
 
 
-def store(graph: StageGraph = GRAPH, **records: list[Record]) -> StoredQuery:
+def store(graph: StageGraph = GRAPH, **records: list[LineageRecord]) -> StoredQuery:
     """A query as the store would hold it, with these records by channel: `s0_c0=[...]`; all on w0."""
     committed = {name: records.get(f"s{name.stage}_c{name.channel}", []) for name in graph.channels}
     channels = {
@@ -54,13 +54,17 @@ def store(graph: StageGraph = GRAPH, **records: list[Record]) -> StoredQuery:
     )
 
 
-def reads(count: int, *, final: bool = False) -> list[Record]:
-    return [Record(seq, split=seq) for seq in range(count)] + [Record(count, final=True)] * final
+def reads(count: int, *, final: bool = False) -> list[LineageRecord]:
+    return [LineageRecord(seq, split=seq) for seq in range(count)] + [
+        LineageRecord(count, final=True)
+    ] * final
 
 
-def drew(*counts: int, link: int = 0, final: bool = False) -> list[Record]:
+def drew(*counts: int, link: int = 0, final: bool = False) -> list[LineageRecord]:
     """A channel's records: so many outputs of channel 0 by each."""
-    return [Record(0, draw=draw(link, c0=count)) for count in counts] + [Record(0, final=True)] * final
+    return [LineageRecord(0, draw=draw(link, c0=count)) for count in counts] + [
+        LineageRecord(0, final=True)
+    ] * final
 
 
 def audit_of(state: StoredQuery) -> Audit:
@@ -162,7 +166,7 @@ def test_a_row_that_the_client_is_given_before_its_commit_breaks_invariant_1() -
 def test_a_record_that_is_changed_breaks_invariant_2() -> None:
     state = store(s0_c0=reads(2))
     audit = audit_of(state)
-    state.records[S0][0] = encode(Record(99, split=0))
+    state.records[S0][0] = encode(LineageRecord(99, split=0))
     with expect(2, "changed or have a gap"):
         audit.check_store(state)
 
@@ -183,7 +187,7 @@ def test_a_length_that_its_records_do_not_have_breaks_invariant_2() -> None:
 
 def test_a_record_after_the_final_one_breaks_invariant_2() -> None:
     with expect(2, "after its final one"):
-        audit_of(store(s0_c0=[*reads(1, final=True), Record(0, split=1)]))
+        audit_of(store(s0_c0=[*reads(1, final=True), LineageRecord(0, split=1)]))
 
 
 def test_a_channel_marked_final_without_a_final_record_breaks_invariant_2() -> None:
@@ -203,7 +207,7 @@ def test_a_final_mark_that_is_taken_back_breaks_invariant_2() -> None:
 
 def test_a_split_that_is_read_twice_breaks_invariant_2() -> None:
     with expect(2, r"splits \[0, 0\]"):
-        audit_of(store(s0_c0=[Record(0, split=0), Record(1, split=0)]))
+        audit_of(store(s0_c0=[LineageRecord(0, split=0), LineageRecord(1, split=0)]))
 
 
 def test_a_split_that_is_lost_with_a_reply_breaks_invariant_2() -> None:
@@ -231,7 +235,9 @@ def test_more_or_less_delivered_than_there_is_breaks_invariant_3(count: int) -> 
 @pytest.mark.parametrize(
     ("build", "taken"), [(reads(2), 2), (reads(2, final=True), 2)], ids=["not ended", "not consumed"]
 )
-def test_a_probe_before_the_end_of_its_build_side_breaks_invariant_1(build: list[Record], taken: int) -> None:
+def test_a_probe_before_the_end_of_its_build_side_breaks_invariant_1(
+    build: list[LineageRecord], taken: int
+) -> None:
     with expect(1, "before its build side is consumed"):
         audit_of(store(join(), s0_c0=build, s1_c0=reads(1), s2_c0=[*drew(taken), *drew(1, link=1)]))
 

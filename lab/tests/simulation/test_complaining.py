@@ -54,16 +54,16 @@ def test_an_expelled_worker_has_said_nothing() -> None:
 
 
 def test_a_backup_must_hold_what_the_latest_run_has_made() -> None:
-    serving = SimulatedQuery(None, None)  # type: ignore[arg-type]
+    worker_query = SimulatedQuery(None, None)  # type: ignore[arg-type]
     output = Output(1, {})
-    serving.backups[TASK] = (output, False, 3)
-    serving.require_latest(TASK, 3)
-    serving.backups[TASK] = (output, False, 5)
-    serving.require_latest(TASK, 5)
-    serving.require_latest(TASK, 3)
-    serving.backups[TASK] = (output, False, 3)
+    worker_query.backups[TASK] = (output, False, 3)
+    worker_query.require_latest(TASK, 3)
+    worker_query.backups[TASK] = (output, False, 5)
+    worker_query.require_latest(TASK, 5)
+    worker_query.require_latest(TASK, 3)
+    worker_query.backups[TASK] = (output, False, 3)
     with pytest.raises(InvariantViolation, match="as the run of epoch 3 made it, not that of 5"):
-        serving.require_latest(TASK, 3)
+        worker_query.require_latest(TASK, 3)
 
 
 def test_a_picky_wire_loses_one_kind_of_push_or_large_ones_and_nothing_else() -> None:
@@ -81,7 +81,9 @@ def test_some_seeds_aim_at_channels_that_go_on_from_a_state_and_at_wires() -> No
     holds = [hold for scenario, _ in drawn for hold in scenario.schedule.holds if hold.aimed]
     assert any(hold.keeps_late for hold in holds)
     assert any(not hold.keeps_late for hold in holds)
-    assert not any(hold.aimed for seed in range(60) for hold in draw(seed)[0].schedule.holds)
+    assert not any(
+        hold.aimed for seed in range(60) for hold in draw(seed, policy="lineage")[0].schedule.holds
+    )
     results = [run_seed(seed, policy="checkpoint+lineage") for seed in range(40)]
     assert [result.failure for result in results if result.failure] == []
     assert sum(result.tally.rewound_in_place for result in results) > 2

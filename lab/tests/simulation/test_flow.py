@@ -96,3 +96,8 @@ def test_seeds_draw_pressure_lapses_and_none() -> None:
     assert any(flow.slow_execute for flow in flows)
     assert any(flow.forgotten for flow in flows)
     assert sum(flow == FREE for flow in flows) > 40
+
+
+def test_some_seeds_have_little_room_for_side_inputs() -> None:
+    limits = [draw(seed)[0].session.sides_bytes for seed in range(200)]
+    assert 10 < sum(limit is not None for limit in limits) < 60

@@ -16,6 +16,8 @@ from wallaby_lab.simulation.run import run
         (FailPoint.FAIL, FaultKind.PICKY_WIRE),
         (FailPoint.COMPLAIN, FaultKind.CRASH),
         (FailPoint.DRAIN, FaultKind.REPLY_LOST),
+        (FailPoint.COLLECT, FaultKind.RELEASE),
+        (FailPoint.RESTORE_STATE, FaultKind.CRASH),
         (FailPoint.REREAD_DELIVER, FaultKind.PICKY_WIRE),
     ],
     ids=str,

@@ -12,7 +12,8 @@ from wallaby.lineage.effects import Execute, FailPoint, Slice
 from wallaby.lineage.names import Edge, TaskName
 from wallaby.lineage.tolerance import POLICIES
 from wallaby.observe.event import How
-from wallaby.observe.history import History, LinkInfo, StageInfo, TaskRun, read_log
+from wallaby.observe.history import History, LinkInfo, StageInfo, TaskRun
+from wallaby.observe.log_reading import read_log
 from wallaby_lab.simulation.predict import run
 from wallaby_lab.simulation.predict.checks import Check, Measured, checked, checked_policies, worst
 from wallaby_lab.simulation.predict.costs import HeldBytes, learned, starts
@@ -288,7 +289,7 @@ def test_a_prediction_holds_within_a_quarter() -> None:
     assert not Check("q", 4, 0.7, 1.0).holds
 
 
-def test_a_snapshot_holds_what_a_join_has_built_and_what_a_sum_still_owes() -> None:
+def test_a_checkpoint_holds_what_a_join_has_built_and_what_a_sum_still_owes() -> None:
     history = read_and_sum()
     history.links += (LinkInfo(0, 1, "main", "hash", 1),)
     costed = learned(history, 2)
@@ -297,7 +298,8 @@ def test_a_snapshot_holds_what_a_join_has_built_and_what_a_sum_still_owes() -> N
     def after(state: object, edge: Edge, size: int) -> HeldBytes:
         piece = Slice(TaskName(0, 0, 0), edge, False, size)
         effect = Execute(FailPoint.EXECUTE, TaskName(1, 0, 0), state, None, None, (piece,), {}, False)
-        return costed.step(effect)[0]
+        held: HeldBytes = costed.step(effect).state
+        return held
 
     built = after(None, build, 700)
     assert built == HeldBytes(700, 0)
@@ -307,13 +309,13 @@ def test_a_snapshot_holds_what_a_join_has_built_and_what_a_sum_still_owes() -> N
     )
 
 
-def test_snapshots_take_time_and_spare_what_was_done_before_them() -> None:
+def test_checkpoints_take_time_and_spare_what_was_done_before_them() -> None:
     history, usual = read_log(LOG), PredictedCluster(4, 1, detection_seconds=0.1)
-    often = replace(usual, snapshot_seconds=0.0)
+    often = replace(usual, checkpoint_seconds=0.0)
     kept = POLICIES["checkpoint+lineage"]
     slow = replace(often, store_bytes_per_second=MB / 10)
     assert predict(history, slow, kept).seconds > 1.5 * predict(history, often, kept).seconds
-    never = replace(usual, snapshot_seconds=1e3)
+    never = replace(usual, checkpoint_seconds=1e3)
     calm = predict(history, never, kept).seconds
     assert calm == pytest.approx(predict(history, usual).seconds, rel=0.05)
     lost, spared = (predict(history, each, kept, kill_at_seconds=0.6 * calm) for each in (never, often))

@@ -7,7 +7,10 @@ import java.util.List;
 import java.util.function.Function;
 import org.apache.spark.SparkContext;
 import org.apache.spark.SparkThrowable;
+import org.apache.spark.api.java.JavaSparkContext;
 import org.apache.spark.rdd.RDD;
+import org.apache.spark.rdd.UnionRDD;
+import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.analysis.MultiInstanceRelation;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.QueryPlan;
@@ -15,7 +18,10 @@ import org.apache.spark.sql.catalyst.plans.logical.LeafNode;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Statistics;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.ProjectExec;
+import org.apache.spark.sql.execution.QueryExecution$;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.SparkStrategy;
 import org.apache.spark.sql.execution.UnionExec;
@@ -27,19 +33,22 @@ import scala.collection.immutable.Map$;
 import scala.collection.immutable.Nil$;
 import scala.collection.immutable.Seq;
 import scala.math.BigInt;
+import scala.reflect.ClassTag$;
 
 /**
- * The nodes of Spark's plans that stand for sub-plans which run in the TaskManagers.
+ * The nodes in Spark's plans that stand for sub-plans in the TaskManagers.
  *
- * They exist in the driver only. When such a node is executed, Python runs the sub-plan and answers with a plan of Spark's
- * own classes that reads its rows. So nothing runs while a query is planned or explained, and executors need no class of
- * ours.
+ * They exist only in the driver. When Spark executes such a node, Python runs the sub-plan and returns a plan of Spark's own
+ * classes that reads its rows. So nothing runs while a query is planned or explained, and executors need none of our
+ * classes.
  */
 public class KeptPlans {
     private static final String KEPT_RESULT = "WALLABY_KEPT_RESULT";
+    /** A local property: Spark alone runs what this thread plans. */
+    public static final String BYPASS = "spark.wallaby.bypass";
 
     public final KeptRdds rdds;
-    /** Starts a sub-plan, by its id. */
+    /** Starts a run. */
     private Function start;
 
     public KeptPlans(KeptRdds rdds) {
@@ -54,7 +63,7 @@ public class KeptPlans {
         return (Seq) Nil$.MODULE$.prepended(plan);
     }
 
-    /** The same columns with ids of their own. */
+    /** The same columns with new ids. */
     public static Seq fresh(Seq output) {
         List made = new ArrayList();
         scala.collection.Iterator columns = output.iterator();
@@ -64,7 +73,7 @@ public class KeptPlans {
         return scala.jdk.javaapi.CollectionConverters.asScala(made).toSeq();
     }
 
-    /** Plans DataFrames over rows that stay. */
+    /** Plans DataFrames over kept rows. */
     public static class Strategy extends SparkStrategy {
         public Seq apply(LogicalPlan plan) {
             if (plan instanceof Relation) {
@@ -73,7 +82,7 @@ public class KeptPlans {
             return (Seq) Nil$.MODULE$;
         }
 
-        /** One of them is enough for a session, however many engines it has had. */
+        /** A session needs only one, however many engines it has had. */
         public boolean equals(Object other) {
             return other instanceof Strategy;
         }
@@ -83,25 +92,25 @@ public class KeptPlans {
         }
     }
 
-    /** A sub-plan that runs here: once, however many nodes stand for it and however often they are executed. */
+    /** A sub-plan that runs in the TaskManagers once, however many nodes stand for it and however often they execute. */
     public static class Run {
         final KeptPlans plans;
+        /** A copy: nothing that is said of the nodes of the query around it is said of these. */
         public final LogicalPlan plan;
+        private final SparkSession session = (SparkSession) SparkSession.active();
         final String id;
         final String text;
-        /** Do its rows stay until they are released by name? */
+        /** Are its rows kept until they are released by name? */
         public boolean stays = false;
         volatile long rows = -1;
         volatile long bytes = -1;
         private WeakReference rdd = new WeakReference(null);
-        /** Rows that stay are read again by whoever executes the run again. */
-        private RDD held = null;
-        private String kept = null;
-        private Object[] figures = null;
+        /** If rows are kept until they are released, what is executed later reads them too. */
+        private PartRdd held = null;
 
         public Run(KeptPlans plans, LogicalPlan plan, String id, String text) {
             this.plans = plans;
-            this.plan = plan;
+            this.plan = (LogicalPlan) plan.clone();
             this.id = id;
             this.text = text;
             plans.rdds.watch(this, id);
@@ -111,53 +120,171 @@ public class KeptPlans {
             return id;
         }
 
+        /** The sub-plan as a query of its own, which is never offered again. */
+        public Object query() {
+            return Dataset.ofRows(session, (LogicalPlan) plan.clone());
+        }
+
+        /**
+         * Spark's own physical plan. It is made from the optimized plan as it is: to optimize it again would take time, and
+         * Spark fails at some plans that it has optimized itself. It is not adapted while it runs, because the thread that
+         * executes it may belong to the pool that adapted queries need.
+         */
+        public SparkPlan onSpark(int partitions) {
+            SparkSession own = session.cloneSession();
+            own.conf().set("spark.sql.adaptive.enabled", "false");
+            if (partitions > 0) {
+                own.conf().set("spark.sql.shuffle.partitions", String.valueOf(partitions));
+            }
+            SparkContext context = plans.rdds.context();
+            String before = context.getLocalProperty(BYPASS);
+            SparkSession active = (SparkSession) SparkSession.active();
+            context.setLocalProperty(BYPASS, "true");
+            SparkSession.setActiveSession(own);
+            try {
+                return QueryExecution$.MODULE$.prepareExecutedPlan(own, (LogicalPlan) plan.clone());
+            } finally {
+                SparkSession.setActiveSession(active);
+                context.setLocalProperty(BYPASS, before);
+            }
+        }
+
+        /** The rows as an RDD. Nothing runs yet. */
         synchronized RDD execute(Exec node) {
-            if (plans.rdds.isForgotten(id)) {
-                throw new WallabyException(KEPT_RESULT,
-                    "The rows of this DataFrame were released by unpersist. Make the DataFrame anew.", null);
-            }
-            RDD there = (RDD) rdd.get();
-            if (plans.rdds.isClosed() && (there == null || kept != null)) {
-                throw new WallabyException(KEPT_RESULT,
-                    "The engine that ran a part of this query is closed. Make the DataFrame anew.", null);
-            }
+            require();
+            PartRdd there = (PartRdd) rdd.get();
             if (there == null) {
-                there = begin();
+                there = new PartRdd(plans.rdds.context(), new Rows(this));
+                rdd = new WeakReference(there);
             }
-            node.tell(figures);
+            if (stays) {
+                held = there;
+            }
+            ((Rows) there.source).add(node);
             return there;
         }
 
-        private RDD begin() {
-            Object[] answer = ((List) plans.start.apply(id)).toArray();
-            if (answer[0] instanceof String) {
-                throw new WallabyException((String) answer[0], (String) answer[1], (String) answer[2]);
+        /** Can the rows be read, or made? Those of a part can always be made, by Spark. */
+        void require() {
+            if (plans.rdds.isForgotten(id)) {
+                throw new WallabyException(KEPT_RESULT,
+                    "The rows of this DataFrame were released by unpersist. Create the DataFrame again.", null);
             }
-            RDD made = ((SparkPlan) answer[0]).execute();
-            kept = (String) answer[1];
-            figures = answer;
-            if (kept != null) {
-                rows = ((Number) answer[2]).longValue();
-                bytes = ((Number) answer[3]).longValue();
-                if (stays) {
-                    held = made;
-                    plans.rdds.stay(id, kept, made);
-                } else {
-                    plans.rdds.hold(made, kept, bytes);
-                }
+            if (stays && plans.rdds.isClosed()) {
+                throw new WallabyException(KEPT_RESULT,
+                    "The engine that ran a part of this query is closed. Create the DataFrame again.", null);
             }
-            rdd = new WeakReference(made);
-            return made;
         }
     }
 
-    /** An error of ours on its way through Spark to whoever called the action; thrown.py makes it one of Python's again. */
+    /** The rows of a run while somebody can read them: kept in the TaskManagers, or Spark's own. */
+    public static class Rows implements PartRdd.Source, KeptRdds.Reported {
+        private final Run run;
+        private volatile RDD made = null;
+        /** The name of the kept rows; null if Spark computes them. */
+        private String kept = null;
+        private Object[] figures = null;
+        private List<WeakReference> nodes = new ArrayList<WeakReference>();
+
+        public Rows(Run run) {
+            this.run = run;
+        }
+
+        /** Tell a node of a physical plan what has run. */
+        synchronized void add(Exec node) {
+            List<WeakReference> left = new ArrayList<WeakReference>();
+            for (int at = 0; at < nodes.size(); at++) {
+                if (((WeakReference) nodes.get(at)).get() != null) {
+                    left.add((WeakReference) nodes.get(at));
+                }
+            }
+            left.add(new WeakReference(node));
+            nodes = left;
+        }
+
+        public RDD prepared() {
+            return made;
+        }
+
+        public synchronized RDD prepare() {
+            run.require();
+            KeptRdds rdds = run.plans.rdds;
+            if (made == null) {
+                made = rdds.isClosed() ? run.onSpark(0).execute() : begin();
+            } else if (kept != null && !run.stays && (rdds.isClosed() || !rdds.isThere(kept))) {
+                int count = made.getNumPartitions();
+                made = fitted(run.onSpark(count).execute(), count);
+                kept = null;
+                figures = null;
+            }
+            for (int at = 0; at < nodes.size(); at++) {
+                Exec node = (Exec) ((WeakReference) nodes.get(at)).get();
+                if (node != null) {
+                    node.tell(figures);
+                }
+            }
+            return made;
+        }
+
+        /** Called when a lost TaskManager's part of the rows is made again. */
+        public synchronized void lose() {
+            if (figures != null && figures[1] != null) {
+                figures[5] = Long.valueOf(((Number) figures[5]).longValue() + 1);
+            }
+            for (int at = 0; at < nodes.size(); at++) {
+                Exec node = (Exec) ((WeakReference) nodes.get(at)).get();
+                if (node != null) {
+                    node.lose();
+                }
+            }
+        }
+
+        private RDD begin() {
+            Object[] answer = ((List) run.plans.start.apply(run)).toArray();
+            if (answer[0] instanceof String) {
+                throw new WallabyException((String) answer[0], (String) answer[1], (String) answer[2]);
+            }
+            RDD found = ((SparkPlan) answer[0]).execute();
+            kept = (String) answer[1];
+            figures = answer;
+            if (kept != null) {
+                run.plans.rdds.report(kept, this);
+                run.rows = ((Number) answer[2]).longValue();
+                run.bytes = ((Number) answer[3]).longValue();
+                if (run.stays) {
+                    run.plans.rdds.stay(run.id, kept, found);
+                } else {
+                    run.plans.rdds.hold(found, kept, run.bytes);
+                }
+            }
+            return found;
+        }
+
+        /**
+         * Rows in so many partitions as the kept ones had. Sorted rows have no more: there are as many ranges as partitions
+         * of a shuffle. So their order does not change.
+         */
+        private RDD fitted(RDD rows, int count) {
+            int there = rows.getNumPartitions();
+            if (there > count) {
+                return rows.coalesce(count, false, Option.empty(), null);
+            }
+            if (there == count) {
+                return rows;
+            }
+            RDD none = new JavaSparkContext(run.plans.rdds.context()).parallelize(new ArrayList(), count - there).rdd();
+            return new UnionRDD(
+                run.plans.rdds.context(), (Seq) one(none).prepended(rows), ClassTag$.MODULE$.apply(InternalRow.class));
+        }
+    }
+
+    /** A Wallaby error on its way through Spark to the caller of an action; thrown.py restores it in Python. */
     public static class WallabyException extends RuntimeException implements SparkThrowable {
         private final String condition;
         private final String what;
         private final String written;
 
-        /** `written` is the whole error as text, if Python raised it. */
+        /** `written` is the complete error, encoded, if Python raised it. */
         public WallabyException(String condition, String what, String written) {
             super("[" + condition + "] " + what);
             this.condition = condition;
@@ -186,7 +313,10 @@ public class KeptPlans {
     public static class Exec extends SparkPlan {
         private final transient Run run;
         private final Seq output;
+        private static final String LOSSES = "losses";
         private transient scala.collection.immutable.Map metrics = null;
+        /** The execution that was told the metrics. Spark adds up what it is told. */
+        private transient String told = null;
 
         public Exec(Run run, Seq output) {
             this.run = run;
@@ -216,7 +346,7 @@ public class KeptPlans {
                 made = with(made, "numOutputRows", SQLMetrics$.MODULE$.createMetric(context, "number of output rows"));
                 made = with(made, "dataSize", SQLMetrics$.MODULE$.createSizeMetric(context, "data size", -1L));
                 made = with(made, "time", SQLMetrics$.MODULE$.createTimingMetric(context, "time in the TaskManagers", -1L));
-                made = with(made, "losses", SQLMetrics$.MODULE$.createMetric(context, "lost TaskManagers recovered from"));
+                made = with(made, LOSSES, SQLMetrics$.MODULE$.createMetric(context, "lost TaskManagers recovered from"));
                 metrics = made;
             }
             return metrics;
@@ -227,27 +357,38 @@ public class KeptPlans {
             return (scala.collection.immutable.Map) metrics.updated(name, metric);
         }
 
-        void tell(Object[] figures) {
+        /** Tell this thread's execution what has run: `figures` are those that Python returns. */
+        public synchronized void tell(Object[] figures) {
             String execution = run.plans.rdds.context().getLocalProperty(KeptRdds.EXECUTION);
-            if (figures == null || figures[1] == null || execution == null || ((Number) figures[2]).longValue() < 0) {
+            if (figures == null || figures[1] == null || execution == null || execution.equals(told)
+                || ((Number) figures[2]).longValue() < 0) {
                 return;
             }
-            String[] names = new String[] {"numOutputRows", "dataSize", "time", "losses"};
-            List told = new ArrayList();
+            told = execution;
+            String[] names = new String[] {"numOutputRows", "dataSize", "time", LOSSES};
             for (int at = 0; at < names.length; at++) {
-                SQLMetric metric = (SQLMetric) metrics().apply(names[at]);
-                metric.set(((Number) figures[2 + at]).longValue());
-                told.add(metric);
+                post(names[at], ((Number) figures[2 + at]).longValue());
             }
-            SQLMetrics$.MODULE$.postDriverMetricUpdates(
-                run.plans.rdds.context(), execution, scala.jdk.javaapi.CollectionConverters.asScala(told).toSeq());
+        }
+
+        /** A TaskManager was lost while the rows were read. */
+        synchronized void lose() {
+            if (told != null) {
+                post(LOSSES, 1);
+            }
+        }
+
+        private void post(String name, long more) {
+            SQLMetric metric = (SQLMetric) metrics().apply(name);
+            metric.set(more);
+            SQLMetrics$.MODULE$.postDriverMetricUpdates(run.plans.rdds.context(), told, one(metric));
         }
 
         public RDD doExecute() {
             return run.execute(this);
         }
 
-        /** Some nodes of Spark's travel to executors with all that is below them, for their columns alone. */
+        /** Spark serializes some nodes to executors with everything below them, although it needs only their columns. */
         protected Object writeReplace() {
             return new ProjectExec(output, new UnionExec((Seq) Nil$.MODULE$));
         }
@@ -281,7 +422,7 @@ public class KeptPlans {
         }
     }
 
-    /** The rows of a query that stay until they are released, as a table of Spark's. */
+    /** Rows of a query that are kept until they are released, as a Spark table. */
     public static class Relation extends LogicalPlan implements LeafNode, MultiInstanceRelation {
         final Run run;
         private final Seq output;

@@ -7,36 +7,37 @@ import java.util.Collections;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Iterator;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Function;
 import org.apache.spark.SparkContext;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.scheduler.ActiveJob;
-import org.apache.spark.scheduler.DAGScheduler;
 import org.apache.spark.scheduler.SparkListener;
 import org.apache.spark.scheduler.SparkListenerEvent;
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd;
 
 /**
- * Which rows in the TaskManagers somebody can still read.
+ * Finds kept rows that have become unreachable.
  *
- * Rows stay there as the files of a shuffle of Spark's do: until the RDD that reads them is gone, and with it the plan that
- * was executed, or the cached table. The JVM finds that out when it collects garbage, and is asked to some time after an
- * execution has ended. The rows of a DataFrame that was asked to keep them stay until they are released by name, or until
- * nobody has the DataFrame any more.
+ * Rows are kept like the files of a Spark shuffle: until the RDD that reads them is garbage, and with it the plan that was
+ * executed, or the cached table. The JVM notices that when it collects garbage, which it is asked to do some time after an
+ * execution has ended. The rows of a persisted DataFrame are kept until they are released by name, or until the DataFrame
+ * itself is garbage.
  *
  * Python waits in `next` for the names of rows that it may release.
  */
 public class KeptRdds {
     public static final String EXECUTION = "spark.sql.execution.id";
     private static final long SWEEP_MS = 1000;
-    /** After so long the JVM is asked to find out whether anybody has an RDD that no execution reads; then ever later. */
+    /** How long after an execution the JVM is asked to collect unreachable RDDs; then at growing intervals. */
     private static final long COLLECT_MS = 30000;
     private static final long COLLECT_LATER = 4;
-    /** Of so many bytes of one execution it is asked soon. */
+    /** If an execution kept this many bytes, the JVM is asked soon. */
     private static final long MUCH_BYTES = 256L << 20;
     private static final long SOON_MS = 2000;
 
@@ -45,18 +46,28 @@ public class KeptRdds {
     private final Cleaner cleaner = Cleaner.create();
     private final LinkedBlockingQueue<String> gone = new LinkedBlockingQueue<String>();
     private final Map<String, Held> helds = Collections.synchronizedMap(new HashMap<String, Held>());
-    /** The runs whose rows were released by name, and the rows of runs that stay, by run. */
+    /** The runs whose rows were released by name, and the kept rows of other runs. */
     private final Set<String> forgotten = Collections.synchronizedSet(new HashSet<String>());
     private final Map<String, Staying> staying = Collections.synchronizedMap(new HashMap<String, Staying>());
-    /** Executions that have ended, until what their late jobs left behind is gone too. */
+    /** Who is told of losses, by the names of rows. */
+    private final Map<String, WeakReference> reporteds = Collections.synchronizedMap(new HashMap<String, WeakReference>());
+    /** Ended executions, until the leftovers of their late jobs are gone too. */
     private final Set<String> over = Collections.synchronizedSet(new HashSet<String>());
+    /** The executions that ended last, of all. */
+    private final Set<String> finished = Collections.synchronizedSet(Collections.newSetFromMap(new Latest()));
     private volatile long collectAt = Long.MAX_VALUE;
     private volatile boolean closed = false;
+    private Function there;
 
     public KeptRdds(SparkContext context) {
         this.context = context;
         listener = new Listener(this);
         context.addSparkListener(listener);
+    }
+
+    /** `there` says whether kept rows can be read, by their name. */
+    public void connect(Function there) {
+        this.there = there;
     }
 
     public SparkContext context() {
@@ -73,26 +84,59 @@ public class KeptRdds {
         gone.add("");
     }
 
-    // --- what stays ----------------------------------------------------------------------------------
+    // --- keeping -------------------------------------------------------------------------------------
 
-    /** A run begins to exist: tell when nobody can execute it any more. */
+    /** Register a run, to report it when it can no longer be executed. */
     public void watch(Object run, String id) {
         cleaner.register(run, new Unreachable(this, id, true));
     }
 
-    /** Rows stay for the execution that reads them now, and for whoever has the RDD. */
+    /** Keep rows for the execution that reads them now, and while their RDD is reachable. */
     public void hold(RDD rdd, String kept, long bytes) {
-        helds.put(kept, new Held(context.getLocalProperty(EXECUTION), bytes));
+        String execution = context.getLocalProperty(EXECUTION);
+        Held held = new Held(execution, bytes);
+        helds.put(kept, held);
+        if (execution != null && finished.contains(execution)) { // an iterator begins to read after its execution
+            held.execution = null;
+        }
         cleaner.register(rdd, new Unreachable(this, kept, false));
     }
 
-    /** The rows of a run stay until they are released by name, or nobody can execute the run any more. */
-    public void stay(String id, String kept, RDD rdd) {
-        staying.put(id, new Staying(kept, rdd));
+    /** A sub-plan is not executed: another one that is equal takes its place. */
+    public void drop(String id) {
+        gone.add(id);
     }
 
-    /** The rows of a DataFrame that stayed until now are not wanted any more: by the id of its run. */
-    public void forget(String id) {
+    /** Can kept rows still be read? They are lost with the store that describes them. */
+    public boolean isThere(String kept) {
+        return ((Boolean) there.apply(kept)).booleanValue();
+    }
+
+    /** From now on, report losses of these rows. */
+    public void report(String kept, Reported reported) {
+        reporteds.put(kept, new WeakReference(reported));
+    }
+
+    /** A TaskManager with some of these rows was lost; they are being made again. */
+    public void lose(String kept) {
+        WeakReference found = (WeakReference) reporteds.get(kept);
+        Reported reported = found == null ? null : (Reported) found.get();
+        if (reported != null) {
+            reported.lose();
+        }
+    }
+
+    /** Keep the rows of a run until they are released by name, or until the run can no longer be executed. */
+    public synchronized void stay(String id, String kept, RDD rdd) {
+        if (forgotten.contains(id)) { // while the run was under way
+            gone.add(kept);
+        } else {
+            staying.put(id, new Staying(kept, rdd));
+        }
+    }
+
+    /** Release the kept rows of a DataFrame, by the id of its run. */
+    public synchronized void forget(String id) {
         forgotten.add(id);
         Staying found = (Staying) staying.remove(id);
         if (found != null) {
@@ -104,9 +148,9 @@ public class KeptRdds {
         return forgotten.contains(id);
     }
 
-    // --- what goes -----------------------------------------------------------------------------------
+    // --- releasing -----------------------------------------------------------------------------------
 
-    /** The next rows that nobody can read any more; null if there are none for so long, empty at the end. */
+    /** The next rows that have become unreachable; null if none did in that time, empty at the end. */
     public String next(long milliseconds) throws InterruptedException {
         long until = System.currentTimeMillis() + milliseconds;
         while (true) {
@@ -116,13 +160,14 @@ public class KeptRdds {
             }
             String found = (String) gone.poll(Math.min(left, SWEEP_MS), TimeUnit.MILLISECONDS);
             if (found != null) {
+                reporteds.remove(found);
                 return found;
             }
             sweep();
         }
     }
 
-    /** For whoever cannot wait: look now whether anybody has the RDDs that no execution reads. */
+    /** Look now for unreachable RDDs that no execution reads. */
     public void collect() {
         forgetLateJobs();
         System.gc();
@@ -134,8 +179,8 @@ public class KeptRdds {
         }
     }
 
-    /** Nobody can execute a run any more. Whoever has its RDD can still read its rows. */
-    private void end(String id) {
+    /** A run can no longer be executed. Its rows can still be read while its RDD is reachable. */
+    private synchronized void end(String id) {
         gone.add(id);
         forgotten.remove(id);
         Staying found = (Staying) staying.remove(id);
@@ -147,10 +192,11 @@ public class KeptRdds {
         }
     }
 
-    /** An execution has ended: much that it alone could read should go soon, the rest may wait. */
+    /** An execution has ended: release many bytes soon; a few can wait. */
     private void ended(String execution) {
         long now = System.currentTimeMillis();
         long bytes = 0;
+        finished.add(execution);
         if (!helds.isEmpty() || !staying.isEmpty()) {
             over.add(execution);
         }
@@ -168,7 +214,7 @@ public class KeptRdds {
         }
     }
 
-    /** Ask the JVM, now and then, whether anybody has the RDDs that no execution reads. */
+    /** From time to time, let the JVM look for unreachable RDDs that no execution reads. */
     private void sweep() {
         long now = System.currentTimeMillis();
         boolean due = now > collectAt;
@@ -188,17 +234,11 @@ public class KeptRdds {
     }
 
     /**
-     * Spark remembers the jobs of an execution until it ends. Those that come later, of an iterator that outlives its
-     * execution, it would remember for ever, and all RDDs below them.
+     * Spark remembers the jobs of an execution until the execution ends. It would remember later jobs, of an iterator that
+     * outlives its execution, for ever, together with all RDDs below them.
      */
     private void forgetLateJobs() {
-        Map remembered;
-        try {
-            remembered = (Map) DAGScheduler.class.getMethod("activeQueryToJobs", new Class[0])
-                .invoke(context.dagScheduler(), new Object[0]);
-        } catch (ReflectiveOperationException none) {
-            return;  // another version of Spark remembers nothing
-        }
+        Map remembered = SparkVersions.jobsOfExecutions(context.dagScheduler());
         Set<String> running = new HashSet<String>();
         scala.collection.Iterator active = context.dagScheduler().activeJobs().iterator();
         while (active.hasNext()) {
@@ -206,6 +246,13 @@ public class KeptRdds {
             String execution = properties == null ? null : properties.getProperty(EXECUTION);
             if (execution != null) {
                 running.add(execution);
+            }
+        }
+        Iterator held = new ArrayList(helds.values()).iterator();
+        while (held.hasNext()) {
+            Held found = (Held) held.next();
+            if (found.execution == null && found.ran != null) {
+                over.add(found.ran);
             }
         }
         Iterator each = new ArrayList(over).iterator();
@@ -218,20 +265,28 @@ public class KeptRdds {
         }
     }
 
-    /** Rows that stay for the execution that reads them, and for whoever has the RDD. */
+    /** Shows losses to whoever reads some rows. */
+    public interface Reported {
+        void lose();
+    }
+
+    /** Rows that are kept for the execution that reads them, and while their RDD is reachable. */
     public static class Held {
         final long bytes;
+        /** The execution for which the rows were made, whether or not it has ended. */
+        final String ran;
         volatile String execution;
         long collectAfter = COLLECT_MS;
         volatile long collectAt = System.currentTimeMillis() + COLLECT_MS;
 
         public Held(String execution, long bytes) {
             this.execution = execution;
+            this.ran = execution;
             this.bytes = bytes;
         }
     }
 
-    /** Rows that stay until they are released by name. */
+    /** Rows that are kept until they are released by name. */
     public static class Staying {
         final String kept;
         final WeakReference rdd;
@@ -242,7 +297,7 @@ public class KeptRdds {
         }
     }
 
-    /** Nobody has the object that it was registered for any more: a run, by its id, or the RDD of some rows. */
+    /** The object that was registered has become unreachable: a run, by its id, or the RDD of some rows. */
     public static class Unreachable implements Runnable {
         private final KeptRdds rdds;
         private final String name;
@@ -260,6 +315,15 @@ public class KeptRdds {
             } else {
                 rdds.release(name);
             }
+        }
+    }
+
+    /** Forgets the oldest entries. */
+    public static class Latest extends LinkedHashMap {
+        private static final int MOST = 4096;
+
+        protected boolean removeEldestEntry(Map.Entry eldest) {
+            return size() > MOST;
         }
     }
 

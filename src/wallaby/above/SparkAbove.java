@@ -5,7 +5,7 @@ import java.util.Collections;
 import java.util.List;
 import java.util.Set;
 import java.util.WeakHashMap;
-import java.util.function.Function;
+import java.util.function.BiFunction;
 import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys$;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
@@ -16,58 +16,71 @@ import org.apache.spark.sql.catalyst.plans.logical.Window;
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.SparkStrategy;
 import org.apache.spark.sql.execution.adaptive.LogicalQueryStage;
+import org.apache.spark.sql.execution.datasources.InsertIntoHadoopFsRelationCommand;
+import org.apache.spark.sql.execution.datasources.WriteFiles;
 import scala.Option;
 import scala.collection.immutable.Nil$;
 import scala.collection.immutable.Seq;
 import scala.runtime.AbstractFunction1;
 
 /**
- * Sub-plans of Spark's own plans that run in the TaskManagers, whose rows Spark's tasks then read.
+ * Lets TaskManagers run sub-plans of Spark's own plans; Spark's tasks then read their rows.
  *
- * A planner strategy offers every plan that Spark is about to plan to Python, once, as a whole. Python answers with the
- * sub-plans that run here. In their places stand the nodes of KeptPlans.java; KeptRdds.java says how long their rows stay.
+ * A planner strategy passes every plan that Spark is about to plan to Python, once and as a whole. Python returns the
+ * sub-plans that run in the TaskManagers. The nodes in KeptPlans.java replace them; KeptRdds.java says how long their rows
+ * are kept.
  *
  * Spark compiles these files in the driver with Janino; see PlanWriter.java for what that means.
  */
 public class SparkAbove extends SparkStrategy {
+    private static final String SETTINGS = "spark.wallaby.";
     private static final String ENABLED = "spark.wallaby.enabled";
     private static final String BELOW = "spark.wallaby.below";
-    /** A local property: what this thread plans is Spark's alone. */
-    private static final String BYPASS = "spark.wallaby.bypass";
-    /** A plan over tables with fewer bytes than this is not offered. */
+    /** Plans over tables with fewer bytes are not passed to Python. */
     private static final double LITTLE_BYTES = 4 << 20;
 
     private final KeptPlans plans;
-    /** Answers with the sub-plans of a plan that run here. */
-    private Function offer;
+    private final KeptWrites writes;
+    /** Returns the sub-plans of a plan that run in the TaskManagers. */
+    private BiFunction offer;
     private final TreeNodeTag seen = new TreeNodeTag("wallaby.seen");
     private final TreeNodeTag taken = new TreeNodeTag("wallaby.taken");
     private final KeptPlans.Strategy kept = new KeptPlans.Strategy();
-    /** The sessions that were enabled, and those that were not to be although others are. */
+    /** The enabled sessions, and those that were disabled although others are enabled. */
     private final Set installed = Collections.synchronizedSet(Collections.newSetFromMap(new WeakHashMap()));
     private final Set excepted = Collections.synchronizedSet(Collections.newSetFromMap(new WeakHashMap()));
     private boolean inNewSessions = false;
 
-    public SparkAbove(KeptPlans plans) {
+    public SparkAbove(KeptPlans plans, KeptWrites writes) {
         this.plans = plans;
+        this.writes = writes;
     }
 
-    public void connect(Function offer) {
+    public void connect(BiFunction offer) {
         this.offer = offer;
     }
 
-    /** Offer what this session plans from now on, and what sessions plan that are copied from it. */
+    /** From now on, examine the plans of this session and of sessions that are copied from it. */
     public void install(SparkSession session) {
         installed.add(session);
         excepted.remove(session);
         install(session, this);
     }
 
-    /** Let this session plan DataFrames over rows that stay. Nothing else of it is looked at. */
+    /** Let this session plan DataFrames over kept rows; its other plans are not examined. */
     public void installForKept(SparkSession session) {
         install(session, kept);
+    }
+
+    /** Examine the plans of threads that ask for it; other plans only if the session is enabled. */
+    public void installForced(SparkSession session) {
+        if (!installed.contains(session)) {
+            excepted.add(session);
+        }
+        install(session, this);
     }
 
     private static void install(SparkSession session, SparkStrategy strategy) {
@@ -77,7 +90,7 @@ public class SparkAbove extends SparkStrategy {
         }
     }
 
-    /** New sessions of the application have the strategy too. */
+    /** Give new sessions of the application the strategy too. */
     public synchronized void installInNewSessions(SparkSession session) {
         if (!inNewSessions) {
             inNewSessions = true;
@@ -85,7 +98,7 @@ public class SparkAbove extends SparkStrategy {
         }
     }
 
-    /** Offer nothing of this session any more, and nothing at all once no session is left. */
+    /** Stop examining the plans of this session, and stop altogether once no session is left. */
     public void uninstall(SparkSession session) {
         installed.remove(session);
         excepted.add(session);
@@ -108,31 +121,41 @@ public class SparkAbove extends SparkStrategy {
             return there;
         }
         if (plan.getTagValue(seen).isDefined()) {
-            return none;
+            SparkPlan writer = plan instanceof InsertIntoHadoopFsRelationCommand ? command(plan) : writer(plan);
+            if (writer == null && plan instanceof WriteFiles) {
+                writes.refuseKey();
+            }
+            return writer == null ? none : KeptPlans.one(writer);
         }
         mark(plan);
-        if (!hasWork(plan) || isBegun(plan) || !isWanted() || !readsMuch(plan)) {
+        if (plan instanceof WriteFiles && KeptWrites.written(plan) == null) {
+            writes.refuseKey();
+        }
+        if (!isOffered(plan) || isBegun(plan) || !isWanted() || !readsMuch(plan)) {
             return none;
         }
-        List chosen = (List) offer.apply(plan);
+        String answer = (String) offer.apply(plan, facts((SparkSession) SparkSession.active(), plan));
+        String[] chosen = answer == null ? new String[0] : answer.split("\0", -1);
         List<KeptPlans.Run> runs = new ArrayList<KeptPlans.Run>();
-        for (int at = 0; chosen != null && at < chosen.size(); at++) {
-            Object[] each = ((List) chosen.get(at)).toArray();
-            LogicalPlan part = part(plan, (String) each[0]);
+        for (int at = 0; at < chosen.length; at += 3) {
+            LogicalPlan part = part(plan, chosen[at]);
             KeptPlans.Run run = equal(runs, part);
             if (run == null) {
-                run = new KeptPlans.Run(plans, part, (String) each[1], (String) each[2]);
+                run = new KeptPlans.Run(plans, part, chosen[at + 1], chosen[at + 2]);
                 runs.add(run);
+            } else {
+                plans.rdds.drop(chosen[at + 1]);
             }
             part.setTagValue(taken, run);
         }
         there = node(plan);
-        return there != null ? there : none;
+        SparkPlan command = there == null ? command(plan) : null;
+        return there != null ? there : command != null ? KeptPlans.one(command) : none;
     }
 
     /**
-     * The node of a plan that was taken; null if it was not. Spark plans a limit right below the root of a query together
-     * with the root, and would not ask for it alone.
+     * The node that replaces a plan; null if Spark runs it. Spark plans a limit directly below the root of a query together
+     * with the root, and does not ask for it separately.
      */
     private Seq node(LogicalPlan plan) {
         LogicalPlan top = plan instanceof ReturnAnswer ? (LogicalPlan) plan.children().head() : plan;
@@ -145,21 +168,21 @@ public class SparkAbove extends SparkStrategy {
     }
 
     /**
-     * Python is not asked about a plan that reads little: whatever is done with so few rows takes less time than a query
-     * takes to begin and end. With `always` it is asked.
+     * Is a plan too small to ask Python? Whatever is done with so few rows takes less time than starting and ending a query.
+     * With `always`, Python is asked anyway.
      */
-    private static boolean readsMuch(LogicalPlan plan) {
+    private boolean readsMuch(LogicalPlan plan) {
         SparkSession session = (SparkSession) SparkSession.active();
-        return "always".equalsIgnoreCase(session.sessionState().conf().getConfString(BELOW, "auto"))
+        return isForced() || "always".equalsIgnoreCase(session.sessionState().conf().getConfString(BELOW, "auto"))
             || bytesBelow(plan) >= LITTLE_BYTES;
     }
 
-    /** The same about a part of a plan. */
+    /** The same for a part of a plan. */
     public boolean readsMuch(LogicalPlan plan, String path) {
         return readsMuch(part(plan, path));
     }
 
-    /** The bytes that the tables of a plan have, as far as Spark knows; of pairs of rows where each meets each. */
+    /** The bytes of a plan's tables, as far as Spark knows; for a cross join, of all pairs of rows. */
     private static double bytesBelow(LogicalPlan plan) {
         if (plan.children().isEmpty()) {
             return plan.stats().sizeInBytes().toDouble();
@@ -174,19 +197,78 @@ public class SparkAbove extends SparkStrategy {
         return bytes;
     }
 
+    /** The node that writes the rows of a part, if they are all rows of a write; otherwise null. */
+    private SparkPlan writer(LogicalPlan plan) {
+        LogicalPlan written = KeptWrites.written(plan);
+        Option known = written == null ? null : written.getTagValue(taken);
+        if (known == null || known.isEmpty() || !((KeptPlans.Run) known.get()).plan.sameResult(written)) {
+            return null;
+        }
+        SparkPlan child = planLater((LogicalPlan) ((WriteFiles) plan).child());
+        return writes.writer((KeptPlans.Run) known.get(), (WriteFiles) plan, written, child);
+    }
+
+    /** A command of Spark's that writes the rows of a part, if the part is taken; else null. */
+    private SparkPlan command(LogicalPlan plan) {
+        if (!(plan instanceof InsertIntoHadoopFsRelationCommand)) {
+            return null;
+        }
+        InsertIntoHadoopFsRelationCommand command = (InsertIntoHadoopFsRelationCommand) plan;
+        SparkPlan writer = writer(command.query());
+        return writer == null ? null : writes.command(command, writer);
+    }
+
+    /** The way to the part of a plan whose rows are written here if it is taken; null if there is none. */
+    public String writtenPath(LogicalPlan plan) {
+        StringBuilder path = new StringBuilder();
+        while (plan.children().size() == 1) {
+            LogicalPlan written = KeptWrites.written(plan);
+            plan = (LogicalPlan) plan.children().head();
+            path.append(path.length() == 0 ? "0" : ".0");
+            if (written != null) {
+                return written == plan ? path.toString() : path.append(".0").toString();
+            }
+        }
+        return null;
+    }
+
+    /**
+     * What Python has to know of a plan, in one text: the way to the part that is written, or a dash; whether all of it is
+     * to run here; keys and values of the session's settings. Between them are zero bytes.
+     */
+    public String facts(SparkSession session, LogicalPlan plan) {
+        String written = writtenPath(plan);
+        StringBuilder said = new StringBuilder(written == null ? "-" : written);
+        said.append('\0').append(isForced() ? "forced" : "free");
+        scala.collection.Iterator entries = session.sessionState().conf().getAllConfs().iterator();
+        while (entries.hasNext()) {
+            scala.Tuple2 entry = (scala.Tuple2) entries.next();
+            if (((String) entry._1()).startsWith(SETTINGS)) {
+                said.append('\0').append(entry._1()).append('\0').append(entry._2());
+            }
+        }
+        return said.toString();
+    }
+
     private boolean isWanted() {
         SparkSession session = (SparkSession) SparkSession.active();
-        String bypass = plans.rdds.context().getLocalProperty(BYPASS);
-        return !installed.isEmpty() && !excepted.contains(session) && !"true".equals(bypass)
+        String bypass = plans.rdds.context().getLocalProperty(KeptPlans.BYPASS);
+        return isForced() || !installed.isEmpty() && !excepted.contains(session) && !"true".equals(bypass)
             && !"false".equalsIgnoreCase(session.sessionState().conf().getConfString(ENABLED, "true"))
             && !"never".equalsIgnoreCase(session.sessionState().conf().getConfString(BELOW, "auto"));
     }
 
-    /** What cannot be worth the hand-over is not offered: there is nothing in it but rows on their way. */
+    /** Should TaskManagers run all they can of this thread's plans, whatever the session says? */
+    public boolean isForced() {
+        return "never".equals(plans.rdds.context().getLocalProperty(KeptPlans.BYPASS));
+    }
+
+    /** Can a part of the plan pay? Not if it only passes rows on, and writes no file. */
+    private boolean isOffered(LogicalPlan plan) {
+        return !plan.isStreaming() && (hasWork(plan) || writtenPath(plan) != null);
+    }
+
     private static boolean hasWork(LogicalPlan plan) {
-        if (plan.isStreaming()) {
-            return false;
-        }
         if (plan instanceof Aggregate || plan instanceof Join || plan instanceof Sort || plan instanceof Window) {
             return true;
         }
@@ -199,7 +281,7 @@ public class SparkAbove extends SparkStrategy {
         return false;
     }
 
-    /** A plan that Spark adapts while it runs was offered as a whole before it began; what is left of it is not. */
+    /** Is this the rest of an adaptive plan? The whole plan was examined before it started. */
     private static boolean isBegun(LogicalPlan plan) {
         if (plan instanceof LogicalQueryStage) {
             return true;
@@ -245,8 +327,8 @@ public class SparkAbove extends SparkStrategy {
     }
 
     /**
-     * The same query in a session of its own, in which plans are not adapted while they run. A part is executed on a thread
-     * of Spark's pool for stages of adapted plans; a query that waits for such a thread there may wait for ever.
+     * The same query in a session of its own, without adaptive execution. A part is executed on a thread of Spark's pool for
+     * adaptive stages; a query that waits there for another thread of that pool may wait for ever.
      */
     public Object unadapted(Dataset query) {
         SparkSession session = query.sparkSession().cloneSession();
@@ -254,7 +336,7 @@ public class SparkAbove extends SparkStrategy {
         return Dataset.ofRows(session, (LogicalPlan) query.queryExecution().logical().clone());
     }
 
-    /** A DataFrame over rows that stay: of the schema of a query, started by its id. */
+    /** A DataFrame over kept rows, with the schema of a query that is started by its id. */
     public Object dataframe(SparkSession session, Dataset query, String id, String text) {
         KeptPlans.Run run = new KeptPlans.Run(plans, query.queryExecution().optimizedPlan(), id, text);
         run.stays = true;

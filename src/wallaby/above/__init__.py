@@ -1,1 +1,1 @@
-"""Spark above: rows that stay in the TaskManagers as parts of Spark's own plans, and which parts of them run here."""
+"""Wallaby below Spark: TaskManagers run parts of Spark's plans, and Spark's tasks read the rows of those parts."""

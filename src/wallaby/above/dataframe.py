@@ -1,4 +1,4 @@
-"""A DataFrame of Spark's over rows that stay in the TaskManagers."""
+"""A Spark DataFrame whose rows stay in the TaskManagers."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 class KeptDataFrame(ClassicDataFrame):
-    """A DataFrame whose rows stay in the TaskManagers, from the first action on it until `unpersist`.
+    """A DataFrame whose rows stay in the TaskManagers, from its first action until `unpersist`.
 
-    It is used like any other DataFrame. `engine.dataframe` and `engine.persist` make it.
+    Use it like any other DataFrame. `engine.dataframe` and `engine.persist` create it.
     """
 
     def __init__(self, jdf: Any, df: DataFrame, release: Callable[[], None]) -> None:
@@ -22,18 +22,19 @@ class KeptDataFrame(ClassicDataFrame):
         self._release = release
 
     def run(self) -> None:
-        """Run the query now, if it has not run: nobody reads its rows yet."""
-        self._jdf.queryExecution().executedPlan().execute()
+        """Run the query now unless it has run already; no rows are read yet."""
+        self._jdf.queryExecution().executedPlan().execute().getNumPartitions()
 
-    def unpersist(self, blocking: bool = False) -> KeptDataFrame:  # noqa: ARG002 - PySpark's signature
-        """Let the rows go. An action that would read them later fails with the condition `WALLABY_KEPT_RESULT`.
+    def unpersist(self, blocking: bool = False) -> KeptDataFrame:
+        """Release the rows. Later actions that need them fail with the condition `WALLABY_KEPT_RESULT`.
 
         Args:
-            blocking: As in PySpark; the rows are released at once in either case.
+            blocking: Wait until Spark has removed the rows that `cache` put into its own memory, if any.
 
         Example:
             >>> kept = engine.persist(df)
             >>> kept.unpersist()
         """
         self._release()
+        super().unpersist(blocking)
         return self

@@ -1,4 +1,4 @@
-"""A result that stays, divided between Spark's tasks: in its order, by bytes, an output never in two of them."""
+"""Divide a kept result among Spark's tasks: in order, by bytes, and each output in exactly one task."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from wallaby.above.reader import KeptPartition
 from wallaby.lineage.kept import KeptRange
 from wallaby.results.kept import KeptOutput
 
-#: A task reads about so many bytes, if there are enough of them; fewer if else slots would have nothing to do.
+#: The bytes that a task reads if there are enough; fewer if slots would otherwise be idle.
 TASK_BYTES: Final = 64 << 20
 TASK_BYTES_MIN: Final = 1 << 20
 
 
 def divided(outputs: Sequence[KeptOutput], slots: int, *, no_more: bool = False) -> tuple[KeptPartition, ...]:
-    """The partitions of a result, at least one, for so many slots. Joined one after the other they are the result.
+    """Divide a result into partitions, at least one; concatenated, they are the result.
 
-    With `no_more` there are not more partitions than slots. Where TaskManagers take slots too, that leaves the slot of
-    a lost one to its successor. Else tasks that wait for what it makes again would take it, and wait for ever.
+    With `no_more` there are at most as many partitions as slots. Where TaskManagers take slots too, this leaves the
+    slot of a lost TaskManager to its successor. Otherwise a task could take that slot and wait for rows that only the
+    successor can make again.
     """
     total_bytes = sum(output.size_bytes for output in outputs)
     most = slots if no_more else max(len(outputs), 1)
@@ -36,7 +37,7 @@ def divided(outputs: Sequence[KeptOutput], slots: int, *, no_more: bool = False)
 
 
 def _joined(ranges: Sequence[KeptRange]) -> tuple[KeptRange, ...]:
-    """The same outputs, those that follow each other in one range."""
+    """Merge ranges of outputs that follow each other."""
     found: list[KeptRange] = []
     for each in ranges:
         last = found[-1] if found else None

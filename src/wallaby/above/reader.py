@@ -1,8 +1,8 @@
-"""In Spark's tasks: the rows of one partition of a result that stays, straight from the TaskManagers that have them.
+"""Read one partition of a kept result in a Spark task, directly from the TaskManagers that hold its rows.
 
-A task drives the protocol's own reader (`lineage.kept`): it fetches from where the rows were when the job was planned,
-and asks the driver where they are only if they are not there. A task that runs twice gets the same rows twice. While
-Spark takes some rows, the next ones are fetched; so a task holds two portions at most.
+A task drives the protocol's own reader (`lineage.kept`). It fetches the rows from where they were when the job was
+planned, and asks the driver for their place only if they have moved. A task that runs twice gets the same rows twice.
+The next rows are fetched while Spark takes the current ones, so a task holds at most two portions.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ from wallaby.exchange.client import PeerClient
 from wallaby.exchange.kept_questions import LOCATE, REACH, decode_place, encode_question, encode_reach
 from wallaby.exchange.kept_stream import KeptTicket
 from wallaby.lineage.effects import Pause
-from wallaby.lineage.kept import Fetch, KeptRange, Locate, ReportReach, read_kept
+from wallaby.lineage.kept import Fetch, KeptPlace, KeptRange, Locate, ReportReach, read_kept
 from wallaby.lineage.names import ChannelName, QueryId, WorkerId
 from wallaby.results.answered import as_spark_names
 from wallaby.worker.bootstrap import TLS_NAME, ReaderAccess
 
-#: What one call brings at most, but for an output that is larger.
+#: The most bytes that one call returns, except for a single output that is larger.
 FETCH_BYTES: Final = 16 << 20
-#: How long a TaskManager, or the head, has to begin its answer.
+#: How long a TaskManager or the head may take to begin its answer.
 CALL_SECONDS: Final = 5.0
-#: How often a task looks whether it is still wanted.
+#: How often a task checks whether Spark still wants it.
 LOOK_SECONDS: Final = 0.2
 
 
 @dataclass(frozen=True, slots=True)
 class KeptPartition:
-    """What one task of Spark's reads."""
+    """The part of a kept result that one Spark task reads."""
 
     ranges: tuple[KeptRange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class KeptReading:
-    """A result divided between tasks. All tasks get the same description, and each takes its partition of it."""
+    """A result divided among tasks. All tasks get the same description, and each reads its own partition."""
 
     query: QueryId
     access: ReaderAccess = field(repr=False)
@@ -56,7 +56,7 @@ class KeptReading:
     patience_seconds: float
 
     def __call__(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """For `mapInArrow`: the input names partitions, the output is their rows."""
+        """Serve `mapInArrow`: the input names partitions, the output is their rows."""
         for batch in numbers:
             for number in batch.column(0).to_pylist():
                 yield from self.rows(number)
@@ -65,7 +65,7 @@ class KeptReading:
         """The rows of one partition.
 
         Raises:
-            KeptResultError: the result was released, is lost, or nothing of it came for too long.
+            KeptResultError: the result was released, is lost, or did not arrive in time.
         """
         access = self.access
         tls = {"tls_roots": access.tls_certificate, "tls_name": TLS_NAME} if access.tls_certificate else {}
@@ -78,14 +78,14 @@ class KeptReading:
 
 
 class _Reader:
-    """Drives the protocol's reader for one task. A worker is known to it by its address."""
+    """Drives the protocol's reader for one task; it identifies workers by their addresses."""
 
     def __init__(self, reading: KeptReading, client: PeerClient) -> None:
         self._reading = reading
         self._client = client
 
     def portions(self, ranges: tuple[KeptRange, ...]) -> Iterator[list[pa.RecordBatch]]:
-        """The batches of some outputs, one call's after the other."""
+        """Yield the batches of some outputs, one list for each call."""
         known = {name: WorkerId(address) for name, address in self._reading.addresses.items()}
         patience_ms = int(self._reading.patience_seconds * 1000)
         effects = read_kept(ranges, lambda: int(time.monotonic() * 1000), patience_ms, known)
@@ -117,17 +117,17 @@ class _Reader:
             self._reading.query, effect.channel, effect.edge, effect.first, effect.end, FETCH_BYTES
         )
 
-    def _locate(self, channel: ChannelName) -> WorkerId | None:
+    def _locate(self, channel: ChannelName) -> KeptPlace | None:
         question = encode_question(self._reading.query, channel)
         said = self._client.ask(self._reading.access.head_address, LOCATE, question, CALL_SECONDS)
         place = None if said is None else decode_place(said)
         if isinstance(place, WallabyError):
             raise place
-        return None if place is None else WorkerId(place)
+        return place
 
 
 def _ahead(portions: Iterator[list[pa.RecordBatch]]) -> Iterator[list[pa.RecordBatch]]:
-    """The same portions, the next one fetched while the one before is used."""
+    """Yield the same portions, but fetch the next one while the current one is used."""
     ready: queue.Queue[list[pa.RecordBatch] | BaseException | None] = queue.Queue(maxsize=1)
     over = threading.Event()
 
@@ -157,14 +157,14 @@ def _ahead(portions: Iterator[list[pa.RecordBatch]]) -> Iterator[list[pa.RecordB
             if isinstance(item, WallabyError):
                 raise item
             if isinstance(item, BaseException):
-                raise QueryError(f"Reading rows that stay failed: {item}.") from item
+                raise QueryError(f"Reading kept rows failed: {item}.") from item
             yield item
     finally:
         over.set()
 
 
 def reads(reading: KeptReading) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function that `mapInArrow` runs in each task; PySpark pickles functions only."""
+    """Make the function that `mapInArrow` runs in each task; PySpark pickles only functions."""
 
     def read(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return reading(numbers)

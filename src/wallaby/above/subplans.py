@@ -1,11 +1,11 @@
-"""Sub-plans of Spark's plans that run in the TaskManagers: offered by Spark's planner, begun when Spark executes them.
+"""Run parts of Spark's plans in the TaskManagers: chosen when Spark plans, started when Spark executes them.
 
-`SparkAbove.java` offers every plan that Spark is about to plan, as a whole. Here the largest parts of it are found that
-the engine runs exactly as Spark does, and those of them are chosen that are worth it. When Spark executes the node that
-stands for one, it is run to its end; then Spark's tasks read its rows. No task waits for a query, and no query for a
-task: the parts that Spark has to run first (leaves) have run before.
+`SparkAbove.java` passes on every plan that Spark is about to plan. This module finds the largest parts that the engine
+runs exactly as Spark does, and chooses those that pay. A node in Spark's plan stands for each of them. When Spark
+executes the node, the part runs to its end, and then Spark's tasks read its rows. No task waits for a query, and no
+query for a task: parts that Spark has to run first (leaves) have run before.
 
-Whatever goes wrong while a plan is looked at, Spark plans it as if nobody had looked.
+If anything fails while a plan is examined, Spark plans the query as usual.
 """
 
 from __future__ import annotations
@@ -14,38 +14,52 @@ import logging
 import secrets
 import threading
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from py4j.protocol import Py4JError
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructField, StructType
 
+from wallaby.above.choosing import ALWAYS, Choosing, Considered, OfferFacts
 from wallaby.above.dataframe import KeptDataFrame
+from wallaby.above.handed import as_expected, handed_schema
+from wallaby.above.keys import WriteKey
 from wallaby.above.partitions import divided
 from wallaby.above.reader import KeptPartition, KeptReading, reads
+from wallaby.above.subplan import (
+    CONSIDERED,
+    HAS_RUN,
+    LEFT_WHILE_RUNNING,
+    NOT_LOOKED_AT,
+    Called,
+    CalledWithTwo,
+    Subplan,
+    is_sparks,
+    said_to_spark,
+    text_of,
+)
 from wallaby.above.thrown import raise_ours
+from wallaby.above.writing import Writing
 from wallaby.catalyst.java import load_class, new_object
-from wallaby.catalyst.jvm import dotted, part_in, plan_in
+from wallaby.catalyst.jvm import dotted
+from wallaby.catalyst.spark_versions import arrow_schema
 from wallaby.config.settings import Settings
-from wallaby.errors import DoubtfulValueError, HandOverError, QueryError, WallabyError
-from wallaby.errors.text import write_error
+from wallaby.errors import KeptResultError, QueryError, WallabyError
+from wallaby.lineage.graph import StageKind
 from wallaby.lineage.tolerance import Tolerance
-from wallaby.plan.choice import worth
-from wallaby.plan.leaf import has_work, not_worthwhile
-from wallaby.plan.physical import PhysicalPlan
-from wallaby.plan.planned import Planned
+from wallaby.observe.about import About
+from wallaby.plan.leaf import has_work
 from wallaby.reading.defect import DEFECTS
-from wallaby.reading.parts import NativePart
-from wallaby.reading.reader import native_parts
 from wallaby.relations.reason import Reason
+from wallaby.results.following import FollowedQueries, FollowedQuery
 from wallaby.results.kept import KeptPlaces, KeptRows
+from wallaby.results.record import Where
 from wallaby.runner import QueryRunner, Site
-from wallaby.spark.bypass import spark_alone
+from wallaby.spark.bypass import engine_first, spark_alone
 from wallaby.spark.cluster import Cluster
 from wallaby.spark.query_jobs import QueryJobs
 from wallaby.worker.bootstrap import ReaderAccess
@@ -54,7 +68,7 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
 _log = logging.getLogger(__name__)
-#: How long one call waits for rows that nobody reads any more.
+#: How long one call to the JVM waits for rows that have become unreachable.
 WAIT_MS: Final = 30_000
 END_SECONDS: Final = 2.0
 _NO_LINEAGE: Final = Reason(
@@ -62,28 +76,11 @@ _NO_LINEAGE: Final = Reason(
     "its results do not stay with the TaskManagers under their lineage",
     "choose the policy lineage, stagewise or checkpoint+lineage",
 )
-#: What the log says of sub-plans; whoever proves that one has run looks for it.
-CONSIDERED: Final = "a part of a query %s"
-NOT_LOOKED_AT: Final = "a plan was left to Spark: %s"
-HAS_RUN: Final = "a part of a query has run: %s (%d rows in %.2f s)"
-HAS_FAILED: Final = "a part of a query has failed: %s (%s)"
-LEFT_WHILE_RUNNING: Final = "left to Spark while running: %s"
 _LARGE_TYPES: Final = "spark.sql.execution.arrow.useLargeVarTypes"
 
 
-@dataclass(frozen=True, slots=True)
-class Subplan:
-    """A part of a query that runs here: as a query of its own, with the plan that was made for it."""
-
-    df: DataFrame
-    site: Site
-    settings: Settings
-    planned: Planned
-    physical: PhysicalPlan
-
-
 class UnkeepableError(Exception):
-    """Spark has to run a query, so its rows cannot stay here. It never leaves the engine."""
+    """Spark has to run a query, so its rows cannot stay here. The engine never lets this error out."""
 
     def __init__(self, reasons: tuple[Reason, ...]) -> None:
         super().__init__("; ".join(map(str, reasons)))
@@ -100,17 +97,22 @@ class Subplans:
         jobs: QueryJobs,
         site: Callable[[], Site],
         access: Callable[[], ReaderAccess],
-        settings: Callable[[SparkSession], Settings],
+        settings: Callable[[Mapping[str, str]], Settings],
         tolerance: Tolerance,
+        recording: FollowedQueries,
     ) -> None:
-        """`site` is where queries are planned for, `access` how its rows are read, `settings` those of a session."""
+        """`site` is what queries are planned for, `access` how tasks reach rows.
+
+        `settings` are those of a session with these `spark.wallaby.*` entries.
+        """
         self._context = context
         self._runner = runner
         self._jobs = jobs
         self._site = site
         self._access = access
         self._settings = settings
-        #: Why the rows of no query can stay, if they cannot.
+        self._recording = recording
+        #: Why no query's rows can stay, if that is so.
         self._never = () if tolerance.keeps_results else (_NO_LINEAGE,)
         self._lock = threading.Lock()
         self._begun: dict[str, Subplan] = {}
@@ -118,17 +120,18 @@ class Subplans:
         self._java: Any = None
         self._rdds: Any = None
         self._thread: threading.Thread | None = None
+        self._writing = Writing(context, runner, jobs, recording, self._subplan)
 
     # --- in Spark's sessions -------------------------------------------------------------------------
 
     def install(self, session: SparkSession) -> None:
-        """Have what a session plans from now on, and the sessions that are made from it, offered."""
+        """From now on, examine the plans of a session and of sessions that are created from it."""
         java = self._connected()
         java.install(session._jsparkSession)
         java.installInNewSessions(session._jsparkSession)
 
     def uninstall(self, session: SparkSession) -> None:
-        """Leave a session as it was."""
+        """Stop examining the plans of a session."""
         if self._java is not None:
             self._java.uninstall(session._jsparkSession)
 
@@ -141,162 +144,175 @@ class Subplans:
                 ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
                 jsc: Any = self._context._jsc
                 rdds = load_class(jvm, "wallaby.above", "KeptRdds")
-                plans = load_class(jvm, "wallaby.above", "KeptPlans", above="KeptRdds")
-                above = load_class(jvm, "wallaby.above", "SparkAbove", above="KeptPlans")
+                load_class(jvm, "wallaby.above", "PartRdd", above="KeptRdds")
+                plans = load_class(jvm, "wallaby.above", "KeptPlans", above="PartRdd")
+                load_class(jvm, "wallaby.above", "KeptTables", above="KeptPlans")
+                writes = load_class(jvm, "wallaby.above", "KeptWrites", above="KeptTables")
+                above = load_class(jvm, "wallaby.above", "SparkAbove", above="KeptWrites")
                 self._rdds = new_object(gateway, jvm, rdds, jsc.sc())
+                self._rdds.connect(Called(self._is_there))
                 nodes = new_object(gateway, jvm, plans, self._rdds)
-                nodes.connect(_Called(self._executed))
-                self._java = new_object(gateway, jvm, above, nodes)
-                self._java.connect(_Called(self._offered))
+                nodes.connect(Called(self._executed))
+                writer = new_object(gateway, jvm, writes, nodes)
+                writer.connect(Called(self._writing.asked))
+                self._java = new_object(gateway, jvm, above, nodes, writer)
+                self._java.connect(CalledWithTwo(self._offered))
                 raise_ours()
                 self._thread = threading.Thread(target=self._release_all, name="wallaby-kept", daemon=True)
                 self._thread.start()
         return self._java
 
     def close(self) -> None:
-        """Take no more sub-plans. The rows that stay go with the engine."""
+        """Accept no more sub-plans. Kept rows are released with the engine."""
         if self._java is None:
             return
         try:
             self._rdds.close()
         except (Py4JError, OSError) as error:
-            _log.debug("Spark did not let go of sub-plans: %s", type(error).__name__)
+            _log.debug("cannot remove sub-plans from Spark: %s", type(error).__name__)
         if self._thread is not None:
             self._thread.join(END_SECONDS)
 
-    # --- DataFrames over rows that stay --------------------------------------------------------------
+    # --- DataFrames over kept rows -------------------------------------------------------------------
 
     def dataframe(self, df: DataFrame) -> KeptDataFrame:
-        """A DataFrame over the rows of a query, which stay from the first action on.
+        """Make a DataFrame over the rows of a query, which stay in the TaskManagers from its first action on.
 
         Raises:
             UnkeepableError: Spark has to run the query.
         """
-        java, site, settings = self._connected(), self._site(), self._settings(df.sparkSession)
+        java, site = self._connected(), self._site()
+        settings = self._settings(self._jobs.settings(df.sparkSession))
         java.installForKept(df.sparkSession._jsparkSession)
         if self._never:
             raise UnkeepableError(self._never)
         query = df
-        planned = site.planner.plan(query, settings, keeps=True)
+        planned = site.planner.plan(query, settings, ending=StageKind.KEEP)
         if planned.leaves:
             query = self._unadapted(df)
-            planned = site.planner.plan(query, settings, keeps=True)
+            planned = site.planner.plan(query, settings, ending=StageKind.KEEP)
         if planned.physical is None:
             raise UnkeepableError(planned.reasons)
-        subplan = Subplan(query, site, settings, planned, planned.physical)
+        subplan = Subplan(site, settings, planned, planned.physical, query, is_whole=True)
         number = f"s-{secrets.token_hex(16)}"
         with self._lock:
             self._begun[number] = subplan
-        jdf = java.dataframe(df.sparkSession._jsparkSession, df._jdf, number, _text(subplan.physical))
+        jdf = java.dataframe(df.sparkSession._jsparkSession, df._jdf, number, text_of(subplan.physical))
         return KeptDataFrame(jdf, df, partial(self._forget, number))
 
     def _forget(self, number: str) -> None:
-        """The rows of a DataFrame are not wanted any more."""
+        """Release the rows of a DataFrame."""
         if self._java is not None:
             self._rdds.forget(number)
 
+    # --- writes ---------------------------------------------------------------------------------------
+
+    @contextmanager
+    def here(self, df: DataFrame, key: WriteKey | None) -> Iterator[None]:
+        """In this block, let the TaskManagers run as much as they can of this thread's actions."""
+        self._connected().installForced(df.sparkSession._jsparkSession)
+        with engine_first(self._context), nullcontext() if key is None else self._writing.keyed(key):
+            yield
+
     # --- choosing ------------------------------------------------------------------------------------
 
-    def _offered(self, plan: Any) -> Any:
-        """Spark is about to plan this: the parts that run here, as paths, ids and texts."""
+    def _offered(self, plan: Any, facts: str) -> str | None:
+        """Choose the parts of a plan that run here, before Spark plans it: their paths, ids and descriptions."""
         try:
-            chosen = self._chosen(plan)
+            chosen = self._chosen(plan, OfferFacts.read(facts))
         except (WallabyError, Py4JError, *DEFECTS) as error:
             _log.info(NOT_LOOKED_AT, error)
             return None
-        answer = self._context._jvm.java.util.ArrayList()  # type: ignore[union-attr]
-        for path, number, text in chosen:
-            each = self._context._jvm.java.util.ArrayList()  # type: ignore[union-attr]
-            for word in (path, number, text):
-                each.add(word)
-            answer.add(each)
-        return answer
+        return "\0".join(word for part in chosen for word in part) if chosen else None
 
     def explain(self, df: DataFrame) -> list[str]:
-        """Which parts of a query that Spark runs would run in the TaskManagers, and which not, each with the reason."""
-        self._connected()
+        """Say which parts of a Spark query would run in the TaskManagers and which would not, and why."""
+        java = self._connected()
         plan = df._jdf.queryExecution().optimizedPlan()
-        said: list[str] = []
-        for part in native_parts(
-            plan_in(df.sparkSession._jsparkSession, plan), lambda path: part_in(plan, path)
-        ):
-            self._subplan(plan, df.sparkSession, part, said)
-        return said
+        facts = OfferFacts.read(java.facts(df.sparkSession._jsparkSession, plan))
+        return [found.said for found in self._considered(df.sparkSession._jsparkSession, plan, facts)]
 
-    def _chosen(self, plan: Any) -> list[tuple[str, str, str]]:
-        jvm: Any = self._context._jvm
-        active = jvm.org.apache.spark.sql.classic.SparkSession.active()
-        session = SparkSession(self._context, active)
-        text = plan_in(active, plan)
-        parts = native_parts(text, lambda path: part_in(plan, path))
+    def _chosen(self, plan: Any, facts: OfferFacts) -> list[tuple[str, str, str]]:
         chosen: list[tuple[str, str, str]] = []
-        said: list[str] = []
-        for part in parts:
-            subplan = self._subplan(plan, session, part, said)
-            _log.log(logging.INFO if has_work(part.relation) else logging.DEBUG, CONSIDERED, said[-1])
-            if subplan is not None:
+        for found in self._considered(None, plan, facts):
+            _log.log(logging.INFO if has_work(found.part.relation) else logging.DEBUG, CONSIDERED, found.said)
+            if found.subplan is not None:
                 number = f"s-{secrets.token_hex(16)}"
                 with self._lock:
-                    self._begun[number] = subplan
-                chosen.append((dotted(part.path), number, _text(subplan.physical)))
+                    self._begun[number] = found.subplan
+                chosen.append((dotted(found.part.path), number, text_of(found.subplan.physical)))
         return chosen
 
-    def _subplan(self, plan: Any, session: SparkSession, part: NativePart, said: list[str]) -> Subplan | None:
-        """A part as a query of its own, if it is worth it; `said` gets a line about why it is or is not."""
-        what = type(part.relation).__name__.lower()
-        if self._never:
-            said.append(f"stays on Spark: {what} ({self._never[0]})")
-            return None
-        if not has_work(part.relation):
-            said.append(f"stays on Spark: {what} (it has neither a join nor an aggregation nor a sort)")
-            return None
-        if not self._java.readsMuch(plan, dotted(part.path)):
-            said.append(f"stays on Spark: {what} (it reads too little to be worth it)")
-            return None
-        settings, site = self._settings(session), self._site()
-        if part.leaves and (why := not_worthwhile(part.relation, part.leaves, settings.leaf_minimum)):
-            said.append(f"stays on Spark: {what} ({why})")
-            return None
+    def _considered(self, session: Any, plan: Any, facts: OfferFacts) -> Iterator[Considered]:
+        """The parts of a plan of a session in the JVM; None: of the one that plans it now."""
+        settings = self._settings(facts.entries)
+        if facts.forced:
+            settings = replace(settings, below=ALWAYS)
+        choosing = Choosing(self._java, self._site(), settings, self._never, self._as_query)
+        return choosing.considered(session, plan, facts.written)
+
+    def _as_query(self, plan: Any, path: str) -> DataFrame:
+        """A part of a plan as a query of its own, whose plan Spark does not adapt while it runs."""
         with spark_alone(self._context):
-            df = DataFrame(self._java.query(plan, dotted(part.path)), session)
-            if part.leaves:
-                df = self._unadapted(df)
-        planned = site.planner.plan(df, settings, keeps=True)
-        if planned.physical is None:
-            said.append(f"stays on Spark: {what} ({'; '.join(map(str, planned.reasons))})")
-            return None
-        found = worth(planned.physical)
-        if settings.below != "always" and not found.is_taken:
-            said.append(f"stays on Spark: {what} ({found})")
-            return None
-        said.append(f"runs in the TaskManagers: {_text(planned.physical)} ({found})")
-        return Subplan(df, site, settings, planned, planned.physical)
+            return self._of_java(self._java.unadapted(self._java.query(plan, path)))
+
+    def _subplan(self, run: Any) -> Subplan:
+        """What Spark executes, with its query, which exists from now on."""
+        number = run.id()
+        subplan = self._begun[number]
+        if subplan.df is None:
+            with spark_alone(self._context):
+                subplan = replace(subplan, df=self._of_java(run.query()))
+            with self._lock:
+                self._begun[number] = subplan
+        return subplan
+
+    def _of_java(self, query: Any) -> DataFrame:
+        return DataFrame(query, SparkSession(self._context, query.sparkSession()))
 
     # --- running -------------------------------------------------------------------------------------
 
-    def _executed(self, number: str) -> Any:
-        """Spark executes a node: run its sub-plan, and answer with a plan of Spark's own that gives its rows."""
+    def _executed(self, run: Any) -> Any:
+        """Run the sub-plan of a node that Spark executes; return a Spark plan that reads its rows."""
         answer = self._context._jvm.java.util.ArrayList()  # type: ignore[union-attr]
-        subplan = self._begun[number]
+        subplan = self._begun[run.id()]
+        found: tuple[Any, ...]
         try:
-            found = self._run(subplan)
+            subplan = self._subplan(run)
+            found = self._run(subplan) if subplan.handed_over else (run.onSpark(0), None)
         except QueryError as error:
-            if not _is_sparks(error, subplan.settings):
-                return _said(answer, error, subplan)
+            if not is_sparks(error, subplan.settings):
+                return said_to_spark(answer, error, subplan)
             _log.info(LEFT_WHILE_RUNNING, error.what)
-            found = (self._plan_of_spark(subplan.df), None)
+            found = (run.onSpark(0), None)
+        except Py4JError as error:  # Spark fails at the part as a query of its own, but not within its query
+            _log.info(LEFT_WHILE_RUNNING, error)
+            found = (run.onSpark(0), None)
         except WallabyError as error:
-            return _said(answer, error, subplan)
+            return said_to_spark(answer, error, subplan)
         for each in found:
             answer.add(each)
         return answer
 
     def _run(self, subplan: Subplan) -> tuple[Any, ...]:
+        where = Where.NATIVE if subplan.is_whole else Where.PART
+        with self._recording.part(partial(self._about, subplan), where) as record:
+            record.partly_if(subplan.planned.leaf_reasons)
+            return self._run_recorded(subplan, record)
+
+    def _about(self, subplan: Subplan) -> About:
+        """What a user would call a sub-plan; what its stages do, if Spark does not know its text."""
+        known = self._jobs.about(subplan.query)
+        return known if known.sql or known.line else replace(known, description=text_of(subplan.physical))
+
+    def _run_recorded(self, subplan: Subplan, record: FollowedQuery) -> tuple[Any, ...]:
+        if not subplan.site.leaves_slot:
+            raise _no_slot()
         began = time.monotonic()
-        job = self._jobs.begin(subplan.df.sparkSession)
+        job = self._jobs.begin(subplan.query.sparkSession, record.about)
         kept = self._runner.keep(
             subplan.site,
-            subplan.df,
+            subplan.query,
             subplan.planned,
             subplan.physical,
             subplan.settings,
@@ -313,35 +329,41 @@ class Subplans:
         query = str(kept.query)
         with self._lock:
             self._kept[query] = kept
-        _log.info(HAS_RUN, _text(subplan.physical), rows, seconds)
-        figures = kept.collected.figures if kept.collected is not None else None
-        losses = 0 if figures is None else figures.recoveries
+        record.part_ran(kept.collected, rows)
+        _log.debug(HAS_RUN, text_of(subplan.physical), rows, seconds)
+        losses = 0
+        if kept.collected is not None:
+            losses, kept.collected.on_recovery = kept.collected.figures.recoveries, partial(self._lost, query)
         return plan, query, rows, size_bytes, int(seconds * 1000), losses
 
+    def _lost(self, query: str) -> None:
+        """Show in Spark's UI that a TaskManager was lost while kept rows were there to be read."""
+        threading.Thread(target=self._show_loss, args=(query,), name="wallaby-loss", daemon=True).start()
+
+    def _show_loss(self, query: str) -> None:
+        try:
+            self._rdds.lose(query)
+        except (Py4JError, OSError) as error:
+            _log.debug("cannot show a loss in Spark's UI: %s", type(error).__name__)
+
     def _reading(self, kept: KeptRows, subplan: Subplan) -> tuple[Any, int, int]:
-        """A plan of Spark's own classes that reads rows that stay; how many there are, and how many bytes."""
+        """Make a Spark plan that reads kept rows; with the number of rows and of bytes."""
         places = kept.places()
-        session = subplan.df.sparkSession
-        # Spark finds the columns of what Python gives by their names, which need not be unique in a plan.
-        schema = StructType(
-            [
-                StructField(f"c{at}", column.dataType, column.nullable)
-                for at, column in enumerate(subplan.df.schema.fields)
-            ]
-        )
+        session = subplan.query.sparkSession
+        schema = handed_schema(subplan.query.schema)
         large = str(session.conf.get(_LARGE_TYPES, "false")).lower() == "true"
         reading = KeptReading(
             places.query,
             self._access(),
             self._divided(places, subplan.site.workers),
             places.addresses,
-            to_arrow_schema(schema, timezone="UTC", prefers_large_types=large),
+            arrow_schema(schema, large=large),
             subplan.settings.stall_timeout or subplan.settings.no_workers_timeout,
         )
         count = len(reading.partitions)
         with spark_alone(self._context):
             rows = session.range(0, count, 1, count).mapInArrow(reads(reading), schema)
-            plan = rows._jdf.queryExecution().executedPlan()
+            plan = as_expected(rows, subplan.query.schema)._jdf.queryExecution().executedPlan()
         return plan, places.rows, places.size_bytes
 
     def _divided(self, places: KeptPlaces, workers: int) -> tuple[KeptPartition, ...]:
@@ -350,24 +372,19 @@ class Subplans:
             return divided(places.outputs, max(slots - workers, 1), no_more=True)
         return divided(places.outputs, slots)
 
-    def _plan_of_spark(self, df: DataFrame) -> Any:
-        with spark_alone(self._context):
-            return self._unadapted(df)._jdf.queryExecution().executedPlan()
-
     def _unadapted(self, df: DataFrame) -> DataFrame:
-        """The same query, whose plan Spark does not adapt while it runs."""
-        jdf = self._java.unadapted(df._jdf)
-        return DataFrame(jdf, SparkSession(self._context, jdf.sparkSession()))
+        """The same query without adaptive execution."""
+        return self._of_java(self._java.unadapted(df._jdf))
 
-    # --- letting go ----------------------------------------------------------------------------------
+    # --- releasing -----------------------------------------------------------------------------------
 
     def _release_all(self) -> None:
-        """Release the rows that nobody can read any more, until the end."""
+        """Release unreachable rows until the engine closes."""
         while True:
             try:
                 gone = self._rdds.next(WAIT_MS)
             except (Py4JError, OSError) as error:
-                _log.debug("Spark does not tell any more what nobody reads: %s", type(error).__name__)
+                _log.debug("stopped asking Spark for unreachable rows: %s", type(error).__name__)
                 return
             if gone == "":
                 return
@@ -375,56 +392,33 @@ class Subplans:
                 self._let_go(gone)
 
     def collect(self) -> None:
-        """Have the JVM look now for rows that nobody can read any more. They are released soon after."""
+        """Let the JVM look for unreachable rows now. They are released soon after."""
         if self._rdds is not None:
             self._rdds.collect()
 
     def _let_go(self, gone: str) -> None:
-        """A query whose rows nobody can read any more, or a sub-plan that nobody can execute any more."""
+        """Release a query whose rows have become unreachable, or a sub-plan that can no longer be executed."""
         with self._lock:
             kept = self._kept.pop(gone, None)
             self._begun.pop(gone, None)
         if kept is not None:
             kept.release()
 
+    def _is_there(self, query: str) -> bool:
+        """Can kept rows be read?"""
+        with self._lock:
+            kept = self._kept.get(query)
+        return kept is not None and kept.is_there
+
     @property
     def kept(self) -> Mapping[str, KeptRows]:
-        """The rows that stay now, by query."""
+        """The kept rows, by query."""
         with self._lock:
             return dict(self._kept)
 
 
-class _Called:
-    """A function that the JVM can call."""
-
-    def __init__(self, call: Callable[[Any], Any]) -> None:
-        self._call = call
-
-    def apply(self, argument: Any) -> Any:
-        """Called by the JVM."""
-        return self._call(argument)
-
-    class Java:
-        """What py4j makes of it."""
-
-        implements: Final = ["java.util.function.Function"]
-
-
-def _is_sparks(error: QueryError, settings: Settings) -> bool:
-    """Does Spark know better how this sub-plan ends?"""
-    doubt = isinstance(error, DoubtfulValueError | HandOverError)
-    return doubt or (settings.spark_errors and (error.is_of_data or error.is_of_spark_too))
-
-
-def _said(answer: Any, error: WallabyError, subplan: Subplan) -> Any:
-    _log.info(HAS_FAILED, _text(subplan.physical), error.what)
-    answer.add(error.getCondition() or "WALLABY_QUERY")
-    answer.add(str(error))
-    answer.add(write_error(error))
-    return answer
-
-
-def _text(plan: PhysicalPlan) -> str:
-    """A sub-plan in one line, for Spark's own explain: what its stages do."""
-    stages = [label for label in plan.labels[:-1] if label]
-    return "; ".join(stages)
+def _no_slot() -> KeptResultError:
+    return KeptResultError(
+        "Spark's tasks cannot read rows from the TaskManagers: these take every slot (spark.wallaby.exclusive).",
+        fix="Collect the rows with engine.run, or leave Spark a slot: use fewer TaskManagers or more cores.",
+    )

@@ -1,9 +1,9 @@
-"""Errors of ours that come through Spark, as the errors of ours that they are.
+"""Raise Wallaby's errors as such when they arrive through Spark.
 
-A sub-plan fails in Python, in the driver or in a task. What reaches the caller of an action is an exception of Java's
-around it, or around its text. PySpark turns exceptions of Java's into its own in one function, `convert_exception`.
-Once an engine looks at Spark's plans, that function looks for errors of ours first. So `df.write` raises
-`MemoryLimitError`, as `collect` does.
+A sub-plan fails in Python, in the driver or in a task. The caller of an action gets a Java exception that wraps the
+error or its text. PySpark converts Java exceptions in one function, `convert_exception`. Once an engine examines
+Spark's plans, that function first looks for Wallaby's errors. So `df.write` raises `MemoryLimitError`, as `collect`
+does.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from wallaby.errors import QueryError, WallabyError, query_errors
 from wallaby.errors.text import read_error
 
 _OURS: Final = "wallaby.KeptPlans$WallabyException"
-#: How Python ends the trace of an error that a task raised.
+#: The last line of the Python traceback of an error that a task raised.
 _RAISED: Final = re.compile(
     r"^wallaby\.errors\.\w+\.(?P<name>\w+): (?P<what>.+?)(?:\n\s*\n|\n\s+at |\Z)", re.M | re.S
 )
-#: So many exceptions around ours are looked through.
+#: How many wrapping exceptions are searched.
 _DEEP: Final = 12
 
 _sparks: Callable[[Any], Any] | None = None
 
 
 def raise_ours() -> None:
-    """From now on errors of ours that Spark passes on are raised as such.
+    """From now on, raise Wallaby's errors as such when Spark passes them on.
 
-    That stays so after an engine is closed: whoever reads its rows then gets an error of ours too.
+    This stays in effect after an engine is closed, so that reading its rows also raises one of Wallaby's errors.
     """
     global _sparks  # noqa: PLW0603 - PySpark has one such function per process
     if _sparks is None:
@@ -50,7 +50,7 @@ def _convert(exception: Any) -> Any:
 
 
 def find_ours(exception: Any) -> WallabyError | None:
-    """The error of ours that an exception of Java's stands for or is caused by, if there is one."""
+    """The Wallaby error that a Java exception stands for or is caused by, if there is one."""
     for _ in range(_DEEP):
         if exception is None:
             return None
@@ -67,7 +67,7 @@ def find_ours(exception: Any) -> WallabyError | None:
 
 
 def in_trace(text: str) -> WallabyError | None:
-    """The error of ours with which a trace of Python's ends."""
+    """The Wallaby error at the end of a Python traceback, if there is one."""
     found = _RAISED.search(text)
     if found is None:
         return None

@@ -104,8 +104,9 @@ public class PlanWriter {
         return writePlan(query.sparkSession(), query.optimizedPlan());
     }
 
-    /** The same for a plan that a session is about to plan physically. */
+    /** The same for a plan that a session is about to plan physically; null: the active one. */
     public Object writePlan(SparkSession session, LogicalPlan plan) throws Exception {
+        session = session == null ? (SparkSession) SparkSession.active() : session;
         StringBuilder out = new StringBuilder(1 << 14);
         out.append("{\"settings\":{");
         for (int i = 0; i < SETTINGS.length; i++) {

@@ -41,13 +41,13 @@ def part_of(query: Any, path: tuple[int, ...]) -> PlanPart:
 
 
 def plan_in(session: Any, plan: Any) -> PlanText:
-    """A plan that a session in the JVM is about to plan physically."""
+    """A plan for which a session in the JVM, or the active one, is about to make a physical plan."""
     with _errors_as_ours():
         return decode(_joined(_writer().writePlan(session, plan)))
 
 
 def part_in(plan: Any, path: tuple[int, ...]) -> PlanPart:
-    """What a part of a plan in the JVM gives; `path` leads to it from the root, child by child."""
+    """The output of a part of a plan in the JVM; `path` leads to the part from the root, child by child."""
     with _errors_as_ours():
         return decode_part(_joined(_writer().describePart(plan, dotted(path))))
 
@@ -105,7 +105,7 @@ def _joined(answer: Any) -> str:
 
 
 def dotted(path: tuple[int, ...]) -> str:
-    """A path as the JVM's side reads it."""
+    """Encode a path for the JVM."""
     return ".".join(map(str, path))
 
 

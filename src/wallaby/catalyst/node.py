@@ -64,14 +64,14 @@ class Node:
         """A field that is a node."""
         found = self.field(name)
         if not isinstance(found, Node):
-            raise UnreadablePlanError(f"{self.name}.{name} is no expression.")
+            raise UnreadablePlanError(f"{self.name}.{name} is not an expression.")
         return found
 
     def nodes(self, name: str) -> tuple[Node, ...]:
         """A field that is a sequence of nodes."""
         found = self.field(name)
         if not isinstance(found, list) or not all(isinstance(item, Node) for item in found):
-            raise UnreadablePlanError(f"{self.name}.{name} is no list of expressions.")
+            raise UnreadablePlanError(f"{self.name}.{name} is not a list of expressions.")
         return tuple(found)
 
     def flag(self, name: str) -> bool:
@@ -85,7 +85,7 @@ class Node:
         """A field that is one of a closed set of Scala objects, such as `Inner` or `Ascending`."""
         found = self.field(name)
         if not isinstance(found, dict) or not isinstance(found.get("opaque"), str):
-            raise UnreadablePlanError(f"{self.name}.{name} is no name.")
+            raise UnreadablePlanError(f"{self.name}.{name} is not a name.")
         return str(found["opaque"]).rpartition(".")[2].rstrip("$")
 
     def part(self, name: str, inner: str) -> Node:
@@ -165,7 +165,7 @@ def _node(raw: dict[str, object]) -> Node:
     column_id, label = identity if isinstance(identity, list) else (None, "")
     children, fields, output = raw["k"], raw.get("f"), raw.get("o", ())
     if not isinstance(children, list) or not isinstance(output, list | tuple):
-        raise UnreadablePlanError("A node's children are no list.")
+        raise UnreadablePlanError("A node's children are not a list.")
     return Node(
         class_name=str(raw["c"]),
         children=tuple(children),
@@ -184,7 +184,7 @@ def _node(raw: dict[str, object]) -> Node:
 
 def _whole(value: object) -> int:
     if not isinstance(value, int):
-        raise UnreadablePlanError("A node has a version that is no number.")
+        raise UnreadablePlanError("The version of a node is not a number.")
     return value
 
 

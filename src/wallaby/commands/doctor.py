@@ -57,6 +57,7 @@ def doctor(
     checks: list[tuple[str, Callable[[], str]]] = [
         ("Python", _python),
         ("packages", _packages),
+        ("PySpark", _pyspark),
         ("lab", _lab),
         ("Java", _java),
         ("ports", _ports),
@@ -104,6 +105,14 @@ def _packages() -> str:
     if missing:
         raise _Problem(f"{', '.join(missing)} not installed: installing Wallaby again brings them.")
     return ", ".join(found)
+
+
+def _pyspark() -> str:
+    from wallaby.catalyst.spark_versions import check_version, supported_text
+
+    version = _version("pyspark")
+    check_version(version)
+    return f"{version} is supported, as are {supported_text()}"
 
 
 def _lab() -> str:

@@ -27,7 +27,7 @@ def report(
     ] = None,
 ) -> None:
     """Turn a query's event log into one self-contained HTML page, also for a failed query."""
-    from wallaby.observe.history import read_log
+    from wallaby.observe.log_reading import read_log
     from wallaby.observe.page import make_page
 
     page = make_page(read_log(log))

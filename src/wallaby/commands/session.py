@@ -20,7 +20,9 @@ from types import FrameType
 from typing import TYPE_CHECKING, Final
 
 from wallaby.commands.java import find_java
+from wallaby.commands.terminal import step
 from wallaby.errors import AttachError, InvalidArgumentError
+from wallaby.observe.units import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -84,9 +86,11 @@ def engine_session(
     master: str, workers: int, configuration: Mapping[str, str], **settings: object
 ) -> Iterator[tuple[SparkSession, Engine]]:
     """A session with an engine attached; both end with the block."""
+    step(f"starting Spark under {master} …")
     with spark_session(master, configuration) as spark:
         from wallaby.engine import attach
 
+        step(f"starting {counted(workers, 'TaskManager')} …")
         with attach(spark, workers=workers, **settings) as engine:
             yield spark, engine
 

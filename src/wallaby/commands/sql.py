@@ -17,7 +17,7 @@ from wallaby.commands.session import (
     read_tables,
     register_tables,
 )
-from wallaby.commands.terminal import note, say
+from wallaby.commands.terminal import note, say, step
 from wallaby.errors import InvalidArgumentError
 
 EXAMPLES = """
@@ -88,6 +88,7 @@ def sql(
         spark,
         engine,
     ):
+        step(lambda: f"running the query …  live page: {engine.ui.url}")
         register_tables(spark, tables)
         df = spark.sql(text)
         started = time.monotonic()

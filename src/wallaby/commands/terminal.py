@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TextIO
 
@@ -27,6 +28,12 @@ def say(line: str = "") -> None:
 def note(line: str) -> None:
     """Print a line about the result."""
     err.print(line, markup=False)
+
+
+def step(line: str | Callable[[], str]) -> None:
+    """Print on a terminal what a command is about to do, which may take a while."""
+    if err.is_terminal and not os.environ.get("CI"):
+        err.print(line if isinstance(line, str) else line(), markup=False, style="dim")
 
 
 def progress() -> Progress:

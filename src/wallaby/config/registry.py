@@ -67,6 +67,7 @@ SETTINGS: tuple[Setting, ...] = (
         "Memory budget of each TaskManager; 0: Spark's Python memory (spark.executor.pyspark.memory) if set, else "
         "half of what the host or its control group leaves beside the JVMs, divided among its TaskManagers.",
         0,
+        64 << 40,
     ),
     Setting(
         "memory.allowance",
@@ -93,6 +94,15 @@ SETTINGS: tuple[Setting, ...] = (
         64 << 20,
         "A read takes row groups up to about this size; less if the memory budget is small.",
         1,
+    ),
+    Setting(
+        "write.fileSize",
+        byte_count,
+        "bytes",
+        0,
+        "Target size, before compression, of the files that TaskManagers write. If the rows fill fewer files than "
+        "there are channels, only that many channels write. 0: every channel writes, up to 128 MiB each.",
+        0,
     ),
     Setting(
         "window",
@@ -186,7 +196,7 @@ SETTINGS: tuple[Setting, ...] = (
         seconds,
         "seconds",
         2.0,
-        "With checkpoints: the minimum time between two snapshots of a channel's state; 0: one after every task.",
+        "With checkpoints: the minimum time between two checkpoints of a channel's state; 0: one after every task.",
         0,
     ),
     Setting(
@@ -248,6 +258,23 @@ SETTINGS: tuple[Setting, ...] = (
         True,
         "Show a progress bar for long queries on a terminal or in a notebook; never in pipes or CI.",
     ),
+    Setting(
+        "ui.enabled",
+        one_of("auto", "true", "false"),
+        "auto, true or false",
+        "auto",
+        "Start the live page with the engine, on 127.0.0.1 of the driver. auto: in notebooks under local[n]. engine.ui "
+        "starts it at any time.",
+    ),
+    Setting("ui.port", whole_number, "number", 0, "The port of the live page; 0: any free one.", 0, 65535),
+    Setting(
+        "console.quiet",
+        truth,
+        "true or false",
+        True,
+        "Keep Spark's stack traces about lost TaskManagers out of the driver's log: Wallaby reports a loss in one "
+        "line. false: show them.",
+    ),
     Setting("chaos.enabled", truth, "true or false", False, "Allow injected faults; only to test recovery."),
     Setting(
         "chaos.directory",
@@ -294,6 +321,7 @@ ANY_TIME = frozenset(
         "channels",
         "broadcast",
         "split",
+        "write.fileSize",
         "window",
         "taskTarget",
         "timeout",
@@ -307,9 +335,14 @@ ANY_TIME = frozenset(
 
 def shown_default(setting: Setting) -> str:
     """A default as a user would write it."""
-    if isinstance(setting.default, bool):
-        return str(setting.default).lower()
-    if setting.kind == "bytes" and setting.default:
-        unit, size = next((u, n) for u, n in reversed(UNITS_BYTES.items()) if setting.default % n == 0)
-        return f"{setting.default // size}{unit}"
-    return f"{setting.default:g}s" if setting.kind == "seconds" else str(setting.default)
+    return shown_value(setting, setting.default)
+
+
+def shown_value(setting: Setting, value: Any) -> str:
+    """A value of a setting as a user would write it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if setting.kind == "bytes" and value:
+        unit, size = next((u, n) for u, n in reversed(UNITS_BYTES.items()) if value % n == 0)
+        return f"{value // size}{unit}"
+    return f"{value:g}s" if setting.kind == "seconds" else str(value)

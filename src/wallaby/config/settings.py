@@ -8,12 +8,12 @@ that name the key and the fix.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from typing import Any
 
-from wallaby.config.registry import ANY_TIME, PREFIX, REPLACED, SETTINGS, Setting
+from wallaby.config.registry import ANY_TIME, PREFIX, REPLACED, SETTINGS, Setting, shown_value
 from wallaby.errors import ConfigurationError
 
 _BY_KEY = {setting.key: setting for setting in SETTINGS}
@@ -33,6 +33,7 @@ class Settings:
     channels: int
     broadcast: int
     split: int
+    write_file_size: int
     window: int
     task_target: int
     lease: float
@@ -55,6 +56,9 @@ class Settings:
     gcs_tls_ca: str
     event_log_dir: str
     progress_enabled: bool
+    ui_enabled: str
+    ui_port: int
+    console_quiet: bool
     chaos_enabled: bool
     chaos_directory: str
     chaos_faults: str
@@ -87,29 +91,34 @@ def read_settings(configured: Mapping[str, str], keywords: Mapping[str, object])
             name = key.removeprefix(PREFIX)
             setting = _known(key, name)
             values[setting.key] = _read(setting, key, text)
-    by_keyword = {_snake(setting.key): setting for setting in SETTINGS}
+    by_keyword = {field_of(setting.key): setting for setting in SETTINGS}
     for keyword, value in keywords.items():
         if keyword not in by_keyword:
             raise _unknown(keyword, by_keyword)
         setting = by_keyword[keyword]
         text = str(value).lower() if isinstance(value, bool) else str(value)
         values[setting.key] = _read(setting, keyword, text)
-    return Settings(**{_snake(key): value for key, value in values.items()})
+    return Settings(**{field_of(key): value for key, value in values.items()})
 
 
-def changed_settings(settings: Settings, entries: Mapping[str, str]) -> tuple[Settings, tuple[str, ...]]:
-    """Apply entries that were made later; also returns the keys that can no longer change.
+def changed_settings(
+    settings: Settings, entries: Mapping[str, str], unset: Iterable[str], without: Settings
+) -> tuple[Settings, tuple[str, ...]]:
+    """Apply entries that were made or unset later; also returns the keys that can no longer change.
+
+    A setting whose entry was unset has its value in `without`.
 
     Raises:
         ConfigurationError: a key is unknown, or its value makes no sense.
     """
     changes, too_late = {}, []
-    for key, text in entries.items():
+    for key in (*entries, *sorted(unset)):
         setting = _known(key, key.removeprefix(PREFIX))
-        value = _read(setting, key, text)
+        field = field_of(setting.key)
+        value = _read(setting, key, entries[key]) if key in entries else getattr(without, field)
         if setting.key in ANY_TIME:
-            changes[_snake(setting.key)] = value
-        elif value != getattr(settings, _snake(setting.key)):
+            changes[field] = value
+        elif value != getattr(settings, field):
             too_late.append(key)
     return replace(settings, **changes), tuple(too_late)
 
@@ -126,8 +135,10 @@ def _known(key: str, name: str) -> Setting:
 
 
 def _unknown(key: str, known: Mapping[str, object]) -> ConfigurationError:
-    instead = {_snake(old): new for old, new in REPLACED.items()}.get(_snake(key.removeprefix(PREFIX)))
-    near = get_close_matches(key, list(known), n=1)
+    instead = {field_of(old): new for old, new in REPLACED.items()}.get(field_of(key.removeprefix(PREFIX)))
+    # The prefix is part of every key, and would make any two of them alike.
+    names = {name.removeprefix(PREFIX): name for name in known}
+    near = [names[name] for name in get_close_matches(key.removeprefix(PREFIX), list(names), n=1)]
     if instead is not None:
         fix = f"Set {PREFIX}{instead}."
     else:
@@ -144,10 +155,12 @@ def _read(setting: Setting, key: str, text: str) -> Any:
         ) from None
     low, high = setting.least, setting.most
     if (low is not None and value < low) or (high is not None and value > high):
-        bounds = f"at least {low:g}" if high is None else f"between {low or 0:g} and {high:g}"
+        least = shown_value(setting, low or 0)
+        bounds = f"at least {least}" if high is None else f"between {least} and {shown_value(setting, high)}"
         raise ConfigurationError(f"{key} = {text} is out of range.", fix=f"Set it to {bounds}.", key=key)
     return value
 
 
-def _snake(key: str) -> str:
+def field_of(key: str) -> str:
+    """The field of `Settings`, and the keyword, of a key without its prefix."""
     return re.sub(r"(?<=[a-z])([A-Z])", r"_\1", key.replace(".", "_")).lower()

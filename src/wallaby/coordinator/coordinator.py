@@ -30,7 +30,6 @@ from wallaby.errors import (
     MemoryLimitError,
     NoWorkersError,
     PoisonTaskError,
-    QueryCancelledError,
     RecoveryTimeoutError,
     WallabyError,
     WorkerLostError,
@@ -151,13 +150,10 @@ class Coordinator:
                 query, GcsLostError(f"The store no longer knows query {query.id}.", query=query.id)
             )
         elif query.cancelled:
-            why = query.cancelled_because
-            yield from self._end(
-                query, why or QueryCancelledError(f"Query {query.id} was cancelled.", query=query.id)
-            )
+            yield from self._end(query, query.cancelled_error)
         elif status.error:
             yield from self._end(query, read_error(status.error, query=query.id))
-        elif query.collected:
+        elif query.is_taken:
             yield from self._end(query, None)
         else:
             yield from self._tend_members(query, status, leases)
@@ -203,7 +199,7 @@ class Coordinator:
         if query.frozen_since_ms is None:
             query.frozen_since_ms = self._now_ms()
         while True:
-            answer = yield from ask(TakeSnapshot(query.id, query.tolerance.snapshots))
+            answer = yield from ask(TakeSnapshot(query.id, query.tolerance.needs_records))
             if answer is None:
                 return
             snapshot = answer.snapshot
@@ -247,7 +243,7 @@ class Coordinator:
 
     def _release_drained(self, query: Query, draining: tuple[WorkerId, ...]) -> Effects[None]:
         """Release workers that have asked to leave and that are no longer needed."""
-        answer = yield from ask(TakeSnapshot(query.id, query.tolerance.snapshots))
+        answer = yield from ask(TakeSnapshot(query.id, query.tolerance.needs_records))
         if answer is not None and answer.snapshot is not None:
             snapshot, left = answer.snapshot, recoverable(query.tolerance, answer.records)
             free = tuple(worker for worker in draining if drained(query.graph, snapshot, worker, left))
@@ -293,7 +289,7 @@ def too_large(query: QueryId, losses: int) -> MemoryLimitError:
 
 def _poison(task: TaskName, losses: int) -> PoisonTaskError:
     return PoisonTaskError(
-        f"{losses} workers were lost, one after the other, while {task} was not finished.",
+        f"{losses} TaskManagers were lost, one after the other, while one task of stage {task.stage} was not finished.",
         fix="The task probably kills them: look for a crash in native code, too little memory or a full disk.",
         task=task,
         losses=losses,

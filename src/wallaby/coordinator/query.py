@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
-from wallaby.errors import WallabyError
+from wallaby.errors import QueryCancelledError, WallabyError
 from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.names import QueryId
 from wallaby.lineage.tolerance import LINEAGE, Tolerance
@@ -22,6 +22,24 @@ class QueryPhase(IntEnum):
     ENDED = 3
 
 
+class ResultState(IntEnum):
+    """How far the result of a query is; it never goes back."""
+
+    PARTIAL = 0
+    #: All of it is with the workers, where it stays until it is released.
+    KEPT = 1
+    #: Nothing more is needed: all of it is at the client, or was kept and has been released.
+    TAKEN = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Cancellation:
+    """The request that a query end, by its user or by another part of the engine."""
+
+    #: The error that the user gets if it was not the user who cancelled.
+    because: WallabyError | None = None
+
+
 @dataclass(slots=True)
 class Query:
     """One query; it outlives a restarted coordinator, not the driver."""
@@ -29,14 +47,8 @@ class Query:
     id: QueryId
     graph: StageGraph
     phase: QueryPhase = QueryPhase.RUNNING
-    #: Its user, or another part of the engine, wants it to end.
-    cancelled: bool = False
-    #: The error that its user gets if it was not the user who cancelled it.
-    cancelled_because: WallabyError | None = None
-    #: Nothing more is needed: the whole result is at the client, or was kept and has been released.
-    collected: bool = False
-    #: The whole result is with the workers, where it stays until it is released.
-    kept: bool = False
+    cancellation: Cancellation | None = None
+    result: ResultState = ResultState.PARTIAL
     error: WallabyError | None = None
     frozen_since_ms: int | None = None
     #: A submission was not answered, and may still reach the store after the query has ended.
@@ -55,9 +67,39 @@ class Query:
         return self.phase >= QueryPhase.ENDING
 
     @property
+    def cancelled(self) -> bool:
+        """Has somebody asked for its end?"""
+        return self.cancellation is not None
+
+    @property
+    def cancelled_error(self) -> WallabyError:
+        """The error that a cancelled query ends with."""
+        because = None if self.cancellation is None else self.cancellation.because
+        return because or QueryCancelledError(f"Query {self.id} was cancelled.", query=self.id)
+
+    @property
     def is_whole(self) -> bool:
         """Is its whole result there, at the client or at the workers?"""
-        return self.collected or self.kept
+        return self.result is not ResultState.PARTIAL
+
+    @property
+    def is_taken(self) -> bool:
+        """Is nothing more needed of it?"""
+        return self.result is ResultState.TAKEN
+
+    def becomes_whole(self) -> None:
+        """Note that the whole result is there: at the client, or at the workers that keep it."""
+        self.result = ResultState.KEPT if self.graph.keeps else ResultState.TAKEN
+
+    def cancel(self, because: WallabyError | None = None) -> None:
+        """Request cancellation. A complete result is not cancelled."""
+        earlier = None if self.cancellation is None else self.cancellation.because
+        self.cancellation = None if self.is_whole else Cancellation(earlier or because)
+
+    def release(self) -> None:
+        """Let go of a result that is kept, or end the query that is still making it."""
+        self.cancellation = None if self.is_whole else self.cancellation or Cancellation()
+        self.result = ResultState.TAKEN if self.is_whole else ResultState.PARTIAL
 
     def advance(self, phase: QueryPhase) -> None:
         """Advance to a phase, unless the query is already further."""

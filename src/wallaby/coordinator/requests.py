@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from wallaby.coordinator.coordinator import CoordinatorSettings
 from wallaby.coordinator.effects import AskToDrain, Expel, ReadNeed, Submit
 from wallaby.coordinator.query import Query, QueryPhase
-from wallaby.errors import GcsLostError, GcsUnavailableError, QueryCancelledError, WallabyError
+from wallaby.errors import GcsLostError, GcsUnavailableError, WallabyError
 from wallaby.lineage.attempt import RETRY_MS
 from wallaby.lineage.effects import Effects, FailPoint, Pause, ask
 from wallaby.lineage.names import ChannelName, WorkerId
@@ -72,8 +72,7 @@ def draining(worker: WorkerId, is_over: Callable[[], bool]) -> Effects[bool]:
 
 def _unanswered(query: Query, waited_ms: int) -> WallabyError:
     if query.cancelled:
-        why = query.cancelled_because
-        return why or QueryCancelledError(f"Query {query.id} was cancelled.", query=query.id)
+        return query.cancelled_error
     return GcsUnavailableError(
         f"The control store did not answer the submission of query {query.id} for {waited_ms / 1000:.1f} s.",
         fix="Check the driver's log and Redis, then run the query again.",

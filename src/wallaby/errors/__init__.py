@@ -15,6 +15,7 @@ from wallaby.errors.base import (
     EncodingError,
     InternalError,
     InvalidArgumentError,
+    UnsupportedSparkError,
     WallabyError,
     WorkerLeavesError,
 )
@@ -51,6 +52,7 @@ from wallaby.errors.queries import (
     ResultSizeError,
     SparkCancelledError,
     WorkerLostError,
+    WriteError,
     query_errors,
 )
 from wallaby.errors.values import (
@@ -153,8 +155,10 @@ __all__ = [
     "SourceGoneError",
     "SparkCancelledError",
     "TooManyRowsError",
+    "UnsupportedSparkError",
     "WallabyError",
     "WorkerLeavesError",
     "WorkerLostError",
+    "WriteError",
     "query_errors",
 ]

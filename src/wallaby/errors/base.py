@@ -64,6 +64,12 @@ class AttachError(WallabyError):
     condition = "WALLABY_ATTACH"
 
 
+class UnsupportedSparkError(AttachError):
+    """Wallaby does not run on this version of Spark; `fields` has the versions that it does run on."""
+
+    condition = "WALLABY_UNSUPPORTED_SPARK"
+
+
 class EncodingError(WallabyError):
     """Bytes are not a valid record, graph or message, or are of an unknown version."""
 

@@ -49,9 +49,15 @@ class SparkCancelledError(QueryCancelledError, Py4JJavaError):  # type: ignore[m
 
 
 class KeptResultError(QueryError):
-    """Rows that were to stay in the TaskManagers cannot be read: they were released, are lost, or do not come."""
+    """Kept rows cannot be read: they were released, are lost, or do not arrive."""
 
     condition = "WALLABY_KEPT_RESULT"
+
+
+class WriteError(QueryError):
+    """A file of the result cannot be written: the disk is full, permission is denied, or its folder is gone."""
+
+    condition = "WALLABY_WRITE"
 
 
 class QueryTimeoutError(QueryError):
@@ -141,7 +147,7 @@ class KernelError(QueryError):
 def query_errors() -> dict[str, type[QueryError]]:
     """Every type of a query's errors, by its condition."""
     kinds: list[type[QueryError]] = [QueryError, *_kinds_of(QueryError)]
-    return {kind.condition: kind for kind in kinds}
+    return {kind.condition: kind for kind in kinds if "condition" in vars(kind)}  # others only inherit one
 
 
 def _kinds_of(kind: type[QueryError]) -> list[type[QueryError]]:

@@ -3,7 +3,7 @@
 Outputs are kept in memory while the budget lasts. After that, the oldest go to segment files, because they were
 probably delivered long ago and are read again only after a failure; the newest stay in memory for delivery. An output
 that does not fit in memory goes directly to its file. If the disk is full as well, `keep` returns False, and the worker
-leaves as if it had crashed.
+leaves as if it had crashed, or ends the query if it holds kept results (`node.outputs.disk_full`).
 
 A committed name has one content (invariant 2), so keeping an output again changes nothing. That does not hold for an
 attempt that was never committed: an output is kept with the epoch of the channel run that made it, and the output of a
@@ -102,6 +102,11 @@ class Backup:
         self._dropped: dict[QueryId, None] = {}
         self._queries = 0
         self._pressed = False
+
+    @property
+    def directories(self) -> tuple[Path, ...]:
+        """Where the segment files are."""
+        return self._roots
 
     @property
     def bytes_in_memory(self) -> int:

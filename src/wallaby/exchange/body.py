@@ -64,7 +64,7 @@ def decode(data: pa.Buffer, count: int) -> tuple[pa.RecordBatch, ...]:
             batches = tuple(_checked(reader))
         rest = data.size - source.tell()
     except (pa.ArrowException, OSError, MemoryError, EOFError) as error:
-        raise EncodingError(f"{data.size} bytes are no Arrow stream: {error}") from error
+        raise EncodingError(f"{data.size} bytes are not an Arrow stream: {error}") from error
     if len(batches) != count or rest:
         raise EncodingError(f"A body has {len(batches)} batches, not {count}, and {rest} bytes too many.")
     return batches

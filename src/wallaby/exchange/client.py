@@ -25,9 +25,10 @@ import pyarrow.flight as fl
 
 from wallaby.errors import EncodingError, InternalError
 from wallaby.exchange.body import Body, encode, encoded_size
+from wallaby.exchange.incoming import CARRIER
 from wallaby.exchange.kept_stream import KeptTicket, read_outputs
 from wallaby.exchange.lazy_body import fetched
-from wallaby.exchange.server import ASK, CARRIER, PING, REFUSED, bearer
+from wallaby.exchange.server import ASK, PING, REFUSED, bearer
 from wallaby.exchange.wire import (
     SLICES_MAX,
     BodyHeader,
@@ -170,7 +171,7 @@ class PeerClient:
         return results[0].body.to_pybytes() if results else None
 
     def fetch(self, address: str, ticket: KeptTicket) -> tuple[int, list[pa.RecordBatch]] | None:
-        """Outputs of a result that stays: how many came whole, and their batches; None if no answer came."""
+        """Fetch outputs of a kept result: how many arrived completely, and their batches; None if no answer came."""
         timeout_seconds = self._timeout_seconds + ticket.bytes_max / SLOWEST_BYTES_PER_SECOND
         try:
             reader = self._client(address).do_get(fl.Ticket(ticket.encode()), self._options(timeout_seconds))
@@ -251,7 +252,7 @@ def _check_refusal(address: str, error: Exception) -> None:
             fix="All workers must run the same version.",
             address=address,
         ) from error
-    logger.info("no answer from %s: %s", address, type(error).__name__)
+    logger.debug("no answer from %s: %s", address, type(error).__name__)
 
 
 def _groups(slices: tuple[Slice, ...]) -> Iterator[tuple[Slice, ...]]:

@@ -1,7 +1,7 @@
 """The durable store: a directory whose objects outlive the worker that wrote them.
 
 It is any directory that pyarrow's file systems can open: a path that all hosts share, `s3://bucket/path`, and so on.
-Every engine has its own folder in it, which is removed with the engine (`spark.store_registration`), and every query
+Every engine has its own folder in it, which is removed with the engine (`spark.durable_registration`), and every query
 has a folder in that, which is removed when the query ends. An object exists completely or not at all, and two writers
 of one name write the same content.
 

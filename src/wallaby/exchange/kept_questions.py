@@ -1,4 +1,4 @@
-"""What readers of a result that stays ask the head, and tell it, as bytes: versioned JSON, with one form each."""
+"""Messages between readers of kept results and the head, encoded as versioned JSON."""
 
 from __future__ import annotations
 
@@ -7,21 +7,22 @@ from typing import Final
 
 from wallaby.errors import EncodingError, WallabyError
 from wallaby.errors.text import read_error, write_error
-from wallaby.lineage.names import ChannelName, QueryId
+from wallaby.lineage.kept import KeptPlace
+from wallaby.lineage.names import ChannelName, QueryId, WorkerId
 
-#: The actions by which a reader asks where a channel of a result is, and says that a worker does not answer it.
+#: The actions by which a reader asks for the place of a channel, and reports that a worker does not answer.
 LOCATE: Final = "locate"
 REACH: Final = "reach"
-_VERSION: Final = 1
+_VERSION: Final = 2
 
 
 def encode_question(query: QueryId, channel: ChannelName) -> bytes:
-    """A reader's question: where is this channel?"""
+    """Encode a reader's question: where is this channel?"""
     return json.dumps({"version": _VERSION, "query": query, "channel": list(channel)}).encode()
 
 
 def decode_question(data: bytes) -> tuple[QueryId, ChannelName]:
-    """What `encode_question` wrote.
+    """Decode what `encode_question` wrote.
 
     Raises:
         EncodingError: it is something else.
@@ -32,19 +33,19 @@ def decode_question(data: bytes) -> tuple[QueryId, ChannelName]:
         if said["version"] == _VERSION:
             return QueryId(str(said["query"])), ChannelName(int(stage), int(channel))
     except (ValueError, KeyError, TypeError) as error:
-        raise EncodingError(f"This does not ask for a kept result: {data[:80]!r}.") from error
-    raise EncodingError(f"A question of version {said['version']!r} is not understood.")
+        raise EncodingError(f"Not a question about a kept result: {data[:80]!r}.") from error
+    raise EncodingError(f"Unknown version {said['version']!r} of a question about a kept result.")
 
 
 def encode_reach(query: QueryId, address: str, *, reachable: bool) -> bytes:
-    """A reader's word about a worker that does not answer, or does again."""
+    """Encode a reader's report that a worker does not answer, or answers again."""
     return json.dumps(
         {"version": _VERSION, "query": query, "address": address, "reachable": reachable}
     ).encode()
 
 
 def decode_reach(data: bytes) -> tuple[QueryId, str, bool]:
-    """What `encode_reach` wrote.
+    """Decode what `encode_reach` wrote.
 
     Raises:
         EncodingError: it is something else.
@@ -54,18 +55,22 @@ def decode_reach(data: bytes) -> tuple[QueryId, str, bool]:
         if said["version"] == _VERSION:
             return QueryId(str(said["query"])), str(said["address"]), bool(said["reachable"])
     except (ValueError, KeyError, TypeError) as error:
-        raise EncodingError(f"This does not say whether a worker answers: {data[:80]!r}.") from error
-    raise EncodingError(f"A word of version {said['version']!r} is not understood.")
+        raise EncodingError(f"Not a report on whether a worker answers: {data[:80]!r}.") from error
+    raise EncodingError(f"Unknown version {said['version']!r} of a report on a worker.")
 
 
-def encode_place(found: str | WallabyError) -> bytes:
-    """The head's answer: an address, or why there is no result any more."""
-    said = {"error": write_error(found)} if isinstance(found, WallabyError) else {"address": found}
+def encode_place(found: KeptPlace | WallabyError) -> bytes:
+    """Encode the head's answer: a place, whose worker is named by its address, or why the result is gone."""
+    said: dict[str, object]
+    if isinstance(found, WallabyError):
+        said = {"error": write_error(found)}
+    else:
+        said = {"address": found.worker, "moves": found.moves}
     return json.dumps({"version": _VERSION, **said}).encode()
 
 
-def decode_place(data: bytes) -> str | WallabyError:
-    """What `encode_place` wrote.
+def decode_place(data: bytes) -> KeptPlace | WallabyError:
+    """Decode what `encode_place` wrote.
 
     Raises:
         EncodingError: it is something else.
@@ -73,7 +78,9 @@ def decode_place(data: bytes) -> str | WallabyError:
     try:
         said = json.loads(data)
         if said["version"] == _VERSION:
-            return read_error(said["error"]) if "error" in said else str(said["address"])
+            if "error" in said:
+                return read_error(said["error"])
+            return KeptPlace(WorkerId(str(said["address"])), int(said["moves"]))
     except (ValueError, KeyError, TypeError) as error:
-        raise EncodingError(f"This does not say where a kept result is: {data[:80]!r}.") from error
-    raise EncodingError(f"An answer of version {said['version']!r} is not understood.")
+        raise EncodingError(f"Not the place of a kept result: {data[:80]!r}.") from error
+    raise EncodingError(f"Unknown version {said['version']!r} of an answer about a kept result.")

@@ -1,11 +1,10 @@
-"""Outputs of a result that stays, on their way from a worker to a reader: one `do_get` for some of them.
+"""Send outputs of a kept result from a worker to a reader, some of them in each `do_get`.
 
-A ticket names outputs of one channel, in order, and how many bytes of them may come. The answer is a stream of the
-record batches as they were made, but for dictionaries, which such a stream cannot hold: they come as plain values.
-Beside each batch stands how many of the outputs are complete with it; an output without rows costs nothing. The stream
-ends where the worker has no more of them, or enough bytes were sent, or the next output has other types, because a
-stream has one schema: who wants more asks again. A stream that breaks off loses at most one output, which is then
-fetched as a whole.
+A ticket names outputs of one channel, in order, and the most bytes to send. The answer is a stream of the record
+batches as they were made, except that dictionaries are sent as plain values. The metadata of each batch says how many
+outputs are complete with it; an output without rows costs nothing. The stream ends when the worker has no more of the
+outputs, when enough bytes were sent, or when the next output has other types, because a stream has one schema. A reader
+that wants more asks again. A stream that breaks loses at most one output, which is then fetched again completely.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ from wallaby.lineage.names import ChannelName, Edge, QueryId, TaskName
 _VERSION = 1
 _COMPLETE = struct.Struct("<Q")
 _NOTHING = pa.schema([])
-#: The action by which a worker is asked for the sizes of what it keeps of a result.
+#: The action that asks a worker for the sizes of its outputs of a result.
 SIZES = "kept sizes"
 
 
 @dataclass(frozen=True, slots=True)
 class KeptTicket:
-    """Outputs `[first, end)` of a channel over one edge, up to so many bytes, at least one if it is there."""
+    """Outputs `[first, end)` of a channel over one edge, up to a number of bytes, but at least one if it is there."""
 
     query: QueryId
     channel: ChannelName
@@ -43,13 +42,13 @@ class KeptTicket:
     bytes_max: int
 
     def encode(self) -> bytes:
-        """The bytes of a ticket."""
+        """Encode the ticket."""
         numbers = [*self.channel, *self.edge, self.first, self.end, self.bytes_max]
         return json.dumps([_VERSION, self.query, numbers], separators=(",", ":")).encode()
 
     @staticmethod
     def decode(data: bytes) -> KeptTicket:
-        """What `encode` wrote.
+        """Decode what `encode` wrote.
 
         Raises:
             EncodingError: it is something else.
@@ -70,7 +69,7 @@ class KeptTicket:
 
 
 def kept_stream(slices: tuple[Slice, ...]) -> Any:
-    """The answer with these outputs, which are in memory or mapped."""
+    """Make the answer with these outputs, which are in memory or mapped."""
     bodies = [_plain(cast(Body, piece.body)) for piece in slices]
     schema = next((body[0].schema for body in bodies if body), _NOTHING)
     return fl.GeneratorStream(schema, _batches(bodies, schema))
@@ -104,10 +103,10 @@ def _batches(bodies: list[Body], schema: pa.Schema) -> Iterator[tuple[pa.RecordB
 
 
 def read_outputs(reader: Any) -> tuple[int, list[pa.RecordBatch]]:
-    """How many outputs a stream brings whole, and their batches. One that breaks off has brought what it has brought.
+    """The number of outputs that a stream delivers completely, and their batches, even if the stream breaks.
 
     Raises:
-        EncodingError: the stream is none of `kept_stream`.
+        EncodingError: the stream is not one of `kept_stream`.
     """
     complete = 0
     whole: list[pa.RecordBatch] = []
@@ -117,7 +116,7 @@ def read_outputs(reader: Any) -> tuple[int, list[pa.RecordBatch]]:
             chunk = reader.read_chunk()
             if chunk.data is None or chunk.app_metadata is None:
                 raise EncodingError(
-                    "A stream of kept outputs has a message without rows or without its place."
+                    "A stream of kept outputs has a message without rows or without a position."
                 )
             (now,) = _COMPLETE.unpack(chunk.app_metadata.to_pybytes())
             chunk.data.validate()
@@ -137,13 +136,13 @@ def read_outputs(reader: Any) -> tuple[int, list[pa.RecordBatch]]:
 
 
 def encode_sizes(sizes: dict[ChannelName, list[tuple[int, int]]]) -> bytes:
-    """Rows and bytes of the outputs that a worker keeps, by channel, from the first on."""
+    """Encode the rows and bytes of the outputs that a worker keeps, by channel, from the first output on."""
     said = [[*channel, outputs] for channel, outputs in sizes.items()]
     return json.dumps([_VERSION, said], separators=(",", ":")).encode()
 
 
 def decode_sizes(data: bytes) -> dict[ChannelName, list[tuple[int, int]]]:
-    """What `encode_sizes` wrote.
+    """Decode what `encode_sizes` wrote.
 
     Raises:
         EncodingError: it is something else.

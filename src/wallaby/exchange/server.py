@@ -1,4 +1,4 @@
-"""The data server of one process: takes pushes in, gives out what stays here, and refuses everything else.
+"""The data server of one process: accepts pushes, serves kept outputs, and refuses everything else.
 
 A push is one `do_put`. Its descriptor is the header (`wire`). Its batches have one carrier schema, a single binary
 value each; these values, laid end to end, are the bodies (`body`). So slices of different schemas share a call, an
@@ -28,41 +28,23 @@ import pyarrow as pa
 import pyarrow.flight as fl
 
 from wallaby.errors import EncodingError, InvalidArgumentError
-from wallaby.exchange.assembly import PushAssembly
+from wallaby.exchange.incoming import IncomingPushes, Receive, ServerLimits
 from wallaby.exchange.kept_stream import KeptTicket, kept_stream
-from wallaby.exchange.memory import ByteBudget
-from wallaby.exchange.wire import PushHeader, decode_push, encode_name, encode_reply
+from wallaby.exchange.wire import decode_push, encode_name, encode_reply
 from wallaby.lineage.effects import PushReply, Slice
 from wallaby.lineage.names import QueryId, WorkerId
 
 logger = logging.getLogger(__name__)
 
-#: The type of `receive`: query, epoch, sender, target and the slices; the answer has one `held` for each.
-Receive = Callable[[QueryId, int, WorkerId, WorkerId, tuple[Slice, ...]], PushReply]
-
-#: What a reader gets of a result that stays: the outputs of a ticket that are here.
+#: Gives a reader the outputs of a ticket that are here.
 GiveOut = Callable[[KeptTicket], tuple[Slice, ...]]
 
-#: The schema of every push: chunks of bytes.
-CARRIER = pa.schema([pa.field("chunk", pa.large_binary(), nullable=False)])
 PING = "ping"
 #: An action whose body is the header of a push, and whose answer is the reply that the push would get now.
 ASK = "ask"
 #: Marks an error as a refusal, which no repetition will change.
 REFUSED = b"refused"
 TOKEN_CHARACTERS_MIN = 16
-
-
-@dataclass(frozen=True, slots=True)
-class ServerLimits:
-    """How much a server accepts at once."""
-
-    streams: int = 512
-    #: Arriving bodies that are not handed over yet, over all streams; one body may exceed it.
-    incoming_bytes: int = 256 << 20
-    #: Slices are handed over when this many bytes are complete, and at the end.
-    offer_bytes: int = 4 << 20
-    chunk_bytes: int = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +73,10 @@ class FlightDataServer(fl.FlightServerBase):  # type: ignore[misc] # pyarrow has
         if len(token) < TOKEN_CHARACTERS_MIN:
             raise InvalidArgumentError("The token of a data server is too short.", fix="Use `new_token`.")
         self._worker = worker
-        self._receive = receive
         self._preview = preview or _all_welcome
         self._give_out = give_out
         self._limits = limits or ServerLimits()
-        self._incoming = ByteBudget(self._limits.incoming_bytes)
+        self._pushes = IncomingPushes(receive, self._limits)
         self._streams = threading.Semaphore(self._limits.streams)
         scheme, name = "grpc+tls" if tls else "grpc", f"[{host}]" if ":" in host else host
         super().__init__(
@@ -109,7 +90,7 @@ class FlightDataServer(fl.FlightServerBase):  # type: ignore[misc] # pyarrow has
     @property
     def incoming_bytes(self) -> int:
         """The arriving bytes that are not handed over yet."""
-        return self._incoming.used_bytes
+        return self._pushes.incoming_bytes
 
     def close(self, timeout_seconds: float = 5.0) -> bool:
         """Stop listening and wait for open calls up to a limit. False if some are still open."""
@@ -127,11 +108,11 @@ class FlightDataServer(fl.FlightServerBase):  # type: ignore[misc] # pyarrow has
             if descriptor.descriptor_type is not fl.DescriptorType.CMD:
                 raise EncodingError("A push has its header as the command of its descriptor.")
             header = decode_push(descriptor.command)
-            reply = self._take_in(header, reader)
+            reply = self._pushes.take_in(header, reader)
             writer.write(encode_reply(reply))
 
     def do_get(self, _context: Any, ticket: Any) -> Any:
-        """Some outputs of a result that stays, as many of the first as are here."""
+        """Send the first outputs of a ticket, as many as are here."""
         with self._stream(), _refusing():
             return kept_stream(self._give_out(KeptTicket.decode(ticket.ticket)))
 
@@ -157,52 +138,6 @@ class FlightDataServer(fl.FlightServerBase):  # type: ignore[misc] # pyarrow has
             yield
         finally:
             self._streams.release()
-
-    def _take_in(self, header: PushHeader, reader: Any) -> PushReply:
-        """Read a push to its end, and hand over complete slices."""
-        held = [False] * len(header.slices)
-        assembly = PushAssembly(header, self._incoming)
-        try:
-            accepted = True
-            for chunk in self._chunks(reader):
-                assembly.feed(chunk)
-                if assembly.ready_bytes >= self._limits.offer_bytes:
-                    accepted = accepted and self._offer(header, assembly, held)
-            assembly.finish()
-            accepted = accepted and self._offer(header, assembly, held)
-        finally:
-            assembly.close()
-        return PushReply(accepted, tuple(held) if accepted else ())
-
-    def _chunks(self, reader: Any) -> Iterator[pa.Buffer]:
-        if reader.schema != CARRIER:
-            raise EncodingError("A push consists of chunks of bytes, not of other columns.")
-        for message in reader:
-            batch = message.data
-            if batch is None or batch.num_rows != 1 or batch.nbytes > self._limits.chunk_bytes:
-                raise EncodingError(
-                    f"A message of a push is one chunk of up to {self._limits.chunk_bytes} bytes."
-                )
-            batch.validate()
-            value = batch.column(0)[0].as_buffer()
-            if value is None:
-                raise EncodingError("A message of a push holds no chunk.")
-            yield value
-
-    def _offer(self, header: PushHeader, assembly: PushAssembly, held: list[bool]) -> bool:
-        """Hand over complete slices. After a refusal the rest is read and dropped, or the reply would be lost."""
-        ready = assembly.take()
-        if not ready:
-            return True
-        slices = tuple(piece for _, piece in ready)
-        reply = self._receive(header.query, header.epoch, header.sender, header.target, slices)
-        assembly.offered()
-        if not reply.accepted:
-            assembly.abandon()
-            return False
-        for (place, _), is_held in zip(ready, reply.held, strict=True):
-            held[place] = is_held
-        return True
 
 
 def _all_welcome(

@@ -18,7 +18,7 @@ from wallaby.exchange.durable import DurableStore
 from wallaby.exchange.lazy_body import LazyBody
 from wallaby.exchange.sealed import checksum_of, misread, read_batches, read_words, sealed
 from wallaby.lineage.effects import Slice
-from wallaby.lineage.lineage import Record
+from wallaby.lineage.lineage import LineageRecord
 from wallaby.lineage.names import Edge, QueryId, TaskName
 
 
@@ -53,7 +53,7 @@ class Spool:
         name = self._name(task, checksum, final=final)
         return self._store.write(name, [sealed(name, {"bodies": bodies, "edges": edges}), *parts])
 
-    def slice_of(self, task: TaskName, edge: Edge, record: Record) -> Slice:
+    def slice_of(self, task: TaskName, edge: Edge, record: LineageRecord) -> Slice:
         """One slice of an output whose record is known; its body is read later.
 
         `DurableStoreError` if the output is not what was written, now or when the body is read.

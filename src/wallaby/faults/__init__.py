@@ -1,4 +1,5 @@
-"""The port for injected faults: orders that a test gives a real process, and how they strike there.
+"""The inner side of the port for tests: orders for faults that a test gives a real process, and how they strike there.
 
-Nothing here runs unless `spark.wallaby.chaos.enabled` is set. It is the only place where the engine knows about tests.
+Nothing here runs unless `spark.wallaby.chaos.enabled` is set. The outer side is `wallaby.inspection`, which shows what
+happened. Nowhere else does the engine know about tests.
 """

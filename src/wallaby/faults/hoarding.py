@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from wallaby.batches.stopping import check
 from wallaby.faults.orders import FaultAct
-from wallaby.lineage.effects import Execute, Output
+from wallaby.lineage.effects import Execute, Executed
 from wallaby.lineage.names import TaskName
 from wallaby.statements.connection import DuckDbSession, KernelSettings
 
@@ -37,8 +37,8 @@ class TaskWork(Protocol):
     def running(self, task: TaskName) -> AbstractContextManager[None]:
         """Register what this thread does as work for a task."""
 
-    def execute(self, effect: Execute) -> tuple[Any, Output]:
-        """One step of one channel."""
+    def execute(self, effect: Execute) -> Executed:
+        """Run one step of one channel."""
 
 
 class Hoarding:
@@ -53,8 +53,8 @@ class Hoarding:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._work, name)
 
-    def execute(self, effect: Execute) -> tuple[Any, Output]:
-        """One step."""
+    def execute(self, effect: Execute) -> Executed:
+        """Run one step, and take memory beside it."""
         if effect.task == self._task:
             with self._work.running(effect.task):
                 hoard(self._act, self._size_bytes)

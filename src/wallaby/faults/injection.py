@@ -20,11 +20,12 @@ from typing import Any, Final
 
 from wallaby.errors import KernelError
 from wallaby.faults.hoarding import Hoarding
+from wallaby.faults.lingering import Lingering
 from wallaby.faults.orders import FaultAct, FaultOrder, FaultOrders, Strike
 from wallaby.lineage import effects as protocol
 from wallaby.lineage.effects import Effect
 from wallaby.node import effects as working
-from wallaby.node.node import Actor, EngineNode, Performs, WorkerQuery, serving_of
+from wallaby.node.node import Actor, EngineNode, Performs, WorkerQuery, worker_query_of
 
 _log = logging.getLogger(__name__)
 _EFFECT_CHARACTERS: Final = 120
@@ -83,13 +84,17 @@ class FaultInjector:
         self._visits: Counter[str] = Counter()
         self._slow: set[str] = set()
 
-    def close(self, serving: WorkerQuery) -> None:
-        """A query has ended here."""
-        self._performer.close(serving)
+    def close(self, worker_query: WorkerQuery) -> None:
+        """Forget a query that has ended here."""
+        self._performer.close(worker_query)
 
     def has_idle_kernel(self) -> bool:
         """Is there a thread with nothing to execute?"""
         return self._performer.has_idle_kernel()
+
+    def has_busy_kernel(self) -> bool:
+        """Is there a thread that executes something?"""
+        return self._performer.has_busy_kernel()
 
     def perform(self, actor: Actor, effect: Effect[Any]) -> None:
         """Perform an effect, unless a fault strikes first."""
@@ -131,6 +136,10 @@ class FaultInjector:
                 self._performer.perform(actor, effect)
             case FaultAct.FAIL:
                 self._node.answer(actor, effect, self._failures[type(effect)](effect))
+            case FaultAct.DELAY if isinstance(effect, protocol.Execute):
+                worker_query = worker_query_of(actor)
+                worker_query.work = Lingering(worker_query.work, effect, order.seconds)
+                self._performer.perform(actor, effect)
             case FaultAct.DELAY | FaultAct.SLOW:
                 self._node.loop.after(order.seconds, self._performer.perform, actor, effect)
             case FaultAct.DEAFEN:
@@ -138,8 +147,8 @@ class FaultInjector:
                 self._performer.perform(actor, effect)
             case FaultAct.HOARD | FaultAct.HOARD_SQL | FaultAct.HOARD_NATIVE:
                 assert isinstance(effect, protocol.Execute), "memory is taken before a step"
-                serving = serving_of(actor)
-                serving.work = Hoarding(serving.work, effect, order.act, order.size_bytes)
+                worker_query = worker_query_of(actor)
+                worker_query.work = Hoarding(worker_query.work, effect, order.act, order.size_bytes)
                 self._performer.perform(actor, effect)
             case FaultAct.FILL:
                 fill_disk(order.size_bytes)

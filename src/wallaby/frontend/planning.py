@@ -6,25 +6,30 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from wallaby.config.settings import Settings
+from wallaby.frontend.preflight import (
+    LeafChecks,
+    Reasons,
+    guarded,
+    reasons_of,
+    relation_reasons,
+    stage_reasons,
+)
 from wallaby.frontend.read_query import read_query
-from wallaby.plan.choice import worth
+from wallaby.lineage.graph import StageKind
 from wallaby.plan.estimates.statistics import Statistics
 from wallaby.plan.leaf import (
     SparkLeaf,
     assumed_statistics,
     leaf_number,
-    not_worthwhile,
     scans_in,
     tables_in,
 )
-from wallaby.plan.physical import PhysicalPlan, trees_of
+from wallaby.plan.physical import Ending, PhysicalPlan
 from wallaby.plan.planned import Planned
 from wallaby.plan.planner import plan
 from wallaby.plan.settings import PlanSettings
-from wallaby.reading.defect import DEFECTS, defect
-from wallaby.relations.reason import Reason, UnplannableError
+from wallaby.relations.reason import Reason
 from wallaby.relations.relation import Relation
-from wallaby.statements.relation import relation_reason
 from wallaby.tables.tables import known_tables
 from wallaby.worker.memory.shares import MemoryShares
 
@@ -49,39 +54,45 @@ class QueryPlanner:
         df: DataFrame,
         settings: Settings,
         begin: Callable[[], object] = lambda: None,
-        *,
-        keeps: bool = False,
+        ending: Ending = StageKind.COLLECT,
     ) -> Planned:
-        """Plan a query. `begin` is called when that may take time; with `keeps` its rows stay with the workers."""
-        try:
-            read, relation = read_query(df, settings.leaf_minimum, begin)
-        except DEFECTS as error:
-            return Planned(None, (defect("planning", error),))
-        if relation is None:
+        """Plan a query. `begin` is called when that may take time."""
+        return guarded(
+            lambda: self._plan(df, settings, begin, ending), lambda reasons: Planned(None, reasons)
+        )
+
+    def _plan(
+        self, df: DataFrame, settings: Settings, begin: Callable[[], object], ending: Ending
+    ) -> Planned:
+        to_driver = ending is StageKind.COLLECT
+        checks = LeafChecks(self._leaf_reason, settings.leaf_minimum)
+        read = read_query(df, checks, begin, to_driver=to_driver)
+        if read.relation is None:
             return Planned(None, read.reasons)
-        if not read.leaves:
-            return Planned(*self.physical(relation, settings, keeps=keeps))
-        of_leaves = tuple(dict.fromkeys(reason for leaf in read.leaves for reason in leaf.reasons))
-        against = self._leaf_reason() or not_worthwhile(relation, read.leaves, settings.leaf_minimum)
-        if against is not None:
-            return Planned(None, (*of_leaves, against))
-        physical, reasons = self.physical(relation, settings, read.leaves, keeps=keeps)
+        physical, reasons = self._physical(read.relation, settings, read.leaves, ending)
         if physical is None:
-            return Planned(None, (*of_leaves, *reasons))
-        if settings.leaf_minimum and not keeps and not (found := worth(physical, to_driver=True)).is_taken:
-            against = Reason("Spark leaf", str(found), "set spark.wallaby.leaf.minimum to 0")
-            return Planned(None, (*of_leaves, against))
-        return Planned(physical, (), read.leaves, relation)
+            return Planned(None, (*reasons_of(read.leaves), *reasons))
+        if not read.leaves:
+            return Planned(physical, ())
+        if to_driver and (reasons := checks.gain_reasons(physical, read.leaves)):
+            return Planned(None, reasons)
+        return Planned(physical, (), read.leaves, read.relation)
 
     def physical(
         self,
         relation: Relation,
         settings: Settings,
         leaves: tuple[SparkLeaf, ...] = (),
-        *,
-        keeps: bool = False,
-    ) -> tuple[PhysicalPlan | None, tuple[Reason, ...]]:
+        ending: Ending = StageKind.COLLECT,
+    ) -> tuple[PhysicalPlan | None, Reasons]:
         """Plan the stages of a relation, with assumptions about leaves that have not run yet; or say why not."""
+        return guarded(
+            lambda: self._physical(relation, settings, leaves, ending), lambda reasons: (None, reasons)
+        )
+
+    def _physical(
+        self, relation: Relation, settings: Settings, leaves: tuple[SparkLeaf, ...], ending: Ending
+    ) -> tuple[PhysicalPlan | None, Reasons]:
         pending = {leaf.number: leaf for leaf in leaves}
         known = known_tables(tables_in(relation), min(settings.split, self._shares.task_bytes))
         assumed = [
@@ -90,22 +101,15 @@ class QueryPlanner:
             if (number := leaf_number(scan)) is not None
         ]
         statistics = Statistics((*known.tables, *assumed))
+        reasons = relation_reasons(relation, statistics)
+        if reasons:
+            return None, reasons
         channels = settings.channels or self._count * self._threads
         sizes = PlanSettings(
             channels=channels, workers=self._count, broadcast_bytes=self.broadcast_bytes(settings)
         )
-        try:
-            physical = plan(relation, statistics, sizes, keeps=keeps)
-        except UnplannableError as error:
-            return None, error.reasons
-        except DEFECTS as error:
-            return None, (defect("planning", error),)
-        reasons = tuple(
-            Reason("a stage", why)
-            for fragment in physical.fragments
-            for tree in trees_of(fragment)
-            if (why := relation_reason(tree))
-        )
+        physical = plan(relation, statistics, sizes, ending)
+        reasons = stage_reasons(physical)
         return (None, reasons) if reasons else (physical, ())
 
     def broadcast_bytes(self, settings: Settings) -> int:

@@ -1,38 +1,89 @@
-"""Read a DataFrame as a relation over the files that matter. This reads their footers, which may take long."""
+"""Read a DataFrame, or parts of a plan, as relations over the files that matter.
+
+This reads the files' footers, which may take long the first time.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from wallaby.catalyst.node import PlanPart, PlanText
 from wallaby.frontend.partitions import without_excluded_files
-from wallaby.plan.leaf import not_worthwhile, tables_in
+from wallaby.frontend.preflight import LeafChecks, unreadable_files
+from wallaby.plan.leaf import tables_in
+from wallaby.reading.leaves import Path
+from wallaby.reading.native_parts import NativeParts, native_parts
+from wallaby.reading.parts import NativePart
 from wallaby.reading.reader import ReadResult, read_plan
-from wallaby.relations.relation import Relation
+from wallaby.relations.reason import Reason
 from wallaby.tables.file_systems import make_known
-from wallaby.tables.tables import scan_reason
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
 def read_query(
-    df: DataFrame, leaf_minimum_bytes: int, begin: Callable[[], object]
-) -> tuple[ReadResult, Relation | None]:
+    df: DataFrame, checks: LeafChecks, begin: Callable[[], object], *, to_driver: bool = True
+) -> ReadResult:
     """Read Spark's plan; tables whose files Wallaby cannot read become leaves.
 
-    `begin` is called before the first file is opened, unless Spark has to run the query anyway.
+    `begin` is called before the first file is opened, unless Spark has to run the query anyway. Spark writes the plan
+    once. Which files matter is known only when it has been read. If one of them is unreadable, its table becomes a leaf
+    together with operators above it, so the text is read again.
     """
-    read = read_plan(df, leaves=True)
+    read = _checked(read_plan(df, leaves=True, to_driver=to_driver), checks)
+    if read.relation is None:
+        return read
     make_known(read.storages)
-    relation = None if read.relation is None else without_excluded_files(read.relation)
-    if relation is not None and not (
-        read.leaves and not_worthwhile(relation, read.leaves, leaf_minimum_bytes)
-    ):
-        begin()
-    odd = [scan_reason(scan) for scan in tables_in(relation)]
-    unreadable = {reason.file: reason.why for reason in odd if reason is not None}
+    begin()
+    unreadable = unreadable_files(tables_in(read.relation))
+    if not unreadable:
+        return read
+    again = read_plan(df, leaves=True, unreadable=unreadable, text=read.text, to_driver=to_driver)
+    return _checked(again, checks)
+
+
+def _checked(read: ReadResult, checks: LeafChecks) -> ReadResult:
+    """What was read, without files that its filters exclude; or why its leaves are not worth it."""
+    if read.relation is None:
+        return read
+    relation = without_excluded_files(read.relation)
+    reasons = checks.leaf_reasons(relation, read.leaves)
+    if reasons:
+        return replace(read, relation=None, reasons=reasons)
+    return replace(read, relation=relation)
+
+
+def read_parts(
+    text: PlanText, describe: Callable[[Path], PlanPart], against: Callable[[NativePart], Reason | None]
+) -> list[tuple[NativePart, Reason | None]]:
+    """The largest parts of a plan that can be read, each as a query of its own, with what is `against` it.
+
+    The files of the others are looked at. Tables that Wallaby cannot read become leaves, or make parts smaller.
+    """
+    read = native_parts(text, describe)
+    found = _whole_parts(read, describe, against)
+    unreadable = unreadable_files(
+        scan for part, why in found if why is None for scan in tables_in(part.relation)
+    )
     if unreadable:
-        read = read_plan(df, leaves=True, unreadable=unreadable, text=read.text)
-        relation = None if read.relation is None else without_excluded_files(read.relation)
-    return read, relation
+        read = native_parts(text, describe, unreadable)
+        found = _whole_parts(read, describe, against)
+    return found
+
+
+def _whole_parts(
+    read: NativeParts, describe: Callable[[Path], PlanPart], against: Callable[[NativePart], Reason | None]
+) -> list[tuple[NativePart, Reason | None]]:
+    make_known(read.storages)
+    found: list[tuple[NativePart, Reason | None]] = []
+    for part in read.parts:
+        why = against(part)
+        whole = why or read.whole(part, describe(part.path).output)
+        if isinstance(whole, Reason):
+            found.append((part, whole))
+        else:
+            found.append((replace(part, relation=without_excluded_files(whole)), None))
+    return found

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from wallaby.functions.parts import AggregateParts
 from wallaby.relations.expression import Aggregation, Expression, Literal
 from wallaby.sql.types import is_comparable
 from wallaby.sql.words import case
@@ -18,6 +19,8 @@ from wallaby.sql.words import case
 Writer = Callable[[Aggregation, Sequence[str], str], str]
 #: Writes an aggregation, given its arguments, the filter if there is one, and the text after the function.
 FilteredWriter = Callable[[Aggregation, Sequence[str], str | None, str], str]
+#: Tells the parts of an aggregation, given its arguments and the filter if there is one; None: it has none.
+PartsWriter = Callable[[Aggregation, Sequence[str], str | None], AggregateParts | None]
 
 
 def fine(aggregation: Aggregation) -> str | None:  # noqa: ARG001 - the signature of a reason
@@ -36,6 +39,8 @@ class AggregateSql:
     reason: Callable[[Aggregation], str | None] = fine
     #: Used instead of `write` for a function whose filter cannot be expressed by NULL arguments.
     write_filtered: FilteredWriter | None = None
+    #: How the function is computed in parts, if it can be, to the same bytes.
+    parts: PartsWriter | None = None
 
 
 #: All aggregate functions by name; the registry fills this.
@@ -51,14 +56,32 @@ def aggregation_sql(
     condition = None if aggregation.filter is None else expression_sql(aggregation.filter)
     if known.write_filtered is not None:
         return known.write_filtered(aggregation, written, condition, over)
-    if condition is not None:
-        # The values to aggregate, without constants that only configure the function.
-        written = [
-            value if place and isinstance(argument, Literal) else case([(condition, value)])
-            for place, (value, argument) in enumerate(zip(written, aggregation.arguments, strict=True))
-        ]
     assert known.write is not None, "one of the two is there"
-    return known.write(aggregation, written, over)
+    return known.write(aggregation, filtered(aggregation, written, condition), over)
+
+
+def aggregation_parts(
+    aggregation: Aggregation, expression_sql: Callable[[Expression], str], condition: str | None
+) -> AggregateParts | None:
+    """The parts of an aggregation over the rows that meet a condition and its filter; None: it has none."""
+    known = AGGREGATES[aggregation.function]
+    if known.parts is None or aggregation.distinct:
+        return None
+    written = [expression_sql(argument) for argument in aggregation.arguments]
+    own = () if aggregation.filter is None else (expression_sql(aggregation.filter),)
+    conditions = [f"({one})" for one in (condition, *own) if one is not None]
+    return known.parts(aggregation, written, " AND ".join(conditions) or None)
+
+
+def filtered(aggregation: Aggregation, written: Sequence[str], condition: str | None) -> Sequence[str]:
+    """The arguments of an aggregation, NULL where a condition is not met."""
+    if condition is None:
+        return written
+    # The values to aggregate, without constants that only configure the function.
+    return [
+        value if place and isinstance(argument, Literal) else case([(condition, value)])
+        for place, (value, argument) in enumerate(zip(written, aggregation.arguments, strict=True))
+    ]
 
 
 def aggregation_reason(aggregation: Aggregation) -> str | None:

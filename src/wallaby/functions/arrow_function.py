@@ -1,7 +1,7 @@
 """Python functions over Arrow arrays that DuckDB can call.
 
 Such a function costs about a microsecond per value, and DuckDB does not evaluate it while planning. It is for
-computations in which DuckDB itself differs from Spark. A data error is raised as `Fault`, with Spark's condition.
+computations in which DuckDB itself differs from Spark. A data error is raised as `ValueFault`, with Spark's condition.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from wallaby.relations.types import DataType
 from wallaby.sql.types import arrow_type, duckdb_type
 
 
-class Fault(Exception):  # noqa: N818 - the data's fault, not the program's
+class ValueFault(Exception):  # noqa: N818 - the data's fault, not the program's
     """A value for which Spark raises an error with a condition."""
 
     def __init__(self, condition: str, message: str) -> None:

@@ -1,4 +1,4 @@
-"""Functions with many odd cases, of which only the plain ones are computed: for any other value Spark runs the query.
+"""Functions that are computed for plain values only; for any other value, Spark runs the query.
 
 `plan/doubt.py` explains what happens to such a query.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final, NoReturn
 
-from wallaby.functions.arrow_function import Fault
+from wallaby.functions.arrow_function import ValueFault
 
 #: The condition of the error that leaves a query to Spark.
 DOUBTFUL: Final = "WALLABY_DOUBTFUL_VALUE"
@@ -17,4 +17,4 @@ DOUBT: Final = "with any other value Spark runs the query"
 
 def doubt(function: str) -> NoReturn:
     """Leave the query to Spark."""
-    raise Fault(DOUBTFUL, f"Only Spark can compute {function} for one of its values.")
+    raise ValueFault(DOUBTFUL, f"Only Spark can compute {function} for one of its values.")

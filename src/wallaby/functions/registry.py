@@ -13,7 +13,13 @@ from typing import Final
 
 import duckdb
 
-from wallaby.functions.aggregate_sql import AGGREGATES, AggregateSql, aggregation_reason, aggregation_sql
+from wallaby.functions.aggregate_sql import (
+    AGGREGATES,
+    AggregateSql,
+    aggregation_parts,
+    aggregation_reason,
+    aggregation_sql,
+)
 from wallaby.functions.aggregates import collected, distinct_estimate, ordered, percentiles, statistics, sums
 from wallaby.functions.aggregates import wrappers as aggregates_wrappers
 from wallaby.functions.casts import casts, nested_text
@@ -51,9 +57,11 @@ __all__ = [
     "AGGREGATES",
     "ALL_FAMILIES",
     "ARROW_FUNCTIONS",
+    "DOUBTFUL_FUNCTIONS",
     "FAMILIES",
     "REGISTRY",
     "SCALARS",
+    "aggregation_parts",
     "aggregation_reason",
     "aggregation_sql",
     "entry_for",
@@ -143,6 +151,8 @@ def _aggregates() -> dict[str, AggregateSql]:
 
 SCALARS.update(_scalars())
 AGGREGATES.update(_aggregates())
+#: The functions that may meet a value that only Spark computes; `plan/doubt.py` explains what happens then.
+DOUBTFUL_FUNCTIONS: Final = frozenset(name for name, sql in SCALARS.items() if sql.doubtful)
 #: By the heading of documents.
 FAMILIES: Final = MappingProxyType(_by_title())
 #: By the name of Catalyst's class.

@@ -43,6 +43,8 @@ class ScalarSql:
     #: None: the arguments must have the kinds of the function's entry.
     reason: Reason | None = None
     fallible: Callable[[Call], bool] = never
+    #: Can it meet a value that only Spark computes? Then it calls `doubt` (functions/doubt.py).
+    doubtful: bool = False
 
     @property
     def arity(self) -> tuple[int, int]:

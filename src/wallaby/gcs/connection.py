@@ -258,7 +258,7 @@ def _was_refused(error: BaseException | None) -> bool:
 
 
 def _refuses(address: GcsAddress, timeout_seconds: float) -> bool:
-    """Does nobody listen at the address? A server that dies breaks its connections first."""
+    """Is nothing listening at the address? A server that dies breaks its connections first."""
     if address.path:
         return False
     try:

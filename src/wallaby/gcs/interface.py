@@ -20,7 +20,7 @@ from typing import Protocol
 from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.names import ChannelName, Edge, QueryId, TaskName, WorkerId
 from wallaby.lineage.snapshot import RecoveryPlan, Snapshot
-from wallaby.lineage.verdict import Claim, CommitReply, Verdict
+from wallaby.lineage.verdict import Claim, CommitReply, RecordsReply, Verdict
 
 __all__ = [
     "ANY_QUERY",
@@ -216,9 +216,7 @@ class Gcs(Protocol):
         """
         ...
 
-    def records(
-        self, query: QueryId, worker: WorkerId, epoch: int, channel: ChannelName
-    ) -> tuple[Verdict, tuple[bytes, ...]]:
+    def records(self, query: QueryId, worker: WorkerId, epoch: int, channel: ChannelName) -> RecordsReply:
         """The committed records of a channel that the worker hosts, for its retrace."""
         ...
 

@@ -1,8 +1,10 @@
 """The GCS in one process: plain dictionaries, with one transaction per method.
 
-The simulation and unit tests use it, and it is the readable definition of what the Redis scripts do. A `MemoryStore`
-represents the server and holds the data; a `MemoryGcs` represents a client's connection to it and refuses to continue
-once the server is not the one to which it first connected.
+It is the executable specification of the Redis scripts: the contract test (`tests/gcs/test_contract.py`) runs the same
+drawn actions on both. The simulation and unit tests run on it. It ships with the engine because it states what the
+store must do, in the language in which the protocol is written, and because mutants are edits of the engine; see
+decision 33. A `MemoryStore` represents the server and holds the data; a `MemoryGcs` represents a client's connection
+to it and refuses to continue once the server is not the one to which it first connected.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from wallaby.gcs.stored import MemoryStore, StoredQuery, StoredWorker
 from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.names import HEAD, ChannelName, Edge, QueryId, TaskName, WorkerId
 from wallaby.lineage.snapshot import ChannelState, RecoveryPlan, ReRead, Snapshot
+from wallaby.lineage.verdict import RecordsReply
 
 __all__ = ["MemoryGcs", "MemoryStore", "StoredQuery"]
 
@@ -268,16 +271,14 @@ class MemoryGcs:
             rereads_waiting=_first_reread(state, worker) is not None,
         )
 
-    def records(
-        self, query: QueryId, worker: WorkerId, epoch: int, channel: ChannelName
-    ) -> tuple[Verdict, tuple[bytes, ...]]:
+    def records(self, query: QueryId, worker: WorkerId, epoch: int, channel: ChannelName) -> RecordsReply:
         state = self._store.queries.get(query)
         refusal = _fence(state, worker, epoch)
         if refusal is not None or state is None:
-            return refusal or Verdict.GONE, ()
+            return RecordsReply(refusal or Verdict.GONE)
         if state.channels[channel].host != worker:
-            return Verdict.NOT_HOST, ()
-        return Verdict.DONE, tuple(state.records[channel])
+            return RecordsReply(Verdict.NOT_HOST)
+        return RecordsReply(Verdict.DONE, tuple(state.records[channel]))
 
     def commit(
         self, query: QueryId, worker: WorkerId, epoch: int, commits: tuple[Commit, ...]

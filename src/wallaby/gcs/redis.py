@@ -10,14 +10,14 @@ Nothing here retries: an action whose reply was lost raises `GcsUnavailableError
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from wallaby.errors import GcsLostError
 from wallaby.gcs import scripts
 from wallaby.gcs.answers import StoredState, by_draining, channels_of, leases_of, members_of
 from wallaby.gcs.arguments import (
-    Argument,
+    ScriptArgument,
     channel_changes,
     claim_name,
     first_states,
@@ -51,10 +51,11 @@ from wallaby.gcs.interface import (
     Verdict,
     WorkerLease,
 )
-from wallaby.gcs.keys import QueryKeys, WorkerKeys, every_query, queries_of
+from wallaby.gcs.keys import EVERY_KEY, QueryKeys, WorkerKeys, every_query, queries_of
 from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.names import HEAD, ChannelName, Edge, QueryId, TaskName, WorkerId
 from wallaby.lineage.snapshot import RecoveryPlan, Snapshot
+from wallaby.lineage.verdict import RecordsReply
 
 #: How long a submit that is still under way is refused: longer than any request can take.
 BARRED_MS = 3_600_000
@@ -121,7 +122,9 @@ class RedisGcs:
     ) -> Verdict:
         """Create a query."""
         keys = QueryKeys.of(self._engine, query)
-        members: list[Argument] = [to_bytes(name) for name in dict.fromkeys(hosts.values()) if name != HEAD]
+        members: list[ScriptArgument] = [
+            to_bytes(name) for name in dict.fromkeys(hosts.values()) if name != HEAD
+        ]
         channels, splits = first_states(graph, hosts)
         arguments = [
             *sized(members),
@@ -140,8 +143,11 @@ class RedisGcs:
     def payload(self, query: QueryId) -> bytes | None:
         """What was submitted with a query; None if it has ended."""
         keys = QueryKeys.of(self._engine, query)
-        word, *answer = self._call("payload", (keys.query, keys.payload), self._incarnation)
-        return bytes(answer[0]) if self._verdict(word) is Verdict.DONE else None
+        word, *found = self._call("payload", (keys.query, keys.payload), self._incarnation)
+        if self._verdict(word) is not Verdict.DONE:
+            return None
+        (payload,) = found
+        return bytes(payload)
 
     def join(self, query: QueryId, worker: WorkerId) -> Verdict:
         """Make a worker a member."""
@@ -233,7 +239,8 @@ class RedisGcs:
         word, *answer = self._call("look", names, self._incarnation, to_bytes(worker))
         verdict = self._verdict(word)
         if verdict is not Verdict.DONE:
-            return QueryView(verdict, int(answer[0]) if answer else 0)
+            (epoch,) = answer or (0,)
+            return QueryView(verdict, int(epoch))
         epoch, flat_channels, member_names, edges, counts, waiting = answer
         members = {HEAD, *(to_text(name) for name in member_names)}
         channels = channels_of(flat_channels)
@@ -250,16 +257,15 @@ class RedisGcs:
             rereads_waiting=bool(waiting),
         )
 
-    def records(
-        self, query: QueryId, worker: WorkerId, epoch: int, channel: ChannelName
-    ) -> tuple[Verdict, tuple[bytes, ...]]:
+    def records(self, query: QueryId, worker: WorkerId, epoch: int, channel: ChannelName) -> RecordsReply:
         """The committed records of a channel that the worker hosts, for its retrace."""
         keys = QueryKeys.of(self._engine, query)
         names = (keys.query, keys.members, keys.channels, keys.records_of(channel))
-        word, *answer = self._call(
+        word, *found = self._call(
             "records", names, self._incarnation, to_bytes(worker), epoch, encode_channel(channel)
         )
-        return self._verdict(word), tuple(answer[0]) if answer else ()
+        (records,) = found or ((),)
+        return RecordsReply(self._verdict(word), tuple(records))
 
     def commit(
         self, query: QueryId, worker: WorkerId, epoch: int, commits: tuple[Commit, ...]
@@ -269,7 +275,7 @@ class RedisGcs:
             return ()
         keys = QueryKeys.of(self._engine, query)
         names = [keys.query, keys.members, keys.channels, keys.delivered, keys.splits]
-        arguments: list[Argument] = [self._incarnation, to_bytes(worker), epoch]
+        arguments: list[ScriptArgument] = [self._incarnation, to_bytes(worker), epoch]
         for commit in commits:
             channel = commit.task.of
             names.append(keys.records_of(channel))
@@ -305,7 +311,8 @@ class RedisGcs:
         verdict = self._verdict(word)
         if not answer:
             return Claim(verdict)
-        held, record = decode_reread(answer[0]), answer[1]
+        reread, record = answer
+        held = decode_reread(reread)
         return Claim(verdict, TaskName(*held.channel, held.first), record, held.edges)
 
     def close_early(
@@ -317,7 +324,7 @@ class RedisGcs:
     ) -> Verdict:
         """Close, in this order, every candidate that has not ended and whose consumers all have."""
         keys = QueryKeys.of(self._engine, query)
-        arguments: list[Argument] = [self._incarnation, to_bytes(worker), epoch]
+        arguments: list[ScriptArgument] = [self._incarnation, to_bytes(worker), epoch]
         for name, consumers in candidates:
             arguments += (encode_channel(name), len(consumers), *map(encode_channel, consumers))
         return self._verdict(self._call("close_early", (keys.query, keys.members, keys.channels), *arguments))
@@ -363,9 +370,19 @@ class RedisGcs:
         """The queries that the store holds, sorted. One that begins or ends meanwhile may be missed."""
         return queries_of(self._connection.find_keys(every_query(self._engine)))
 
+    def count_keys(self) -> int:
+        """The number of Wallaby's keys in the store, of all engines."""
+        return len(self._connection.find_keys(EVERY_KEY))
+
+    def replace_address(self, worker: WorkerId, by: Callable[[str], str]) -> None:
+        """Replace the address under which a registered worker is found."""
+        key = self._workers.workers
+        order, draining, address = self._connection.command("HGET", key, worker).decode().split(" ", 2)
+        self._connection.command("HSET", key, worker, f"{order} {draining} {by(address)}")
+
     # -------------------------------------------------------------------------------------------------
 
-    def _call(self, action: str, keys: tuple[bytes, ...] | list[bytes], *arguments: Argument) -> Any:
+    def _call(self, action: str, keys: tuple[bytes, ...] | list[bytes], *arguments: ScriptArgument) -> Any:
         return self._connection.run(scripts.load(action), keys, (self._incarnation, *arguments))
 
     def _verdict(self, word: bytes) -> Verdict:

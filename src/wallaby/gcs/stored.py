@@ -1,4 +1,4 @@
-"""The contents of the control store in memory: the server's side of `memory`."""
+"""The contents of the control store in memory: the server's side of `memory`, which says why it ships."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -63,6 +64,8 @@ class Collected:
         self.observation: Observation | None = None
         #: Called when a client begins to wait; it returns a function to call when the wait is over.
         self.on_wait: Callable[[], Callable[[], None]] | None = None
+        #: Called after each recovery, on a thread of the head's. It must not block.
+        self.on_recovery: Callable[[], None] | None = None
         #: How many bytes of the result the driver may hold at once; 0: no limit. A stream has no limit.
         self.whole_bytes_max = whole_bytes_max
         #: Set when nothing is left of the query in the store: the figures are complete.
@@ -71,6 +74,9 @@ class Collected:
         #: The bytes that the client has not taken yet, and the functions to call when there are fewer.
         self._untaken_bytes = 0
         self._waiting: list[Callable[[], None]] = []
+        #: How long workers have waited for the client to take rows, and since when they do now.
+        self.client_seconds = 0.0
+        self._waits_since: float | None = None
         self._ended = threading.Event()
         self._when_over: list[Callable[[BaseException | None], None]] = []
         self._error: BaseException | None = None
@@ -80,6 +86,12 @@ class Collected:
         """End the query, unless its result is complete. The error is for the client, if it did not cancel itself."""
         self._cancel(because)
 
+    def recovered(self) -> None:
+        """Note that the query goes on after a loss."""
+        self.figures.recoveries += 1
+        if self.on_recovery is not None:
+            self.on_recovery()
+
     def is_too_large(self, whole_bytes: int) -> bool:
         """Does this exceed what the driver may hold of one result?"""
         return 0 < self.whole_bytes_max < whole_bytes
@@ -87,7 +99,7 @@ class Collected:
     def too_large(self) -> ResultSizeError:
         """The error of a result that is too large."""
         return ResultSizeError(
-            f"The result of query {self.query} is larger than spark.driver.maxResultSize "
+            f"The result of query {self.query} is bigger than spark.driver.maxResultSize "
             f"({self.whole_bytes_max / (1 << 20):.1f} MiB).",
             fix="Raise spark.driver.maxResultSize, set it to 0 for no limit, or read the rows as a stream.",
             setting="spark.driver.maxResultSize",
@@ -124,8 +136,14 @@ class Collected:
             full = self._untaken_bytes > UNTAKEN_BYTES_MAX and not self._ended.is_set()
             if full:
                 self._waiting.append(go_on)
+                self._waits_since = self._waits_since or time.monotonic()
         if not full:
             go_on()
+
+    def waits_for_client(self) -> bool:
+        """Does the client hold more up than may wait for it?"""
+        with self._lock:
+            return self._untaken_bytes > UNTAKEN_BYTES_MAX
 
     def _take(self, batch: Any) -> Any:
         """Note that the client has taken a batch or the end: there may be room for more."""
@@ -139,6 +157,9 @@ class Collected:
     def _let_go_on(self) -> None:
         with self._lock:
             waiting, self._waiting = self._waiting, []
+            if self._waits_since is not None:
+                self.client_seconds += time.monotonic() - self._waits_since
+                self._waits_since = None
         for go_on in waiting:
             go_on()
 

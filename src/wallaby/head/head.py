@@ -15,16 +15,13 @@ from functools import partial
 from rich.console import Console
 
 from wallaby.coordinator.coordinator import Coordinator, CoordinatorSettings
-from wallaby.coordinator.query import Query, QueryPhase
+from wallaby.coordinator.query import Query, QueryPhase, ResultState
 from wallaby.coordinator.requests import draining, submitting
 from wallaby.coordinator.stalls import StallWatch
 from wallaby.errors import (
     GcsError,
     GcsLostError,
-    NoWorkersError,
-    QueryCancelledError,
     QueryError,
-    QueryTimeoutError,
     WallabyError,
     WorkerLostError,
 )
@@ -33,13 +30,14 @@ from wallaby.faults.injection import WORKERS_FAILURES, FaultInjector
 from wallaby.faults.orders import FaultOrders
 from wallaby.gcs.interface import Gcs, WorkerLease
 from wallaby.head.actions import COORDINATORS_FAILURES
-from wallaby.head.beginning import new_query, place
+from wallaby.head.awaiting import WAIT_FOR_WORKER_SECONDS, await_members, closed_while
 from wallaby.head.collected import Collected
 from wallaby.head.inquiry import Inquiry
 from wallaby.head.kept import KeptResults, sizes_of
+from wallaby.head.moves import STANDING_SECONDS, KeptMoves
 from wallaby.head.observer import Observer
 from wallaby.head.performing import CoordinatorsPerformer
-from wallaby.head.submission import Submission
+from wallaby.head.submission import Submission, new_query, place
 from wallaby.lineage.effects import Effects, Slice
 from wallaby.lineage.kept import KeptChannels
 from wallaby.lineage.names import HEAD, ChannelName, QueryId, WorkerId
@@ -47,16 +45,18 @@ from wallaby.node.actors import COORDINATOR, STALL_WATCH, ActorKind, ActorName
 from wallaby.node.directory import Directory
 from wallaby.node.node import EngineNode, Performs, WorkerQuery
 from wallaby.node.payload import QueryPayload
-from wallaby.node.perform import Backups, NodeSettings, Performer
+from wallaby.node.perform import NodeSettings, Performer
+from wallaby.node.ports import Backups
 from wallaby.node.pushing import Peers
 from wallaby.node.session import QuerySession
+from wallaby.node.standing import Standing, ask_standing
+from wallaby.observe.about import NOTHING_KNOWN, About
 from wallaby.observe.progress import ProgressBoard, is_wanted
 from wallaby.plan.physical import PhysicalPlan
 
 _log = logging.getLogger(__name__)
 #: How long a worker has to answer a ping. With lease and poll, a silent worker is detected within 1.75 s by default.
 PING_SECONDS = 0.4
-WAIT_FOR_WORKER_SECONDS = 0.02
 
 
 class Head:
@@ -87,7 +87,8 @@ class Head:
         self._board = ProgressBoard(gcs, console) if shows_progress and is_wanted(console) else None
         self._ping_address = ping
         self._peers = peers
-        self._directory = Directory(gcs)
+        #: The addresses of workers, as the driver uses them.
+        self.directory = Directory(gcs)
         self._queries: dict[QueryId, Query] = {}
         self._collected: dict[QueryId, Collected] = {}
         self._submissions: dict[QueryId, Submission] = {}
@@ -103,17 +104,18 @@ class Head:
             gcs,
             backups,
             peers,
-            self._directory.address_of,
+            self.directory.address_of,
             lambda _query: None,
             self._collect,
             NodeSettings(kernel_threads=0, lease_ms=settings.lease_ms),
         )
-        self._kept = KeptResults(gcs, self._directory)
+        self._kept = KeptResults(gcs, self.directory, KeptMoves(self._ask_standing, time.monotonic))
+        self._inquiry = Inquiry(self.node, peers, self.directory)
         self._effects = CoordinatorsPerformer(
             self.node,
             self._performer,
             self.observer,
-            Inquiry(self.node, peers, self._directory, self._performer.calls),
+            self._inquiry,
             self._collected,
             self._submissions,
             self._sweep_ended,
@@ -125,7 +127,9 @@ class Head:
         """Start coordinating."""
         actors = {COORDINATOR: self._coordinator.run()}
         if self._settings.stall_ms:
-            actors[STALL_WATCH] = StallWatch(self._settings.stall_ms, self._queries, _now_ms).run()
+            actors[STALL_WATCH] = StallWatch(
+                self._settings.stall_ms, self._queries, _now_ms, self._ended_by_watch
+            ).run()
         self.node.start(self._armed(), actors)
 
     def _new_coordinator(self) -> Coordinator:
@@ -139,6 +143,12 @@ class Head:
         self._coordinator = self._new_coordinator()
         self.node.spawn(None, COORDINATOR, self._coordinator.run())
 
+    def _ended_by_watch(self) -> None:
+        """The stall watch has ended a query because the coordinator did not: that one must be waiting for ever."""
+        _log.error("the coordinator does not end queries, and is restarted")
+        self._sweep_ended()
+        self.restart_coordinator()
+
     def _armed(self) -> Performs:
         """The performer of effects; with chaos, faults may strike first."""
         if self._orders is None:
@@ -150,7 +160,8 @@ class Head:
         """End the head and every running query."""
         self.node.stop()
         self._performer.stop(wait_seconds)
-        self._end_all(QueryCancelledError("The engine was closed while the query ran.", fix="Attach again."))
+        self._inquiry.stop(wait_seconds)
+        self._end_all(closed_while("ran"))
         self.observer.close()
 
     # --- queries -------------------------------------------------------------------------------------
@@ -165,20 +176,21 @@ class Head:
         begins_again: bool = False,
         store_losses_max: int = 0,
         whole_bytes_max: int = 0,
+        about: About = NOTHING_KNOWN,
+        known: Callable[[Collected], None] = lambda _collected: None,
     ) -> Collected:
         """Start a query on the present workers; 0 means no limit, of time or of what the driver may hold.
 
         If its rows are held back, the client gets none before the result is complete, as a query needs that may run
-        again.
+        again. `known` is called before anything is waited for, so that whoever may cancel the query can do so.
 
         Raises:
             GcsError: the store was lost, and this head with it.
             QueryError: the head has failed, and can run no more queries.
         """
         self._require_alive()
-        hosts = place(plan, self._members())
         query = new_query(plan, payload)
-        submission = Submission(plan, payload, timeout_seconds, query, begins_again, store_losses_max)
+        submission = Submission(plan, payload, timeout_seconds, query, begins_again, store_losses_max, about)
         collected = Collected(
             submission.query.id,
             plan.graph,
@@ -187,15 +199,15 @@ class Head:
             whole_bytes_max=whole_bytes_max,
         )
         try:
+            known(collected)
+            hosts = place(plan, self._members(submission))
             entered = self._run(submission, collected, hosts)
             while not entered.wait(WAIT_FOR_WORKER_SECONDS):
                 if self.node.loop.is_stopped:
                     if submission.query.id not in self._collected:
                         return collected  # it has ended, or was taken over, and `collected` has been told
                     self._require_alive()
-                    raise QueryCancelledError(
-                        "The engine was closed while the query started.", fix="Attach again."
-                    )
+                    raise closed_while("started")
         except BaseException:
             self._cancel(submission)  # the waiting client is gone
             raise
@@ -216,7 +228,8 @@ class Head:
         query.phase = QueryPhase.ENTERING
         if self._board is not None:
             collected.on_wait = partial(self._board.follow, query.id, plan.graph)
-        collected.observation = self.observer.begin(query.id, plan, hosts, detailed=payload.observed)
+        about = submission.about
+        collected.observation = self.observer.begin(query.id, plan, hosts, about, detailed=payload.observed)
         self._collected[query.id] = collected
         self._submissions[query.id] = submission
         entered = threading.Event()
@@ -234,8 +247,7 @@ class Head:
         query = submission.query
         self._queries[query.id] = query
         if submission.timeout_seconds:
-            left_seconds = submission.began_seconds + submission.timeout_seconds - time.monotonic()
-            self.node.loop.after(max(left_seconds, 0), self._expire, query, submission.timeout_seconds)
+            self.node.loop.after(submission.left_seconds, self._expire, submission, query)
 
         def entering() -> Effects[None]:
             payload = submission.payload.encode()
@@ -252,15 +264,14 @@ class Head:
         """Run a query again from the start, under another name, because its records, if any, are lost."""
         try:
             self._require_alive()
-            hosts = place(submission.plan, self._members())
+            hosts = place(submission.plan, self._members(submission))
             before = submission.query
             submission.query = new_query(submission.plan, submission.payload)
-            submission.query.cancelled |= before.cancelled
-            submission.query.cancelled_because = before.cancelled_because
+            submission.query.cancellation = submission.query.cancellation or before.cancellation
             collected.begin_again(submission.query.id)
             self._run(submission, collected, hosts)
             if self.node.loop.is_stopped:  # nothing is left that would end it
-                raise QueryCancelledError("The engine was closed while the query ran.", fix="Attach again.")
+                raise closed_while("ran")
         except WallabyError as error:
             if not self._goes_elsewhere(submission, collected, error):
                 collected.end(error)
@@ -274,73 +285,73 @@ class Head:
                 f"The engine has failed: {self._failure}.", fix="Close it and attach again."
             ) from self._failure
 
-    def _members(self) -> list[WorkerId]:
-        """The workers that can get work; after the loss of all of them, those that come next."""
-        deadline = time.monotonic() + self._settings.no_workers_ms / 1000
-        while True:
+    def _members(self, submission: Submission) -> list[WorkerId]:
+        """The workers that can get work; the query waits for them."""
+
+        def require_open() -> None:
+            if self.node.loop.is_stopped:
+                self._require_alive()
+                raise closed_while("started")
+
+        def workers() -> tuple[WorkerLease, ...]:
             leases = self.workers()
             self.observer.met(leases)
-            members = [lease.worker for lease in leases if lease.remaining_ms > 0 and not lease.draining]
-            if members:
-                return members
-            if time.monotonic() > deadline or self.node.loop.is_stopped:
-                raise NoWorkersError(
-                    "There is no TaskManager to run the query.",
-                    fix="Check the executors' logs, or raise spark.wallaby.noWorkersTimeout.",
-                )
-            time.sleep(WAIT_FOR_WORKER_SECONDS)
+            return leases
+
+        return await_members(submission, workers, require_open, self._settings.no_workers_ms / 1000)
 
     def _begin(self, submission: Submission) -> None:
         query = submission.query
         settings = submission.payload.session_settings()
         session = QuerySession(HEAD, query.graph, settings, lambda: self._whole_result_is_there(query))
-        self.node.begin_serving(WorkerQuery(query.id, session))
+        collected = self._collected.get(query.id)
+        waits = collected.waits_for_client if collected is not None else lambda: False
+        self.node.begin_query(WorkerQuery(session, query.id, waits_for_client=waits))
 
     def _cancel(self, submission: Submission, because: WallabyError | None = None) -> None:
-        query = submission.query
-        query.cancelled_because = query.cancelled_because or because
-        query.cancelled = not query.is_whole  # what is there as a whole is done, whoever has had enough
+        submission.query.cancel(because)
         self.node.loop.post(self.node.wake_named, COORDINATOR)
 
-    def _expire(self, query: Query, timeout_seconds: float) -> None:
-        """Its time is over: end it, unless it has ended."""
+    def _expire(self, submission: Submission, query: Query) -> None:
+        """End a query whose time limit has passed, unless it has ended."""
         if not (query.is_whole or query.is_over or query.cancelled):
-            query.cancelled_because = QueryTimeoutError(
-                f"Query {query.id} took longer than {timeout_seconds:g} s and was ended.",
-                fix="Raise spark.wallaby.timeout, or set it to 0 for no limit.",
-                query=query.id,
-                timeout_seconds=timeout_seconds,
-            )
-            query.cancelled = True
+            query.cancel(submission.took_too_long())
             self.node.wake_named(COORDINATOR)
 
-    # --- results that stay ---------------------------------------------------------------------------
+    # --- kept results --------------------------------------------------------------------------------
 
     def _answer_reader(self, action: str, question: bytes) -> bytes | None:
         return self._kept.answer(question) if action == LOCATE else self._kept.note_reach(question)
 
+    def _ask_standing(self, query: QueryId, worker: WorkerId) -> Standing | None:
+        address = self.directory.address_of(worker)
+        return None if address is None else ask_standing(self._peers, address, query, STANDING_SECONDS)
+
     @property
     def kept(self) -> KeptResults:
-        """The results that stay with the workers. From any thread."""
+        """The kept results. Any thread may call this."""
         return self._kept
 
     def kept_sizes(
         self, query: QueryId, channels: KeptChannels
     ) -> Mapping[ChannelName, Sequence[tuple[int, int]]]:
-        """Rows and bytes of every output of a result that stays. From any thread."""
-        return sizes_of(query, channels, self._peers, self._directory)
+        """Rows and bytes of every output of a kept result. Any thread may call this."""
+        return sizes_of(query, channels, self._peers, self.directory)
 
     def release(self, query: QueryId) -> None:
-        """Let go of a result that has stayed with the workers, or that is on its way there. From any thread."""
+        """Release a kept result, whether or not it is whole. Any thread may call this."""
         self._kept.released(query)
         self.node.loop.post(self._release, query)
 
     def _release(self, query_id: QueryId) -> None:
         query = self._queries.get(query_id)
         if query is not None:
-            query.collected = query.kept
-            query.cancelled = not query.kept
+            query.release()
             self.node.wake_named(COORDINATOR)
+
+    def queries(self) -> tuple[QueryId, ...]:
+        """The queries that are held here. Any thread may call this."""
+        return tuple(self._queries)
 
     # --- workers -------------------------------------------------------------------------------------
 
@@ -381,11 +392,9 @@ class Head:
             collected.add(slices, go_on)
 
     def _whole_result_is_there(self, query: Query) -> None:
-        if query.graph.keeps:
-            query.kept = True
+        query.becomes_whole()
+        if query.result is ResultState.KEPT:
             self._kept.add(query)
-        else:
-            query.collected = True
         self.observer.has_whole_result(query.id)
         collected = self._collected.get(query.id)
         if collected is not None:
@@ -406,7 +415,9 @@ class Head:
             self._nudge(self._effects.present)
             error = submission.ends_with(query.error, self._settings.strained_losses_max)
             if self._begins_again(submission, error, collected):
-                self._performer.calls.submit(partial(self._run_again, submission, collected))
+                threading.Thread(
+                    target=self._run_again, args=(submission, collected), name="wallaby-again", daemon=True
+                ).start()
                 continue
             collected.end(error)
             collected.removed.set()
@@ -414,7 +425,7 @@ class Head:
     def _begins_again(self, submission: Submission, error: WallabyError | None, collected: Collected) -> bool:
         """Should an ended query be run again? Only a few times, because it may itself kill its workers."""
         if isinstance(error, GcsLostError):  # the store has forgotten it, but works otherwise
-            return self._may_be_repeated(submission, error)
+            return submission.is_repeated_after(error)
         if not (submission.begins_again and isinstance(error, WorkerLostError)):
             return False
         again = collected.figures.restarts + 1 < self._settings.task_worker_losses_max
@@ -468,17 +479,9 @@ class Head:
 
     def _goes_elsewhere(self, submission: Submission, collected: Collected, why: BaseException) -> bool:
         """Hand a query that was lost with the store over to be run again on another store, if that is allowed."""
-        if self._run_elsewhere is None or not self._may_be_repeated(submission, why):
+        if self._run_elsewhere is None or not submission.is_repeated_after(why):
             return False
         self._run_elsewhere(submission, collected)
-        return True
-
-    def _may_be_repeated(self, submission: Submission, why: BaseException | None) -> bool:
-        """Was it lost with the store, and may it be run again? Uses up one of its retries."""
-        lost = isinstance(why, GcsLostError) and not submission.query.cancelled
-        if not lost or submission.store_losses_left == 0:
-            return False
-        submission.store_losses_left -= 1
         return True
 
     def _nudge(self, workers: set[WorkerId]) -> None:
@@ -487,7 +490,7 @@ class Head:
             self._performer.calls.submit(lambda worker=worker: self._ping(worker))  # type: ignore[misc, arg-type]
 
     def _ping(self, worker: WorkerId) -> bool:
-        address = self._directory.address_of(worker)
+        address = self.directory.address_of(worker)
         return address is not None and self._ping_address(address, PING_SECONDS) is not None
 
 

@@ -14,21 +14,27 @@ from wallaby.node.standing import Asks, Standing, ask_standing, standings
 
 #: How long a process may take to answer; one that does not answer is not judged.
 INQUIRE_SECONDS: Final = 2.0
+#: How many processes are asked at once.
+INQUIRE_THREADS: Final = 4
 
 
 class Inquiry:
-    """Performs the effect, on a thread that may wait."""
+    """Performs the effect, on threads of its own: processes that do not answer must not delay the coordinator."""
 
-    def __init__(self, node: EngineNode, peers: Asks, directory: Directory, calls: CallPool) -> None:
+    def __init__(self, node: EngineNode, peers: Asks, directory: Directory) -> None:
         self._node = node
         self._peers = peers
         self._directory = directory
-        self._calls = calls
+        self._threads = CallPool("wallaby-head-inquiry", INQUIRE_THREADS, node.end)
 
     def answer(self, actor: Actor, effect: Inquire) -> None:
         """Ask, and post the answers to the node."""
-        ask = partial(self._ask, effect.query)
-        self._calls.submit(lambda: self._node.answer(actor, effect, standings(effect.workers, ask)))
+        tell = partial(self._node.answer, actor, effect)
+        standings(effect.workers, partial(self._ask, effect.query), tell, self._threads.submit)
+
+    def stop(self, wait_seconds: float) -> None:
+        """End the threads."""
+        self._threads.stop(wait_seconds)
 
     def _ask(self, query: QueryId, worker: WorkerId) -> Standing | None:
         if worker == HEAD:

@@ -1,7 +1,7 @@
-"""Results that stay with the workers, as the head knows them: where their readers find what, and why they do not.
+"""The head's view of kept results: where readers find outputs, or why the result is gone.
 
-Readers are Spark's tasks, in other processes. They ask the head only where something is, and only if they do not find
-it where it was; rows go from workers to readers. What the head answers it reads from the store, which is the truth.
+Readers are Spark's tasks, in other processes. They ask the head only for the place of outputs, and only if the outputs
+are no longer where they were; rows go directly from workers to readers. The head answers from the store.
 """
 
 from __future__ import annotations
@@ -17,49 +17,51 @@ from wallaby.exchange.kept_questions import decode_question, decode_reach, encod
 from wallaby.exchange.kept_stream import SIZES, decode_sizes
 from wallaby.exchange.wire import encode_name
 from wallaby.gcs.interface import Gcs
+from wallaby.head.moves import KeptMoves
 from wallaby.lineage.graph import StageGraph
-from wallaby.lineage.kept import KeptChannels, kept_channels
-from wallaby.lineage.names import ChannelName, QueryId
+from wallaby.lineage.kept import KeptChannels, KeptPlace, kept_channels
+from wallaby.lineage.names import ChannelName, QueryId, WorkerId
 from wallaby.node.directory import Directory
 from wallaby.node.standing import Asks
 from wallaby.node.worker_address import WorkerAddress
 
 _log = logging.getLogger(__name__)
-#: How long a worker has to tell the sizes of what it keeps.
+#: How long a worker may take to report the sizes of its outputs.
 SIZES_SECONDS: Final = 5.0
-#: So many results that are gone are remembered, so that a late reader is told why.
+#: How many results that are gone are remembered, so that late readers learn why.
 GONE_MAX: Final = 4096
 
 
 class KeptResults:
-    """The results that stay, of one head. From any thread."""
+    """The kept results of one head. Any thread may use it."""
 
-    def __init__(self, gcs: Gcs, directory: Directory) -> None:
+    def __init__(self, gcs: Gcs, directory: Directory, moves: KeptMoves) -> None:
         self._gcs = gcs
+        self._moves = moves
         self._directory = directory
         self._lock = threading.Lock()
         self._graphs: dict[QueryId, StageGraph] = {}
         self._gone: dict[QueryId, WallabyError] = {}
 
     def add(self, query: Query) -> None:
-        """A result is whole."""
+        """Note that a result is whole."""
         with self._lock:
             if query.id not in self._gone:
                 self._graphs[query.id] = query.graph
 
     def released(self, query: QueryId) -> None:
-        """A result is not wanted any more."""
+        """Note that a result was released."""
         self._forget(
             query,
             KeptResultError(
                 f"The rows of query {query} were released and are gone.",
-                fix="Run the query again: make the DataFrame anew, or persist it again.",
+                fix="Run the query again: create or persist the DataFrame again.",
                 query=query,
             ),
         )
 
     def ended(self, query: QueryId, error: WallabyError | None) -> None:
-        """A query has ended: if its result was kept and nobody has released it, it is lost."""
+        """Note that a query has ended: if its result was kept and not released, it is lost."""
         with self._lock:
             if query not in self._graphs:
                 return
@@ -74,18 +76,19 @@ class KeptResults:
     def _forget(self, query: QueryId, why: WallabyError) -> None:
         with self._lock:
             self._graphs.pop(query, None)
+            self._moves.forget(query)
             self._gone.setdefault(query, why)
             while len(self._gone) > GONE_MAX:
                 del self._gone[next(iter(self._gone))]
 
     @property
     def queries(self) -> tuple[QueryId, ...]:
-        """The results that are there."""
+        """The results that can be read."""
         with self._lock:
             return tuple(self._graphs)
 
     def channels(self, query: QueryId) -> KeptChannels:
-        """The channels that make a result, as they are now.
+        """The current state of the channels that make a result.
 
         Raises:
             KeptResultError: the result is not there.
@@ -100,14 +103,14 @@ class KeptResults:
         snapshot = self._gcs.snapshot(query)
         if snapshot is None:
             raise KeptResultError(
-                f"The store no longer knows query {query}, whose rows were to stay.",
+                f"The store no longer knows query {query}, whose rows were kept.",
                 fix="Run the query again.",
                 query=query,
             )
         return kept_channels(graph, snapshot)
 
     def addresses(self, query: QueryId) -> Mapping[ChannelName, str]:
-        """Where the channels are that make a result; without those whose workers are not known.
+        """The addresses of the channels that make a result, except those whose workers are unknown.
 
         Raises:
             KeptResultError: the result is not there.
@@ -119,7 +122,7 @@ class KeptResults:
         return {name: address for name, address in found.items() if address is not None}
 
     def note_reach(self, said: bytes) -> bytes | None:
-        """A reader says that a worker does not answer it, or does again: the worker is accused in its own name."""
+        """Take a reader's report on a worker: complain about the worker in its own name, or withdraw the complaint."""
         query, address, reachable = decode_reach(said)
         try:
             for lease in self._gcs.workers():
@@ -130,23 +133,27 @@ class KeptResults:
         return b""
 
     def answer(self, question: bytes) -> bytes | None:
-        """The answer to a reader's question, in the form of `decode_place`; None if the store does not answer."""
+        """Answer a reader's question, encoded for `decode_place`; None if the store does not answer."""
         query, channel = decode_question(question)
         try:
             address = self.addresses(query).get(channel)
+            leases = self._gcs.workers()
         except KeptResultError as error:
             return encode_place(error)
         except GcsError:
             return None
-        return None if address is None else encode_place(address)
+        if address is None:
+            return None
+        moves = self._moves.of(query, [lease.worker for lease in leases if lease.remaining_ms > 0])
+        return encode_place(KeptPlace(WorkerId(address), moves))
 
 
 def sizes_of(
     query: QueryId, channels: KeptChannels, peers: Asks, directory: Directory
 ) -> dict[ChannelName, list[tuple[int, int]]]:
-    """Rows and bytes of every output of a result, asked of the workers that have them.
+    """Ask the workers for the rows and bytes of every output of a result.
 
-    A channel is left out if its worker does not answer, or is only about to make its outputs again.
+    A channel is missing if its worker does not answer, or has yet to make its outputs again.
     """
     found: dict[ChannelName, list[tuple[int, int]]] = {}
     for worker in sorted({channel.host for channel in channels.values()}):

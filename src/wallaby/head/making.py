@@ -27,8 +27,12 @@ def make_head(
     peers: PeerClient,
     forget: Callable[[QueryId], None],
     run_elsewhere: Callable[[Submission, Collected], None],
+    is_watched: Callable[[], bool] = lambda: False,
 ) -> Head:
-    """Make a head on a store. `forget` is told of ended queries, `run_elsewhere` of those that lost their store."""
+    """Make a head on a store. `forget` is told of ended queries, `run_elsewhere` of those that lost their store.
+
+    `is_watched`: may somebody look at queries while they run?
+    """
     return Head(
         gcs,
         Backup(ByteBudget(1), (), 0, owner="head"),
@@ -38,11 +42,11 @@ def make_head(
             lease_ms=int(settings.lease * 1000),
             no_workers_ms=int(settings.no_workers_timeout * 1000),
             task_worker_losses_max=settings.max_task_worker_losses,
-            recovers=tolerance.recorded,
+            recovers=tolerance.survives_losses,
             silent_ms=int(settings.gcs_timeout * 1000),
             stall_ms=int(settings.stall_timeout * 1000),
         ),
-        Observer(log_directory(settings.event_log_dir)),
+        Observer(log_directory(settings.event_log_dir), is_watched),
         settings.progress_enabled,
         order_book(settings),
         forget,

@@ -7,6 +7,7 @@ losses in freezes, repairs in resumes, commits in looks.
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,30 +18,66 @@ from wallaby.gcs.interface import QueryStatus, WorkerLease
 from wallaby.lineage.names import ChannelName, QueryId, WorkerId
 from wallaby.lineage.verdict import Verdict
 from wallaby.node.worker_address import WorkerAddress
+from wallaby.observe.about import NOTHING_KNOWN, About
 from wallaby.observe.event_batch import decode_event_batch
+from wallaby.observe.lines import KeptLines
 from wallaby.observe.log import open_log
 from wallaby.observe.observation import Observation, Whereabouts
 from wallaby.plan.physical import PhysicalPlan
 
 _log = logging.getLogger(__name__)
+#: How many losses are remembered, so that each is reported once.
+LOSSES_MAX = 64
 
 
 class Observer:
     """Observes all queries of one engine. `log_directory` is for their event logs, if there are any."""
 
-    def __init__(self, log_directory: Path | None = None) -> None:
+    def __init__(
+        self, log_directory: Path | None = None, is_watched: Callable[[], bool] = lambda: False
+    ) -> None:
+        """`is_watched`: may somebody look at queries while they run? Then their events are kept in memory."""
         self._log_directory = log_directory
+        self._is_watched = is_watched
         self._observations: dict[QueryId, Observation] = {}
         self._whereabouts: dict[WorkerId, Whereabouts] = {}
-        #: Called with every effect of the coordinator and its answer, to check them.
-        self.witness: Callable[[Any, Any], None] = lambda _effect, _answer: None
+        #: Workers that were asked to leave; and whether all of them are about to end, with the engine.
+        self._leaving: set[WorkerId] = set()
+        self._all_leave = False
+        #: The latest losses that a query has reported.
+        self._told: deque[tuple[WorkerId, ...]] = deque(maxlen=LOSSES_MAX)
+        #: Called with every effect of the coordinator and its answer; see `inspection`.
+        self._listeners: tuple[Callable[[Any, Any], None], ...] = ()
+
+    def watch(self, listener: Callable[[Any, Any], None]) -> Callable[[], None]:
+        """Call `listener` with every effect of the coordinator and its answer; returns a function that ends it."""
+        self._listeners = (*self._listeners, listener)
+
+        def end() -> None:
+            self._listeners = tuple(each for each in self._listeners if each is not listener)
+
+        return end
 
     def begin(
-        self, query: QueryId, plan: PhysicalPlan, hosts: Mapping[ChannelName, WorkerId], *, detailed: bool
+        self,
+        query: QueryId,
+        plan: PhysicalPlan,
+        hosts: Mapping[ChannelName, WorkerId],
+        about: About = NOTHING_KNOWN,
+        *,
+        detailed: bool,
     ) -> Observation:
         """A query is about to be submitted."""
         log = open_log(self._log_directory, query) if detailed else None
-        observation = Observation(query, plan, detailed=detailed, log=log)
+        observation = Observation(
+            query,
+            plan,
+            detailed=detailed,
+            log=log,
+            about=about,
+            lines=KeptLines() if self._is_watched() else None,
+            reported=self._reported,
+        )
         self._observations[query] = observation
         members = set(hosts.values())
         observation.began(hosts, {w: at for w, at in self._whereabouts.items() if w in members})
@@ -59,16 +96,40 @@ class Observer:
 
     def noticed(self, effect: Any, answer: Any) -> Any:
         """Note the store's answer to an effect of the coordinator, and pass it on."""
-        self.witness(effect, answer)
+        for listener in self._listeners:
+            listener(effect, answer)
         if isinstance(effect, coordinating.Watch):
             self.met(answer)
             self._forget_settled()
             return answer
+        if isinstance(effect, coordinating.AskToDrain):
+            self._leaving.add(effect.worker)
+        elif isinstance(effect, coordinating.Expel) and answer:
+            self._expelled(effect.worker)
         observation = self._observations.get(getattr(effect, "query", None))  # type: ignore[arg-type]
         if observation is not None:
             observation.asked()
             self._tell(observation, effect, answer)
         return answer
+
+    def expect_ends(self) -> None:
+        """All workers are about to end, because the engine does: they do not count as lost."""
+        self._all_leave = True
+
+    def _expelled(self, worker: WorkerId) -> None:
+        """A worker is gone for good. A query that needs it reports the loss with its cost; else it is said here."""
+        reported = any(each.will_report(worker) for each in list(self._observations.values()))
+        if not (reported or self._all_leave or worker in self._leaving):
+            host = self._whereabouts.get(worker, Whereabouts("unknown")).host
+            # A warning, because Python shows warnings even if no logging is configured.
+            _log.warning("lost %s on host %s; no query needed it, and Spark starts another", worker, host)
+        self._leaving.discard(worker)
+
+    def _reported(self, lost: tuple[WorkerId, ...]) -> bool:
+        """Has a query reported this loss? From now on one has."""
+        before = lost in self._told
+        self._told.append(lost)
+        return before
 
     def met(self, leases: tuple[WorkerLease, ...]) -> None:
         """Note the present workers."""

@@ -1,4 +1,4 @@
-"""How the head carries out the coordinator's effects: what they ask of the store, and what is noted on the way."""
+"""Carry out the coordinator's effects on the head: call the store, and record what is observed."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from wallaby.head.submission import Submission
 from wallaby.lineage.kept import KeptChannels, ReadKept, kept_channels
 from wallaby.lineage.names import QueryId, WorkerId
 from wallaby.lineage.verdict import Verdict
-from wallaby.node.node import Actor, EngineNode, serving_of
+from wallaby.node.node import Actor, EngineNode, worker_query_of
 from wallaby.node.perform import Performer
 
 
 class CoordinatorsPerformer:
-    """Teaches the node's performer what only a head does. All of it is called on the loop's thread, or for it."""
+    """Adds the effects that only a head has to the node's performer. It runs on the loop's thread, or on its behalf."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class CoordinatorsPerformer:
         nudge: Callable[[set[WorkerId]], None],
         ping: Callable[[WorkerId], bool],
     ) -> None:
-        """`sweep` is called before every call to the store, `nudge` lets workers look at it, `ping` asks one."""
+        """`sweep` is called before every call to the store, `nudge` lets workers look at it, `ping` asks one worker."""
         self._node = node
         self._performer = performer
         self._observer = observer
@@ -44,7 +44,7 @@ class CoordinatorsPerformer:
         self._sweep = sweep
         self._nudge = nudge
         self._ping = ping
-        #: The workers whose leases were good when the coordinator looked last.
+        #: The workers whose leases were valid when the coordinator last looked.
         self.present: set[WorkerId] = set()
         teach = performer.teach
         teach(coordinating.Watch, self._asks(self._watch))
@@ -74,7 +74,7 @@ class CoordinatorsPerformer:
         verdict = gcs.resume(effect.query, effect.plan, effect.version)
         collected = self._collected.get(effect.query)
         if collected is not None and verdict is Verdict.DONE:
-            collected.figures.recoveries += 1
+            collected.recovered()
         self._nudge(self.present)
         self._node.loop.post(self._node.wake_sessions)
         return verdict
@@ -85,7 +85,7 @@ class CoordinatorsPerformer:
         return leases
 
     def _measure(self, gcs: Gcs, query: QueryId) -> None:
-        """Note what the store knows of a query that is about to be removed from it."""
+        """Record the figures of a query before it is removed from the store."""
         collected = self._collected.get(query)
         if collected is not None:
             collected.figures.tasks = gcs.status(query).commits or collected.figures.tasks
@@ -95,10 +95,10 @@ class CoordinatorsPerformer:
         self._performer.calls.submit(lambda: self._node.answer(actor, effect, self._ping(effect.worker)))
 
     def _read_kept(self, actor: Actor, effect: ReadKept) -> None:
-        serving = serving_of(actor)
+        worker_query = worker_query_of(actor)
 
         def read(gcs: Gcs) -> KeptChannels:
-            found = gcs.snapshot(serving.query)
-            return {} if found is None else kept_channels(serving.session.graph, found)
+            found = gcs.snapshot(worker_query.query)
+            return {} if found is None else kept_channels(worker_query.session.graph, found)
 
         self._performer.call(actor, effect, read)

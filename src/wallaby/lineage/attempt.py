@@ -22,7 +22,7 @@ from enum import IntEnum
 from typing import Any
 
 from wallaby.errors import DivergenceError, InternalError
-from wallaby.lineage.choose import Finish, Policy, choose, sides_ready, whole_sides
+from wallaby.lineage.choose import DrawPolicy, Finish, choose, sides_ready, whole_sides
 from wallaby.lineage.effects import (
     Advance,
     Await,
@@ -44,7 +44,7 @@ from wallaby.lineage.effects import (
 )
 from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.inbox import Inbox
-from wallaby.lineage.lineage import Draw, Record, decode, encode, fold, key_of
+from wallaby.lineage.lineage import Draw, LineageRecord, decode, encode, fold, key_of
 from wallaby.lineage.names import ChannelName, TaskName
 from wallaby.lineage.outbox import Outbox
 from wallaby.lineage.tolerance import LINEAGE, Tolerance
@@ -59,7 +59,7 @@ class WorkerContext:
     """What the channels of one query share at a worker: the epoch that the worker knows, and its outbox."""
 
     graph: StageGraph
-    policy: Policy
+    policy: DrawPolicy
     outbox: Outbox
     tolerance: Tolerance = LINEAGE
     epoch: int = 0
@@ -155,7 +155,7 @@ def _going_on(chosen: _Chosen) -> _Chosen:
     return replace(chosen, draw=None, split=None)
 
 
-def _recorded(task: TaskName, record: Record, rest: _Chosen | None) -> _Chosen:
+def _recorded(task: TaskName, record: LineageRecord, rest: _Chosen | None) -> _Chosen:
     """The input of a committed task. The last task, and one that continued with a rest, has neither split nor draw."""
     consumed = record.draw is not None or record.split is not None
     if rest is not None and consumed:
@@ -171,8 +171,9 @@ def _attempt(run: ChannelRun, task: TaskName, state: Any, chosen: _Chosen) -> Ef
     point = FailPoint.READ if chosen.split is not None else FailPoint.EXECUTE
     state, output = yield from ask(_execute(run, point, task, state, chosen, inputs))
     final = (chosen.last and not output.rest) or output.satisfied
-    record = Record(output.checksum, chosen.split, chosen.draw, chosen.sides, final)
-    if run.context.tolerance.snapshots and _can_be_saved(run, output, final):
+    record = LineageRecord(output.checksum, chosen.split, chosen.draw, chosen.sides, final)
+    tolerance, graph = run.context.tolerance, run.context.graph
+    if tolerance.may_save(graph, task.stage, ended=final, rest=output.rest):
         saved = yield from ask(SaveState(task, key_of(record), state, run.inbox.totals()))
         record = replace(record, saved=bool(saved))
     if not (yield from ask(BackUp(FailPoint.BACK_UP, task, output, final, run.since_epoch))):
@@ -189,22 +190,17 @@ def _attempt(run: ChannelRun, task: TaskName, state: Any, chosen: _Chosen) -> Ef
     return state, final, output.rest
 
 
-def _can_be_saved(run: ChannelRun, output: Output, final: bool) -> bool:
-    """May the state be saved? Readers have none, ended channels need none, and with a rest the state is incomplete."""
-    return not (final or output.rest or run.context.graph.is_reader(run.channel.stage))
-
-
 def _restored(run: ChannelRun, records: tuple[bytes, ...]) -> Effects[Any]:
     """Restore the saved state from which the channel, and its inbox, continue."""
     before = [decode(data) for data in records[: run.base]]
     task = TaskName(*run.channel, run.base - 1)
-    state, totals = yield from ask(RestoreState(task, key_of(before[-1])))
-    run.inbox.go_on(fold(before), totals)
-    return state
+    restored = yield from ask(RestoreState(task, key_of(before[-1])))
+    run.inbox.go_on(fold(before), restored.totals)
+    return restored.state
 
 
 def _retrace(
-    run: ChannelRun, task: TaskName, state: Any, record: Record, chosen: _Chosen
+    run: ChannelRun, task: TaskName, state: Any, record: LineageRecord, chosen: _Chosen
 ) -> Effects[tuple[Any, bool]]:
     """Repeat one task as its record says, with the same output. Returns the new state, and whether there is a rest."""
     while not _has_arrived(run, chosen):
@@ -218,7 +214,7 @@ def _retrace(
     return state, output.rest
 
 
-def verify(task: TaskName, record: Record, output: Output) -> None:
+def verify(task: TaskName, record: LineageRecord, output: Output) -> None:
     """Check that a repeated output has the committed checksum, before it leaves the worker (invariant 4)."""
     if output.checksum != record.checksum:
         raise DivergenceError(
@@ -268,16 +264,14 @@ def used_sides(graph: StageGraph, stage: int, inbox: Inbox, bits: int) -> Mappin
 
 
 def _commit(
-    run: ChannelRun, task: TaskName, record: Record, next_split: int | None
+    run: ChannelRun, task: TaskName, record: LineageRecord, next_split: int | None
 ) -> Effects[CommitReply | None]:
     """Repeat a commit until it succeeds; None if the channel, or this worker's part in it, is over."""
     context, data = run.context, encode(record)
     while True:
         news = context.outbox.report(task.of)
         epoch = context.epoch
-        reply: CommitReply | None = yield from ask(
-            CommitTask(task, data, record.final, news, epoch, run.since_epoch, next_split)
-        )
+        reply = yield from ask(CommitTask(task, data, record.final, news, epoch, run.since_epoch, next_split))
         match reply and reply.verdict:
             case Verdict.DONE | Verdict.ALREADY:
                 if context.epoch == epoch:
@@ -299,11 +293,11 @@ def _commit(
 def _committed(run: ChannelRun) -> Effects[tuple[bytes, ...]]:
     """The records to retrace; none if this worker's part in the channel is over."""
     while True:
-        answer = yield from ask(ReadRecords(run.channel, run.context.epoch))
-        verdict, records = answer or (None, ())
-        match verdict:
+        reply = yield from ask(ReadRecords(run.channel, run.context.epoch))
+        match reply and reply.verdict:
             case Verdict.DONE:
-                return tuple(records)
+                assert reply is not None, "it has a verdict"
+                return reply.records
             case Verdict.FROZEN | Verdict.STALE | None:
                 run.context.look_wanted = True
                 yield Pause(RETRY_MS, FailPoint.READ_RECORDS)

@@ -45,7 +45,7 @@ class Static:
             raise InvalidArgumentError(f"A static draw takes 1..{COUNT_MAX} outputs, not {self.outputs}.")
 
 
-Policy = Dynamic | Static
+DrawPolicy = Dynamic | Static
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ def choose(
     graph: StageGraph,
     channel: ChannelName,
     inbox: Inbox,
-    policy: Policy,
+    policy: DrawPolicy,
     *,
     eager: bool,
     tolerance: Tolerance = LINEAGE,
@@ -87,7 +87,7 @@ def whole_sides(graph: StageGraph, stage: int, inbox: Inbox) -> int:
     return sum(1 << bit for bit, link in enumerate(graph.sides(stage)) if inbox.is_whole(link))
 
 
-def _draw(upstreams: tuple[Upstream, ...], inbox: Inbox, policy: Policy, eager: bool) -> Draw | None:
+def _draw(upstreams: tuple[Upstream, ...], inbox: Inbox, policy: DrawPolicy, eager: bool) -> Draw | None:
     if isinstance(policy, Static):
         return _draw_static(upstreams, inbox, policy)
     if policy.several:

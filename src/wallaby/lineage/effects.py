@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 from wallaby.lineage.lineage import Draw
 from wallaby.lineage.names import ChannelName, Edge, TaskName, Upstream, WorkerId
-from wallaby.lineage.verdict import Claim, CommitReply, Verdict
+from wallaby.lineage.verdict import Claim, CommitReply, RecordsReply, Verdict
 
 Answer = TypeVar("Answer")
 Returned = TypeVar("Returned")
@@ -36,6 +36,7 @@ class FailPoint(Enum):
     CHOOSE = "choose"
     READ = "read"
     EXECUTE = "execute"
+    SAVE_STATE = "save state"
     BACK_UP = "back up"
     COMMIT = "commit"
     ADVANCE = "advance"
@@ -47,6 +48,7 @@ class FailPoint(Enum):
     COMPLAIN = "complain"
     # retrace of a rewound channel
     READ_RECORDS = "read records"
+    RESTORE_STATE = "restore state"
     RETRACE = "retrace"
     RETRACE_BACK_UP = "retrace: back up"
     # re-reads of a moved reader's outputs
@@ -56,7 +58,7 @@ class FailPoint(Enum):
     REREAD_DELIVER = "re-read: deliver"
     # the collector on the head
     COLLECT = "collect"
-    # a result that stays: the head's look at it, and its readers
+    # kept results: the head's look at them, and their readers
     KEEP = "keep"
     LOCATE = "locate"
     FETCH = "fetch"
@@ -83,14 +85,14 @@ class Effect(Generic[Answer]):
     point: FailPoint
 
 
-#: A generator of the protocol: it yields effects, receives their answers, and returns a result.
-Effects = Generator[Effect[Any], Any, Returned]
+#: A generator of the protocol: it yields effects, receives their answers, and returns a result. What is sent in has no
+#: type here, so only `ask` can use it: a bare `answer = yield effect` does not pass the type checker.
+Effects = Generator[Effect[Any], object, Returned]
 
 
 def ask(effect: Effect[Answer]) -> Effects[Answer]:
     """Yield an effect and return its typed answer. If no answer is needed, `yield` is enough."""
-    answer: Answer = yield effect
-    return answer
+    return cast("Answer", (yield effect))
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +140,16 @@ class Pause(Effect[object]):
     point: FailPoint = FailPoint.LOOK
 
 
+class Executed(NamedTuple):
+    """The answer to `Execute`: the channel's new state, and what the step made."""
+
+    state: Any
+    output: Output
+
+
 @dataclass(frozen=True, slots=True)
-class Execute(Effect[tuple[Any, Output]]):
-    """Run one step; the answer is the new state and the `Output`. Never repeated on the same state.
+class Execute(Effect[Executed]):
+    """Run one step. Never repeated on the same state.
 
     `inputs` are the drawn slices, or empty; `sides` are the slices of the side links used, by link.
     """
@@ -157,7 +166,10 @@ class Execute(Effect[tuple[Any, Output]]):
 
 @dataclass(frozen=True, slots=True)
 class BackUp(Effect[bool]):
-    """Keep an output on this worker; the answer is False if there is no room for it."""
+    """Keep an output on this worker; the answer is False if there is no room for it.
+
+    On a worker with kept results, an error that ends the query is thrown instead.
+    """
 
     point: FailPoint
     task: TaskName
@@ -178,7 +190,7 @@ def replaces(since_epoch: int, kept_since_epoch: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SaveState(Effect[bool]):
-    """Save the state after a task, if a snapshot is due: the answer is whether it is now in the durable store.
+    """Save the state after a task, if a checkpoint is due: the answer is whether it is now in the durable store.
 
     `key` distinguishes attempts at the task; `totals` are the numbers of outputs of the upstream channels whose end is
     known.
@@ -188,21 +200,28 @@ class SaveState(Effect[bool]):
     key: str
     state: Any
     totals: Mapping[Upstream, int]
-    point = FailPoint.BACK_UP
+    point = FailPoint.SAVE_STATE
+
+
+class RestoredState(NamedTuple):
+    """The answer to `RestoreState`: the state, and the totals that were saved with it."""
+
+    state: Any
+    totals: Mapping[Upstream, int]
 
 
 @dataclass(frozen=True, slots=True)
-class RestoreState(Effect[tuple[Any, Mapping[Upstream, int]]]):
-    """Restore a saved state: the answer is the state and the totals that were saved with it."""
+class RestoreState(Effect[RestoredState]):
+    """Restore a saved state."""
 
     task: TaskName
     key: str
-    point = FailPoint.READ_RECORDS
+    point = FailPoint.RESTORE_STATE
 
 
 @dataclass(frozen=True, slots=True)
-class ReadRecords(Effect[tuple[Verdict, tuple[bytes, ...]] | None]):
-    """Read the committed records of a channel: the answer is `(verdict, records)`."""
+class ReadRecords(Effect[RecordsReply | None]):
+    """Read the committed records of a channel."""
 
     channel: ChannelName
     epoch: int

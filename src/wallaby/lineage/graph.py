@@ -79,7 +79,7 @@ class StageGraph:
     stages: tuple[Stage, ...]
     links: tuple[Link, ...]
     channels: tuple[ChannelName, ...] = field(init=False, compare=False, repr=False)
-    #: The one channel on the head that the result is for, whether it collects or keeps it.
+    #: The one channel on the head that the result is for, whether it is collected or kept.
     collector: ChannelName = field(init=False, compare=False, repr=False)
     _ends: dict[Edge, tuple[ChannelName, ChannelName]] = field(init=False, compare=False, repr=False)
     _edges_from: dict[ChannelName, tuple[Edge, ...]] = field(init=False, compare=False, repr=False)
@@ -157,11 +157,11 @@ class StageGraph:
         return self.stages[-1].kind is StageKind.KEEP
 
     def stays(self, edge: Edge) -> bool:
-        """Does what goes over an edge stay with its producer? Nobody sends it: its readers come for it."""
+        """Do the outputs for an edge stay with their producer, until readers fetch them?"""
         return self.keeps and self.consumer(edge) == self.collector
 
     def is_kept(self, channel: ChannelName) -> bool:
-        """Are the outputs of a channel part of a result that stays?"""
+        """Are the outputs of a channel part of a kept result?"""
         return any(map(self.stays, self._edges_from[channel]))
 
     def closable_above(self, channel: ChannelName) -> tuple[tuple[ChannelName, tuple[ChannelName, ...]], ...]:

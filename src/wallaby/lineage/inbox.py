@@ -124,7 +124,7 @@ class Inbox:
         return True
 
     def added_bytes(self, piece: Slice) -> int:
-        """The bytes that the inbox would hold more if it accepted a slice: none if it has it, or has no use for it."""
+        """The bytes that accepting a slice would add to the inbox: none if it has the slice, or does not need it."""
         lane = self._lanes[Upstream(piece.edge.link, piece.edge.producer)]
         needless = piece.edge.link in self._given_up or self._is_known(lane, piece.task.seq)
         return 0 if needless else piece.size_bytes

@@ -1,15 +1,15 @@
-"""Results that stay: the outputs of the last stage remain with the workers that made them, under their lineage.
+"""Kept results: the outputs of the last stage stay with the workers that made them, under their lineage.
 
-The collector of such a query draws nothing. It only waits until every channel that feeds it has ended; then the result
-is whole. Until it is released, all of it counts as needed: Algorithm 2 rewinds a lost channel that made a part of it,
-and nothing else, for what that channel consumed is still in the backups of others.
+The collector of such a query takes no rows. It only waits until every channel that feeds it has ended; then the result
+is whole. Until the result is released, all of it counts as needed: Algorithm 2 rewinds a lost channel that made a part
+of it, and no other channel, because what that channel consumed is still in the backups of others.
 
-Readers come from outside, late, twice or never. What they read is committed, and a committed name has one content for
-ever (invariant 2); so it does not matter which worker they get it from, in which epoch, or how often. A reader asks
-where a channel is, fetches outputs from there, and where it finds none asks again: the worker may be lost, or the
-channel may be on its way through a retrace at another. It goes on behind the last output that it has got as a whole.
-A reader that a worker does not answer says so to the head, which accuses the worker in the worker's own name: one that
-is alive and out of its readers' reach is expelled like one that is out of the head's.
+Readers come from outside: late, twice or never. They read committed outputs, and a committed name has one content for
+ever (invariant 2). So it does not matter from which worker, in which epoch or how often they read. A reader asks where
+a channel is and fetches outputs from there. If it finds none, it asks again: the worker may be lost, or another worker
+may be retracing the channel. It continues after the last output that it received completely. If a worker does not
+answer a reader, the reader tells the head, which accuses the worker in the worker's own name. So a worker that is alive
+but out of its readers' reach is expelled like one that is out of the head's reach.
 """
 
 from __future__ import annotations
@@ -24,36 +24,44 @@ from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.names import ChannelName, Edge, WorkerId
 from wallaby.lineage.snapshot import Snapshot
 
-#: How often it is asked whether a result is whole.
+#: How often the collector checks whether the result is whole.
 KEEPER_MS = 20
-#: How long a reader waits before it asks again where a channel is: at first, and at most.
+#: How long a reader waits before it asks again for the place of a channel: at first, and at most.
 LOCATE_MS = 20
 LOCATE_MS_MAX = 500
 
 
 @dataclass(frozen=True, slots=True)
 class KeptChannel:
-    """A channel that makes a part of the result: where its outputs are, or are being made again, and how many."""
+    """A channel that makes a part of the result: the worker that holds or remakes its outputs, and their number."""
 
     host: WorkerId
     length: int
     final: bool
 
 
-#: The channels that make the result, as the store has them.
+#: The channels that make the result, as the store describes them.
 KeptChannels = Mapping[ChannelName, KeptChannel]
 
 
 @dataclass(frozen=True, slots=True)
 class ReadKept(Effect["KeptChannels | None"]):
-    """How far the channels are that make the result: the answer has none of them if the query has ended."""
+    """Read the progress of the channels that make the result: the answer is None if the query has ended."""
 
     point = FailPoint.KEEP
 
 
 @dataclass(frozen=True, slots=True)
-class Locate(Effect["WorkerId | None"]):
-    """Where the outputs of a channel are. If there is no result any more, the error that says why is thrown."""
+class KeptPlace:
+    """The worker that holds or remakes a channel's outputs. `moves` grows while workers remake parts of the result."""
+
+    worker: WorkerId
+    moves: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Locate(Effect["KeptPlace | None"]):
+    """Find the worker with a channel's outputs. If the result is gone, the error that says why is thrown."""
 
     channel: ChannelName
     point = FailPoint.LOCATE
@@ -61,7 +69,7 @@ class Locate(Effect["WorkerId | None"]):
 
 @dataclass(frozen=True, slots=True)
 class Fetch(Effect["int | None"]):
-    """Get outputs of a channel, from one on, from a worker: the answer is how many came whole, in order."""
+    """Get outputs of a channel from a worker: the answer is how many arrived completely, in order."""
 
     worker: WorkerId
     channel: ChannelName
@@ -73,7 +81,7 @@ class Fetch(Effect["int | None"]):
 
 @dataclass(frozen=True, slots=True)
 class ReportReach(Effect[None]):
-    """Tell the head that a worker does not answer a reader, or that it does again."""
+    """Tell the head that a worker does not answer a reader, or that it answers again."""
 
     worker: WorkerId
     reachable: bool
@@ -91,7 +99,7 @@ class KeptRange:
 
 
 def kept_channels(graph: StageGraph, snapshot: Snapshot) -> KeptChannels:
-    """What a snapshot says of the channels that make the result."""
+    """The channels that make the result, from a snapshot."""
     found: dict[ChannelName, KeptChannel] = {}
     for edge in graph.edges_into(graph.collector):
         name = graph.producer(edge)
@@ -101,7 +109,7 @@ def kept_channels(graph: StageGraph, snapshot: Snapshot) -> KeptChannels:
 
 
 def whole_result(graph: StageGraph, channels: KeptChannels) -> tuple[KeptRange, ...]:
-    """All outputs of a result, in its order: that of links, then of channels, then of outputs."""
+    """All outputs of a result in order: by link, then by channel, then by output."""
     return tuple(
         KeptRange(graph.producer(edge), edge, 0, channels[graph.producer(edge)].length)
         for edge in graph.edges_into(graph.collector)
@@ -109,7 +117,7 @@ def whole_result(graph: StageGraph, channels: KeptChannels) -> tuple[KeptRange, 
 
 
 def run_keeper(_run: ChannelRun, done: Callable[[], None]) -> Effects[None]:
-    """The life of a collector that keeps: wait until the result is whole. It does not end, for it needs all of it."""
+    """The collector of a kept result: wait until it is whole. It never ends, so all of the result stays needed."""
     while True:
         channels = yield from ask(ReadKept())
         if channels and all(channel.final for channel in channels.values()):
@@ -124,16 +132,17 @@ def read_kept(
     patience_ms: int,
     known: Mapping[ChannelName, WorkerId],
 ) -> Effects[None]:
-    """Get some outputs of a result, in order, each once, from wherever they are.
+    """Get some outputs of a result, each once and in order, wherever they are.
 
-    `known` says where channels were when the result became whole. A reader gives up if nothing comes for `patience_ms`,
-    also while a lost channel is retraced.
+    `known` has the workers of channels when the result became whole. A reader gives up if nothing arrives for
+    `patience_ms`, and nothing moves at the workers either. A retrace may take as long as it needs while it advances.
 
     Raises:
-        WallabyError: the result was released, or was lost; `KeptResultError` if nothing came for so long.
+        WallabyError: the result was released or lost; `KeptResultError` if nothing arrived for that long.
     """
     places = dict(known)
     accused: set[WorkerId] = set()
+    moves: int | None = None
     for each in ranges:
         at, waited_ms, since_ms = each.first, LOCATE_MS, now_ms()
         while at < each.end:
@@ -148,13 +157,17 @@ def read_kept(
             silent_ms = now_ms() - since_ms
             if silent_ms > patience_ms:
                 raise KeptResultError(
-                    f"No rows of {each.channel} came for {silent_ms / 1000:.1f} s; output {at} of {each.end} is due.",
-                    fix="Check that TaskManagers are running: engine.workers() lists them. If a lost one has to repeat "
-                    "more work than that, raise spark.wallaby.stallTimeout.",
+                    f"{each.channel} has sent no rows for {silent_ms / 1000:.1f} s, and nothing moved in that time; "
+                    f"output {at} of {each.end} is due.",
+                    fix="Check that TaskManagers are running: engine.workers() lists them. If starting one takes "
+                    "longer than that, raise spark.wallaby.stallTimeout.",
                 )
             found = yield from ask(Locate(each.channel))
-            if found is not None and found != worker:
-                places[each.channel] = found
+            if found is not None and found.moves != moves:
+                since_ms = since_ms if moves is None else now_ms()
+                moves = found.moves
+            if found is not None and found.worker != worker:
+                places[each.channel] = found.worker
                 continue
             yield Pause(waited_ms, FailPoint.LOCATE)
             waited_ms = min(2 * waited_ms, LOCATE_MS_MAX)
@@ -163,7 +176,7 @@ def read_kept(
 
 
 def _report(worker: WorkerId, answered: bool, accused: set[WorkerId]) -> Effects[None]:
-    """Say that a worker does not answer, whenever it does not; take that back when it does."""
+    """Report a worker each time that it does not answer; withdraw the report when it answers."""
     if not answered:
         accused.add(worker)
         yield ReportReach(worker, reachable=False)

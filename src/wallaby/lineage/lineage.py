@@ -57,7 +57,7 @@ class Draw:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class LineageRecord:
     """What one task consumed and decided. With neither split nor draw, it ends its channel or continues with a rest."""
 
     checksum: int
@@ -86,7 +86,7 @@ def advance(watermark: Watermark, draw: Draw | None) -> None:
             watermark[upstream] = watermark.get(upstream, 0) + count
 
 
-def fold(records: Iterable[Record]) -> Watermark:
+def fold(records: Iterable[LineageRecord]) -> Watermark:
     """The watermark after these records: the sum of their draws (invariant 3)."""
     watermark: Watermark = {}
     for record in records:
@@ -94,7 +94,7 @@ def fold(records: Iterable[Record]) -> Watermark:
     return watermark
 
 
-def encode(record: Record) -> bytes:
+def encode(record: LineageRecord) -> bytes:
     """Encode a record for a commit."""
     if not 0 <= record.checksum < 1 << 64:
         raise EncodingError(f"A checksum has 64 bits, not {record.checksum}.")
@@ -121,7 +121,7 @@ def encode(record: Record) -> bytes:
     return bytes(out)
 
 
-def key_of(record: Record) -> str:
+def key_of(record: LineageRecord) -> str:
     """A key that distinguishes the state after a task from that of another attempt, which may have drawn differently.
 
     The state before the task is the same for all attempts, because the earlier records are committed.
@@ -134,7 +134,7 @@ def is_saved(data: bytes) -> bool:
     return len(data) > 1 and bool(data[1] & _SAVED)
 
 
-def decode(data: bytes) -> Record:
+def decode(data: bytes) -> LineageRecord:
     """Decode a record; anything that `encode` could not have written is an error."""
     if len(data) < 10 or data[0] != VERSION:
         raise EncodingError(f"Not a lineage record of version {VERSION}: {data[:16].hex()}.")
@@ -146,7 +146,7 @@ def decode(data: bytes) -> Record:
     sides = reader.take() if flags & _SIDES else 0
     draw = _take_draw(reader) if flags & _DRAW else None
     final, saved = bool(flags & _FINAL), bool(flags & _SAVED)
-    record = Record(int.from_bytes(data[2:10], "little"), split, draw, sides, final, saved)
+    record = LineageRecord(int.from_bytes(data[2:10], "little"), split, draw, sides, final, saved)
     if encode(record) != data:
         raise EncodingError(f"A lineage record is not in its one valid form: {data[:64].hex()}.")
     return record

@@ -5,7 +5,7 @@ consumer's host has acknowledged it. Acknowledgements count only for this pair o
 starts from what was delivered according to the GCS, which may be less than was known here, and nothing for a consumer
 that was rewound. Sending again is harmless, because the inbox drops what it already has.
 
-A result that stays is never due: its readers come for it.
+A kept result is never due: its readers fetch it.
 
 In a staged query nothing is due of a channel that has not ended: so a consumer that has something of every upstream
 channel knows that its inputs are complete.

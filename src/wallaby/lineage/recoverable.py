@@ -1,4 +1,4 @@
-"""What outlives the workers of a query: outputs, if they are in the durable store, and snapshots of states.
+"""What outlives the workers of a query: outputs, if they are in the durable store, and saved states.
 
 The record of a task says whether its state was saved, so the records show which states exist and what had been consumed
 by then. A lost channel continues from the newest state such that nobody needs its earlier outputs; if there is none,
@@ -56,7 +56,7 @@ def checkpoints(records: Iterable[bytes]) -> tuple[Checkpoint, ...]:
 
 def recoverable(tolerance: Tolerance, records: Mapping[ChannelName, Iterable[bytes]]) -> Recoverable:
     """What remains of a query. The records are read only if states are saved."""
-    states = {name: checkpoints(of) for name, of in records.items()} if tolerance.snapshots else {}
+    states = {name: checkpoints(of) for name, of in records.items()} if tolerance.needs_records else {}
     return Recoverable(tolerance, states)
 
 

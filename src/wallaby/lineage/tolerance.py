@@ -1,9 +1,9 @@
 """Fault tolerance in five parts, and the named policies, each a choice of parts.
 
-The parts are: whether lineage is recorded, where outputs are kept, whether snapshots of states are taken, when a stage
-may start, and whether a query that loses a worker is run again from the start. The algorithms ask questions ("is this
-output lost?", "may this channel draw?") and do not know policies. A policy is only a name for a choice of parts, so
-that one engine can run and measure the systems that the paper compares. See docs/protocol.md and
+The parts are: whether lineage is recorded, where outputs are kept, whether checkpoints of states are taken, when a
+stage may start, and whether a query that loses a worker is run again from the start. The algorithms ask questions ("is
+this output lost?", "may this channel draw?") and look at no part; a test checks that. A policy is only a name for a
+choice of parts, so that one engine can run and measure the systems that the paper compares. See docs/protocol.md and
 docs/howto/add-a-policy.md.
 """
 
@@ -27,7 +27,7 @@ class Tolerance:
     durable: bool = False
     #: Are states written to the durable store from time to time, so that a lost channel need not start from the
     #: beginning?
-    snapshots: bool = False
+    checkpoints: bool = False
     #: Does a stage start only when its inputs are complete, and not at once?
     staged: bool = False
     #: Is a query whose run was ended by a loss run again from the start?
@@ -36,12 +36,26 @@ class Tolerance:
     @property
     def uses_durable_store(self) -> bool:
         """Does the policy write to the durable store?"""
-        return self.durable or self.snapshots
+        return self.durable or self.checkpoints
 
     @property
     def keeps_results(self) -> bool:
-        """Can a result stay with the workers that made it? If one is lost, records say how to make its part again."""
+        """Can results be kept? If a worker is lost, the records must say how to make its part again."""
         return self.recorded and not self.durable
+
+    @property
+    def survives_losses(self) -> bool:
+        """Can a query continue when it has lost a worker? The records say what to make again."""
+        return self.recorded
+
+    @property
+    def needs_records(self) -> bool:
+        """Does a recovery read the records of all channels? They say which states were saved."""
+        return self.checkpoints
+
+    def may_save(self, graph: StageGraph, stage: int, *, ended: bool, rest: bool) -> bool:
+        """May the state after a task be saved? Readers have none, ended channels need none, and a rest is not in it."""
+        return self.checkpoints and not (ended or rest or graph.is_reader(stage))
 
     def lost_below(self, base: int, length: int, *, leaves: bool) -> int:
         """The first output of a channel that is not lost: earlier ones have to be made again if they are needed.
@@ -82,8 +96,8 @@ POLICIES: Final = {
     "spool": Tolerance(durable=True),
     "stagewise": Tolerance(staged=True),
     "stagewise+spool": Tolerance(durable=True, staged=True),
-    "checkpoint+lineage": Tolerance(snapshots=True),
-    "spool+checkpoint": Tolerance(durable=True, snapshots=True),
+    "checkpoint+lineage": Tolerance(checkpoints=True),
+    "spool+checkpoint": Tolerance(durable=True, checkpoints=True),
     "off": OFF,
 }
 

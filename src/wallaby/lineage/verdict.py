@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from wallaby.lineage.names import Edge, TaskName
 
@@ -44,6 +45,13 @@ class CommitReply:
 
     verdict: Verdict
     split: int | None = None
+
+
+class RecordsReply(NamedTuple):
+    """The verdict on a request for a channel's records, and the records; none if it was refused."""
+
+    verdict: Verdict
+    records: tuple[bytes, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

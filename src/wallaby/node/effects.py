@@ -33,7 +33,7 @@ class Discover(Effect[tuple[QueryId, ...] | None]):
 
 @dataclass(frozen=True, slots=True)
 class OpenSession(Effect[bool]):
-    """Start serving a query: the answer is whether that was possible now."""
+    """Begin to work on a query: the answer is whether that was possible now."""
 
     query: QueryId
     point = FailPoint.DISCOVER

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from wallaby.errors import EncodingError
-from wallaby.lineage.choose import Dynamic, Policy, Static
+from wallaby.lineage.choose import DrawPolicy, Dynamic, Static
 from wallaby.lineage.tolerance import LINEAGE, Tolerance
 from wallaby.node.session import QuerySessionSettings
 from wallaby.plan.physical import PhysicalPlan
@@ -45,7 +45,7 @@ class QueryPayload:
 
     def session_settings(self) -> QuerySessionSettings:
         """The settings for sessions."""
-        policy: Policy = Dynamic(self.task_target_bytes, self.several)
+        policy: DrawPolicy = Dynamic(self.task_target_bytes, self.several)
         if self.static_outputs is not None:
             policy = Static(self.static_outputs, self.several)
         sides_bytes = SIDES_PARTS * self.kernel_memory_bytes

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from wallaby.errors import (
     REPORT_IT,
@@ -21,12 +21,14 @@ from wallaby.errors.text import write_error
 from wallaby.exchange.segment import FULL
 from wallaby.gcs.interface import Commit, Gcs
 from wallaby.lineage import effects as protocol
-from wallaby.lineage.effects import Answer, Effect, Output, Slice
-from wallaby.lineage.names import Edge, QueryId, TaskName, Upstream, WorkerId
+from wallaby.lineage.effects import Answer, Effect, Slice
+from wallaby.lineage.names import QueryId, TaskName, WorkerId
 from wallaby.lineage.verdict import Verdict
 from wallaby.node import effects as working
-from wallaby.node.node import Actor, EngineNode, WorkerQuery, serving_of
+from wallaby.node.node import Actor, EngineNode, WorkerQuery, worker_query_of
+from wallaby.node.outputs.disk_full import no_room_beside_results
 from wallaby.node.pools import CallPool, GroupCommitter, KernelPool
+from wallaby.node.ports import Backups, Work
 from wallaby.node.pushing import Peers, Pushing
 from wallaby.observe.recorder import SEND_SECONDS
 
@@ -38,51 +40,6 @@ EffectT = TypeVar("EffectT", bound=Effect[Any])
 AWAIT_SECONDS_MAX = 0.5
 #: Nobody announces room at another worker, so a refused delivery checks more often.
 RETRY_SECONDS_MAX = 0.1
-
-
-class Backups(Protocol):
-    """Where outputs are kept until their query ends; see `exchange.backup`."""
-
-    def keep_in_memory(
-        self, query: QueryId, task: TaskName, output: Mapping[Edge, Any], *, final: bool, since_epoch: int
-    ) -> bool:
-        """Keep an output if memory has room for it."""
-
-    def keep(
-        self, query: QueryId, task: TaskName, output: Mapping[Edge, Any], *, final: bool, since_epoch: int
-    ) -> bool:
-        """Keep an output; False if there is no room. May wait for the disk."""
-
-    def has(self, query: QueryId, task: TaskName) -> bool:
-        """Is this output kept?"""
-
-    def disk_bytes_of(self, query: QueryId) -> int:
-        """The bytes that a query has in files."""
-
-    def release(self, query: QueryId, tasks: Iterable[TaskName]) -> None:
-        """Forget some outputs of a running query."""
-
-    def slices_of(
-        self, query: QueryId, items: Iterable[tuple[Edge, TaskName]], limit_bytes: int
-    ) -> tuple[Slice, ...]:
-        """The first slices of kept outputs, up to a size, some with a `LazyBody`.
-
-        Raises:
-            GoneError: the query was dropped.
-        """
-
-    def drop(self, query: QueryId) -> None:
-        """Forget everything of a query."""
-
-
-class Work(Protocol):
-    """The computation of one query; see `worker.execution`."""
-
-    def execute(self, effect: protocol.Execute) -> tuple[Any, Output]:
-        """One step of one channel."""
-
-    def close(self) -> None:
-        """The query has ended: free what was kept for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,17 +127,21 @@ class Performer:
         """Perform an effect; its answer is posted to the node."""
         self._methods[type(effect)](actor, effect)
 
-    def close(self, serving: WorkerQuery) -> None:
+    def close(self, worker_query: WorkerQuery) -> None:
         """A query has ended: drop its backups, and send its last events."""
-        if serving.recorder is not None:
-            self.calls.submit(serving.recorder.close)
-        self.calls.submit(lambda: self._backups.drop(serving.query))
-        if serving.work is not None:
-            self.calls.submit(serving.work.close)
+        if worker_query.recorder is not None:
+            self.calls.submit(worker_query.recorder.close)
+        self.calls.submit(lambda: self._backups.drop(worker_query.query))
+        if worker_query.work is not None:
+            self.calls.submit(worker_query.work.close)
 
     def has_idle_kernel(self) -> bool:
         """Is there a thread with nothing to execute?"""
         return self.kernels.has_idle()
+
+    def has_busy_kernel(self) -> bool:
+        """Is there a thread that executes something?"""
+        return self.kernels.has_busy()
 
     def stop(self, wait_seconds: float) -> None:
         """End all threads."""
@@ -210,24 +171,38 @@ class Performer:
         self._node.park(actor, effect.limit_ms / 1000, patient=True)
 
     def _execute(self, actor: Actor, effect: protocol.Execute) -> None:
-        serving = serving_of(actor)
-        work: Work = serving.work
-        execute = work.execute if serving.recorder is None else serving.recorder.watched(work.execute)
+        worker_query = worker_query_of(actor)
+        work: Work = worker_query.work
+        keeps_results = self._keeps_results()
+        execute = (
+            work.execute if worker_query.recorder is None else worker_query.recorder.watched(work.execute)
+        )
+        step = object()
+        worker_query.steps.add(step)
 
         def job() -> None:
             try:
-                answer: tuple[Any, Output] | QueryError = execute(effect)
+                run()
+            finally:
+                worker_query.steps.discard(step)
+
+        def run() -> None:
+            try:
+                answer: protocol.Executed | QueryError = execute(effect)
             except QueryError as error:
                 error.fields.setdefault("task", effect.task)
                 answer = _without_rows(error)
             except MemoryError as error:
                 # An allocation failed: Spark limits the address space of Python (spark.executor.pyspark.memory).
                 answer = MemoryLimitError(
-                    f"{effect.task} needed more memory than is available: {error}",
+                    f"A step of stage {effect.task.stage} needed more memory than is available: {error}",
                     fix="Raise spark.wallaby.memory, or spark.executor.pyspark.memory if it is set.",
                     task=effect.task,
                 )
             except Exception as error:  # noqa: BLE001 - see below
+                if isinstance(error, OSError) and error.errno in FULL and keeps_results:
+                    self._node.answer(actor, effect, self._no_room(effect.task))
+                    return
                 if isinstance(error, OSError) and error.errno in FULL:
                     # Other workers may have room for what this one cannot spill, as for a backup.
                     self._node.end(
@@ -243,9 +218,19 @@ class Performer:
 
         self.kernels.submit(priority(effect), job)
 
+    def _keeps_results(self) -> bool:
+        """Are kept results on this worker, whole or not? Then it does not leave when its disk is full.
+
+        The results would be lost with it, and others would have to make them again, perhaps on the same disk.
+        """
+        return any(query.session.graph.keeps for query in self._node.worker_queries.values())
+
+    def _no_room(self, task: TaskName) -> QueryError:
+        return no_room_beside_results(self._node.worker, task, self._backups.directories)
+
     def _back_up(self, actor: Actor, effect: protocol.BackUp) -> None:
-        query, recorder = serving_of(actor).query, serving_of(actor).recorder
-        untracked, durable = serving_of(actor).untracked, serving_of(actor).durable_outputs
+        query, recorder = worker_query_of(actor).query, worker_query_of(actor).recorder
+        untracked, durable = worker_query_of(actor).untracked, worker_query_of(actor).durable_outputs
         if durable is not None and durable.spools:
             self._backups.release(query, durable.released.of(effect.task.of))
             self._write_durably(actor, effect, lambda: durable.keep(self._backups, effect))
@@ -258,6 +243,8 @@ class Performer:
             self._node.answer(actor, effect, True)
             return
 
+        keeps_results = self._keeps_results()
+
         def job() -> None:
             started = recorder.now() if recorder is not None else 0.0
             before = self._backups.disk_bytes_of(query)
@@ -265,12 +252,12 @@ class Performer:
             if recorder is not None:
                 written = max(self._backups.disk_bytes_of(query) - before, 0)  # it may be dropped meanwhile
                 recorder.spilled(started, effect.task, written)
-            self._node.answer(actor, effect, kept)
+            self._node.answer(actor, effect, kept or (self._no_room(effect.task) if keeps_results else False))
 
         self._disk.submit(job)
 
     def _save_state(self, actor: Actor, effect: protocol.SaveState) -> None:
-        durable = serving_of(actor).durable_outputs
+        durable = worker_query_of(actor).durable_outputs
         if durable is None or not durable.checkpoints.is_due(effect.task.of):
             self._node.answer(actor, effect, False)
             return
@@ -278,12 +265,12 @@ class Performer:
         self._write_durably(actor, effect, lambda: checkpoints.save(effect))
 
     def _restore_state(self, actor: Actor, effect: protocol.RestoreState) -> None:
-        durable = serving_of(actor).durable_outputs
+        durable = worker_query_of(actor).durable_outputs
         assert durable is not None, "states are taken up only where they are saved"
 
         def job() -> None:
             try:
-                answer: tuple[Any, Mapping[Upstream, int]] | QueryError = durable.checkpoints.restore(effect)
+                answer: protocol.RestoredState | QueryError = durable.checkpoints.restore(effect)
             except QueryError as error:
                 answer = error
             self._node.answer(actor, effect, answer)
@@ -294,7 +281,7 @@ class Performer:
         self, actor: Actor, effect: protocol.BackUp | protocol.SaveState, write: Callable[[], int]
     ) -> None:
         """Write to the durable store; the answer is True, or the error that ends the query."""
-        recorder = serving_of(actor).recorder
+        recorder = worker_query_of(actor).recorder
 
         def job() -> None:
             started = recorder.now() if recorder is not None else 0.0
@@ -314,36 +301,36 @@ class Performer:
 
     def _collect(self, actor: Actor, effect: protocol.Collect) -> None:
         """Hand rows to the client; the answer comes when there is room for more, and the collector waits for it."""
-        query = serving_of(actor).query
+        query = worker_query_of(actor).query
         self._collect_slices(query, effect.slices, lambda: self._node.answer(actor, effect, None))
 
     def _leave(self, actor: Actor, effect: protocol.Leave) -> None:
         self._node.end(WorkerLeavesError(f"{self._node.worker} leaves: {effect.reason}."))
 
     def _spawn(self, actor: Actor, effect: working.Spawn) -> None:
-        self._node.spawn(serving_of(actor), effect.name, effect.effects)
+        self._node.spawn(worker_query_of(actor), effect.name, effect.effects)
         self._node.answer(actor, effect, None)
 
     def _stop(self, actor: Actor, effect: working.Stop) -> None:
-        self._node.stop_actor(serving_of(actor), effect.name)
+        self._node.stop_actor(worker_query_of(actor), effect.name)
         self._node.answer(actor, effect, None)
 
     def _open_session(self, actor: Actor, effect: working.OpenSession) -> None:
         def job() -> None:
-            serving = self._open_serving(effect.query)
-            if serving is not None:
-                self._node.loop.post(self._node.begin_serving, serving)
-                if serving.recorder is not None:
-                    self._node.loop.post(self._send_events, serving)
-            self._node.answer(actor, effect, serving is not None)
+            worker_query = self._open_serving(effect.query)
+            if worker_query is not None:
+                self._node.loop.post(self._node.begin_query, worker_query)
+                if worker_query.recorder is not None:
+                    self._node.loop.post(self._send_events, worker_query)
+            self._node.answer(actor, effect, worker_query is not None)
 
         self.calls.submit(job)
 
-    def _send_events(self, serving: WorkerQuery) -> None:
+    def _send_events(self, worker_query: WorkerQuery) -> None:
         """Send events periodically while an observed query runs."""
-        if serving.recorder is not None and not serving.session.over:
-            self.calls.submit(serving.recorder.flush)
-            self._node.loop.after(SEND_SECONDS, self._send_events, serving)
+        if worker_query.recorder is not None and not worker_query.session.over:
+            self.calls.submit(worker_query.recorder.flush)
+            self._node.loop.after(SEND_SECONDS, self._send_events, worker_query)
 
     # --- the store -----------------------------------------------------------------------------------
 
@@ -355,7 +342,7 @@ class Performer:
         pool: CallPool | None = None,
     ) -> None:
         """Call the store; None if it does not answer. A lost store is thrown into the caller's generator."""
-        recorder = actor.serving.recorder if actor.serving is not None else None
+        recorder = actor.worker_query.recorder if actor.worker_query is not None else None
 
         def job() -> None:
             started = recorder.now() if recorder is not None else 0.0
@@ -367,11 +354,11 @@ class Performer:
         (pool or self.calls).submit(job)
 
     def _commit(self, actor: Actor, effect: protocol.CommitTask) -> None:
-        untracked = serving_of(actor).untracked
+        untracked = worker_query_of(actor).untracked
         if untracked is not None:
             self._node.answer(actor, effect, untracked.commit(effect))
             return
-        self._committer.submit((serving_of(actor).query, effect.epoch), (actor, effect))
+        self._committer.submit((worker_query_of(actor).query, effect.epoch), (actor, effect))
 
     def _commit_group(
         self, group: tuple[QueryId, int], requests: list[tuple[Actor, protocol.CommitTask]]
@@ -380,7 +367,7 @@ class Performer:
         commits = tuple(
             Commit(e.task, e.record, e.final, e.delivered, e.since_epoch, e.next_split) for _, e in requests
         )
-        recorder = serving_of(requests[0][0]).recorder
+        recorder = worker_query_of(requests[0][0]).recorder
         started = recorder.now() if recorder is not None else 0.0
         replies = _answered(lambda: self._gcs.commit(query, self._node.worker, epoch, commits))
         if recorder is not None:
@@ -389,34 +376,36 @@ class Performer:
             self._node.answer(actor, effect, replies[at] if isinstance(replies, tuple) else replies)
 
     def _read_records(self, actor: Actor, effect: protocol.ReadRecords) -> None:
-        query, worker = serving_of(actor).query, self._node.worker
+        query, worker = worker_query_of(actor).query, self._node.worker
         self.call(actor, effect, lambda gcs: gcs.records(query, worker, effect.epoch, effect.channel))
 
     def _close_early(self, actor: Actor, effect: protocol.CloseEarly) -> None:
-        serving, worker = serving_of(actor), self._node.worker
+        worker_query, worker = worker_query_of(actor), self._node.worker
         if (
-            serving.untracked is not None
+            worker_query.untracked is not None
         ):  # without records it is unknown which channels have ended, so those before the limit run to their end
             self._node.answer(actor, effect, Verdict.DONE)
             return
-        candidates = serving.session.graph.closable_above(effect.channel)
-        self.call(actor, effect, lambda gcs: gcs.close_early(serving.query, worker, effect.epoch, candidates))
+        candidates = worker_query.session.graph.closable_above(effect.channel)
+        self.call(
+            actor, effect, lambda gcs: gcs.close_early(worker_query.query, worker, effect.epoch, candidates)
+        )
 
     def _acknowledge(self, actor: Actor, effect: protocol.Acknowledge) -> None:
-        if serving_of(actor).untracked is not None:
+        if worker_query_of(actor).untracked is not None:
             self._node.answer(actor, effect, Verdict.DONE)
             return
-        query, worker = serving_of(actor).query, self._node.worker
+        query, worker = worker_query_of(actor).query, self._node.worker
         self.call(actor, effect, lambda gcs: gcs.acknowledge(query, worker, effect.epoch, effect.delivered))
 
     def _claim(self, actor: Actor, effect: protocol.ClaimReRead) -> None:
-        query, worker = serving_of(actor).query, self._node.worker
+        query, worker = worker_query_of(actor).query, self._node.worker
         self.call(
             actor, effect, lambda gcs: gcs.claim(query, worker, effect.epoch, effect.slot, effect.completed)
         )
 
     def _fail(self, actor: Actor, effect: protocol.Fail) -> None:
-        query, worker = serving_of(actor).query, self._node.worker
+        query, worker = worker_query_of(actor).query, self._node.worker
         assert isinstance(effect.error, QueryError), "a session guards against nothing else"
         said = write_error(effect.error)
         self.call(actor, effect, lambda gcs: gcs.fail(query, worker, effect.epoch, said))
@@ -433,11 +422,11 @@ class Performer:
         self.call(actor, effect, lambda gcs: gcs.queries())
 
     def _look(self, actor: Actor, effect: working.Look) -> None:
-        query, worker = serving_of(actor).query, self._node.worker
+        query, worker = worker_query_of(actor).query, self._node.worker
         self.call(actor, effect, lambda gcs: gcs.look(query, worker))
 
     def _complain(self, actor: Actor, effect: working.Complain) -> None:
-        query, worker = serving_of(actor).query, self._node.worker
+        query, worker = worker_query_of(actor).query, self._node.worker
         self.call(actor, effect, lambda gcs: gcs.complain(worker, effect.accused, effect.reachable, query))
 
 

@@ -20,10 +20,10 @@ _log = logging.getLogger(__name__)
 COMMITS_PER_CALL = 128
 
 #: The callback for a job that raised.
-Failed = Callable[[BaseException], None]
+_Failed = Callable[[BaseException], None]
 
 
-def _do(job: Callable[[], None], failed: Failed) -> None:
+def _do(job: Callable[[], None], failed: _Failed) -> None:
     """Run a job; report any exception and keep the thread alive."""
     try:
         job()
@@ -35,7 +35,7 @@ def _do(job: Callable[[], None], failed: Failed) -> None:
 class KernelPool:
     """As many threads as cores; the job with the lowest priority number runs first, then the oldest."""
 
-    def __init__(self, name: str, threads: int, failed: Failed) -> None:
+    def __init__(self, name: str, threads: int, failed: _Failed) -> None:
         self._failed = failed
         self._jobs: list[tuple[tuple[int, ...], int, Callable[[], None]]] = []
         self._ready = threading.Condition()
@@ -62,6 +62,10 @@ class KernelPool:
     def has_idle(self) -> bool:
         """Is a thread free while no job waits? Only a hint: it may change at once."""
         return self._busy + len(self._jobs) < len(self._threads)
+
+    def has_busy(self) -> bool:
+        """Does a thread run a job?"""
+        return self._busy > 0
 
     def narrow(self, at_once: int | None) -> None:
         """Limit how many jobs run at once, at least one; None: as many as there are threads."""
@@ -114,7 +118,7 @@ class KernelPool:
 class CallPool:
     """Threads for jobs that wait: each job runs on the next free one, in order of submission."""
 
-    def __init__(self, name: str, threads: int, failed: Failed) -> None:
+    def __init__(self, name: str, threads: int, failed: _Failed) -> None:
         self._failed = failed
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._threads = [
@@ -143,7 +147,7 @@ class CallPool:
 class GroupCommitter:
     """A thread that commits everything that has become ready since its last call, per query and epoch."""
 
-    def __init__(self, name: str, commit: Callable[[Any, list[Any]], None], failed: Failed) -> None:
+    def __init__(self, name: str, commit: Callable[[Any, list[Any]], None], failed: _Failed) -> None:
         self._failed = failed
         self._waiting: queue.SimpleQueue[tuple[Any, Any] | None] = queue.SimpleQueue()
         self._commit = commit

@@ -20,8 +20,8 @@ from wallaby.errors import QueryError
 from wallaby.exchange.lazy_body import GoneError, LazyBody, fetched, is_lazy
 from wallaby.lineage.effects import Push, PushReply, Slice
 from wallaby.lineage.names import QueryId, WorkerId
-from wallaby.node.durable_outputs import LocalBackup
-from wallaby.node.node import Actor, EngineNode, WorkerQuery, serving_of
+from wallaby.node.node import Actor, EngineNode, WorkerQuery, worker_query_of
+from wallaby.node.outputs.durable_outputs import LocalBackup
 from wallaby.node.pools import CallPool
 
 
@@ -64,17 +64,17 @@ class Pushing:
 
     def push(self, actor: Actor, effect: Push) -> None:
         """Send the first due outputs, as many as may be in memory at once; the answer covers those."""
-        serving = serving_of(actor)
-        query, recorder, durable = serving.query, serving.recorder, serving.durable_outputs
+        worker_query = worker_query_of(actor)
+        query, recorder, durable = worker_query.query, worker_query.recorder, worker_query.durable_outputs
 
         def job() -> None:
             started = recorder.now() if recorder is not None else 0.0
             if durable is not None and durable.spools:
-                with _reading(serving):
+                with _reading(worker_query):
                     slices = durable.slices_of(self._backups, effect.items, effect.epoch, self._limit_bytes)
             else:
                 slices = self._backups.slices_of(query, effect.items, self._limit_bytes)
-            slices = _noted(serving, slices)
+            slices = _noted(worker_query, slices)
             if effect.target == self._node.worker:
                 self._node.loop.post(self._receive_here, actor, effect, slices)
                 return
@@ -103,7 +103,7 @@ class Pushing:
 
     def _receive_here(self, actor: Actor, effect: Push, slices: tuple[Slice, ...]) -> None:
         """Hand slices to a consumer in this process by reference; bodies without room are not read."""
-        query = serving_of(actor).query
+        query = worker_query_of(actor).query
         wanted = self._node.preview(query, effect.epoch, effect.target, slices)
         taken = tuple(compress(slices, wanted.held))
         if any(map(is_lazy, taken)):
@@ -121,29 +121,29 @@ class Pushing:
         reply = wanted
         if wanted.accepted:
             reply = self._node.receive(query, effect.epoch, effect.target, taken).of_all(wanted.held)
-        recorder = serving_of(actor).recorder
+        recorder = worker_query_of(actor).recorder
         if recorder is not None:
             recorder.pushed(recorder.now(), effect, slices, reply, "memory")
         self._node.answer(actor, effect, reply)
 
 
 @contextmanager
-def _reading(serving: WorkerQuery) -> Iterator[None]:
+def _reading(worker_query: WorkerQuery) -> Iterator[None]:
     """Note since when outputs are being read for a query."""
     token = object()
-    serving.reads[token] = time.monotonic()
+    worker_query.reads[token] = time.monotonic()
     try:
         yield
     finally:
-        del serving.reads[token]
+        del worker_query.reads[token]
 
 
-def _noted(serving: WorkerQuery, slices: tuple[Slice, ...]) -> tuple[Slice, ...]:
+def _noted(worker_query: WorkerQuery, slices: tuple[Slice, ...]) -> tuple[Slice, ...]:
     """The same slices, whose reads are noted. Shared bodies stay shared."""
     noted: dict[int, LazyBody] = {}
 
     def read(handle: LazyBody) -> tuple[pa.RecordBatch, ...]:
-        with _reading(serving):
+        with _reading(worker_query):
             return handle.read()
 
     found = []

@@ -23,7 +23,7 @@ from wallaby.lineage.attempt import (
     used_sides,
     verify,
 )
-from wallaby.lineage.choose import Policy, Static
+from wallaby.lineage.choose import DrawPolicy, Static
 from wallaby.lineage.effects import (
     Acknowledge,
     Await,
@@ -60,7 +60,7 @@ PROBE_EVERY_PUSHES = 8
 class QuerySessionSettings:
     """Settings of a session. The window and the policy are constants of the query, equal on every worker."""
 
-    policy: Policy
+    policy: DrawPolicy
     window_bytes: int
     tolerance: Tolerance = LINEAGE
     outputs_per_push: int = 32

@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Protocol
 
 from wallaby.errors import EncodingError
@@ -55,6 +57,8 @@ def marks_of(epoch: int, runs: Mapping[ChannelName, ChannelRun], outbox: Outbox)
 
 def occupation(effect: Any) -> str:
     """A description of an effect that may take arbitrarily long; empty for other effects.
+
+    It is a reason to wait only while it is really under way: see `excuses`.
 
     Calls to the store and to other processes are not included: they have their own time limits.
     """
@@ -119,15 +123,22 @@ class Asks(Protocol):
         """Send an action and return its answer; None if no answer came in time."""
 
 
-def standing_of(session: QuerySession, actors: Iterable[tuple[str, Any]], busy: str = "") -> Standing:
+def standing_of(
+    session: QuerySession,
+    actors: Iterable[tuple[str, Any]],
+    busy: str = "",
+    excuses: Iterable[Any] | None = None,
+) -> Standing:
     """The standing of a session; `actors` are the names of its actors, each with the effect that it waits for.
 
-    `busy` is what the process does for the session besides its effects.
+    `busy` is what the process does for the session besides its effects, `excuses` are the effects that may excuse a
+    standstill: by default all (see `excuses`).
     """
     waiting = list(actors)
+    excuses = [effect for _, effect in waiting] if excuses is None else excuses
     outbox = session.context.outbox
     marks = marks_of(session.context.epoch, session.runs, outbox)
-    busy = busy or next(filter(None, (occupation(effect) for _, effect in waiting)), "")
+    busy = busy or next(filter(None, map(occupation, excuses)), "")
     # A busy process is not judged, so its waits are not needed.
     waits = () if busy else waits_of(session.graph, session.runs, outbox, waiting)
     return Standing(marks, busy, waits)
@@ -171,13 +182,27 @@ def ask_standing(peers: Asks, address: str, query: QueryId, timeout_seconds: flo
 
 
 def standings(
-    workers: Iterable[WorkerId], ask: Callable[[WorkerId], Standing | None]
-) -> dict[WorkerId, Standing]:
-    """The standings of processes. After one that does not answer, no more are asked, because nothing is judged then."""
-    found: dict[WorkerId, Standing] = {}
-    for worker in workers:
+    workers: Iterable[WorkerId],
+    ask: Callable[[WorkerId], Standing | None],
+    tell: Callable[[dict[WorkerId, Standing]], None],
+    run: Callable[[Callable[[], None]], None],
+) -> None:
+    """Ask all processes, and tell the standings of those that answered.
+
+    Each is asked in a job of its own, so that a silent one hides no answer of another: whoever is busy excuses all.
+    """
+    lock = threading.Lock()
+    found: dict[WorkerId, Standing | None] = dict.fromkeys(workers)
+    waiting = set(found)
+
+    def ask_one(worker: WorkerId) -> None:
         standing = ask(worker)
-        if standing is None:
-            break
-        found[worker] = standing
-    return found
+        with lock:
+            found[worker] = standing
+            waiting.discard(worker)
+            is_last = not waiting
+        if is_last:
+            tell({each: said for each, said in found.items() if said is not None})
+
+    for worker in found:
+        run(partial(ask_one, worker))

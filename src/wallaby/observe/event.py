@@ -8,7 +8,8 @@ unknown fields and kinds, and refuse a log of another version.
 kind      | from   | more
 ----------|--------|---------------------------------------------------------------------------------------------
 log       | head   | version, query; always the first line
-plan      | head   | stages (label, kind, channels, splits), links (producer, consumer, kind, routing, phase)
+plan      | head   | stages (label, kind, channels, splits), links (producer, consumer, kind, routing, phase);
+          |        | about the query, empty if unknown: sql, action, line (of the program), description (Spark's)
 members   | head   | workers (id, host, pid), hosts: the worker of every channel
 task      | worker | seconds, task, how (read, execute, retrace, re-read), queued, rows, bytes, inputs, input_rows,
           |        | input_bytes, split, last, error; inputs are those drawn, without build sides sent to all

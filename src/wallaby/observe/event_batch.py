@@ -15,9 +15,9 @@ from wallaby.lineage.names import QueryId, WorkerId
 
 #: The name of the action.
 EVENTS = "events"
-VERSION = 3
+VERSION = 4
 #: A larger batch is refused.
-PARCEL_BYTES_MAX = 4 << 20
+EVENT_BATCH_BYTES_MAX = 4 << 20
 
 
 @dataclass(slots=True)
@@ -61,7 +61,7 @@ class Carried:
     durable_bytes: int = 0
     durable_seconds: float = 0.0
     #: Tasks that were committed with a saved state.
-    snapshots: int = 0
+    checkpoints: int = 0
 
     def add(self, other: Carried) -> None:
         """Add another's totals."""
@@ -85,6 +85,8 @@ class EventBatch:
     pushed_bytes: int = 0
     totals: dict[int, StageTotals] = field(default_factory=dict)
     carried: Carried = field(default_factory=Carried)
+    #: Seconds in kernels so far, by stage and channel.
+    channels: dict[tuple[int, int], float] = field(default_factory=dict)
 
 
 def encode_event_batch(batch: EventBatch, lines: Sequence[str]) -> bytes:
@@ -98,6 +100,7 @@ def encode_event_batch(batch: EventBatch, lines: Sequence[str]) -> bytes:
         "pushed_bytes": batch.pushed_bytes,
         "totals": {str(stage): astuple(totals) for stage, totals in batch.totals.items()},
         "carried": astuple(batch.carried),
+        "channels": [(*channel, round(seconds, 4)) for channel, seconds in batch.channels.items()],
     }
     return "\n".join((json.dumps(head), *lines, "")).encode()
 
@@ -108,7 +111,7 @@ def decode_event_batch(body: bytes) -> EventBatch:
     Raises:
         EncodingError: there is none.
     """
-    if len(body) > PARCEL_BYTES_MAX:
+    if len(body) > EVENT_BATCH_BYTES_MAX:
         raise EncodingError(f"{len(body)} bytes of events are more than one message may hold.")
     first, _, lines = body.partition(b"\n")
     if lines and not lines.endswith(b"\n"):
@@ -126,6 +129,7 @@ def decode_event_batch(body: bytes) -> EventBatch:
             int(head["pushed_bytes"]),
             {int(stage): StageTotals(*values) for stage, values in head["totals"].items()},
             Carried(*head["carried"]),
+            {(int(stage), int(channel)): float(seconds) for stage, channel, seconds in head["channels"]},
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise EncodingError(f"Events cannot be read: {error}.") from error

@@ -38,7 +38,12 @@ def draw_graph(history: History) -> str:
     box = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
     parts = [f'<svg class="graph" {box} role="img" aria-label="stage graph">', _TIP]
     parts += [_edge(link, places) for link in history.links]
-    parts += [_box(at, stage, totals[at], places[at]) for at, stage in enumerate(stages)]
+    whole = sum(each.seconds for each in totals)
+    hottest = max(range(len(stages)), key=lambda at: totals[at].seconds) if whole else None
+    parts += [
+        _box(at, stage, totals[at], places[at], totals[at].seconds / whole if at == hottest else 0.0)
+        for at, stage in enumerate(stages)
+    ]
     return "".join((*parts, "</svg>"))
 
 
@@ -66,7 +71,8 @@ def _edge(link: LinkInfo, places: dict[int, tuple[float, float]]) -> str:
     )
 
 
-def _box(at: int, stage: StageInfo, totals: StageTotals, place: tuple[float, float]) -> str:
+def _box(at: int, stage: StageInfo, totals: StageTotals, place: tuple[float, float], hot: float) -> str:
+    """A stage; `hot` is its share of the time if it takes most of all."""
     x, y = place
     title = f"s{at} {stage.label}"
     shown = title if len(title) <= LABEL_CHARACTERS else title[: LABEL_CHARACTERS - 1] + "…"
@@ -74,6 +80,9 @@ def _box(at: int, stage: StageInfo, totals: StageTotals, place: tuple[float, flo
     if stage.splits:
         channels += f" · {counted(stage.splits, 'split')}"
     work = f"{counted(totals.tasks, 'task')} · {duration(totals.seconds)}"
+    if hot:
+        work += f" · {hot:.0%} of the time"
+    style = f"{stage.kind} hot" if hot else stage.kind
     rows = f"{number(totals.rows)} rows · {size(totals.bytes)}"
     lines = (channels, work, rows) if stage.kind != "collect" else ("the client",)
     body = "".join(
@@ -81,7 +90,7 @@ def _box(at: int, stage: StageInfo, totals: StageTotals, place: tuple[float, flo
         for n, line in enumerate(lines)
     )
     return (
-        f'<g><title>{escape(title)}</title><rect class="box {escape(stage.kind)}" x="{x:.1f}" y="{y:.1f}" '
+        f'<g><title>{escape(title)}</title><rect class="box {escape(style)}" x="{x:.1f}" y="{y:.1f}" '
         f'width="{BOX_WIDTH}" height="{BOX_HEIGHT}" rx="6"/>'
         f'<text class="name" x="{x + 10:.1f}" y="{y + 18:.1f}">{escape(shown)}</text>{body}</g>'
     )

@@ -10,17 +10,21 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Final
 
 from wallaby.errors import QueryCancelledError, WallabyError
 from wallaby.gcs.interface import QueryStatus
 from wallaby.lineage.names import HEAD, ChannelName, QueryId, WorkerId
 from wallaby.lineage.snapshot import RecoveryPlan, Snapshot
-from wallaby.observe.event import Event, EventKind, make
+from wallaby.observe.about import NOTHING_KNOWN, About
+from wallaby.observe.event import Event, EventKind, encode, make
 from wallaby.observe.event_batch import Carried, EventBatch, StageTotals
 from wallaby.observe.exchanged import exchanged_bytes
+from wallaby.observe.history import History
+from wallaby.observe.lines import KeptLines
 from wallaby.observe.log import EventLog
+from wallaby.observe.log_reading import LiveReading
 from wallaby.observe.units import counted, duration
 from wallaby.plan.physical import PhysicalPlan
 
@@ -60,6 +64,11 @@ class QueryStats:
     #: What workers did besides their tasks, and how often the head called the store for the query.
     carried: Carried = field(default_factory=Carried)
     head_store_calls: int = 0
+    #: Seconds in kernels by stage and channel, if it was observed in detail.
+    channels: Mapping[tuple[int, int], float] = field(default_factory=dict)
+    workers: int = 0
+    #: The line of the program whose action ran the query.
+    line: str = ""
 
 
 @dataclass(slots=True)
@@ -86,17 +95,28 @@ class Observation:
         *,
         detailed: bool = False,
         log: EventLog | None = None,
+        about: About = NOTHING_KNOWN,
+        lines: KeptLines | None = None,
+        reported: Callable[[tuple[WorkerId, ...]], bool] = lambda _lost: False,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.query = query
         self.detailed = detailed
         self.plan = plan
+        self.about = about
+        #: Has another query reported the loss of these workers?
+        self._reported = reported
         self._log = log
+        #: Its events in memory, if somebody may look at them while it runs.
+        self._lines = lines
+        self._live = LiveReading(query, clock())
         self._clock = clock
         self._lock = threading.Lock()
         self._counts = _Counts()
         self._batches: dict[WorkerId, EventBatch] = {}
         self._open: set[WorkerId] = set()
+        #: The workers that host its channels.
+        self._members: set[WorkerId] = set()
         self._workers = 0
         self._started = clock()
         self._ended_at: float | None = None
@@ -118,7 +138,8 @@ class Observation:
         """The query is submitted, with these hosts of its channels."""
         self._open = set(hosts.values()) - {HEAD}
         self._workers = len(self._open)
-        if self._log is None:
+        self._members = set(self._open)
+        if self._log is None and self._lines is None:
             return
         graph = self.plan.graph
         stages = [
@@ -135,7 +156,7 @@ class Observation:
             }
             for link in graph.links
         ]
-        self._write(EventKind.PLAN, stages=stages, links=links)
+        self._write(EventKind.PLAN, stages=stages, links=links, **asdict(self.about))
         workers = [{"id": w, "host": at.host, "pid": at.pid} for w, at in sorted(whereabouts.items())]
         self._write(
             EventKind.MEMBERS, workers=workers, hosts={str(name): worker for name, worker in hosts.items()}
@@ -170,10 +191,17 @@ class Observation:
             self._counts.lost += new
             self._lost_now += new
             self._open.difference_update(lost)
+            self._members.difference_update(lost)
             if self._frozen_at is None:
                 self._frozen_at = self._clock()
         named = [{"id": w, "host": whereabouts.get(w, Whereabouts("")).host} for w in lost]
         self._write(EventKind.FROZE, lost=named, draining=list(draining))
+
+    def will_report(self, worker: WorkerId) -> bool:
+        """Does the query still need this worker, so that it will report its loss?"""
+        over = self._ended_at is not None or (self._finishing and not self.plan.graph.keeps)
+        with self._lock:
+            return not over and (worker in self._members or worker in self._lost_now)
 
     def took(self, snapshot: Snapshot | None) -> None:
         """The coordinator has taken the snapshot for the next plan."""
@@ -193,6 +221,7 @@ class Observation:
             self._counts.delivered_again += again
             self._counts.read_again += reads
             self._counts.frozen_seconds += seconds
+            self._members.update(set(plan.hosts.values()) - {HEAD})
             self._open.update(set(plan.hosts.values()) - {HEAD})
         self._write(
             EventKind.RESUMED,
@@ -205,8 +234,9 @@ class Observation:
         )
         if lost:
             who = ", ".join(f"{w} on host {whereabouts.get(w, Whereabouts('unknown')).host}" for w in lost)
-            # A warning, because Python shows warnings even if no logging is configured.
-            _log.warning(
+            # A warning, because Python shows warnings even if no logging is configured; but one for each loss.
+            _log.log(
+                logging.INFO if self._reported(lost) else logging.WARNING,
                 "lost %s: %s rewound, %s moved, %s delivered again, %s to read again; query %s was frozen for %s",
                 who,
                 counted(len(plan.rewound), "channel"),
@@ -226,6 +256,8 @@ class Observation:
                 self._open.discard(batch.worker)
         if self._log is not None and batch.lines:
             self._log.write_lines(batch.lines)
+        if self._lines is not None and batch.lines:
+            self._lines.add(batch.lines)
         dropped = batch.dropped - (before.dropped if before else 0)
         if dropped:
             self._write(EventKind.DROPPED, worker=batch.worker, count=dropped)
@@ -271,6 +303,8 @@ class Observation:
         """Close the log, whatever is missing."""
         if self._log is not None:
             self._log.close()
+        if self._lines is not None:
+            self._lines.pack()
         self._settled.set()
 
     def _settle_if_done(self) -> None:
@@ -287,8 +321,11 @@ class Observation:
             counts = self._counts
             stages = [StageTotals() for _ in self.plan.graph.stages] if self.detailed else []
             carried = Carried()
+            channels: dict[tuple[int, int], float] = {}
             for batch in self._batches.values():
                 carried.add(batch.carried)
+                for channel, seconds in batch.channels.items():
+                    channels[channel] = channels.get(channel, 0.0) + seconds
                 for stage, totals in batch.totals.items():
                     if stage < len(stages):
                         stages[stage].add(totals)
@@ -306,10 +343,34 @@ class Observation:
                 exchanged_bytes=self._exchanged(stages),
                 stages=tuple(stages),
                 labels=tuple(self.plan.labels),
-                event_log=str(self._log.path) if self._log is not None else "",
+                event_log=self.event_log,
                 carried=carried,
                 head_store_calls=counts.store_calls,
+                channels=channels,
+                workers=self._workers,
+                line=self.about.line,
             )
+
+    def history(self) -> History | None:
+        """What it has done so far, for the live page; None if its events are not kept in memory."""
+        if self._lines is None:
+            return None
+        return self._live.read(self._lines, self._ended_at or self._clock(), self._counts.commits)
+
+    @property
+    def lost_workers(self) -> tuple[str, ...]:
+        """The workers that it has lost so far."""
+        return tuple(self._counts.lost)
+
+    @property
+    def recoveries(self) -> int:
+        """How often it has recovered from a loss so far."""
+        return self._counts.recoveries
+
+    @property
+    def event_log(self) -> str:
+        """The path of its event log; empty if there is none."""
+        return str(self._log.path) if self._log is not None else ""
 
     def _exchanged(self, stages: list[StageTotals]) -> int:
         return exchanged_bytes(self.plan.graph, stages, self._workers) if stages else 0
@@ -322,6 +383,8 @@ class Observation:
 
     def _write(self, kind: EventKind, **fields: object) -> None:
         event = make(kind, self._clock(), **fields)
+        if self._lines is not None:
+            self._lines.add(encode(event).encode() + b"\n", always=True)
         if self._log is not None:
             self._log.write(event)
         elif len(self._remembered) < REMEMBERED_MAX:

@@ -3,82 +3,72 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from html import escape
 from typing import Final
 
+from wallaby.observe.finding import Finding, found_in_log
 from wallaby.observe.graph_svg import draw_graph
 from wallaby.observe.history import History
+from wallaby.observe.rates_svg import rates
+from wallaby.observe.style import KEY, STYLE
 from wallaby.observe.timeline_svg import channel_timeline, worker_timeline
 from wallaby.observe.units import counted, duration, number, size
 
-_STYLE: Final = """
-:root { color-scheme: light dark; --ink: #1d2530; --dim: #5f6b7a; --paper: #fff; --stripe: #f4f6f8; --line: #d5dbe2;
-  --read: #3b82c4; --execute: #3f9d5a; --retrace: #e08a1e; --reread: #8e5bc0; --bad: #cc3b3b; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e5e9ee; --dim: #9aa6b4; --paper: #14181d; --stripe: #1b2129;
-  --line: #333c47; } }
-body { font: 14px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin: 2rem auto;
-  max-width: 1220px; padding: 0 1rem; }
-h1 { font-size: 1.4rem; margin: 0 } h2 { font-size: 1.05rem; margin: 2rem 0 .5rem }
-p.error { border-left: 4px solid var(--bad); padding: .5rem 1rem; background: var(--stripe); white-space: pre-wrap }
-.facts { display: flex; flex-wrap: wrap; gap: .5rem 2rem; margin: 1rem 0 }
-.facts b { display: block; font-size: 1.1rem }
-.facts span { color: var(--dim) } .scroll { overflow-x: auto }
-table { border-collapse: collapse; width: 100% } th, td { padding: .25rem .6rem; text-align: right;
-  border-bottom: 1px solid var(--line) } th { color: var(--dim); font-weight: 500 }
-td.l, th.l { text-align: left }
-svg text { fill: var(--ink); font: 12px system-ui, sans-serif } svg .small { fill: var(--dim); font-size: 11px }
-svg .name { font-weight: 600 } svg .loss { fill: var(--bad); font-size: 11px }
-.box { fill: var(--stripe); stroke: var(--line) } .box.read { stroke: var(--read) }
-.box.execute { stroke: var(--execute) }
-.edge { fill: none; stroke: var(--dim); stroke-width: 1.4 } .edge.side { stroke-dasharray: 4 3 }
-.tip { fill: var(--dim) }
-.tick { stroke: var(--line) } .stripe { fill: var(--stripe) } .frozen { fill: var(--bad); opacity: .35 }
-.read.bar, .key.read { fill: var(--read); background: var(--read) }
-.execute.bar, .key.execute { fill: var(--execute); background: var(--execute) }
-.retrace.bar, .key.retrace { fill: var(--retrace); background: var(--retrace) }
-.re-read.bar, .key.re-read { fill: var(--reread); background: var(--reread) }
-.failed.bar, .key.failed { fill: var(--bad); background: var(--bad) }
-.key { display: inline-block; width: .8em; height: .8em; border-radius: 2px; margin: 0 .3em 0 1em }
-footer { color: var(--dim); margin-top: 2rem }
-"""
 _OUTCOMES: Final = {
     "done": "finished",
     "failed": "failed",
     "cancelled": "was cancelled",
     "unfinished": "has no end in this log: it is still running, or its driver died",
 }
-_KEY: Final = "".join(
-    f'<span class="key {style}"></span>{text}'
-    for style, text in (
-        ("read", "read"),
-        ("execute", "execute"),
-        ("retrace", "retrace, after a loss"),
-        ("re-read", "re-read, after a loss"),
-        ("failed", "failed"),
-    )
-)
 
 
 def make_page(history: History) -> str:
     """The whole page."""
     title = f"Query {history.query}"
-    sections = (
-        _summary(history),
-        _recoveries(history),
-        f'<h2>Stages</h2><div class="scroll">{draw_graph(history)}</div>',
-        f'<div class="scroll">{_stage_table(history)}</div>',
-        f'<h2>Channels over time</h2><p>{_KEY}</p><div class="scroll">{channel_timeline(history)}</div>',
-        f'<h2>Workers over time</h2><div class="scroll">{worker_timeline(history)}</div>',
-        _footer(history),
-    )
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
         '<meta name="viewport" content="width=device-width">'
-        f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body>\n"
-        + "\n".join(section for section in sections if section)
+        f"<title>{escape(title)}</title><style>{STYLE}</style></head><body>\n"
+        + query_body(history, found_in_log(history))
         + "\n</body></html>\n"
     )
+
+
+def query_body(history: History, findings: Sequence[Finding]) -> str:
+    """Everything about one query, for a page of its own."""
+    sections = (
+        _summary(history),
+        _text(history),
+        findings_list(findings),
+        _recoveries(history),
+        f'<h2>Stages</h2><div class="scroll">{draw_graph(history)}</div>',
+        f'<div class="scroll">{_stage_table(history)}</div>',
+        f'<h2>Channels over time</h2><p>{KEY}</p><div class="scroll">{channel_timeline(history)}</div>',
+        f'<h2>Workers over time</h2><div class="scroll">{worker_timeline(history)}</div>',
+        f'<h2>Rates</h2><div class="scroll">{rates(history)}</div>',
+        _memory(history),
+        _footer(history),
+    )
+    return "\n".join(section for section in sections if section)
+
+
+def findings_list(findings: Sequence[Finding]) -> str:
+    """The findings of a query as a list: what cost most."""
+    if not findings:
+        return ""
+    items = "".join(
+        f"<li><b>{finding.share:.0%}</b> of the time: {escape(finding.what)} <i>{escape(finding.advice)}</i></li>"
+        for finding in findings
+    )
+    return f'<h2>What cost most</h2><ol class="findings">{items}</ol>'
+
+
+def _text(history: History) -> str:
+    about = history.about
+    where = f"<p>{escape(about.action)} at {escape(about.line)}</p>" if about.line else ""
+    return (f"<pre>{escape(about.sql)}</pre>" if about.sql else "") + where
 
 
 def _summary(history: History) -> str:
@@ -144,6 +134,28 @@ def _recoveries(history: History) -> str:
         '<h2>Losses and recoveries</h2><table><tr><th class="l">after</th><th class="l">lost</th>'
         "<th>channels rewound</th><th>readers moved</th><th>outputs delivered again</th>"
         f"<th>outputs read again</th><th>frozen for</th></tr>{''.join(rows)}</table>"
+    )
+
+
+def _memory(history: History) -> str:
+    """What workers spilled, and when they were short of memory."""
+    names = sorted({*history.spilled_by, *(worker for _, worker, *_ in history.memory_steps)})
+    if not names:
+        return ""
+    rows = []
+    for name in names:
+        steps = [
+            (step, used, limit) for _, worker, step, used, limit in history.memory_steps if worker == name
+        ]
+        highest = max(((used, limit) for _, used, limit in steps), default=None)
+        rows.append(
+            f'<tr><td class="l">{escape(name)}</td><td>{size(history.spilled_by.get(name, 0))}</td>'
+            f"<td>{len(steps)}</td>"
+            f"<td>{'' if highest is None else f'{size(highest[0])} of {size(highest[1])}'}</td></tr>"
+        )
+    return (
+        '<h2>Memory</h2><table><tr><th class="l">worker</th><th>spilled</th><th>steps against a shortage</th>'
+        f"<th>highest use</th></tr>{''.join(rows)}</table>"
     )
 
 

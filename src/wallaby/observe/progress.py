@@ -12,17 +12,16 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Final
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from wallaby.errors import GcsError
 from wallaby.gcs.interface import Gcs
 from wallaby.lineage.graph import StageGraph, StageKind
 from wallaby.lineage.names import ChannelName, QueryId
 from wallaby.lineage.snapshot import Snapshot
+from wallaby.observe.bars import Bars, bars_on
 
 #: A faster query is not shown at all.
 QUIET_SECONDS: Final = 0.7
@@ -44,7 +43,7 @@ class QueryProgress:
 
     @property
     def share(self) -> float:
-        """An estimate: splits read count for most of it, finished stages for the rest."""
+        """Estimate the progress: mostly from splits read, the rest from finished stages."""
         read = self.splits_read / self.splits if self.splits else 1.0
         return 0.8 * read + 0.2 * self.stages_done / max(self.stages, 1)
 
@@ -75,9 +74,7 @@ def is_wanted(console: Console, environment: dict[str, str] | None = None) -> bo
     environment = dict(os.environ) if environment is None else environment
     if environment.get("CI") or environment.get("TERM") == "dumb":
         return False
-    if console.is_jupyter:
-        return find_spec("ipywidgets") is not None  # without it rich only warns
-    return console.is_terminal
+    return console.is_jupyter or console.is_terminal
 
 
 @dataclass(slots=True)
@@ -85,7 +82,7 @@ class _Followed:
     query: QueryId
     graph: StageGraph
     since: float
-    bar: TaskID | None = None
+    is_shown: bool = False
 
 
 class ProgressBoard:
@@ -96,7 +93,7 @@ class ProgressBoard:
         self._console = console
         self._lock = threading.Lock()
         self._followed: list[_Followed] = []
-        self._display: Progress | None = None
+        self._display: Bars | None = None
         self._thread: threading.Thread | None = None
 
     def follow(self, query: QueryId, graph: StageGraph) -> Callable[[], None]:
@@ -114,10 +111,10 @@ class ProgressBoard:
             if followed not in self._followed:
                 return
             self._followed.remove(followed)
-            if self._display is not None and followed.bar is not None:
-                self._display.remove_task(followed.bar)
-            if self._display is not None and not any(each.bar is not None for each in self._followed):
-                self._display.stop()
+            if self._display is not None and followed.is_shown:
+                self._display.hide(followed.query)
+            if self._display is not None and not any(each.is_shown for each in self._followed):
+                self._display.close()
                 self._display = None
 
     def _run(self) -> None:
@@ -147,25 +144,6 @@ class ProgressBoard:
             if followed not in self._followed:
                 return
             if self._display is None:
-                self._display = _display(self._console)
-                self._display.start()
-            if followed.bar is None:
-                elapsed = time.monotonic() - followed.since
-                followed.bar = self._display.add_task(followed.query, total=1.0, standing="")
-                self._display.tasks[-1].start_time = self._display.get_time() - elapsed
-            self._display.update(followed.bar, completed=stands.share, standing=str(stands))
-            self._display.refresh()
-
-
-def _display(console: Console) -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
-        TextColumn("{task.fields[standing]}"),
-        TimeElapsedColumn(),
-        console=console,
-        transient=True,
-        auto_refresh=False,
-        redirect_stdout=False,
-        redirect_stderr=False,
-    )
+                self._display = bars_on(self._console)
+            followed.is_shown = True
+            self._display.show(followed.query, stands.share, str(stands), time.monotonic() - followed.since)

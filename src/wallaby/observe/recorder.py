@@ -1,4 +1,4 @@
-"""Record a worker's events of one query: they are counted, buffered, and sent to the head a few times a second.
+"""LineageRecord a worker's events of one query: they are counted, buffered, and sent to the head a few times a second.
 
 Only observed queries have a recorder. For a task it costs two readings of the clock and an append; encoding and sending
 happen on a thread that waits for the network anyway. The buffer is bounded: events that do not fit are counted and
@@ -13,15 +13,21 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import compress
-from typing import Any, Final
+from typing import Final
 
 from wallaby.batches.task_timing import taken
-from wallaby.lineage.effects import CommitTask, Execute, FailPoint, Output, Push, PushReply, Slice
+from wallaby.lineage.effects import CommitTask, Execute, Executed, FailPoint, Output, Push, PushReply, Slice
 from wallaby.lineage.lineage import is_saved
 from wallaby.lineage.names import QueryId, TaskName, WorkerId
 from wallaby.lineage.verdict import CommitReply, Verdict
 from wallaby.observe.event import Event, EventKind, How, encode, make
-from wallaby.observe.event_batch import PARCEL_BYTES_MAX, Carried, EventBatch, StageTotals, encode_event_batch
+from wallaby.observe.event_batch import (
+    EVENT_BATCH_BYTES_MAX,
+    Carried,
+    EventBatch,
+    StageTotals,
+    encode_event_batch,
+)
 
 #: The most events that wait to be sent; about ten megabytes.
 EVENTS_MAX: Final = 20_000
@@ -41,10 +47,10 @@ _HOW: Final = {
 _TAKEN: Final = (Verdict.DONE, Verdict.ALREADY)
 
 #: The type of a function that runs a task.
-Runs = Callable[[Execute], tuple[Any, Output]]
+Runs = Callable[[Execute], Executed]
 
 
-class Recorder:
+class EventRecorder:
     """The recorder of one query at one worker. Any thread may use it; `send` returns whether the head has accepted."""
 
     def __init__(
@@ -61,6 +67,7 @@ class Recorder:
         self._events: deque[Event] = deque()
         self._lock = threading.Lock()
         self._totals: dict[int, StageTotals] = {}
+        self._channels: dict[tuple[int, int], float] = {}
         self._pushed_bytes = 0
         self._carried = Carried(store_calls=1)  # the call by which the worker discovered the query
         self._dropped = 0
@@ -76,16 +83,16 @@ class Recorder:
         """Wrap a task so that it records an event. The time from now to its start is time in the queue."""
         submitted = self._clock()
 
-        def run_watched(effect: Execute) -> tuple[Any, Output]:
+        def run_watched(effect: Execute) -> Executed:
             taken()
             started = self._clock()
             try:
-                state, output = run(effect)
+                executed = run(effect)
             except Exception as error:
                 self._executed(effect, submitted, started, None, type(error).__name__)
                 raise
-            self._executed(effect, submitted, started, output, "")
-            return state, output
+            self._executed(effect, submitted, started, executed.output, "")
+            return executed
 
         return run_watched
 
@@ -123,6 +130,8 @@ class Recorder:
         with self._lock:
             totals = self._totals.setdefault(effect.task.stage, StageTotals())
             totals.seconds += seconds
+            channel = (effect.task.stage, effect.task.channel)
+            self._channels[channel] = self._channels.get(channel, 0.0) + seconds
             totals.queued_seconds += started - submitted
             totals.scan_seconds += laps.scan_seconds
             totals.partition_seconds += laps.partition_seconds
@@ -139,24 +148,24 @@ class Recorder:
                 totals.input_bytes += input_bytes
 
     def committed(self, started: float, tasks: Sequence[CommitTask], replies: object) -> None:
-        """Record a call that committed some tasks, or tried to."""
+        """LineageRecord a call that committed some tasks, or tried to."""
         answers = replies if isinstance(replies, tuple) else (None,) * len(tasks)
         refused: dict[str, int] = {}
-        snapshots = 0
+        checkpoints = 0
         for effect, reply in zip(tasks, answers, strict=True):
             verdict = reply.verdict if isinstance(reply, CommitReply) else None
             if verdict not in _TAKEN:
                 name = "no answer" if verdict is None else verdict.value
                 refused[name] = refused.get(name, 0) + 1
             else:
-                snapshots += is_saved(effect.record)
+                checkpoints += is_saved(effect.record)
         event = self._timed(EventKind.COMMIT, started, tasks=[str(effect.task) for effect in tasks])
         if refused:
             event["refused"] = refused
         self._add(event)
         with self._lock:
             self._carried.commits += len(tasks) - sum(refused.values())
-            self._carried.snapshots += snapshots
+            self._carried.checkpoints += checkpoints
             self._carried.lineage_bytes += sum(len(effect.record) for effect in tasks)
             self._carried.store_calls += 1
             self._carried.store_seconds += event["seconds"]
@@ -170,7 +179,7 @@ class Recorder:
     def pushed(
         self, started: float, effect: Push, slices: Sequence[Slice], reply: PushReply | None, route: str
     ) -> None:
-        """Record a push of outputs to another worker, successful or not."""
+        """LineageRecord a push of outputs to another worker, successful or not."""
         size_bytes = sum(piece.size_bytes for piece in slices)
         answers = () if reply is None or not reply.accepted else reply.held
         held = sum(answers)
@@ -191,7 +200,7 @@ class Recorder:
                 self._carried.push_seconds += event["seconds"]
 
     def spilled(self, started: float, task: TaskName, size_bytes: int) -> None:
-        """Record that backups went to disk to make room."""
+        """LineageRecord that backups went to disk to make room."""
         event = self._timed(EventKind.SPILL, started, task=str(task), bytes=size_bytes)
         self._add(event)
         with self._lock:
@@ -199,7 +208,7 @@ class Recorder:
             self._totals.setdefault(task.stage, StageTotals()).spilled_bytes += size_bytes
 
     def stored(self, started: float, task: TaskName, size_bytes: int) -> None:
-        """Record that an output or a state was written to the durable store."""
+        """LineageRecord that an output or a state was written to the durable store."""
         event = self._timed(EventKind.STORED, started, task=str(task), bytes=size_bytes)
         self._add(event)
         with self._lock:
@@ -209,7 +218,7 @@ class Recorder:
     def short_of_memory(
         self, step: str, used_bytes: int, limit_bytes: int, held_bytes: int, freed_bytes: int
     ) -> None:
-        """Record a step against a shortage of memory."""
+        """LineageRecord a step against a shortage of memory."""
         fields = {"step": step, "used": used_bytes, "limit": limit_bytes, "held": held_bytes}
         self._add(make(EventKind.MEMORY, self._clock(), worker=self._worker, **fields, freed=freed_bytes))
 
@@ -247,7 +256,7 @@ class Recorder:
             lines = list(map(encode, events))
             ends = last and not self._events
             body = encode_event_batch(self._batch(last=ends), lines)
-            if len(body) > PARCEL_BYTES_MAX:  # only if task lists of commits are very long
+            if len(body) > EVENT_BATCH_BYTES_MAX:  # only if task lists of commits are very long
                 self._dropped += len(events)
                 body = encode_event_batch(self._batch(last=ends), ())
             if not self._send(body):
@@ -267,6 +276,7 @@ class Recorder:
                 self._pushed_bytes,
                 dict(self._totals),
                 replace(self._carried),
+                dict(self._channels),
             )
 
 

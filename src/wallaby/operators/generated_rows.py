@@ -10,7 +10,7 @@ from wallaby.relations.relation import Range, Rows
 from wallaby.sql.types import arrow_schema
 
 
-def made_rows(source: Rows | Range, split: RowSplit) -> pa.Table:
+def generate_rows(source: Rows | Range, split: RowSplit) -> pa.Table:
     """The rows of a split, as one chunk."""
     schema = arrow_schema(source.columns)
     if isinstance(source, Range):

@@ -14,7 +14,7 @@ from wallaby.batches.sizes import grouped
 from wallaby.batches.task_timing import Lap, lap
 from wallaby.errors import KernelError, MemoryLimitError
 from wallaby.operators.fragment_tree import Trees
-from wallaby.operators.generated_rows import made_rows
+from wallaby.operators.generated_rows import generate_rows
 from wallaby.operators.program import NOTHING, Batches
 from wallaby.operators.shared import SharedInputs
 from wallaby.operators.state import KernelState, StepResult
@@ -180,7 +180,7 @@ class ScanKernel:
         source, conditions = self._fragment.scan, self._fragment.conditions
         if not isinstance(source, Scan):
             assert isinstance(split, RowSplit), "what is no file is made by rows"
-            yield RowWindow(0, None, made_rows(source, split).to_batches())
+            yield RowWindow(0, None, generate_rows(source, split).to_batches())
             return
         assert isinstance(split, Split), "files are read by row groups"
         assert self._reading is not None, "how to read a file is planned"

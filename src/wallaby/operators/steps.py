@@ -166,7 +166,9 @@ def _indexed_sides(join: Join, fixed: frozenset[int]) -> tuple[Relation, Relatio
     if left_fixed == right_fixed or {c.id for c in join.left.columns} & {c.id for c in join.right.columns}:
         return None
     inner = join.kind is JoinKind.INNER
-    if right_fixed and (inner or (join.residual is None and join.kind in _FROM_THE_LEFT)):
+    if right_fixed and (
+        inner or (join.residual is None and (join.kind.is_filter or join.kind is JoinKind.LEFT))
+    ):
         return join.left, join.right, join.kind
     if left_fixed and (inner or (join.residual is None and join.kind is JoinKind.RIGHT)):
         return join.right, join.left, JoinKind.INNER if inner else JoinKind.LEFT
@@ -185,6 +187,3 @@ def _can_index(join: Join) -> bool:
     if len(pairs) == 1:
         return indexed[0]
     return join.kind is JoinKind.INNER and any(indexed) and all(a.type == b.type for a, b in pairs)
-
-
-_FROM_THE_LEFT = (JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI)

@@ -1,12 +1,11 @@
 """Functions that Wallaby computes for plain values only: one value in doubt leaves the whole query to Spark.
 
 Their kernels then end the query with `DoubtfulValueError`. So that Spark's answer can replace the query's rows, none of
-them may reach the client before the query has ended.
+them may reach the client before the query has ended. The declaration of a function says whether it is one of them
+(`ScalarSql.doubtful`).
 """
 
 from __future__ import annotations
-
-from typing import Final
 
 from wallaby.plan.physical import PhysicalPlan, ScanFragment, trees_of
 from wallaby.relations.expression import Call, walk
@@ -15,18 +14,11 @@ from wallaby.relations.relation import Relation, Scan, Source, children_of
 from wallaby.relations.tree import expressions_of
 from wallaby.relations.types import Kind
 
-DOUBTFUL: Final = frozenset(
-    (
-        *("get_json_object", "json_member", "mask", "parse_url", "seconds_to_timestamp", "text_to_timestamp"),
-        *("make_time_interval", "multiply_interval"),
-    )
-)
 
-
-def may_doubt(plan: PhysicalPlan) -> bool:
-    """Does a plan have such a function, or a file that may have dates in another calendar?"""
+def may_doubt(plan: PhysicalPlan, doubtful: frozenset[str]) -> bool:
+    """Does a plan call one of these functions, or read a file that may have dates in another calendar?"""
     trees = (tree for fragment in plan.fragments for tree in trees_of(fragment))
-    return any(map(_doubts, trees)) or any(
+    return any(_calls(tree, doubtful) for tree in trees) or any(
         _has_dates(fragment.scan) for fragment in plan.fragments if isinstance(fragment, ScanFragment)
     )
 
@@ -36,8 +28,8 @@ def _has_dates(source: Source) -> bool:
     return orc and any(column.type.kind is Kind.DATE for column in source.columns)
 
 
-def _doubts(relation: Relation) -> bool:
+def _calls(relation: Relation, functions: frozenset[str]) -> bool:
     own = (part for expression in expressions_of(relation) for part in walk(expression))
-    return any(isinstance(part, Call) and part.function in DOUBTFUL for part in own) or any(
-        map(_doubts, children_of(relation))
+    return any(isinstance(part, Call) and part.function in functions for part in own) or any(
+        _calls(child, functions) for child in children_of(relation)
     )

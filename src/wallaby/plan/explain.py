@@ -27,6 +27,7 @@ from wallaby.plan.physical import (
     PhysicalPlan,
     ReduceFragment,
     ScanFragment,
+    WriteFragment,
 )
 from wallaby.relations.expression import Column
 from wallaby.relations.relation import (
@@ -50,6 +51,7 @@ from wallaby.relations.relation import (
     WindowCall,
     children_of,
 )
+from wallaby.relations.target import MANIFEST
 
 _STEP = "  "
 
@@ -74,6 +76,8 @@ def output_columns(fragment: Fragment) -> tuple[Column, ...]:
             return finish.columns
         case LimitFragment(columns=columns) | CollectFragment(columns=columns):
             return columns
+        case WriteFragment():
+            return MANIFEST
 
 
 def _stage(plan: PhysicalPlan, number: int, leaves: tuple[SparkLeaf, ...]) -> Iterator[str]:
@@ -117,6 +121,9 @@ def _fragment(fragment: Fragment) -> Iterator[str]:
             yield from _tree(finish, 2)
         case LimitFragment(columns=columns, count=count, offset=offset):
             yield f"{_STEP * 2}limit {_all(count)}{_offset(offset)}: {_listed(columns)}"
+        case WriteFragment(columns=columns, target=target):
+            by = f", partitioned by {', '.join(target.partitions)}" if target.partitions else ""
+            yield f"{_STEP * 2}write to files{by}: {_listed(columns)}"
         case CollectFragment(columns=columns):
             yield f"{_STEP * 2}{_listed(columns)}"
 
@@ -128,7 +135,7 @@ def _link(plan: PhysicalPlan, number: int) -> str:
     phases = len(plan.graph.phases(link.consumer))
     notes = ["as the build side" if link.phase == 0 else "as the probe side"] if phases > 1 else []
     if link.kind is LinkKind.SIDE:
-        notes = ["beside its rows" if link.required else "as a filter, if it is there in time"]
+        notes = ["beside its rows"]
     return f"{_STEP}to s{link.consumer} {', '.join([_route(link.routing, keys), *notes])}"
 
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from wallaby.plan.estimates.estimate import Estimator, domain_of, key_combinations
+from wallaby.plan.estimates.estimate import Estimator
+from wallaby.plan.estimates.join_size import domain_of, key_combinations
 from wallaby.plan.estimates.selectivity import ColumnEstimate, selectivity_between
 from wallaby.relations import functions
 from wallaby.relations.expression import Call, Expression, columns_in
@@ -111,7 +112,7 @@ class JoinGraph:
 
     @property
     def all(self) -> Sides:
-        """Every side."""
+        """The set of all sides."""
         return (1 << len(self.sides)) - 1
 
     def sides_of(self, expression: Expression) -> Sides:
@@ -236,7 +237,7 @@ class JoinGraph:
     # --- classes -------------------------------------------------------------------------------------------
 
     def _classes(self, parts: JoinParts) -> tuple[list[list[tuple[int, Expression]]], list[Expression]]:
-        """Classes of equal expressions, each with its side; and the conditions that are no equality of two sides."""
+        """Classes of equal expressions, each with its side; and the conditions that do not equate two sides."""
         pairs: list[tuple[Expression, Expression]] = []
         rest: list[Expression] = []
         for left, right in parts.pairs:

@@ -18,8 +18,8 @@ from wallaby.plan.open_stage import (
     Flow,
     JoinBody,
     MapBody,
+    OpenStage,
     Partitioning,
-    Pipe,
     StageAssembly,
     aligned,
     on_top,
@@ -63,46 +63,53 @@ class JoinPlanner:
 
     def _broadcast(self, join: Join, build: Flow) -> Flow:
         """Send the whole build side to every channel with rows of the probe side, which stay where they are."""
-        pipe = self._gathered(self._lean(join, build))
-        stage = self.assembly.close(pipe)
-        return tuple(self._probing(join, p, stage, pipe.columns) for p in self.plan_relation(join.left))
+        open_stage = self._gathered(self._lean(join, build))
+        stage = self.assembly.close(open_stage)
+        return tuple(self._probing(join, p, stage, open_stage.columns) for p in self.plan_relation(join.left))
 
-    def _probing(self, join: Join, pipe: Pipe, stage: int, columns: tuple[Column, ...]) -> Pipe:
-        if not pipe.has_room_for_a_side:
-            pipe = passed_on(self.assembly, pipe)
-        first = pipe.first_side
+    def _probing(
+        self, join: Join, open_stage: OpenStage, stage: int, columns: tuple[Column, ...]
+    ) -> OpenStage:
+        if not open_stage.has_room_for_a_side:
+            open_stage = passed_on(self.assembly, open_stage)
+        first = open_stage.first_side
         assert first is not None, "a map has room"
-        right = Input(first + len(pipe.sides), columns)
+        right = Input(first + len(open_stage.sides), columns)
         label = f"{join.kind.value} join with s{stage}"
-        joined = on_top(self.assembly, pipe, lambda tree: _joined(join, tree, right), label)
-        return replace(joined, sides=(*pipe.sides, stage), partitioning=_after(join, pipe.partitioning))
+        joined = on_top(self.assembly, open_stage, lambda tree: _joined(join, tree, right), label)
+        return replace(
+            joined, sides=(*open_stage.sides, stage), partitioning=_after(join, open_stage.partitioning)
+        )
 
-    def _gathered(self, flow: Flow) -> Pipe:
-        """One pipe with the rows of several."""
+    def _gathered(self, flow: Flow) -> OpenStage:
+        """One open stage with the rows of several."""
         if len(flow) == 1:
             return flow[0]
-        feeds = tuple(Feed(self.assembly.close(pipe)) for pipe in flow)
-        return Pipe(MapBody(), Input(0, flow[0].columns), 1, "union", feeds)
+        feeds = tuple(Feed(self.assembly.close(open_stage)) for open_stage in flow)
+        return OpenStage(MapBody(), Input(0, flow[0].columns), 1, "union", feeds)
 
     def _lean(self, join: Join, build: Flow) -> Flow:
         """Remove repeated keys from the build side of a semi or anti join, which is cheaper if keys repeat a lot."""
         keys = [key for key in join.right_keys if isinstance(key, Column)]
-        if join.kind in (JoinKind.SEMI, JoinKind.ANTI) and join.residual is None:
+        if join.kind.is_filter and join.residual is None:
             below = self.estimator.of(join.right)
             pays = below.groups(join.right_keys) <= self.settings.partial_groups_share * below.rows
             if pays and len(keys) == len(join.right_keys):
                 distinct = kept(dict.fromkeys(keys))
                 return tuple(
                     on_top(
-                        self.assembly, pipe, lambda tree: Aggregate(tree, distinct, ()), "partial distinct"
+                        self.assembly,
+                        open_stage,
+                        lambda tree: Aggregate(tree, distinct, ()),
+                        "partial distinct",
                     )
-                    for pipe in build
+                    for open_stage in build
                 )
         return aligned(self.assembly, build, build[0].columns)
 
     # --- partitioned ---------------------------------------------------------------------------------------
 
-    def _partitioned(self, join: Join, build: Flow) -> Pipe:
+    def _partitioned(self, join: Join, build: Flow) -> OpenStage:
         """Hash both sides by key into the same channels; a side that is already partitioned that way stays."""
         build, right_keys = self.with_key_columns(build, join.right_keys)
         probe, left_keys = self.with_key_columns(self.plan_relation(join.left), join.left_keys)
@@ -121,7 +128,7 @@ class JoinPlanner:
         spread = _after(keyed, tuple(frozenset((key.id,)) for key in lefts))
         partitioning = renamed(spread, kept(tree.columns))
         label = f"{join.kind.value} join"
-        return Pipe(JoinBody(), tree, self.settings.channels, label, feeds, (), partitioning)
+        return OpenStage(JoinBody(), tree, self.settings.channels, label, feeds, (), partitioning)
 
     def with_key_columns(self, flow: Flow, keys: tuple[Expression, ...]) -> tuple[Flow, tuple[Column, ...]]:
         """A flow in which every key is a column, because only columns can be hashed; other keys are computed."""
@@ -142,7 +149,7 @@ class JoinPlanner:
         def compute(tree: Relation) -> Relation:
             return Project(tree, (*kept(tree.columns), *computed))
 
-        return tuple(on_top(self.assembly, pipe, compute) for pipe in flow), columns
+        return tuple(on_top(self.assembly, open_stage, compute) for open_stage in flow), columns
 
     def _lying_right(self, flow: Flow, keys: tuple[Column, ...]) -> tuple[int, ...] | None:
         """The numbers of the keys by whose hash a flow is already spread over the right number of channels."""
@@ -153,10 +160,10 @@ class JoinPlanner:
         return positions if len(positions) == len(found) else None
 
     def _feeds(self, flow: Flow, keys: tuple[Column, ...], phase: int, *, stay: bool) -> tuple[Feed, ...]:
-        stages = tuple(self.assembly.close(pipe) for pipe in flow)
-        if stay:
-            return tuple(Feed(stage, Routing.PASS_THROUGH, (), phase) for stage in stages)
-        return _hashed(stages, flow[0].columns, keys, phase)
+        """Give links their keys even if rows stay in place: a join that is too large for memory is divided by them."""
+        stages = tuple(self.assembly.close(open_stage) for open_stage in flow)
+        routing = Routing.PASS_THROUGH if stay else Routing.HASH
+        return _keyed(stages, flow[0].columns, keys, phase, routing)
 
     # --- full outer ----------------------------------------------------------------------------------------
 
@@ -176,18 +183,18 @@ class JoinPlanner:
         probe, left_keys = self.with_key_columns(self.plan_relation(pairs.left), pairs.left_keys)
         sides = []
         for flow, keys in ((build, right_keys), (probe, left_keys)):
-            pipes = aligned(self.assembly, flow, flow[0].columns)
-            sides.append((tuple(map(self.assembly.close, pipes)), pipes[0].columns, keys))
+            open_stages = aligned(self.assembly, flow, flow[0].columns)
+            sides.append((tuple(map(self.assembly.close, open_stages)), open_stages[0].columns, keys))
         rights, lefts = sides
 
-        def joined(join: Join, probing: _Side, built: _Side) -> Pipe:
+        def joined(join: Join, probing: _Side, built: _Side) -> OpenStage:
             keyed = replace(join, left_keys=probing[2], right_keys=built[2])
             tree = narrow(
                 _joined(keyed, Input(_PROBE, probing[1]), Input(_BUILD, built[1])),
                 frozenset(ids_of(join.columns)),
             )
-            feeds = (*_hashed(*built, _BUILD), *_hashed(*probing, _PROBE))
-            return Pipe(JoinBody(), tree, self.settings.channels, f"{join.kind.value} join", feeds)
+            feeds = (*_keyed(*built, _BUILD), *_keyed(*probing, _PROBE))
+            return OpenStage(JoinBody(), tree, self.settings.channels, f"{join.kind.value} join", feeds)
 
         return joined(pairs, lefts, rights), joined(alone, rights, lefts)
 
@@ -196,11 +203,11 @@ class JoinPlanner:
         right, left = (self._gathered(self.plan_relation(side)) for side in (pairs.right, pairs.left))
         stages = self.assembly.close(right), self.assembly.close(left)
 
-        def joined(join: Join, probing: Pipe, stage: int, built: Pipe, side: int) -> Pipe:
+        def joined(join: Join, probing: OpenStage, stage: int, built: OpenStage, side: int) -> OpenStage:
             tree = _joined(join, Input(0, probing.columns), Input(1, built.columns))
             feeds = (Feed(stage, Routing.PASS_THROUGH),)
             label = f"{join.kind.value} join with s{side}"
-            return Pipe(MapBody(), tree, probing.channels, label, feeds, (side,))
+            return OpenStage(MapBody(), tree, probing.channels, label, feeds, (side,))
 
         return (
             joined(pairs, left, stages[1], right, stages[0]),
@@ -212,12 +219,16 @@ class JoinPlanner:
 _Side = tuple[tuple[int, ...], tuple[Column, ...], tuple[Column, ...]]
 
 
-def _hashed(
-    stages: tuple[int, ...], columns: tuple[Column, ...], keys: tuple[Column, ...], phase: int
+def _keyed(
+    stages: tuple[int, ...],
+    columns: tuple[Column, ...],
+    keys: tuple[Column, ...],
+    phase: int,
+    routing: Routing = Routing.HASH,
 ) -> tuple[Feed, ...]:
     ids = ids_of(columns)
     positions = tuple(ids.index(key.id) for key in keys)
-    return tuple(Feed(stage, Routing.HASH, positions, phase) for stage in stages)
+    return tuple(Feed(stage, routing, positions, phase) for stage in stages)
 
 
 def smaller_side(join: Join, estimator: Estimator) -> Relation:

@@ -26,7 +26,7 @@ _COLUMN_BYTES: Final = 8
 #: The largest table that Spark broadcasts by default (`spark.sql.autoBroadcastJoinThreshold`).
 _BROADCAST_BYTES: Final = 10 << 20
 #: The operators of tables whose rows are in memory already: in Spark's cache, or in the TaskManagers (`above`).
-_CACHED: Final = frozenset({"InMemoryRelation", "SparkAbove$KeptRelation"})
+_CACHED: Final = frozenset({"InMemoryRelation", "KeptPlans$Relation"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ def assumed_statistics(leaf: SparkLeaf, scan: Scan) -> TableStatistics:
 
 
 def not_worthwhile(relation: Relation, leaves: Sequence[SparkLeaf], minimum_bytes: int) -> Reason | None:
-    """Why Spark had better run a query with leaves as a whole; None if it is worth the hand-over."""
+    """Why Spark should run all of a query with leaves; None if the hand-over pays."""
     if not has_work(relation):
         return Reason("Spark leaf", "there is no join, aggregation or sort above it")
     if _mostly_cached(relation, leaves):
@@ -145,7 +145,7 @@ def _mostly_cached(relation: Relation, leaves: Sequence[SparkLeaf]) -> bool:
 
 
 def has_work(relation: Relation) -> bool:
-    """Is there more to do than to look at one row after the other?"""
+    """Is there more to do than to process rows one by one?"""
     if not isinstance(relation, Scan | Filter | Project | Limit | Union):
         return True
     return any(map(has_work, children_of(relation)))

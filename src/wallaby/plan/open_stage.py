@@ -1,9 +1,9 @@
-"""Stages under construction: a pipe is a stage that can still take more steps; closing it makes it final.
+"""Stages under construction: an open stage is a stage that can still take more steps; closing it makes it final.
 
-Planning walks the relation from its leaves up and puts every step that needs no exchange on top of the open pipe's
-tree. Several pipes that together give one relation's rows are a `Flow`; a union is nothing more than that. At an
-exchange the pipes of a flow are closed, which gives them their stage numbers, and a new pipe begins with links from
-them. So a stage has a higher number than all stages that feed it, as `StageGraph` requires.
+Planning walks the relation from its leaves up and puts every step that needs no exchange on top of the open stage's
+tree. Several open stages that together give one relation's rows are a `Flow`; a union is nothing more than that. At an
+exchange the open stages of a flow are closed, which gives them their stage numbers, and a new one begins with links
+from them. So a stage has a higher number than all stages that feed it, as `StageGraph` requires.
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ from wallaby.plan.physical import (
     RowSplit,
     ScanFragment,
     Split,
+    WriteFragment,
 )
 from wallaby.relations.expression import Column, Expression, Named
 from wallaby.relations.relation import Filter, Input, Project, Relation, Source, children_of
+from wallaby.relations.target import WriteTarget
 from wallaby.relations.tree import Rewrite, arrange, conjuncts, is_choice
 from wallaby.relations.types import DataType
 
@@ -63,13 +65,20 @@ class LimitBody:
 
 
 @dataclass(frozen=True, slots=True)
+class WriteBody:
+    """A stage that writes its rows to files."""
+
+    target: WriteTarget
+
+
+@dataclass(frozen=True, slots=True)
 class TapBody:
     """A closed stage that may feed several others: it gets more links, or a new stage after it."""
 
     stage: int
 
 
-Body = ScanBody | JoinBody | ReduceBody | MapBody | LimitBody | TapBody
+Body = ScanBody | JoinBody | ReduceBody | MapBody | LimitBody | WriteBody | TapBody
 
 #: How rows are spread over channels: by the hash of keys. Each key is a set of equivalent columns (after a join on a =
 #: b, rows are partitioned by either). None: not by known values.
@@ -78,7 +87,7 @@ Partitioning = tuple[frozenset[int], ...] | None
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """A main link to be made: from a closed stage, with the positions of the columns to hash."""
+    """A main link to be made: from a closed stage, with the positions of the columns by whose hash rows are spread."""
 
     producer: int
     routing: Routing = Routing.HASH
@@ -87,7 +96,7 @@ class Feed:
 
 
 @dataclass(frozen=True, slots=True)
-class Pipe:
+class OpenStage:
     """An open stage. `sides` are the stages whose whole output it gets in addition to its main inputs, in order."""
 
     body: Body
@@ -118,7 +127,7 @@ class Pipe:
                 return 1
             case JoinBody():
                 return 2
-            case ReduceBody() | LimitBody() | TapBody():
+            case ReduceBody() | LimitBody() | WriteBody() | TapBody():
                 return None
 
     @property
@@ -127,7 +136,7 @@ class Pipe:
         return self.first_side is not None and len(self.sides) < SIDES_MAX
 
 
-Flow = tuple[Pipe, ...]
+Flow = tuple[OpenStage, ...]
 
 
 class StageAssembly:
@@ -147,35 +156,41 @@ class StageAssembly:
         self._next_id += 1
         return Column(self._next_id - 1, name, type_, nullable)
 
-    def close(self, pipe: Pipe) -> int:
-        """Turn a pipe into a stage and return its number."""
-        if isinstance(pipe.body, TapBody):
-            return pipe.body.stage
-        kind = StageKind.READ if isinstance(pipe.body, ScanBody) else StageKind.EXECUTE
-        splits = len(pipe.body.splits) if isinstance(pipe.body, ScanBody) else 0
-        rows = None if pipe.rows is None else round(pipe.rows)
-        self._add(Stage(kind, pipe.channels, splits), _fragment(pipe), pipe.label, pipe.feeds, rows)
+    def close(self, open_stage: OpenStage) -> int:
+        """Turn an open stage into a stage and return its number."""
+        if isinstance(open_stage.body, TapBody):
+            return open_stage.body.stage
+        kind = StageKind.READ if isinstance(open_stage.body, ScanBody) else StageKind.EXECUTE
+        splits = len(open_stage.body.splits) if isinstance(open_stage.body, ScanBody) else 0
+        rows = None if open_stage.rows is None else round(open_stage.rows)
+        self._add(
+            Stage(kind, open_stage.channels, splits),
+            _fragment(open_stage),
+            open_stage.label,
+            open_stage.feeds,
+            rows,
+        )
         number = len(self._stages) - 1
-        for side in pipe.sides:
+        for side in open_stage.sides:
             self._links.append(Link(side, number, LinkKind.SIDE, routing=Routing.BROADCAST))
             self._keys.append(())
         return number
 
-    def keepable(self, pipe: Pipe) -> Pipe:
-        """A pipe whose outputs can stay: where a reader would be the last stage, one that passes its rows on.
+    def keepable(self, open_stage: OpenStage) -> OpenStage:
+        """A stage whose outputs can be kept: if a scan would be the last stage, one that passes its rows on.
 
         What a lost reader made is read again by anybody; what stays has to be where its channel is.
         """
-        body = pipe.body
+        body = open_stage.body
         reads = isinstance(body, ScanBody) or (
             isinstance(body, TapBody) and self._stages[body.stage].kind is StageKind.READ
         )
-        return passed_on(self, pipe) if reads else pipe
+        return passed_on(self, open_stage) if reads else open_stage
 
     def finish(
         self, kind: StageKind, feeds: tuple[Feed, ...], given: tuple[Column, ...], wanted: tuple[Column, ...]
     ) -> PhysicalPlan:
-        """End with the client's stage, which collects or keeps; `wanted` are the columns as the client knows them."""
+        """End with the client's stage, which collects or keeps the result; `wanted` are the columns of the client."""
         self._add(Stage(kind, 1), CollectFragment(given), kind.value, feeds)
         return PhysicalPlan(
             StageGraph(tuple(self._stages), tuple(self._links)),
@@ -204,35 +219,46 @@ class StageAssembly:
             self._keys.append(feed.keys)
 
 
-def on_top(assembly: StageAssembly, pipe: Pipe, step: Rewrite, label: str = "") -> Pipe:
-    """Put a step on top of a pipe. A limit or a tap takes no steps, so a new stage begins there."""
-    tree = step(pipe.tree)
-    if tree is pipe.tree:
-        return pipe
-    if isinstance(pipe.body, LimitBody | TapBody):
-        pipe = passed_on(assembly, pipe)
-        tree = step(pipe.tree)
+def on_top(assembly: StageAssembly, open_stage: OpenStage, step: Rewrite, label: str = "") -> OpenStage:
+    """Put a step on top of an open stage. A limit or a tap takes no steps, so a new stage begins there."""
+    tree = step(open_stage.tree)
+    if tree is open_stage.tree:
+        return open_stage
+    if isinstance(open_stage.body, LimitBody | TapBody):
+        open_stage = passed_on(assembly, open_stage)
+        tree = step(open_stage.tree)
     if not label:
-        return replace(pipe, tree=tree)
-    return replace(pipe, tree=tree, label=f"{pipe.label}, {label}", rows=None)
+        return replace(open_stage, tree=tree)
+    return replace(open_stage, tree=tree, label=f"{open_stage.label}, {label}", rows=None)
 
 
-def tapped(assembly: StageAssembly, pipe: Pipe) -> Pipe:
-    """A pipe with the rows of another one, which can be used any number of times."""
-    tap = TapBody(assembly.close(pipe))
-    return Pipe(tap, Input(0, pipe.columns), pipe.channels, pipe.label, (), (), pipe.partitioning, pipe.rows)
+def tapped(assembly: StageAssembly, open_stage: OpenStage) -> OpenStage:
+    """An open stage with the rows of another one, which can be used any number of times."""
+    tap = TapBody(assembly.close(open_stage))
+    return OpenStage(
+        tap,
+        Input(0, open_stage.columns),
+        open_stage.channels,
+        open_stage.label,
+        (),
+        (),
+        open_stage.partitioning,
+        open_stage.rows,
+    )
 
 
-def passed_on(assembly: StageAssembly, pipe: Pipe) -> Pipe:
-    """A new pipe that continues another one, channel by channel."""
-    feed = Feed(assembly.close(pipe), Routing.PASS_THROUGH)
-    tree = Input(0, pipe.columns)
-    return Pipe(MapBody(), tree, pipe.channels, "map", (feed,), (), pipe.partitioning, pipe.rows)
+def passed_on(assembly: StageAssembly, open_stage: OpenStage) -> OpenStage:
+    """A new open stage that continues another one, channel by channel."""
+    feed = Feed(assembly.close(open_stage), Routing.PASS_THROUGH)
+    tree = Input(0, open_stage.columns)
+    return OpenStage(
+        MapBody(), tree, open_stage.channels, "map", (feed,), (), open_stage.partitioning, open_stage.rows
+    )
 
 
 def aligned(assembly: StageAssembly, flow: Flow, columns: tuple[Column, ...]) -> Flow:
-    """Make pipes that feed the same input give the same columns in the same order."""
-    return tuple(on_top(assembly, pipe, lambda tree: arrange(tree, columns)) for pipe in flow)
+    """Make open stages that feed the same input give the same columns in the same order."""
+    return tuple(on_top(assembly, open_stage, lambda tree: arrange(tree, columns)) for open_stage in flow)
 
 
 def renamed(partitioning: Partitioning, outputs: tuple[Named, ...]) -> Partitioning:
@@ -246,18 +272,20 @@ def renamed(partitioning: Partitioning, outputs: tuple[Named, ...]) -> Partition
     return same if all(same) else None
 
 
-def _fragment(pipe: Pipe) -> Fragment:
-    match pipe.body:
+def _fragment(open_stage: OpenStage) -> Fragment:
+    match open_stage.body:
         case ScanBody(scan=scan, splits=splits):
-            return ScanFragment(scan, splits, _scan_conditions(pipe.tree), pipe.tree)
+            return ScanFragment(scan, splits, _scan_conditions(open_stage.tree), open_stage.tree)
         case JoinBody():
-            return JoinFragment(pipe.tree)
+            return JoinFragment(open_stage.tree)
         case ReduceBody(combine=combine):
-            return ReduceFragment(combine, pipe.tree)
+            return ReduceFragment(combine, open_stage.tree)
         case MapBody():
-            return MapFragment(pipe.tree)
+            return MapFragment(open_stage.tree)
         case LimitBody(count=count, offset=offset):
-            return LimitFragment(pipe.columns, count, offset)
+            return LimitFragment(open_stage.columns, count, offset)
+        case WriteBody(target=target):
+            return WriteFragment(open_stage.columns, target)
         case TapBody():
             raise AssertionError("a tap is a stage already")
 

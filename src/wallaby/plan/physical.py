@@ -8,16 +8,18 @@ A stage's work is a `Fragment`; its trees have `Input`s as leaves:
 - in a `ReduceFragment`, input 0 is all rows of the channel's main inputs: `combine` shrinks them and may be
   applied to any part of them and to its own results, `finish` is applied once, at the end;
 - in a `MapFragment`, input 0 is one batch of the main inputs, inputs 1, … its side links;
-- a `LimitFragment` passes rows on until it has `count` of them.
+- a `LimitFragment` passes rows on until it has `count` of them;
+- a `WriteFragment` writes its rows to files, and gives a row for each file.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wallaby.lineage.graph import StageGraph
+from wallaby.lineage.graph import StageGraph, StageKind
 from wallaby.relations.expression import Column, Expression
 from wallaby.relations.relation import DataFile, Relation, Source
+from wallaby.relations.target import WriteTarget
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +89,35 @@ class LimitFragment:
 
 
 @dataclass(frozen=True, slots=True)
+class WriteFragment:
+    """Write all rows of the channel to files; give the manifest of these files."""
+
+    #: The columns of the rows: those of the files, then the texts of partition columns.
+    columns: tuple[Column, ...]
+    target: WriteTarget
+
+
+@dataclass(frozen=True, slots=True)
 class CollectFragment:
-    """The head: hand everything to the client, or keep watch over what stays with the workers."""
+    """The head's stage: hand all rows to the client, or watch over a kept result."""
 
     columns: tuple[Column, ...]
 
 
-Fragment = ScanFragment | JoinFragment | ReduceFragment | MapFragment | LimitFragment | CollectFragment
+Fragment = (
+    ScanFragment
+    | JoinFragment
+    | ReduceFragment
+    | MapFragment
+    | LimitFragment
+    | WriteFragment
+    | CollectFragment
+)
+
+
+#: How a query ends: the client collects its rows, or they stay with the workers, or they are written as a target says
+#: and the client collects the manifest.
+Ending = StageKind | WriteTarget
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +128,7 @@ class PhysicalPlan:
     #: One for each stage.
     fragments: tuple[Fragment, ...]
     #: For each link, the positions of the columns whose hash determines a row's channel; empty if all rows go to every
-    #: channel (broadcast), to the same channel (pass-through), or to the only one.
+    #: channel (broadcast) or to the only one, or if nobody needs to know it (pass-through, but not to a join).
     partition_keys: tuple[tuple[int, ...], ...]
     #: The columns that the client gets, in order.
     columns: tuple[Column, ...]
@@ -121,5 +145,5 @@ def trees_of(fragment: Fragment) -> tuple[Relation, ...]:
             return (fragment.tree,)
         case ReduceFragment():
             return (fragment.finish,) if fragment.combine is None else (fragment.combine, fragment.finish)
-        case LimitFragment() | CollectFragment():
+        case LimitFragment() | WriteFragment() | CollectFragment():
             return ()

@@ -1,4 +1,4 @@
-"""The outcome of planning a query: stages of ours, work for Spark, or both."""
+"""The outcome of planning a query: stages for the TaskManagers, work for Spark, or both."""
 
 from __future__ import annotations
 

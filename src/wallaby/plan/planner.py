@@ -9,6 +9,7 @@ the relation, the statistics and the settings: the same query gets the same stag
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
 
 from wallaby.lineage.graph import Routing, StageKind
 from wallaby.plan.aggregation import AggregationParts, NewColumn, take_apart, with_arguments_computed
@@ -20,25 +21,24 @@ from wallaby.plan.open_stage import (
     Feed,
     Flow,
     LimitBody,
+    OpenStage,
     Partitioning,
-    Pipe,
     ReduceBody,
     ScanBody,
     StageAssembly,
+    WriteBody,
     aligned,
     on_top,
     renamed,
     tapped,
 )
-from wallaby.plan.physical import PhysicalPlan, RowSplit
+from wallaby.plan.physical import Ending, PhysicalPlan, RowSplit
 from wallaby.plan.rules import RULES
 from wallaby.plan.rules.filter_scans import filter_scans
 from wallaby.plan.rules.prune_columns import prune_columns
 from wallaby.plan.rules.share_subplans import SharedParts, share_subplans
 from wallaby.plan.settings import PlanSettings
-from wallaby.plan.unplannable import unplannable
 from wallaby.relations.expression import Column, Named
-from wallaby.relations.reason import UnplannableError
 from wallaby.relations.relation import (
     Aggregate,
     Expand,
@@ -57,7 +57,9 @@ from wallaby.relations.relation import (
     Unnest,
     Window,
 )
+from wallaby.relations.target import MANIFEST, WriteTarget
 from wallaby.relations.tree import Rewrite, ids_of, kept, largest_id, narrow, width_bytes
+from wallaby.relations.types import Kind
 
 #: The assumed number of tasks per channel.
 _TASKS_PER_CHANNEL = 8
@@ -65,22 +67,21 @@ _TASKS_PER_CHANNEL = 8
 _GROUPS_PER_CHANNEL = 256
 #: The rows in one split of a source that is generated, not read.
 _MADE_ROWS = 1 << 20
+#: Kinds of columns by whose hash rows are spread that may go to any channel.
+_SPREADING = frozenset({Kind.INTEGER, Kind.LONG, Kind.DECIMAL, Kind.STRING, Kind.DATE, Kind.TIMESTAMP})
 
 
 def plan(
-    relation: Relation, statistics: Statistics, settings: PlanSettings, *, keeps: bool = False
+    relation: Relation,
+    statistics: Statistics,
+    settings: PlanSettings,
+    ending: Ending = StageKind.COLLECT,
 ) -> PhysicalPlan:
-    """The stages that compute a relation; `UnplannableError`, with reasons, if there are none.
-
-    With `keeps`, the rows stay with the workers; else the client collects them.
-    """
-    reasons = unplannable(relation, statistics)
-    if reasons:
-        raise UnplannableError(reasons)
+    """The stages that compute a relation in which `unplannable` finds nothing."""
     shared = _shared(rewrite(relation, statistics), statistics, settings)
     first_id = 1 + max(map(largest_id, (shared.root, *shared.parts)))
     planner = _Planner(statistics, settings, StageAssembly(first_id), shared.parts)
-    return planner.run(shared.root, relation.columns, keeps=keeps)
+    return planner.run(shared.root, relation.columns, ending)
 
 
 def rewrite(relation: Relation, statistics: Statistics) -> Relation:
@@ -118,25 +119,54 @@ class _Planner:
         self._estimator = Estimator(statistics, dict(enumerate(parts)))
         self._joins = JoinPlanner(self._estimator, settings, assembly, self._plan)
 
-    def run(self, relation: Relation, columns: tuple[Column, ...], *, keeps: bool) -> PhysicalPlan:
+    def run(self, relation: Relation, columns: tuple[Column, ...], ending: Ending) -> PhysicalPlan:
         outputs = _wanted(columns, self._assembly.new_column)
         given = tuple(named.column for named in outputs)
 
         def arranged(tree: Relation) -> Relation:
             return tree if ids_of(tree.columns) == ids_of(given) else Project(tree, outputs)
 
-        flow = tuple(self._topped(pipe, arranged) for pipe in self._plan(relation))
-        if keeps:
+        flow = tuple(self._topped(open_stage, arranged) for open_stage in self._plan(relation))
+        if isinstance(ending, WriteTarget):
+            most = (
+                self._estimator.of(relation).size_bytes // ending.file_bytes + 1 if ending.gathered else inf
+            )
+            written = self._gathered(self._written(flow, given, ending, most))
+            return self._assembly.finish(StageKind.COLLECT, written, MANIFEST, MANIFEST)
+        if ending is StageKind.KEEP:
             flow = tuple(map(self._assembly.keepable, flow))
-        kind = StageKind.KEEP if keeps else StageKind.COLLECT
-        return self._assembly.finish(kind, self._gathered(flow), given, columns)
+        return self._assembly.finish(ending, self._gathered(flow), given, columns)
+
+    def _written(self, flow: Flow, columns: tuple[Column, ...], target: WriteTarget, most: float) -> Flow:
+        """Write rows where they are, or in `most` channels; all rows of a partition in one channel."""
+        rows = Input(0, columns)
+        if target.partitions:
+            keys = tuple(range(len(columns) - len(target.partitions), len(columns)))
+            feeds = tuple(Feed(self._assembly.close(open_stage), Routing.HASH, keys) for open_stage in flow)
+            return (OpenStage(WriteBody(target), rows, self._settings.channels, "write partitions", feeds),)
+        if most < sum(open_stage.channels for open_stage in flow):
+            keys = tuple(at for at, column in enumerate(columns) if column.type.kind in _SPREADING)
+            channels = int(most) if keys else 1
+            keys = keys if channels > 1 else ()
+            feeds = tuple(Feed(self._assembly.close(open_stage), Routing.HASH, keys) for open_stage in flow)
+            return (OpenStage(WriteBody(target), rows, channels, "write", feeds),)
+        return tuple(
+            OpenStage(
+                WriteBody(replace(target, job=f"{target.job}-{number}")),
+                rows,
+                open_stage.channels,
+                "write",
+                (Feed(self._assembly.close(open_stage), Routing.PASS_THROUGH),),
+            )
+            for number, open_stage in enumerate(flow)
+        )
 
     def _plan(self, relation: Relation) -> Flow:
         flow = self._flow(relation)
         if isinstance(relation, Union):
             return flow
         rows = self._estimator.of(relation).rows if len(flow) == 1 else None
-        return tuple(replace(pipe, rows=rows) for pipe in flow)
+        return tuple(replace(open_stage, rows=rows) for open_stage in flow)
 
     def _flow(self, relation: Relation) -> Flow:
         match relation:
@@ -149,7 +179,7 @@ class _Planner:
             case Project(child=child, outputs=outputs):
                 return tuple(self._projected(p, outputs) for p in self._plan(child))
             case Expand(child=child) | Unnest(child=child):
-                return tuple(self._multiplied(pipe, relation) for pipe in self._plan(child))
+                return tuple(self._multiplied(open_stage, relation) for open_stage in self._plan(child))
             case Union():
                 return self._plan_union(relation)
             case Join():
@@ -163,7 +193,7 @@ class _Planner:
             case Input(number=number):
                 return self._plan_shared(number)
 
-    def _plan_whole(self, relation: Sort | Limit | Single) -> Pipe:
+    def _plan_whole(self, relation: Sort | Limit | Single) -> OpenStage:
         """Plan a step that needs all rows at once."""
         match relation:
             case Sort(child=child):
@@ -177,69 +207,69 @@ class _Planner:
 
     # --- without exchange ----------------------------------------------------------------------------------
 
-    def _plan_scan(self, scan: Scan) -> Pipe:
+    def _plan_scan(self, scan: Scan) -> OpenStage:
         table = self._statistics.of(scan)
         assert table is not None, "unplannable() lets no unknown table through"
         channels = max(1, min(self._settings.channels, len(table.splits)))
         tree = Input(0, scan.columns)
-        return Pipe(ScanBody(scan, table.splits), tree, channels, f"scan {scan.label}".rstrip())
+        return OpenStage(ScanBody(scan, table.splits), tree, channels, f"scan {scan.label}".rstrip())
 
-    def _plan_made(self, source: Rows | Range) -> Pipe:
+    def _plan_made(self, source: Rows | Range) -> OpenStage:
         count = len(source.rows) if isinstance(source, Rows) else source.count
         splits = tuple(
             RowSplit(first, min(_MADE_ROWS, count - first)) for first in range(0, count, _MADE_ROWS)
         )
         channels = max(1, min(self._settings.channels, len(splits)))
         label = "rows" if isinstance(source, Rows) else "range"
-        return Pipe(ScanBody(source, splits), Input(0, source.columns), channels, label)
+        return OpenStage(ScanBody(source, splits), Input(0, source.columns), channels, label)
 
-    def _multiplied(self, pipe: Pipe, relation: Expand | Unnest) -> Pipe:
+    def _multiplied(self, open_stage: OpenStage, relation: Expand | Unnest) -> OpenStage:
         if isinstance(relation, Expand):
-            topped = self._topped(pipe, lambda tree: replace(relation, child=tree), "expand")
+            topped = self._topped(open_stage, lambda tree: replace(relation, child=tree), "expand")
             return replace(topped, partitioning=None)
-        topped = self._topped(pipe, lambda tree: replace(relation, child=tree), "unnest")
+        topped = self._topped(open_stage, lambda tree: replace(relation, child=tree), "unnest")
         return replace(topped, partitioning=renamed(topped.partitioning, kept(relation.kept)))
 
     def _plan_shared(self, number: int) -> Flow:
         """Plan a part that several others use: its stages are made at the first use."""
         if number not in self._tapped:
             flow = self._plan(self._parts[number])
-            self._tapped[number] = tuple(tapped(self._assembly, pipe) for pipe in flow)
+            self._tapped[number] = tuple(tapped(self._assembly, open_stage) for open_stage in flow)
         return self._tapped[number]
 
-    def _projected(self, pipe: Pipe, outputs: tuple[Named, ...]) -> Pipe:
-        topped = self._topped(pipe, lambda tree: Project(tree, outputs))
+    def _projected(self, open_stage: OpenStage, outputs: tuple[Named, ...]) -> OpenStage:
+        topped = self._topped(open_stage, lambda tree: Project(tree, outputs))
         return replace(topped, partitioning=renamed(topped.partitioning, outputs))
 
     def _plan_union(self, union: Union) -> Flow:
         """Plan a union: the branches side by side, with no stage of its own, only more links to the next one."""
         flows = (
-            (pipe, tuple(map(Named, union.columns, child.columns)))
+            (open_stage, tuple(map(Named, union.columns, child.columns)))
             for child in union.children
-            for pipe in self._plan(child)
+            for open_stage in self._plan(child)
         )
         branches = (
             p if _changes_nothing(p, outputs) else self._projected(p, outputs) for p, outputs in flows
         )
-        return tuple(replace(pipe, partitioning=None) for pipe in branches)
+        return tuple(replace(open_stage, partitioning=None) for open_stage in branches)
 
-    def _topped(self, pipe: Pipe, step: Rewrite, label: str = "") -> Pipe:
-        return on_top(self._assembly, pipe, step, label)
+    def _topped(self, open_stage: OpenStage, step: Rewrite, label: str = "") -> OpenStage:
+        return on_top(self._assembly, open_stage, step, label)
 
     # --- with exchange -------------------------------------------------------------------------------------
 
     def _gathered(self, flow: Flow) -> tuple[Feed, ...]:
         """All rows of a flow, to one channel."""
-        return tuple(Feed(self._assembly.close(pipe)) for pipe in flow)
+        return tuple(Feed(self._assembly.close(open_stage)) for open_stage in flow)
 
-    def _plan_sort(self, sort: Sort, flow: Flow) -> Pipe:
+    def _plan_sort(self, sort: Sort, flow: Flow) -> OpenStage:
         if _sees_everything(flow):
             return self._topped(flow[0], lambda tree: replace(sort, child=tree), "sort")
         columns = flow[0].columns
         feeds = self._gathered(aligned(self._assembly, flow, columns))
-        return Pipe(ReduceBody(None), replace(sort, child=Input(0, columns)), 1, "sort", feeds)
+        return OpenStage(ReduceBody(None), replace(sort, child=Input(0, columns)), 1, "sort", feeds)
 
-    def _plan_top(self, limit: Limit, count: int, sort: Sort, flow: Flow) -> Pipe:
+    def _plan_top(self, limit: Limit, count: int, sort: Sort, flow: Flow) -> OpenStage:
         """Plan a sort with a limit: every task keeps its own first rows, and one channel the first of those."""
 
         def first(child: Relation) -> Relation:
@@ -252,32 +282,36 @@ class _Planner:
         if _sees_everything(flow):
             return self._topped(flow[0], first, label)
         flow = aligned(self._assembly, flow, flow[0].columns)
-        feeds = self._gathered(tuple(self._topped(pipe, reach, f"partial {label}") for pipe in flow))
+        feeds = self._gathered(
+            tuple(self._topped(open_stage, reach, f"partial {label}") for open_stage in flow)
+        )
         rows = Input(0, flow[0].columns)
-        return Pipe(ReduceBody(reach(rows)), first(rows), 1, label, feeds)
+        return OpenStage(ReduceBody(reach(rows)), first(rows), 1, label, feeds)
 
-    def _plan_limit(self, limit: Limit, flow: Flow) -> Pipe:
+    def _plan_limit(self, limit: Limit, flow: Flow) -> OpenStage:
         label = f"offset {limit.offset}" if limit.count is None else f"limit {limit.count}"
         if _sees_everything(flow):
             return self._topped(flow[0], lambda tree: replace(limit, child=tree), label)
         flow = aligned(self._assembly, flow, flow[0].columns)
         if limit.count is not None:
             reach = limit.count + limit.offset
-            flow = tuple(self._topped(pipe, lambda tree: Limit(tree, reach)) for pipe in flow)
+            flow = tuple(self._topped(open_stage, lambda tree: Limit(tree, reach)) for open_stage in flow)
         feeds = self._gathered(flow)
         body = LimitBody(limit.count, limit.offset)
-        return Pipe(body, Input(0, flow[0].columns), 1, label, feeds)
+        return OpenStage(body, Input(0, flow[0].columns), 1, label, feeds)
 
-    def _plan_single(self, single: Single, flow: Flow) -> Pipe:
+    def _plan_single(self, single: Single, flow: Flow) -> OpenStage:
         """Plan a scalar subquery: two rows of each task are enough to know that there is more than one."""
         if _sees_everything(flow):
             return self._topped(flow[0], lambda tree: replace(single, child=tree), "single row")
         flow = aligned(self._assembly, flow, flow[0].columns)
-        feeds = self._gathered(tuple(self._topped(pipe, lambda tree: Limit(tree, 2)) for pipe in flow))
+        feeds = self._gathered(
+            tuple(self._topped(open_stage, lambda tree: Limit(tree, 2)) for open_stage in flow)
+        )
         rows = Input(0, flow[0].columns)
-        return Pipe(ReduceBody(Limit(rows, 2)), replace(single, child=rows), 1, "single row", feeds)
+        return OpenStage(ReduceBody(Limit(rows, 2)), replace(single, child=rows), 1, "single row", feeds)
 
-    def _plan_window(self, window: Window) -> Pipe:
+    def _plan_window(self, window: Window) -> OpenStage:
         """Plan a window: all rows of a partition must be in one channel at once."""
         flow, keys = self._joins.with_key_columns(self._plan(window.child), window.partition)
         flow = aligned(self._assembly, flow, flow[0].columns)
@@ -297,18 +331,20 @@ class _Planner:
             feeds, channels = self._gathered(flow), 1
         else:
             positions = tuple(ids_of(flow[0].columns).index(key.id) for key in keys)
-            feeds = tuple(Feed(self._assembly.close(pipe), Routing.HASH, positions) for pipe in flow)
+            feeds = tuple(
+                Feed(self._assembly.close(open_stage), Routing.HASH, positions) for open_stage in flow
+            )
             channels, partitioning = self._settings.channels, tuple(frozenset((key.id,)) for key in keys)
         tree = over(Input(0, flow[0].columns))
         partitioning = renamed(partitioning, kept(tree.columns))
-        return Pipe(ReduceBody(None), tree, channels, "window", feeds, (), partitioning)
+        return OpenStage(ReduceBody(None), tree, channels, "window", feeds, (), partitioning)
 
     def _plan_aggregate(self, aggregate: Aggregate) -> Flow:
         early = self._early_groups(aggregate)
         if early is not None:
             flow = tuple(
-                self._topped(pipe, early.partial, "partial aggregate, expand")
-                for pipe in self._plan(early.expand.child)
+                self._topped(open_stage, early.partial, "partial aggregate, expand")
+                for open_stage in self._plan(early.expand.child)
             )
             return self._merged(aggregate, early.parts, tuple(replace(p, partitioning=None) for p in flow))
         flow = self._plan(aggregate.child)
@@ -319,20 +355,20 @@ class _Planner:
             return (replace(whole, partitioning=renamed(whole.partitioning, aggregate.keys)),)
         parts = take_apart(aggregate, self._assembly.new_column)
         if parts.mergeable and self._partial_pays(aggregate):
-            flow = tuple(self._topped(pipe, parts.partial, "partial aggregate") for pipe in flow)
+            flow = tuple(self._topped(open_stage, parts.partial, "partial aggregate") for open_stage in flow)
             return self._merged(aggregate, parts, flow)
         sent, aggregate_sent = with_arguments_computed(aggregate, self._assembly.new_column)
-        flow = tuple(self._topped(pipe, lambda tree: Project(tree, sent)) for pipe in flow)
+        flow = tuple(self._topped(open_stage, lambda tree: Project(tree, sent)) for open_stage in flow)
         finish = take_apart(aggregate_sent, self._assembly.new_column).whole(Input(0, flow[0].columns))
         feeds, channels, partitioning = self._grouped(aggregate, flow, partial=False)
-        return (Pipe(ReduceBody(None), finish, channels, "aggregate", feeds, (), partitioning),)
+        return (OpenStage(ReduceBody(None), finish, channels, "aggregate", feeds, (), partitioning),)
 
     def _merged(self, aggregate: Aggregate, parts: AggregationParts, flow: Flow) -> Flow:
         """Merge the partial results of tasks."""
         rows = Input(0, flow[0].columns)
         feeds, channels, partitioning = self._grouped(aggregate, flow, partial=True)
         body = ReduceBody(parts.combine(rows))
-        return (Pipe(body, parts.finish(rows), channels, "aggregate", feeds, (), partitioning),)
+        return (OpenStage(body, parts.finish(rows), channels, "aggregate", feeds, (), partitioning),)
 
     def _grouped(
         self, aggregate: Aggregate, flow: Flow, *, partial: bool
@@ -344,7 +380,7 @@ class _Planner:
         if not aggregate.keys or self._fits_one_channel(aggregate, flow, partial=partial):
             return self._gathered(flow), 1, None
         positions = self._hashed(aggregate)
-        feeds = tuple(Feed(self._assembly.close(pipe), Routing.HASH, positions) for pipe in flow)
+        feeds = tuple(Feed(self._assembly.close(open_stage), Routing.HASH, positions) for open_stage in flow)
         partitioning = tuple(frozenset((aggregate.keys[i].column.id,)) for i in positions)
         return feeds, self._settings.channels, partitioning
 
@@ -399,9 +435,9 @@ class _Planner:
         return below.rows, below.groups(tuple(named.expression for named in aggregate.keys))
 
 
-def _changes_nothing(pipe: Pipe, outputs: tuple[Named, ...]) -> bool:
+def _changes_nothing(open_stage: OpenStage, outputs: tuple[Named, ...]) -> bool:
     same = all(named.expression == named.column for named in outputs)
-    return same and ids_of(pipe.columns) == ids_of(named.column for named in outputs)
+    return same and ids_of(open_stage.columns) == ids_of(named.column for named in outputs)
 
 
 def _lies_by(flow: Flow, keys: frozenset[int]) -> bool:

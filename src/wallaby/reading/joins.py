@@ -179,7 +179,7 @@ def columns_of(kind: JoinKind, left: Relation, right: Relation) -> tuple[Column,
 def split(
     condition: Expression | None, left: Relation, right: Relation
 ) -> tuple[tuple[Expression, ...], tuple[Expression, ...], Expression | None]:
-    """Split a condition: keys of the left side, keys of the right side, and what is no equality between them."""
+    """Split a condition: keys of the left side, keys of the right side, and the other conditions."""
     sides = (frozenset(c.id for c in left.columns), frozenset(c.id for c in right.columns))
     pairs: list[tuple[Expression, Expression]] = []
     rest: list[Expression] = []

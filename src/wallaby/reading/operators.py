@@ -19,6 +19,7 @@ from wallaby.reading.scans import read_scan
 from wallaby.reading.subqueries import Subqueries
 from wallaby.reading.windows import WindowCalls
 from wallaby.relations.expression import Column, Expression, Literal, Named, SortKey, columns_in
+from wallaby.relations.reason import COMMAND, LOCAL_ROWS
 from wallaby.relations.relation import (
     DataFile,
     Expand,
@@ -41,9 +42,9 @@ _PYTHON: Final = "Python functions are not supported yet"
 REFUSED: Final = {
     "ArrowEvalPython": (_PYTHON, "use built-in functions"),
     "BatchEvalPython": (_PYTHON, "use built-in functions"),
-    "CommandResult": ("commands have run already", ""),
+    "CommandResult": (COMMAND, ""),
     "DataSourceV2ScanRelation": ("this source is not supported yet", "read Parquet files"),
-    "EmptyRelation": ("local rows need no engine", ""),
+    "EmptyRelation": (LOCAL_ROWS, ""),
     "InMemoryRelation": ("cached tables are in Spark's memory", "unpersist the table"),
     "LogicalRDD": (
         "rows that come from Python or an RDD are not supported yet",
@@ -201,7 +202,7 @@ class RelationReader:
         columns = [self._expressions.column(attribute) for attribute in node.nodes("output")]
         lists = node.field("projections")
         if not isinstance(lists, list):
-            raise UnreadablePlanError("The projections of an Expand are no list.")
+            raise UnreadablePlanError("The projections of an Expand are not a list.")
         read = [self._expressions.read_all(tuple(projection)) for projection in lists]
         found = tuple(column for column in columns if column is not None)
         projections = tuple(projection for projection in read if projection is not None)

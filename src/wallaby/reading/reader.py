@@ -17,10 +17,9 @@ from wallaby.reading.defect import DEFECTS, defect
 from wallaby.reading.expressions import ExpressionReader
 from wallaby.reading.leaves import LeafCutter, Path
 from wallaby.reading.operators import RelationReader
-from wallaby.reading.parts import NativePart, PartFinder
 from wallaby.reading.prune import prune
 from wallaby.relations.expression import Column, Named
-from wallaby.relations.reason import Reason
+from wallaby.relations.reason import LOCAL_ROWS, Reason
 from wallaby.relations.relation import DataFile, Project, Range, Relation, Scan, children_of
 from wallaby.relations.storage import Storage
 from wallaby.relations.types import Kind
@@ -28,7 +27,7 @@ from wallaby.relations.zone import UTC
 
 #: Spark generates and scans this many numbers in less time than a query takes to start.
 _LONG_RANGE: Final = 1 << 20
-_ALL_READABLE: Final[Mapping[DataFile, str]] = {}
+ALL_READABLE: Final[Mapping[DataFile, str]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,18 +53,20 @@ def read_plan(
     query: Any,
     *,
     leaves: bool = False,
-    unreadable: Mapping[DataFile, str] = _ALL_READABLE,
+    unreadable: Mapping[DataFile, str] = ALL_READABLE,
     text: PlanText | None = None,
+    to_driver: bool = True,
 ) -> ReadResult:
     """Read the optimized plan of a DataFrame, or of a `QueryExecution` that lives in the JVM.
 
     With `leaves`, parts at the bottom of the plan that cannot be read become Spark leaves instead of reasons to refuse;
     so do tables with a file in `unreadable`, which says why. `text` is the plan if Spark has already written it.
+    Rows that go `to_driver` go there as Arrow arrays.
     """
     try:
         describe = partial(part_of, query) if leaves else None
         text = text or plan_of(query)
-        return replace(read_text(text, describe, unreadable, zone_rules), text=text)
+        return replace(read_text(text, describe, unreadable, zone_rules, to_driver=to_driver), text=text)
     except UnreadablePlanError as error:
         return _refused(error.what)
     except DEFECTS as error:
@@ -75,23 +76,22 @@ def read_plan(
 def read_text(
     text: PlanText,
     describe: Callable[[Path], PlanPart] | None = None,
-    unreadable: Mapping[DataFile, str] = _ALL_READABLE,
+    unreadable: Mapping[DataFile, str] = ALL_READABLE,
     zone: Callable[[str], str | None] | None = None,
+    *,
+    to_driver: bool = True,
 ) -> ReadResult:
     """Read a plan that Spark has written; `describe` describes parts that may become Spark leaves.
 
     `zone` looks up the rules of time zones; without it, only UTC is known.
     """
-    reader = ExpressionReader(text.largest_id, text.settings)
-    if zone is not None:
-        reader.zone = zone
-        reader.session_zone = zone(text.settings.get("spark.sql.session.timeZone", "UTC")) or UTC
+    reader = expression_reader(text, zone)
     if text.streaming:
         reader.refuse("plan", "streaming queries stay on Spark")
     found = [reader.column(attribute) for attribute in text.root.output]
     columns = tuple(column for column in found if column is not None)
     for column in columns:
-        if column.type.kind is Kind.YEAR_MONTH:
+        if to_driver and column.type.kind is Kind.YEAR_MONTH:
             reader.refuse(
                 str(column), "Arrow has no arrays of intervals of months in Python", "cast it to text"
             )
@@ -100,41 +100,33 @@ def read_text(
     cutter = LeafCutter(reader, text.root, describe)
     relations = RelationReader(reader, text.settings, cutter, unreadable)
     relation = relations.read(text.root)
-    if relation is not None and not _reads_something(relation):
-        reader.refuse("plan", "local rows need no engine")
+    if relation is not None and not reads_something(relation):
+        reader.refuse("plan", LOCAL_ROWS)
     if reader.reasons or relation is None:
         reasons = (*reader.reasons, *(reason for leaf in cutter.leaves for reason in leaf.reasons))
         known = columns if len(columns) == len(found) else ()
         return ReadResult(None, tuple(dict.fromkeys(reasons)), known)
-    finished = _finished(relation, columns, text.largest_id)
+    finished = with_columns(relation, columns, text.largest_id)
     numbered = (replace(c, id=own.id) for c, own in zip(columns, finished.columns, strict=True))
     return ReadResult(finished, (), tuple(numbered), tuple(cutter.leaves), relations.storages)
 
 
-def native_parts(
-    text: PlanText, describe: Callable[[Path], PlanPart], zone: Callable[[str], str | None] = zone_rules
-) -> tuple[NativePart, ...]:
-    """The largest parts of a plan that can be read, from left to right; Spark runs what is above them.
-
-    Nothing is said about whether that is worth it, nor about the files.
-    """
+def expression_reader(text: PlanText, zone: Callable[[str], str | None] | None) -> ExpressionReader:
+    """The reader of a plan's expressions; `zone` looks up the rules of time zones."""
     reader = ExpressionReader(text.largest_id, text.settings)
-    reader.zone = zone
-    reader.session_zone = zone(text.settings.get("spark.sql.session.timeZone", "UTC")) or UTC
-    if text.streaming:
-        return ()
-    finder = PartFinder(reader, text.root, describe)
-    RelationReader(reader, text.settings, finder, _ALL_READABLE).read(text.root)
-    return tuple(part for part in finder.largest() if _reads_something(part.relation))
+    if zone is not None:
+        reader.zone = zone
+        reader.session_zone = zone(text.settings.get("spark.sql.session.timeZone", "UTC")) or UTC
+    return reader
 
 
-def _reads_something(relation: Relation) -> bool:
+def reads_something(relation: Relation) -> bool:
     """Does the relation read a table or a long range? Spark answers queries over literal rows at once."""
     long = isinstance(relation, Range) and relation.count >= _LONG_RANGE
-    return long or isinstance(relation, Scan) or any(map(_reads_something, children_of(relation)))
+    return long or isinstance(relation, Scan) or any(map(reads_something, children_of(relation)))
 
 
-def _finished(relation: Relation, columns: tuple[Column, ...], largest_id: int) -> Relation:
+def with_columns(relation: Relation, columns: tuple[Column, ...], largest_id: int) -> Relation:
     """The relation with only the columns that it needs, and the output columns in their order."""
     pruned = prune(relation, frozenset(column.id for column in columns))
     own = pruned.columns

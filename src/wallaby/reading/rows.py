@@ -53,7 +53,7 @@ def read_range(node: Node, reader: ExpressionReader) -> Range | None:
 def _number(node: Node, name: str) -> int:
     found = node.field(name)
     if not isinstance(found, int):
-        raise UnreadablePlanError(f"{node.name}.{name} is no number.")
+        raise UnreadablePlanError(f"{node.name}.{name} is not a number.")
     return found
 
 

@@ -97,7 +97,7 @@ def _files(
 ) -> tuple[DataFile, ...]:
     directories = relation["directories"]
     if not isinstance(directories, list):
-        raise UnreadablePlanError("A relation's directories are no list.")
+        raise UnreadablePlanError("A relation's directories are not a list.")
     partitions = _partitions(relation)
     files: list[DataFile] = []
     roots = {(scheme, authority) for _, listed in directories for scheme, _, _, _, authority in listed}
@@ -162,7 +162,7 @@ def _partitions(relation: dict[str, object]) -> dict[str, DataType | None]:
     """The partition columns and their types; None for one that cannot be read."""
     partitions = relation["partitions"]
     if not isinstance(partitions, list):
-        raise UnreadablePlanError("A relation's partition columns are no list.")
+        raise UnreadablePlanError("A relation's partition columns are not a list.")
     return {str(name): data_type(str(kind)) for name, kind in partitions}
 
 
@@ -183,7 +183,7 @@ def _names(relation: dict[str, object]) -> frozenset[str]:
     schema = relation["schema"]
     fields = schema.get("fields") if isinstance(schema, dict) else None
     if not isinstance(fields, list):
-        raise UnreadablePlanError("A relation's schema is none.")
+        raise UnreadablePlanError("The relation has no schema.")
     own = {str(field["name"]) for field in fields if "EXISTS_DEFAULT" not in field.get("metadata", {})}
     return frozenset(own.union(_partitions(relation)))
 

@@ -47,7 +47,9 @@ class Subqueries:
             ordinal = node.field("ordinal")
             field, node = ordinal if isinstance(ordinal, int) else 0, node.children[0]
         if node.children:
-            self._refuse(SUBQUERY, "a correlated subquery that is no join is not supported yet")
+            self._refuse(
+                SUBQUERY, "a correlated subquery that Spark does not turn into a join is not supported"
+            )
             return None
         plan = node.node("plan")
         # Each subquery has an id of its own; equal plans give equal values.

@@ -129,7 +129,7 @@ class WindowCalls:
         return Frame(unit, lower, upper)
 
     def _bound(self, node: Node) -> Expression | None:
-        """An end of a frame; None is no end."""
+        """An end of a frame; None if the frame has no end."""
         if node.name in _UNBOUNDED:
             return None
         if node.name == "CurrentRow$":

@@ -26,9 +26,14 @@ class JoinKind(Enum):
         return self in (JoinKind.INNER, JoinKind.CROSS)
 
     @property
+    def is_filter(self) -> bool:
+        """The result has rows of the left side, unchanged, each at most once; only keys of the right side matter."""
+        return self in (JoinKind.SEMI, JoinKind.ANTI)
+
+    @property
     def shows_right(self) -> bool:
         """The result has the columns of the right side too."""
-        return self not in (JoinKind.SEMI, JoinKind.ANTI, JoinKind.EXISTENCE)
+        return not self.is_filter and self is not JoinKind.EXISTENCE
 
     @property
     def keeps_left(self) -> bool:

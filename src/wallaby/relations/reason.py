@@ -7,8 +7,12 @@ gets the answer, only not from Wallaby.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
-from wallaby.errors import WallabyError
+LOCAL_ROWS: Final = "local rows need no engine"
+COMMAND: Final = "commands have run already"
+#: Why queries stay on Spark that nobody would expect anywhere else.
+NOTHING_TO_DO: Final = frozenset({LOCAL_ROWS, COMMAND})
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +25,3 @@ class Reason:
 
     def __str__(self) -> str:
         return f"{self.what}: {self.why}" + (f" ({self.remedy})" if self.remedy else "")
-
-
-class UnplannableError(WallabyError):
-    """A relation for which there is no stage graph. The engine catches it and runs the query on Spark."""
-
-    condition = "WALLABY_UNPLANNABLE"
-
-    def __init__(self, reasons: tuple[Reason, ...]) -> None:
-        self.reasons = reasons
-        super().__init__("; ".join(map(str, reasons)), fix="Spark runs this query.")

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from pyspark.sql.conversion import ArrowTableToRowsConversion
-from pyspark.sql.pandas.types import to_arrow_schema
 
+from wallaby.catalyst.spark_versions import arrow_schema
 from wallaby.tables.nested_columns import labelled
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Answered(ClassicDataFrame):
 
     def collect(self) -> list[Row]:
         """The known rows, as PySpark's `collect` returns them."""
-        table = pa.Table.from_batches(self._known, to_arrow_schema(self.schema, timezone="UTC"))
+        table = pa.Table.from_batches(self._known, arrow_schema(self.schema))
         as_bytes = self.sparkSession.conf.get(_BINARY_AS_BYTES, "true") == "true"
         rows: list[Any] = ArrowTableToRowsConversion.convert(table, self.schema, binary_as_bytes=as_bytes)
         return rows
@@ -42,7 +42,7 @@ class Answered(ClassicDataFrame):
         empty_list_if_zero_records: bool = True,
         prefers_large_var_types: bool = False,
     ) -> list[pa.RecordBatch]:
-        schema = to_arrow_schema(self.schema, timezone="UTC", prefers_large_types=prefers_large_var_types)
+        schema = arrow_schema(self.schema, large=prefers_large_var_types)
         if not self._known and not empty_list_if_zero_records:
             return [pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)]
         found = [as_spark_names(batch, schema) for batch in self._known]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, KeysView, Mapping
 from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -57,7 +57,7 @@ class RunDetail:
     #: Bytes written to the durable store, and the number of saved states.
     durable_bytes: int
     durable_seconds: float
-    snapshots: int
+    checkpoints: int
     per_stage: tuple[StageStats, ...] = field(repr=False)
 
 
@@ -96,6 +96,28 @@ class RunStats:
         """Return all figures in one dictionary, including those of `detail`, for example to write them as JSON."""
         found = asdict(self)
         return found | (found.pop("detail") or {})
+
+    # Programs that know the figures as a dictionary keep working.
+
+    def __getitem__(self, name: str) -> Any:
+        """Return the figure of this name, as `as_dict` has it."""
+        return self.as_dict()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the names of the figures."""
+        return iter(self.as_dict())
+
+    def __contains__(self, name: object) -> bool:
+        """Is there a figure of this name?"""
+        return name in self.as_dict()
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return the figure of this name, or the default if there is none."""
+        return self.as_dict().get(name, default)
+
+    def keys(self) -> KeysView[str]:
+        """Return the names of the figures."""
+        return self.as_dict().keys()
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +186,6 @@ def _detail(seen: QueryStats) -> RunDetail:
         backup_seconds=round(carried.backup_seconds, 4),
         durable_bytes=carried.durable_bytes,
         durable_seconds=round(carried.durable_seconds, 4),
-        snapshots=carried.snapshots,
+        checkpoints=carried.checkpoints,
         per_stage=tuple(StageStats(**asdict(totals)) for totals in seen.stages[:-1]),
     )

@@ -1,8 +1,7 @@
-"""The result of a query of which Spark runs a part first."""
+"""The result of a query that needs rows from Spark first."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from wallaby.observe.observation import QueryStats
 from wallaby.plan.physical import PhysicalPlan
 from wallaby.results.answered import only_this_query_is_interrupted
 from wallaby.results.facts import QueryEvent, RunStats
+from wallaby.results.following import FollowedQuery
 from wallaby.results.result import Result, SparkResult, result_of
 from wallaby.spark.leaves.run import LeafRun
 
@@ -21,19 +21,23 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import DataFrame, Row
 
-_log = logging.getLogger(__name__)
-
 
 class LeafResult(Result):
-    """A query of which Spark runs a part first. How it continues is decided before the first row of the result."""
+    """The result of a query that needs rows from Spark first.
+
+    How it continues is decided before the first row of the result.
+    """
 
     is_wholly_native = False
 
-    def __init__(self, df: DataFrame, run: LeafRun, *, spark_errors: bool) -> None:
+    def __init__(
+        self, df: DataFrame, run: LeafRun, *, spark_errors: bool, record: FollowedQuery | None = None
+    ) -> None:
         self.schema = df.schema
         self._df = df
         self._spark_errors = spark_errors
         self._run = run
+        self._record = record
         self._decided: Result | None = None
 
     def decided(self) -> Result:
@@ -42,15 +46,23 @@ class LeafResult(Result):
             with only_this_query_is_interrupted():
                 try:
                     outcome = self._run.outcome.result()
-                except KeyboardInterrupt:
-                    self._run.cancel()
+                except BaseException as error:
+                    if isinstance(error, KeyboardInterrupt):
+                        self._run.cancel()
+                    if self._record is not None:
+                        self._record.failed(error)
                     raise
+            if self._record is not None:
+                self._record.partly((), self._run.seconds)
             if isinstance(outcome, Collected):
-                self._decided = result_of(self._df, outcome, spark_errors=self._spark_errors)
+                self._decided = result_of(
+                    self._df, outcome, spark_errors=self._spark_errors, record=self._record
+                )
             else:
-                _log.info("left to Spark while running: %s", outcome.what)
                 self.native = False
-                self._decided = SparkResult(self._df)
+                if self._record is not None:
+                    self._record.on_spark((f"left to Spark while running: {outcome.what}",))
+                self._decided = SparkResult(self._df, record=self._record)
         return self._decided
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -72,6 +84,10 @@ class LeafResult(Result):
     def _collect_as_arrow(self, *arguments: bool, **named: bool) -> list[pa.RecordBatch]:
         """The batches, as PySpark collects them."""
         return self.decided()._collect_as_arrow(*arguments, **named)
+
+    def _rows_at_hand(self) -> list[pa.RecordBatch] | None:
+        """The rows, if all of them have arrived."""
+        return None if self._decided is None else self._decided._rows_at_hand()
 
     def cancel(self) -> None:
         """Cancel the query and its Spark jobs; anyone waiting for its rows gets `QueryCancelledError`."""

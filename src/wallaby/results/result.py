@@ -17,15 +17,18 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql.pandas.types import to_arrow_schema
 
+from wallaby.catalyst.spark_versions import arrow_schema
 from wallaby.errors import DoubtfulValueError, InvalidArgumentError, QueryCancelledError, QueryError
 from wallaby.frontend.replanning import Replanning
 from wallaby.head.collected import Collected
+from wallaby.observe.finding import Finding
 from wallaby.observe.observation import QueryStats
 from wallaby.plan.physical import PhysicalPlan
 from wallaby.results.answered import Answered, as_spark_names, only_this_query_is_interrupted
 from wallaby.results.facts import QueryEvent, RunStats, event_of, stats_of
+from wallaby.results.following import FollowedQuery
+from wallaby.results.shown import shown_result
 from wallaby.spark.bypass import on_spark, spark_alone
 
 if TYPE_CHECKING:
@@ -67,13 +70,15 @@ class Result:
         *,
         spark_errors: bool = False,
         replanning: Replanning | None = None,
+        record: FollowedQuery | None = None,
     ) -> None:
         self.schema = df.schema
         self._df = df
+        self._record = record
         self._spark_errors = spark_errors
         self._replanning = replanning
         self._begin(collected)
-        self._arrow_schema = to_arrow_schema(df.schema, timezone="UTC")
+        self._arrow_schema = arrow_schema(df.schema)
         self._whole: list[pa.RecordBatch] | None = None
         #: Spark's run of the query, if it was left to Spark, and the reason.
         self._sparks: SparkResult | None = None
@@ -82,6 +87,8 @@ class Result:
     def _begin(self, collected: Collected) -> None:
         self._collected = collected
         self._taken = False
+        if self._record is not None:
+            self._record.runs(collected)
         # A result that is no longer referenced ends its query: its rows would wait at the workers for ever.
         weakref.finalize(self, collected.cancel).atexit = False
 
@@ -89,6 +96,8 @@ class Result:
         """Has the query begun again, with a plan that avoids this error? Only if the client has no rows yet."""
         collected = None if self._replanning is None else self._replanning.after(error)
         if collected is not None:
+            if self._record is not None:
+                self._record.begins_again(error.what)
             self._begin(collected)
         return collected is not None
 
@@ -143,11 +152,11 @@ class Result:
         """Let Spark answer from here on, with rows or an error. The client must not have any rows yet."""
         if detail := error.fields.get("detail"):
             _log.warning("left to Spark while running: %s %s", error.what, detail)
-        else:
-            _log.info("left to Spark while running: %s", error.what)
         self.native = False
         self._left = error
-        self._sparks = SparkResult(self._df, alone=True)
+        if self._record is not None:
+            self._record.on_spark((f"left to Spark while running: {error.what}",))
+        self._sparks = SparkResult(self._df, alone=True, record=self._record)
 
     def _from_spark(self, ask: Callable[[SparkResult], Any]) -> Any:
         assert self._sparks is not None, "it was left to Spark"
@@ -158,6 +167,8 @@ class Result:
 
     def _raise_as_spark(self, error: QueryError) -> None:
         """Raise Spark's own error, if it has one. Its rows are not needed, and are dropped."""
+        if self._record is not None:
+            self._record.failed(error)
         if detail := error.fields.get("detail"):
             _log.error("%s %s", error.what, detail)
         if not (self._spark_errors and error.is_of_spark_too):
@@ -244,6 +255,16 @@ class Result:
         return None if observation is None else observation.stats()
 
     @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What cost the query most, each with its share of the time and what to do; few unless it was observed.
+
+        Example:
+            >>> print(engine.run(df, observed=True).findings[0])
+            41% of the time: lineitem is read twice, in s0, s2. Compute what both need once, and keep it: …
+        """
+        return () if self._record is None else self._record.findings()
+
+    @property
     def events(self) -> list[QueryEvent]:
         """The events in the query's log so far; without a log, only losses, recoveries and the end.
 
@@ -256,6 +277,16 @@ class Result:
     def __repr__(self) -> str:
         where = "by the engine" if self.is_wholly_native else "partly on Spark" if self.native else "on Spark"
         return f"<{type(self).__name__} {where}: {self.schema.simpleString()}>"
+
+    def _repr_html_(self) -> str:
+        over = self.is_over
+        return shown_result(
+            repr(self)[1:-1], self.schema.names, self._rows_at_hand(), self.findings if over else ()
+        )
+
+    def _rows_at_hand(self) -> list[pa.RecordBatch] | None:
+        """The rows, if all of them have arrived and nobody has to wait for them."""
+        return self._whole
 
     def _await_all(self) -> None:
         """Wait until all rows have arrived, or the query is left to Spark. Ctrl-C ends this query and no other."""
@@ -298,11 +329,16 @@ class Result:
 
 
 def result_of(
-    df: DataFrame, collected: Collected, *, spark_errors: bool, replanning: Replanning | None = None
+    df: DataFrame,
+    collected: Collected,
+    *,
+    spark_errors: bool,
+    replanning: Replanning | None = None,
+    record: FollowedQuery | None = None,
 ) -> Result:
     """The result of a query that has been submitted."""
     try:
-        return Result(df, collected, spark_errors=spark_errors, replanning=replanning)
+        return Result(df, collected, spark_errors=spark_errors, replanning=replanning, record=record)
     except BaseException:
         collected.cancel()  # its rows can no longer be taken
         raise
@@ -314,10 +350,11 @@ class SparkResult(Result):
     native = False
     is_wholly_native = False
 
-    def __init__(self, df: DataFrame, *, alone: bool = False) -> None:
-        """With `alone`, no part of it runs in the TaskManagers: that has been tried."""
+    def __init__(self, df: DataFrame, *, alone: bool = False, record: FollowedQuery | None = None) -> None:
+        """With `alone`, Spark runs the whole query: running parts in the TaskManagers has been tried."""
         self.schema = df.schema
         self._df = df
+        self._record = record
         self._alone = alone
         self._tag = f"wallaby-result-{uuid.uuid4().hex[:12]}"
         self._seconds = 0.0
@@ -325,7 +362,7 @@ class SparkResult(Result):
         self._cancelled = self._over = False
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows, all at once."""
+        """Give all rows at once."""
         return iter(self.arrow().to_batches())
 
     def arrow(self) -> pa.Table:
@@ -345,6 +382,10 @@ class SparkResult(Result):
         frame: pd.DataFrame = self._ask(self._df.toPandas)
         self._rows = len(frame)
         return frame
+
+    def _rows_at_hand(self) -> None:
+        """None: Spark's rows are not kept here."""
+        return
 
     def drain(self) -> None:
         """Run the query, and drop the rows where they are produced."""
@@ -391,7 +432,7 @@ class SparkResult(Result):
         context.addJobTag(self._tag)
         try:
             with on_spark(), spark_alone(context) if self._alone else nullcontext():
-                return action()
+                return action() if self._record is None else self._record.answered_by_spark(action)
         except (PySparkException, Py4JError) as error:
             if self._cancelled:
                 raise QueryCancelledError("The query was cancelled while Spark ran it.") from error

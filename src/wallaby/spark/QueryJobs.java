@@ -22,8 +22,12 @@ import org.apache.spark.scheduler.JobResult;
 import org.apache.spark.scheduler.JobSucceeded$;
 import org.apache.spark.scheduler.SparkListenerJobEnd;
 import org.apache.spark.scheduler.Stage;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.SQLExecution$;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.util.Utils$;
 import scala.Option;
 import scala.reflect.ClassTag$;
 
@@ -47,6 +51,9 @@ public class QueryJobs {
     private static final String DESCRIPTION = "spark.job.description";
     private static final String EVERY_JOB = "as part of cancellation of all jobs";
     private static final int NO_JOB = -1;
+    /** How far below the root the SQL is looked for, and how much of it is told: see PlanWriter.PIECE_CHARACTERS. */
+    private static final int DEPTH_MAX = 32;
+    private static final int TOLD_CHARACTERS = 3500;
 
     private final SparkContext context;
     private final DAGScheduler scheduler;
@@ -99,6 +106,27 @@ public class QueryJobs {
         JobArtifactSet artifacts = JobArtifactSet.getActiveOrDefault(context);
         guard.post(new Errand(this, new Begin(this, job, nothing, properties, artifacts)));
         return job + " " + operation;
+    }
+
+    /** The SQL of a query, or of what it is made from, and the description of this thread's jobs, with a zero byte between. */
+    public String told(Object query) {
+        Dataset dataset = (Dataset) query;
+        SQLConf settings = dataset.sparkSession().sessionState().conf();
+        LogicalPlan plan = dataset.queryExecution().logical();
+        String sql = "";
+        for (int depth = 0; plan != null && sql.isEmpty() && depth < DEPTH_MAX; depth++) {
+            Option text = plan.origin().sqlText();
+            if (text.isDefined()) {
+                sql = Utils$.MODULE$.redact(settings.stringRedactionPattern(), shortened((String) text.get()));
+            }
+            plan = plan.children().isEmpty() ? null : (LogicalPlan) plan.children().head();
+        }
+        String description = context.getLocalProperty(DESCRIPTION);
+        return sql + '\0' + (description == null ? "" : shortened(description));
+    }
+
+    private static String shortened(String text) {
+        return text.length() <= TOLD_CHARACTERS ? text : text.substring(0, TOLD_CHARACTERS);
     }
 
     /** The entries of a session whose keys begin so: keys and values in turn, each after a zero byte. */
@@ -270,7 +298,7 @@ public class QueryJobs {
         }
 
         public void run() {
-            List<Integer> others = new ArrayList<Integer>(jobs.scheduler.deferredBarrierJobs().keySet());
+            List<Integer> others = new ArrayList<Integer>(SparkVersions.deferredJobs(jobs.scheduler));
             scala.collection.Iterator active = jobs.scheduler.activeJobs().iterator();
             while (active.hasNext()) {
                 ActiveJob job = (ActiveJob) active.next();

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
-#: A local property of Spark's: what this thread plans runs on Spark as a whole. `SparkAbove.java` reads it.
+#: The local property of Spark that says whether this thread's plans bypass the engine. `SparkAbove.java` reads it.
 ALONE: Final = "spark.wallaby.bypass"
+_ALWAYS: Final = "true"
+_NEVER: Final = "never"
 _thread = threading.local()
 
 
@@ -33,10 +35,24 @@ def is_on_spark() -> bool:
 
 @contextmanager
 def spark_alone(context: SparkContext) -> Iterator[None]:
-    """Whatever this thread plans in here runs on Spark as a whole, even where parts of it could run in TaskManagers."""
-    before = context.getLocalProperty(ALONE)
-    context.setLocalProperty(ALONE, "true")
+    """In this block, Spark runs all plans of this thread, even parts that TaskManagers could run."""
+    with local_property(context, ALONE, _ALWAYS):
+        yield
+
+
+@contextmanager
+def engine_first(context: SparkContext) -> Iterator[None]:
+    """In this block, TaskManagers run all they can of this thread's plans, whether or not it is enabled or pays."""
+    with local_property(context, ALONE, _NEVER):
+        yield
+
+
+@contextmanager
+def local_property(context: SparkContext, key: str, value: str) -> Iterator[None]:
+    """Set a local property of this thread in a block."""
+    before = context.getLocalProperty(key)
+    context.setLocalProperty(key, value)
     try:
         yield
     finally:
-        context.setLocalProperty(ALONE, before)  # type: ignore[arg-type]  # None takes it away
+        context.setLocalProperty(key, before)  # type: ignore[arg-type]  # None takes it away

@@ -13,6 +13,7 @@ import re
 
 from pyspark.sql import SparkSession
 
+from wallaby.catalyst.spark_versions import check_version
 from wallaby.config.settings import Settings
 from wallaby.errors import AttachError, ConfigurationError
 from wallaby.gcs.address import parse_address
@@ -45,12 +46,14 @@ def check(cluster: Cluster, settings: Settings) -> None:
 
 def check_session(spark: object) -> None:
     """Refuse an object that is not a session, or not one to which an engine can be attached."""
+    check_version()
     if not isinstance(spark, SparkSession):
         connect_session = type(spark).__module__.startswith("pyspark.sql.connect")
         what = "a Spark Connect session, which hides its plans" if connect_session else type(spark).__name__
         raise AttachError(f"Cannot attach to {what}.", fix="Use a classic SparkSession, without remote().")
     if spark.sparkContext._jsc is None:
         raise AttachError("Cannot attach to a stopped session.", fix="Start a new SparkSession.")
+    check_version(spark.version, "Spark")
 
 
 def needs_encryption(cluster: Cluster) -> str:

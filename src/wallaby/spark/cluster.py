@@ -20,14 +20,16 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import psutil
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from wallaby.config.settings import Settings
 from wallaby.errors import AttachError
-from wallaby.spark.host_memory import left_bytes
+from wallaby.worker.memory.cgroup import CGROUPS, OWN, groups
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -40,6 +42,8 @@ _BYTES = re.compile(r"(\d+)\s*([kmgt]?)b?", re.IGNORECASE)
 _UNITS = {"": 20, "k": 10, "m": 20, "g": 30, "t": 40}
 #: The default share of all TaskManagers together in the memory that the JVMs leave on the host.
 MEMORY_SHARE = 0.5
+#: The least that counts as left for TaskManagers, even if the host has nothing left: with less, nothing would start.
+LEFT_BYTES_MIN = 1 << 29
 #: If the number of executors is unknown: the cluster counts as complete when no executor has come for this long.
 STEADY_SECONDS = 1.0
 _POLL_SECONDS = 0.05
@@ -68,7 +72,9 @@ class Size:
     threads: int
     memory_bytes: int
     #: How many of them one executor hosts; 0: any number, under `local[n]`.
-    seats: int
+    per_executor: int
+    #: Do they leave a slot for Spark's own tasks? With `spark.wallaby.exclusive` they need not.
+    leaves_slot: bool = True
 
 
 class Cluster:
@@ -175,18 +181,19 @@ class Cluster:
             return self._size_local(settings, self._local[1])
         executors = self.await_executors(settings.attach_timeout, settings.workers)
         count = settings.workers or len(executors)
-        seats = -(-count // len(executors))
+        per_executor = -(-count // len(executors))
         cores = min(executor.cores for executor in executors)
         task_cpus = int(self._conf.get("spark.task.cpus") or "1")
-        left = cores - seats * (PROFILE_CPUS if profiles else task_cpus)
+        left = cores - per_executor * (PROFILE_CPUS if profiles else task_cpus)
         if left < task_cpus and not settings.exclusive:
             raise AttachError(
-                f"{seats} TaskManagers in an executor of {cores} cores leave no slot for ordinary Spark jobs.",
+                f"{per_executor} TaskManagers in an executor of {cores} cores leave no slot for ordinary Spark jobs.",
                 fix="Give executors more cores (spark.executor.cores), or set spark.wallaby.exclusive=true.",
                 setting="spark.executor.cores",
             )
-        threads = settings.threads or max(cores // seats, 1)
-        return Size(count, threads, settings.memory or self._memory(executors, count, seats), seats)
+        threads = settings.threads or max(cores // per_executor, 1)
+        memory = settings.memory or self._memory(executors, count, per_executor)
+        return Size(count, threads, memory, per_executor, leaves_slot=left >= task_cpus)
 
     def _size_local(self, settings: Settings, slots_text: str | None) -> Size:
         cores = os.cpu_count() or 1
@@ -198,13 +205,14 @@ class Cluster:
                 fix=f"Use local[{count + 1}] or more, or set spark.wallaby.exclusive=true.",
             )
         memory = settings.memory or int(left_bytes(self._jvm_bytes("driver")) * MEMORY_SHARE / count)
-        return Size(count, settings.threads or max(cores // count, 1), memory, 0)
+        threads = settings.threads or max(cores // count, 1)
+        return Size(count, threads, memory, 0, leaves_slot=slots > count)
 
-    def _memory(self, executors: tuple[Executor, ...], count: int, seats: int) -> int:
+    def _memory(self, executors: tuple[Executor, ...], count: int, per_executor: int) -> int:
         """Spark's memory for Python if it is set, otherwise a share of what a host like this one has left."""
         allotted = _bytes(self._conf.get("spark.executor.pyspark.memory") or "")
         if allotted:
-            return allotted // seats
+            return allotted // per_executor
         hosts = Counter(executor.host for executor in executors)
         jvms = self._jvm_bytes("driver") + max(hosts.values()) * self._jvm_bytes("executor")
         on_one_host = -(-count // len(hosts))
@@ -292,3 +300,12 @@ def _bytes(text: str) -> int:
     """A size in Spark's notation, in which a bare number means MiB."""
     match = _BYTES.fullmatch(text.strip())
     return int(match[1]) << _UNITS[match[2].lower()] if match else 0
+
+
+def left_bytes(reserved: int, cgroups: Path = CGROUPS, own: Path = OWN) -> int:
+    """The memory of this host, within its control groups, that JVMs leave. Unused pages of files count as free."""
+    available = int(psutil.virtual_memory().available)
+    limited = [
+        group.limit_bytes - group.used_bytes + group.inactive_file_bytes for group in groups(cgroups, own)
+    ]
+    return max(min(available, *limited, available) - reserved, LEFT_BYTES_MIN)

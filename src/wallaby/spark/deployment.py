@@ -34,8 +34,9 @@ from wallaby.spark.console import without_progress_bar
 from wallaby.spark.decommission import Decommissions
 from wallaby.spark.hosting import TASK_MANAGER_TAG, Hosting, fractional_profile
 from wallaby.spark.interrupt import spare_on_interrupt
+from wallaby.spark.quiet_log import QuietLog
 from wallaby.spark.sockets import Listening, engine_sockets
-from wallaby.spark.stopping import close_before_stop
+from wallaby.spark.stopping import Stopping
 from wallaby.version import __version__
 from wallaby.worker.bootstrap import Bootstrap, ReaderAccess
 from wallaby.worker.data_server import DataServer
@@ -75,7 +76,9 @@ class Deployment:
         Raises:
             AttachError: Spark's settings or the cluster's size do not allow it.
         """
+        self._context = context
         self._settings = settings
+        self._quiet: QuietLog | None = None
         self._store_folder = store_folder
         #: The prefix of all its keys.
         self.engine = f"e-{uuid.uuid4().hex[:8]}"
@@ -90,6 +93,9 @@ class Deployment:
             sweep(Path(directory))
         self._closing = threading.Lock()
         with ExitStack() as stack:
+            stopping = Stopping(context, spark_gone)
+            stack.callback(stopping.undo)
+            stack.callback(self._restore_log, stopping)
             bootstrap = self._start_driver_side(stack, context, cluster, make_head)
             tag = f"wallaby-{bootstrap.engine}"
             self._hosting = Hosting(
@@ -109,8 +115,7 @@ class Deployment:
                 stack.callback(watch.stop)
             stack.callback(self._dismiss)
             stack.callback(spare_on_interrupt(context, TASK_MANAGER_TAG))
-            stack.callback(without_progress_bar(context))
-            stack.callback(close_before_stop(context, spark_gone))
+            stack.callback(stopping.unless_stopped(without_progress_bar(context)))
             atexit.register(self.close)
             self._stack = stack.pop_all()
 
@@ -124,11 +129,12 @@ class Deployment:
         settings, address, token = self._settings, cluster.driver_address(), new_token()
         tls = make_certificate(context) if needs_encryption(cluster) else None
         url, password = settings.gcs_url, settings.gcs_password
-        self._redis = None if url else EmbeddedRedis(bind=address)
-        if self._redis is not None:
-            stack.callback(self._redis.stop)
-            url, password = self._redis.url, self._redis.password
-        embedded = self._redis
+        #: The Redis that this process started, unless the user gave an address.
+        self.embedded_store = None if url else EmbeddedRedis(bind=address)
+        if self.embedded_store is not None:
+            stack.callback(self.embedded_store.stop)
+            url, password = self.embedded_store.url, self.embedded_store.password
+        embedded = self.embedded_store
         connection = connect(
             url,
             password=password or None,
@@ -136,7 +142,7 @@ class Deployment:
             is_gone=None if embedded is None else lambda: not embedded.running,
         )
         stack.callback(connection.close)
-        if self._redis is None:
+        if self.embedded_store is None:
             stack.callback(Registration(connection, self.engine, self._formerly).end)
         self.gcs = RedisGcs(connection, self.engine)
         self._peers = peer_client(token, tls)
@@ -150,7 +156,7 @@ class Deployment:
         self._lifelines = Lifelines(address, token, self._lifeline_lost)
         self._lifelines.start()
         stack.callback(self._lifelines.close)
-        #: What readers of results that stay need to know.
+        #: What readers of kept results need to know.
         self.reader_access = ReaderAccess(server.address, token, tls.certificate if tls else b"")
         return Bootstrap(
             engine=self.engine,
@@ -167,7 +173,8 @@ class Deployment:
             memory_allowance_bytes=self._settings.memory_allowance,
             lease_ms=int(settings.lease * 1000),
             local_directory=settings.local_directory,
-            seats=self.size.seats,
+            per_executor=self.size.per_executor,
+            is_local=cluster.is_local,
             version=__version__,
             tls_certificate=tls.certificate if tls else b"",
             tls_key=tls.key if tls else b"",
@@ -182,6 +189,8 @@ class Deployment:
     def start(self) -> None:
         """Start the TaskManagers; `await_workers` waits for them."""
         self._hosting.start()
+        if self._settings.console_quiet:  # while they start, because it takes a moment
+            self._quiet = QuietLog(self._context, TASK_MANAGER_TAG)
 
     def await_workers(self) -> None:
         """Wait until every TaskManager is there.
@@ -210,7 +219,7 @@ class Deployment:
         """All listening sockets of this engine on this host."""
         ours = {self._head_port: "head data", self._lifelines.port: "lifelines"}
         workers = [(lease.worker, WorkerAddress.decode(lease.address)) for lease in self.gcs.workers()]
-        return engine_sockets(ours, self._redis.pid if self._redis else None, workers)
+        return engine_sockets(ours, self.embedded_store.pid if self.embedded_store else None, workers)
 
     def _lifeline_lost(self, worker: WorkerId) -> None:
         _log.debug("the lifeline of %s has ended", worker)
@@ -227,6 +236,13 @@ class Deployment:
             if lease.worker.startswith(f"w{at}-") and lease.worker not in held:
                 self.head.hint(lease.worker)
 
+    def _restore_log(self, stopping: Stopping) -> None:
+        if self._quiet is not None:
+            if stopping.is_under_way:
+                self._quiet.stay()
+            else:
+                self._quiet.undo()
+
     # --- the end -------------------------------------------------------------------------------------
 
     def close(self) -> None:
@@ -237,6 +253,7 @@ class Deployment:
 
     def _dismiss(self) -> None:
         """Tell the TaskManagers to end, so that they do so by themselves and at once."""
+        self.head.observer.expect_ends()
         try:
             for lease in self.gcs.workers():
                 self.gcs.expel(lease.worker)

@@ -2,7 +2,8 @@
 
 A single job of N tasks would fail as a whole when one task fails too often, and barrier mode starts and fails as a
 whole. So each TaskManager is its own job, with a tag by which all of them can be cancelled. Losing one is normal: Spark
-itself, or the thread here, submits another, which is a new worker with a new id.
+itself, or the thread here, submits another, which is a new worker with a new id. Under `local[n]`, where TaskManagers
+occupy slots, the job stays and starts another by itself (`worker.succession_here`).
 
 On clusters a job names its preferred executor, the one with the fewest TaskManagers, and requests a hundredth of a CPU,
 so that all TaskManagers of an executor together take at most one slot from Spark's own work. (They do take one: Spark
@@ -13,7 +14,6 @@ a TaskManager that finds its executor taken (see `worker.executor_slot`) reports
 from __future__ import annotations
 
 import logging
-import os
 import re
 import threading
 import time
@@ -27,6 +27,7 @@ from pyspark.errors import PySparkException
 from pyspark.resource import ResourceProfile, ResourceProfileBuilder, TaskResourceRequests
 from pyspark.serializers import CPickleSerializer
 
+from wallaby.catalyst.spark_versions import has_fractional_cpus
 from wallaby.spark.cluster import PROFILE_CPUS, Cluster, Executor
 from wallaby.worker.bootstrap import Bootstrap
 
@@ -160,7 +161,7 @@ class Hosting:
                     self._end_without_spark()
                     return
                 self.trouble = _line(error)
-                _log.info("TaskManager %d was lost and is started again: %s", at, type(error).__name__)
+                _log.debug("TaskManager %d was lost and is started again: %s", at, type(error).__name__)
             if self._closing.is_set():
                 return
             again = True
@@ -199,7 +200,7 @@ class Hosting:
         return RDD(jsc.sc().makeRDD(scala.asScala(elements).toSeq(), of_bytes).toJavaRDD(), self._context)
 
     def _await_wish(self, at: int) -> Executor | None:
-        """The executor to prefer; None if none has had a free seat for a while, or if the engine is closing."""
+        """The executor to prefer; None if none has had a free slot for a while, or if the engine is closing."""
         deadline = time.monotonic() + NO_SEAT_SECONDS
         while (wish := self._wish(at)) is None and time.monotonic() < deadline:
             if self._closing.wait(SEAT_POLL_SECONDS):
@@ -207,12 +208,16 @@ class Hosting:
         return wish
 
     def _wish(self, at: int) -> Executor | None:
-        """The executor with the fewest TaskManagers, not counting this place's, if it has a free seat."""
+        """The executor with the fewest TaskManagers, not counting this place's, if it has a free slot."""
         executors = self._cluster.executors()
         with self._lock:
             self._wishes.pop(at, None)
             taken = Counter(self._wishes.values())
-            free = [executor for executor in executors if taken[executor.id] < max(self._bootstrap.seats, 1)]
+            free = [
+                executor
+                for executor in executors
+                if taken[executor.id] < max(self._bootstrap.per_executor, 1)
+            ]
             if not free:
                 return None
             wish = min(free, key=lambda executor: (taken[executor.id], executor.id))
@@ -235,8 +240,8 @@ class Hosting:
 
 
 def fractional_profile(cluster: Cluster) -> ResourceProfile | None:
-    """A profile that requests almost no CPU, if the master supports profiles and this starts no executors."""
-    if cluster.is_local or cluster.is_dynamic:
+    """A profile that requests almost no CPU, if Spark and its master support that and it starts no executors."""
+    if cluster.is_local or cluster.is_dynamic or not has_fractional_cpus():
         return None
     return ResourceProfileBuilder().require(TaskResourceRequests().cpus(PROFILE_CPUS)).build
 
@@ -252,24 +257,15 @@ def _serving(bootstrap: Bootstrap, at: int, again: bool) -> Callable[[object], l
 
     def serve_here(_: object) -> list[bool]:
         # The input is not read, so Spark does not reuse this process for another task.
-        from wallaby.worker.executor_slot import taking_seat  # noqa: PLC0415 - imported where it runs, in the executor
+        from wallaby.worker.executor_slot import taking_slot  # noqa: PLC0415 - imported where it runs, in the executor
 
-        with taking_seat(bootstrap.engine, bootstrap.seats) as taken:
+        with taking_slot(bootstrap.engine, bootstrap.per_executor) as taken:
             if not taken:
                 return [False]
-            if bootstrap.threads:
-                os.environ["POLARS_MAX_THREADS"] = str(bootstrap.threads)  # read when Polars is imported
-            from wallaby.worker.memory.allocator_settings import set_allocators  # noqa: PLC0415 - before what it is about
+            from wallaby.worker.start import start  # noqa: PLC0415 - imported where it runs, in the executor
 
-            set_allocators(bootstrap.memory_bytes)
             task = TaskContext.get()
-            if again or (task is not None and task.attemptNumber()):
-                from wallaby.worker.low_priority_import import import_gently  # noqa: PLC0415 - imported where it runs
-
-                import_gently("wallaby.worker.main")
-            from wallaby.worker.main import serve  # noqa: PLC0415 - and only if there is a seat: it takes a while
-
-            serve(bootstrap, at)
+            start(bootstrap, at, again=again or (task is not None and bool(task.attemptNumber())))
             return [True]
 
     return serve_here

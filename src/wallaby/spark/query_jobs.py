@@ -13,6 +13,7 @@ import queue
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -22,10 +23,12 @@ from wallaby.batches.stopping import stop, stoppable
 from wallaby.catalyst.java import load_class
 from wallaby.config.registry import PREFIX
 from wallaby.errors import QueryError, SparkCancelledError, WallabyError
+from wallaby.observe.about import About
+from wallaby.spark.about import calling
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 _log = logging.getLogger(__name__)
 DESCRIPTION = "Wallaby query"
@@ -38,9 +41,13 @@ END_SECONDS = 2.0
 class QueryJob:
     """One query as Spark sees it."""
 
-    def __init__(self, number: int, operation: str, finish: Callable[[QueryJob, str | None], None]) -> None:
+    def __init__(
+        self, number: int, operation: str, about: About, finish: Callable[[QueryJob, str | None], None]
+    ) -> None:
         #: The number of its Spark job.
         self.number = number
+        #: What a user would call the query.
+        self.about = about
         #: The id for `SparkSession.interruptOperation`.
         self.operation = operation
         self._finish = finish
@@ -123,18 +130,28 @@ class QueryJobs:
             thread.start()
         atexit.register(self.close)
 
-    def begin(self, session: SparkSession) -> QueryJob:
+    def about(self, df: DataFrame) -> About:
+        """What a user would call a query that this thread is about to run."""
+        try:
+            sql, _, description = str(self._java.told(df._jdf)).partition("\0")
+        except Py4JError as error:  # an odd plan; the query is worth more than its name
+            _log.debug("Spark does not tell the text of a query: %s", type(error).__name__)
+            return calling()
+        return replace(calling(), sql=sql, description=description)
+
+    def begin(self, session: SparkSession, about: About) -> QueryJob:
         """Begin the job of a query on behalf of this thread."""
         with self._lock:  # registered first, so that an immediate end finds it
-            number, operation = str(self._java.begin(session._jsparkSession, DESCRIPTION)).split()
-            job = QueryJob(int(number), operation, self._finish)
+            said = f"{DESCRIPTION}: {about.text}"
+            number, operation = str(self._java.begin(session._jsparkSession, said)).split()
+            job = QueryJob(int(number), operation, about, self._finish)
             self._running[job.number] = job
         return job
 
     @contextmanager
-    def planning(self, session: SparkSession) -> Iterator[PlanningJob]:
+    def planning(self, session: SparkSession, about: About) -> Iterator[PlanningJob]:
         """Let Spark cancel a query while this thread plans it."""
-        planning = PlanningJob(partial(self.begin, session))
+        planning = PlanningJob(partial(self.begin, session, about))
         try:
             with stoppable(planning):
                 yield planning

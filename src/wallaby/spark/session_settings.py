@@ -29,29 +29,42 @@ def entries_of(spark: SparkSession) -> dict[str, str]:
 
 
 class SessionSettings:
-    """Settings that change after an engine was attached."""
+    """Settings that change after an engine was attached: an entry is set, set again, or unset.
 
-    def __init__(self, at_attach: Mapping[str, str]) -> None:
+    Keywords of `attach` override the entries of that time, and no others. Whether an entry that reads as it did then
+    was set again cannot be seen, unless it was another in between.
+    """
+
+    def __init__(self, at_attach: Mapping[str, str], without: Settings) -> None:
+        """`without`: the settings that the keywords alone give, as if the session had no entries."""
         self._at_attach = at_attach
-        self._told: set[tuple[str, str]] = set()
+        self._without = without
+        #: The keys whose entries have changed since.
+        self._changed: set[str] = set()
+        self._told: set[tuple[str, str | None]] = set()
 
-    def now(self, settings: Settings, entries: Mapping[str, str]) -> Settings:
-        """The engine's settings, with the session's present entries.
+    def now(self, settings: Settings, entries: Mapping[str, str], *, is_own: bool = False) -> Settings:
+        """The engine's settings, with the present entries of a session.
+
+        `is_own`: it is the session that the engine was attached to. Another one need not have its entries.
 
         Raises:
             ConfigurationError: a key is unknown, or its value is invalid.
         """
-        later = {key: text for key, text in entries.items() if self._at_attach.get(key) != text}
-        if not later:
+        changed = self._changed | (self._at_attach.keys() - entries.keys())
+        changed |= {key for key, text in entries.items() if self._at_attach.get(key) != text}
+        if not changed:
             return settings
-        found, too_late = changed_settings(settings, later)
+        later = {key: entries[key] for key in sorted(changed) if key in entries}
+        found, too_late = changed_settings(settings, later, changed - later.keys(), self._without)
+        self._changed |= changed  # only now: an entry that makes no sense is refused, and leaves no trace
         for key in too_late:
-            if (key, later[key]) not in self._told:
-                self._told.add((key, later[key]))
+            if (key in later or is_own) and (key, later.get(key)) not in self._told:
+                self._told.add((key, later.get(key)))
                 _log.warning(
-                    "%s = %s has no effect: it was set after the engine was attached. "
+                    "%s has no effect: it was %s after the engine was attached. "
                     "Close the engine (wallaby.disable) and attach again.",
-                    key,
-                    later[key],
+                    f"{key} = {later[key]}" if key in later else f"Unsetting {key}",
+                    "set" if key in later else "unset",
                 )
         return found

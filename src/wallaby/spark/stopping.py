@@ -9,20 +9,36 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
 
-def close_before_stop(context: SparkContext, close: Callable[[], None]) -> Callable[[], None]:
-    """Close an engine before this context is stopped. Returns how to undo that."""
-    stop = context.stop
+class Stopping:
+    """Closes an engine before its context is stopped, until `undo`."""
 
-    def close_and_stop() -> None:
+    def __init__(self, context: SparkContext, close: Callable[[], None]) -> None:
+        self._context = context
+        self._close = close
+        self._stop = context.stop
+        #: Bound once, so that `undo` knows it again.
+        self._ours = self._close_and_stop
+        #: Is the context being stopped?
+        self.is_under_way = False
+        context.stop = self._ours  # type: ignore[method-assign]
+
+    def _close_and_stop(self) -> None:
+        self.is_under_way = True
         try:
-            close()
+            self._close()
         finally:
-            stop()
+            self._stop()
 
-    context.stop = close_and_stop  # type: ignore[method-assign]
+    def undo(self) -> None:
+        """Let the context stop as before."""
+        if self._context.__dict__.get("stop") is self._ours:
+            del self._context.stop
 
-    def undo() -> None:
-        if context.__dict__.get("stop") is close_and_stop:
-            del context.stop
+    def unless_stopped(self, call: Callable[[], None]) -> Callable[[], None]:
+        """A function that calls this one, unless Spark is being stopped."""
 
-    return undo
+        def only_if_it_stays() -> None:
+            if not self.is_under_way:
+                call()
+
+        return only_if_it_stays

@@ -82,17 +82,18 @@ class Succession:
 
         def again() -> None:
             try:
-                self._next_head().take_over(submission, collected)
+                self._next_head(submission).take_over(submission, collected)
             except BaseException as error:  # noqa: BLE001 - nobody else would tell the client
                 collected.end(error)
                 collected.removed.set()
 
         threading.Thread(target=again, name="wallaby-again", daemon=True).start()
 
-    def _next_head(self) -> Head:
-        """The head; waits for a store that is not usable yet."""
+    def _next_head(self, submission: Submission) -> Head:
+        """The head; waits for a store that is not usable yet, as long as the query may."""
         until = time.monotonic() + self._patience_seconds
         while True:
+            submission.require_time()
             try:
                 return self.head()
             except GcsError as error:

@@ -93,7 +93,9 @@ def duckdb_type(type_: DataType) -> str:
         case kind if kind in _DUCKDB:
             return _DUCKDB[kind]
         case _:
-            raise InternalError(f"DuckDB is given no {type_} here.", fix="`supports` should have refused it.")
+            raise InternalError(
+                f"Type {type_} cannot be sent to DuckDB.", fix="`supports` should have refused it."
+            )
 
 
 def is_carried(type_: DataType) -> bool:

@@ -80,7 +80,9 @@ def _plain(constant: Literal) -> str:
             # As a number of days, not as text: years before 1000 and dates before 1582 have several texts.
             return f"(DATE '1970-01-01' + CAST({(value - _EPOCH).days} AS INTEGER))"
         case _:
-            raise InternalError(f"{value!r} is no {constant.type}.", fix="`supports` should have refused it.")
+            raise InternalError(
+                f"{value!r} is not a valid {constant.type}.", fix="`supports` should have refused it."
+            )
 
 
 def _nested(values: tuple[object, ...], type_: DataType) -> str:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from wallaby.errors import InternalError
 from wallaby.functions import registry
+from wallaby.functions.parts import AggregateParts
 from wallaby.functions.registry import SCALARS, aggregation_reason, fallible
 from wallaby.relations import functions
 from wallaby.relations.expression import Aggregation, Call, Column, Expression, Literal
@@ -120,6 +121,11 @@ def key_sql(expression: Expression) -> str:
 def aggregation_sql(aggregation: Aggregation, over: str = "") -> str:
     """The SQL of an aggregation, of a group or over a window."""
     return registry.aggregation_sql(aggregation, expression_sql, over)
+
+
+def aggregation_parts(aggregation: Aggregation, condition: str | None) -> AggregateParts | None:
+    """The parts of an aggregation over the rows that meet a condition; None: it has none."""
+    return registry.aggregation_parts(aggregation, expression_sql, condition)
 
 
 def supports(expression: Expression) -> str | None:

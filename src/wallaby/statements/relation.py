@@ -91,7 +91,7 @@ def relation_sql(relation: Relation) -> str:
         case Union():
             return _union(relation)
         case Scan() | Rows() | Range():
-            raise InternalError("A source is no part of a statement: its rows come as an input.")
+            raise InternalError("A statement cannot read a source: its rows come as an input.")
 
 
 def inputs_of(relation: Relation) -> Iterator[Input]:

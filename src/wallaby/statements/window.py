@@ -1,7 +1,7 @@
 """Window functions as SQL: DuckDB's own, with every order, frame and type written out.
 
-Ties may come in any order within their partition, on Spark as well; here they keep the order of the input, so that the
-same input gives the same bytes.
+Ties may come in any order within their partition, on Spark as well. In which order they come here depends only on the
+input, so the same input gives the same bytes.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from wallaby.functions.numbers.decimal_sql import unscaled
 from wallaby.relations.expression import Aggregation, Expression, Literal, SortKey
 from wallaby.relations.relation import Frame, FrameUnit, Window, WindowCall
 from wallaby.relations.types import Kind
-from wallaby.sql.words import cast, column_identifier, literal, ordered
+from wallaby.sql.words import cast, column_identifier, literal, ordered, text
 from wallaby.statements.expression import aggregation_sql, expression_sql, supports
 
 #: Functions that depend only on the order of a partition, not on the frame.
-_RANKS: Final = frozenset({"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile"})
-_OFFSETS: Final = frozenset({"lag", "lead"})
-_VALUES: Final = frozenset({"first_value", "last_value", "nth_value"})
+RANKS: Final = frozenset({"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile"})
+OFFSETS: Final = frozenset({"lag", "lead"})
+VALUES: Final = frozenset({"first_value", "last_value", "nth_value"})
 
 
 def order_sql(keys: Sequence[SortKey]) -> str:
@@ -36,6 +36,14 @@ def _direction(key: SortKey) -> str:
     return f"{'ASC' if key.ascending else 'DESC'} NULLS {'FIRST' if key.nulls_first else 'LAST'}"
 
 
+def sort_key_sql(keys: Sequence[SortKey]) -> str:
+    """The SQL of bytes that compare as rows do by an order, and are equal for equal rows."""
+    if not keys:
+        return "CAST('' AS BLOB)"
+    written = (f"{key_order_sql(key)}, {text(_direction(key))}" for key in keys)
+    return f"create_sort_key({', '.join(written)})"
+
+
 def window_sql(window: Window) -> list[str]:
     """The functions of a window, each with its column's name."""
     return [f"{_call(call, window)} AS {column_identifier(call.column.id)}" for call in window.calls]
@@ -47,7 +55,7 @@ def window_reason(window: Window) -> str | None:
         function = call.function
         if function.function == "nth_value" and function.filter is not None:
             return "a filter of nth_value is not supported"
-        if function.function in _RANKS | _OFFSETS | _VALUES:
+        if function.function in RANKS | OFFSETS | VALUES:
             continue
         if function.distinct:
             return f"distinct {function.function} over a window is not supported"
@@ -58,7 +66,7 @@ def window_reason(window: Window) -> str | None:
 
 
 def plain_parts(window: Window) -> Iterator[Expression]:
-    """The expressions of a window that are no window functions."""
+    """The expressions of a window that are not window functions."""
     yield from window.partition
     yield from (key.expression for key in window.order)
     for call in window.calls:
@@ -69,14 +77,21 @@ def plain_parts(window: Window) -> Iterator[Expression]:
 
 def _call(call: WindowCall, window: Window) -> str:
     function = call.function
-    framed = function.function not in _RANKS | _OFFSETS
+    framed = function.function not in RANKS | OFFSETS
     order = order_sql(window.order)
     if framed and _has_distance(call.frame) and not call.frame.months:
         order = _distances(window.order)
-    over = f" OVER ({_partition(window, order)}{_frame(call.frame, window.order) if framed else ''})"
-    if function.function in _VALUES and function.filter is not None:
+    return call_sql(
+        call, f" OVER ({_partition(window, order)}{_frame(call.frame, window.order) if framed else ''})"
+    )
+
+
+def call_sql(call: WindowCall, over: str) -> str:
+    """The SQL of a window function, given the text after it."""
+    function = call.function
+    if function.function in VALUES and function.filter is not None:
         return cast(_filtered_value(function, over, ignore_nulls=call.ignore_nulls), function.type)
-    if function.function in _RANKS | _OFFSETS | _VALUES:
+    if function.function in RANKS | OFFSETS | VALUES:
         return cast(f"{_own(function, ignore_nulls=call.ignore_nulls)}{over}", function.type)
     return aggregation_sql(function, over)
 

@@ -33,7 +33,9 @@ class Bootstrap:
     lease_ms: int = 1250
     local_directory: str = ""
     #: How many TaskManagers of this engine one executor may host; 0: any number.
-    seats: int = 0
+    per_executor: int = 0
+    #: Is the master local? Then there is no other place for the successor of a TaskManager that ended by itself.
+    is_local: bool = False
     #: The driver's version of Wallaby, which must be the executors' too.
     version: str = ""
     #: With Spark's encryption: the certificate of all data servers and its key, both PEM.
@@ -50,7 +52,7 @@ class Bootstrap:
 
 @dataclass(frozen=True, slots=True)
 class ReaderAccess:
-    """How a task of Spark's reads rows that stay in TaskManagers: where the head is, and what opens all doors."""
+    """What a Spark task needs to read kept rows: the head's address and the engine's token."""
 
     head_address: str
     token: str = field(repr=False)

@@ -1,4 +1,4 @@
-"""The data server of a node, a TaskManager's or the head's: what comes over the network goes to the node's loop."""
+"""The data server of a node, TaskManager or head: passes what arrives over the network to the node's loop."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from typing import Any, TypeVar
 import pyarrow.flight as fl
 
 from wallaby.exchange.backup import Backup
+from wallaby.exchange.incoming import ServerLimits
 from wallaby.exchange.kept_questions import LOCATE, REACH
 from wallaby.exchange.kept_stream import SIZES, KeptTicket, encode_sizes
 from wallaby.exchange.lazy_body import GoneError, fetched
-from wallaby.exchange.server import ASK, FlightDataServer, ServerLimits, ServerTls
+from wallaby.exchange.server import ASK, FlightDataServer, ServerTls
 from wallaby.exchange.wire import decode_name
 from wallaby.lineage.effects import PushReply, Slice
 from wallaby.lineage.names import QueryId, TaskName, WorkerId
@@ -25,7 +26,7 @@ from wallaby.observe.event_batch import EVENTS
 _Answer = TypeVar("_Answer")
 #: How long a push may wait for the control loop.
 RECEIVE_SECONDS = 5.0
-#: The action by which a TaskManager tells the head that the store is not the one they began with.
+#: The action by which a TaskManager tells the head that the store is no longer the one they started with.
 STORE_LOST = "store lost"
 
 
@@ -41,7 +42,7 @@ class DataServer(FlightDataServer):
         limits: ServerLimits | None = None,
         backup: Backup | None = None,
     ) -> None:
-        """`backup` has what readers may have of results that stay; the head has nothing."""
+        """`backup` holds the outputs of kept results for readers; the head has none."""
         self._node = node
         self._backup = backup
         super().__init__(
@@ -69,7 +70,7 @@ class DataServer(FlightDataServer):
         return self._asked(ask) or PushReply(accepted=False)
 
     def _asked(self, ask: Callable[[], _Answer]) -> _Answer | None:
-        """What the loop's thread answers; None if it has no time for it."""
+        """Ask the loop's thread; None if it does not answer in time."""
         answer: Future[_Answer] = Future()
         self._node.loop.post(lambda: answer.set_result(ask()))
         try:
@@ -78,7 +79,7 @@ class DataServer(FlightDataServer):
             return None
 
     def _kept_slices(self, ticket: KeptTicket) -> tuple[Slice, ...]:
-        """The outputs of a ticket that may be read here, as many of the first as fit; from the disk if need be."""
+        """The first outputs of a ticket that can be read here, as many as fit; from disk if necessary."""
         found = self._asked(
             lambda: self._node.fetchable(ticket.query, ticket.channel, ticket.first, ticket.end)
         )
@@ -86,7 +87,7 @@ class DataServer(FlightDataServer):
             return ()
         try:
             return fetched(self._backup.slices_of(ticket.query, ticket.items(found), ticket.bytes_max))
-        except GoneError:  # released meanwhile
+        except GoneError:  # released in the meantime
             return ()
 
     def _kept_sizes(self, query: QueryId) -> bytes | None:
@@ -106,9 +107,9 @@ class DataServer(FlightDataServer):
             return None
 
     def do_action(self, context: Any, action: Any) -> Iterator[Any]:
-        """A question, before a push or how a query stands; events, which only the head takes; or a ping.
+        """Handle an action: a question before a push, a request for a standing, events (on the head), or a ping.
 
-        Whoever pings may also have news.
+        A ping also wakes the loop, because the sender may have news.
         """
         if action.type == EVENTS and self._node.take_events is not None:
             self._node.take_events(action.body.to_pybytes())

@@ -9,10 +9,11 @@ from __future__ import annotations
 import shutil
 import tempfile
 import threading
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -22,7 +23,7 @@ from wallaby.batches.sizes import merged
 from wallaby.batches.task_timing import Lap, lap
 from wallaby.errors import MemoryLimitError, QueryError
 from wallaby.exchange.allocator import give_freed_memory_back
-from wallaby.lineage.effects import Execute, FailPoint, Output, Slice
+from wallaby.lineage.effects import Execute, Executed, FailPoint, Output, Slice
 from wallaby.lineage.graph import Routing
 from wallaby.lineage.names import Edge, TaskName
 from wallaby.node.garbage import collect_garbage, let_go_of_frames
@@ -31,15 +32,24 @@ from wallaby.operators.kernel import EMPTY, Kernel, make_kernel
 from wallaby.operators.partition import partition
 from wallaby.operators.scan_kernel import ScanKernel
 from wallaby.operators.shared import SharedInputs
-from wallaby.plan.physical import JoinFragment, MapFragment, PhysicalPlan, ReduceFragment, ScanFragment
+from wallaby.plan.operator_word import operator_word
+from wallaby.plan.physical import (
+    JoinFragment,
+    MapFragment,
+    PhysicalPlan,
+    ReduceFragment,
+    ScanFragment,
+    WriteFragment,
+)
 from wallaby.statements.connection import KernelSettings, thread_session
 from wallaby.tables.file_systems import make_known
 from wallaby.tables.in_place import readable_files
+from wallaby.worker.memory.growth import ProcessGrowth
 from wallaby.worker.memory.shares import KERNEL_SHARE, TASK_SHARE
 from wallaby.worker.memory.states import ChannelStates
 from wallaby.worker.memory.usage import resident_bytes
 
-Batches = tuple[pa.RecordBatch, ...]
+_Batches = tuple[pa.RecordBatch, ...]
 #: The default limit of what channels may collect in memory.
 STATE_BYTES = 1 << 30
 
@@ -50,6 +60,7 @@ class Execution:
     def __init__(self, local_directory: str, state_bytes: int = STATE_BYTES) -> None:
         self._directory = Path(tempfile.mkdtemp(prefix="wallaby-kernels-", dir=local_directory))
         self.states = ChannelStates(self._directory, state_bytes)
+        self._growth = ProcessGrowth()
 
     def of(self, payload: QueryPayload) -> QueryWork:
         """Make the work of one query."""
@@ -62,7 +73,9 @@ class Execution:
             read_bytes=int(payload.kernel_memory_bytes / KERNEL_SHARE * TASK_SHARE),
             readable=readable_files(payload.plan.fragments),
         )
-        return QueryWork(payload.plan, settings, self.states, tolerant=payload.tolerance.recorded)
+        return QueryWork(
+            payload.plan, settings, self.states, self._growth, tolerant=payload.tolerance.recorded
+        )
 
     def close(self) -> None:
         """Remove spilled data."""
@@ -73,28 +86,46 @@ class QueryWork:
     """The computation of one query at one TaskManager."""
 
     def __init__(
-        self, plan: PhysicalPlan, settings: KernelSettings, states: ChannelStates, *, tolerant: bool = True
+        self,
+        plan: PhysicalPlan,
+        settings: KernelSettings,
+        states: ChannelStates,
+        growth: ProcessGrowth | None = None,
+        *,
+        tolerant: bool = True,
     ) -> None:
         self._tolerant = tolerant
         self._plan = plan
         self._settings = settings
         self._states = states
+        self._growth = growth if growth is not None else ProcessGrowth()
         self._kernels: dict[tuple[int, int], tuple[Kernel, threading.Lock]] = {}
         self._shared: dict[int, SharedInputs] = {}
         self._lock = threading.Lock()
         #: Set when the query must stop: the error with which its tasks end.
         self._stopped: QueryError | None = None
 
-    def execute(self, effect: Execute) -> tuple[Any, Output]:
+    def execute(self, effect: Execute) -> Executed:
         """Run one step of one channel; returns an output with a slice for every edge."""
         with self.running(effect.task):
             return self._execute(effect)
 
-    def running(self, task: TaskName) -> AbstractContextManager[object]:
+    @contextmanager
+    def running(self, task: TaskName) -> Iterator[None]:
         """Register what this thread does inside as work for this task, which can be stopped."""
         if self._stopped is not None:
             raise self._stopped
-        return stopping.stoppable(self, task, resident_bytes())
+        before_bytes = resident_bytes()
+        self._growth.begins(self, before_bytes, time.monotonic())
+        try:
+            with stopping.stoppable(self, task, before_bytes):
+                yield
+        finally:
+            self._growth.ends(self, resident_bytes(), time.monotonic())
+
+    def grown_bytes(self, resident: int) -> int:
+        """What the process has grown by because of its tasks, if it has this much now."""
+        return self._growth.of(self, resident, time.monotonic())
 
     def tasks(self) -> tuple[stopping.Task, ...]:
         """The running tasks."""
@@ -108,7 +139,7 @@ class QueryWork:
         self._stopped = error
         return stopping.stop(self, error)
 
-    def _execute(self, effect: Execute) -> tuple[Any, Output]:
+    def _execute(self, effect: Execute) -> Executed:
         stage = effect.task.stage
         fragment = self._plan.fragments[stage]
         split, begin, splits = None, 0, 1
@@ -133,7 +164,7 @@ class QueryWork:
                 raise
             raise _told_where(error, self._plan, effect.task) from error
         with turn:  # it must not be spilled meanwhile
-            if isinstance(fragment, JoinFragment | ReduceFragment | MapFragment):
+            if isinstance(fragment, JoinFragment | ReduceFragment | MapFragment | WriteFragment):
                 state = self._states.settle((self, effect.task.of), state)
             self._settle_kept(self._key(effect), kernel)
         with lap(Lap.CHECKSUM):
@@ -142,7 +173,7 @@ class QueryWork:
         next_split = None
         if result.begin is not None and effect.split is not None:
             next_split = result.begin * splits + effect.split % splits
-        return state, Output(total, bodies, result.satisfied, result.rest, next_split)
+        return Executed(state, Output(total, bodies, result.satisfied, result.rest, next_split))
 
     def forget(self) -> None:
         """Drop the caches of idle kernels; they are rebuilt when needed."""
@@ -185,6 +216,7 @@ class QueryWork:
     def close(self) -> None:
         """The query has ended: free what its channels had collected."""
         self._states.drop(self)
+        self._growth.forget(self)
         with self._lock:
             self._kernels.clear()
             self._shared.clear()
@@ -207,7 +239,9 @@ class QueryWork:
                 stage = effect.task.stage
                 shared = self._shared.setdefault(stage, SharedInputs())
                 fragment, keys = self._plan.fragments[stage], self._hashed_by(stage)
-                kernel = make_kernel(fragment, self._settings, keys, shared, self._optional(stage))
+                kernel = make_kernel(
+                    fragment, self._settings, keys, shared, self._optional(stage), effect.task.channel
+                )
                 self._kernels[key] = kernel, threading.Lock()
             return self._kernels[key]
 
@@ -245,9 +279,9 @@ class QueryWork:
             first + at: _batches(effect.sides[link]) for at, link in enumerate(links) if link in effect.sides
         }
 
-    def _cut(self, task: TaskName, batches: Batches) -> dict[Edge, Batches]:
+    def _cut(self, task: TaskName, batches: _Batches) -> dict[Edge, _Batches]:
         """Cut an output into the slice of every edge: all rows, or those whose key belongs to the consumer."""
-        slices: dict[Edge, Batches] = {}
+        slices: dict[Edge, _Batches] = {}
         parts: dict[int, list[list[pa.RecordBatch]]] = {}
         for edge in self._plan.graph.edges_from(task.of):
             link = self._plan.graph.links[edge.link]
@@ -272,14 +306,14 @@ class _Reader(NamedTuple):
 def _told_where(error: MemoryLimitError, plan: PhysicalPlan, task: TaskName) -> MemoryLimitError:
     """Add the operator and the stage to an error."""
     operator = _operator(plan, task.stage)
-    what = f"The {operator} of stage {task.stage} ({task}): {error.what}"
-    return MemoryLimitError(
-        what, fix=error.fix, **{**error.fields, "operator": operator, "stage": task.stage}
-    )
+    what = f"The {operator} of stage {task.stage}: {error.what}"
+    fix = f"{error.fix} engine.explain(df) shows the stages."
+    more = {"operator": operator, "stage": task.stage, "task": task}
+    return MemoryLimitError(what, fix=fix, **{**error.fields, **more})
 
 
 def _operator(plan: PhysicalPlan, stage: int) -> str:
-    return type(plan.fragments[stage]).__name__.removesuffix("Fragment").lower()
+    return operator_word(plan.fragments[stage])
 
 
 def _batches(slices: tuple[Slice, ...]) -> list[pa.RecordBatch]:

@@ -1,9 +1,9 @@
-"""Seats: limit how many TaskManagers of one engine run in one executor.
+"""TaskManager slots of an executor: limit how many TaskManagers of one engine run in one executor.
 
-Spark cannot be told "one per executor": it puts a task wherever a slot is free. So each TaskManager takes one of its
-executor's seats before it starts anything; if none is free, it ends and is submitted again. A seat is a name that the
-kernel gives to one process at a time: that of an abstract socket, without a file, to which nobody connects. It is free
-as soon as its process has ended, in whatever way.
+Spark cannot be told "one per executor": it puts a task wherever a core is free. So each TaskManager takes one of the
+slots for TaskManagers that its executor has before it starts anything; if none is free, it ends and is submitted again.
+A slot is a name that the kernel gives to one process at a time: that of an abstract socket, without a file, to which
+nobody connects. It is free as soon as its process has ended, in whatever way.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from pathlib import Path
 
 
 @contextmanager
-def taking_seat(engine: str, seats: int) -> Iterator[bool]:
-    """Hold a seat in this executor; False if all are taken. If `seats` is 0, there is no limit."""
-    seat = _take(engine, seats) if seats else None
+def taking_slot(engine: str, slots: int) -> Iterator[bool]:
+    """Hold a slot in this executor; False if all are taken. If `slots` is 0, there is no limit."""
+    slot = _take(engine, slots) if slots else None
     try:
-        yield seat is not None or not seats
+        yield slot is not None or not slots
     finally:
-        if seat is not None:
-            seat.close()
+        if slot is not None:
+            slot.close()
 
 
-def _take(engine: str, seats: int) -> socket.socket | None:
+def _take(engine: str, slots: int) -> socket.socket | None:
     executor = executor_of(os.getppid())
-    for number in range(seats):
-        seat = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    for number in range(slots):
+        slot = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            seat.bind(f"\0wallaby-{engine}-{executor}-{number}")
+            slot.bind(f"\0wallaby-{engine}-{executor}-{number}")
         except OSError:
-            seat.close()
+            slot.close()
         else:
-            return seat
+            return slot
     return None
 
 

@@ -25,8 +25,9 @@ from wallaby.exchange.allocator import keep_freed_memory
 from wallaby.exchange.backup import Backup
 from wallaby.exchange.client import PeerClient
 from wallaby.exchange.durable import DurableStore
+from wallaby.exchange.incoming import ServerLimits
 from wallaby.exchange.memory import ByteBudget
-from wallaby.exchange.server import ServerLimits, ServerTls
+from wallaby.exchange.server import ServerTls
 from wallaby.faults.injection import FaultInjector
 from wallaby.faults.orders import FaultOrders
 from wallaby.gcs.connection import Connection, connect, tls_files
@@ -35,16 +36,16 @@ from wallaby.gcs.redis import RedisGcs
 from wallaby.lineage.names import QueryId, WorkerId
 from wallaby.node.actors import DISCOVERY, TASK_MANAGER
 from wallaby.node.directory import Directory
-from wallaby.node.durable_outputs import DurableOutputs
 from wallaby.node.garbage import leave_out_what_is_here
 from wallaby.node.node import EngineNode, Performs, WorkerQuery
+from wallaby.node.outputs.durable_outputs import DurableOutputs
+from wallaby.node.outputs.untracked import Untracked
 from wallaby.node.payload import QueryPayload
 from wallaby.node.perform import NodeSettings, Performer
 from wallaby.node.session import QuerySession
-from wallaby.node.untracked import Untracked
 from wallaby.node.worker_address import WorkerAddress
 from wallaby.observe.event_batch import EVENTS
-from wallaby.observe.recorder import Recorder
+from wallaby.observe.recorder import EventRecorder
 from wallaby.version import __version__
 from wallaby.worker.bootstrap import TLS_NAME, Bootstrap
 from wallaby.worker.data_server import STORE_LOST, DataServer
@@ -75,8 +76,11 @@ def peer_client(token: str, tls: ServerTls | None) -> PeerClient:
     return PeerClient(token, tls_roots=tls.certificate, tls_name=TLS_NAME) if tls else PeerClient(token)
 
 
-def serve(bootstrap: Bootstrap, at: int = 0) -> None:
-    """Run the TaskManager of one of the engine's places until it ends."""
+def serve(bootstrap: Bootstrap, at: int = 0) -> bool:
+    """Run the TaskManager of one of the engine's places until it ends.
+
+    True if the store has dismissed it although its driver is there, so that another may be needed in its place.
+    """
     if bootstrap.version and bootstrap.version != __version__:
         raise AttachError(
             f"The driver has Wallaby {bootstrap.version} and this executor has {__version__}.",
@@ -88,7 +92,9 @@ def serve(bootstrap: Bootstrap, at: int = 0) -> None:
     pa.set_cpu_count(
         threads
     )  # Spark sets OMP_NUM_THREADS to the task's share of CPUs, which is meaningless here
-    _Process(bootstrap, at, threads).run()
+    process = _Process(bootstrap, at, threads)
+    process.run()
+    return process.is_missed
 
 
 class _Process:
@@ -188,6 +194,11 @@ class _Process:
             limit.cancel()
             restore()
 
+    @property
+    def is_missed(self) -> bool:
+        """Was it dismissed, rather than left alone or asked to end?"""
+        return not (self._orphaned or self._asked_to_end or self._lost)
+
     def _armed(self) -> Performs:
         """The performer of effects; with chaos, faults may strike first."""
         if not self._bootstrap.chaos_directory:
@@ -260,13 +271,13 @@ class _Process:
             seconds = self._bootstrap.checkpoint_seconds
             durable = DurableOutputs(self._durable_store, query, session, self._gcs, seconds)
         work, recorder = self._execution.of(payload), self._recorder(query, payload)
-        return WorkerQuery(query, session, work, recorder, untracked, durable)
+        return WorkerQuery(session, query, work, recorder, untracked, durable)
 
-    def _recorder(self, query: QueryId, payload: QueryPayload) -> Recorder | None:
+    def _recorder(self, query: QueryId, payload: QueryPayload) -> EventRecorder | None:
         if not payload.observed:
             return None
         head = self._bootstrap.head_address
-        return Recorder(query, self._node.worker, lambda body: self._client.send(head, EVENTS, body))
+        return EventRecorder(query, self._node.worker, lambda body: self._client.send(head, EVENTS, body))
 
 
 def _on_signals(do: Callable[[], None]) -> Callable[[], None]:

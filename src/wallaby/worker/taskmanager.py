@@ -21,7 +21,7 @@ class TaskManager:
     """One incarnation of a TaskManager; a restarted one is a new worker with a new id."""
 
     def __init__(self, renew_every_ms: int) -> None:
-        self.serving: set[QueryId] = set()
+        self.worker_query: set[QueryId] = set()
         self._renew_every_ms = renew_every_ms
         self._registered = False
 
@@ -48,6 +48,6 @@ class TaskManager:
         while True:
             found = yield from ask(Discover())
             for query in found or ():
-                if query not in self.serving and (yield from ask(OpenSession(query))):
-                    self.serving.add(query)
+                if query not in self.worker_query and (yield from ask(OpenSession(query))):
+                    self.worker_query.add(query)
             yield Pause(self._renew_every_ms)

@@ -12,7 +12,8 @@ from typing import Any, Final, NamedTuple
 from pyspark.sql import DataFrame
 
 from wallaby.engine import Engine, attach
-from wallaby.observe.history import History, read_log
+from wallaby.observe.history import History
+from wallaby.observe.log_reading import read_log
 from wallaby_lab import tpch
 from wallaby_lab.bench.contenders.sparksql import session
 
@@ -79,6 +80,5 @@ class _Timed(NamedTuple):
 def _run(engine: Engine, query: DataFrame) -> _Timed:
     result = engine.run(query, observed=True)
     result.arrow()
-    seen = result._observed_stats()
-    assert seen is not None, "it was asked for"
-    return _Timed(read_log(Path(seen.event_log)).seconds, seen.event_log)
+    log = result.stats.event_log
+    return _Timed(read_log(Path(log)).seconds, log)

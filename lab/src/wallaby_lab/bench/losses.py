@@ -113,6 +113,6 @@ def loss_ratio(runs: Mapping[str, Sequence[Mapping[str, Any]]], share: float | N
 
 
 def answers(runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> tuple[int, int]:
-    """How many of how many answers equal that of the first run, which is not counted."""
+    """Count the answers that equal that of the first run, and the answers; the first run does not count."""
     every = [*runs["undisturbed"][1:], *runs["losses"]]
     return sum(run["equal"] for run in every), len(every)

@@ -113,7 +113,7 @@ class Machines:
             _await(log, "registered with master")
 
     def close(self) -> None:
-        """End all of them."""
+        """End all machines."""
         atexit.unregister(self.close)
         processes = [*self._workers, self._master]
         for process in processes:

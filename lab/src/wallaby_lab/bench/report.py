@@ -19,7 +19,7 @@ Results = Mapping[str, Mapping[int, Timed]]
 
 
 def to_json(course: Mapping[str, Any], **about: object) -> dict[str, Any]:
-    """Everything that was measured."""
+    """Encode everything that was measured as JSON."""
     results = {
         name: {str(number): asdict(one) for number, one in by_query.items()}
         for name, by_query in course["results"].items()

@@ -64,18 +64,19 @@ def measure_frozen(
     query = spark.read.parquet(str(path)).groupBy("k").sum("v")
     arena.settle()
     result = engine.run(query)
-    collected = result._collected
+    inspection = engine.inspection
+    query_id = inspection.query_of(result)
     deadline = time.monotonic() + _LIMIT_SECONDS
     killed: set[str] = set()
-    while not collected.is_over and found.kills < kills and time.monotonic() < deadline:
-        done = engine._gcs.status(collected.query).commits
+    while not result.is_over and found.kills < kills and time.monotonic() < deadline:
+        done = inspection.status(query_id).commits
         if done < commits:
             time.sleep(_POLL_SECONDS)
             continue
         if not found.kills:
             found.commits_first = done
             arena.book.give(parse_all(_SLOW))
-        members = set(engine._gcs.status(collected.query).members)
+        members = set(inspection.status(query_id).members)
         live = [w for w in engine.workers() if w.is_live and w.id in members - killed]
         if len(live) == arena.workers:
             killed.add(live[0].id)
@@ -83,7 +84,7 @@ def measure_frozen(
             found.kills += 1
             told(f"{done} tasks committed, {found.kills} workers killed")
         time.sleep(_POLL_SECONDS)
-    found.commits = engine._gcs.status(collected.query).commits
+    found.commits = inspection.status(query_id).commits
     arena.book.give(())
     try:
         answer = dict(zip(*(column.to_pylist() for column in result.arrow().columns), strict=True))

@@ -19,7 +19,7 @@ import redis
 
 from wallaby.engine import Engine
 from wallaby.gcs.embedded import EmbeddedRedis, redis_server_binary
-from wallaby.node.worker_address import WorkerInfo
+from wallaby.results.worker_info import WorkerInfo
 from wallaby_lab.chaos.wires import CUT_WIRE, SILENCE_WIRE, HostWires
 
 #: How long an action may take to show.
@@ -139,7 +139,7 @@ class Outside:
     # --- the store -----------------------------------------------------------------------------------
 
     def _store(self) -> EmbeddedRedis:
-        store = self._engine._deployment._redis
+        store = self._engine.inspection.embedded_store
         assert store is not None, "chaos runs with an embedded store"
         return store
 

@@ -1,8 +1,8 @@
 """Check every repair of a run against an independent calculation.
 
-The observer passes the coordinator's effects on: the snapshots that it took, and the plans that the store applied to
-them. `check_smallest` computes from below, as a fixpoint of sets, which channels the loss forces to be rewound or moved
-and what must be read again (invariant 8). A plan that differs is a bug, even if the answer is right.
+The engine's inspection shows the coordinator's effects: the snapshots that it took, and the plans that the store
+applied to them. `check_smallest` computes from below, as a fixpoint of sets, which channels the loss forces to be
+rewound or moved and what must be read again (invariant 8). A plan that differs is a bug, even if the answer is right.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ class ChaosArena:
                 spark_errors=False,
                 **self._settings,
             )
-            self._engine._head.observer.witness = self._repairs.noticed
+            self._engine.inspection.watch_coordinator(self._repairs.noticed)
         return self._engine
 
     def close(self) -> None:
@@ -140,7 +140,7 @@ class ChaosArena:
             try:
                 live = [worker.id for worker in self.engine.workers() if worker.is_live]
                 places = {worker.partition("-")[0] for worker in live}
-                if len(places) == len(live) == self.workers and not self.engine._gcs.queries():
+                if len(places) == len(live) == self.workers and not self.engine.inspection.queries_in_store():
                     return time.monotonic() - began
             except GcsError:
                 return None
@@ -158,8 +158,10 @@ class ChaosArena:
             result = self.engine.run(self.spark.sql(tpch.query(number)))
             result.arrow()
             seconds = time.monotonic() - began
-            graph = result._collected.graph
-            self._undisturbed[number] = Undisturbed(answer, seconds, int(result.stats.tasks), graph)
+            assert result.plan is not None, "the engine runs every query of TPC-H"
+            self._undisturbed[number] = Undisturbed(
+                answer, seconds, int(result.stats.tasks), result.plan.graph
+            )
         return self._undisturbed[number]
 
     def compare(self, number: int) -> tuple[str, int]:
@@ -214,7 +216,9 @@ class ChaosArena:
             ):
                 verdict, outcome.detail = _judge(result, usual.answer, number, expects)
             outcome.seconds = round(time.monotonic() - began, 3)
-            result._collected.removed.wait(SETTLE_SECONDS)  # a fault may strike until the query is gone
+            self.engine.inspection.await_removed(
+                result, SETTLE_SECONDS
+            )  # a fault may strike until the query is gone
         finally:
             self.book.give(())
             outside.undo()
@@ -231,9 +235,9 @@ class ChaosArena:
             lost_but_unplanned = verdict is RunVerdict.FAILED and not expects
             verdict = verdict if lost_but_unplanned else RunVerdict.NOT_REACHED
         self._look_back(outcome, result, fault)
-        collected = result._collected
+        assert result.plan is not None, "the engine runs every query of TPC-H"
         outcome.repairs_checked, violation = self._repairs.check(
-            collected.query, collected.graph, self.engine.tolerance
+            self.engine.inspection.query_of(result), result.plan.graph, self.engine.tolerance
         )
         if violation and verdict.is_good:
             verdict, outcome.detail = RunVerdict.REWOUND_OTHERS, violation
@@ -268,13 +272,13 @@ class ChaosArena:
             return
 
         def strike() -> None:
-            collected, wanted = result._collected, max(int(usual.commits * fault.at), 1)
+            inspection, wanted = self.engine.inspection, max(int(usual.commits * fault.at), 1)
             began = time.monotonic()
-            while not collected.is_over:
+            while not result.is_over:
                 if fault.during is not None:
                     due = any(parse(each.order).point is fault.during for each in self.book.struck(orders))
                 elif self.engine.tolerance.recorded:
-                    due = self.engine._gcs.status(collected.query).commits >= wanted
+                    due = inspection.status(inspection.query_of(result)).commits >= wanted
                 else:  # there are no commits
                     due = time.monotonic() - began >= usual.seconds * fault.at
                 if due:

@@ -20,7 +20,6 @@ from typing import Final
 import psutil
 
 from wallaby.errors import QueryCancelledError, WallabyError
-from wallaby.gcs.keys import EVERY_KEY
 from wallaby.worker.scratch import PREFIX
 from wallaby_lab import tpch
 from wallaby_lab.chaos.faults import ChaosFault, all_faults
@@ -174,7 +173,7 @@ def measured(arena: ChaosArena) -> dict[str, int]:
     """Measure everything that could leak, once the engine has fully recovered."""
     arena.settle()
     engine, here = arena.engine, psutil.Process()
-    keys = len(engine._deployment.gcs._connection.find_keys(EVERY_KEY))
+    inspection = engine.inspection
     pids = [int(worker.pid) for worker in engine.workers()]
     workers = [_own_bytes(pid) for pid in pids]
     # Each TaskManager has its own folder for what it spills and backs up.
@@ -182,8 +181,8 @@ def measured(arena: ChaosArena) -> dict[str, int]:
     assert engine.settings.local_directory, "a soak has a directory of its own for what is spilled"
     scratch = list(local.glob(f"{PREFIX}*"))
     return {
-        "keys": keys,
-        "queries": len(engine._gcs.queries()),
+        "keys": inspection.count_keys(),
+        "queries": len(inspection.queries_in_store()),
         "driver_threads": threading.active_count(),
         "driver_files": here.num_fds(),
         "driver_bytes": _own_bytes(here.pid),

@@ -74,13 +74,13 @@ def thirds(found: Soaked, name: str) -> tuple[int, int]:
 
 
 def page(found: Soaked, commit: str, of: dict[str, object]) -> str:
-    """The page docs/soak.md."""
+    """The page docs/results/soak.md."""
     minutes = found.seconds / 60
     wrong = problems(found)
     lines = [
         "# A soak",
         "",
-        "`make soak` writes this page after every round; [reports/soak.json](../reports/soak.json) has all rounds.",
+        "`make soak` writes this page after every round; [reports/soak.json](../../reports/soak.json) has all rounds.",
         "A round is a TPC-H query and a fault, drawn at random; once every fault has come, TaskManagers get the next",
         "budget. After a round the engine has to be as good as new, and everything that could leak is measured.",
         "",

@@ -12,6 +12,7 @@ import socket
 import struct
 import threading
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -91,20 +92,19 @@ class HostWires:
             wire.close()
 
     def _install(self, engine: Engine) -> None:
-        gcs = engine._deployment.gcs
-        store, key = gcs._connection, gcs._workers.workers
+        inspection = engine.inspection
         for worker in self._pids:
-            engine._head._directory.address_of(WorkerId(worker))  # the driver bypasses the proxies
-            order, draining, address = store.command("HGET", key, worker).decode().split(" ", 2)
-            place = WorkerAddress.decode(address)
-            server = urlsplit(place.endpoint)
-            listener = socket.create_server((_LOOPBACK, 0))
-            self._listeners.append(listener)
-            proxied = replace(place, endpoint=f"{server.scheme}://{_LOOPBACK}:{listener.getsockname()[1]}")
-            threading.Thread(
-                target=self._accept, args=(listener, worker, server.port), name="chaos-wire", daemon=True
-            ).start()
-            store.command("HSET", key, worker, f"{order} {draining} {proxied.encode()}")
+            inspection.reroute(WorkerId(worker), partial(self._proxied, worker))
+
+    def _proxied(self, worker: str, place: WorkerAddress) -> WorkerAddress:
+        """Start a worker's proxy; returns the address at which it listens."""
+        server = urlsplit(place.endpoint)
+        listener = socket.create_server((_LOOPBACK, 0))
+        self._listeners.append(listener)
+        threading.Thread(
+            target=self._accept, args=(listener, worker, server.port), name="chaos-wire", daemon=True
+        ).start()
+        return replace(place, endpoint=f"{server.scheme}://{_LOOPBACK}:{listener.getsockname()[1]}")
 
     def _accept(self, listener: socket.socket, worker: str, port: int) -> None:
         while True:

@@ -32,7 +32,7 @@ Examples:
 
   wallaby bench queries data/sf1 --engine spark --engine wallaby --query 3 --query 9 --rounds 5
 
-  wallaby bench queries data/sf10 --save reports/bench-sf10.json --page docs/bench-sf10.md
+  wallaby bench queries data/sf10 --save reports/bench-sf10.json --page docs/results/bench-sf10.md
 """
 OVERHEAD_EXAMPLES = """
 Examples:

@@ -48,7 +48,7 @@ def paper(
     ] = None,
     store: Annotated[str, typer.Option(help="The durable store; default: a local directory.")] = "",
     checkpoint: Annotated[
-        float, typer.Option(help="Seconds between snapshots of a state, in figures d and policies.", min=0)
+        float, typer.Option(help="Seconds between checkpoints of a state, in figures d and policies.", min=0)
     ] = 2.0,
     broadcast: Annotated[
         int | None,
@@ -70,9 +70,8 @@ def paper(
 ) -> None:
     """Measure what the paper measured, draw its figures, and put ours beside its published numbers."""
     from wallaby_lab.bench.figures import machine
-    from wallaby_lab.bench.paper.figures import FIGURES
     from wallaby_lab.bench.paper.setup import STATIC, Setup
-    from wallaby_lab.bench.paper.written import above, rewrite, write_figure
+    from wallaby_lab.bench.paper.written import FIGURES, above, rewrite, write_figure
 
     letters = figure or list(FIGURES)
     for letter in letters:

@@ -19,7 +19,9 @@ Examples:
 
   wallaby bench pipelines data/sf1 --part planning --part leaves --rounds 5
 
-  wallaby bench pipelines data/sf10 --save reports/bench-pipelines.json --page docs/bench-pipelines.md
+  wallaby bench pipelines data/sf10 --part writes --rounds 1
+
+  wallaby bench pipelines data/sf10 --save reports/bench-pipelines.json --page docs/results/bench-pipelines.md
 
 With an existing --save file of the same tables, parts that it already contains are not run again, unless --part names
 them.
@@ -32,7 +34,9 @@ def pipelines(
     directory: Directory,
     part: Annotated[
         list[str] | None,
-        typer.Option(help="handover, pipelines, planning, leaves or rates. Default: all. Repeatable."),
+        typer.Option(
+            help="handover, pipelines, writes, planning, leaves or rates. Default: all. Repeatable."
+        ),
     ] = None,
     rounds: Annotated[int, typer.Option(help="How often everything is timed.", min=1, max=100)] = 3,
     cores: Cores = 0,
@@ -65,7 +69,8 @@ def pipelines(
     say(text)
     if page is not None:
         write_whole(page, text)
-    wrong = [case["name"] for case in found.get("pipelines", {}).get("cases", ()) if not case["equal"]]
+    measured = [case for kind in ("pipelines", "writes") for case in found.get(kind, {}).get("cases", ())]
+    wrong = [case["name"] for case in measured if not case["equal"]]
     if wrong:
         say(f"WRONG answers: {'; '.join(wrong)}.")
         raise typer.Exit(1)

@@ -36,7 +36,7 @@ Examples:
 
   wallaby chaos --query 9 --seeds 20            twenty schedules drawn at random
 
-  wallaby chaos --policy spool --policy none    eight queries and five faults under each of these policies, or "all"
+  wallaby chaos --policy spool --policy restart  eight queries and five faults under each of these policies, or "all"
 
   wallaby chaos --soak 30 --workers 4            half an hour of queries and faults of all kinds; resumable
 

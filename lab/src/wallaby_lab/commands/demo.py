@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from wallaby.engine import Engine
-    from wallaby.node.worker_address import WorkerInfo
     from wallaby.results.result import Result
+    from wallaby.results.worker_info import WorkerInfo
 
 EXAMPLES = """
 Examples:
@@ -223,9 +223,9 @@ def _with_a_loss(spark: SparkSession, engine: Engine, directory: Path) -> bool:
 
 def _kill_on_the_way(engine: Engine, result: Result, victim: WorkerInfo, tasks: int) -> None:
     """Kill a TaskManager once the query has committed enough tasks."""
-    stream = result._collected.query
+    inspection = engine.inspection
     while not result.is_over:
-        committed = engine._gcs.status(stream).commits
+        committed = inspection.status(inspection.query_of(result)).commits
         if committed >= tasks:
             os.kill(victim.pid, _SIGNAL)
             say(f"  after {committed} tasks {victim.id} (pid {victim.pid}) gets SIGKILL")
@@ -245,7 +245,7 @@ def _wait_for_worker(engine: Engine, attempt: int) -> WorkerInfo:
 
 
 def _write_report(directory: Path, query: str) -> None:
-    from wallaby.observe.history import read_log
+    from wallaby.observe.log_reading import read_log
     from wallaby.observe.page import make_page
 
     for log in sorted((directory / "events").glob(f"*{query}.jsonl")):

@@ -1,4 +1,4 @@
-"""`wallaby differential --tops`: what Spark puts on queries gives Spark's answers, whoever runs what is below."""
+"""Compare actions and Python functions on top of native queries with Spark alone."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Part = TypeVar("Part")
 
 @dataclass(frozen=True, slots=True)
 class TopsRun:
-    """What is to be run: random queries of some seeds, or TPC-H if there are none."""
+    """What to run: random queries of some seeds, or TPC-H if there are none."""
 
     seeds: range
     scale: float

@@ -63,7 +63,7 @@ def predict(
         float, typer.Option(help="Seconds until a lost worker is detected.", min=0.1)
     ] = 1.25,
     checkpoint: Annotated[
-        float, typer.Option(help="With checkpoints: seconds between two snapshots of a state.", min=0)
+        float, typer.Option(help="With checkpoints: seconds between two checkpoints of a state.", min=0)
     ] = 2.0,
     times: Annotated[
         int, typer.Option(help="Predict for data this many times as large as in the logs.", min=1, max=1000)
@@ -145,7 +145,7 @@ def predict(
         store * 1e6,
         gcs_calls_per_second=gcs,
         detection_seconds=detection,
-        snapshot_seconds=checkpoint,
+        checkpoint_seconds=checkpoint,
     )
     if data is not None:
         known, checks = _from_data(
@@ -224,7 +224,7 @@ def _require_savable(save: Path | None, page: Path | None) -> None:
 def _from_logs(
     logs: list[Path], check: list[Path], cluster: PredictedCluster
 ) -> tuple[dict[str, Known], list[Check]]:
-    from wallaby.observe.history import read_log
+    from wallaby.observe.log_reading import read_log
     from wallaby_lab.simulation.predict.checks import checked
     from wallaby_lab.simulation.predict.known import Known
 

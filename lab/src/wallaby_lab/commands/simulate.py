@@ -18,6 +18,7 @@ from wallaby.lineage.tolerance import POLICIES
 from wallaby_lab.simulation import report
 from wallaby_lab.simulation.campaign import Summary, check_range, run_campaign
 from wallaby_lab.simulation.demo import run_demo
+from wallaby_lab.simulation.drawn.policies import MIXED, policies_of
 from wallaby_lab.simulation.grid import as_markdown, run_grid
 from wallaby_lab.simulation.shrink import shrink
 from wallaby_lab.simulation.sweep import run_sweep
@@ -55,8 +56,12 @@ def simulate(
         int | None, typer.Option(help="Start with this many workers, whatever the seed draws.")
     ] = None,
     policy: Annotated[
-        str, typer.Option(help="The fault-tolerance policy (docs/protocol.md), or all that can be simulated.")
-    ] = "lineage",
+        str,
+        typer.Option(
+            help="The fault-tolerance policy (docs/protocol.md). mixed: every seed its own, lineage in half of them; "
+            "all: the same seeds under each in turn."
+        ),
+    ] = MIXED,
     sweep: Annotated[
         bool, typer.Option("--sweep", help="Try one fault at every step of one small query.")
     ] = False,
@@ -113,9 +118,9 @@ def simulate(
     elif seed is not None:
         _tell_seed(seed, workers, policy, lines)
     elif sweep:
-        _sweep(cores)
+        _sweep(cores, policy)
     elif grid:
-        _grid()
+        _grid(policy)
     elif mutants:
         _hunt(tuple(mutant or ()), seeds_max, cores, save)
     elif generated:
@@ -136,19 +141,29 @@ def _tell_seed(seed: int, workers: int | None, policy: str, lines: int) -> None:
         raise typer.Exit(1)
 
 
-def _sweep(cores: int) -> None:
-    with progress() as bar:
-        task = bar.add_task("faults", total=None)
-        result = run_sweep(cores, lambda done, of: bar.update(task, completed=done, total=of))
-    say(report.format_sweep(result))
-    if result.failures:
+def _sweep(cores: int, policy: str) -> None:
+    failed = False
+    for name in SIMULATED if policy == "all" else policies_of(policy):
+        with progress() as bar:
+            task = bar.add_task("faults", total=None)
+            result = run_sweep(
+                cores,
+                lambda done, of, task=task, bar=bar: bar.update(task, completed=done, total=of),  # type: ignore[misc]
+                name,
+            )
+        say(f"{name}: {report.format_sweep(result)}")
+        failed |= bool(result.failures)
+    if failed:
         raise typer.Exit(1)
 
 
-def _grid() -> None:
+def _grid(policy: str) -> None:
     with progress() as bar:
         task = bar.add_task("pairs", total=None)
-        found = run_grid(lambda done, of: bar.update(task, completed=done, total=of))
+        found = run_grid(
+            lambda done, of: bar.update(task, completed=done, total=of),
+            MIXED if policy == "all" else policy,
+        )
     say(as_markdown(found))
     for seed, (point, kind), what in found.failures:
         say(f"seed {seed} with {kind.value} at {point.value}: {what}")
@@ -241,7 +256,7 @@ def _report_failures(summary: Summary, workers: int | None, policy: str) -> None
     say()
     say(report.format_story(shrink(seed, workers, policy), 200))
     again = f" --workers {workers}" if workers is not None else ""
-    again += f" --policy {policy}" if policy != "lineage" else ""
+    again += f" --policy {policy}" if policy != MIXED else ""
     say(f"\nAgain: wallaby simulate --seed {seed}{again}")
     raise typer.Exit(1)
 

@@ -95,7 +95,7 @@ class EntrySuite:
         self.tallies: dict[str, EntryTally] = {}
 
     def run(self, entries: Sequence[str], modes: Sequence[dict[str, str]] = MODES) -> dict[str, EntryTally]:
-        """All examples of these entries."""
+        """Compare all examples of these entries."""
         self.tallies = {entry: EntryTally() for entry in entries}
         for settings in modes:
             self._settings = dict(settings)
@@ -203,7 +203,7 @@ class EntrySuite:
     def _what(
         self, shape: Shape, expressions: Sequence[Expression], actual: QueryOutcome, expected: QueryOutcome
     ) -> str:
-        """What is different."""
+        """Describe the difference between two outcomes; empty if there is none."""
         exact = shape in (*ROWS, *BLOCKS) and not any(e.entry in CLOSE for e in expressions)
         cancelling = any(e.entry in CANCELLING for e in expressions)
         return difference(actual, expected, exact=exact, noise=_NOISE if cancelling else 0.0)

@@ -11,28 +11,21 @@ from __future__ import annotations
 import itertools
 from collections.abc import Container, Iterable, Mapping, Sequence
 
-from wallaby.errors import InternalError
 from wallaby.lineage.attempt import ChannelRun
 from wallaby.lineage.effects import Output, Slice
 from wallaby.lineage.graph import StageGraph
-from wallaby.lineage.lineage import Record, Watermark, advance, decode
+from wallaby.lineage.lineage import LineageRecord, Watermark, advance, decode
 from wallaby.lineage.names import HEAD, ChannelName, Edge, TaskName, Upstream, WorkerId
 from wallaby.lineage.reconcile import reconcile
 from wallaby.lineage.recoverable import NOTHING, Recoverable
 from wallaby.lineage.snapshot import ChannelState, RecoveryPlan, Snapshot
+from wallaby_lab.invariants.placed import check_losses, check_placed
 from wallaby_lab.invariants.resumed import resumed
 from wallaby_lab.invariants.sighting import StoreState, WorkerState
 from wallaby_lab.invariants.smallest import SmallestRecovery, pieces_of
+from wallaby_lab.invariants.violation import InvariantViolation
 
-
-class InvariantViolation(InternalError):  # noqa: N818 - it is what it is called
-    """The protocol broke one of its own rules."""
-
-    condition = "WALLABY_INVARIANT_VIOLATION"
-
-    def __init__(self, number: int, what: str) -> None:
-        super().__init__(f"Invariant {number}: {what}.", number=number)
-        self.number = number
+__all__ = ["Audit", "InvariantViolation", "check_smallest"]
 
 
 class Audit:
@@ -41,7 +34,7 @@ class Audit:
     def __init__(self, graph: StageGraph) -> None:
         self._graph = graph
         self._records: dict[ChannelName, list[bytes]] = {name: [] for name in graph.channels}
-        self._decoded: dict[ChannelName, list[Record]] = {name: [] for name in graph.channels}
+        self._decoded: dict[ChannelName, list[LineageRecord]] = {name: [] for name in graph.channels}
         self._watermarks: dict[ChannelName, Watermark] = {name: {} for name in graph.channels}
         #: What had been consumed before each task; the last entry is the present watermark.
         self._consumed: dict[ChannelName, list[Watermark]] = {name: [{}] for name in graph.channels}
@@ -135,11 +128,22 @@ class Audit:
     def planned(self, snapshot: Snapshot, plan: RecoveryPlan, left: Recoverable = NOTHING) -> None:
         """A plan is about to be applied: it must be the smallest (8) and leave nothing to do (9)."""
         check_smallest(self._graph, snapshot, plan, left)
+        check_placed(snapshot, plan)
+        check_losses(snapshot, plan)
+        self._check_states(left)
         after = resumed(snapshot, plan)
         again = reconcile(self._graph, after, left)
         if again.hosts or again.delivered or again.losses or again.closed or again.rereads != after.rereads:
             raise InvariantViolation(9, f"reconcile of its own result still changes something: {again}")
         self._check_forgotten(snapshot, after)
+
+    def _check_states(self, left: Recoverable) -> None:
+        """The saved states are those that records name, with what the tasks before them have consumed (invariant 3)."""
+        for name, states in left.states.items():
+            saved = [seq + 1 for seq, record in enumerate(self._decoded[name]) if record.saved]
+            consumed = [self._consumed[name][seq] for seq in saved]
+            if [each.seq for each in states] != saved or [dict(each.consumed) for each in states] != consumed:
+                raise InvariantViolation(3, f"the states of {name} are {states}, not {saved} with {consumed}")
 
     def _check_forgotten(self, before: Snapshot, after: Snapshot) -> None:
         """A re-read that was dropped does not count as delivered (invariant 3)."""
@@ -212,7 +216,7 @@ class Audit:
         if channel.final != (name in self._final):
             raise InvariantViolation(2, f"{name} is marked final={channel.final} against its records")
 
-    def _check_draw(self, name: ChannelName, record: Record) -> None:
+    def _check_draw(self, name: ChannelName, record: LineageRecord) -> None:
         """A record draws only what is committed, from one link, a build side before its probe side."""
         if record.draw is None:
             return
@@ -353,6 +357,8 @@ class Audit:
         if run is not None and run.ended and not self._graph.is_reader(name.stage):
             return
         for edge, producer, upstream in self._inputs[name]:
+            if run is not None and (name, run.since_epoch, edge.link) in seen.given_up:
+                continue
             length = state.channels[producer].length
             lacks = range(length) if run is None else run.inbox.lacks(upstream, length)
             if lacks:

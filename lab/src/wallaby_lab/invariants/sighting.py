@@ -69,3 +69,5 @@ class WorkerState:
     runs: Mapping[ChannelName, ChannelRun]
     outbox: Outbox
     backups: Container[TaskName]
+    #: Optional side inputs that were too large, by channel, epoch of its run, and link: nothing of them is needed.
+    given_up: Container[tuple[ChannelName, int, int]] = ()

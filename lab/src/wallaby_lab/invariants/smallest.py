@@ -65,7 +65,7 @@ class SmallestRecovery:
         emptied = {name for name in self._gone if name not in self._ended or name in owing}
         emptied |= {task.of for task, _ in lost - reread}
         starts = {
-            name: self._left.newest(name, self._first_lost(name, lost))
+            name: self._newest(name, self._first_lost(name, lost))
             for name in emptied | self.emptied
             if not self._graph.is_reader(name.stage)
         }
@@ -82,6 +82,11 @@ class SmallestRecovery:
     def _first_lost(self, name: ChannelName, lost: set[Piece]) -> int:
         length = self._before.channels[name].length
         return min((task.seq for task, _ in lost if task.of == name), default=length)
+
+    def _newest(self, name: ChannelName, end: int) -> Checkpoint:
+        """The state after the most tasks, of those after which nothing lost is needed."""
+        usable = {each.seq: each for each in self._left.states.get(name, ()) if each.seq < end + 1}
+        return usable[max(usable)] if usable else INITIAL
 
     def _find_lacking(self) -> set[Piece]:
         """Find the inputs that the takers lack."""

@@ -1,8 +1,8 @@
 """Run a range of seeds on all cores, and summarize them.
 
 A campaign stops after a few failures; each is reported by its seed, which is enough to reproduce it. The summary shows
-what the seeds covered: steps, faults that really struck, recoveries, and for every fail point and kind of fault how
-often it struck there.
+what the seeds covered: the policies, steps, faults that really struck, recoveries, and for every fail point and kind of
+fault how often it struck there.
 """
 
 from __future__ import annotations
@@ -20,13 +20,15 @@ from typing import Any, TextIO
 from wallaby.errors import InvalidArgumentError
 from wallaby.lineage.effects import FailPoint
 from wallaby_lab.simulation.drawn.faults import FaultKind
-from wallaby_lab.simulation.run import RunResult, check_workers, run_seed, simulated
+from wallaby_lab.simulation.drawn.policies import MIXED, simulated
+from wallaby_lab.simulation.run import RunResult, check_workers, quiet_logs, run_seed
 
 SEED_MAX = 1 << 48
 #: The seeds that one process takes at a time.
 CHUNK_SEEDS = 25
 #: A campaign stops after this many failures.
 FAILURES_MAX = 5
+_NO_NUMBERS = ("policies", "outcomes", "struck", "failures")
 
 
 @dataclass(slots=True)
@@ -44,11 +46,15 @@ class Summary:
     commits: int = 0
     lineage_bytes: int = 0
     rewound: int = 0
+    #: Those of them that stayed at their worker.
+    rewound_in_place: int = 0
     retraced: int = 0
     restored: int = 0
     fetched: int = 0
     reread: int = 0
     workers_lost: int = 0
+    #: The seeds of each policy.
+    policies: Counter[str] = field(default_factory=Counter)
     outcomes: Counter[str] = field(default_factory=Counter)
     struck: Counter[tuple[FailPoint, FaultKind]] = field(default_factory=Counter)
     #: The seed and the message of every failure.
@@ -66,11 +72,13 @@ class Summary:
         self.commits += tally.commits
         self.lineage_bytes += tally.lineage_bytes
         self.rewound += tally.rewound
+        self.rewound_in_place += tally.rewound_in_place
         self.retraced += tally.retraced
         self.restored += tally.restored
         self.fetched += tally.fetched
         self.reread += tally.reread
         self.workers_lost += tally.workers_lost
+        self.policies[result.policy] += 1
         self.outcomes.update(tally.outcomes)
         self.struck.update(tally.fired)
         if result.failure is not None:
@@ -84,6 +92,7 @@ class Summary:
         """Add another summary."""
         for name in self._numbers():
             setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.policies.update(other.policies)
         self.outcomes.update(other.outcomes)
         self.struck.update(other.struck)
         self.failures += other.failures
@@ -91,7 +100,8 @@ class Summary:
     @classmethod
     def of_json(cls, said: dict[str, Any]) -> Summary:
         """Load a saved summary."""
-        summary = cls(**{name: said[name] for name in cls._numbers()})
+        summary = cls(**{name: said.get(name, 0) for name in cls._numbers()})
+        summary.policies.update(said.get("policies_drawn", {}))
         summary.outcomes.update(said["outcomes"])
         for point, kinds in said["struck"].items():
             summary.struck.update({(FailPoint(point), FaultKind(kind)): n for kind, n in kinds.items()})
@@ -100,12 +110,13 @@ class Summary:
 
     @classmethod
     def _numbers(cls) -> list[str]:
-        return [name for name in cls.__slots__ if name not in ("outcomes", "struck", "failures")]
+        return [name for name in cls.__slots__ if name not in _NO_NUMBERS]
 
     def as_json(self) -> dict[str, Any]:
         """The summary as plain values, to be saved."""
         return {
             **{name: getattr(self, name) for name in self._numbers()},
+            "policies_drawn": dict(sorted(self.policies.items())),
             "outcomes": dict(sorted(self.outcomes.items())),
             "struck": {
                 point.value: {kind.value: self.struck[point, kind] for kind in FaultKind}
@@ -122,7 +133,7 @@ def run_campaign(
     workers: int | None = None,
     log: TextIO | None = None,
     progress: Callable[[Summary], None] | None = None,
-    policy: str = "lineage",
+    policy: str = MIXED,
 ) -> Summary:
     """Run seeds `first` to `first + seeds - 1`; `log` gets a line of JSON for each, in any order.
 
@@ -161,7 +172,7 @@ def _results(first: int, seeds: int, processes: int, workers: int | None, policy
         yield from (run_seed(seed, workers, policy) for seed in range(first, first + seeds))
         return
     starts = iter(range(first, first + seeds, CHUNK_SEEDS))
-    with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
+    with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), initializer=quiet_logs) as pool:
         waiting: set[Future[list[RunResult]]] = set()
 
         def ask(chunks: int) -> None:
@@ -188,6 +199,7 @@ def _line(result: RunResult) -> dict[str, Any]:
     tally = result.tally
     return {
         "seed": result.seed,
+        "policy": result.policy,
         "steps": tally.steps,
         "faults": [f"{kind.value} at {point.value}" for point, kind in tally.fired],
         "recoveries": tally.recoveries,

@@ -2,7 +2,7 @@
 
 For each pair, seeds are run with that fault in addition to their own, until it has struck in a few of them. If a query
 reaches a point only after another event, the seeds get that event too: a task with an error, a worker that is asked to
-leave, a loss.
+leave, a loss, a loss while kept rows are read.
 """
 
 from __future__ import annotations
@@ -12,8 +12,18 @@ from dataclasses import dataclass, replace
 
 from wallaby.lineage.effects import FailPoint
 from wallaby.lineage.names import TaskName
-from wallaby_lab.simulation.drawn.faults import RECOVERY_POINTS, FaultKind, SimulatedFault
+from wallaby_lab.simulation.drawn.faults import (
+    OF_READERS,
+    OF_REREADS,
+    OF_STATES,
+    RECOVERY_POINTS,
+    FaultKind,
+    SimulatedFault,
+)
+from wallaby_lab.simulation.drawn.policies import MIXED, policies_of, simulated
 from wallaby_lab.simulation.drawn.scenario import Scenario
+from wallaby_lab.simulation.drawn.stay import stay_of
+from wallaby_lab.simulation.drawn.staying import kept_result
 from wallaby_lab.simulation.run import draw, run
 
 #: The most seeds for a pair, and in how many of them it has to strike.
@@ -22,6 +32,7 @@ STRIKES = 2
 _LOST = SimulatedFault(FaultKind.CRASH, FailPoint.ADVANCE, 2, after=False)
 _ASKED = SimulatedFault(FaultKind.DRAIN, FailPoint.DELIVER, 1, after=False)
 _CUT = SimulatedFault(FaultKind.CUT_FOR_GOOD, FailPoint.DELIVER, 1, after=False)
+_LOST_WHEN_READ = SimulatedFault(FaultKind.CRASH, FailPoint.FETCH, 1, after=False)
 
 Pair = tuple[FailPoint, FaultKind]
 
@@ -39,15 +50,24 @@ class FaultGrid:
         return [pair for pair, (struck, _) in self.struck.items() if not struck]
 
 
-def run_grid(progress: Callable[[int, int], None] | None = None) -> FaultGrid:
-    """Run all pairs."""
+def reached_points(policy: str = MIXED) -> list[FailPoint]:
+    """The fail points that queries of a policy can reach."""
+    parts = [simulated(each) for each in policies_of(policy)]
+    left_out = set() if any(each.checkpoints for each in parts) else set(OF_STATES)
+    if all(each.durable for each in parts):
+        left_out |= set(OF_REREADS) | set(OF_READERS)
+    return [point for point in FailPoint if point not in left_out]
+
+
+def run_grid(progress: Callable[[int, int], None] | None = None, policy: str = MIXED) -> FaultGrid:
+    """Run every pair of a fault and a fail point that the policy can reach."""
     struck: dict[Pair, tuple[int, int]] = {}
     failures: list[tuple[int, Pair, str]] = []
-    pairs = [(point, kind) for point in FailPoint for kind in FaultKind]
+    pairs = [(point, kind) for point in reached_points(policy) for kind in FaultKind]
     for at, pair in enumerate(pairs):
         seed = hits = 0
         while hits < STRIKES and seed < SEEDS_MAX:
-            scenario, faults = prepared(seed, *pair)
+            scenario, faults = prepared(seed, *pair, policy)
             result = run(seed, scenario, faults)
             hits += pair in result.tally.fired
             if result.failure is not None:
@@ -59,19 +79,37 @@ def run_grid(progress: Callable[[int, int], None] | None = None) -> FaultGrid:
     return FaultGrid(struck, tuple(failures))
 
 
-def prepared(seed: int, point: FailPoint, kind: FaultKind) -> tuple[Scenario, tuple[SimulatedFault, ...]]:
+def prepared(
+    seed: int, point: FailPoint, kind: FaultKind, policy: str = MIXED
+) -> tuple[Scenario, tuple[SimulatedFault, ...]]:
     """What a seed draws, with a fault of this kind at this point, and with the events that lead there."""
-    scenario, _ = draw(seed)
+    if policy == MIXED and point in OF_STATES:
+        policy = "checkpoint+lineage"
+    elif policy == MIXED and (point in (*OF_REREADS, *OF_READERS) or kind is FaultKind.RELEASE):
+        policy = "lineage"
+    scenario, _ = draw(seed, policy=policy)
     first: tuple[SimulatedFault, ...] = ()
     if point in RECOVERY_POINTS:
         first = (_CUT,) if point is FailPoint.COMPLAIN else (_LOST,)
         scenario = replace(scenario, workers=3)
     if point is FailPoint.DRAIN:
         first = (_ASKED,)
+    if point is FailPoint.LOCATE:
+        first = (_LOST_WHEN_READ,)
+        scenario = replace(scenario, workers=3)
     if point is FailPoint.FAIL:
         spoiled = replace(scenario.workloads[0], error=TaskName(0, 0, 0))
         scenario = replace(scenario, workloads=(spoiled, *scenario.workloads[1:]))
+    if kind is FaultKind.RELEASE:
+        scenario = _with_a_result_that_stays(seed, scenario, collects=point is FailPoint.COLLECT)
     return scenario, (*first, SimulatedFault(kind, point, 1, after=False))
+
+
+def _with_a_result_that_stays(seed: int, scenario: Scenario, *, collects: bool) -> Scenario:
+    """Let the results stay; with `collects`, there is also a query that collects its own."""
+    plain = scenario.workloads[0]
+    workloads = (kept_result(plain), *((plain,) if collects else ()))
+    return replace(scenario, workloads=workloads, stays=(stay_of(seed), stay_of(~seed)))
 
 
 def as_markdown(grid: FaultGrid) -> str:
@@ -82,7 +120,7 @@ def as_markdown(grid: FaultGrid) -> str:
         "| fail point | " + " | ".join(str(at) for at in range(1, len(kinds) + 1)) + " |",
         "|---|" + "---|" * len(kinds),
     ]
-    for point in FailPoint:
+    for point in [point for point in FailPoint if (point, kinds[0]) in grid.struck]:
         cells = (f"{grid.struck[point, kind][0]}/{grid.struck[point, kind][1]}" for kind in kinds)
         table.append(f"| {point.value} | " + " | ".join(cells) + " |")
     return "; ".join(lines) + ".\n\n" + "\n".join(table) + "\n"

@@ -6,6 +6,7 @@ from __future__ import annotations
 INTERLEAVED = (
     "wallaby.node.loop",
     "wallaby.node.node",
+    "wallaby.node.driving",
     "wallaby.node.pools",
     "wallaby.node.perform",
     "wallaby.node.pushing",
@@ -15,7 +16,7 @@ INTERLEAVED = (
     "wallaby.exchange.memory",
     "wallaby.exchange.assembly",
     "wallaby.exchange.client",
-    "wallaby.exchange.server",
+    "wallaby.exchange.incoming",
     "wallaby.exchange.wire",
     "wallaby.exchange.body",
 )

@@ -23,6 +23,7 @@ def format_summary(summary: Summary) -> str:
             f"{summary.seeds:,} seeds in {summary.seconds:,.1f} s: "
             f"{summary.seeds / max(summary.seconds, 1e-9):.1f} a second"
         ),
+        "policies: " + ", ".join(f"{name} {count:,}" for name, count in summary.policies.most_common()),
         _figure("steps", summary.steps, seeds),
         _figure("faults that struck", summary.faults, seeds),
         _figure("workers lost", summary.workers_lost, seeds),
@@ -30,9 +31,10 @@ def format_summary(summary: Summary) -> str:
         _figure("recoveries during a recovery", summary.nested_recoveries, seeds)
         + f"; in {nested:.1%} of the seeds",
         _figure("channels rewound", summary.rewound, seeds),
+        _figure("channels rewound in place", summary.rewound_in_place, seeds),
         _figure("tasks retraced", summary.retraced, seeds),
-        *([_figure("states taken up again", summary.restored, seeds)] if summary.restored else ()),
-        *([_figure("outputs fetched from the store", summary.fetched, seeds)] if summary.fetched else ()),
+        _figure("states taken up again", summary.restored, seeds),
+        _figure("outputs fetched from the store", summary.fetched, seeds),
         _figure("outputs re-read", summary.reread, seeds),
         _figure("tasks committed", summary.commits, seeds)
         + f"; {summary.lineage_bytes / max(summary.commits, 1):.1f} bytes of lineage each",

@@ -8,6 +8,7 @@ behind.
 from __future__ import annotations
 
 import gc
+import logging
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,14 +29,15 @@ from wallaby.errors import (
     QueryStalledError,
     WallabyError,
 )
-from wallaby.lineage.choose import Dynamic, Policy, Static
+from wallaby.lineage.choose import DrawPolicy, Dynamic, Static
 from wallaby.lineage.effects import FailPoint
 from wallaby.lineage.names import TaskName
-from wallaby.lineage.tolerance import Tolerance, tolerance_of
 from wallaby.node.session import QuerySessionSettings
 from wallaby_lab.invariants.audit import InvariantViolation
-from wallaby_lab.simulation.drawn.faults import STORE_LOST, FaultKind, SimulatedFault, draw_faults
-from wallaby_lab.simulation.drawn.pressure import pressed, with_aimed_faults
+from wallaby_lab.simulation.drawn.aims import aimed
+from wallaby_lab.simulation.drawn.faults import STORE_LOST, SimulatedFault, draw_faults
+from wallaby_lab.simulation.drawn.policies import MIXED, policy_named, policy_of, simulated
+from wallaby_lab.simulation.drawn.pressure import LOSSES_MAX, pressed, with_aimed_faults
 from wallaby_lab.simulation.drawn.scenario import PLENTY_BYTES, Scenario
 from wallaby_lab.simulation.drawn.schedules import draw_schedule
 from wallaby_lab.simulation.drawn.staying import with_faults_at_readers, with_results_kept
@@ -58,9 +60,6 @@ NEVER_MS = 10_000_000
 #: How long a query waits for the moment at which it should be submitted.
 LATEST_US = 2_000_000
 WORKERS_MAX = 64
-#: The mixture of all policies: every seed runs under its own one.
-MIXED = "mixed"
-MIXTURE = ("lineage", "checkpoint+lineage", "lineage", "spool+checkpoint", "stagewise", "checkpoint+lineage")
 
 
 @dataclass(frozen=True)
@@ -79,6 +78,8 @@ class RunResult:
     """One run: what happened, and the failure, if there was one."""
 
     seed: int
+    #: The policy of its queries, by name.
+    policy: str
     faults: tuple[SimulatedFault, ...]
     tally: RunTally
     failure: Failure | None
@@ -105,7 +106,7 @@ def draw_scenario(random: Random) -> Scenario:
             no_workers_ms=random.choice((400, 1_500)) if random.random() < 0.1 else NEVER_MS,
             frozen_ms=NEVER_MS,
             submit_ms=random.choice((300, 1_500, NEVER_MS)),
-            task_worker_losses_max=4 if poisoned else 1_000,
+            task_worker_losses_max=4 if poisoned else LOSSES_MAX,
         ),
         workers=random.choice((1, 2, 2, 3, 3, 4, 5)),
         renew_every_ms=lease_ms // 3,
@@ -117,7 +118,7 @@ def draw_scenario(random: Random) -> Scenario:
     )
 
 
-def _draw_policy(random: Random) -> Policy:
+def _draw_policy(random: Random) -> DrawPolicy:
     several = random.random() < 0.6
     if random.random() < 0.6:
         return Dynamic(random.choice((8, 24, 64, 1000)), several)
@@ -137,9 +138,9 @@ def _spoiled(random: Random, workload: ToyWorkload, poisoned: bool) -> ToyWorklo
 
 
 def draw(
-    seed: int, workers: int | None = None, policy: str = "lineage"
+    seed: int, workers: int | None = None, policy: str = MIXED
 ) -> tuple[Scenario, tuple[SimulatedFault, ...]]:
-    """What a seed draws; `workers` overrides its initial number of workers. The policy does not affect it."""
+    """What a seed draws; `workers` overrides its initial number of workers. The policy changes little else."""
     check_workers(workers)
     tolerance = simulated(policy_of(seed, policy))
     random = Random(seed)
@@ -147,28 +148,19 @@ def draw(
     scenario = replace(scenario, session=replace(scenario.session, tolerance=tolerance))
     scenario = pressed(seed, scenario)
     faults = draw_faults(random, with_errors=any(w.error for w in scenario.workloads))
-    scenario, faults = with_aimed_faults(seed, scenario, faults)
     scenario = with_results_kept(seed, scenario)
-    faults = with_faults_at_readers(seed, scenario, faults)
+    scenario, faults = aimed(seed, scenario) or _disturbed(seed, scenario, faults)
     if workers is not None:
         scenario = replace(scenario, workers=workers)
     return scenario, faults
 
 
-def policy_of(seed: int, policy: str) -> str:
-    """The policy under which a seed runs: the requested one or, in the mixture, its own."""
-    return MIXTURE[seed % len(MIXTURE)] if policy == MIXED else policy
-
-
-def simulated(policy: str) -> Tolerance:
-    """The parts of a policy. Policies without records are refused: a loss simply ends the query."""
-    tolerance = tolerance_of(MIXTURE[0] if policy == MIXED else policy)
-    if not tolerance.recorded:
-        raise InvalidArgumentError(
-            f"Under the policy {policy} a loss ends the query: there is nothing to simulate.",
-            fix="Choose one that records lineage.",
-        )
-    return tolerance
+def _disturbed(
+    seed: int, scenario: Scenario, faults: tuple[SimulatedFault, ...]
+) -> tuple[Scenario, tuple[SimulatedFault, ...]]:
+    """A seed without a special aim: its own faults, and some at wires, early ends and readers."""
+    scenario, faults = with_aimed_faults(seed, scenario, faults)
+    return scenario, with_faults_at_readers(seed, scenario, faults)
 
 
 def check_workers(workers: int | None) -> None:
@@ -179,7 +171,12 @@ def check_workers(workers: int | None) -> None:
         )
 
 
-def run_seed(seed: int, workers: int | None = None, policy: str = "lineage") -> RunResult:
+def quiet_logs() -> None:
+    """Keep the engine's log out of this process: a seed draws losses and stalls on purpose, thousands of them."""
+    logging.getLogger("wallaby").setLevel(logging.CRITICAL)
+
+
+def run_seed(seed: int, workers: int | None = None, policy: str = MIXED) -> RunResult:
     """Run one seed."""
     return run(seed, *draw(seed, workers, policy))
 
@@ -212,7 +209,7 @@ def run(
     if visits is not None:
         visits.update(world.visits)
     world.tally.virtual_ms = world.agenda.now_ms()
-    return RunResult(seed, faults, world.tally, failure)
+    return RunResult(seed, policy_named(scenario.session.tolerance), faults, world.tally, failure)
 
 
 @contextmanager
@@ -260,46 +257,56 @@ def _judge(world: World, running: Running) -> None:
     fired = {kind for _, kind in world.tally.fired}
     match error:
         case None:
-            kept = running.query.graph.keeps  # then its readers have been judged
-            difference = "" if kept else running.workload.explain_difference(running.collected)
-            if difference:
-                raise InvariantViolation(7, f"the result of {running.query.id} is wrong: {difference}")
+            _judge_result(running)
             return
         case QueryCancelledError():
-            justified = FaultKind.CANCEL in fired
+            justified = running.cancelled
         case GcsLostError():
-            justified = bool(fired & set(STORE_LOST))
+            justified = bool(fired & set(STORE_LOST)) or world.given_up
         case GcsUnavailableError():
             justified = running.query.doubtful
         case NoWorkersError():
             justified = world.scenario.coordinator.no_workers_ms != NEVER_MS and world.tally.expelled > 0
         case MemoryLimitError():
             justified = len(running.strained) >= world.scenario.coordinator.strained_losses_max
+            justified |= running.too_much_beside
         case QueryStalledError():
             justified = world.lapses.forgot
         case PoisonTaskError():
             justified = running.workload.poison is not None
         case QueryError():
-            justified = running.workload.may_fail_with(error.what)
+            justified = running.workload.may_fail_with(error)
         case _:
             justified = False
     if not justified:
         raise InvariantViolation(7, f"{running.query.id} failed without a reason: {error}")
 
 
+def _judge_result(running: Running) -> None:
+    """A query that is done has given the right rows; readers of a result that stays have been judged themselves."""
+    if running.query.graph.keeps:
+        if not running.was_whole:
+            raise InvariantViolation(7, f"{running.query.id} is done, and its result was never whole")
+        return
+    difference = running.workload.explain_difference(running.collected)
+    if difference:
+        raise InvariantViolation(7, f"the result of {running.query.id} is wrong: {difference}")
+
+
 def _require_clean(world: World) -> None:
-    """Nothing of a query is left in any process or in the store (invariant 10)."""
+    """Check that no process and no key of the store still holds anything of a query (invariant 10)."""
+    noticing = [process for process in world.processes.values() if process.id != world.lapses.blind]
 
     def clean() -> bool:
-        return not any(process.servings for process in world.processes.values())
+        return not any(process.worker_queries for process in noticing)
 
     if not world.run_until(clean, CLEAN_MS, STEPS_MAX):
-        left = [f"{p.id}: {' '.join(p.servings)}" for p in world.processes.values() if p.servings]
+        left = [f"{p.id}: {' '.join(p.worker_queries)}" for p in noticing if p.worker_queries]
         raise InvariantViolation(10, f"queries have ended but live on at {'; '.join(left)}")
     if not world.store_is_lost and world.store.queries:
         raise InvariantViolation(10, f"the store still holds {' '.join(world.store.queries)}")
-    for process in world.live_workers():
-        if process.room_bytes != process.capacity_bytes:
+    for process in noticing:
+        if process.alive and process.room_bytes != process.capacity_bytes:
             raise InvariantViolation(10, f"{process.id} still keeps backups")
 
 
@@ -316,8 +323,8 @@ def _wait_for(world: World) -> str:
             if channel.ended:
                 continue
             process = world.processes.get(channel.host)
-            serving = process.servings.get(query_id) if process is not None else None
-            run = serving.session.runs.get(name) if serving is not None else None
+            worker_query = process.worker_queries.get(query_id) if process is not None else None
+            run = worker_query.session.runs.get(name) if worker_query is not None else None
             lacks = [
                 f"{edge}@{run.inbox.holds(upstream)}"
                 for edge in running.query.graph.edges_into(name)

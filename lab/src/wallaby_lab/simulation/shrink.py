@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from wallaby_lab.simulation.drawn.faults import SimulatedFault
+from wallaby_lab.simulation.drawn.policies import MIXED
 from wallaby_lab.simulation.drawn.scenario import Scenario
 from wallaby_lab.simulation.run import Failure, RunResult, draw, run
 
@@ -32,7 +33,7 @@ def tell(
     return run(seed, scenario, faults, story), tuple(story)
 
 
-def shrink(seed: int, workers: int | None = None, policy: str = "lineage") -> Shrunk:
+def shrink(seed: int, workers: int | None = None, policy: str = MIXED) -> Shrunk:
     """Remove everything that the failure does not need: faults, the other query, the slow worker."""
     scenario, faults = draw(seed, workers, policy)
     failure = run(seed, scenario, faults).failure

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 from wallaby.coordinator.coordinator import CoordinatorSettings
 from wallaby.lineage.choose import Dynamic
@@ -19,9 +20,10 @@ from wallaby.lineage.effects import FailPoint
 from wallaby.lineage.graph import Link, LinkKind, Routing, Stage, StageGraph, StageKind
 from wallaby.node.session import QuerySessionSettings
 from wallaby_lab.simulation.drawn.faults import FaultKind, SimulatedFault
+from wallaby_lab.simulation.drawn.policies import simulated
 from wallaby_lab.simulation.drawn.scenario import PLENTY_BYTES, Scenario
 from wallaby_lab.simulation.drawn.workload import Operator, Rows, ToyWorkload
-from wallaby_lab.simulation.run import NEVER_MS, RunResult, run
+from wallaby_lab.simulation.run import NEVER_MS, RunResult, quiet_logs, run
 
 KINDS = (
     FaultKind.CRASH,
@@ -54,7 +56,7 @@ class SweepResult:
     failures: tuple[tuple[SimulatedFault, str], ...]
 
 
-def small_scenario() -> Scenario:
+def small_scenario(policy: str = "lineage") -> Scenario:
     """Two tables, one filtered by the other, a join on two channels, a distinct: on three workers."""
     tables: dict[int, tuple[Rows, ...]] = {
         0: (((0, 1), (1, 2)), ((2, 3),), ()),
@@ -85,7 +87,13 @@ def small_scenario() -> Scenario:
     )
     return Scenario(
         workloads=(ToyWorkload(graph, operators, tables, limit=1),),
-        session=QuerySessionSettings(Dynamic(16), window_bytes=24, outputs_per_push=2, look_every_ms=100),
+        session=QuerySessionSettings(
+            Dynamic(16),
+            window_bytes=24,
+            tolerance=simulated(policy),
+            outputs_per_push=2,
+            look_every_ms=100,
+        ),
         coordinator=CoordinatorSettings(300, 40, 600, NEVER_MS, NEVER_MS, 1_000),
         workers=3,
         renew_every_ms=100,
@@ -96,10 +104,10 @@ def small_scenario() -> Scenario:
     )
 
 
-def sweep_faults(kinds: tuple[FaultKind, ...] = KINDS) -> list[SimulatedFault]:
+def sweep_faults(policy: str = "lineage", kinds: tuple[FaultKind, ...] = KINDS) -> list[SimulatedFault]:
     """Every single fault of these kinds at every visit of every fail point of the small query."""
     visits: Counter[tuple[FailPoint, bool]] = Counter()
-    run(0, small_scenario(), (), visits=visits)
+    run(0, small_scenario(policy), (), visits=visits)
     return [
         SimulatedFault(kind, point, nth, after)
         for (point, after), count in sorted(visits.items(), key=lambda item: (item[0][0].value, item[0][1]))
@@ -108,12 +116,17 @@ def sweep_faults(kinds: tuple[FaultKind, ...] = KINDS) -> list[SimulatedFault]:
     ]
 
 
-def run_sweep(processes: int, progress: Callable[[int, int], None] | None = None) -> SweepResult:
-    """Try them all."""
-    faults = sweep_faults()
+def run_sweep(
+    processes: int,
+    progress: Callable[[int, int], None] | None = None,
+    policy: str = "lineage",
+    kinds: tuple[FaultKind, ...] = KINDS,
+) -> SweepResult:
+    """Run the small query once with every single fault."""
+    faults = sweep_faults(policy, kinds)
     struck, failures = 0, []
-    with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
-        for at, result in enumerate(pool.map(_run_one, faults, chunksize=20)):
+    with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), initializer=quiet_logs) as pool:
+        for at, result in enumerate(pool.map(partial(_run_one, policy), faults, chunksize=20)):
             struck += len(result.tally.fired)
             if result.failure is not None:
                 failures.append((result.faults[0], str(result.failure)))
@@ -122,5 +135,5 @@ def run_sweep(processes: int, progress: Callable[[int, int], None] | None = None
     return SweepResult(len(faults), struck, tuple(failures))
 
 
-def _run_one(fault: SimulatedFault) -> RunResult:
-    return run(0, small_scenario(), (fault,))
+def _run_one(policy: str, fault: SimulatedFault) -> RunResult:
+    return run(0, small_scenario(policy), (fault,))

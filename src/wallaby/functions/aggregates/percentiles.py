@@ -20,7 +20,7 @@ def _read_percentile(
 ) -> Expression | Refusal:
     value, part, *frequency = arguments
     if not isinstance(part, Literal) or part.type.kind is not Kind.DOUBLE or part.value is None:
-        return Refusal("its percentages are no constants", "write the numbers themselves")
+        return Refusal("its percentages are not constants", "write the numbers themselves")
     if not all(isinstance(f, Literal) and f.value == 1 for f in frequency):
         return Refusal("frequencies have no kernel yet", "repeat the rows")
     if value.type.kind not in NUMERIC or kind.kind is not Kind.DOUBLE:

@@ -12,14 +12,16 @@ from typing import Final
 
 from wallaby.catalyst.data_types import COMPARABLE, INTEGRAL, INTERVALS, NUMERIC
 from wallaby.catalyst.node import Node
-from wallaby.functions.aggregate_sql import AggregateSql, distinct_word, same_type, shown
+from wallaby.functions.aggregate_sql import AggregateSql, distinct_word, filtered, same_type, shown
 from wallaby.functions.entry import Entry, Refusal, exact, guarded, read_aggregation
 from wallaby.functions.family import Family
 from wallaby.functions.numbers.decimal_sql import decimal_sql, from_digits, unscaled
 from wallaby.functions.numbers.decimals import DIGITS_MAX
 from wallaby.functions.numbers.integers import fitted
+from wallaby.functions.parts import AggregatePart, AggregateParts, only
 from wallaby.relations.expression import Aggregation, EvalMode, Expression, Literal
 from wallaby.relations.types import DOUBLE, DataType, Kind, decimal
+from wallaby.sql.types import duckdb_type
 from wallaby.sql.words import case, cast, error, ordered
 
 
@@ -57,34 +59,57 @@ def _sum_reason(aggregation: Aggregation) -> str | None:
 
 def _write_count(aggregation: Aggregation, arguments: Sequence[str], condition: str | None, over: str) -> str:
     """Count the rows in which no argument is NULL."""
+    if aggregation.distinct:
+        value = arguments[0] if len(arguments) == 1 else f"row({', '.join(arguments)})"
+        present = " AND ".join(f"{sql} IS NOT NULL" for sql in arguments)
+        return f"count(DISTINCT {_where(condition, case([(present, value)]))}){over}"
+    return f"count({_counted(aggregation, arguments, condition)}){over}"
+
+
+def _counted(aggregation: Aggregation, arguments: Sequence[str], condition: str | None) -> str:
     needed = [
         sql
         for sql, argument in zip(arguments, aggregation.arguments, strict=True)
         if not isinstance(argument, Literal) or argument.value is None
     ]
-
-    def filtered(value: str) -> str:
-        return value if condition is None else case([(condition, value)])
-
-    if aggregation.distinct:
-        value = arguments[0] if len(arguments) == 1 else f"row({', '.join(arguments)})"
-        present = " AND ".join(f"{sql} IS NOT NULL" for sql in arguments)
-        return f"count(DISTINCT {filtered(case([(present, value)]))}){over}"
     if not needed and condition is None:
-        return f"count(*){over}"
+        return "*"
     present = " AND ".join(f"{sql} IS NOT NULL" for sql in needed) or "TRUE"
-    return f"count({filtered(case([(present, '1')]))}){over}"
+    return _where(condition, case([(present, "1")]))
+
+
+def _where(condition: str | None, value: str) -> str:
+    return value if condition is None else case([(condition, value)])
+
+
+def _count_parts(aggregation: Aggregation, arguments: Sequence[str], condition: str | None) -> AggregateParts:
+    return only(AggregatePart("count", _counted(aggregation, arguments, condition), "BIGINT"))
 
 
 def _sum(aggregation: Aggregation, arguments: Sequence[str], over: str) -> str:
     if over and aggregation.type.kind is Kind.DECIMAL:
         return _total(aggregation, arguments, over)
-    total = f"sum({distinct_word(aggregation)}{arguments[0]}){over}"
+    return _summed(aggregation, f"sum({distinct_word(aggregation)}{arguments[0]}){over}")
+
+
+def _summed(aggregation: Aggregation, total: str) -> str:
+    """The result of a sum, from DuckDB's."""
     if aggregation.type.is_integral:
         return fitted(total, aggregation.type, aggregation.mode)
     if aggregation.type.is_interval:
         return fitted(total, aggregation.type, aggregation.mode, _INTERVAL_OVERFLOW)
     return cast(total, aggregation.type)
+
+
+def _sum_parts(
+    aggregation: Aggregation, arguments: Sequence[str], condition: str | None
+) -> AggregateParts | None:
+    values = filtered(aggregation, arguments, condition)
+    if aggregation.type.kind is Kind.DECIMAL:
+        return _total_parts(aggregation, values)
+    if aggregation.type.is_floating:
+        return None
+    return only(AggregatePart("sum", values[0], "HUGEINT"), lambda total: _summed(aggregation, total))
 
 
 def _total(aggregation: Aggregation, arguments: Sequence[str], over: str) -> str:
@@ -96,16 +121,38 @@ def _total(aggregation: Aggregation, arguments: Sequence[str], over: str) -> str
     source = aggregation.arguments[0].type
     if source.precision <= _SHORT_DIGITS_MAX or aggregation.distinct:
         return cast(f"sum({distinct_word(aggregation)}{arguments[0]}){over}", aggregation.type)
-    digits = unscaled(arguments[0], source)
-    high, low = (f"sum({digits} {half} {_HALF}){over}" for half in ("//", "%"))
+    high, low = (f"sum({half}){over}" for half in _halves(arguments[0], source))
+    return _whole_total(aggregation, high, low, windowed=bool(over))
+
+
+def _halves(value: str, source: DataType) -> tuple[str, str]:
+    """The upper and the lower digits of a long decimal."""
+    digits = unscaled(value, source)
+    return f"{digits} // {_HALF}", f"{digits} % {_HALF}"
+
+
+def _whole_total(aggregation: Aggregation, high: str, low: str, *, windowed: bool) -> str:
+    """A sum of long decimals, from those of its halves."""
+    source = aggregation.arguments[0].type
     carried = f"({high} + {low} // {_HALF})"
     whole = f"({carried} * {_HALF} + {low} % {_HALF})"
     found = from_digits(whole, source, aggregation.type)
-    if over:
+    if windowed:
         return found
     return case(
         [(f"abs({carried}) > {_HALF}", _SUM_OVERFLOW), (f"abs({whole}) >= {_LIMIT}", _SUM_OVERFLOW)], found
     )
+
+
+def _total_parts(aggregation: Aggregation, values: Sequence[str]) -> AggregateParts:
+    """The parts of a sum of decimals over a window."""
+    source = aggregation.arguments[0].type
+    if source.precision <= _SHORT_DIGITS_MAX:
+        part = AggregatePart("sum", values[0], f"DECIMAL({DIGITS_MAX},{source.scale})")
+        rows_max = 10 ** (DIGITS_MAX - source.precision)
+        return replace(only(part, lambda total: cast(total, aggregation.type)), rows_max=rows_max)
+    halves = tuple(AggregatePart("sum", half, "HUGEINT") for half in _halves(values[0], source))
+    return AggregateParts(halves, lambda parts: _whole_total(aggregation, parts[0], parts[1], windowed=True))
 
 
 def _average(aggregation: Aggregation, arguments: Sequence[str], over: str) -> str:
@@ -113,12 +160,42 @@ def _average(aggregation: Aggregation, arguments: Sequence[str], over: str) -> s
     if result.kind is not Kind.DECIMAL:
         wide = cast(value, result)
         return f"(sum({distinct}{wide}){over} / nullif(count({distinct}{value}){over}, 0))"
-    source = aggregation.arguments[0].type
-    total_type = decimal(min(source.precision + 10, 38), source.scale)
-    total = _total(replace(aggregation, type=total_type), arguments, over)
-    count = cast(f"nullif(count({distinct}{value}){over}, 0)", _COUNT_TYPE)
-    sides = Literal(None, total_type), Literal(None, _COUNT_TYPE)  # only their types count
-    return decimal_sql("divide", total, sides[0], count, sides[1], result, aggregation.mode)
+    total = _total(_total_of(aggregation), arguments, over)
+    return _decimal_average(aggregation, total, f"count({distinct}{value}){over}")
+
+
+def _total_of(average: Aggregation) -> Aggregation:
+    """The sum of decimals that an average divides."""
+    source = average.arguments[0].type
+    return replace(average, type=decimal(min(source.precision + 10, 38), source.scale))
+
+
+def _decimal_average(average: Aggregation, total: str, counted: str) -> str:
+    count = cast(f"nullif({counted}, 0)", _COUNT_TYPE)
+    sides = Literal(None, _total_of(average).type), Literal(None, _COUNT_TYPE)  # only their types count
+    return decimal_sql("divide", total, sides[0], count, sides[1], average.type, average.mode)
+
+
+def _average_parts(
+    aggregation: Aggregation, arguments: Sequence[str], condition: str | None
+) -> AggregateParts | None:
+    """An average of whole numbers is a quotient of doubles; its sum is exact as long as it is not too large."""
+    (value, *_), source = filtered(aggregation, arguments, condition), aggregation.arguments[0].type
+    counted = AggregatePart("count", value, "BIGINT")
+    if aggregation.type.kind is Kind.DECIMAL:
+        total = _total_parts(_total_of(aggregation), (value,))
+        return replace(
+            total,
+            parts=(*total.parts, counted),
+            finish=lambda parts: _decimal_average(aggregation, total.finish(parts[:-1]), parts[-1]),
+        )
+    if not source.is_integral:
+        return None
+    return AggregateParts(
+        (AggregatePart("sum", value, "HUGEINT"), counted),
+        lambda parts: f"({cast(parts[0], aggregation.type)} / nullif({parts[1]}, 0))",
+        magnitude=f"sum(abs(CAST({value} AS HUGEINT)))",
+    )
 
 
 def _plain(aggregation: Aggregation, arguments: Sequence[str], over: str) -> str:
@@ -133,6 +210,19 @@ def _plain(aggregation: Aggregation, arguments: Sequence[str], over: str) -> str
     return cast(f"{aggregation.function}({arguments[0]}){over}", aggregation.type)
 
 
+def _plain_parts(
+    aggregation: Aggregation, arguments: Sequence[str], condition: str | None
+) -> AggregateParts | None:
+    (value,) = filtered(aggregation, arguments, condition)
+    if aggregation.type.is_nested:
+        return None
+    if aggregation.type.is_floating:
+        widest = AggregatePart(f"arg_{aggregation.function}", cast(value, DOUBLE), duckdb_type(DOUBLE))
+        return only(widest, lambda found: cast(found, aggregation.type))
+    part = AggregatePart(aggregation.function, value, duckdb_type(aggregation.type))
+    return only(part, lambda found: cast(found, aggregation.type))
+
+
 def _plain_of_distinct(aggregation: Aggregation, arguments: Sequence[str], over: str) -> str:
     value = f"{distinct_word(aggregation)}{arguments[0]}"
     return cast(f"{aggregation.function}({value}){over}", aggregation.type)
@@ -145,7 +235,7 @@ FAMILY: Final = Family(
             "Count",
             "count",
             build=_read_count,
-            sql=AggregateSql(arity=None, write_filtered=_write_count),
+            sql=AggregateSql(arity=None, write_filtered=_write_count, parts=_count_parts),
             examples=(
                 *("count({any})", "count(*)", "count(distinct {any})", "count({int}, {string})"),
                 *("count(distinct {int}, {small})", "count_if({boolean})"),
@@ -157,7 +247,7 @@ FAMILY: Final = Family(
             NUMERIC | INTERVALS,
             guard="an overflow of Catalyst's type is an error (ANSI) or NULL, or wraps around (LEGACY)",
             build=read_aggregation,
-            sql=AggregateSql(_sum, reason=_sum_reason),
+            sql=AggregateSql(_sum, reason=_sum_reason, parts=_sum_parts),
             examples=("sum({number})", "try_sum({whole})", "sum(distinct {number})"),
         ),
         guarded(
@@ -166,7 +256,7 @@ FAMILY: Final = Family(
             NUMERIC,
             guard="decimals by an exact sum and one division, rounded half up to Catalyst's type; others as doubles",
             build=read_aggregation,
-            sql=AggregateSql(_average, reason=_sum_reason),
+            sql=AggregateSql(_average, reason=_sum_reason, parts=_average_parts),
             examples=("avg({number})", "try_avg({decimal})", "avg(distinct {whole})"),
         ),
         exact(
@@ -174,7 +264,7 @@ FAMILY: Final = Family(
             "min",
             COMPARABLE,
             build=read_aggregation,
-            sql=AggregateSql(_plain, reason=same_type),
+            sql=AggregateSql(_plain, reason=same_type, parts=_plain_parts),
             examples=("min({any})", "bool_and({boolean})", "min({array})", "min(struct({int}, {string}))"),
         ),
         exact(
@@ -182,7 +272,7 @@ FAMILY: Final = Family(
             "max",
             COMPARABLE,
             build=read_aggregation,
-            sql=AggregateSql(_plain, reason=same_type),
+            sql=AggregateSql(_plain, reason=same_type, parts=_plain_parts),
             examples=("max({any})", "bool_or({boolean})", "max({array})", "max({struct})"),
         ),
         exact(
@@ -190,7 +280,7 @@ FAMILY: Final = Family(
             "bit_and",
             INTEGRAL,
             build=read_aggregation,
-            sql=AggregateSql(_plain, reason=same_type),
+            sql=AggregateSql(_plain, reason=same_type, parts=_plain_parts),
             examples=("bit_and({whole})",),
         ),
         exact(
@@ -198,7 +288,7 @@ FAMILY: Final = Family(
             "bit_or",
             INTEGRAL,
             build=read_aggregation,
-            sql=AggregateSql(_plain, reason=same_type),
+            sql=AggregateSql(_plain, reason=same_type, parts=_plain_parts),
             examples=("bit_or({whole})",),
         ),
         exact(
@@ -206,7 +296,7 @@ FAMILY: Final = Family(
             "bit_xor",
             INTEGRAL,
             build=read_aggregation,
-            sql=AggregateSql(_plain_of_distinct, reason=same_type),
+            sql=AggregateSql(_plain_of_distinct, reason=same_type, parts=_plain_parts),
             examples=("bit_xor({whole})", "bit_xor(distinct {whole})"),
         ),
     ),

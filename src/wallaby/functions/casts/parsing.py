@@ -13,7 +13,7 @@ from datetime import date
 from decimal import Context, Decimal, Overflow
 from typing import Final
 
-from wallaby.functions.arrow_function import Fault, per_value
+from wallaby.functions.arrow_function import ValueFault, per_value
 from wallaby.functions.casts.floating_text import nearest_float
 from wallaby.functions.numbers.decimals import DIGITS_MAX, fit
 from wallaby.relations.types import BOOLEAN, DOUBLE, INTEGER, LONG, STRING, DataType, Kind
@@ -48,7 +48,9 @@ _CYCLE_DAYS: Final = 146097
 def refuse(text: str, failing: bool) -> None:
     """Raise the error for invalid text, or return NULL."""
     if failing:
-        raise Fault("CAST_INVALID_INPUT", f"The value {text[:100]!r} cannot be cast because it is malformed.")
+        raise ValueFault(
+            "CAST_INVALID_INPUT", f"The value {text[:100]!r} cannot be cast because it is malformed."
+        )
 
 
 def whole(text: str, bits: int, cutting: bool, failing: bool) -> int | None:
@@ -105,7 +107,7 @@ def decimal(text: str, precision: int, scale: int, failing: bool) -> str | None:
     number = Decimal(trimmed)
     if number and number.adjusted() >= DIGITS_MAX:
         if failing:
-            raise Fault("NUMERIC_OUT_OF_SUPPORTED_RANGE", f"The value {text[:100]} cannot be a decimal.")
+            raise ValueFault("NUMERIC_OUT_OF_SUPPORTED_RANGE", f"The value {text[:100]} cannot be a decimal.")
         return None
     if number.adjusted() < -scale - 1:
         return "0"

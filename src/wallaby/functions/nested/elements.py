@@ -38,7 +38,7 @@ _OUTSIDE: Final = "a position outside of the array is an error (ANSI) or NULL"
 def _number(node: Node, name: str) -> Literal:
     found = node.field(name)
     if not isinstance(found, int) or isinstance(found, bool):
-        raise UnreadablePlanError(f"{node.name}.{name} is no number.")
+        raise UnreadablePlanError(f"{node.name}.{name} is not a number.")
     return Literal(found, INTEGER)
 
 

@@ -9,7 +9,7 @@ from typing import Final
 import pyarrow as pa
 
 from wallaby.errors import InternalError
-from wallaby.functions.arrow_function import ArrowFunction, Fault, per_value
+from wallaby.functions.arrow_function import ArrowFunction, ValueFault, per_value
 from wallaby.relations.types import INTEGER, STRING
 
 #: Enough digits for every sum, product, or quotient with 39 digits after the point.
@@ -89,7 +89,7 @@ def negated(text: str, precision: int, scale: int) -> str:
         return f"{fit(negative, precision, scale):f}"
     except Overflow:
         condition = "NUMERIC_VALUE_OUT_OF_RANGE.WITHOUT_SUGGESTION"
-        raise Fault(
+        raise ValueFault(
             condition, f"{negative} cannot be represented as Decimal({precision}, {scale})."
         ) from None
 

@@ -2,7 +2,7 @@
 
 By definition that is Sun's fdlibm: these are its published methods (reductions of arguments, polynomials, thresholds),
 for whole arrays. Every operation is rounded in the order of fdlibm, and both branches of its conditions are computed
-for all values. `tests/engine/test_mathematics.py` compares with Spark.
+for all values. `tests/engine/answers/test_mathematics.py` compares with Spark.
 """
 
 from __future__ import annotations

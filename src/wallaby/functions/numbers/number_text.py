@@ -9,7 +9,7 @@ from typing import Final
 
 from wallaby.catalyst.data_types import INTS, LONGS, NUMERIC, TEXT
 from wallaby.catalyst.node import Node
-from wallaby.functions.arrow_function import Fault, per_value
+from wallaby.functions.arrow_function import ValueFault, per_value
 from wallaby.functions.casts.floating_text import java_decimal
 from wallaby.functions.entry import Entry, Refusal, exact, fails, guarded
 from wallaby.functions.family import Family
@@ -54,7 +54,7 @@ def convert(text: str, from_base: int, to_base: int, ansi: bool) -> str | None:
         number = number * from_base + digit
     if number >= _UNSIGNED:
         if ansi:
-            raise Fault("ARITHMETIC_OVERFLOW", "Overflow in function conv().")
+            raise ValueFault("ARITHMETIC_OVERFLOW", "Overflow in function conv().")
         number = _UNSIGNED - 1
     if negative and to_base > 0:
         number = _UNSIGNED - 1 if number >= _UNSIGNED // 2 else -number % _UNSIGNED

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from wallaby.catalyst.data_types import FLOATING
+from wallaby.catalyst.data_types import FLOATING, TEXT
 from wallaby.functions.entry import exact, guarded, transparent, unsupported
 from wallaby.functions.family import Family
-from wallaby.functions.scalar_sql import ScalarSql
+from wallaby.functions.scalar_sql import ScalarSql, template
 from wallaby.relations.expression import Call
 from wallaby.sql.words import normalized
 
@@ -62,6 +62,13 @@ FAMILY: Final = Family(
                 "select id, count(*) over (partition by float_a) c from {table}",
                 "select l.id, r.id as other from {table} l join {table} r on l.double_a = r.double_b",
             ),
+        ),
+        exact(
+            "Empty2Null",
+            "empty_to_null",
+            TEXT,
+            sql=ScalarSql(1, template("nullif({0}, '')")),
+            without_example="Spark puts it around text columns by which a write is partitioned",
         ),
         unsupported("Exists", _SUBQUERY, "write it as a join"),
         unsupported("InSubquery", _SUBQUERY, "write it as a join"),

@@ -8,7 +8,7 @@ from typing import Final
 
 from wallaby.catalyst.data_types import BINARY, TEXT
 from wallaby.catalyst.node import Node
-from wallaby.functions.arrow_function import Fault, per_value
+from wallaby.functions.arrow_function import ValueFault, per_value
 from wallaby.functions.entry import Entry, Refusal, exact, fails, guarded
 from wallaby.functions.family import Family
 from wallaby.functions.others.java_methods import configured
@@ -47,7 +47,7 @@ def unhex(text: str, failing: bool) -> bytes | None:
         if not text:
             return b""
         if failing:
-            raise Fault("CONVERSION_INVALID_INPUT", f"{text!r} is no hexadecimal number.") from None
+            raise ValueFault("CONVERSION_INVALID_INPUT", f"{text!r} is no hexadecimal number.") from None
         return None
 
 
@@ -66,9 +66,9 @@ def decode_base64(text: str) -> bytes:
     after = text[len(digits) + 1 :]
     alone = rest == 2 and padded and not after.startswith("=")
     if rest == 1 or alone or (padded and rest == 0):
-        raise Fault("CONVERSION_INVALID_INPUT", "The text is not in base 64.")
+        raise ValueFault("CONVERSION_INVALID_INPUT", "The text is not in base 64.")
     if any(_ALPHABET.find(character) >= 0 for character in after):
-        raise Fault("CONVERSION_INVALID_INPUT", "The text goes on after its end.")
+        raise ValueFault("CONVERSION_INVALID_INPUT", "The text goes on after its end.")
     bits = sum(value << (6 * place) for place, value in enumerate(reversed(sextets)))
     size = len(sextets) * 6 // 8
     return (bits >> (len(sextets) * 6 - size * 8)).to_bytes(size, "big")
@@ -79,7 +79,7 @@ def decode_utf8(value: bytes) -> str:
     try:
         return value.decode("utf-8")
     except UnicodeDecodeError:
-        raise Fault("MALFORMED_CHARACTER_CODING", "Invalid value found in UTF-8.") from None
+        raise ValueFault("MALFORMED_CHARACTER_CODING", "Invalid value found in UTF-8.") from None
 
 
 def _flagged(name: str) -> Write:

@@ -34,7 +34,7 @@ def _seeded(
     """Read a hash; the seed becomes the first argument."""
     seed = node.field("seed")
     if not isinstance(seed, int) or not arguments:
-        return Refusal("it hashes nothing")
+        return Refusal("it has no arguments, or its seed is not a constant")
     return Call(entry.function, (Literal(seed, kind), *arguments), kind, node.nullable)
 
 

@@ -137,7 +137,7 @@ class _Reader:
         low, comma, high = self.text[self.place + 1 : end].partition(",")
         digits = [low, *([high] if high else [])]
         if end < 0 or not all(part.isascii() and part.isdigit() for part in digits):
-            raise UnsafePatternError("it has a brace that is no quantifier")
+            raise UnsafePatternError("it has a brace that is not part of a quantifier")
         if max(map(int, digits)) > _REPEATED_MAX or (comma and high and int(high) < int(low)):
             raise UnsafePatternError("it repeats something too often")
         self.place = end + 1

@@ -302,7 +302,7 @@ FAMILY: Final = Family(
             TEXT,
             guard=f"a constant path of names and places, to a text, whole number or boolean; {DOUBT}",
             build=_get_json_object,
-            sql=ScalarSql(2, template("wallaby_json_object({0}, {1})"), fallible=always),
+            sql=ScalarSql(2, template("wallaby_json_object({0}, {1})"), fallible=always, doubtful=True),
             examples=(
                 f"get_json_object({_OBJECT}, '$.a')",
                 f"get_json_object({_OBJECT}, '$.b[1]')",
@@ -316,7 +316,7 @@ FAMILY: Final = Family(
             guard=f"to a struct of whole numbers, doubles, booleans, texts and dates, without options; {DOUBT}",
             build=_from_json,
             requires=("spark.sql.columnNameOfCorruptRecord", _CORRUPT),
-            sql=ScalarSql(2, _json_member, reason=_json_member_reason, fallible=always),
+            sql=ScalarSql(2, _json_member, reason=_json_member_reason, fallible=always, doubtful=True),
             examples=(
                 f"from_json({_OBJECT}, 'a int, c boolean, d string')",
                 f"from_json({_OBJECT}, 'a double').a",

@@ -228,7 +228,11 @@ FAMILY: Final = Family(
             guard=f"of ASCII; {DOUBT}",
             build=_mask,
             sql=ScalarSql(
-                5, template("wallaby_mask({0}, {1}, {2}, {3}, {4})"), reason=_OF_TEXT, fallible=always
+                5,
+                template("wallaby_mask({0}, {1}, {2}, {3}, {4})"),
+                reason=_OF_TEXT,
+                fallible=always,
+                doubtful=True,
             ),
             examples=("mask({string})", "mask({digits}, 'A', 'b', '#', '-')", "mask({digits}, NULL)"),
         ),

@@ -16,7 +16,7 @@ from typing import Final
 
 from wallaby.catalyst.data_types import DECIMALS, TEXT
 from wallaby.catalyst.node import Node
-from wallaby.functions.arrow_function import Fault, per_value
+from wallaby.functions.arrow_function import ValueFault, per_value
 from wallaby.functions.entry import Entry, Refusal, guarded
 from wallaby.functions.family import Family
 from wallaby.functions.scalar_sql import ScalarSql, in_ansi_mode
@@ -173,7 +173,7 @@ def to_number(text: str, number_format: str, scale: int, ansi: bool) -> str | No
     """Parse a number in a format; invalid text may be an error."""
     found = number_of(text, number_format, scale)
     if found is None and ansi:
-        raise Fault(
+        raise ValueFault(
             "INVALID_FORMAT.MISMATCH_INPUT", f"The text {text!r} is not in the format {number_format!r}."
         )
     return found

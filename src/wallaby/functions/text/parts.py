@@ -7,9 +7,10 @@ from typing import Final
 
 from wallaby.catalyst.data_types import INTEGRAL, INTS, TEXT
 from wallaby.catalyst.node import Node
-from wallaby.functions.arrow_function import Fault, per_value
+from wallaby.functions.arrow_function import ValueFault, per_value
 from wallaby.functions.entry import Entry, Refusal, exact, guarded
 from wallaby.functions.family import Family
+from wallaby.functions.others.java_methods import configured
 from wallaby.functions.scalar_sql import ScalarSql, Write, of_kinds, template
 from wallaby.functions.words import always
 from wallaby.relations.expression import Call, Expression, Literal
@@ -69,7 +70,7 @@ def substring_index(text: str, delimiter: str, count: int) -> str:
 def split_part(text: str, delimiter: str, part: int) -> str:
     """One of the parts between delimiters, counted from 1 or from the end; empty if there is none."""
     if part == 0:
-        raise Fault("INVALID_INDEX_OF_ZERO", "The index 0 is invalid.")
+        raise ValueFault("INVALID_INDEX_OF_ZERO", "The index 0 is invalid.")
     parts = text.split(delimiter) if delimiter else [text]
     index = part - 1 if part > 0 else len(parts) + part
     return parts[index] if 0 <= index < len(parts) else ""
@@ -273,6 +274,14 @@ FAMILY: Final = Family(
             TEXT,
             sql=ScalarSql(3, template("replace({0}, {1}, {2})")),
             examples=("replace({string}, 'a', {string})", "replace({string}, {string})"),
+        ),
+        exact(
+            "ExpressionImplUtils#quote",
+            "quote",
+            TEXT,
+            build=configured(),
+            sql=ScalarSql(1, template(r"('''' || replace({0}, '''', '\''') || '''')")),
+            examples=("quote({string})", r"quote(concat({string}, '\'', {string}))"),
         ),
         exact(
             "Overlay",

@@ -8,7 +8,7 @@ from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from wallaby.catalyst.data_types import TEXT
 from wallaby.catalyst.node import Node
-from wallaby.functions.arrow_function import Fault, per_value
+from wallaby.functions.arrow_function import ValueFault, per_value
 from wallaby.functions.doubt import DOUBT, doubt
 from wallaby.functions.entry import Entry, Refusal, guarded
 from wallaby.functions.family import Family
@@ -56,7 +56,7 @@ def url_encode(text: str) -> str:
 def url_decode(text: str) -> str:
     """Decode a URL; an invalid escape is an error."""
     if len(_ESCAPED.findall(text)) != text.count("%"):
-        raise Fault("CANNOT_DECODE_URL", f"The provided URL cannot be decoded: {text}.")
+        raise ValueFault("CANNOT_DECODE_URL", f"The provided URL cannot be decoded: {text}.")
     return unquote_to_bytes(text.replace("+", " ")).decode("utf-8", "replace")
 
 
@@ -64,7 +64,7 @@ def try_url_decode(text: str) -> str | None:
     """Decode a URL, with NULL instead of an error."""
     try:
         return url_decode(text)
-    except Fault:
+    except ValueFault:
         return None
 
 
@@ -115,7 +115,7 @@ FAMILY: Final = Family(
             TEXT,
             guard=f"constant parts of plain addresses; {DOUBT}",
             build=_parse_url,
-            sql=ScalarSql(3, template("wallaby_parse_url({0}, {1}, {2})"), fallible=always),
+            sql=ScalarSql(3, template("wallaby_parse_url({0}, {1}, {2})"), fallible=always, doubtful=True),
             examples=(
                 "parse_url(concat('http://spark.apache.org/p', {small}, '?q=', {int}, '&x=1'), 'QUERY', 'q')",
                 "try_parse_url({string}, 'HOST')",

@@ -66,7 +66,9 @@ def _read_next_day(
     start, name = arguments
     weekday = _WEEKDAYS.get(constant_text(name) or "")
     if weekday is None:
-        return Refusal("the weekday is not a constant, or is none", "write the weekday as a constant")
+        return Refusal(
+            "the weekday is not a constant, or not the name of a day", "write the weekday as a constant"
+        )
     return Call(entry.function, (start, Literal(weekday, INTEGER)), kind, node.nullable)
 
 

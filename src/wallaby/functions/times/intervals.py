@@ -129,7 +129,7 @@ FAMILY: Final = Family(
             SHORT_INTEGRAL,
             DECIMALS,
             guard=f"of up to 50 million days and a billion hours; {DOUBT}",
-            sql=ScalarSql(4, _times, fallible=always),
+            sql=ScalarSql(4, _times, fallible=always, doubtful=True),
             examples=(
                 "extract(day from make_dt_interval({small}, {small}, {small}, {small} + 0.25))",
                 "{timestamp} + make_dt_interval(0, {small}, {small}, 1.5)",
@@ -142,7 +142,11 @@ FAMILY: Final = Family(
             INTEGRAL,
             guard=_FITTING,
             sql=ScalarSql(
-                2, _multiple, reason=of_kinds((Kind.DAY_TIME, Kind.YEAR_MONTH), _WHOLE), fallible=always
+                2,
+                _multiple,
+                reason=of_kinds((Kind.DAY_TIME, Kind.YEAR_MONTH), _WHOLE),
+                fallible=always,
+                doubtful=True,
             ),
             examples=(
                 "{timestamp} + interval '1' hour * {small}",

@@ -226,8 +226,10 @@ FAMILY: Final = Family(
             1, template("(epoch_us({0}) / 1e6)", typed=True), reason=of_kinds(_INSTANTS)
         ),
         "timestamp_to_text": ScalarSql(2, _to_text, reason=zoned(_TIMESTAMPS)),
-        "text_to_timestamp": ScalarSql(2, _moments, reason=_moments_reason, fallible=always),
-        "seconds_to_timestamp": ScalarSql(1, _of_seconds, reason=of_kinds(Kind.LONG), fallible=always),
+        "text_to_timestamp": ScalarSql(2, _moments, reason=_moments_reason, fallible=always, doubtful=True),
+        "seconds_to_timestamp": ScalarSql(
+            1, _of_seconds, reason=of_kinds(Kind.LONG), fallible=always, doubtful=True
+        ),
     },
     arrow_functions=(ArrowFunction("wallaby_moments", (STRING, INTEGER, BOOLEAN), LONG, moments),),
 )

@@ -61,7 +61,7 @@ def _add_unit(
     if isinstance(quantity, Literal) and isinstance(quantity.value, int):
         number: Expression = Literal(quantity.value * factor, LONG)
         if abs(quantity.value * factor) > 1 << 62:
-            return Refusal("it adds more than fits")
+            return Refusal("the interval overflows 64 bits")
     else:
         number = Call("multiply", (quantity, Literal(factor, LONG)), LONG, quantity.nullable)
     if unit in _TIME_UNITS:

@@ -36,9 +36,6 @@ _PARTNERS_MAX: Final = 8
 _ROW_BITS: Final = 32
 _ROW_MASK: Final = (1 << _ROW_BITS) - 1
 
-#: Kinds whose result has no columns of the build side.
-_ONLY_KEYS: Final = frozenset({JoinKind.SEMI, JoinKind.ANTI})
-
 _Ints = npt.NDArray[np.int64]
 _Places = npt.NDArray[np.int32]
 _Rows = npt.NDArray[Any]
@@ -110,7 +107,7 @@ class JoinIndex:
         return self.known_sizes[name]
 
     def longest(self, name: str) -> int:
-        """The largest of them."""
+        """The size of the longest text or list of a column of the build side."""
         if name not in self.known_longest:
             self.known_longest[name] = int(self._sizes(name).max(initial=0))
         return self.known_longest[name]
@@ -157,7 +154,7 @@ def make_index(
     of which may not be whole numbers, the one with the most values is indexed.
     """
     build = build.combine_chunks()
-    if kind in _ONLY_KEYS:
+    if kind.is_filter:
         values, present = _whole_numbers(build.column(keys[0]))
         return make_key_set(values if present is None else values[present])
     if build.num_rows >= _ROWS_MAX or any(column.num_chunks > 1 for column in build.columns):

@@ -1,9 +1,10 @@
 """Run a chain of relations over more rows than memory holds: segment by segment, with the rows between on disk.
 
 The chain is cut after every relation that needs all its rows. An aggregation or a window processes its rows in parts by
-the hash of its keys, one part at a time; a sort by ranges of its keys; everything else streams. If one group alone
-needs more than memory, DuckDB refuses it, and the query ends with an error. How rows are divided depends only on their
-values and the settings.
+the hash of its keys, one part at a time; a sort by ranges of its keys; everything else streams. A part of a window that
+is too large is computed portion by portion (`windows`), if its functions can be. If another group alone needs more than
+memory, DuckDB refuses it, and the query ends with an error. How rows are divided depends only on their values and the
+settings.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import pyarrow as pa
 from wallaby.batches.chunks import Chunks, spooled
 from wallaby.operators.spill.parts import cut_into_parts, parts_for
 from wallaby.operators.spill.sorting import ExternalSort
+from wallaby.operators.spill.windows import ExternalWindow, is_too_large
 from wallaby.relations.expression import Column
 from wallaby.relations.relation import (
     Aggregate,
@@ -35,6 +37,7 @@ from wallaby.relations.relation import (
 from wallaby.relations.tree import with_equal_children
 from wallaby.sql.types import arrow_schema, column_name
 from wallaby.statements.connection import DuckDbSession, KernelSettings
+from wallaby.statements.divided_window import divided_window
 from wallaby.statements.relation import input_name, relation_sql, result_columns
 from wallaby.statements.widths import divided, rows_at_once, side_by_side
 
@@ -101,9 +104,27 @@ class External:
         for part in parts:
             if not part.batches and len(parts) > 1:
                 continue
-            answers = (_answered(tree, session, part) for tree in trees)
-            yield from (side_by_side(answers, schema),) if len(trees) > 1 else next(answers)
+            if isinstance(segment.tree, Window) and is_too_large(part, self._settings):
+                yield from self._window(segment.tree, session, part)
+            else:
+                answers = (_answered(tree, session, part) for tree in trees)
+                yield from (side_by_side(answers, schema),) if len(trees) > 1 else next(answers)
             part.release()
+
+    def _window(self, window: Window, session: DuckDbSession, rows: Chunks) -> Iterator[pa.RecordBatch]:
+        """A window over rows that may be too large for DuckDB: portion by portion, if that is possible."""
+        plan = divided_window(window)
+        if plan is None:
+            return _answered(window, session, rows)
+        if not isinstance(window.child, Input):
+            below = _answered(window.child, session, rows)
+            rows = spooled(below, self._settings.portion_bytes, self._settings.temp_directory)
+            window = replace(window, child=Input(0, result_columns(window.child)))
+        external = ExternalWindow(window, plan, self._settings)
+        found = None
+        if is_too_large(rows, self._settings) and external.accepts(rows):
+            found = external.run(session, rows)
+        return found if found is not None else _answered(window, session, rows)
 
 
 def _answered(tree: Relation, session: DuckDbSession, rows: Chunks) -> Iterator[pa.RecordBatch]:

@@ -32,7 +32,7 @@ from wallaby.sql.types import arrow_schema, column_name
 from wallaby.sql.words import identifier, names_of, text
 from wallaby.statements.connection import DuckDbSession, KernelSettings
 from wallaby.statements.relation import input_name
-from wallaby.statements.window import key_order_sql
+from wallaby.statements.window import sort_key_sql
 
 _KEY: Final = "sort key"
 _KEY_SQL: Final = identifier(_KEY)
@@ -120,12 +120,7 @@ class _Collected:
     @property
     def key_sql(self) -> str:
         """See `_Source`."""
-        keys = ", ".join(
-            f"{key_order_sql(key)}, "
-            + text(f"{'ASC' if key.ascending else 'DESC'} NULLS {'FIRST' if key.nulls_first else 'LAST'}")
-            for key in self._sort.keys
-        )
-        return f"create_sort_key({keys})"
+        return sort_key_sql(self._sort.keys)
 
 
 class _Again:

@@ -16,7 +16,6 @@ from wallaby.relations.join_kind import JoinKind
 from wallaby.relations.relation import Join, Project, Relation
 from wallaby.relations.tree import arrange, ids_of, is_choice, join_columns, rewrite_up
 
-_DELAYED = frozenset((JoinKind.SEMI, JoinKind.ANTI))
 #: The inner join must leave at most this share of the rows that the semi join would look up.
 _LEFT_MAX = 0.5
 
@@ -49,4 +48,4 @@ def _semi_join(relation: Relation) -> Join | None:
     """A semi or anti join, perhaps below a projection that selects columns; the selection is repeated above."""
     while isinstance(relation, Project) and is_choice(relation):
         relation = relation.child
-    return relation if isinstance(relation, Join) and relation.kind in _DELAYED else None
+    return relation if isinstance(relation, Join) and relation.kind.is_filter else None

@@ -83,11 +83,15 @@ def _replaced(tree: Relation, uses: dict[int, Relation]) -> Relation:
 
 
 def _largest_equal(trees: list[Relation], estimator: Estimator) -> _Equal | None:
+    facts = _Facts(estimator)
+    found = [part for tree in trees for part in _parts(tree)]
+    tables = [part.files for part in map(stripped, found) if isinstance(part, Scan)]
+    if len(set(tables)) == len(tables):
+        return None  # most queries: no table is read twice
     by_shape: dict[tuple[object, ...], list[Relation]] = {}
-    for tree in trees:
-        for part in _parts(tree):
-            if _is_worth_sharing(part, estimator):
-                by_shape.setdefault(_shape(part), []).append(part)
+    for part in found:
+        if facts.is_worth_sharing(part):
+            by_shape.setdefault(facts.of(part).shape, []).append(part)
     for _, alike in sorted(by_shape.items(), key=lambda item: -len(item[0])):
         for at, first in enumerate(alike[:-1]):
             equal = _equal(first, alike[at + 1 :])
@@ -120,23 +124,47 @@ def _parts(tree: Relation) -> Iterator[Relation]:
         yield from _parts(child)
 
 
-def _shape(relation: Relation) -> tuple[object, ...]:
-    """A key that equal parts share, cheap to compare; longer for larger parts."""
-    relation = stripped(relation)
-    own: tuple[object, ...] = (type(relation).__name__,)
-    if isinstance(relation, Scan):
-        own = (*own, *relation.files)
-    return own + tuple(part for child in children_of(relation) for part in _shape(child))
+@dataclass(frozen=True, slots=True)
+class _Fact:
+    """What is known of a relation before it is compared with others."""
+
+    #: A key that equal parts share, cheap to compare; longer for larger parts.
+    shape: tuple[object, ...]
+    #: Does it read enough rows?
+    reads: bool
+    #: Does it join or aggregate?
+    works: bool
 
 
-def _is_worth_sharing(part: Relation, estimator: Estimator) -> bool:
-    below = [stripped(each) for each in _parts(part)]
-    scans = [each for each in below if isinstance(each, Scan)]
-    if not any(estimator.of(scan).rows >= _ROWS_MIN for scan in scans):
-        return False
-    if any(isinstance(each, Join | Aggregate) for each in below):
-        return True
-    return isinstance(below[0], Filter) and _is_few(below[0], estimator)
+class _Facts:
+    """The facts of the relations of one query, each found once: parts are in each other."""
+
+    def __init__(self, estimator: Estimator) -> None:
+        self._estimator = estimator
+        self._known: dict[int, _Fact] = {}
+
+    def of(self, part: Relation) -> _Fact:
+        known = self._known.get(id(part))
+        if known is None:
+            known = self._known[id(part)] = self._make(stripped(part))
+        return known
+
+    def _make(self, relation: Relation) -> _Fact:
+        below = [self.of(child) for child in children_of(relation)]
+        own: tuple[object, ...] = (type(relation).__name__,)
+        reads = any(fact.reads for fact in below)
+        if isinstance(relation, Scan):
+            own = (*own, *relation.files)
+            reads = self._estimator.of(relation).rows >= _ROWS_MIN
+        works = isinstance(relation, Join | Aggregate) or any(fact.works for fact in below)
+        return _Fact(own + tuple(word for fact in below for word in fact.shape), reads, works)
+
+    def is_worth_sharing(self, part: Relation) -> bool:
+        fact = self.of(part)
+        if not fact.reads or fact.works:
+            return fact.reads
+        inner = stripped(part)
+        return isinstance(inner, Filter) and _is_few(inner, self._estimator)
 
 
 def _is_few(condition: Filter, estimator: Estimator) -> bool:

@@ -32,8 +32,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _log = logging.getLogger(__name__)
-#: Submits the query once its leaves are written; the second argument is its remaining time, 0 for no limit.
-Submit = Callable[[Mapping[int, tuple[DataFile, ...]], float], Collected]
+#: Submits the query once its leaves are written; the second argument is its remaining time, 0 for no limit. The third
+#: is called with the query before it waits for workers.
+Submit = Callable[[Mapping[int, tuple[DataFile, ...]], float, Callable[[Collected], None]], Collected]
 
 
 class LeafRun:
@@ -60,6 +61,8 @@ class LeafRun:
         self._group = f"wallaby-leaf-{uuid.uuid4().hex[:12]}"
         self._lock = threading.Lock()
         self._ended_because: WallabyError | None = None
+        #: The query, once its leaves are written.
+        self._submitted: Collected | None = None
         self._thread = threading.Thread(target=self._go, name=self._group, daemon=True)
 
     def start(self) -> None:
@@ -74,10 +77,10 @@ class LeafRun:
                 or because
                 or QueryCancelledError("The query was cancelled while Spark ran a part of it.")
             )
-        if self.outcome.done():
-            collected = None if self.outcome.exception() else self.outcome.result()
-            if isinstance(collected, Collected):
-                collected.cancel(because)
+            submitted = self._submitted
+        if submitted is not None:
+            submitted.cancel(because)
+        if submitted is not None or self.outcome.done():
             return
         try:
             cancel(self._query.sparkSession.sparkContext, self._group)
@@ -146,7 +149,14 @@ class LeafRun:
                 files[leaf.number] = run(job, self._group, leaf)
         self.seconds = time.monotonic() - began
         left = max(self._timeout_seconds - self.seconds, 0.001) if self._timeout_seconds else 0.0
-        return self._submit(files, left)
+        return self._submit(files, left, self._known)
+
+    def _known(self, collected: Collected) -> None:
+        with self._lock:
+            self._submitted = collected
+            ended = self._ended_because
+        if ended is not None:
+            collected.cancel(ended)
 
     def _expire(self) -> None:
         self.cancel(

@@ -64,16 +64,27 @@ def pieces(scan: Scan, file: DataFile) -> Pieces:
     return pieces_of(scan.format, _asked(scan, file), file)
 
 
-@lru_cache(maxsize=1024)
 def pieces_of(format_: Format, asked: Asked, file: DataFile) -> Pieces:
     """The pieces of a file in which these columns can be read.
 
     Raises:
         DoubtError: Spark may read the file differently.
     """
+    found = _checked(format_, asked, file)
+    if isinstance(found, str):
+        raise DoubtError(found)
+    return found
+
+
+@lru_cache(maxsize=1024)
+def _checked(format_: Format, asked: Asked, file: DataFile) -> Pieces | str:
+    """The pieces, or the doubt. Both are remembered: a table is checked once, not in every plan that reads it."""
     check_unchanged(file)
     with reading(file):
-        return _READERS[type(format_)].pieces(format_, file, asked)
+        try:
+            return _READERS[type(format_)].pieces(format_, file, asked)
+        except DoubtError as doubt:
+            return str(doubt)
 
 
 def read_piece(scan: Scan, file: DataFile, number: int, room: Room) -> Iterator[ContentPart]:

@@ -16,8 +16,18 @@ import pyarrow as pa
 
 from wallaby.relations.formats import Csv, Format, Json, Text
 from wallaby.relations.relation import DataFile
-from wallaby.tables.formats import csv_lines, json_lines, plain_lines
-from wallaby.tables.formats.content import Asked, ContentPart, DoubtError, Pieces, Room, blocks_of, content
+from wallaby.relations.types import Kind
+from wallaby.tables.formats import csv_lines, json_lines
+from wallaby.tables.formats.content import (
+    Asked,
+    ContentPart,
+    DoubtError,
+    Pieces,
+    Room,
+    blocks_of,
+    content,
+    lines_of,
+)
 
 #: Larger files are not checked when a query is planned, because it would take too long.
 TEXT_BYTES_MAX: Final = 16 << 20
@@ -53,7 +63,7 @@ def _parsed(format_: Format, file: DataFile, asked: Asked) -> Iterator[ContentPa
             case Json():
                 rows = json_lines.parse(block, asked)
             case Text():
-                rows = plain_lines.parse(block, asked)
+                rows = parse_text(block, asked)
             case _:
                 raise AssertionError("not a format of lines")
         yield ContentPart(rows, last)
@@ -69,3 +79,12 @@ def _together(parts: Iterator[ContentPart], size_bytes: int) -> Iterator[Content
         if part.last or size >= size_bytes:
             yield ContentPart(pa.concat_tables(group), part.last)
             group, size = [], 0
+
+
+def parse_text(data: bytes, asked: Asked) -> pa.Table:
+    """Parse text, each line of which is a row, under the requested name."""
+    if any(type_.kind is not Kind.STRING for _, type_ in asked):
+        raise DoubtError("a line is read as another type than text")
+    text = lines_of(data)
+    lines = pa.array(text.decode("utf-8").split("\n")[:-1], pa.string())
+    return pa.table([lines for _ in asked] or [lines], names=[name for name, _ in asked] or ["row"])

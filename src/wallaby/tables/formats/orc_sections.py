@@ -37,7 +37,7 @@ def number(fields: Message, field: int, default: int = 0) -> int:
     """A field that is a whole number."""
     found = fields.get(field, [default])[-1]
     if not isinstance(found, int):
-        raise pa.ArrowInvalid(f"field {field} of a message is no number")
+        raise pa.ArrowInvalid(f"field {field} of a message is not a number")
     return found
 
 

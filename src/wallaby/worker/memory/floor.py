@@ -26,7 +26,8 @@ MIB: Final = 1 << 20
 ALLOWANCE_BYTES: Final = 300 * MIB
 #: The reserve of what the kernel leaves: the worker needs it to end a query, or to leave.
 RESERVE_BYTES: Final = 100 * MIB
-#: The fractions of the allowance at which each step begins. Below the first one, steps are undone.
+#: The fractions of the allowance at which each step begins. Steps are undone when less than the first one has been
+#: used for some time.
 CALM_PART: Final = 0.5
 SHED_PART: Final = 0.6
 SPILL_PART: Final = 0.8
@@ -41,12 +42,14 @@ HELPLESS_PART: Final = 1.25
 #: The minimum time between repetitions of a step, because freed memory takes a moment to show.
 AGAIN_SECONDS: Final = 1.0
 SETTLE_SECONDS: Final = 0.1
+#: How long memory must be sufficient before steps are undone: the next tasks of a stage will need as much as the last.
+CALM_SECONDS: Final = 2.0
 #: How long a query that was ended may take to free its memory.
 LET_GO_SECONDS: Final = 10.0
 
 
 class MemoryAct(IntEnum):
-    """What to do now."""
+    """A step against a memory shortage."""
 
     NOTHING = 0
     SHED = 1
@@ -103,18 +106,24 @@ class MemoryFloor:
     #: When a query was told to end, as long as it is still there; and until when freed memory may take to show.
     ended_at: float | None = None
     _patient_until: float = 0.0
+    #: Since when usage has been below the level at which steps are undone; None if it is above.
+    _calm_since: float | None = None
 
     def decide(
         self, now: float, used_bytes: int, room_bytes: int | None, *, at_work: bool, grown_bytes: int = 0
     ) -> MemoryAct:
         """Decide what to do, given the usage and its growth. `at_work`: a step is still being taken."""
         part = self.limits.part(used_bytes, room_bytes)
+        if part >= CALM_PART:
+            self._calm_since = None
+        elif self._calm_since is None:
+            self._calm_since = now
         if self.ended_at is not None:
             late = now - self.ended_at > LET_GO_SECONDS and part >= END_PART
             return MemoryAct.LEAVE if part >= LEAVE_PART or late else MemoryAct.NOTHING
         if part < SHED_PART:
-            calm = part < CALM_PART and not at_work and self.strained
-            return MemoryAct.RELAX if calm else MemoryAct.NOTHING
+            calm = self._calm_since is not None and now - self._calm_since >= CALM_SECONDS
+            return MemoryAct.RELAX if calm and not at_work and self.strained else MemoryAct.NOTHING
         soon = self.limits.part(used_bytes + grown_bytes, room_bytes)
         too_fast = part >= AT_ONCE_PART or (part >= END_PART and soon >= 1.0)
         if too_fast and now >= self._patient_until:

@@ -1,8 +1,7 @@
 """Estimate how much memory each query takes in this TaskManager.
 
-Backups, states and inboxes count their own memory. The memory of a running task is not counted, so it is estimated as
-the growth of the process since the task began. With several tasks at once that overestimates some of them: a task that
-began when memory was already full shows little growth, and one that has run for long while memory filled up shows much.
+Backups, states and inboxes count their own memory. The memory of running tasks is not counted, so it is estimated from
+the growth of the process while they ran (`growth`), of which the counted part is taken off.
 """
 
 from __future__ import annotations
@@ -28,28 +27,28 @@ class CountsMemory(Protocol):
 class QueryMemory:
     """The memory that one query takes at a TaskManager, and where most of it is."""
 
-    serving: WorkerQuery
+    worker_query: WorkerQuery
     backup_bytes: int
     state_bytes: int
     inbox_bytes: int
-    #: The growth of the process since the query's task with the largest growth began.
+    #: What the process has grown by because of its tasks, beyond what is counted.
     task_bytes: int
+    #: Its task since whose beginning the process has grown most.
     task: TaskName | None
     #: The stage of that task, otherwise the one that has collected most.
     stage: int | None
 
     @property
     def size_bytes(self) -> int:
-        """All of it."""
+        """Total memory of the query."""
         return self.backup_bytes + self.state_bytes + self.inbox_bytes + self.task_bytes
 
     def error(
         self, worker: str, used_bytes: int, limits: MemoryLimits, room_bytes: int | None
     ) -> MemoryLimitError:
         """The error for its user, if the query must end."""
-        operator = "" if self.stage is None else self.serving.work.operator_of(self.stage)
-        at = f" ({self.task})" if self.task is not None else ""
-        where = f", most of it in the {operator} of stage {self.stage}{at}" if operator else ""
+        operator = "" if self.stage is None else self.worker_query.work.operator_of(self.stage)
+        where = f", most of it in the {operator} of stage {self.stage}" if operator else ""
         limit = (
             f"{used_bytes // MIB} MiB of the {limits.limit_bytes // MIB} that it may take "
             f"({limits.budget_bytes // MIB} MiB of spark.wallaby.memory and {limits.allowance_bytes // MIB} beside it)"
@@ -66,7 +65,7 @@ class QueryMemory:
             f"The query took about {self.size_bytes // MIB} MiB of the memory of TaskManager {worker}{where}. "
             f"That TaskManager has {limit}{left}; the query was ended before the TaskManager would have been killed.",
             fix="Raise spark.wallaby.memory, lower spark.wallaby.threads, or make the query hold less: join on more "
-            "selective keys, or select fewer and shorter columns.",
+            "selective keys, or select fewer and shorter columns. engine.explain(df) shows the stages.",
             worker=worker,
             used_bytes=used_bytes,
             held_bytes=self.size_bytes,
@@ -78,31 +77,40 @@ class QueryMemory:
 
 
 def greediest(
-    servings: Iterable[WorkerQuery], backup: CountsMemory, resident_bytes: int
+    worker_queries: Iterable[WorkerQuery], backup: CountsMemory, resident_bytes: int
 ) -> QueryMemory | None:
     """The query that takes most; among equals the latest. None if there is none."""
-    found = [greed_of(serving, backup, resident_bytes) for serving in servings if serving.work is not None]
-    return max(found, key=lambda greed: (greed.size_bytes, greed.serving.query), default=None)
+    found = [
+        greed_of(worker_query, backup, resident_bytes)
+        for worker_query in worker_queries
+        if worker_query.work is not None
+    ]
+    return max(found, key=lambda greed: (greed.size_bytes, greed.worker_query.query), default=None)
 
 
-def greed_of(serving: WorkerQuery, backup: CountsMemory, resident_bytes: int) -> QueryMemory:
+def greed_of(worker_query: WorkerQuery, backup: CountsMemory, resident_bytes: int) -> QueryMemory:
     """The memory of one query."""
-    states: dict[int, int] = serving.work.held_bytes()
+    states: dict[int, int] = worker_query.work.held_bytes()
     grown = [
         (resident_bytes - task.before_bytes, task.name)
-        for task in serving.work.tasks()
+        for task in worker_query.work.tasks()
         if isinstance(task.name, TaskName)
     ]
     task_bytes, task = max(grown, key=lambda each: each[0], default=(0, None))
+    grown_bytes = worker_query.work.grown_bytes(resident_bytes)
+    task_bytes = min(task_bytes, grown_bytes)
     stage = max(states, key=lambda each: states[each], default=None)
     if task is not None and (stage is None or task_bytes >= states[stage]):
         stage = task.stage
+    backup_bytes = backup.memory_bytes_of(worker_query.query)
+    inbox_bytes = sum(run.inbox.held_bytes for run in list(worker_query.session.runs.values()))
+    counted = backup_bytes + sum(states.values()) + inbox_bytes
     return QueryMemory(
-        serving,
-        backup.memory_bytes_of(serving.query),
+        worker_query,
+        backup_bytes,
         sum(states.values()),
-        sum(run.inbox.held_bytes for run in list(serving.session.runs.values())),
-        max(task_bytes, 0),
+        inbox_bytes,
+        max(grown_bytes - counted, 0),
         task if task is not None and task.stage == stage else None,
         stage,
     )

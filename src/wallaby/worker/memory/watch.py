@@ -158,7 +158,7 @@ class MemoryWatch:
             self._node.end(error)
 
     def _sleep_seconds(self) -> float:
-        if not self._node.servings and self._ending is None and not self._floor.strained:
+        if not self._node.worker_queries and self._ending is None and not self._floor.strained:
             return IDLE_SECONDS
         used = self._looks.resident() - self._shared_bytes
         room = self._floor.limits.near_bytes - used
@@ -192,7 +192,7 @@ class MemoryWatch:
 
     def _collect_after_queries(self, now: float) -> None:
         """Collect cycles of ended queries, once their last steps and calls have released them."""
-        served = frozenset(self._node.servings)
+        served = frozenset(self._node.worker_queries)
         if self._served - served:
             self._collect_at = now + GONE_SECONDS
         self._served = served
@@ -229,9 +229,9 @@ class MemoryWatch:
         self._blame(self._greediest())
 
         def job() -> None:
-            servings = self._servings()
+            worker_queries = self._computing()
             try:
-                freed = self._shed(servings) if act is MemoryAct.SHED else self._spill(servings)
+                freed = self._shed(worker_queries) if act is MemoryAct.SHED else self._spill(worker_queries)
             finally:
                 self._floor.took(act, time.monotonic())
                 self._at_work = False
@@ -239,22 +239,22 @@ class MemoryWatch:
 
         self._steps.submit(job)
 
-    def _shed(self, servings: list[WorkerQuery]) -> int:
+    def _shed(self, worker_queries: list[WorkerQuery]) -> int:
         before = self._looks.resident()
-        for serving in servings:
-            serving.work.forget()
+        for worker_query in worker_queries:
+            worker_query.work.forget()
         self._kernels.on_each(_tidy)
         collect_garbage()
         give_freed_memory_back()
         return max(before - self._looks.resident(), 0)
 
-    def _spill(self, servings: list[WorkerQuery]) -> int:
+    def _spill(self, worker_queries: list[WorkerQuery]) -> int:
         self._backup.press(pressed=True)
         self._states.press(pressed=True)
         moved = self._backup.spill()
-        for serving in servings:
-            serving.work.forget()  # an index holds the rows from which it was made
-            moved += serving.work.spill()
+        for worker_query in worker_queries:
+            worker_query.work.forget()  # an index holds the rows from which it was made
+            moved += worker_query.work.spill()
         give_freed_memory_back()
         return moved
 
@@ -282,13 +282,13 @@ class MemoryWatch:
             return
         tight = room is not None and room < RESERVE_BYTES * 2
         error = greed.error(self._node.worker, used_bytes, limits, room if tight else None)
-        serving = greed.serving
-        _log.warning("%s ends query %s: %s", self._node.worker, serving.query, error)
+        worker_query = greed.worker_query
+        _log.warning("%s ends query %s: %s", self._node.worker, worker_query.query, error)
         self._blame(greed)
-        self._ending = serving, error
+        self._ending = worker_query, error
         self._floor.took(MemoryAct.END, now)
-        serving.work.stop(error)
-        self._node.loop.post(self._node.fail, serving, error)
+        worker_query.work.stop(error)
+        self._node.loop.post(self._node.fail, worker_query, error)
         self._tell(MemoryAct.END, used_bytes, 0)
         self._press_on(now)
 
@@ -296,9 +296,9 @@ class MemoryWatch:
         """Interrupt the running tasks of a query that was told to end; others must not wait for them."""
         if self._ending is None:
             return
-        serving, error = self._ending
-        running = serving.work.stop(error)
-        if not running and serving.query not in self._node.servings:
+        worker_query, error = self._ending
+        running = worker_query.work.stop(error)
+        if not running and worker_query.query not in self._node.worker_queries:
             self._ending = None
             self._floor.query_gone(now)
             self._kernels.narrow(1)
@@ -308,13 +308,13 @@ class MemoryWatch:
     def _go(self, used_bytes: int) -> None:
         """The last resort: record the query's error, then end the process."""
         assert self._ending is not None, "a worker leaves only after it has tried to end a query"
-        serving, error = self._ending
-        _log.error("%s leaves: query %s cannot be stopped", self._node.worker, serving.query)
+        worker_query, error = self._ending
+        _log.error("%s leaves: query %s cannot be stopped", self._node.worker, worker_query.query)
         self._tell(MemoryAct.LEAVE, used_bytes, 0)
         for _ in range(TELL_TIMES):
-            epoch = serving.session.context.epoch
+            epoch = worker_query.session.context.epoch
             try:
-                verdict = self._gcs.fail(serving.query, self._node.worker, epoch, write_error(error))
+                verdict = self._gcs.fail(worker_query.query, self._node.worker, epoch, write_error(error))
             except GcsError:
                 break  # the note that it is strained must suffice
             if verdict not in (Verdict.FROZEN, Verdict.STALE):
@@ -325,15 +325,19 @@ class MemoryWatch:
 
     # --- who it is -----------------------------------------------------------------------------------
 
-    def _servings(self) -> list[WorkerQuery]:
-        return [serving for serving in list(self._node.servings.values()) if serving.work is not None]
+    def _computing(self) -> list[WorkerQuery]:
+        return [
+            worker_query
+            for worker_query in list(self._node.worker_queries.values())
+            if worker_query.work is not None
+        ]
 
     def _greediest(self) -> QueryMemory | None:
-        return greediest(self._servings(), self._backup, self._looks.resident())
+        return greediest(self._computing(), self._backup, self._looks.resident())
 
     def _blame(self, greed: QueryMemory | None) -> None:
         """Tell the store which query is to blame, in case this worker is killed."""
-        query = greed.serving.query if greed is not None else None
+        query = greed.worker_query.query if greed is not None else None
         if query == self._blamed:
             return
         before, self._blamed = self._blamed, query
@@ -352,10 +356,10 @@ class MemoryWatch:
     def _tell(self, act: MemoryAct, used_bytes: int, freed_bytes: int) -> None:
         """Report an act to the query's observer."""
         limit, resident = self._floor.limits.limit_bytes, self._looks.resident()
-        for serving in self._servings():
-            if serving.recorder is not None:
-                held = greed_of(serving, self._backup, resident).size_bytes
-                serving.recorder.short_of_memory(act.name.lower(), used_bytes, limit, held, freed_bytes)
+        for worker_query in self._computing():
+            if worker_query.recorder is not None:
+                held = greed_of(worker_query, self._backup, resident).size_bytes
+                worker_query.recorder.short_of_memory(act.name.lower(), used_bytes, limit, held, freed_bytes)
 
 
 def _collect() -> None:

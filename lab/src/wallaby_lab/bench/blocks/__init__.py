@@ -29,7 +29,7 @@ BLOCKS: tuple[Callable[[Path, int], Sequence[Block]], ...] = (
 
 
 def run_blocks(data: Path, rounds: int, say: Callable[[str], None]) -> dict[str, Any]:
-    """All of them."""
+    """Measure all building blocks."""
     found: list[Block] = []
     for measure in BLOCKS:
         for block in measure(data, rounds):

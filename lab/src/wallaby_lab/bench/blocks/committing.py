@@ -15,7 +15,7 @@ from wallaby.gcs.embedded import EmbeddedRedis
 from wallaby.gcs.interface import Commit
 from wallaby.gcs.redis import RedisGcs
 from wallaby.lineage.graph import Link, Stage, StageGraph, StageKind
-from wallaby.lineage.lineage import Record, encode
+from wallaby.lineage.lineage import LineageRecord, encode
 from wallaby.lineage.names import HEAD, ChannelName, QueryId, TaskName, WorkerId
 from wallaby.lineage.verdict import Verdict
 from wallaby_lab.bench.blocks.block import Block, best_of
@@ -41,7 +41,7 @@ def measure_commits(_data: Path, rounds: int) -> list[Block]:
         client: Any = redis.Redis.from_url(server.url, password=server.password)
         stack.callback(client.close)
         tasks = count()
-        record = encode(Record(1 << 63, split=7))
+        record = encode(LineageRecord(1 << 63, split=7))
 
         def ours(group: int) -> None:
             for _ in range(COMMITS // group):

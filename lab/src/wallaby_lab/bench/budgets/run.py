@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from wallaby.engine import Engine, attach
 from wallaby.errors import WallabyError
-from wallaby.node.worker_address import WorkerInfo
+from wallaby.results.worker_info import WorkerInfo
 from wallaby_lab.bench.budgets.answers import SparkAnswers
 from wallaby_lab.bench.memory import Peak
 

@@ -40,7 +40,7 @@ class Contender(ABC):
         return []
 
     def end(self) -> None:  # noqa: B027 - most have nothing to end
-        """End it and clean up."""
+        """End the engine and clean up."""
 
 
 #: Names, each with its file, the module that it needs, and further arguments of `start`.

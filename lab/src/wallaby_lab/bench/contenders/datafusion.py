@@ -1,4 +1,4 @@
-"""DataFusion, in this process, if it is installed: it is no dependency of Wallaby's."""
+"""DataFusion, in this process, if it is installed; Wallaby does not depend on it."""
 
 from __future__ import annotations
 

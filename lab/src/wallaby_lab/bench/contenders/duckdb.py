@@ -24,7 +24,7 @@ class DuckDb(Contender):
         return self._connection.sql(sql.strip().removesuffix(";")).to_arrow_table()
 
     def end(self) -> None:
-        """Close it."""
+        """Close the connection."""
         self._connection.close()
 
 

@@ -51,7 +51,7 @@ class SparkSql(Contender):
         return settled(self._machines, lambda: True)
 
     def end(self) -> None:
-        """Stop it."""
+        """Stop the session."""
         self._spark.stop()
         if self._machines is not None:
             self._machines.close()

@@ -27,7 +27,7 @@ EXECUTOR_MEGABYTES = 512
 #: The statistics of a run: the effects of a loss, and what was recorded and moved with or without one.
 _OF_LOSSES: Final = ("frozen_seconds", "recoveries", "restarts", "channels_rewound")
 _FACTS: Final = (
-    *("durable_bytes", "durable_seconds", "snapshots", "commits", "lineage_bytes"),
+    *("durable_bytes", "durable_seconds", "checkpoints", "commits", "lineage_bytes"),
     *("exchanged_bytes", "sent_bytes", "spilled_bytes"),
 )
 

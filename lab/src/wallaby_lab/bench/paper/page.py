@@ -18,7 +18,7 @@ ABOUT: Final = {
     "workers": "workers {}",
     "rounds": "rounds {}",
     "store": "store {}",
-    "checkpoint_seconds": "snapshots every {:g} s",
+    "checkpoint_seconds": "checkpoints every {:g} s",
     "broadcast": "joins broadcast up to {} bytes",
     "commit": "commit {}",
     "date": "{}",
@@ -31,7 +31,7 @@ def drawn(letter: str, figure: Figure) -> Drawing:
 
 
 def to_json(figure: Figure, about: Mapping[str, object]) -> dict[str, Any]:
-    """Everything that was measured."""
+    """Encode everything that was measured as JSON."""
     return {
         **about,
         "title": figure.title,
@@ -68,7 +68,7 @@ def of_json(found: Mapping[str, Any]) -> tuple[Figure, dict[str, Any]]:
 
 
 def variant(about: Mapping[str, Any]) -> dict[str, object]:
-    """In what a figure differs from the usual one of its kind, beside which it may stand."""
+    """How a figure differs from the usual one of its kind."""
     usual = {"broadcast": None, "checkpoint_seconds": CHECKPOINT_SECONDS}
     return {name: about[name] for name, value in usual.items() if about.get(name, value) != value}
 

@@ -136,7 +136,7 @@ def to_section(found: Mapping[str, Any], drawing: str) -> str:
         f"{found['threads']} kernel threads a worker, "
         f"{found['network_bytes_per_second'] * 8 / 1e9:g} Gbit/s a network card, "
         f"{found['store_bytes_per_second'] / 1e6:g} MB/s of the durable store a worker, "
-        f"a snapshot of each state every {found['snapshot_seconds']:g} s, "
+        f"a checkpoint of each state every {found['snapshot_seconds']:g} s, "
         f"{found['gcs_calls_per_second']:g} calls a second of the control store, "
         f"a loss is noticed after {found['detection_seconds']:g} s and the worker is not replaced. "
         "Learned from runs with 1 and 2 workers on the cores of one machine. Seconds are checked by runs with more, "

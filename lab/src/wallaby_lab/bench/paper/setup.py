@@ -96,7 +96,7 @@ class Setup:
 
     @contextmanager
     def spark(self, **further: object) -> Iterator[Lane]:
-        """SparkSQL for as long as it is needed."""
+        """SparkSQL, until it is no longer needed."""
         with _ending(started("spark", self.data, self.cores, self.memory, self.say, **further)) as lane:
             yield lane
 

@@ -112,7 +112,7 @@ def _written(
 ) -> list[list[str]]:
     """By query, and in all: what is exchanged, and what the policies write."""
     storing = [name for name in facts if POLICIES.get(name, LINEAGE).uses_durable_store]
-    snapshots = [name for name in storing if POLICIES[name].snapshots]
+    saving = [name for name in storing if POLICIES[name].checkpoints]
 
     def cells(of: Sequence[int]) -> list[str]:
         def total(name: str, what: str) -> float:
@@ -123,13 +123,13 @@ def _written(
             f"{total('lineage', 'exchanged_bytes') / 1e6:.1f}",
             f"{total('lineage', 'lineage_bytes') / 1e3:.1f}",
             *(f"{total(name, 'durable_bytes') / 1e6:.1f}" for name in storing),
-            *(f"{total(name, 'snapshots'):.0f}" for name in snapshots),
+            *(f"{total(name, 'checkpoints'):.0f}" for name in saving),
         ]
 
     heads = [
         *("query", "off, s", "exchanged MB", "lineage KB"),
         *(f"{name} MB" for name in storing),
-        *(f"{name} snapshots" for name in snapshots),
+        *(f"{name} checkpoints" for name in saving),
     ]
     return [heads, *([str(n), *cells([n])] for n in off), ["all", *cells(list(off))]]
 

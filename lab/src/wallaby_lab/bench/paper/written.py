@@ -5,18 +5,36 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from wallaby.errors import InvalidArgumentError
 from wallaby_lab.bench.paper import predicted
-from wallaby_lab.bench.paper.figures import FIGURES
+from wallaby_lab.bench.paper.disturbed import case_study, policies, recovery
 from wallaby_lab.bench.paper.measure import Say
 from wallaby_lab.bench.paper.page import drawn, of_json, to_json, to_page, to_section, variant
-from wallaby_lab.bench.paper.setup import Figure
+from wallaby_lab.bench.paper.setup import Figure, Setup
+from wallaby_lab.bench.paper.undisturbed import (
+    against_spark,
+    dependencies,
+    more_workers,
+    overheads,
+    pipelined,
+)
 from wallaby_lab.bench.plots import Drawing
 
+#: All figures by their letters, and the table of policies.
+FIGURES: Final[Mapping[str, Callable[[Setup], Figure]]] = {
+    "a": against_spark,
+    "b": pipelined,
+    "c": dependencies,
+    "d": overheads,
+    "e": recovery,
+    "f": case_study,
+    "g": more_workers,
+    "policies": policies,
+}
 #: From this heading on, the evaluation page is generated from figures.
 HEADING: Final = "## What has been measured"
 #: The file of `wallaby predict` among the figures, if there is one.

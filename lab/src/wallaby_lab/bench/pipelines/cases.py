@@ -1,6 +1,6 @@
-"""The pipelines: something that only Spark does, above a join or an aggregation that can run in the TaskManagers.
+"""The pipelines: an operation that only Spark has, above a join or an aggregation that TaskManagers can run.
 
-Each case plans its query anew, acts, and leaves an answer behind that can be compared.
+Each case plans its query, acts, and leaves an answer that can be compared.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ _YEAR: Final = """
     from lineitem join orders on l_orderkey = o_orderkey
     where o_orderdate >= date '1995-01-01' and o_orderdate < date '1996-01-01'
 """
+_WIDE: Final = "select * from lineitem join orders on l_orderkey = o_orderkey"
 _BY_CUSTOMER: Final = """
     select o_custkey, count(*) lines, sum(l_extendedprice * (1 - l_discount)) revenue, max(l_shipdate) latest
     from lineitem join orders on l_orderkey = o_orderkey
@@ -40,16 +41,16 @@ _BY_PART: Final = """
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
-    """One pipeline: `act` does it and may write to a path or a table; `answer` reads what it wrote."""
+class PipelineCase:
+    """One pipeline: `act` runs it and may write to a path or a table; `answer` reads what it wrote."""
 
     name: str
     act: Callable[[SparkSession, str], object]
     answer: Callable[[SparkSession, str], DataFrame]
 
 
-def cases(folder: Path) -> tuple[Case, ...]:
-    """All of them. What they write goes to a folder, or to tables."""
+def cases(folder: Path) -> tuple[PipelineCase, ...]:
+    """All pipelines. They write to a folder, or to tables."""
 
     def written(spark: SparkSession, name: str) -> DataFrame:
         return spark.read.parquet(str(folder / name))
@@ -81,16 +82,53 @@ def cases(folder: Path) -> tuple[Case, ...]:
         write(spark.sql(_BY_PART).mapInPandas(_rated, "l_partkey long, lines long, rating double"), name)
 
     return (
-        Case("Python UDF above a join, written as Parquet", udf_above_join, written),
-        Case("pandas UDF above a join, written as Parquet", pandas_udf_above_join, written),
-        Case(
+        PipelineCase("Python UDF above a join, written as Parquet", udf_above_join, written),
+        PipelineCase("pandas UDF above a join, written as Parquet", pandas_udf_above_join, written),
+        PipelineCase(
             "an aggregate as a new table (saveAsTable)",
             table_of_aggregate,
             lambda spark, name: spark.table(name),
         ),
-        Case("a join written as Parquet", parquet_of_join, written),
-        Case("an aggregate cached, counted and grouped", cached_aggregate, written),
-        Case("mapInPandas above an aggregate, written as Parquet", map_above_aggregate, written),
+        PipelineCase("a join written as Parquet", parquet_of_join, written),
+        PipelineCase("an aggregate cached, counted and grouped", cached_aggregate, written),
+        PipelineCase("mapInPandas above an aggregate, written as Parquet", map_above_aggregate, written),
+    )
+
+
+def writes(folder: Path) -> tuple[PipelineCase, ...]:
+    """Tables of the lake, made from other tables as a whole."""
+
+    def created(spark: SparkSession, name: str, query: str) -> None:
+        spark.sql(f"drop table if exists {name}")
+        spark.sql(f"create table {name} using parquet as {query}")
+
+    def by_day(spark: SparkSession, name: str) -> None:
+        spark.table("lineitem").write.mode("overwrite").partitionBy("l_shipdate").parquet(str(folder / name))
+
+    def table(spark: SparkSession, name: str) -> DataFrame:
+        return spark.table(name)
+
+    return (
+        PipelineCase(
+            "lineitem joined with orders, all columns and rows (CREATE TABLE AS)",
+            lambda spark, name: created(spark, name, _WIDE),
+            table,
+        ),
+        PipelineCase(
+            "lineitem by its 2,526 ship dates (partitionBy)",
+            by_day,
+            lambda spark, name: spark.read.parquet(str(folder / name)),
+        ),
+        PipelineCase(
+            "a table of aggregates by customer (CREATE TABLE AS)",
+            lambda spark, name: created(spark, name, _BY_CUSTOMER),
+            table,
+        ),
+        PipelineCase(
+            "lineitem as it is (CREATE TABLE AS)",
+            lambda spark, name: created(spark, name, "select * from lineitem"),
+            table,
+        ),
     )
 
 
@@ -99,7 +137,7 @@ def _with_charge(df: DataFrame, charge: Any) -> DataFrame:
 
 
 def _plain() -> Any:
-    # Without types, which Spark would try to read as those of a function of pandas or Arrow.
+    # Without type hints, which Spark would take for those of a pandas or Arrow function.
     return udf(
         lambda price, discount, priority: price * (1 - discount) * (1.1 if priority[0] == "1" else 1.0),
         "double",

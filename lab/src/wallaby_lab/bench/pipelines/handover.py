@@ -1,8 +1,8 @@
-"""How fast Spark's tasks get rows that stay in the TaskManagers, beside rows in Spark's own shuffle files and cache.
+"""Measure how fast Spark's tasks read kept rows, compared with Spark's own shuffle files and cache.
 
-All three give the same rows, and all are read the same way: Spark counts the internal rows of the plan's RDD, so each
-row becomes a row of Spark's, and nothing is done with it. The shuffle's map side has run before. That a read skipped it
-is checked for every job: one stage ran, and no other.
+All three have the same rows, and all are read in the same way: Spark counts the internal rows of the plan's RDD. So
+each row becomes a Spark row, and nothing else is done with it. The shuffle's map side has run before: every job is
+checked to have run only one stage.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from typing import Any, Final
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 
-from wallaby_lab.bench.pipelines.pairs import Setup, cpu_seconds, let_go, switched
+from wallaby_lab.bench.pipelines.pairs import PipelineSetup, cpu_seconds, let_go, switched
 from wallaby_lab.differential.layouts import configured
 
 _GROUP: Final = "wallaby bench hand-over"
-#: How long Spark may take to tell its listeners what has run.
+#: How long Spark may take to inform its listeners.
 _TOLD_MS: Final = 60_000
 _WIDE: Final = ", ".join(
     f"l_{column} + {number} as {column}{number}"
     for number in range(10)
     for column in ("orderkey", "partkey", "suppkey", "linenumber")
 )
-#: By kind of row: its columns, and about how many rows are read at most.
+#: For each kind of row: its columns, and the approximate maximum number of rows.
 KINDS: Final[dict[str, tuple[str, int]]] = {
     "narrow": ("l_orderkey, l_linenumber", 8_000_000),
     "wide": (_WIDE, 500_000),
@@ -63,8 +63,8 @@ class HandOver:
         return median(times)
 
 
-def measure_hand_over(setup: Setup) -> dict[str, Any]:
-    """All kinds of rows."""
+def measure_hand_over(setup: PipelineSetup) -> dict[str, Any]:
+    """Measure the hand-over of every kind of rows."""
     found = []
     for kind in KINDS:
         one = hand_over(setup, kind)
@@ -76,7 +76,7 @@ def measure_hand_over(setup: Setup) -> dict[str, Any]:
     return {"kinds": found}
 
 
-def hand_over(setup: Setup, kind: str) -> HandOver:
+def hand_over(setup: PipelineSetup, kind: str) -> HandOver:
     """One kind of rows, from all sources."""
     spark, (columns, most) = setup.spark, KINDS[kind]
     lineitems = spark.table("lineitem").count()
@@ -89,10 +89,10 @@ def hand_over(setup: Setup, kind: str) -> HandOver:
     kept = setup.engine.persist(df)
     own = [rows for query, rows in setup.engine.subplans.kept.items() if query not in before]
     if len(own) != 1:
-        raise RuntimeError(f"The rows of {kind} do not stay in the TaskManagers.")
+        raise RuntimeError(f"The rows of {kind} are not kept in the TaskManagers.")
     places = own[0].places()
     with switched(spark, on=False), configured(spark, {"spark.sql.adaptive.enabled": "false"}):
-        # Planned before the cache exists: else Spark would exchange what is in the cache.
+        # Planned before the cache exists: otherwise Spark would exchange the cached rows.
         shuffled = _rdd(spark.sql(text).repartition(setup.cores))
         cached = spark.sql(text).persist(StorageLevel.MEMORY_AND_DISK)
         sources = {"wallaby": _rdd(kept), "shuffle": shuffled, "cache": _rdd(cached)}
@@ -126,13 +126,13 @@ def hand_over(setup: Setup, kind: str) -> HandOver:
 
 
 def _rdd(df: DataFrame) -> Any:
-    """The rows of a plan as the JVM has them; asked again, it is the same RDD."""
+    """The RDD of a plan's internal rows; always the same one."""
     return df._jdf.queryExecution().toRdd()
 
 
 @contextmanager
-def _one_stage(setup: Setup) -> Iterator[None]:
-    """The job inside reads only what is there: one of its stages runs, and its map side, if it has one, does not."""
+def _one_stage(setup: PipelineSetup) -> Iterator[None]:
+    """Check that the job in this block only reads: one stage runs, and no map side."""
     context = setup.spark.sparkContext
     tracker = context.statusTracker()
     before = set(tracker.getJobIdsForGroup(_GROUP))
@@ -150,4 +150,4 @@ def _one_stage(setup: Setup) -> Iterator[None]:
         stages = [tracker.getStageInfo(stage) for stage in (told.stageIds if told else ())]
         ran += sum(stage is not None and stage.numCompletedTasks > 0 for stage in stages)
     if ran != 1:
-        raise RuntimeError(f"{ran} stages ran where one should have read what was there.")
+        raise RuntimeError(f"{ran} stages ran instead of one that only reads.")

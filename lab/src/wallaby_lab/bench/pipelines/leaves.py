@@ -1,6 +1,6 @@
-"""Queries for which the engine might be a mistake: rows that Spark has to make or has already, and small queries.
+"""Queries for which the engine might be the wrong choice: rows that Spark has to make or has cached, and small queries.
 
-None may be slower with the engine than on Spark alone by more than 10 %, beyond a few milliseconds of noise.
+With the engine, none may be slower than on Spark alone by more than 10 % and a few milliseconds of noise.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from pyspark.sql.functions import col, udf
 from pyspark.sql.functions import sum as total
 
 from wallaby_lab import tpch
-from wallaby_lab.bench.pipelines.pairs import Pair, Setup, measure_pair, switched, write_nowhere
+from wallaby_lab.bench.pipelines.pairs import Pair, PipelineSetup, measure_pair, switched, write_nowhere
 
-#: What may be lost under `enable`: a share of Spark's time, and milliseconds that no clock tells from noise.
+#: The acceptable slowdown under `enable`: a share of Spark's time, plus milliseconds of noise.
 SLOWER_MAX: Final = 0.10
 NOISE_SECONDS: Final = 0.010
-#: Ten percent are seen only in more runs than a factor of two.
+#: Detecting ten percent takes more runs than detecting a factor of two.
 ROUNDS_FACTOR: Final = 2
 
 Act = Callable[[SparkSession], object]
 
 
-def measure_leaves(setup: Setup) -> dict[str, Any]:
-    """All queries."""
+def measure_leaves(setup: PipelineSetup) -> dict[str, Any]:
+    """Measure every query over leaves."""
     spark, folder = setup.spark, setup.folder
     with switched(spark, on=False):
         cached = spark.table("orders").cache()
@@ -53,7 +53,7 @@ def measure_leaves(setup: Setup) -> dict[str, Any]:
 
 
 def is_slower(pair: Pair) -> bool:
-    """Is it slower with the engine than it may be? Both the differences of neighbours and the medians must say so."""
+    """Is it too slow with the engine, both by the differences of neighbouring runs and by the medians?"""
     allowed = median(pair.off) * SLOWER_MAX + NOISE_SECONDS
     return pair.added_seconds > allowed and median(pair.on) - median(pair.off) > allowed
 

@@ -36,6 +36,7 @@ def pipelines_page(parts: Mapping[str, Mapping[str, Any]]) -> str:
     makers = {
         "handover": _hand_over,
         "pipelines": _pipelines,
+        "writes": _writes,
         "planning": _planning,
         "leaves": _leaves,
         "rates": _rates,
@@ -74,7 +75,7 @@ def _hand_over(figures: Mapping[str, Any]) -> list[str]:
             ]
         )
     told = (
-        "Rows and bytes per second into Spark's tasks: rows that stay in a TaskManager (`engine.persist`), the same "
+        "Rows and bytes per second into Spark's tasks: rows kept in a TaskManager (`engine.persist`), the same "
         "rows in files of a Spark shuffle whose map side has run, and in Spark's cache. Bytes are those of the rows as "
         "Arrow data, whatever a source has. Spark counts the rows of the plan's RDD; each read was checked to run one "
         "stage only."
@@ -84,6 +85,24 @@ def _hand_over(figures: Mapping[str, Any]) -> list[str]:
 
 
 def _pipelines(figures: Mapping[str, Any]) -> list[str]:
+    told = (
+        "Whole pipelines. × is how many times as fast they are with the engine. “Parts” counts the parts of the plan "
+        "that the TaskManager ran in one run, as counted where it gets them; without the engine it got none. Answers "
+        "are compared by number and hashes of the rows that were written. CPU seconds are those of all processes of "
+        "the session."
+    )
+    return ["## Pipelines beside SparkSQL", "", told, "", *_times("pipeline", figures)]
+
+
+def _writes(figures: Mapping[str, Any]) -> list[str]:
+    told = (
+        "Whole Parquet tables that the TaskManager writes, beside SparkSQL writing the same; columns as above. Tables "
+        "of the catalog are dropped first."
+    )
+    return ["## Tables written", "", told, "", *_times("table", figures)]
+
+
+def _times(what: str, figures: Mapping[str, Any]) -> list[str]:
     cases: Sequence[Mapping[str, Any]] = figures["cases"]
     rows = [
         [
@@ -100,16 +119,7 @@ def _pipelines(figures: Mapping[str, Any]) -> list[str]:
     ]
     mean = geometric_mean([each["times_as_fast"] for each in cases])
     rows.append(["geometric mean", "", "", f"**{mean:.2f}**", "", "", "", ""])
-    told = (
-        "Whole pipelines. × is how many times as fast they are with the engine. “Parts” counts the parts of the plan "
-        "that the TaskManager ran in one run, as counted where it gets them; without the engine it got none. Answers "
-        "are compared by number and hashes of the rows that were written. CPU seconds are those of all processes of "
-        "the session."
-    )
-    lines = ["## Pipelines beside SparkSQL", "", told, ""]
-    lines += table(
-        ["pipeline", "without s", "with s", "×", "CPU s without", "CPU s with", "parts", "answers"], rows
-    )
+    lines = table([what, "without s", "with s", "×", "CPU s without", "CPU s with", "parts", "answers"], rows)
     strange = [each["name"] for each in cases if not each["parts"] or each["queries_off"]]
     if strange:
         lines += [

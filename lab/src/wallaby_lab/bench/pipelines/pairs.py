@@ -1,7 +1,7 @@
-"""The same action with the engine and without it, in turn, in one session; with proof of what ran where.
+"""Run the same action with and without the engine, in turn, in one session, and prove what ran where.
 
-`spark.wallaby.enabled` is the only difference between the two. Both have the same cores: a local master has one slot
-more than cores, and the TaskManager occupies it, busy or idle.
+`spark.wallaby.enabled` is the only difference. Both have the same cores: a local master has one more slot than cores,
+and the TaskManager occupies it, busy or idle.
 """
 
 from __future__ import annotations
@@ -22,131 +22,105 @@ from pyspark.sql import DataFrame, SparkSession
 
 from wallaby.engine import Engine
 from wallaby_lab.differential.layouts import configured
+from wallaby_lab.differential.tops.witness import witness
 
 SWITCH: Final = "spark.wallaby.enabled"
 
 
 @dataclass(frozen=True, slots=True)
-class Setup:
+class PipelineSetup:
     """One enabled session, and how to measure in it."""
 
     spark: SparkSession
     engine: Engine
-    #: The tables, and a folder for what is written.
+    #: The tables, and a folder for output.
     data: Path
     folder: Path
     cores: int
     rounds: int
     say: Callable[[str], None]
-    #: How often everything runs before it is timed.
+    #: The number of untimed runs before the timed ones.
     warm_ups: int = 1
 
 
 @dataclass(slots=True)
 class Pair:
-    """One action: its times with the engine and without, and what the TaskManagers had to do with it."""
+    """One action: its times with and without the engine, and what the TaskManagers ran."""
 
     on: list[float] = field(default_factory=list)
     off: list[float] = field(default_factory=list)
-    #: The seconds of one core that all processes of the session took; other work on the machine is not in it.
+    #: The CPU seconds of all processes of the session; other work on the machine does not count.
     on_cpu: list[float] = field(default_factory=list)
     off_cpu: list[float] = field(default_factory=list)
-    #: The queries that the TaskManagers got in one run with the engine, and in one without.
+    #: The number of queries that the TaskManagers ran in one run with the engine, and in one without.
     queries_on: int = 0
     queries_off: int = 0
-    #: The parts of Spark's plans that they ran, in words, in one run with the engine.
+    #: Descriptions of the parts of Spark's plans that they ran in one run with the engine.
     parts: list[str] = field(default_factory=list)
 
     @property
     def times_as_fast(self) -> float:
-        """How many times as fast it is with the engine, by medians."""
+        """The speedup with the engine, by medians."""
         return median(self.off) / median(self.on)
 
     @property
     def added_seconds(self) -> float:
-        """What the engine adds: the median of the differences of neighbouring runs."""
+        """The seconds that the engine adds: the median difference of neighbouring runs."""
         return median(on - off for on, off in zip(self.on, self.off, strict=True))
 
 
-class Proof:
-    """Counts what the TaskManagers get: whole queries, and parts of Spark's plans."""
-
-    def __init__(self, engine: Engine) -> None:
-        self.queries = 0
-        self.parts: list[str] = []
-        self._subplans: Any = engine.subplans
-        self._runner: Any = engine._runner
-
-    def __enter__(self) -> Proof:
-        run, submit = self._subplans._run, self._runner._submit
-
-        def running(subplan: Any) -> Any:
-            self.parts.append("; ".join(label for label in subplan.physical.labels[:-1] if label))
-            return run(subplan)
-
-        def submitting(*arguments: Any, **named: Any) -> Any:
-            self.queries += 1
-            return submit(*arguments, **named)
-
-        self._subplans._run, self._runner._submit = running, submitting
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        del self._subplans._run, self._runner._submit
-
-
 def measure_pair(
-    setup: Setup, act: Callable[[], object], *, rounds_factor: int = 1, warm_ups_factor: int = 1
+    setup: PipelineSetup, act: Callable[[], object], *, rounds_factor: int = 1, warm_ups_factor: int = 1
 ) -> Pair:
-    """Time an action, which plans its query anew each time, with the engine and without.
+    """Time an action, which plans its query each time, with and without the engine.
 
-    What takes milliseconds is run some times as often.
+    The factors are for actions that take milliseconds: they run more often.
     """
     pair, warm_ups = Pair(), setup.warm_ups * warm_ups_factor
     for number in range(warm_ups + setup.rounds * rounds_factor):
         for on in (True, False) if number % 2 else (False, True):
             quiet = contextlib.redirect_stdout(io.StringIO())
-            with switched(setup.spark, on=on), Proof(setup.engine) as proof, quiet:
+            with switched(setup.spark, on=on), witness(setup.engine) as use, quiet:
                 cpu, began = cpu_seconds(), time.perf_counter()
                 act()
                 seconds, cpu = time.perf_counter() - began, cpu_seconds() - cpu
             if on:
-                pair.queries_on, pair.parts = proof.queries, proof.parts
+                pair.queries_on, pair.parts = len(use.submitted), use.parts
             else:
-                pair.queries_off = proof.queries
+                pair.queries_off = len(use.submitted)
             if number >= warm_ups:
                 (pair.on if on else pair.off).append(round(seconds, 5))
                 (pair.on_cpu if on else pair.off_cpu).append(round(cpu, 3))
-            if proof.parts:
+            if use.parts:
                 let_go(setup)
     return pair
 
 
 def cpu_seconds() -> float:
-    """What this process and all below it have taken: the JVM, its Python workers, the TaskManager."""
+    """The CPU seconds of this process and all below it: the JVM, its Python workers, the TaskManager."""
     own = psutil.Process()
     total = 0.0
     for process in (own, *own.children(recursive=True)):
         with contextlib.suppress(psutil.NoSuchProcess):
-            total += sum(process.cpu_times()[:4])  # with those of processes below it that have ended
+            total += sum(process.cpu_times()[:4])  # including its children that have ended
     return total
 
 
 @contextmanager
 def switched(spark: SparkSession, *, on: bool) -> Iterator[None]:
-    """Everything inside may use the engine, or nothing."""
+    """In this block, all queries may use the engine, or none."""
     with configured(spark, {SWITCH: str(on).lower()}):
         yield
 
 
-def let_go(setup: Setup) -> None:
-    """Have rows released that nobody reads any more, so that no later run pays for it."""
+def let_go(setup: PipelineSetup) -> None:
+    """Release unreachable rows now, so that no later run pays for it."""
     gc.collect()
     setup.engine.subplans.collect()
 
 
 def write_nowhere(df: DataFrame) -> None:
-    """Make all rows in Spark's tasks and drop them there."""
+    """Compute all rows in Spark's tasks and discard them there."""
     df.write.format("noop").mode("overwrite").save()
 
 

@@ -8,31 +8,40 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from wallaby_lab.bench.pipelines.cases import Case, cases
-from wallaby_lab.bench.pipelines.pairs import SWITCH, Setup, measure_pair, switched
+from wallaby_lab.bench.pipelines.cases import PipelineCase, cases, writes
+from wallaby_lab.bench.pipelines.pairs import SWITCH, PipelineSetup, measure_pair, switched
 
 
-def measure_pipelines(setup: Setup) -> dict[str, Any]:
-    """All cases."""
+def measure_pipelines(setup: PipelineSetup) -> dict[str, Any]:
+    """Measure every pipeline."""
+    return _measured(setup, "pipeline", cases(setup.folder))
+
+
+def measure_writes(setup: PipelineSetup) -> dict[str, Any]:
+    """Measure every write of a whole table."""
+    return _measured(setup, "write", writes(setup.folder))
+
+
+def _measured(setup: PipelineSetup, kind: str, chosen: tuple[PipelineCase, ...]) -> dict[str, Any]:
     found = []
-    for number, case in enumerate(cases(setup.folder)):
-        pair = measure_pair(setup, partial(_act, setup, case, f"pipeline{number}"))
-        equal = _is_equal(setup, case, f"pipeline{number}")
+    for number, case in enumerate(chosen):
+        pair = measure_pair(setup, partial(_act, setup, case, f"{kind}{number}"))
+        equal = _is_equal(setup, case, f"{kind}{number}")
         told = {"name": case.name, "equal": equal, "times_as_fast": pair.times_as_fast, **asdict(pair)}
         setup.say(
-            f"pipeline, {case.name}: {pair.times_as_fast:.2f} times as fast, {len(pair.parts)} parts here, "
+            f"{kind}, {case.name}: {pair.times_as_fast:.2f} times as fast, {len(pair.parts)} parts here, "
             f"{'equal' if equal else 'DIFFERENT'}"
         )
         found.append(told)
     return {"cases": found}
 
 
-def _act(setup: Setup, case: Case, name: str) -> None:
+def _act(setup: PipelineSetup, case: PipelineCase, name: str) -> None:
     """Both ways leave their answers beside each other."""
     case.act(setup.spark, f"{name}_{setup.spark.conf.get(SWITCH)}")
 
 
-def _is_equal(setup: Setup, case: Case, name: str) -> bool:
+def _is_equal(setup: PipelineSetup, case: PipelineCase, name: str) -> bool:
     """Did both ways leave the same rows?"""
     with switched(setup.spark, on=False):
         ours, sparks = (digest(case.answer(setup.spark, f"{name}_{on}")) for on in ("true", "false"))

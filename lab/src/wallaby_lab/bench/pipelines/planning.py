@@ -1,8 +1,9 @@
-"""What planning costs a query of which nothing runs in the TaskManagers.
+"""Measure what the engine adds to the planning of queries that stay on Spark.
 
-Each query is planned by Spark from its text to its physical plan, with the engine and without, and nothing runs: so the
-difference is the engine's look at the plan. Some small queries are run as well, because Spark plans the rest of a query
-again after each of its stages. The small tables are those of TPC-H at scale 0.01, made for this.
+Spark plans each query from its text to its physical plan, with and without the engine, and nothing runs. So the
+difference is the time in which the engine examines the plan. Some small queries also run, because Spark plans the rest
+of a query again after each stage. The small tables are TPC-H at scale 0.02, generated here: large enough for the engine
+to examine a plan, and too small for it to take a part of it.
 """
 
 from __future__ import annotations
@@ -17,25 +18,27 @@ from pyspark.sql.functions import col, lower, udf
 from wallaby_lab import tpch
 from wallaby_lab.bench.pipelines.pairs import (
     Pair,
-    Setup,
+    PipelineSetup,
     measure_pair,
     switched,
     wallaby_nodes,
     write_nowhere,
 )
 
-SMALL_SCALE: Final = 0.01
-#: Planning takes milliseconds: it is measured more often than what takes seconds.
+SMALL_SCALE: Final = 0.02
+#: Planning takes milliseconds, so it is measured more often than what takes seconds.
 WARM_UPS_FACTOR: Final = 8
 ROUNDS_FACTOR: Final = 7
 _DEEP: Final = 40
 _JOINS: Final = 6
+#: A simple one, and those whose plans take longest to read and plan.
+_NUMBERS: Final = (1, 2, 5, 7, 8, 9, 18, 21)
 
 Make = Callable[[SparkSession], DataFrame]
 
 
-def measure_planning(setup: Setup, small_scale: float = SMALL_SCALE) -> dict[str, Any]:
-    """All queries; the tables of the session are those of `setup.data` again in the end."""
+def measure_planning(setup: PipelineSetup, small_scale: float = SMALL_SCALE) -> dict[str, Any]:
+    """Measure all queries; at the end, the session has the tables of `setup.data` again."""
     small = tpch.generate(setup.folder / "small", small_scale)
     found = [_measured(setup, f"{name} (plan)", make, planned) for name, make in _large().items()]
     tpch.register(setup.spark, small)
@@ -57,7 +60,9 @@ def measure_planning(setup: Setup, small_scale: float = SMALL_SCALE) -> dict[str
     return {"cases": found, "small_scale": small_scale}
 
 
-def _measured(setup: Setup, name: str, make: Make, act: Callable[[DataFrame], object]) -> dict[str, Any]:
+def _measured(
+    setup: PipelineSetup, name: str, make: Make, act: Callable[[DataFrame], object]
+) -> dict[str, Any]:
     with switched(setup.spark, on=True):
         taken = wallaby_nodes(make(setup.spark))
     pair: Pair = measure_pair(
@@ -69,7 +74,7 @@ def _measured(setup: Setup, name: str, make: Make, act: Callable[[DataFrame], ob
 
 
 def planned(df: DataFrame) -> None:
-    """Have Spark plan a query, and run nothing."""
+    """Let Spark plan a query without running it."""
     queries: Any = df._jdf.queryExecution()
     queries.executedPlan()
 
@@ -83,7 +88,7 @@ def _sql(text: str) -> Make:
 
 
 def _large() -> dict[str, Make]:
-    """Queries over the tables that were given, of which nothing is worth it, or nothing can run here."""
+    """Queries over the given tables that stay on Spark."""
     return {
         "scan and filter": _sql("select * from lineitem where l_quantity > 10"),
         "a sort of a whole table": _sql("select * from lineitem order by l_comment"),
@@ -102,7 +107,7 @@ def _small() -> dict[str, Make]:
         "40 columns and filters, one after the other": _deep,
         "6 joins, a Python function on each table": _functions,
     }
-    for number in (1, 3, 5, 9, 18, 21):
+    for number in _NUMBERS:
         found[f"TPC-H {number}"] = _sql(tpch.query(number))
         found[f"TPC-H {number} below a Python function"] = _below_function(number)
     return found

@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame
 
 from wallaby.plan.choice import RATES, PlanWork, Rates, work_of
 from wallaby_lab.bench.pipelines.handover import hand_over
-from wallaby_lab.bench.pipelines.pairs import Setup, measure_pair, write_nowhere
+from wallaby_lab.bench.pipelines.pairs import PipelineSetup, measure_pair, write_nowhere
 from wallaby_lab.differential.layouts import configured
 
 #: By rate, a query that needs it, after those whose rates are known by then.
@@ -32,12 +32,14 @@ QUERIES: Final = {
     ),
     "join": "select sum(l_quantity) a, max(o_orderdate) b from lineitem join orders on l_orderkey = o_orderkey",
 }
+#: Rows that are written as they are read: few narrow columns, and all of them.
+WRITTEN: Final = ("select l_orderkey, l_linenumber from lineitem", "select * from lineitem")
 #: Both engines exchange both sides.
 _EXCHANGED: Final = {"spark.sql.autoBroadcastJoinThreshold": "-1", "spark.wallaby.broadcast": "0"}
-_NOTHING: Final = Rates(0, 0, 0, 0, 0, 0, 0, 0)
+_NOTHING: Final = Rates(0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 
 
-def measure_rates(setup: Setup) -> dict[str, Any]:
+def measure_rates(setup: PipelineSetup) -> dict[str, Any]:
     """All rates, beside those in the code."""
     found, queries = _NOTHING, {}
     for name, text in QUERIES.items():
@@ -55,10 +57,19 @@ def measure_rates(setup: Setup) -> dict[str, Any]:
     handed = [hand_over(setup, kind) for kind in ("narrow", "wide")]
     row, byte = row_and_byte(*((one.rows, one.size_bytes, median(one.wallaby_cpu)) for one in handed))
     leaf_row, fixed = _leaf_row(setup), _fixed(setup)
-    found = replace(found, row=row, byte=byte, leaf_row=leaf_row, fixed=fixed)
+    write_row, write_byte = row_and_byte(*(_saved_by_writing(setup, found, text) for text in WRITTEN))
+    found = replace(
+        found,
+        row=row,
+        byte=byte,
+        leaf_row=leaf_row,
+        fixed=fixed,
+        write_row=write_row,
+        write_byte=write_byte,
+    )
     setup.say(
         f"rates, row: {row * 1e6:.3f} µs, byte: {byte * 1e9:.2f} ns, leaf row: {leaf_row * 1e6:.3f} µs, "
-        f"fixed: {fixed:.3f} s"
+        f"fixed: {fixed:.3f} s, written row: {write_row * 1e6:.3f} µs, byte: {write_byte * 1e9:.2f} ns"
     )
     return {
         "measured": asdict(found),
@@ -68,12 +79,12 @@ def measure_rates(setup: Setup) -> dict[str, Any]:
     }
 
 
-def _collect(setup: Setup, text: str) -> None:
+def _collect(setup: PipelineSetup, text: str) -> None:
     setup.spark.sql(text).collect()
 
 
-def _work(setup: Setup, df: DataFrame) -> PlanWork:
-    physical = setup.engine._plan(df).physical
+def _work(setup: PipelineSetup, df: DataFrame) -> PlanWork:
+    physical = setup.engine.inspection.plan(df)
     if physical is None:
         raise RuntimeError("; ".join(setup.engine.fallback_reasons(df)))
     return work_of(physical)
@@ -101,7 +112,7 @@ def row_and_byte(*measured: tuple[int, int, float]) -> tuple[float, float]:
     return row, byte
 
 
-def _leaf_row(setup: Setup) -> float:
+def _leaf_row(setup: PipelineSetup) -> float:
     """What a row costs that Spark has to make, beyond what it costs Spark alone to take it further.
 
     A function that gives its rows back stands for whatever only Spark can run.
@@ -120,11 +131,23 @@ def _leaf_row(setup: Setup) -> float:
     return max((median(pair.on_cpu) - median(pair.off_cpu)) / orders, 0.0)
 
 
+def _saved_by_writing(setup: PipelineSetup, known: Rates, text: str) -> tuple[int, int, float]:
+    """Rows, their bytes, and what writing them here saves beyond what reading them here does."""
+    work = _work(setup, setup.spark.sql(text))
+    path = str(setup.folder / "rates")
+    with configured(setup.spark, {"spark.wallaby.below": "always"}):
+        pair = measure_pair(setup, lambda: setup.spark.sql(text).write.mode("overwrite").parquet(path))
+    if len(pair.parts) != 1:
+        raise RuntimeError("The TaskManagers did not write the rows.")
+    saved = median(pair.off_cpu) - median(pair.on_cpu) - known.read * work.read
+    return int(work.rows), int(work.size_bytes), max(saved, 0.0)
+
+
 def _same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield from batches
 
 
-def _fixed(setup: Setup) -> float:
+def _fixed(setup: PipelineSetup) -> float:
     """What a part costs over a table of 25 rows, where it saves nothing."""
     text = "select n_regionkey, count(*) n from nation group by n_regionkey"
     with configured(setup.spark, {"spark.wallaby.below": "always"}):

@@ -20,17 +20,18 @@ from wallaby_lab.bench.contenders.sparksql import megabytes
 from wallaby_lab.bench.figures import machine
 from wallaby_lab.bench.pipelines.handover import measure_hand_over
 from wallaby_lab.bench.pipelines.leaves import measure_leaves
-from wallaby_lab.bench.pipelines.pairs import Setup
-from wallaby_lab.bench.pipelines.pipelines import measure_pipelines
+from wallaby_lab.bench.pipelines.pairs import PipelineSetup
+from wallaby_lab.bench.pipelines.pipelines import measure_pipelines, measure_writes
 from wallaby_lab.bench.pipelines.planning import measure_planning
 from wallaby_lab.bench.pipelines.rates import measure_rates
 from wallaby_lab.provenance import commit
 
 Say = Callable[[str], None]
 
-PARTS: Final[dict[str, Callable[[Setup], dict[str, Any]]]] = {
+PARTS: Final[dict[str, Callable[[PipelineSetup], dict[str, Any]]]] = {
     "handover": measure_hand_over,
     "pipelines": measure_pipelines,
+    "writes": measure_writes,
     "planning": measure_planning,
     "leaves": measure_leaves,
     "rates": measure_rates,
@@ -71,7 +72,7 @@ def run_parts(
     done: Callable[[str, dict[str, Any]], None],
     warm_ups: int = 1,
 ) -> None:
-    """Run parts in a session, with one TaskManager that has all cores and so much memory."""
+    """Run parts in a session, with one TaskManager that has all cores and this memory."""
     tpch.register(spark, data)
     engine = wallaby.enable(
         spark,
@@ -81,7 +82,7 @@ def run_parts(
         progress_enabled=False,
         spark_errors=False,  # failures must show: otherwise Spark's answer would be measured as ours
     )
-    setup = Setup(spark, engine, data, folder, cores, rounds, say, warm_ups)
+    setup = PipelineSetup(spark, engine, data, folder, cores, rounds, say, warm_ups)
     try:
         for part in parts:
             load, began = os.getloadavg()[1], time.monotonic()
@@ -91,7 +92,7 @@ def run_parts(
         wallaby.disable(spark)
 
 
-def _about(setup: Setup, megabytes_each: int, load: float, began: float) -> dict[str, Any]:
+def _about(setup: PipelineSetup, megabytes_each: int, load: float, began: float) -> dict[str, Any]:
     return {
         "machine": machine(),
         "data": setup.data.name,

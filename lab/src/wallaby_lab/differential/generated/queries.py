@@ -48,7 +48,7 @@ class RandomQuery:
 
     @property
     def exact(self) -> bool:
-        """Are all of its columns?"""
+        """Are all columns exact?"""
         return all(column.exact for column in self.columns)
 
 

@@ -30,16 +30,16 @@ _DEFECT: Final = "please report it"
 
 @dataclass(frozen=True, slots=True)
 class TopComparison:
-    """What became of a query with a top.
+    """The outcome of a query with a top.
 
-    `how` is part (Spark above rows of ours), whole (straight to the driver), doubt, none, local (Catalyst itself has
-    the answer), large or invalid.
+    `how` is part (Spark reads rows of a part), whole (rows go straight to the driver), doubt, none, local (Catalyst
+    itself has the answer), large or invalid.
     """
 
     how: str
     different: str = ""
     raised: str = ""
-    #: The parts that ran here, in the engine's words.
+    #: The parts that ran here, as the engine describes them.
     parts: tuple[str, ...] = ()
     #: Why parts, or all, stayed on Spark.
     reasons: tuple[str, ...] = ()
@@ -96,7 +96,7 @@ class TopArena:
         return TopComparison(how, different, raised, tuple(seen.parts), without_numbers(tuple(reasons)))
 
     def _act(self, case: TopCase, order: list[str]) -> pa.Table:
-        """The answer of a case in this session, as it is set now; `order` gets the columns of its order."""
+        """The answer of a case in this session with its current settings; `order` gets the columns of its order."""
         shutil.rmtree(self._place, ignore_errors=True)
         query = plain(self._spark.sql(case.query), case.order, case.inexact, wild=case.wild)
         answer, order[:] = case.top.act(query, self._place)
@@ -108,10 +108,10 @@ def _how(seen: Witnessed) -> str:
         return "part"
     if seen.whole:
         return "whole"
-    return "doubt" if seen.doubts or seen.results else "none"
+    return "doubt" if seen.doubts or seen.begun else "none"
 
 
 def kinds(parts: Sequence[str]) -> list[str]:
-    """What parts do, without what they do it with."""
+    """The operators of parts, without their arguments."""
     words = ("join", "aggregate", "window", "sort", "limit", "scan", "union")
     return [" + ".join(word for word in words if word in part) or part for part in parts]

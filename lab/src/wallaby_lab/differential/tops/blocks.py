@@ -32,5 +32,5 @@ class TpchBlock:
 
 
 def tpch_blocks() -> list[TpchBlock]:
-    """All queries with all tops."""
+    """Make the TPC-H cases: every query with every top."""
     return [TpchBlock(query, share) for share in range(SHARES) for query in tpch.QUERIES]

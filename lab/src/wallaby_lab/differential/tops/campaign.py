@@ -76,7 +76,7 @@ class TopTally:
 
 @dataclass(frozen=True, slots=True)
 class TopCampaign:
-    """What cases are run with."""
+    """The sessions and settings that cases run with."""
 
     arena: TopArena
     engine: Engine

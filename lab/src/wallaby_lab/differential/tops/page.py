@@ -21,7 +21,7 @@ filled by SQL, caches, checkpoints, Python functions, joins and unions with rows
 runs once with the engine and once on Spark alone, with adaptive execution or without, and the answers are compared;
 their order too, where Spark keeps it. `spark.wallaby.below=always` keeps the engine from leaving these few rows to
 Spark for their cost. In a case with a *part*, the engine logged that it ran one below Spark; if the query ran as a
-*whole*, its rows went straight to the driver. After each block of cases the engine must have no rows that stay, no
+*whole*, its rows went straight to the driver. After each block of cases the engine must have no kept rows, no
 query in the control store, and no file in scratch.
 """
 

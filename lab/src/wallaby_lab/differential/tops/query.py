@@ -1,4 +1,4 @@
-"""A query on which something is put: a DataFrame, and what is known of its columns."""
+"""A query to put a top on: a DataFrame, and what is known about its columns."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _ODD: Final = (
     VariantType,
 )
 _SIMPLE: Final = (IntegralType, StringType, BooleanType, DecimalType, *_TIMES)
-#: A part of a file's name has at most so many characters of a text.
+#: The most characters of a value in a part of a file name.
 _NAME_CHARACTERS: Final = 12
 
 

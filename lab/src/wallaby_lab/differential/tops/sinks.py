@@ -1,4 +1,4 @@
-"""What is done with the rows of a query: each action as a table, so that two runs of it can be compared."""
+"""Actions on the rows of a query, each with its result as a table, so that two runs can be compared."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.functions import col, lit
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
     ByteType,
@@ -27,6 +26,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from wallaby.catalyst.spark_versions import arrow_schema
 from wallaby_lab.differential.layouts import configured
 from wallaby_lab.differential.tops.query import (
     ToppedQuery,
@@ -130,7 +130,7 @@ def _table_read(spark: SparkSession) -> pa.Table:
         return spark.table(_TABLE).toArrow()
 
 
-# --- rows that stay ----------------------------------------------------------------------------------
+# --- kept rows ---------------------------------------------------------------------------------------
 
 
 def _cached(level: StorageLevel) -> Act:
@@ -202,7 +202,7 @@ def _visited(query: ToppedQuery, _: Path) -> pa.Table:
 def _as_table(rows: Iterable[Row], df: DataFrame) -> pa.Table:
     fields = df.schema.fields
     listed = list(rows)
-    schema = to_arrow_schema(df.schema, timezone="UTC")
+    schema = arrow_schema(df.schema)
     columns = [
         pa.array([_cell(row[place], field.dataType) for row in listed], kind)
         for place, (field, kind) in enumerate(zip(fields, schema.types, strict=True))

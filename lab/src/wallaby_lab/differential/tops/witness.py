@@ -1,4 +1,4 @@
-"""What an engine ran of Spark's plans, and why it did not run more: from its log, and from the queries it was given."""
+"""Observe which parts of Spark's plans an engine ran, and why not more, from its log, history and inspection."""
 
 from __future__ import annotations
 
@@ -6,35 +6,37 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
-from pyspark.sql import DataFrame
-
-from wallaby.above import subplans
+from wallaby.above import subplan
+from wallaby.coordinator.effects import Submit
 from wallaby.engine import Engine
-from wallaby.results.result import Result
+from wallaby.lineage.names import QueryId
+from wallaby.results.record import QueryRecord, Where
 
 _STAYS: Final = "stays on Spark: "
-_LOGGER: Final = logging.getLogger(subplans.__name__)
+_LOGGER: Final = logging.getLogger(subplan.__package__)
 
 
 @dataclass(slots=True)
 class Witnessed:
     """What was seen in a block."""
 
-    #: The parts of Spark's plans that ran, in the engine's words.
+    #: The parts of Spark's plans that ran, as the engine describes them.
     parts: list[str] = field(default_factory=list)
-    #: The queries that went straight to the driver.
-    results: list[Result] = field(default_factory=list)
     #: Why parts stayed on Spark.
     reasons: list[str] = field(default_factory=list)
-    #: Parts that the engine began and left to Spark, because of a value in doubt.
+    #: Parts that the engine started and then left to Spark, because of a value in doubt.
     doubts: list[str] = field(default_factory=list)
+    #: The queries that were submitted to the TaskManagers, for parts and as a whole.
+    submitted: set[QueryId] = field(default_factory=set)
+    #: The queries that began in the TaskManagers, as the engine's history has them.
+    begun: list[QueryRecord] = field(default_factory=list)
 
     @property
     def whole(self) -> bool:
         """Did a query run here as a whole?"""
-        return any(result.native for result in self.results)
+        return any(record.where is not Where.SPARK for record in self.begun)
 
 
 class _Notes(logging.Handler):
@@ -45,13 +47,13 @@ class _Notes(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         arguments = record.args if isinstance(record.args, tuple) else ()
         said = str(arguments[0]) if arguments else ""
-        if record.msg in (subplans.HAS_RUN, subplans.HAS_FAILED):
+        if record.msg in (subplan.HAS_RUN, subplan.HAS_FAILED):
             self._seen.parts.append(said)
-        elif record.msg == subplans.LEFT_WHILE_RUNNING:
+        elif record.msg == subplan.LEFT_WHILE_RUNNING:
             self._seen.doubts.append(said)
-        elif record.msg == subplans.NOT_LOOKED_AT:
+        elif record.msg == subplan.NOT_LOOKED_AT:
             self._seen.reasons.append(f"not looked at: {said}")
-        elif record.msg == subplans.CONSIDERED and said.startswith(_STAYS):
+        elif record.msg == subplan.CONSIDERED and said.startswith(_STAYS):
             self._seen.reasons.append(said.removeprefix(_STAYS))
 
 
@@ -59,16 +61,14 @@ class _Notes(logging.Handler):
 def witness(engine: Engine) -> Iterator[Witnessed]:
     """Watch what an engine runs in a block."""
     seen = Witnessed()
-    notes = _Notes(seen)
-    run_native, level = engine.run_native, _LOGGER.level
+    notes, level = _Notes(seen), _LOGGER.level
+    before = max((record.number for record in engine.history()), default=0)
 
-    def watched(df: DataFrame, *, observed: bool = False) -> Result | None:
-        result = run_native(df, observed=observed)
-        if result is not None:
-            seen.results.append(result)
-        return result
+    def noticed(effect: Any, _answer: Any) -> None:
+        if isinstance(effect, Submit):
+            seen.submitted.add(effect.query)
 
-    engine.run_native = watched  # type: ignore[method-assign]  # until the end of the block
+    end_watch = engine.inspection.watch_coordinator(noticed)
     _LOGGER.addHandler(notes)
     _LOGGER.setLevel(logging.DEBUG)
     try:
@@ -76,4 +76,5 @@ def witness(engine: Engine) -> Iterator[Witnessed]:
     finally:
         _LOGGER.setLevel(level)
         _LOGGER.removeHandler(notes)
-        del engine.run_native
+        end_watch()
+        seen.begun = [each for each in engine.history() if each.number > before and each.queries]

@@ -45,6 +45,7 @@ class FaultKind(Enum):
     COORDINATOR_RESTART = "coordinator restarted"
     CANCEL = "cancel"
     OUT_OF_MEMORY = "out of memory"
+    RELEASE = "release"
 
 
 #: Kinds that rightly end the query: they are drawn seldom, or few queries would run to their end.
@@ -54,6 +55,7 @@ ENDING = (
     FaultKind.STORE_BACK,
     FaultKind.STORE_SPLIT,
     FaultKind.CANCEL,
+    FaultKind.RELEASE,
 )
 #: Those of them after which the store cannot be trusted.
 STORE_LOST = (
@@ -89,6 +91,10 @@ OF_WIRES = (
     FaultKind.SLOW_WIRE,
     FaultKind.PICKY_WIRE,
 )
+#: Points of saved states, of re-reads and of kept results: not every policy has them.
+OF_STATES = (FailPoint.SAVE_STATE, FailPoint.RESTORE_STATE)
+OF_REREADS = (FailPoint.CLAIM, FailPoint.REREAD, FailPoint.REREAD_BACK_UP, FailPoint.REREAD_DELIVER)
+OF_READERS = (FailPoint.KEEP, FailPoint.LOCATE, FailPoint.FETCH)
 #: Points that are reached only during a recovery.
 RECOVERY_POINTS = (
     FailPoint.EXPEL,
@@ -96,6 +102,7 @@ RECOVERY_POINTS = (
     FailPoint.SNAPSHOT,
     FailPoint.RESUME,
     FailPoint.READ_RECORDS,
+    FailPoint.RESTORE_STATE,
     FailPoint.RETRACE,
     FailPoint.RETRACE_BACK_UP,
     FailPoint.CLAIM,

@@ -19,12 +19,16 @@ from wallaby_lab.simulation.world.flow import FREE, PLENTY_BYTES, Flow
 
 #: Longer than faults can delay anything: they strike for six seconds in total.
 STALL_MS = 10_000
+#: More workers than any seed loses.
+LOSSES_MAX = 1_000
 CALM_LEASE_MS, CALM_POLL_MS, CALM_LOOK_MS = 1_500, 450, 800
 #: The seeds with trouble on wires while lost outputs are sent again, and with the loss before it.
 WIRES_SHARE = 0.12
 #: The seeds in which a worker and a query appear while the coordinator looks at older leases; twice as many in which a
 #: push or an acknowledgement is answered after its epoch, and the worker concerned is lost.
 LATE_SHARE = 0.03
+#: The seeds with little room for side inputs.
+SIDES_SHARE = 0.12
 _LOST_AT = (FailPoint.ADVANCE, FailPoint.ADVANCE, FailPoint.COMMIT, FailPoint.DELIVER)
 _WIRES = (
     *3 * (FaultKind.PICKY_WIRE,),
@@ -45,6 +49,8 @@ _AT_AN_EARLY_END = (
 _SENT_AGAIN = (*3 * (FailPoint.REREAD_DELIVER,), FailPoint.DELIVER)
 #: Where a bug may lose an effect: the actor then waits for ever, without being busy.
 FORGETTABLE = (
+    FailPoint.LOOK,
+    FailPoint.ADVANCE,
     FailPoint.CHOOSE,
     FailPoint.COMMIT,
     FailPoint.DELIVER,
@@ -75,11 +81,18 @@ def pressed(seed: int, scenario: Scenario) -> Scenario:
         flow = replace(flow, slow_execute=random.randint(1, 8))
     elif drawn < 0.16:
         flow = replace(flow, forgotten=(random.choice(FORGETTABLE), random.randint(1, 12)))
+    session = replace(session, sides_bytes=_sides_bytes(seed))
     coordinator = replace(scenario.coordinator, stall_ms=STALL_MS)
     scenario = replace(scenario, flow=flow, session=session, workers=workers, coordinator=coordinator)
     scenario = _calm(scenario) if drawn < 0.16 else scenario
-    rewinds = scenario.session.tolerance.snapshots and not scenario.session.tolerance.durable
+    rewinds = scenario.session.tolerance.checkpoints and not scenario.session.tolerance.durable
     return _aimed(random, scenario) if rewinds and drawn > 0.6 else scenario
+
+
+def _sides_bytes(seed: int) -> int | None:
+    """The room for side inputs: without a limit in most seeds."""
+    random = Random(f"sides {seed}")
+    return random.choice((8, 40, 120)) if random.random() < SIDES_SHARE else None
 
 
 def _aimed(random: Random, scenario: Scenario) -> Scenario:
@@ -93,7 +106,9 @@ def _aimed(random: Random, scenario: Scenario) -> Scenario:
     )
     return replace(
         scenario,
-        workloads=(draw_chain(random), *scenario.workloads[1:]),
+        # No task of the chain kills its workers, so none of another query may do so either.
+        coordinator=replace(scenario.coordinator, task_worker_losses_max=LOSSES_MAX),
+        workloads=(draw_chain(random), *(replace(each, poison=None) for each in scenario.workloads[1:])),
         schedule=schedule,
         session=session,
         workers=random.choice((3, 3, 4)),
@@ -121,9 +136,10 @@ def with_aimed_faults(
         kind, after = random.choice(_AT_AN_EARLY_END), random.random() < 0.3
         faults = (SimulatedFault(kind, FailPoint.CLOSE_EARLY, 1, after), *faults)
     if scenario.flow.forgotten is not None and random.random() < 0.5:
-        # Some answers to the stall watch are lost.
-        flapping = SimulatedFault(FaultKind.FLAPPING, FailPoint.WATCH, random.randint(1, 4), after=True)
-        return scenario, (flapping, *faults[:1])
+        # Some answers to the stall watch are lost, or all of one worker.
+        kind = random.choice((*2 * (FaultKind.FLAPPING,), FaultKind.CUT_FOR_GOOD))
+        silent = SimulatedFault(kind, FailPoint.WATCH, random.randint(1, 4), after=True)
+        return scenario, (silent, *faults[:1])
     if random.random() < 0.03:  # it is given up, and arrives afterwards
         faults = (SimulatedFault(FaultKind.REORDER, FailPoint.SUBMIT, 1, after=False), *faults)
         scenario = replace(scenario, coordinator=replace(scenario.coordinator, submit_ms=300))

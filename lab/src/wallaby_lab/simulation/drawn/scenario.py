@@ -13,7 +13,7 @@ from wallaby_lab.simulation.world.flow import FREE, PLENTY_BYTES, Flow
 
 __all__ = ["PLENTY_BYTES", "Scenario"]
 
-#: How long a complaint lasts without renewal.
+#: How long a complaint lasts without renewal, in most seeds.
 COMPLAINT_MS = 3_000
 
 
@@ -35,5 +35,7 @@ class Scenario:
     flow: Flow = FREE
     #: Each stage saves one of these shares of its states, so that one continues from where another has to start again.
     saved_shares: tuple[float, ...] = (0.1, 0.4, 0.9)
+    #: How long a complaint lasts without renewal.
+    complaint_ms: int = COMPLAINT_MS
     #: How the results of queries are read that keep theirs, by the number of the query.
     stays: tuple[Stay, ...] = ()

@@ -65,6 +65,8 @@ class Hold:
     keeps_late: bool = False
     #: Meanwhile another worker joins, and the last query is submitted.
     submits: bool = False
+    #: For most of that time the wires to its process are cut.
+    cuts: bool = False
 
     def __str__(self) -> str:
         if self.submits:

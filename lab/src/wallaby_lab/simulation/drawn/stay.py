@@ -1,25 +1,32 @@
-"""How a result that stays is read: by whom, when, and when it is released."""
+"""How a kept result is read: by which readers, when, and when it is released."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
+
+#: Longer than all faults and the retraces after them take: a reader that gives up has been forgotten.
+PATIENCE_MS = 60_000
+#: Readers that come so late, or give up so soon, are rare.
+LATE_MS, SOON_MS = 14_000, 700
 
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """A reader of a result: how long after the result is whole it comes, and how many outputs it fetches at once."""
+    """A reader of a result: when it starts after the result is whole, and how many outputs it fetches at once."""
 
     delay_ms: int
     outputs: int
+    #: It gives up if nothing comes for so long.
+    patience_ms: int = PATIENCE_MS
 
 
 @dataclass(frozen=True, slots=True)
 class Stay:
-    """Who reads a result, and whether it is released while they do, or when all of them have had it."""
+    """The readers of a result, and whether it is released while they read or after all of them are done."""
 
     visits: tuple[Visit, ...]
-    #: So long after it is whole it is released, whoever reads; None: when nobody reads any more.
+    #: When it is released after it is whole, even if readers are not done; None: when all readers are done.
     release_ms: int | None
 
 
@@ -31,4 +38,13 @@ def stay_of(seed: int) -> Stay:
         for _ in range(random.choice((0, 1, 1, 2, 3)))
     )
     early = random.random() < 0.25
-    return Stay(visits, random.choice((0, 20, 300, 1_500)) if early else None)
+    release_ms = random.choice((0, 20, 300, 1_500)) if early else None
+    return Stay(tuple(_unusual(random, visit) for visit in visits), release_ms)
+
+
+def _unusual(random: Random, visit: Visit) -> Visit:
+    """Let some readers come so late that nothing has moved for long, and some give up soon."""
+    drawn = random.random()
+    if drawn < 0.06:
+        return replace(visit, delay_ms=LATE_MS)
+    return replace(visit, patience_ms=SOON_MS) if drawn < 0.2 else visit

@@ -19,7 +19,7 @@ from random import Random
 from typing import Any
 
 from wallaby.errors import DivergenceError, QueryError
-from wallaby.lineage.effects import Execute, Output, Slice
+from wallaby.lineage.effects import Execute, Executed, Output, Slice
 from wallaby.lineage.graph import Link, LinkKind, Routing, Stage, StageGraph, StageKind
 from wallaby.lineage.names import Edge, TaskName
 
@@ -64,7 +64,7 @@ class ToyWorkload:
     #: A task of a nondeterministic operator: it gives another output whenever it is executed again.
     fickle: TaskName | None = None
 
-    def step(self, effect: Execute) -> tuple[Any, Output]:
+    def step(self, effect: Execute) -> Executed:
         """One step of one channel: the kernel's part."""
         if effect.task == self.error:
             raise QueryError(f"{effect.task} divides by zero.", task=effect.task)
@@ -105,7 +105,7 @@ class ToyWorkload:
             case Operator.COLLECT:
                 raise AssertionError("the collector executes nothing")
         output = self._output(effect.task, tuple(rows), satisfied, rest)
-        return state, replace(output, next_split=self._next_split(effect))
+        return Executed(state, replace(output, next_split=self._next_split(effect)))
 
     def _split(self, effect: Execute) -> tuple[Rows, int]:
         """The rows of a split, or of the rest of one, and the number of the first of them."""
@@ -211,11 +211,11 @@ class ToyWorkload:
             results.append(rows)
         return Counter(results[-1])
 
-    def may_fail_with(self, error: str) -> bool:
+    def may_fail_with(self, error: QueryError) -> bool:
         """Is this the error of a task that was drawn to fail, or of a nondeterministic one?"""
-        return (self.error is not None and "divides by zero" in error) or (
-            self.fickle is not None and f"[{DivergenceError.condition}] {self.fickle} " in error
-        )
+        if isinstance(error, DivergenceError):
+            return self.fickle is not None and error.what.startswith(f"{self.fickle} ")
+        return self.error is not None and "divides by zero" in error.what
 
     @property
     def has_limit(self) -> bool:

@@ -24,8 +24,8 @@ from wallaby.errors import EncodingError, GcsUnavailableError
 from wallaby.exchange import client as client_module
 from wallaby.exchange.backup import Backup
 from wallaby.exchange.client import PeerClient
+from wallaby.exchange.incoming import CARRIER, IncomingPushes, ServerLimits
 from wallaby.exchange.memory import ByteBudget
-from wallaby.exchange.server import CARRIER, FlightDataServer, ServerLimits
 from wallaby.exchange.wire import decode_push, decode_reply, encode_push, encode_reply
 from wallaby.gcs.memory import MemoryGcs, MemoryStore
 from wallaby.lineage.choose import Dynamic, Static
@@ -34,7 +34,7 @@ from wallaby.lineage.effects import (
     CommitTask,
     Effect,
     Execute,
-    Output,
+    Executed,
     Push,
     PushReply,
     Slice,
@@ -48,8 +48,8 @@ from wallaby.node.perform import NodeSettings, Performer
 from wallaby.node.session import QuerySession, QuerySessionSettings
 from wallaby.worker.taskmanager import TaskManager
 from wallaby_lab.simulation.drawn.workload import Row, ToyWorkload, draw_workload
+from wallaby_lab.simulation.interleavings.backup_threads import PLENTY_BYTES, require
 from wallaby_lab.simulation.interleavings.scheduler import FakeQueue, Scheduler
-from wallaby_lab.simulation.interleavings.shelves import PLENTY_BYTES, require
 
 QUERY = QueryId("q1")
 #: The shares of calls to the store that fail, and whose answer is lost.
@@ -65,7 +65,7 @@ class _Work:
     def __init__(self, workload: ToyWorkload) -> None:
         self._workload = workload
 
-    def execute(self, effect: Execute) -> tuple[Any, Output]:
+    def execute(self, effect: Execute) -> Executed:
         plain = replace(
             effect,
             inputs=tuple(map(_plain, effect.inputs)),
@@ -77,7 +77,7 @@ class _Work:
         for edge, (_, rows) in output.slices.items():
             body = known.setdefault(rows, _batches(rows)) if rows else None
             slices[edge] = (sum(batch.nbytes for batch in body or ()), body)
-        return state, replace(output, slices=slices)
+        return Executed(state, replace(output, slices=slices))
 
     def close(self) -> None:
         """Nothing is kept."""
@@ -106,19 +106,13 @@ def _plain(piece: Slice) -> Slice:
 class _Door:
     """The server's code, without a server."""
 
-    _take_in = FlightDataServer._take_in
-    _chunks = FlightDataServer._chunks
-    _offer = FlightDataServer._offer
-
     def __init__(self, receive: Any, limits: ServerLimits) -> None:
-        self._receive = receive
-        self._limits = limits
-        self._incoming = ByteBudget(limits.incoming_bytes)
+        self._pushes = IncomingPushes(receive, limits)
 
     def push(self, command: bytes, chunks: list[pa.RecordBatch]) -> bytes:
         """Receive a push."""
-        reply = self._take_in(decode_push(command), _Stream(chunks))  # type: ignore[misc]
-        require(self._incoming.used_bytes >= 0, "more was given back than was taken")
+        reply = self._pushes.take_in(decode_push(command), _Stream(chunks))
+        require(self._pushes.incoming_bytes >= 0, "more was given back than was taken")
         return encode_reply(reply)
 
 
@@ -226,7 +220,7 @@ class _Node(EngineNode):
                 require(value is reply, f"{task} is answered {value}, and the store said {reply}")
             case Push() if isinstance(value, PushReply) and value.accepted:
                 self.cluster.check_held(effect, value)
-            case BackUp() if value is True and actor.alive and QUERY in self.servings:
+            case BackUp() if value is True and actor.alive and QUERY in self.worker_queries:
                 kept = self.cluster.members[self.worker].backup.has(QUERY, effect.task)
                 require(kept, f"{effect.task} is said to be kept, and is not")
             case _:
@@ -267,7 +261,7 @@ class Member:
             self.backup,
             _Peers(cluster),
             lambda target: str(target) if random.random() < 0.98 else None,
-            lambda _query: self.serving(),
+            lambda _query: self.worker_query(),
             cluster.collect,
             cluster.settings,
             address=worker,
@@ -277,11 +271,11 @@ class Member:
         actors = {TASK_MANAGER: manager.run(), DISCOVERY: manager.discover()}
         self.node.start(self.performer, actors if worker != HEAD else {})
 
-    def serving(self) -> WorkerQuery:
+    def worker_query(self) -> WorkerQuery:
         """The query at this node."""
         cluster = self._cluster
         session = QuerySession(self.worker, cluster.workload.graph, cluster.session, cluster.end)
-        return WorkerQuery(QUERY, session, _Work(cluster.workload))
+        return WorkerQuery(session, QUERY, _Work(cluster.workload))
 
     def on_loop(self, ask: Callable[[], PushReply]) -> PushReply:
         """Compute an answer on the loop's thread."""
@@ -358,11 +352,11 @@ class InterleavedCluster:
     def check_held(self, push: Push, reply: PushReply) -> None:
         """Check that what a reply reports as held is held."""
         require(1 <= len(reply.held) <= len(push.items), "a reply to another number of slices")
-        serving = self.members[push.target].node.servings.get(QUERY)
-        if serving is None or serving.session.context.epoch != push.epoch:
+        worker_query = self.members[push.target].node.worker_queries.get(QUERY)
+        if worker_query is None or worker_query.session.context.epoch != push.epoch:
             return
         for (edge, task), is_held in zip(push.items, reply.held, strict=False):
-            run = serving.session.runs.get(self.graph.consumer(edge))
+            run = worker_query.session.runs.get(self.graph.consumer(edge))
             if not is_held or run is None or run.ended:
                 continue
             lane = run.inbox.lanes()[Upstream(edge.link, edge.producer)]
@@ -391,12 +385,14 @@ class InterleavedCluster:
         gcs = MemoryGcs(self.store)
         gcs.submit(QUERY, self.graph, hosts)
         head = self.members[HEAD]
-        head.node.loop.post(head.node.begin_serving, head.serving())
+        head.node.loop.post(head.node.begin_query, head.worker_query())
         self.scheduler.wait(lambda: self.is_collected)
         gcs.remove(QUERY)
         alive = [member for worker, member in self.members.items() if worker != self.lost]
         self.scheduler.wait(
-            lambda: not any(m.node.servings or m.budget.used_bytes or m.backup.bytes_on_disk for m in alive)
+            lambda: (
+                not any(m.node.worker_queries or m.budget.used_bytes or m.backup.bytes_on_disk for m in alive)
+            )
         )
         self.is_over = True
 

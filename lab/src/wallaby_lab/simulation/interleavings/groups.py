@@ -15,8 +15,8 @@ from wallaby.lineage.effects import CommitTask
 from wallaby.lineage.names import QueryId, TaskName, WorkerId
 from wallaby.lineage.verdict import CommitReply, Verdict
 from wallaby.node.perform import NodeSettings, Performer
+from wallaby_lab.simulation.interleavings.backup_threads import require
 from wallaby_lab.simulation.interleavings.scheduler import Scheduler
-from wallaby_lab.simulation.interleavings.shelves import require
 
 ME = WorkerId("w1")
 
@@ -49,8 +49,8 @@ class _Groups:
 
         def ask() -> None:
             for query, effect in drawn:
-                serving = SimpleNamespace(query=query, untracked=None, recorder=None)
-                actor: Any = SimpleNamespace(name=str(effect.task), serving=serving)
+                worker_query = SimpleNamespace(query=query, untracked=None, recorder=None)
+                actor: Any = SimpleNamespace(name=str(effect.task), worker_query=worker_query)
                 self._performer.perform(actor, effect)
 
         self._scheduler.spawn("loop", ask)

@@ -11,11 +11,16 @@ from random import Random
 from types import ModuleType
 
 from wallaby_lab.simulation.interleaved import INTERLEAVED
+from wallaby_lab.simulation.interleavings.backup_threads import (
+    KEEP,
+    WrongError,
+    run_backup_threads,
+    run_preempted,
+)
 from wallaby_lab.simulation.interleavings.cluster import run_cluster
 from wallaby_lab.simulation.interleavings.groups import run_groups
 from wallaby_lab.simulation.interleavings.planning import ThreadPlan, Traces, plans_of
 from wallaby_lab.simulation.interleavings.scheduler import Scheduler, StuckError, replace_threads
-from wallaby_lab.simulation.interleavings.shelves import KEEP, WrongError, run_preempted, run_shelves
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +60,7 @@ def run_interleaving(seed: int) -> Interleaving:
 
 
 #: The scenes with random schedules; the other seeds have planned ones.
-_SCENES: tuple[Scene, ...] = (run_cluster, run_groups, run_cluster, run_shelves)
+_SCENES: tuple[Scene, ...] = (run_cluster, run_groups, run_cluster, run_backup_threads)
 
 
 def _planned(number: int) -> Scene:

@@ -56,7 +56,7 @@ class ScheduledTask:
         self.thread: threading.Thread | None = None
 
     def can_go(self) -> bool:
-        """Can it run?"""
+        """Can the thread run now?"""
         return not (self.is_done or self.is_dead) and (self.until is None or self.until())
 
 
@@ -260,7 +260,7 @@ class FakeLock:
         return True
 
     def release(self) -> None:
-        """Give it back."""
+        """Release the lock."""
         self._is_taken = False
 
     def __enter__(self) -> FakeLock:
@@ -288,12 +288,12 @@ class FakeCondition(FakeLock):
         return came
 
     def notify(self, n: int = 1) -> None:
-        """Wake some that wait."""
+        """Wake some waiting threads."""
         for _ in range(min(n, len(self._waiting))):
             self._waiting.popleft()[0] = True
 
     def notify_all(self) -> None:
-        """Wake all that wait."""
+        """Wake all waiting threads."""
         self.notify(len(self._waiting))
 
 
@@ -349,7 +349,7 @@ class FakeThread:
         self._scheduler.wait(lambda: self.task is None or self.task.is_done, timeout)
 
     def is_alive(self) -> bool:
-        """Has it not ended?"""
+        """Is the thread still running?"""
         return self.task is not None and not self.task.is_done
 
 

@@ -21,7 +21,7 @@ from wallaby.lineage.effects import (
     Push,
     ReadRecords,
 )
-from wallaby.lineage.verdict import CommitReply, Verdict
+from wallaby.lineage.verdict import CommitReply, RecordsReply, Verdict
 from wallaby.node.effects import Complain, Look
 from wallaby_lab.invariants.audit import InvariantViolation
 from wallaby_lab.simulation.world.brief import brief
@@ -39,12 +39,14 @@ class Insisting:
         self._refused: dict[SimulatedActor, Any] = {}
         #: Actors whose task has satisfied a limit and is not committed yet.
         self._satisfied: set[SimulatedActor] = set()
+        #: The last answer that any actor of a session got.
+        self.answered: Any = None
         #: The views that sessions have got and are about to adopt.
         self._viewed: dict[SimulatedActor, QueryView] = {}
 
     def answers(self, actor: SimulatedActor, value: Any) -> None:
         """An actor is about to get the answer to its last effect."""
-        asked = actor.last
+        asked, self.answered = actor.last, value
         if isinstance(asked, Look) and value is not None and value.verdict is Verdict.DONE:
             self._viewed[actor] = value
         if isinstance(asked, _INSISTED) and _verdict(value) in _FOR_NOW:
@@ -53,7 +55,7 @@ class Insisting:
             held = value.held if value is not None else ()
             if held and len(held) < len(asked.items):
                 self._refused[actor] = asked
-        elif isinstance(asked, Execute) and asked.point not in _REPEATED and value[1].satisfied:
+        elif isinstance(asked, Execute) and asked.point not in _REPEATED and value.output.satisfied:
             self._satisfied.add(actor)
         elif isinstance(asked, Advance) and actor in self._satisfied:
             self._satisfied.discard(actor)
@@ -83,15 +85,13 @@ class Insisting:
 
 
 def _verdict(value: Any) -> Any:
-    if isinstance(value, CommitReply):
-        return value.verdict
-    return value[0] if isinstance(value, tuple) else value
+    return value.verdict if isinstance(value, CommitReply | RecordsReply) else value
 
 
 def _require_adopted(actor: SimulatedActor, view: QueryView) -> None:
     """Check that a session has adopted the epoch, and the closed channels, of its look."""
-    assert actor.serving is not None
-    session = actor.serving.session
+    assert actor.worker_query is not None
+    session = actor.worker_query.session
     closed = [each.channel for each in view.assignments if each.closed]
     if session.context.epoch != view.epoch or not all(session.runs[name].closed for name in closed):
         raise InvariantViolation(8, f"{actor.process.id} has looked, and goes on as if it had not")
@@ -99,8 +99,8 @@ def _require_adopted(actor: SimulatedActor, view: QueryView) -> None:
 
 def _is_over(actor: SimulatedActor, asked: Any) -> bool:
     """Has the query, the run or, for a re-read, the epoch ended, so that nothing has to be repeated?"""
-    assert actor.serving is not None
-    session, run = actor.serving.session, actor.run
+    assert actor.worker_query is not None
+    session, run = actor.worker_query.session, actor.run
     if isinstance(asked, Push) and session.context.epoch != asked.epoch:
         return True
     return session.over or (run is not None and session.runs.get(run.channel) is not run)
@@ -108,8 +108,8 @@ def _is_over(actor: SimulatedActor, asked: Any) -> bool:
 
 def require_current_run(actor: SimulatedActor, effect: Any) -> None:
     """Check that nothing is done in the name of an ended run (invariant 6)."""
-    run, serving = actor.run, actor.serving
-    if run is None or serving is None or serving.session.over:
+    run, worker_query = actor.run, actor.worker_query
+    if run is None or worker_query is None or worker_query.session.over:
         return
-    if serving.session.runs.get(run.channel) is not run:
+    if worker_query.session.runs.get(run.channel) is not run:
         raise InvariantViolation(6, f"the old {actor.name} at {actor.process.id} asks for {brief(effect)}")

@@ -9,7 +9,7 @@ what it judges.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Any
 
 from wallaby.lineage.attempt import ChannelRun
@@ -26,7 +26,7 @@ from wallaby.lineage.effects import (
     Slice,
 )
 from wallaby.lineage.graph import StageGraph
-from wallaby.lineage.lineage import Draw, Record, decode
+from wallaby.lineage.lineage import Draw, LineageRecord, decode
 from wallaby.lineage.names import HEAD, ChannelName, Edge, TaskName, Upstream, WorkerId
 from wallaby.node.actors import ActorKind
 from wallaby.node.effects import Complain
@@ -39,6 +39,8 @@ from wallaby_lab.simulation.world.waiting import Arrived
 #: The effects that are judged when they are requested.
 JUDGED = frozenset({Execute, CommitTask, Acknowledge, Push, Await})
 _REPEATED = (FailPoint.RETRACE, FailPoint.REREAD)
+#: Side inputs that runs have given up; see `beside`.
+GivenUp = Set[tuple[ChannelName, int, int]]
 
 
 class Scrutiny:
@@ -51,7 +53,7 @@ class Scrutiny:
         self._reserve = settings.policy.outputs if isinstance(settings.policy, Static) else 1
         self._ran: dict[tuple[WorkerId, TaskName], tuple[Execute, Output]] = {}
         #: For committed tasks: the record, whether the task should be the last, and whether it left a rest.
-        self._records: dict[TaskName, Record] = {}
+        self._records: dict[TaskName, LineageRecord] = {}
         self._last: dict[TaskName, bool] = {}
         self._rest: dict[TaskName, bool] = {}
 
@@ -59,8 +61,8 @@ class Scrutiny:
 
     def yields(self, actor: SimulatedActor, effect: Any, state: StoreState | None) -> None:
         """A generator of a session requests an effect."""
-        assert actor.serving is not None
-        session = actor.serving.session
+        assert actor.worker_query is not None
+        session = actor.worker_query.session
         match effect:
             case Execute():
                 self._executes(session, effect, eager=actor.eager)
@@ -174,7 +176,7 @@ class Scrutiny:
         record, task = decode(effect.record), effect.task
         ran, output = self._ran[worker, task]
         final = (ran.last and not output.rest) or output.satisfied
-        said = Record(output.checksum, ran.split, ran.draw, self._bits(ran), final, record.saved)
+        said = LineageRecord(output.checksum, ran.split, ran.draw, self._bits(ran), final, record.saved)
         if said != record or effect.final != final:
             raise InvariantViolation(2, f"{task} is committed as {record}, but it was {said}")
         if record.saved and (final or output.rest or self._graph.is_reader(task.stage) or not saved):
@@ -226,7 +228,7 @@ class Scrutiny:
         """Check a waiting delivery: only refused outputs are due, and ended channels' deliveries are reported."""
         if isinstance(actor.last, Push | Complain):
             return  # it made no progress
-        assert actor.serving is not None
+        assert actor.worker_query is not None
         target, outbox = actor.name.of, session.context.outbox
         durable = session.context.tolerance.durable
         due: set[Edge] = set()
@@ -247,7 +249,7 @@ class Scrutiny:
                     raise InvariantViolation(
                         5, f"{session.worker} waits, and output {count} is due on {edge}"
                     )
-        others = (a for a in actor.serving.actors.values() if a is not actor and a.alive)
+        others = (a for a in actor.worker_query.actors.values() if a is not actor and a.alive)
         if isinstance(actor.last, Acknowledge) or any(isinstance(a.last, Acknowledge) for a in others):
             return
         for name, run in session.runs.items():
@@ -293,6 +295,7 @@ class Scrutiny:
         known: list[bool],
         reply: PushReply,
         arrived: int,
+        given_up: GivenUp = frozenset(),
     ) -> None:
         """Check a reply: held slices are held, refused ones had no room, and the preview gave the same answer."""
         if asked.accepted != reply.accepted or len(reply.held) != (len(pieces) if reply.accepted else 0):
@@ -309,6 +312,8 @@ class Scrutiny:
                 raise InvariantViolation(
                     10, f"{run.channel} has ended, and does not take and drop {piece.task}"
                 )
+            if (run.channel, run.since_epoch, piece.edge.link) in given_up:
+                continue  # it is accepted and dropped
             seq, window = piece.task.seq, self._settings.window_bytes
             held_bytes = sum(other.size_bytes for other in lane.held.values())
             if is_held and not (run.ended or seq < lane.consumed or seq in lane.held):
@@ -326,14 +331,19 @@ def arrivals(session: QuerySession) -> int:
     return sum(run.inbox.arrived for run in session.runs.values())
 
 
-def known_before(session: QuerySession, pieces: tuple[Slice, ...]) -> list[bool]:
-    """Which of these slices had arrived before."""
+def known_before(
+    session: QuerySession, pieces: tuple[Slice, ...], given_up: GivenUp = frozenset()
+) -> list[bool]:
+    """Which of these slices had arrived before, or are not needed."""
     found = []
     for piece in pieces:
         run = session.runs.get(session.graph.consumer(piece.edge))
         lane = run.inbox.lanes()[Upstream(piece.edge.link, piece.edge.producer)] if run else None
         seq = piece.task.seq
-        dropped = run is not None and run.ended and not session.graph.is_reader(run.channel.stage)
+        dropped = run is not None and (
+            (run.ended and not session.graph.is_reader(run.channel.stage))
+            or (run.channel, run.since_epoch, piece.edge.link) in given_up
+        )
         found.append(lane is not None and (dropped or seq < lane.consumed or seq in lane.held))
     return found
 

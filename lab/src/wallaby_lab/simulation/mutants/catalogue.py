@@ -6,11 +6,11 @@ from wallaby_lab.simulation.mutants.catalogue_attempt import ATTEMPT
 from wallaby_lab.simulation.mutants.catalogue_conduct import CONDUCT
 from wallaby_lab.simulation.mutants.catalogue_coordinator import COORDINATOR
 from wallaby_lab.simulation.mutants.catalogue_delivery import DELIVERY
+from wallaby_lab.simulation.mutants.catalogue_durable import DURABLE
 from wallaby_lab.simulation.mutants.catalogue_flow import FLOW
-from wallaby_lab.simulation.mutants.catalogue_holes import HOLES
+from wallaby_lab.simulation.mutants.catalogue_holes import HOLES, SINGLE
 from wallaby_lab.simulation.mutants.catalogue_input import INPUT
 from wallaby_lab.simulation.mutants.catalogue_interleaved import INTERLEAVED
-from wallaby_lab.simulation.mutants.catalogue_kept import KEPT
 from wallaby_lab.simulation.mutants.catalogue_others import OTHERS
 from wallaby_lab.simulation.mutants.catalogue_reconcile import RECONCILE
 from wallaby_lab.simulation.mutants.catalogue_session import SESSION
@@ -27,9 +27,10 @@ CATALOGUE: tuple[Mutant, ...] = (
     *RECONCILE,
     *STORE,
     *COORDINATOR,
-    *KEPT,
+    *DURABLE,
     *STAYING,
     *HOLES,
+    *SINGLE,
     *CONDUCT,
     *INTERLEAVED,
     *OTHERS,

@@ -54,7 +54,7 @@ ATTEMPT: tuple[Mutant, ...] = (
         after="""    committing = (run, task, record, output.next_split)
     while (reply := (yield from _commit(*committing))) and reply.verdict is Verdict.STALE:
         state, output = yield from ask(_execute(run, point, task, state, chosen, inputs))
-        record = Record(output.checksum, chosen.split, chosen.draw, chosen.sides, final)
+        record = LineageRecord(output.checksum, chosen.split, chosen.draw, chosen.sides, final)
         yield BackUp(FailPoint.BACK_UP, task, output, final)
 """,
         more=(_GIVES_BACK,),
@@ -110,7 +110,7 @@ ATTEMPT: tuple[Mutant, ...] = (
                 """    committing = (run, task, record, output.next_split)
     while (reply := (yield from _commit(*committing))) and reply.verdict is Verdict.STALE:
         state, output = yield from ask(_execute(run, point, task, state, chosen, inputs))
-        record = Record(output.checksum, chosen.split, chosen.draw, chosen.sides, final)
+        record = LineageRecord(output.checksum, chosen.split, chosen.draw, chosen.sides, final)
         yield BackUp(FailPoint.BACK_UP, task, output, final)
 """,
             ),
@@ -145,10 +145,10 @@ ATTEMPT: tuple[Mutant, ...] = (
         what="the last task of a channel commits the lineage left over from the task before it",
         breaks=("3", "6.1.1"),
         module=MODULE,
-        before="    record = Record(output.checksum, chosen.split, chosen.draw, chosen.sides, final)\n",
+        before="    record = LineageRecord(output.checksum, chosen.split, chosen.draw, chosen.sides, final)\n",
         after="    draw = chosen.draw or (run.left_over if chosen.last else None)\n"
         "    run.left_over = chosen.draw\n"
-        "    record = Record(output.checksum, chosen.split, draw, chosen.sides, final)\n",
+        "    record = LineageRecord(output.checksum, chosen.split, draw, chosen.sides, final)\n",
         more=(
             Edit(
                 MODULE,
@@ -171,8 +171,8 @@ ATTEMPT: tuple[Mutant, ...] = (
         what="a record does not name the side inputs that its task used",
         breaks=("4", "6.1.7"),
         module=MODULE,
-        before="    record = Record(output.checksum, chosen.split, chosen.draw, chosen.sides, final)\n",
-        after="    record = Record(output.checksum, chosen.split, chosen.draw, 0, final)\n",
+        before="    record = LineageRecord(output.checksum, chosen.split, chosen.draw, chosen.sides, final)\n",
+        after="    record = LineageRecord(output.checksum, chosen.split, chosen.draw, 0, final)\n",
     ),
     Mutant(
         name="retrace-not-verified",

@@ -31,10 +31,9 @@ CONDUCT: tuple[Mutant, ...] = (
         name="last-state-saved",
         what="the state after a channel's last task is saved",
         breaks=("2",),
-        module=ATTEMPT_MODULE,
-        before="    return not (final or output.rest or run",
-        after="    return not (output.rest or run",
-        policy="checkpoint+lineage",
+        module="wallaby.lineage.tolerance",
+        before="not (ended or rest or graph",
+        after="not (rest or graph",
     ),
     Mutant(
         name="published-while-acknowledging",

@@ -104,8 +104,8 @@ FLOW: tuple[Mutant, ...] = (
         what="whenever somebody does not answer, the time in which nothing has moved begins anew",
         breaks=("7",),
         module=STALLS,
-        before="        if answered and (seen is None or seen != quiet.seen):\n",
-        after="        if not answered or seen is None or seen != quiet.seen:\n",
+        before="            case _Round.MOVED:\n",
+        after="            case _Round.MOVED | _Round.SILENT | _Round.UNKNOWN:\n",
     ),
     Mutant(
         name="busy-for-ever-once-asked",
@@ -121,5 +121,13 @@ FLOW: tuple[Mutant, ...] = (
                 "import Await, BackUp, Collect, CommitTask, Execute, Pause, Push, RestoreState, SaveState\n",
             ),
         ),
+    ),
+    Mutant(
+        name="silence-hides-a-stall",
+        what="a member that the head cannot reach hides a stall for ever",
+        breaks=("7",),
+        module="wallaby.coordinator.stalls",
+        before="                quiet.silent_ms += round_ms\n",
+        after="                pass\n",
     ),
 )

@@ -149,7 +149,7 @@ INPUT: tuple[Mutant, ...] = (
         more=(
             Edit(
                 SESSION,
-                "from wallaby.lineage.choose import Policy, Static",
+                "from wallaby.lineage.choose import DrawPolicy, Static",
                 "from wallaby.lineage.choose import Policy",
             ),
         ),
@@ -192,5 +192,37 @@ INPUT: tuple[Mutant, ...] = (
         module=MODULE,
         before="                graph.links[e.link].kind is LinkKind.MAIN, reserve, self._sums[e.link]\n",
         after="                isinstance(graph.links[e.link].kind, LinkKind), reserve, self._sums[e.link]\n",
+    ),
+    Mutant(
+        name="side-inputs-without-a-limit",
+        what="side inputs for which there is no room are taken all the same",
+        breaks=("7",),
+        module="wallaby.node.session",
+        before="        if size <= limit:\n            return None\n",
+        after="        if size >= 0:\n            return None\n",
+    ),
+    Mutant(
+        name="side-inputs-counted-for-each-channel",
+        what="a side input that several channels of a worker share counts once for each of them",
+        breaks=("7",),
+        module="wallaby.node.session",
+        before="sizes[link] = max(sizes.get(link, 0), size)",
+        after="sizes[link] = sizes.get(link, 0) + size",
+    ),
+    Mutant(
+        name="optional-side-input-not-given-up",
+        what="an optional side input that is too large is kept",
+        breaks=("10",),
+        module="wallaby.node.session",
+        before="                    run.inbox.give_up(link)\n",
+        after="                    pass\n",
+    ),
+    Mutant(
+        name="given-up-side-input-kept-again",
+        what="what still comes of a side input that was given up is kept",
+        breaks=("10",),
+        module="wallaby.lineage.inbox",
+        before="        self._given_up.add(link)\n",
+        after="",
     ),
 )

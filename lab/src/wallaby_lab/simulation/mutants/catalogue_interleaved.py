@@ -6,7 +6,7 @@ from wallaby_lab.simulation.mutants.mutant import Edit, Mutant
 
 BACKUP = "wallaby.exchange.backup"
 CLIENT = "wallaby.exchange.client"
-SERVER = "wallaby.exchange.server"
+INCOMING = "wallaby.exchange.incoming"
 PUSHING = "wallaby.node.pushing"
 PERFORM = "wallaby.node.perform"
 POOLS = "wallaby.node.pools"
@@ -17,8 +17,8 @@ INTERLEAVED: tuple[Mutant, ...] = (
         what="commits of several epochs go in one call, under the epoch of the last",
         breaks=("6",),
         module=PERFORM,
-        before="self._committer.submit((serving_of(actor).query, effect.epoch), (actor, effect))",
-        after="self._committer.submit((serving_of(actor).query, 0), (actor, effect))",
+        before="self._committer.submit((worker_query_of(actor).query, effect.epoch), (actor, effect))",
+        after="self._committer.submit((worker_query_of(actor).query, 0), (actor, effect))",
         more=(
             Edit(
                 PERFORM,
@@ -105,7 +105,7 @@ INTERLEAVED: tuple[Mutant, ...] = (
         name="refused-slices-told-as-held",
         what="the reply to a push says of all slices that they are held, whatever its receiver said",
         breaks=("3", "5"),
-        module=SERVER,
+        module=INCOMING,
         before="            held[place] = is_held\n",
         after="            held[place] = True\n",
         interleaved=True,

@@ -44,7 +44,6 @@ OTHERS: tuple[Mutant, ...] = (
         module=INBOX,
         before="for seq in [seq for seq in lane.held if seq < count]:",
         after="for seq in [seq for seq in lane.held if seq <= count]:",
-        policy="checkpoint+lineage",
     ),
     Mutant(
         name="early-end-never-told",
@@ -193,6 +192,5 @@ OTHERS: tuple[Mutant, ...] = (
         module=SESSION,
         before="if present.get(name) != (run.since_epoch, run.base)",
         after="if present.get(name, (0, -1))[1] != run.base",
-        policy="checkpoint+lineage",
     ),
 )

@@ -1,4 +1,4 @@
-"""Mutants of reconcile: plans that forget something, or do too much."""
+"""Mutants of reconcile, and of what recoveries and early ends rely on: plans that forget something, or do too much."""
 
 from __future__ import annotations
 
@@ -215,5 +215,78 @@ RECONCILE: tuple[Mutant, ...] = (
         module=MODULE,
         before="        members = self._before.members\n        gone",
         after="        members = (*self._before.departed, *self._before.members)\n        gone",
+    ),
+    Mutant(
+        name="repeated-submission-not-recognized",
+        what="a submission that the store has already is repeated until it is given up",
+        breaks=("7",),
+        module="wallaby.coordinator.requests",
+        before="            Verdict.DONE,\n            Verdict.ALREADY,\n",
+        after="            Verdict.DONE,\n",
+    ),
+    Mutant(
+        name="free-while-its-outputs-are-needed",
+        what="a draining worker may leave as soon as its channels have ended, whoever still lacks their outputs",
+        breaks=("8",),
+        module="wallaby.lineage.reconcile",
+        before="    without = replace(snapshot, draining=tuple(w for w in snapshot.draining if w != worker))\n",
+        after="    without = snapshot\n",
+    ),
+    Mutant(
+        name="all-on-the-first-worker",
+        what="all lost channels are placed on one worker",
+        breaks=("8",),
+        module="wallaby.lineage.reconcile",
+        before="            host = min(members, key=lambda w: (of_stage.get((w, name.stage), 0), work[w], "
+        "hosted[w]))\n",
+        after="            host = members[0]\n",
+    ),
+    Mutant(
+        name="closed-one-stage-at-a-time",
+        what="a recovery closes channels whose consumers have ended, and not those that feed only these",
+        breaks=("8", "9"),
+        module="wallaby.lineage.reconcile",
+        before="        return snapshot.channels[name].ended or name in closed\n",
+        after="        return snapshot.channels[name].ended\n",
+    ),
+    Mutant(
+        name="recovery-closes-nothing",
+        what="a recovery does not write down which channels nobody needs any more",
+        breaks=("8", "9"),
+        module="wallaby.lineage.reconcile",
+        before="            closed=tuple(sorted(self._closed)),\n",
+        after="            closed=(),\n",
+    ),
+    Mutant(
+        name="early-end-of-one-stage",
+        what="an early end closes the stage above, and not those above that",
+        breaks=("8",),
+        module="wallaby.lineage.graph",
+        before="            if name.stage in cone and name.stage != channel.stage\n",
+        after="            if any((k.producer, k.consumer) == (name.stage, channel.stage) for k in self.links)\n",
+    ),
+    Mutant(
+        name="enough-is-not-the-end",
+        what="a task that has satisfied a limit is not its channel's last",
+        breaks=("2", "8"),
+        module="wallaby.lineage.attempt",
+        before="    final = (chosen.last and not output.rest) or output.satisfied\n",
+        after="    final = chosen.last and not output.rest\n",
+    ),
+    Mutant(
+        name="unanswered-acknowledgement-noted",
+        what="an acknowledgement counts as known to the store although it was refused or not answered",
+        breaks=("3",),
+        module="wallaby.node.session",
+        before="                if verdict is not Verdict.DONE or self.context.epoch != epoch:\n",
+        after="                if self.context.epoch != epoch:\n",
+    ),
+    Mutant(
+        name="re-read-forgets-that-it-is-the-last",
+        what="the last task of a reader is read again as if more splits came after it",
+        breaks=("4",),
+        module="wallaby.node.session",
+        before="        last = record.split is None\n",
+        after="        last = False\n",
     ),
 )

@@ -368,4 +368,72 @@ STORE: tuple[Mutant, ...] = (
         after="        if query in store.queries and store.queries[query].gate_open:\n"
         "            del store.queries[query]\n",
     ),
+    Mutant(
+        name="rewound-in-place-in-the-same-run",
+        what="a channel that is rewound where it is goes on under the name of its former run",
+        breaks=("6",),
+        module="wallaby.gcs.memory",
+        before="            state.channels[name] = replace(state.channels[name], host=host, "
+        "since_epoch=state.epoch + 1)\n",
+        after="            was = state.channels[name]\n"
+        "            since = was.since_epoch if was.host == host else state.epoch + 1\n"
+        "            state.channels[name] = replace(was, host=host, since_epoch=since)\n",
+    ),
+    Mutant(
+        name="never-set-back",
+        what="a channel that has to go on from an older state keeps the newer one from which it went on before",
+        breaks=("5", "8"),
+        module="wallaby.gcs.memory",
+        before="            state.channels[name] = replace(state.channels[name], base=base)\n",
+        after="            base = max(base, state.channels[name].base)\n"
+        "            state.channels[name] = replace(state.channels[name], base=base)\n",
+    ),
+    Mutant(
+        name="re-reads-added-to-older-ones",
+        what="a resume adds its re-reads to those of the recovery before",
+        breaks=("9",),
+        module="wallaby.gcs.memory",
+        before="        state.rereads = list(plan.rereads)\n",
+        after="        state.rereads += list(plan.rereads)\n",
+    ),
+    Mutant(
+        name="drained-counts-as-lost",
+        what="a worker that had announced that it leaves counts as one that was lost",
+        breaks=("7",),
+        module="wallaby.gcs.memory",
+        before="                state.departed[worker] = state.members.pop(worker)\n",
+        after="                state.departed[worker] = state.members.pop(worker) and False\n",
+    ),
+    Mutant(
+        name="later-error-replaces-the-first",
+        what="an error that is reported later, or once more, replaces the one that the user may have seen",
+        breaks=("2",),
+        module="wallaby.gcs.memory",
+        before="        if state.error:\n            return Verdict.ALREADY\n",
+        after="",
+    ),
+    Mutant(
+        name="repeated-commit-names-its-own-rest",
+        what="a commit that is repeated after a lost reply is told the rest of its split, not the split that came next",
+        breaks=("2",),
+        module="wallaby.gcs.memory",
+        before="        return CommitReply(Verdict.ALREADY, channel.split)\n",
+        after="        return CommitReply(Verdict.ALREADY, commit.next_split)\n",
+    ),
+    Mutant(
+        name="barred-name-used-again",
+        what="the store does not remember that a query was given up, and creates it when its submission comes late",
+        breaks=("10",),
+        module="wallaby.gcs.memory",
+        before="        if query in store.barred:\n            return Verdict.GONE\n",
+        after="",
+    ),
+    Mutant(
+        name="age-of-a-complaint-begins-anew",
+        what="every renewal makes a complaint young again, so that nobody is ever expelled for it",
+        breaks=("7",),
+        module="wallaby.gcs.complaints",
+        before="            since_ms = before.since_ms if before is not None else now_ms\n",
+        after="            since_ms = now_ms\n",
+    ),
 )

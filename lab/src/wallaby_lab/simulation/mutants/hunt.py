@@ -49,7 +49,7 @@ class Catch:
 
     @property
     def caught(self) -> bool:
-        """Was it noticed?"""
+        """Was the mutant noticed?"""
         return bool(self.caught_by)
 
 

@@ -50,7 +50,7 @@ class Mutant:
     after: str
     more: tuple[Edit, ...] = field(default=())
     #: The fault-tolerance policy under which it is hunted.
-    policy: str = "lineage"
+    policy: str = "mixed"
     #: Is it hunted by interleavings of real threads, and not by the seeds of the simulation?
     interleaved: bool = False
 

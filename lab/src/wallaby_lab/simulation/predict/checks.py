@@ -45,7 +45,7 @@ class Check:
 
     @property
     def holds(self) -> bool:
-        """Is it near enough?"""
+        """Is the prediction near enough to the measurement?"""
         return self.off <= TOLERATED
 
 

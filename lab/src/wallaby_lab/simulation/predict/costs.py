@@ -11,7 +11,7 @@ memory. Each channel's first task takes it, on top of its own work.
 Data that is n times as large has n times the reads, each like one that was seen, and a broadcast takes each channel n
 times as long. The times and outputs of last tasks are assumed to depend on groups, whose number does not grow.
 
-The state of a channel, which a snapshot has to hold, is what it consumed for a later phase (the build side of a join)
+The state of a channel, which a checkpoint has to hold, is what it consumed for a later phase (the build side of a join)
 and what it still owes: at most the output of its last task.
 
 Only a part of a very large cluster is simulated, with that part of each stage's reads and channels. A consumer gets as
@@ -27,7 +27,7 @@ from statistics import linear_regression, mean, median
 from typing import NamedTuple
 
 from wallaby.errors import InvalidArgumentError
-from wallaby.lineage.effects import Execute, Output
+from wallaby.lineage.effects import Execute, Executed, Output
 from wallaby.lineage.graph import Link, LinkKind, Routing, Stage, StageGraph, StageKind
 from wallaby.lineage.names import Edge, TaskName
 from wallaby.observe.event import How
@@ -64,7 +64,7 @@ class HeldBytes(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """The size of a snapshot."""
+        """The size of a checkpoint."""
         return self.for_later + self.owed
 
 
@@ -81,7 +81,7 @@ class Costed:
     fickle: TaskName | None = None
     error: TaskName | None = None
 
-    def step(self, effect: Execute) -> tuple[HeldBytes, Output]:
+    def step(self, effect: Execute) -> Executed:
         """The channel's state, and an output that has only a size."""
         size, part = self._size(effect), self.parts[effect.task.stage]
         slices: dict[Edge, tuple[int, object]] = {}
@@ -93,7 +93,7 @@ class Costed:
                 Routing.PASS_THROUGH: size,
             }[link.routing]
             slices[edge] = (int(sent), None)
-        return self._held(effect), Output(_CHECKSUM, slices)
+        return Executed(self._held(effect), Output(_CHECKSUM, slices))
 
     def _held(self, effect: Execute) -> HeldBytes:
         stage = effect.task.stage

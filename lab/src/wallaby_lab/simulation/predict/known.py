@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from wallaby.lineage.choose import Policy
+from wallaby.lineage.choose import DrawPolicy
 from wallaby.lineage.tolerance import LINEAGE, Tolerance
 from wallaby.observe.history import History
 from wallaby_lab.simulation.predict.costs import starts
@@ -48,7 +48,7 @@ class Known:
         self,
         cluster: PredictedCluster,
         tolerance: Tolerance = LINEAGE,
-        policy: Policy | None = None,
+        policy: DrawPolicy | None = None,
         kill_at_seconds: float | None = None,
     ) -> Prediction:
         """Predict the query on a cluster, without the time that is not simulated."""

@@ -50,8 +50,8 @@ class PredictedCluster:
     detection_seconds: float = 1.25
     #: Channels of a stage per worker; 0: one for each of its threads. With fewer, its threads share each task.
     channels: int = 0
-    #: With checkpoints: the minimum time between two snapshots of a channel's state.
-    snapshot_seconds: float = 2.0
+    #: With checkpoints: the minimum time between two checkpoints of a channel's state.
+    checkpoint_seconds: float = 2.0
 
     @property
     def slots(self) -> int:
@@ -91,8 +91,8 @@ class Commits:
 
 
 @dataclass(slots=True)
-class Snapshots:
-    """For a channel at a worker: when the next snapshot is due, and what of its state has been written."""
+class CheckpointPace:
+    """For a channel at a worker: when the next checkpoint is due, and what of its state has been written."""
 
     due_us: int
     written_bytes: int = 0
@@ -149,7 +149,7 @@ class PacedPerformer(SimulatedPerformer):
         self._queues = Queues()
         self._kernels: dict[WorkerId | None, Kernels] = {}
         self._commits: dict[tuple[WorkerId, int], Commits] = {}
-        self._snapshots: dict[tuple[WorkerId, ChannelName], Snapshots] = {}
+        self._checkpoints: dict[tuple[WorkerId, ChannelName], CheckpointPace] = {}
         self._asked = 0
 
     @property
@@ -159,16 +159,16 @@ class PacedPerformer(SimulatedPerformer):
 
     def _wait(self, actor: SimulatedActor, effect: protocol.Await) -> None:
         """Wait; idle deliveries are woken only by publications, because there are very many of them."""
-        outbox = actor.serving.session.context.outbox if actor.serving is not None else None
+        outbox = actor.worker_query.session.context.outbox if actor.worker_query is not None else None
         delivers = actor.name.kind is ActorKind.DELIVERY
         if delivers and outbox is not None and not outbox.due(WorkerId(str(actor.name.of)), 1):
-            actor.parked, actor.patient = True, False
+            actor.park(patient=False)
             return
         super()._wait(actor, effect)
 
     def _execute(self, actor: SimulatedActor, effect: protocol.Execute) -> None:
-        assert actor.serving is not None
-        workload: Any = self._world.running[actor.serving.query.id].workload
+        assert actor.worker_query is not None
+        workload: Any = self._world.running[actor.worker_query.query.id].workload
         cluster = self._cluster
         key = None if cluster.shared_cores else actor.process.id
         if key not in self._kernels:
@@ -190,48 +190,47 @@ class PacedPerformer(SimulatedPerformer):
 
     def _end(self, kernels: Kernels, job: Job) -> None:
         kernels.free += 1
-        if job.actor.serving is not None and job.actor.alive:
+        if job.actor.worker_query is not None and job.actor.alive:
             if job.effect.point is protocol.FailPoint.RETRACE:
                 self._world.tally.retraced += 1
-            workload: Any = self._world.running[job.actor.serving.query.id].workload
+            workload: Any = self._world.running[job.actor.worker_query.query.id].workload
             self._world.answer(job.actor, job.effect, workload.step(job.effect))
         self._begin(kernels)
 
     def _back_up(self, actor: SimulatedActor, effect: protocol.BackUp) -> None:
-        assert actor.serving is not None
-        serving = actor.serving
-        serving.backups[effect.task] = (effect.output, effect.final, effect.since_epoch)
+        assert actor.worker_query is not None
+        worker_query = actor.worker_query
+        worker_query.backups[effect.task] = (effect.output, effect.final, effect.since_epoch)
         delay_us = 100
-        if serving.query.tolerance.durable and effect.point is protocol.FailPoint.BACK_UP:
-            running = self._world.running[serving.query.id]
+        if worker_query.query.tolerance.durable and effect.point is protocol.FailPoint.BACK_UP:
+            running = self._world.running[worker_query.query.id]
             running.spooled[effect.task, effect.output.checksum, effect.final] = effect.output
             size = sum(size for size, _ in effect.output.slices.values())
             delay_us = self._stored_us(actor, size)
         self._world.agenda.after(delay_us, self._world.answer, actor, effect, True)
 
     def _save_state(self, actor: SimulatedActor, effect: protocol.SaveState) -> None:
-        """Save a state as `Checkpoints` does: periodically, and only what an earlier snapshot has not written."""
-        assert actor.serving is not None
-        now_us, every_us = self._world.agenda.now_us, int(self._cluster.snapshot_seconds * 1e6)
+        """Save a state as `Checkpoints` does: periodically, and only what an earlier one has not written."""
+        assert actor.worker_query is not None
+        now_us, every_us = self._world.agenda.now_us, int(self._cluster.checkpoint_seconds * 1e6)
         key = actor.process.id, effect.task.of
-        snapshots = self._snapshots.setdefault(key, Snapshots(now_us + every_us))
-        if now_us < snapshots.due_us:
+        pace = self._checkpoints.setdefault(key, CheckpointPace(now_us + every_us))
+        if now_us < pace.due_us:
             self._world.agenda.after(0, self._world.answer, actor, effect, False)
             return
         size = effect.state.size_bytes
-        takes_us = self._stored_us(actor, max(0, size - snapshots.written_bytes))
-        self._snapshots[key] = Snapshots(now_us + takes_us + every_us, size)
-        self._world.running[actor.serving.query.id].saved[effect.task, effect.key] = (
-            effect.state,
-            dict(effect.totals),
+        takes_us = self._stored_us(actor, max(0, size - pace.written_bytes))
+        self._checkpoints[key] = CheckpointPace(now_us + takes_us + every_us, size)
+        self._world.running[actor.worker_query.query.id].saved[effect.task, effect.key] = (
+            protocol.RestoredState(effect.state, dict(effect.totals))
         )
         self._world.agenda.after(takes_us, self._world.answer, actor, effect, True)
 
     def _restore_state(self, actor: SimulatedActor, effect: protocol.RestoreState) -> None:
-        assert actor.serving is not None
-        state, totals = self._world.running[actor.serving.query.id].saved[effect.task, effect.key]
-        takes_us = self._stored_us(actor, state.size_bytes)
-        self._world.agenda.after(takes_us, self._world.answer, actor, effect, (state, totals))
+        assert actor.worker_query is not None
+        saved = self._world.running[actor.worker_query.query.id].saved[effect.task, effect.key]
+        takes_us = self._stored_us(actor, saved.state.size_bytes)
+        self._world.agenda.after(takes_us, self._world.answer, actor, effect, saved)
 
     def _stored_us(self, actor: SimulatedActor, size_bytes: int) -> int:
         cluster, now_us = self._cluster, self._world.agenda.now_us
@@ -241,11 +240,11 @@ class PacedPerformer(SimulatedPerformer):
         return ends_us - now_us + int(cluster.store_seconds * 1e6)
 
     def _push(self, actor: SimulatedActor, effect: protocol.Push) -> None:
-        assert actor.serving is not None
-        world, serving = self._world, actor.serving
+        assert actor.worker_query is not None
+        world, worker_query = self._world, actor.worker_query
         pieces: list[Slice] = []
         for edge, task in effect.items:
-            found = self._found(serving, task)
+            found = self._found(worker_query, task)
             if found is None:
                 world.agenda.after(1_000, world.answer, actor, effect, PushReply(accepted=False))
                 return
@@ -253,16 +252,16 @@ class PacedPerformer(SimulatedPerformer):
             pieces.append(Slice(task, edge, final, output.slices[edge][0]))
         if effect.target == actor.process.id:
             ticket = Ticket(world, actor, effect)
-            world.agenda.after(20, self._arrive, ticket, serving.query.id, tuple(pieces), True)
+            world.agenda.after(20, self._arrive, ticket, worker_query.query.id, tuple(pieces), True)
         else:
-            self._send(actor, effect, tuple(pieces), serving.query.id)
+            self._send(actor, effect, tuple(pieces), worker_query.query.id)
 
     def _send(
         self, actor: SimulatedActor, effect: protocol.Push, pieces: tuple[Slice, ...], query: QueryId
     ) -> None:
         """Ask the other side what it has room for, and send that through both network cards."""
         world = self._world
-        target = world.processes[effect.target].servings.get(query)
+        target = world.processes[effect.target].worker_queries.get(query)
         wanted = (True,) * len(pieces)
         if target is not None:
             reply = target.session.preview(effect.epoch, effect.target, pieces)
@@ -333,13 +332,13 @@ class PacedPerformer(SimulatedPerformer):
         self, commits: Commits, sent: Sequence[tuple[SimulatedActor, protocol.CommitTask]]
     ) -> None:
         actor, first = sent[0]
-        if actor.serving is None or not actor.process.alive:
+        if actor.worker_query is None or not actor.process.alive:
             return
         requests = tuple(
             Commit(each.task, each.record, each.final, each.delivered, each.since_epoch, each.next_split)
             for _, each in sent
         )
-        query = actor.serving.query.id
+        query = actor.worker_query.query.id
         replies = actor.process.gcs.commit(query, actor.process.id, first.epoch, requests)
         for (one, effect), reply in zip(sent, replies, strict=True):
             self._world.agenda.after(self._gcs_way_us, self._world.answer, one, effect, reply)

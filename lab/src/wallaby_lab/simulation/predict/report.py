@@ -103,7 +103,7 @@ def to_json(
         "store_bytes_per_second": cluster.store_bytes_per_second,
         "gcs_calls_per_second": cluster.gcs_calls_per_second,
         "detection_seconds": cluster.detection_seconds,
-        "snapshot_seconds": cluster.snapshot_seconds,
+        "snapshot_seconds": cluster.checkpoint_seconds,
         "threads": cluster.threads,
         "shared_cores": cluster.shared_cores,
         "unsimulated_seconds": {name: each.beside for name, each in known.items()},

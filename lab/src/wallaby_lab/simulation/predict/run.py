@@ -10,7 +10,7 @@ from typing import Any
 
 from wallaby.coordinator.coordinator import CoordinatorSettings
 from wallaby.errors import InternalError
-from wallaby.lineage.choose import Dynamic, Policy
+from wallaby.lineage.choose import DrawPolicy, Dynamic
 from wallaby.lineage.tolerance import LINEAGE, Tolerance
 from wallaby.node.session import QuerySessionSettings
 from wallaby.observe.history import History
@@ -54,7 +54,7 @@ def predict(
     history: History,
     cluster: PredictedCluster,
     tolerance: Tolerance = LINEAGE,
-    policy: Policy | None = None,
+    policy: DrawPolicy | None = None,
     kill_at_seconds: float | None = None,
     seed: int = 1,
     start_seconds: Sequence[float] = (),
@@ -114,7 +114,7 @@ def _run(
     if kill_at_seconds is not None:
         victim = world.live_workers()[0]
         world.agenda.after(int(kill_at_seconds * 1e6), world.crash, victim, "killed")
-    if not world.run_until(lambda: running.query.collected, NEVER_MS, STEPS_MAX):
+    if not world.run_until(lambda: running.query.is_taken, NEVER_MS, STEPS_MAX):
         raise InternalError(f"The prediction for {history.query} did not come to an end.")
     seconds = (world.agenda.now_us - began_us) / 1e6
     tally = world.tally

@@ -53,8 +53,8 @@ class GroupCommits:
 
     def add(self, actor: SimulatedActor, effect: CommitTask) -> None:
         """Add a commit to the group of its worker, query and epoch that has not been sent yet."""
-        assert actor.serving is not None
-        key = (actor.process.id, actor.serving.query.id, effect.epoch)
+        assert actor.worker_query is not None
+        key = (actor.process.id, actor.worker_query.query.id, effect.epoch)
         if key in self._waiting:
             self._waiting[key].append((actor, effect))
             return

@@ -90,12 +90,16 @@ class Lapses:
         self._counts = {"collect": 0, "execute": 0, "forgotten": 0}
         #: An effect was lost, so the query may stall.
         self.forgot = False
+        #: The worker that never looks again, and so does not notice that its query has ended.
+        self.blind: WorkerId | None = None
 
-    def forgets(self, point: FailPoint) -> bool:
+    def forgets(self, point: FailPoint, worker: WorkerId) -> bool:
         """Is this the effect that is lost?"""
         if self._flow.forgotten is None or point is not self._flow.forgotten[0] or self.forgot:
             return False
         self.forgot = self._is_it("forgotten", self._flow.forgotten[1])
+        if self.forgot and point is FailPoint.LOOK:
+            self.blind = worker
         return self.forgot
 
     def collect_ms(self) -> int:

@@ -20,10 +20,12 @@ def standings_in(
         is_paused = process.paused_until_us > world.agenda.now_us
         if not process.alive or is_paused or is_cut(worker) or process.disarm("drop"):
             return None
-        serving = process.servings.get(effect.query)
-        if serving is None:
+        worker_query = process.worker_queries.get(effect.query)
+        if worker_query is None:
             return Standing((), "", ("the query is not open here",))
-        actors = [(str(actor.name), actor.effect) for actor in serving.actors.values() if actor.alive]
-        return standing_of(serving.session, actors)
+        actors = [(str(actor.name), actor.effect) for actor in worker_query.actors.values() if actor.alive]
+        return standing_of(worker_query.session, actors)
 
-    return standings(effect.workers, ask)
+    told: list[dict[WorkerId, Standing]] = []
+    standings(effect.workers, ask, told.append, lambda job: job())
+    return told[0]

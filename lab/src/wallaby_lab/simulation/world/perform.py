@@ -8,34 +8,26 @@ from functools import partial
 from typing import Any
 
 from wallaby.coordinator import effects as coordinating
-from wallaby.coordinator.effects import SnapshotReply
 from wallaby.errors import GcsLostError, QueryError
+from wallaby.errors.text import write_error
 from wallaby.gcs.interface import Commit, Verdict
 from wallaby.gcs.memory import MemoryGcs
-from wallaby.head.actions import ACTIONS
 from wallaby.lineage import effects as protocol
 from wallaby.lineage.effects import Answer, Effect, PushReply, Slice
 from wallaby.lineage.lineage import decode
 from wallaby.lineage.names import QueryId, TaskName, WorkerId
-from wallaby.lineage.recoverable import recoverable
 from wallaby.node import effects as working
 from wallaby_lab.invariants.audit import InvariantViolation
-from wallaby_lab.simulation.drawn.scenario import COMPLAINT_MS
-from wallaby_lab.simulation.judges.patience import (
-    check_patience,
-    is_recovering,
-    is_refusal,
-    joined,
-    require_closed,
-    require_lost,
-)
+from wallaby_lab.simulation.judges.applied import failing, registering
+from wallaby_lab.simulation.judges.patience import is_refusal, require_closed
 from wallaby_lab.simulation.world.arriving import taken_in
 from wallaby_lab.simulation.world.brief import brief
 from wallaby_lab.simulation.world.committing import GroupCommits, GroupTicket, note_commits
+from wallaby_lab.simulation.world.coordinating import Coordinating
 from wallaby_lab.simulation.world.inquiry import standings_in
-from wallaby_lab.simulation.world.keeping import Keeping
-from wallaby_lab.simulation.world.process import SimulatedActor, SimulatedQuery, serving_of
-from wallaby_lab.simulation.world.reading import Reading
+from wallaby_lab.simulation.world.process import SimulatedActor, SimulatedQuery, worker_query_of
+from wallaby_lab.simulation.world.reading import KeptReaders
+from wallaby_lab.simulation.world.saving import Saving
 from wallaby_lab.simulation.world.ticket import Ticket
 from wallaby_lab.simulation.world.world import World
 
@@ -52,8 +44,9 @@ class SimulatedPerformer:
     def __init__(self, world: World) -> None:
         self._world = world
         self._group_commits = GroupCommits(world, self._commit_group)
-        keeping = Keeping(world, self._answer_later)
-        reading = Reading(world, self._call, self._is_cut)
+        keeping = Saving(world, self._answer_later)
+        coordinator = Coordinating(world, self._call)
+        readers = KeptReaders(world, self._call, self._is_cut)
         self._methods: dict[type[Effect[Any]], Callable[[SimulatedActor, Any], None]] = {
             protocol.Await: self._wait,
             protocol.Pause: self._pause,
@@ -61,7 +54,7 @@ class SimulatedPerformer:
             protocol.BackUp: keeping.back_up,
             protocol.SaveState: keeping.save_state,
             protocol.RestoreState: keeping.restore_state,
-            protocol.Advance: self._advance,
+            protocol.Advance: lambda actor, effect: self._answer_later(actor, effect, None, 10, 300),
             protocol.Push: self._push,
             protocol.Collect: self._collect,
             protocol.Leave: self._leave,
@@ -79,20 +72,20 @@ class SimulatedPerformer:
             working.Spawn: self._spawn,
             working.Stop: self._stop,
             working.Complain: self._complain,
-            coordinating.Watch: self._watch,
+            coordinating.Watch: coordinator.watch,
             coordinating.Ping: self._ping,
             coordinating.Inquire: self._inquire,
-            coordinating.Expel: self._expel,
-            coordinating.ReadStatus: self._status,
-            coordinating.AddMember: self._join,
-            coordinating.Freeze: self._freeze,
-            coordinating.TakeSnapshot: self._snapshot,
-            coordinating.Resume: self._resume,
-            coordinating.Remove: self._remove,
-            coordinating.Submit: self._act,
-            coordinating.AskToDrain: self._act,
-            coordinating.ReadNeed: self._act,
-            **reading.methods,
+            coordinating.Expel: coordinator.expel,
+            coordinating.ReadStatus: coordinator.status,
+            coordinating.AddMember: coordinator.join,
+            coordinating.Freeze: coordinator.freeze,
+            coordinating.TakeSnapshot: coordinator.snapshot,
+            coordinating.Resume: coordinator.resume,
+            coordinating.Remove: coordinator.remove,
+            coordinating.Submit: coordinator.act,
+            coordinating.AskToDrain: coordinator.act,
+            coordinating.ReadNeed: coordinator.act,
+            **readers.methods,
         }
 
     def perform(self, actor: SimulatedActor, effect: Effect[Any]) -> None:
@@ -127,7 +120,7 @@ class SimulatedPerformer:
         self._world.park(actor, self._world.soon_us(limit_us // 2, limit_us), patient=True)
 
     def _execute(self, actor: SimulatedActor, effect: protocol.Execute) -> None:
-        running = self._world.running[serving_of(actor).query.id]
+        running = self._world.running[worker_query_of(actor).query.id]
         running.audit.executing(
             effect.task, effect.inputs, [s for side in effect.sides.values() for s in side]
         )
@@ -137,22 +130,19 @@ class SimulatedPerformer:
         if effect.point is protocol.FailPoint.RETRACE:
             self._world.tally.retraced += 1
         try:
-            answer: Any = running.workload.step(effect)
+            answer: protocol.Executed | QueryError = running.workload.step(effect)
         except QueryError as error:
             answer = error
-        if effect.task == running.workload.fickle:
-            state, output = answer
-            answer = state, replace(output, checksum=output.checksum ^ running.fickle_runs)
+        if effect.task == running.workload.fickle and isinstance(answer, protocol.Executed):
+            changed = replace(answer.output, checksum=answer.output.checksum ^ running.fickle_runs)
+            answer = protocol.Executed(answer.state, changed)
             running.fickle_runs += 1
-        if isinstance(answer, tuple):
-            running.scrutiny.made(actor.process.id, effect, answer[1])
+        if isinstance(answer, protocol.Executed):
+            running.scrutiny.made(actor.process.id, effect, answer.output)
         self._answer_later(actor, effect, answer, 300, 6_000, self._world.lapses.execute_ms())
 
-    def _advance(self, actor: SimulatedActor, effect: protocol.Advance) -> None:
-        self._answer_later(actor, effect, None, 10, 300)
-
     def _collect(self, actor: SimulatedActor, effect: protocol.Collect) -> None:
-        running = self._world.running[serving_of(actor).query.id]
+        running = self._world.running[worker_query_of(actor).query.id]
         running.audit.collecting(effect.slices)
         for piece in effect.slices:
             running.collected.update(piece.body or ())  # type: ignore[call-overload]
@@ -164,10 +154,10 @@ class SimulatedPerformer:
     # --- the network ---------------------------------------------------------------------------------
 
     def _push(self, actor: SimulatedActor, effect: protocol.Push) -> None:
-        world, serving = self._world, serving_of(actor)
+        world, worker_query = self._world, worker_query_of(actor)
         pieces = []
         for edge, task in effect.items:
-            found = self._found(serving, task)
+            found = self._found(worker_query, task)
             if found is None:
                 self._answer_later(actor, effect, PushReply(accepted=False), 200, 3_000)
                 return
@@ -175,11 +165,11 @@ class SimulatedPerformer:
             size_bytes, body = output.slices[edge]
             pieces.append(Slice(task, edge, final, size_bytes, body))
         pieces = list(world.scenario.flow.cut(tuple(pieces)))
-        world.running[serving.query.id].audit.leaving(pieces)
+        world.running[worker_query.query.id].audit.leaving(pieces)
         ticket = Ticket(world, actor, effect)
         if effect.target == actor.process.id:
             world.agenda.after(
-                world.soon_us(5, 100), self._arrive, ticket, serving.query.id, tuple(pieces), True
+                world.soon_us(5, 100), self._arrive, ticket, worker_query.query.id, tuple(pieces), True
             )
             return
         world.agenda.after(PUSH_TIMEOUT_US, ticket.settle, None)
@@ -192,20 +182,20 @@ class SimulatedPerformer:
             delay_us += world.soon_us(50_000, 600_000)
         whole = not process.disarm("cut")
         sent = tuple(pieces if whole else pieces[: world.random.randrange(len(pieces))])
-        world.agenda.after(delay_us, self._arrive, ticket, serving.query.id, sent, whole)
+        world.agenda.after(delay_us, self._arrive, ticket, worker_query.query.id, sent, whole)
         if process.disarm("duplicate"):
             again_us = delay_us + world.soon_us(0, 900_000)
-            world.agenda.after(again_us, self._arrive, ticket, serving.query.id, sent, whole)
+            world.agenda.after(again_us, self._arrive, ticket, worker_query.query.id, sent, whole)
 
-    def _found(self, serving: SimulatedQuery, task: TaskName) -> tuple[protocol.Output, bool] | None:
+    def _found(self, worker_query: SimulatedQuery, task: TaskName) -> tuple[protocol.Output, bool] | None:
         """Find an output in the worker's own backup, or by its record in the durable store."""
-        if task in serving.backups:
-            return serving.backups[task][:2]
-        state = self._world.store.queries.get(serving.query.id)
+        if task in worker_query.backups:
+            return worker_query.backups[task][:2]
+        state = self._world.store.queries.get(worker_query.query.id)
         if state is None or task.seq >= len(state.records[task.of]):
             return None  # the query has ended, or its store was lost
         record = decode(state.records[task.of][task.seq])
-        running = self._world.running[serving.query.id]
+        running = self._world.running[worker_query.query.id]
         self._world.tally.fetched += 1
         return running.spooled[task, record.checksum, record.final], record.final
 
@@ -225,7 +215,7 @@ class SimulatedPerformer:
             world.agenda.after(wait_us, self._arrive, ticket, query, pieces, whole)
             return
         world.tally.steps += 1
-        reply = taken_in(world, target.servings.get(query), push, pieces)
+        reply = taken_in(world, target.worker_queries.get(query), push, pieces)
         world.check()
         local = push.sender == push.target
         if whole and (local or not target.disarm("drop")):
@@ -293,8 +283,7 @@ class SimulatedPerformer:
     def _reach_store(
         self, ticket: Ticket[Any] | GroupTicket, action: Callable[[MemoryGcs], Any], replies_us: int
     ) -> None:
-        world = self._world
-        process = ticket.actor.process
+        world, process = self._world, ticket.actor.process
         try:
             value = action(process.gcs)
             if process.gcs.server.incarnation != world.incarnation:
@@ -313,7 +302,7 @@ class SimulatedPerformer:
         ticket: GroupTicket | None = None,
     ) -> None:
         """The same for a worker's write, whose fence is checked once more here (invariant 6)."""
-        query, worker, store = serving_of(actor).query.id, actor.process.id, self._world.store
+        query, worker, store = worker_query_of(actor).query.id, actor.process.id, self._world.store
 
         def act(gcs: MemoryGcs) -> Any:
             state = store.queries.get(query)
@@ -350,7 +339,7 @@ class SimulatedPerformer:
         self._fenced(*group[0], commit, ticket)
 
     def _close_early(self, actor: SimulatedActor, effect: protocol.CloseEarly) -> None:
-        candidates = serving_of(actor).query.graph.closable_above(effect.channel)
+        candidates = worker_query_of(actor).query.graph.closable_above(effect.channel)
 
         def close(gcs: MemoryGcs, query: QueryId, worker: WorkerId) -> Any:
             verdict = gcs.close_early(query, worker, effect.epoch, candidates)
@@ -373,15 +362,17 @@ class SimulatedPerformer:
         self._fenced(actor, effect, claim)
 
     def _fail(self, actor: SimulatedActor, effect: protocol.Fail) -> None:
-        self._fenced(actor, effect, lambda gcs, q, w: gcs.fail(q, w, effect.epoch, str(effect.error)))
+        assert isinstance(effect.error, QueryError), "a session guards against nothing else"
+        said = write_error(effect.error)
+        self._fenced(actor, effect, lambda gcs, q, w: failing(gcs, q, w, effect.epoch, said))
 
     def _register(self, actor: SimulatedActor, effect: working.Register) -> None:
         worker, lease_ms = actor.process.id, self._world.scenario.coordinator.lease_ms
-        self._call(actor, effect, lambda gcs: gcs.register(worker, f"sim:{worker}", lease_ms))
+        self._call(actor, effect, registering(worker, lambda gcs: gcs.register(worker, worker, lease_ms)))
 
     def _renew(self, actor: SimulatedActor, effect: working.Renew) -> None:
         worker, lease_ms = actor.process.id, self._world.scenario.coordinator.lease_ms
-        self._call(actor, effect, lambda gcs: gcs.renew(worker, lease_ms))
+        self._call(actor, effect, registering(worker, lambda gcs: gcs.renew(worker, lease_ms)))
 
     def _discover(self, actor: SimulatedActor, effect: working.Discover) -> None:
         self._call(actor, effect, lambda gcs: gcs.queries())
@@ -391,108 +382,34 @@ class SimulatedPerformer:
         self._answer_later(actor, effect, True, 10, 300)
 
     def _look(self, actor: SimulatedActor, effect: working.Look) -> None:
-        query, worker = serving_of(actor).query.id, actor.process.id
-        self._call(actor, effect, lambda gcs: gcs.look(query, worker))
+        query = worker_query_of(actor).query.id
+        self._call(actor, effect, lambda gcs: gcs.look(query, actor.process.id))
 
     def _spawn(self, actor: SimulatedActor, effect: working.Spawn) -> None:
-        self._world.spawn(actor.process, serving_of(actor), effect.name, effect.effects)
+        self._world.spawn(actor.process, worker_query_of(actor), effect.name, effect.effects)
         self._answer_later(actor, effect, None, 0, 400)
 
     def _stop(self, actor: SimulatedActor, effect: working.Stop) -> None:
         """Stop an actor; it may be woken before that."""
-        world, serving = self._world, serving_of(actor)
+        world, worker_query = self._world, worker_query_of(actor)
         longest_us = 60_000 if world.random.random() < 0.2 else 400
 
         def stop() -> None:
-            world.stop(serving, effect.name)
+            world.stop(worker_query, effect.name)
             world.answer(actor, effect, None)
 
         world.agenda.after(world.delay_us(actor, 0, longest_us), stop)
 
     def _complain(self, actor: SimulatedActor, effect: working.Complain) -> None:
-        query, worker = serving_of(actor).query.id, actor.process.id
+        query, worker = worker_query_of(actor).query.id, actor.process.id
 
         def complain(gcs: MemoryGcs) -> bool:
-            taken = gcs.complain(worker, effect.accused, effect.reachable, query, COMPLAINT_MS)
+            taken = gcs.complain(
+                worker, effect.accused, effect.reachable, query, self._world.scenario.complaint_ms
+            )
             if taken and not self._world.store_is_lost:
                 now_ms = self._world.agenda.now_ms()
                 self._world.complaining.said(worker, effect.accused, query, effect.reachable, now_ms)
             return taken
 
         self._call(actor, effect, complain)
-
-    def _watch(self, actor: SimulatedActor, effect: coordinating.Watch) -> None:
-        def watch(gcs: MemoryGcs) -> Any:
-            self._world.reach.note()
-            leases = gcs.workers()
-            self._world.complaining.check(leases, self._world.agenda.now_ms())
-            return leases
-
-        self._call(actor, effect, watch)
-
-    def _expel(self, actor: SimulatedActor, effect: coordinating.Expel) -> None:
-        if effect.unreachable:
-            self._world.reach.require_out_of_reach(effect.worker)
-
-        def expel(gcs: MemoryGcs) -> bool:
-            gcs.expel(effect.worker)
-            self._world.complaining.expelled(effect.worker)
-            self._world.tally.expelled += 1
-            return True
-
-        self._call(actor, effect, expel)
-
-    def _status(self, actor: SimulatedActor, effect: coordinating.ReadStatus) -> None:
-        self._call(actor, effect, lambda gcs: gcs.status(effect.query))
-
-    def _join(self, actor: SimulatedActor, effect: coordinating.AddMember) -> None:
-        self._call(actor, effect, lambda gcs: joined(self._world, gcs, effect))
-
-    def _freeze(self, actor: SimulatedActor, effect: coordinating.Freeze) -> None:
-        def freeze(gcs: MemoryGcs) -> Any:
-            require_lost(self._world, effect.query, effect.lost)
-            nested = is_recovering(self._world, effect.query)
-            verdict = gcs.freeze(effect.query, effect.lost, effect.draining)
-            if verdict is Verdict.DONE:
-                self._world.tally.nested_recoveries += nested
-            return verdict
-
-        self._call(actor, effect, freeze)
-
-    def _snapshot(self, actor: SimulatedActor, effect: coordinating.TakeSnapshot) -> None:
-        def snapshot(gcs: MemoryGcs) -> SnapshotReply:
-            found = gcs.snapshot(effect.query)
-            check_patience(self._world, effect.query, without_worker=found is not None and not found.members)
-            return SnapshotReply(found, gcs.history(effect.query) if effect.with_records else {})
-
-        self._call(actor, effect, snapshot)
-
-    def _resume(self, actor: SimulatedActor, effect: coordinating.Resume) -> None:
-        def resume(gcs: MemoryGcs) -> Any:
-            before = gcs.snapshot(effect.query)
-            verdict = gcs.resume(effect.query, effect.plan, effect.version)
-            if verdict is Verdict.DONE and before is not None:
-                if before.version != effect.version:
-                    raise InvariantViolation(9, f"a plan for version {effect.version} meets {before.version}")
-                running = self._world.running[effect.query]
-                running.require_not_too_large(before, self._world.scenario.coordinator.strained_losses_max)
-                left = recoverable(running.query.tolerance, gcs.history(effect.query))
-                running.audit.planned(before, effect.plan, left)
-                self._world.tally.recoveries += 1
-                self._world.tally.rewound += len(effect.plan.rewound)
-                self._world.tally.rewound_in_place += sum(
-                    effect.plan.hosts[name] == before.channels[name].host for name in effect.plan.rewound
-                )
-            return verdict
-
-        self._call(actor, effect, resume)
-
-    def _remove(self, actor: SimulatedActor, effect: coordinating.Remove) -> None:
-        def remove(gcs: MemoryGcs) -> bool:
-            gcs.remove(effect.query, barred=effect.barred)
-            return True
-
-        self._call(actor, effect, remove)
-
-    def _act(self, actor: SimulatedActor, effect: Effect[Any]) -> None:
-        self._call(actor, effect, lambda gcs: ACTIONS[type(effect)](gcs, effect))

@@ -8,29 +8,19 @@ from typing import Any
 from wallaby.coordinator.query import Query
 from wallaby.gcs.memory import MemoryGcs
 from wallaby.lineage.attempt import ChannelRun
-from wallaby.lineage.effects import Effect, Effects, Output, Push
+from wallaby.lineage.effects import Output, Push
 from wallaby.lineage.names import HEAD, ChannelName, QueryId, TaskName, WorkerId
-from wallaby.node.actors import ActorName
+from wallaby.node.driving import DrivenActor, DrivenSession
 from wallaby.node.session import QuerySession
 from wallaby_lab.invariants.audit import InvariantViolation
 
 
 @dataclass(slots=True, eq=False)
-class SimulatedActor:
-    """One generator being driven."""
+class SimulatedActor(DrivenActor):
+    """One generator that the simulation drives."""
 
-    name: ActorName
     process: Process
-    effects: Effects[None]
-    serving: SimulatedQuery | None = None
-    alive: bool = True
-    #: The number of its present wait; a timer of an earlier wait does nothing.
-    wait: int = 0
-    #: Is it in an `Await` or `Pause`, so that it may be woken?
-    parked: bool = False
-    patient: bool = False
-    #: How often it has waited since something last arrived for it.
-    idle: int = 0
+    worker_query: SimulatedQuery | None = None
     #: Its last effect, and whether it was just told that nothing came within the time.
     last: Any = None
     eager: bool = False
@@ -38,8 +28,6 @@ class SimulatedActor:
     held_until_us: int = 0
     #: How many times longer than others it takes for everything.
     lag: float = 1.0
-    #: The effect that it waits for.
-    effect: Effect[Any] | None = None
     #: The channel run that it drives.
     run: ChannelRun | None = None
     #: The last answered push and its answer, until it is judged; see `complaining`.
@@ -49,18 +37,16 @@ class SimulatedActor:
 
 
 @dataclass(slots=True, eq=False)
-class SimulatedQuery:
+class SimulatedQuery(DrivenSession[SimulatedActor]):
     """One query at one process: its session, its backups, and the generators that run for it."""
 
     query: Query
-    session: QuerySession
     #: Outputs, with the epoch of the run that made them.
     backups: dict[TaskName, tuple[Output, bool, int]] = field(default_factory=dict)
-    actors: dict[ActorName, SimulatedActor] = field(default_factory=dict)
     bytes_kept: int = 0
-    #: The session's last news of the query; if it changes, all actors are woken.
-    news: tuple[int, ...] = ()
-    sent_news: int = 0
+    #: Side inputs that were too large; see `beside`.
+    given_up: set[tuple[ChannelName, int, int]] = field(default_factory=set)
+    refused_sides: bool = False
     #: The latest run that has kept an output of each task.
     latest: dict[TaskName, int] = field(default_factory=dict)
 
@@ -74,10 +60,10 @@ class SimulatedQuery:
             )
 
 
-def serving_of(actor: SimulatedActor) -> SimulatedQuery:
+def worker_query_of(actor: SimulatedActor) -> SimulatedQuery:
     """The session that an actor belongs to."""
-    assert actor.serving is not None, f"{actor.name} belongs to no session"
-    return actor.serving
+    assert actor.worker_query is not None, f"{actor.name} belongs to no session"
+    return actor.worker_query
 
 
 def channel_run_of(actor: SimulatedActor, session: QuerySession) -> ChannelRun | None:
@@ -100,7 +86,9 @@ class Process:
     alive: bool = True
     paused_until_us: int = 0
     draining: bool = False
-    servings: dict[QueryId, SimulatedQuery] = field(default_factory=dict)
+    #: It wants to leave and, once it is free, waits to be dismissed.
+    lingers: bool = False
+    worker_queries: dict[QueryId, SimulatedQuery] = field(default_factory=dict)
     actors: list[SimulatedActor] = field(default_factory=list)
     #: One-shot faults waiting for the next message or call of this process, by name.
     armed: dict[str, int] = field(default_factory=dict)

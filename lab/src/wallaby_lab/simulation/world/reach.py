@@ -32,12 +32,12 @@ class Reach:
         (readers.discard if reachable else readers.add)(reader)
 
     def note(self) -> None:
-        """The coordinator looks: whom does somebody not reach at this moment, for a reason that lasts?"""
+        """Note, when the coordinator looks, which workers others cannot reach for a lasting reason."""
         found = {worker for worker, readers in self._blamed.items() if readers}
         for process in self._world.live_workers():
-            for serving in process.servings.values():
+            for worker_query in process.worker_queries.values():
                 for other in self._world.processes:
-                    if serving.session.reaching.is_out_of_reach(other):
+                    if worker_query.session.reaching.is_out_of_reach(other):
                         found |= {process.id, other}
         self._out_of_reach.append((self._world.agenda.now_us, found))
 
@@ -47,6 +47,8 @@ class Reach:
         If calls to the store may be late or lost, a complaint may be withdrawn too late.
         """
         world = self._world
+        settings, live = world.scenario.coordinator, {process.id for process in world.live_workers()}
+        world.complaining.require_most_wires(worker, live, settings.lease_ms, settings.unreachable_ms)
         if {kind for _, kind in world.tally.fired} & DISTURBS_CALLS or world.scenario.slow_worker:
             return
         since_us = world.agenda.now_us - REASON_US

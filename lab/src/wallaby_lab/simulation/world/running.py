@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container
 from dataclasses import dataclass, field
-from typing import Any
 
 from wallaby.coordinator.query import Query
-from wallaby.lineage.effects import Output
-from wallaby.lineage.names import TaskName, Upstream, WorkerId
+from wallaby.lineage.effects import Output, RestoredState
+from wallaby.lineage.names import TaskName, WorkerId
 from wallaby.lineage.snapshot import Snapshot
 from wallaby_lab.invariants.audit import Audit, InvariantViolation
 from wallaby_lab.simulation.drawn.workload import Row, ToyWorkload
@@ -27,7 +26,7 @@ class Running:
     collected: Counter[Row] = field(default_factory=Counter)
     #: Its data in the durable store: outputs by task, checksum and whether it is the last; saved states.
     spooled: dict[tuple[TaskName, int, bool], Output] = field(default_factory=dict)
-    saved: dict[tuple[TaskName, str], tuple[Any, dict[Upstream, int]]] = field(default_factory=dict)
+    saved: dict[tuple[TaskName, str], RestoredState] = field(default_factory=dict)
     #: The tasks of `spooled`.
     spooled_tasks: set[TaskName] = field(default_factory=set)
     checked_version: int = 0
@@ -36,6 +35,14 @@ class Running:
     arrived_at: set[WorkerId] = field(default_factory=set)
     #: Workers that were short of memory because of it when they were lost.
     strained: set[WorkerId] = field(default_factory=set)
+    #: It was cancelled before its whole result was there.
+    cancelled: bool = False
+    #: Its whole result was with the workers at some time.
+    was_whole: bool = False
+    #: It was cancelled so, or released: nobody wants anything of it any more.
+    unwanted: bool = False
+    #: Its side inputs were too large at some worker.
+    too_much_beside: bool = False
     #: How often its fickle task was executed.
     fickle_runs: int = 0
     without_worker_since_ms: int | None = None

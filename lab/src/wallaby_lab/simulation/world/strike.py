@@ -7,15 +7,18 @@ from contextlib import suppress
 from copy import deepcopy
 from dataclasses import replace
 
+from wallaby.coordinator.effects import AddMember, Freeze, Watch
 from wallaby.errors import GcsError
 from wallaby.gcs.memory import MemoryStore, StoredQuery
 from wallaby.lineage.effects import FailPoint, Push
 from wallaby.lineage.kept import Fetch
-from wallaby.lineage.names import HEAD, WorkerId
+from wallaby.lineage.names import HEAD, QueryId, WorkerId
 from wallaby.lineage.verdict import Verdict
+from wallaby.node.effects import Complain
 from wallaby_lab.simulation.drawn.faults import FaultKind, SimulatedFault
 from wallaby_lab.simulation.drawn.scenario import PLENTY_BYTES
 from wallaby_lab.simulation.world.process import Process, SimulatedActor
+from wallaby_lab.simulation.world.running import Running
 from wallaby_lab.simulation.world.wires import FOR_GOOD_US, Trouble
 from wallaby_lab.simulation.world.world import World
 
@@ -43,6 +46,10 @@ class Striker:
         #: The worker to which the struck actor is just sending something.
         self._pushing_to: WorkerId | None = None
         self._pushing_by = FailPoint.DELIVER
+        #: The query in whose name the struck actor is just complaining.
+        self._complaining: QueryId | None = None
+        #: How often the head is one end of a wire in trouble.
+        self._head_share = 0.2
         #: The worker from which a reader is just fetching something.
         self._fetching_from: WorkerId | None = None
         #: The store as it was a moment ago, in seeds in which it may go back to that.
@@ -59,7 +66,7 @@ class Striker:
             FaultKind.DRAIN: self._drain,
             FaultKind.JOIN: lambda _: world.start_worker(),
             FaultKind.PARTITION: self._partition,
-            FaultKind.CUT_FOR_GOOD: lambda victim: self._spoil(victim, Trouble(FOR_GOOD_US)),
+            FaultKind.CUT_FOR_GOOD: self._cut_for_good,
             FaultKind.ONE_WAY: self._cut_one_way,
             FaultKind.FLAPPING: self._let_flap,
             FaultKind.SLOW_WIRE: self._slow_down,
@@ -73,23 +80,28 @@ class Striker:
             FaultKind.COORDINATOR_RESTART: lambda _: world.restart_coordinator(),
             FaultKind.CANCEL: self._cancel,
             FaultKind.OUT_OF_MEMORY: self._run_out_of_memory,
+            FaultKind.RELEASE: self._release,
         }
 
     def strike(self, fault: SimulatedFault, actor: SimulatedActor) -> bool:
         """Apply one fault at an actor; False if there was nothing that it could strike."""
         world = self._world
         victim = self._victim(actor)
-        if victim is None:
+        if victim is None or (fault.kind is FaultKind.RELEASE and not self._kept()):
             return False
         world.tell(f"*** {fault}, at {actor.process.id} {actor.name}, befalls {victim.id}")
         if fault.kind in _ARMED:
             caller = fault.kind in _OF_CALLS and not fault.after
-            (actor.process if caller else victim).armed[_ARMED[fault.kind]] = world.random.randint(
-                1, BURST_MAX
-            )
+            most = 1 if fault.point in (FailPoint.REGISTER, FailPoint.JOIN) else BURST_MAX
+            (actor.process if caller else victim).armed[_ARMED[fault.kind]] = world.random.randint(1, most)
         else:
             push = actor.effect if isinstance(actor.effect, Push) else None
             self._pushing_to = push.target if push is not None else None
+            complains = isinstance(actor.effect, Complain) and actor.worker_query is not None
+            self._complaining = (
+                actor.worker_query.query.id if complains and actor.worker_query is not None else None
+            )
+            self._head_share = 0.6 if isinstance(actor.effect, Watch) else 0.2
             self._fetching_from = actor.effect.worker if isinstance(actor.effect, Fetch) else None
             self._pushing_by = push.point if push is not None else FailPoint.DELIVER
             self._strikes[fault.kind](victim)
@@ -109,10 +121,10 @@ class Striker:
     def _run_out_of_memory(self, victim: Process) -> None:
         """A query takes a worker's memory, which is noted, and the kernel kills the worker; then perhaps another."""
         world = self._world
-        if not victim.servings or not victim.alive:
+        if not victim.worker_queries or not victim.alive:
             self._crash(victim)
             return
-        query = world.random.choice(sorted(victim.servings))
+        query = world.random.choice(sorted(victim.worker_queries))
         with suppress(GcsError):  # nothing is noted in a lost store, as with a real worker
             if victim.gcs.strain(query, victim.id, True) is Verdict.DONE:
                 world.tell(f"{victim.id} is short of memory because of {query}")
@@ -139,7 +151,7 @@ class Striker:
     def _drain(self, victim: Process) -> None:
         """The worker announces that it leaves; it ends when it is free, or when its time is up."""
         world = self._world
-        victim.draining = True
+        victim.draining, victim.lingers = True, world.random.random() < 0.5
         world.drain(victim)
         world.agenda.after(world.soon_us(200_000, 3_000_000), world.crash, victim, "its time to drain is up")
 
@@ -155,17 +167,43 @@ class Striker:
         world.store_paused_until_us = world.agenda.now_us + world.soon_us(20_000, 4 * self._lease_us)
 
     def _cancel(self, _: Process) -> None:
-        """Cancel all queries, or one of several."""
+        """Cancel all queries, or one of several: that in whose name somebody complains, if somebody does."""
         queries = list(self._world.queries.values())
+        if self._complaining is not None:
+            queries = [self._world.queries[self._complaining]]
         if len(queries) > 1 and self._world.random.random() < 0.5:
             queries = [self._world.random.choice(queries)]
         for query in queries:
-            query.cancelled = True
+            running = self._world.running[query.id]
+            running.cancelled |= not query.is_whole
+            running.unwanted |= not query.is_whole
+            query.cancel()
+
+    def _kept(self) -> list[Running]:
+        """The queries whose results stay with the workers, or will."""
+        running = self._world.running.values()
+        return [each for each in running if each.query.graph.keeps and not each.query.is_over]
+
+    def _release(self, _: Process) -> None:
+        """Release all results that stay, whether they are whole or still being made."""
+        for running in self._kept():
+            running.cancelled |= not running.query.is_whole
+            running.unwanted = True
+            running.query.release()
 
     def _victim(self, actor: SimulatedActor) -> Process | None:
         if not actor.process.is_head and actor.process.alive:
             return actor.process
-        live = self._world.live_workers()
+        effect, live = actor.effect, self._world.live_workers()
+        if isinstance(effect, Fetch) and self._world.processes[effect.worker] in live:
+            live = [
+                self._world.processes[effect.worker],
+                *live,
+            ]  # mostly the one that is just being read from
+        meant: tuple[WorkerId, ...] = ()
+        if isinstance(effect, Freeze | AddMember):  # mostly one that is about to leave, or has just come
+            meant = effect.draining if isinstance(effect, Freeze) else (effect.worker,)
+        live = [*live, *3 * [p for p in live if p.id in meant]]
         return self._world.random.choice(live) if live else None
 
     def _another(self, process: Process) -> Process | None:
@@ -174,6 +212,14 @@ class Striker:
 
     def _partition(self, victim: Process) -> None:
         self._spoil(victim, Trouble(self._for_a_while_us()))
+
+    def _cut_for_good(self, victim: Process) -> None:
+        """Cut a wire; sometimes all that lead from a worker to others."""
+        self._spoil(victim, Trouble(FOR_GOOD_US))
+        if self._world.random.random() < 0.2:
+            for other in self._world.live_workers():
+                if other is not victim:
+                    self._world.wires.spoil(victim.id, other.id, Trouble(FOR_GOOD_US), one_way=False)
 
     def _cut_one_way(self, victim: Process) -> None:
         """Cut one direction of a wire, mostly for good."""
@@ -204,7 +250,7 @@ class Striker:
         if self._fetching_from is not None and world.random.random() < 0.7:
             world.wires.spoil(HEAD, self._fetching_from, trouble, one_way=one_way)
             return
-        other = world.head if world.random.random() < 0.2 else self._another(victim)
+        other = world.head if world.random.random() < self._head_share else self._another(victim)
         target = world.processes.get(self._pushing_to) if self._pushing_to is not None else None
         if target is not None and target is not victim and world.random.random() < 0.7:
             world.wires.spoil(victim.id, target.id, trouble, one_way=one_way)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from wallaby.lineage.attempt import ChannelRun
-from wallaby.lineage.choose import Dynamic, Policy, Static
+from wallaby.lineage.choose import DrawPolicy, Dynamic, Static
 from wallaby.lineage.graph import StageGraph
-from wallaby.lineage.lineage import Draw, Record
+from wallaby.lineage.lineage import Draw, LineageRecord
 from wallaby.lineage.names import Upstream
 
 
 class Arrived:
     """The present inbox of one channel."""
 
-    def __init__(self, graph: StageGraph, run: ChannelRun, policy: Policy, *, staged: bool = False) -> None:
+    def __init__(
+        self, graph: StageGraph, run: ChannelRun, policy: DrawPolicy, *, staged: bool = False
+    ) -> None:
         self._graph = graph
         self._channel = run.channel
         self._lanes = run.inbox.lanes()
@@ -35,7 +37,7 @@ class Arrived:
         """All upstream channels of the link that a draw is from."""
         return [upstream for upstream in self._lanes if upstream.link == draw.link]
 
-    def has_all_of(self, record: Record) -> bool:
+    def has_all_of(self, record: LineageRecord) -> bool:
         """Has everything arrived that a committed task used?"""
         sides = [
             link for bit, link in enumerate(self._graph.sides(self._channel.stage)) if record.sides >> bit & 1

@@ -8,31 +8,38 @@ takes its generators, inboxes, backups and arrived slices with it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
 from wallaby.coordinator.coordinator import Coordinator
+from wallaby.coordinator.effects import ReadStatus, Watch
 from wallaby.coordinator.query import Query, QueryPhase
 from wallaby.coordinator.requests import draining, submitting
 from wallaby.coordinator.stalls import StallWatch
 from wallaby.errors import GcsLostError
-from wallaby.gcs.memory import MemoryGcs, MemoryStore, StoredQuery
-from wallaby.lineage.effects import Answer, Await, Effect, Effects, FailPoint, Push
-from wallaby.lineage.names import HEAD, ChannelName, QueryId, TaskName, WorkerId
+from wallaby.gcs.memory import MemoryGcs, MemoryStore
+from wallaby.lineage.effects import Answer, Await, ClaimReRead, Effect, Effects, FailPoint, Push
+from wallaby.lineage.names import HEAD, ChannelName, QueryId, WorkerId
 from wallaby.node.actors import COORDINATOR, DISCOVERY, SESSION, TASK_MANAGER, ActorKind, ActorName
+from wallaby.node.driving import stop_actor
+from wallaby.node.effects import Complain
 from wallaby.node.session import QuerySession
 from wallaby.worker.taskmanager import TaskManager
 from wallaby_lab.invariants.audit import Audit
-from wallaby_lab.invariants.sighting import WorkerState
 from wallaby_lab.simulation.drawn.aim import strike_holds
-from wallaby_lab.simulation.drawn.faults import OF_WIRES, SimulatedFault
-from wallaby_lab.simulation.drawn.scenario import COMPLAINT_MS, PLENTY_BYTES, Scenario
+from wallaby_lab.simulation.drawn.faults import OF_WIRES, FaultKind, SimulatedFault
+from wallaby_lab.simulation.drawn.scenario import PLENTY_BYTES, Scenario
 from wallaby_lab.simulation.drawn.schedules import LAGS
+from wallaby_lab.simulation.judges.claiming import Claiming
 from wallaby_lab.simulation.judges.complaining import Complaining
 from wallaby_lab.simulation.judges.insisting import Insisting, require_current_run
+from wallaby_lab.simulation.judges.leaving import Leaving
+from wallaby_lab.simulation.judges.rehearsal import Rehearsal
 from wallaby_lab.simulation.judges.scrutiny import JUDGED, Scrutiny
+from wallaby_lab.simulation.judges.watching import Silence, require_ending
 from wallaby_lab.simulation.world.agenda import Agenda
+from wallaby_lab.simulation.world.checking import check_queries
 from wallaby_lab.simulation.world.flow import Lapses
 from wallaby_lab.simulation.world.ports import PerformsSimulated, Strikes
 from wallaby_lab.simulation.world.process import (
@@ -43,7 +50,7 @@ from wallaby_lab.simulation.world.process import (
     channel_run_of,
 )
 from wallaby_lab.simulation.world.reach import Reach
-from wallaby_lab.simulation.world.running import BackedUp, Running
+from wallaby_lab.simulation.world.running import Running
 from wallaby_lab.simulation.world.wires import SimulatedWires
 
 #: The number of events between two checks whether a run is over.
@@ -68,6 +75,8 @@ class World:
         #: The incarnation of the store with which the engine began, and whether the head was told that it is lost.
         self.incarnation = self.store.incarnation
         self.loss_told = False
+        #: The coordinator has given up a store that was silent for too long.
+        self.given_up = False
         #: The store to which the address leads for new connections; not the head's, if it was split.
         self.address = self.store
         self.store_paused_until_us = 0
@@ -81,8 +90,12 @@ class World:
         self.cuts_until_us: dict[frozenset[WorkerId], int] = {}
         self.wires = SimulatedWires(lambda: self.agenda.now_us)
         self.reach = Reach(self)
-        self.complaining = Complaining(COMPLAINT_MS)
+        self.complaining = Complaining(scenario.complaint_ms)
         self.insisting = Insisting()
+        self.claiming = Claiming()
+        self.leaving = Leaving()
+        self.silence = Silence(scenario.coordinator.silent_ms)
+        self.rehearsal = Rehearsal(scenario.random_seed)
         self.running: dict[QueryId, Running] = {}
         self.queries: dict[QueryId, Query] = {}
         self.visits: Counter[tuple[FailPoint, bool]] = Counter()
@@ -151,8 +164,8 @@ class World:
         self.tally.workers_lost += 1
         process.alive = False
         for actor in process.actors:
-            actor.alive = False
-        process.servings.clear()
+            actor.end()
+        process.worker_queries.clear()
         self.mark_changed()
         self.after_crash(process)
 
@@ -178,7 +191,8 @@ class World:
     def restart_coordinator(self) -> None:
         """Drop the coordinator at any point, and start a new one inside the same driver."""
         self.tell("the coordinator restarts")
-        self._coordinator_actor.alive = False
+        self._coordinator_actor.end()
+        self.silence.restarted()
         self.coordinator = self._new_coordinator()
         self._coordinator_actor = self.spawn(self.head, None, COORDINATOR, self.coordinator.run())
 
@@ -232,9 +246,9 @@ class World:
         session = QuerySession(
             process.id, running.query.graph, self.scenario.session, lambda: self.whole(running)
         )
-        serving = SimulatedQuery(running.query, session)
-        process.servings[query_id] = serving
-        self.spawn(process, serving, SESSION, session.run())
+        worker_query = SimulatedQuery(session, running.query)
+        process.worker_queries[query_id] = worker_query
+        self.spawn(process, worker_query, SESSION, session.run())
 
     @property
     def store_is_lost(self) -> bool:
@@ -251,72 +265,61 @@ class World:
     def _lose_store(self) -> None:
         self.tell("the head is told that the store is lost")
         self.loss_told = True
-        self._coordinator_actor.alive = False
+        self._coordinator_actor.end()
         for query in self.queries.values():
             if not query.ended:
                 query.end(GcsLostError("A worker has lost the store."), QueryPhase.ENDED)
-        for serving in list(self.head.servings.values()):
-            self.close_session(self.head, serving)
+        for worker_query in list(self.head.worker_queries.values()):
+            self.close_session(self.head, worker_query)
         for worker in self.live_workers():  # their lifelines are closed
             self.crash(worker, "dismissed")
 
-    def close_session(self, process: Process, serving: SimulatedQuery) -> None:
+    def close_session(self, process: Process, worker_query: SimulatedQuery) -> None:
         """A query has ended for a process: drop everything that it held for it."""
-        self.tell(f"{process.id} drops {serving.query.id}")
-        for actor in serving.actors.values():
-            actor.alive = False
-        process.room_bytes += serving.bytes_kept
-        process.servings.pop(serving.query.id, None)
+        self.tell(f"{process.id} drops {worker_query.query.id}")
+        for actor in worker_query.actors.values():
+            actor.end()
+        process.room_bytes += worker_query.bytes_kept
+        process.worker_queries.pop(worker_query.query.id, None)
         self.mark_changed()
-        if process.draining and not process.servings:
+        if process.draining and not process.lingers and not process.worker_queries:
             self.crash(process, "drained")
 
     # --- actors --------------------------------------------------------------------------------------
 
     def spawn(
-        self, process: Process, serving: SimulatedQuery | None, name: ActorName, effects: Effects[None]
+        self, process: Process, worker_query: SimulatedQuery | None, name: ActorName, effects: Effects[None]
     ) -> SimulatedActor:
         """Drive another generator; it replaces one of the same name."""
-        actor = SimulatedActor(name, process, effects, serving)
-        if serving is not None:
-            self.stop(serving, name)
-            serving.actors[name] = actor
-            actor.run = channel_run_of(actor, serving.session)
+        actor = SimulatedActor(name, effects, process, worker_query)
+        if worker_query is not None:
+            self.stop(worker_query, name)
+            worker_query.actors[name] = actor
+            actor.run = channel_run_of(actor, worker_query.session)
         process.actors.append(actor)
         if self.scenario.schedule.uneven:
             actor.lag = self.random.choice(LAGS)
         self.agenda.after(self.delay_us(actor, 0, 500), self.resume, actor, None)
         return actor
 
-    def stop(self, serving: SimulatedQuery, name: ActorName) -> None:
+    def stop(self, worker_query: SimulatedQuery, name: ActorName) -> None:
         """Stop driving a generator at any point."""
-        old = serving.actors.pop(name, None)
-        if old is not None:
-            old.alive = False
+        stop_actor(worker_query.actors, name)
 
     def park(self, actor: SimulatedActor, limit_us: int, *, patient: bool) -> None:
         """Let an actor wait until it is woken, up to a limit; a patient one is not woken by arrivals."""
-        actor.parked = True
-        actor.patient = patient
-        self.agenda.after(limit_us, self._time_out, actor, actor.wait)
+        self.agenda.after(limit_us, self._time_out, actor, actor.park(patient=patient))
 
     def _time_out(self, actor: SimulatedActor, wait: int) -> None:
-        if actor.parked and actor.wait == wait:
+        if actor.is_due(wait):
             self.resume(actor, True)
 
     def wake(self, actor: SimulatedActor | None, *, arrival: bool = False) -> None:
         """Wake an actor that may wait for what has arrived; after an arrival it may wait for more."""
-        if actor is not None and actor.alive and actor.parked and not (arrival and actor.patient):
-            actor.parked = False
+        if actor is not None and actor.wake(arrival=arrival):
             if arrival:
                 actor.idle = 0
             self.agenda.after(self.delay_us(actor, 0, 200), self.resume, actor, not arrival)
-
-    def wake_others(self, serving: SimulatedQuery, but: SimulatedActor) -> None:
-        """Wake everything else that waits in a session."""
-        for actor in serving.actors.values():
-            if actor is not but:
-                self.wake(actor)
 
     def answer(self, actor: SimulatedActor, effect: Effect[Answer], value: Answer | BaseException) -> None:
         """Pass the answer to an effect in; a fault may strike first."""
@@ -334,39 +337,52 @@ class World:
         now_us = self.agenda.now_us
         if process.paused_until_us > now_us or actor.held_until_us > now_us:
             until_us = max(process.paused_until_us, actor.held_until_us)
-            actor.parked = False
+            actor.delay()
             self.agenda.after(until_us - now_us, self.resume, actor, value)
             return
-        actor.wait += 1
-        actor.parked = False
+        actor.begin_step()
         self.tally.steps += 1
-        if actor.serving is None:
-            effect = actor.effect = self._send(actor, value)
+        if actor.worker_query is None:
+            asked = actor.last
+            if isinstance(asked, Watch) and actor.name == COORDINATOR:
+                self.silence.answers(value, self.agenda.now_ms())
+            effect = self._send(actor, value)
+            if isinstance(asked, ReadStatus) and value is not None and actor.name == COORDINATOR:
+                require_ending(self.running[asked.query])
+            if actor.name.kind is ActorKind.DRAIN:
+                alive = self.processes[WorkerId(str(actor.name.of))].alive
+                self.leaving.steps(actor, asked, value, effect, alive=alive)
             if effect is not None:
                 actor.last = effect
                 self._visit(actor, effect, after=False)
                 self._perform(actor, effect)
             return  # what it changes is changed, and checked, where its calls reach the store
-        self._step(actor, actor.serving, value)
+        self._step(actor, actor.worker_query, value)
         self.check()
 
-    def _step(self, actor: SimulatedActor, serving: SimulatedQuery, value: Any) -> None:
+    def _step(self, actor: SimulatedActor, worker_query: SimulatedQuery, value: Any) -> None:
         """One step of a session, which is judged by the effect that it requests."""
         actor.eager = value is True and isinstance(actor.last, Await)
         if not isinstance(value, Exception):
             self.insisting.answers(actor, value)
-        effect = actor.effect = self._send(actor, value)
+            if isinstance(actor.last, ClaimReRead):
+                self.claiming.answers(actor, actor.last, value)
+            elif isinstance(actor.last, Complain):
+                self.complaining.answers(actor, actor.last, value)
+        effect = self._send(actor, value)
         self.insisting.yields(actor, effect)
         if effect is not None:
             require_current_run(actor, effect)
             self.complaining.yields(actor, effect, self.agenda.now_ms())
+            if isinstance(effect, ClaimReRead):
+                self.claiming.yields(actor, effect)
             if type(effect) in JUDGED and not self.store_is_lost:
-                query = serving.query.id
+                query = worker_query.query.id
                 self.running[query].scrutiny.yields(actor, effect, self.store.queries.get(query))
             actor.last = effect
             self._visit(actor, effect, after=False)
             self._perform(actor, effect)
-        self._after_step(actor, serving)
+        self._after_step(actor, worker_query)
 
     def _perform(self, actor: SimulatedActor, effect: Effect[Any]) -> None:
         """Perform an effect; if its process was just paused, perform it when the process wakes as a zombie."""
@@ -376,41 +392,36 @@ class World:
         if actor.process.paused_until_us > now_us or actor.held_until_us > now_us:
             until_us = max(actor.process.paused_until_us, actor.held_until_us)
             self.agenda.after(until_us - now_us, self._perform, actor, effect)
-        elif not (actor.serving is not None and self.lapses.forgets(effect.point)):
+        elif not (actor.worker_query is not None and self.lapses.forgets(effect.point, actor.process.id)):
             self.performer.perform(actor, effect)
 
-    def _send(self, actor: SimulatedActor, value: Any) -> Any:
+    def _send(self, actor: SimulatedActor, value: Any) -> Effect[Any] | None:
         try:
-            return actor.effects.throw(value) if isinstance(value, Exception) else actor.effects.send(value)
-        except StopIteration:
-            actor.alive = False
-            if actor.name == TASK_MANAGER:
-                self.crash(actor.process, "expelled")
-            elif actor.name == SESSION and actor.serving is not None:
-                self.close_session(actor.process, actor.serving)
+            effect = actor.step(value)
         except GcsLostError:
-            actor.alive = False
-            if actor.process.is_head and actor.serving is not None:
-                self.close_session(actor.process, actor.serving)
+            if actor.process.is_head and actor.worker_query is not None:
+                self.close_session(actor.process, actor.worker_query)
             else:
                 self.tell_loss(actor.process)
                 self.crash(actor.process, "its store was lost")
-        return None
+            return None
+        lost = effect is None and actor.name == COORDINATOR and self.coordinator.lost is not None
+        if lost and not self.store_is_lost:
+            self.given_up = self.silence.is_too_long(self.agenda.now_ms())
+            self._lose_store()
+        elif effect is None and actor.name == TASK_MANAGER:
+            self.crash(actor.process, "expelled")
+        elif effect is None and actor.name == SESSION and actor.worker_query is not None:
+            self.close_session(actor.process, actor.worker_query)
+        return effect
 
-    def _after_step(self, actor: SimulatedActor, serving: SimulatedQuery) -> None:
+    def _after_step(self, actor: SimulatedActor, worker_query: SimulatedQuery) -> None:
         """Wake the actors that can continue because of what an actor of the same session has just done."""
-        if serving.session.context.look_wanted:
-            self.wake(serving.actors.get(SESSION))
-        if actor.name == SESSION:
-            news = serving.session.news()
-            if news != serving.news:
-                serving.news = news
-                self.wake_others(serving, actor)
-                self.mark_changed()
-        elif serving.sent_news != serving.session.context.outbox.news:
-            serving.sent_news = serving.session.context.outbox.news
-            for target in serving.session.context.outbox.targets():
-                self.wake(serving.actors.get(ActorName(ActorKind.DELIVERY, target)))
+        news = worker_query.news
+        for other in worker_query.after_step(actor):
+            self.wake(other)
+        if worker_query.news != news:
+            self.mark_changed()
 
     def _visit(self, actor: SimulatedActor, effect: Any, after: bool) -> None:
         """An actor is at a fail point: strike the faults that were waiting for it."""
@@ -428,6 +439,9 @@ class World:
                 continue
             if fault.kind in OF_WIRES and isinstance(effect, Push) and effect.target == actor.process.id:
                 continue  # it waits for a push that passes a wire
+            again = fault.kind is FaultKind.REFUSED and fault.nth > 1
+            if again and isinstance(effect, Complain) and not effect.reachable:
+                continue  # it waits for a withdrawal
             self.pending_faults.remove(fault)
             if self.striker.strike(fault, actor):
                 self.tally.fired.append((fault.point, fault.kind))
@@ -444,48 +458,8 @@ class World:
         self.running[query].arrived_at.add(worker)
 
     def check(self) -> None:
-        """Check all invariants of all queries; what has not changed since the last time still holds."""
-        queries = self.store.queries
-        for query_id, running in self.running.items():
-            state = queries.get(query_id)
-            if state is None:
-                continue
-            is_same = state.version == running.checked_version
-            if (is_same and not running.changed and not running.arrived_at) or self.store_is_lost:
-                continue
-            if state.version != running.checked_version:
-                running.checked_version = state.version
-                running.changed = True
-                running.audit.check_store(state)
-            if running.changed or running.arrived_at:
-                self._check_workers(query_id, running, state)
-
-    def _check_workers(self, query_id: QueryId, running: Running, state: StoredQuery) -> None:
-        """Check what workers hold: all of it, or what concerns those at which something has arrived."""
-        only = None if running.changed else frozenset(running.arrived_at)
-        running.changed = False
-        running.arrived_at.clear()
-        workers = self._worker_states(query_id)
-        for worker, seen in workers.items():
-            if only is None or worker in only:
-                running.audit.check_worker(state, worker, seen)
-                running.scrutiny.check_worker(state, self.processes[worker].servings[query_id].session)
-        running.audit.check_reachable(state, workers, only)
-
-    def _worker_states(self, query_id: QueryId) -> dict[WorkerId, WorkerState]:
-        states = {}
-        for worker, process in self.processes.items():
-            if process.alive:
-                serving = process.servings.get(query_id)
-                if serving is not None:
-                    session = serving.session
-                    backups: Container[TaskName] = serving.backups
-                    if serving.query.tolerance.durable:
-                        backups = BackedUp(serving.backups, self.running[query_id].spooled_tasks)
-                    states[worker] = WorkerState(
-                        session.context.epoch, session.runs, session.context.outbox, backups
-                    )
-        return states
+        """Check all invariants of all queries."""
+        check_queries(self)
 
     def run_until(self, done: Callable[[], bool], limit_ms: int, steps_max: int) -> bool:
         """Run events until a condition holds; False if it does not in time."""

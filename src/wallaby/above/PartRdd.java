@@ -1,0 +1,108 @@
+package wallaby;
+
+import org.apache.spark.OneToOneDependency;
+import org.apache.spark.Partition;
+import org.apache.spark.SparkContext;
+import org.apache.spark.TaskContext;
+import org.apache.spark.rdd.RDD;
+import org.apache.spark.sql.catalyst.InternalRow;
+import scala.collection.immutable.Nil$;
+import scala.collection.immutable.Seq;
+import scala.reflect.ClassTag$;
+
+/**
+ * The rows of a part. What reads them is decided for each job, not when Spark makes a plan's RDDs.
+ *
+ * Spark's plans remember their RDDs, and remember an error as well. So nothing runs while RDDs are made: a part that failed or
+ * was cancelled runs again in the next action. And a plan that has run can be executed when the kept rows are gone, because
+ * other rows take their place.
+ *
+ * It exists only in the driver. Tasks get the RDD that reads the rows, and its partitions: both are written in the place of
+ * ours.
+ */
+public class PartRdd extends RDD {
+    /** In this thread of Spark's nothing may wait for a job. Each job was prepared by the thread that submitted it. */
+    private static final String SCHEDULER = "dag-scheduler-event-loop";
+
+    public final Source source;
+
+    public PartRdd(SparkContext context, Source source) {
+        super(context, (Seq) Nil$.MODULE$, ClassTag$.MODULE$.apply(InternalRow.class));
+        this.source = source;
+    }
+
+    /** Finds the RDD that reads the rows. */
+    public interface Source {
+        /** For a new job; may take as long as the part runs. Always has the same number of partitions. */
+        RDD prepare();
+
+        /** As it was prepared last. */
+        RDD prepared();
+    }
+
+    public Partition[] getPartitions() {
+        Partition[] made = new Partition[source.prepare().getNumPartitions()];
+        for (int at = 0; at < made.length; at++) {
+            made[at] = new Place(source, at);
+        }
+        return made;
+    }
+
+    public Seq getDependencies() {
+        return (Seq) Nil$.MODULE$.prepended(new Prepared(source));
+    }
+
+    public scala.collection.Iterator compute(Partition split, TaskContext context) {
+        RDD rows = source.prepared();
+        return rows.iterator(rows.partitions()[split.index()], context);
+    }
+
+    protected Object writeReplace() {
+        return source.prepared();
+    }
+
+    /** Spark follows the dependencies of all RDDs of a job in the thread that submits it, before the scheduler does. */
+    public static class Prepared extends OneToOneDependency {
+        private final transient Source source;
+
+        public Prepared(Source source) {
+            super(null);
+            this.source = source;
+        }
+
+        public RDD rdd() {
+            return SCHEDULER.equals(Thread.currentThread().getName()) ? source.prepared() : source.prepare();
+        }
+    }
+
+    public static class Place implements Partition {
+        private final transient Source source;
+        private final int index;
+
+        public Place(Source source, int index) {
+            this.source = source;
+            this.index = index;
+        }
+
+        public int index() {
+            return index;
+        }
+
+        public boolean equals(Object other) {
+            return this == other;
+        }
+
+        public int hashCode() {
+            return index;
+        }
+
+        /** Required by Spark's trait. */
+        public boolean org$apache$spark$Partition$$super$equals(Object other) {
+            return this == other;
+        }
+
+        protected Object writeReplace() {
+            return source.prepared().partitions()[index];
+        }
+    }
+}

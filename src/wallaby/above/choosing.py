@@ -1,0 +1,153 @@
+"""Which parts of a plan of Spark's run in the TaskManagers: read once, planned once, judged by cost.
+
+Every plan of an enabled session comes here while Spark plans it, so what is not taken must cost little. A part is
+planned from the relation that was read with the whole plan; Spark is not asked to optimize it again. Only a part below
+which Spark has work to do first (leaves) becomes a query of its own, and only if it is worth it by assumption.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from wallaby.above.subplan import Subplan, text_of
+from wallaby.catalyst.jvm import dotted, part_in, plan_in
+from wallaby.config.settings import Settings
+from wallaby.frontend.read_query import read_parts
+from wallaby.lineage.graph import StageKind
+from wallaby.plan.choice import Worth, may_pay, worth
+from wallaby.plan.leaf import has_work, not_worthwhile
+from wallaby.plan.physical import PhysicalPlan
+from wallaby.plan.planned import Planned
+from wallaby.reading.parts import NativePart
+from wallaby.relations.reason import Reason
+from wallaby.runner import Site
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+#: Rows that only pass by can be written here, but are not handed over.
+_NO_WORK: Final = Reason("part", "it has neither a join nor an aggregation nor a sort")
+_LITTLE: Final = Reason("part", "it reads too little to be worth it")
+ALWAYS: Final = "always"
+
+
+@dataclass(frozen=True, slots=True)
+class OfferFacts:
+    """What Spark says of a plan that it offers, all in one text: questions cost round trips."""
+
+    #: The way to the part whose rows are written, if they may be written here.
+    written: str | None
+    #: Does this thread want everything to run here that can?
+    forced: bool
+    #: The session's `spark.wallaby.*` entries.
+    entries: dict[str, str]
+
+    @classmethod
+    def read(cls, text: str) -> OfferFacts:
+        """The text as `SparkAbove.java` writes it."""
+        written, forced, *words = text.split("\0")
+        return cls(
+            None if written == "-" else written,
+            forced == "forced",
+            dict(zip(words[::2], words[1::2], strict=True)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Considered:
+    """A part of a plan, and whether it runs here: as this sub-plan, or not; with a line that says why."""
+
+    part: NativePart
+    subplan: Subplan | None
+    said: str
+
+
+class Choosing:
+    """Examines one plan that Spark is about to plan."""
+
+    def __init__(
+        self,
+        java: Any,
+        site: Site,
+        settings: Settings,
+        never: tuple[Reason, ...],
+        as_query: Callable[[Any, str], DataFrame],
+    ) -> None:
+        """`never` says why no rows can stay; `as_query` makes a part a query in which plans are not adapted."""
+        self._java = java
+        self._site = site
+        self._settings = settings
+        self._never = never
+        self._as_query = as_query
+
+    def considered(self, session: Any, plan: Any, written: str | None) -> Iterator[Considered]:
+        """The largest native parts of a plan. The rows of the part at the path `written` may be written here."""
+
+        def against(part: NativePart) -> Reason | None:
+            return self._against(plan, part, is_written=dotted(part.path) == written)
+
+        text = plan_in(session, plan)
+        for part, why in read_parts(text, lambda path: part_in(plan, path), against):
+            is_written = dotted(part.path) == written
+            found = why or self._judged(plan, part, is_written=is_written)
+            if isinstance(found, Reason):
+                what = type(part.relation).__name__.lower()
+                yield Considered(part, None, f"stays on Spark: {what} ({found.why})")
+            else:
+                subplan, worth_it = found
+                text_here = f"runs in the TaskManagers: {text_of(subplan.physical)} ({worth_it})"
+                yield Considered(part, subplan, text_here)
+
+    def _against(self, plan: Any, part: NativePart, *, is_written: bool) -> Reason | None:
+        """The reason to leave a part to Spark that is known before it is planned, if any."""
+        if self._never and not is_written:
+            return self._never[0]
+        if not is_written and not has_work(part.relation):
+            return _NO_WORK
+        if not self._java.readsMuch(plan, dotted(part.path)):
+            return _LITTLE
+        if (
+            self._settings.below != ALWAYS
+            and not is_written
+            and not may_pay(part.relation, self._site.workers)
+        ):
+            return _LITTLE
+        if not part.leaves:
+            return None
+        return not_worthwhile(part.relation, part.leaves, self._settings.leaf_minimum)
+
+    def _judged(self, plan: Any, part: NativePart, *, is_written: bool) -> tuple[Subplan, Worth] | Reason:
+        physical, reasons = self._site.planner.physical(
+            part.relation, self._settings, part.leaves, StageKind.KEEP
+        )
+        if physical is None:
+            return _all_of(reasons)
+        found = self._worth(part, physical, is_written=is_written)
+        if isinstance(found, Reason) or not part.leaves:
+            return found
+        df = self._as_query(plan, dotted(part.path))
+        planned = self._site.planner.plan(df, self._settings, ending=StageKind.KEEP)
+        if planned.physical is None:
+            return _all_of(planned.reasons)
+        found = self._worth(part, planned.physical, is_written=is_written)
+        if isinstance(found, Reason):
+            return found
+        return replace(found[0], df=df, planned=planned), found[1]
+
+    def _worth(
+        self, part: NativePart, physical: PhysicalPlan, *, is_written: bool
+    ) -> tuple[Subplan, Worth] | Reason:
+        forced = self._settings.below == ALWAYS
+        handed = worth(physical)
+        found = worth(physical, written=True) if is_written else handed
+        if not forced and not found.is_taken:
+            return Reason("part", str(found))
+        stays = not self._never and has_work(part.relation) and (forced or handed.is_taken)
+        planned = Planned(physical, ())
+        return Subplan(self._site, self._settings, planned, physical, handed_over=stays), found
+
+
+def _all_of(reasons: tuple[Reason, ...]) -> Reason:
+    return Reason("part", "; ".join(map(str, reasons)))

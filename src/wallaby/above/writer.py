@@ -1,0 +1,136 @@
+"""PySpark's DataFrameWriter for one query, except that the TaskManagers do what they can and writes can have keys."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from pyspark.sql.readwriter import DataFrameWriter
+
+from wallaby.above.keys import WriteKey
+from wallaby.above.staging import recover
+from wallaby.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from pyspark.sql import DataFrame
+    from pyspark.sql._typing import OptionalPrimitiveType
+
+#: The option that names a write.
+KEY: Final = "key"
+_TABLES: Final = {"saveAsTable": "name", "insertInto": "tableName"}
+_ACTIONS: Final = ("save", *_TABLES, "parquet", "orc", "json", "csv", "text", "xml", "jdbc")
+_KEYED: Final = ("save", *_TABLES, "parquet")
+
+
+class Here(Protocol):
+    """The part of an engine that a writer needs."""
+
+    def here(self, df: DataFrame, key: WriteKey | None) -> AbstractContextManager[None]:
+        """In this block, let the TaskManagers run as much as they can of this thread's actions."""
+
+
+class EngineWriter(DataFrameWriter):
+    """Spark's writer, except that the query runs in the TaskManagers wherever possible, at any size.
+
+    `option("key", …)` names the write: the second write to a table under the same key does nothing.
+    """
+
+    def __init__(self, engine: Here, df: DataFrame) -> None:
+        super().__init__(df)
+        self._engine = engine
+        self._key: str | None = None
+        self._given_format: str | None = None
+        self._given_path: str | None = None
+
+    def option(self, key: str, value: OptionalPrimitiveType) -> DataFrameWriter:
+        """As PySpark's, except for `key`."""
+        if key.lower() == KEY:
+            if not isinstance(value, str) or not value:
+                raise InvalidArgumentError(
+                    f"The key of a write is {value!r}.", fix="Give a non-empty string."
+                )
+            self._key = value
+            return self
+        if key.lower() == "path":
+            self._given_path = None if value is None else str(value)
+        return super().option(key, value)
+
+    def options(self, **options: OptionalPrimitiveType) -> DataFrameWriter:
+        """As PySpark's, except for `key`."""
+        for name, value in options.items():
+            self.option(name, value)
+        return self
+
+    def format(self, source: str) -> DataFrameWriter:
+        """As PySpark's."""
+        self._given_format = source
+        return super().format(source)
+
+    def run(self, name: str, act: Callable[..., None], arguments: dict[str, Any]) -> None:
+        """Run an action of PySpark's writer."""
+        self.options(**arguments.pop("options", {}))
+        if self._key is None:
+            with self._engine.here(self._df, None):
+                act(self, **arguments)
+            return
+        key = WriteKey(self._folder(name, arguments), self._key)
+        recover(key.table)
+        if key.begin():
+            with self._engine.here(self._df, key):
+                act(self, **arguments)
+
+    def _folder(self, name: str, arguments: dict[str, Any]) -> Path:
+        """The folder of the table that an action writes to."""
+        if name not in _KEYED or (name != "insertInto" and not self._is_parquet(name, arguments)):
+            raise InvalidArgumentError(
+                "A write with a key must write Parquet files.",
+                fix="Leave the key out, or write Parquet.",
+            )
+        session: Any = self._spark._jsparkSession
+        jvm: Any = self._spark._jvm
+        if name in _TABLES:
+            identifier = session.sessionState().sqlParser().parseTableIdentifier(arguments[_TABLES[name]])
+            catalog = session.sessionState().catalog()
+            if catalog.tableExists(identifier):
+                place = catalog.getTableMetadata(identifier).location().toString()
+            else:
+                place = self._given_path or catalog.defaultTablePath(identifier).toString()
+        else:
+            place = arguments.get("path") or self._given_path
+        if place is None:
+            raise InvalidArgumentError("The write has no path.", fix="Name one, e.g. with `parquet(path)`.")
+        path = jvm.org.apache.hadoop.fs.Path(place)
+        system = path.getFileSystem(session.sessionState().newHadoopConf())
+        if system.getUri().getScheme() != "file":
+            raise InvalidArgumentError(
+                f"A write with a key cannot go to {place}.",
+                fix="Leave the key out, or write to a path that all hosts mount.",
+            )
+        return Path(system.makeQualified(path).toUri().getPath())
+
+    def _is_parquet(self, name: str, arguments: dict[str, Any]) -> bool:
+        if name == "parquet":
+            return True
+        default = self._spark.conf.get("spark.sql.sources.default", "parquet")
+        found = arguments.get("format") or self._given_format or default
+        return str(found).lower() == "parquet"
+
+
+def _action(name: str) -> Callable[..., None]:
+    base = getattr(DataFrameWriter, name)
+
+    @wraps(base)
+    def act(self: EngineWriter, *arguments: Any, **named: Any) -> None:
+        bound = inspect.signature(base).bind(self, *arguments, **named)
+        self.run(name, base, {key: value for key, value in bound.arguments.items() if key != "self"})
+
+    return act
+
+
+for _name in _ACTIONS:
+    setattr(EngineWriter, _name, _action(_name))

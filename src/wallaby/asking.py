@@ -1,0 +1,135 @@
+"""What an engine tells about itself: its queries, its TaskManagers, and the live page about both."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from html import escape
+
+from pyspark.sql import SparkSession
+
+from wallaby.config.settings import Settings
+from wallaby.errors import InvalidArgumentError
+from wallaby.gcs.interface import Gcs
+from wallaby.head.head import Head
+from wallaby.lineage.names import WorkerId
+from wallaby.results.following import FollowedQueries
+from wallaby.results.record import QueryHistory
+from wallaby.results.worker_info import WorkerInfo, worker_info
+from wallaby.runner import QueryRunner
+from wallaby.spark.cluster import Cluster
+from wallaby.ui.live_page import LivePage, in_notebook
+from wallaby.ui.source import Source
+
+
+class Asking(ABC):
+    """What `Engine` answers besides queries."""
+
+    _gcs: Gcs
+    _head: Head
+    _recording: FollowedQueries
+
+    _runner: QueryRunner
+    _page: LivePage | None = None
+    spark: SparkSession
+    settings: Settings
+
+    @abstractmethod
+    def _require_open(self) -> None:
+        """Refuse if the engine is closed."""
+
+    @abstractmethod
+    def _source(self) -> Source:
+        """What the live page shows."""
+
+    @property
+    def ui(self) -> LivePage:
+        """The live page: queries while they run, TaskManagers, losses. It prints as a link that carries its token.
+
+        The first use starts it, if the setting `spark.wallaby.ui.enabled` has not; queries are observed from then on.
+        It listens on 127.0.0.1 only.
+
+        Example:
+            >>> engine.ui
+            http://127.0.0.1:41235/?token=…
+
+        Raises:
+            AttachError: the engine is closed.
+            ConfigurationError: the port of `spark.wallaby.ui.port` is taken.
+        """
+        self._require_open()
+        if self._page is None:
+            self._page = LivePage(self._source(), self.settings.ui_port)
+            self._runner.is_watched = True
+        return self._page
+
+    def _wants_page(self) -> bool:
+        """Does the page start with the engine? By default in notebooks on one machine."""
+        if self.settings.ui_enabled == "auto":
+            return in_notebook() and Cluster(self.spark.sparkContext).is_local
+        return self.settings.ui_enabled == "true"
+
+    def _close_page(self) -> None:
+        if self._page is not None:
+            self._page.close()
+            self._page = None
+
+    def _repr_html_(self) -> str:
+        page = "" if self._page is None else f" · {self._page._repr_html_()}"
+        return f"<p>{escape(repr(self))}{page}</p>"
+
+    def history(self) -> QueryHistory:
+        """List the queries of this engine, oldest first: what they were, where they ran and why, and how long.
+
+        It has the queries that went through the engine, and those of Spark's of which parts ran in the TaskManagers;
+        the latest thousand. A notebook shows it as a table.
+
+        Example:
+            >>> engine.history()
+            1. native: 5 rows in 412 ms: select o_orderpriority, count(*) from orders group by 1
+            2. Spark: 1 row in 88 ms (Sin(x#3): the last bit of Java's result …): select sin(x) from t
+            >>> engine.history()[-1].findings
+        """
+        return self._recording.history()
+
+    def workers(self) -> list[WorkerInfo]:
+        """List every TaskManager: its id, host, process, address and state.
+
+        Raises:
+            AttachError: the engine is closed.
+
+        Example:
+            >>> engine.workers()
+            [WorkerInfo(id='w0-3fa1', host='node7', pid=4711, address='grpc://10.0.0.7:43121', state='live')]
+        """
+        self._require_open()
+        return [worker_info(lease) for lease in self._gcs.workers()]
+
+    def drain(self, worker: str | WorkerInfo, timeout: float = 60.0) -> bool:
+        """Move a TaskManager's work to others while it still serves its outputs, then end it.
+
+        This is cheaper than a loss: outputs that others still need are not computed again. Spark starts another
+        TaskManager in its place.
+
+        Args:
+            worker: One of `workers()`, or its id.
+            timeout: How many seconds to wait for its end.
+
+        Returns:
+            False if it has not ended in time, for example because no other can take over its work. It then gets no new
+            queries, and leaves when it can.
+
+        Raises:
+            InvalidArgumentError: there is no such TaskManager, or the timeout is negative.
+            AttachError: the engine is closed.
+
+        Example:
+            >>> engine.drain(engine.workers()[0])
+            True
+        """
+        self._require_open()
+        known = WorkerId(worker.id if isinstance(worker, WorkerInfo) else worker)
+        if known not in {lease.worker for lease in self._gcs.workers()}:
+            raise InvalidArgumentError(f"There is no TaskManager {known}.", fix="See engine.workers().")
+        if timeout < 0:
+            raise InvalidArgumentError(f"The timeout {timeout} is negative.", fix="Give seconds to wait.")
+        return self._head.drain(known, timeout)

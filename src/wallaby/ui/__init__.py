@@ -1,0 +1,1 @@
+"""The live page: what an engine does, in a browser, while it runs and after; and figures for Prometheus."""
