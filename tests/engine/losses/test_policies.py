@@ -109,6 +109,7 @@ def test_a_policy_answers_as_spark_does_and_survives_a_loss(
 #: A join whose outputs an aggregation takes, each in several channels that have states. No channel is without groups.
 JOINED = "select a.v % 61 k, count(*) n, sum(b.v) s from brief a join brief b on a.v = b.v group by 1"
 
+
 def rewound_in_place(events: Sequence[QueryEvent]) -> list[str]:
     """The channels that were rewound although their hosts lived: they stayed where they were."""
     hosts: dict[str, str] = {}
