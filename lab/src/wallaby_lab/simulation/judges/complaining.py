@@ -9,7 +9,7 @@ independently of the code that is judged.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Container
+from collections.abc import Callable, Container
 from typing import Any
 
 from wallaby.gcs.interface import WorkerLease
@@ -48,9 +48,12 @@ class Complaining:
 
     # --- at workers ----------------------------------------------------------------------------------
 
-    def yields(self, actor: SimulatedActor, effect: Any, now_ms: int) -> None:
+    def yields(self, actor: SimulatedActor, effect: Any, now: Callable[[], int]) -> None:
         """A generator requests an effect: check that it is the complaint, if one is due."""
-        answered, actor.answered = actor.answered, None
+        answered, kind = actor.answered, type(effect)
+        if answered is None and kind is not Complain and kind is not Await:
+            return  # as most often: nothing was answered, and nothing is said
+        now_ms, actor.answered = now(), None
         self._count(actor, answered)
         self._judge(actor, answered, effect)
         if isinstance(effect, Complain):

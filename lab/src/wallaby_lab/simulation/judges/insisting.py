@@ -28,6 +28,8 @@ from wallaby_lab.simulation.world.brief import brief
 from wallaby_lab.simulation.world.process import SimulatedActor
 
 _INSISTED = (CommitTask, Fail, CloseEarly, ReadRecords)
+#: The effects whose answers matter here.
+_MINDED = frozenset({*_INSISTED, Look, Push, Execute, Advance})
 _REPEATED = (FailPoint.RETRACE, FailPoint.REREAD)
 _FOR_NOW = (Verdict.FROZEN, Verdict.STALE, None)
 
@@ -47,6 +49,8 @@ class Insisting:
     def answers(self, actor: SimulatedActor, value: Any) -> None:
         """An actor is about to get the answer to its last effect."""
         asked, self.answered = actor.last, value
+        if type(asked) not in _MINDED:
+            return
         if isinstance(asked, Look) and value is not None and value.verdict is Verdict.DONE:
             self._viewed[actor] = value
         if isinstance(asked, _INSISTED) and _verdict(value) in _FOR_NOW:
@@ -65,7 +69,7 @@ class Insisting:
         """Its next effect; None if it has ended."""
         if self._viewed and isinstance(effect, Pause) and actor in self._viewed:
             _require_adopted(actor, self._viewed.pop(actor))
-        asked = self._refused.get(actor)
+        asked = self._refused.get(actor) if self._refused else None
         if asked is None:
             return
         if _is_over(actor, asked):

@@ -12,7 +12,8 @@ class Agenda:
 
     def __init__(self) -> None:
         self.now_us = 0
-        self._entries: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
+        #: What is to happen, as a heap: the time, a number that keeps the order, and the call.
+        self.entries: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
         self._count = 0
 
     def now_ms(self) -> int:
@@ -23,12 +24,12 @@ class Agenda:
         """Schedule an event; events of the same time happen in the order in which they were scheduled."""
         self._count += 1
         at_us = self.now_us + delay_us if delay_us > 0 else self.now_us
-        heapq.heappush(self._entries, (at_us, self._count, do, arguments))
+        heapq.heappush(self.entries, (at_us, self._count, do, arguments))
 
     def next(self) -> bool:
         """Run the next event; False if there is none."""
-        if not self._entries:
+        if not self.entries:
             return False
-        self.now_us, _, do, arguments = heapq.heappop(self._entries)
+        self.now_us, _, do, arguments = heapq.heappop(self.entries)
         do(*arguments)
         return True

@@ -85,6 +85,6 @@ def note_commits(
                 raise InvariantViolation(6, f"an attempt of an old run of {effect.task.of} is committed")
             world.tally.commits += 1
             world.tally.lineage_bytes += len(effect.record)
-            saved = (effect.task, key_of(decode(effect.record))) in running.saved
+            saved = bool(running.saved) and (effect.task, key_of(decode(effect.record))) in running.saved
             output = running.scrutiny.committed(worker, effect, saved)
             running.audit.committing(effect.task, output, final=effect.final)

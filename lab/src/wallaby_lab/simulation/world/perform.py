@@ -90,7 +90,7 @@ class SimulatedPerformer:
 
     def perform(self, actor: SimulatedActor, effect: Effect[Any]) -> None:
         """Perform an effect; its answer arrives later, unless the actor is gone by then."""
-        if self._world.story is not None and not isinstance(effect, (protocol.Await, protocol.Pause)):
+        if self._world.story is not None and not isinstance(effect, protocol.Await | protocol.Pause):
             self._world.tell(f"{actor.process.id} {actor.name}: {brief(effect)}")
         self._methods[type(effect)](actor, effect)
 
@@ -230,8 +230,10 @@ class SimulatedPerformer:
             ticket.settle(reply)
 
     def _is_cut(self, one: WorkerId, other: WorkerId) -> bool:
-        until_us = self._world.cuts_until_us.get(frozenset((one, other)), 0)
-        return until_us > self._world.agenda.now_us or self._world.wires.is_cut(one, other)
+        cuts = self._world.cuts_until_us
+        if cuts and cuts.get(frozenset((one, other)), 0) > self._world.agenda.now_us:
+            return True
+        return self._world.wires.is_cut(one, other)
 
     def _ping(self, actor: SimulatedActor, effect: coordinating.Ping) -> None:
         world = self._world

@@ -55,6 +55,8 @@ class SimulatedWires:
 
     def is_cut(self, sender: WorkerId, target: WorkerId) -> bool:
         """Is a message that passes now lost?"""
+        if not self._troubles:
+            return False
         trouble, now_us = self._troubles.get((sender, target)), self._now_us()
         if trouble is None or trouble.until_us <= now_us or trouble.late_us or trouble.is_picky:
             return False

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from heapq import heappop
 from random import Random
 from typing import Any
 
@@ -22,7 +23,7 @@ from wallaby.gcs.memory import MemoryGcs, MemoryStore
 from wallaby.lineage.effects import Answer, Await, ClaimReRead, Effect, Effects, FailPoint, Push
 from wallaby.lineage.names import HEAD, ChannelName, QueryId, WorkerId
 from wallaby.node.actors import COORDINATOR, DISCOVERY, SESSION, TASK_MANAGER, ActorKind, ActorName
-from wallaby.node.driving import stop_actor
+from wallaby.node.driving import ActorState, stop_actor
 from wallaby.node.effects import Complain
 from wallaby.node.session import QuerySession
 from wallaby.worker.taskmanager import TaskManager
@@ -55,6 +56,7 @@ from wallaby_lab.simulation.world.wires import SimulatedWires
 
 #: The number of events between two checks whether a run is over.
 EVENTS_AT_ONCE = 4
+_EVENTS = range(EVENTS_AT_ONCE)
 
 
 class World:
@@ -83,6 +85,7 @@ class World:
         self.tally = RunTally()
         self.story = story
         self.lapses = Lapses(scenario.flow, self.tell)
+        self._forgets = scenario.flow.forgotten is not None
         self.healed = False
         self.pending_faults = list(faults)
         self.pending_holds = list(scenario.schedule.holds)
@@ -127,7 +130,9 @@ class World:
 
     def delay_us(self, actor: SimulatedActor, low_us: int, high_us: int) -> int:
         """A random delay of one actor, longer on a slow process and for one that lags."""
-        delay_us = self.soon_us(low_us, high_us, actor.process)
+        delay_us = low_us + int((high_us - low_us) * self.random.random())  # `soon_us` without a call
+        if actor.process.slowness != 1.0:
+            delay_us = int(delay_us * actor.process.slowness)
         return delay_us if self.healed or actor.lag == 1.0 else int(delay_us * actor.lag)
 
     def tell(self, what: str) -> None:
@@ -323,16 +328,17 @@ class World:
 
     def answer(self, actor: SimulatedActor, effect: Effect[Answer], value: Answer | BaseException) -> None:
         """Pass the answer to an effect in; a fault may strike first."""
-        if actor.alive:
-            if isinstance(effect, Push):
+        if actor.state is not ActorState.ENDED:
+            if type(effect) is Push:
                 actor.answered = effect, value
-            self._visit(actor, effect, after=True)
+            if not self.healed:
+                self._visit(actor, effect, after=True)
             self.resume(actor, value)
 
     def resume(self, actor: SimulatedActor, value: Any) -> None:
         """One step of one actor, and then all checks."""
         process = actor.process
-        if not actor.alive:
+        if actor.state is ActorState.ENDED:
             return
         now_us = self.agenda.now_us
         if process.paused_until_us > now_us or actor.held_until_us > now_us:
@@ -344,17 +350,18 @@ class World:
         self.tally.steps += 1
         if actor.worker_query is None:
             asked = actor.last
-            if isinstance(asked, Watch) and actor.name == COORDINATOR:
+            if type(asked) is Watch and actor.name == COORDINATOR:
                 self.silence.answers(value, self.agenda.now_ms())
             effect = self._send(actor, value)
-            if isinstance(asked, ReadStatus) and value is not None and actor.name == COORDINATOR:
+            if type(asked) is ReadStatus and value is not None and actor.name == COORDINATOR:
                 require_ending(self.running[asked.query])
             if actor.name.kind is ActorKind.DRAIN:
                 alive = self.processes[WorkerId(str(actor.name.of))].alive
                 self.leaving.steps(actor, asked, value, effect, alive=alive)
             if effect is not None:
                 actor.last = effect
-                self._visit(actor, effect, after=False)
+                if not self.healed:
+                    self._visit(actor, effect, after=False)
                 self._perform(actor, effect)
             return  # what it changes is changed, and checked, where its calls reach the store
         self._step(actor, actor.worker_query, value)
@@ -362,37 +369,45 @@ class World:
 
     def _step(self, actor: SimulatedActor, worker_query: SimulatedQuery, value: Any) -> None:
         """One step of a session, which is judged by the effect that it requests."""
-        actor.eager = value is True and isinstance(actor.last, Await)
+        asked = actor.last
+        kind = type(asked)
+        actor.eager = value is True and kind is Await
         if not isinstance(value, Exception):
             self.insisting.answers(actor, value)
-            if isinstance(actor.last, ClaimReRead):
-                self.claiming.answers(actor, actor.last, value)
-            elif isinstance(actor.last, Complain):
-                self.complaining.answers(actor, actor.last, value)
+            if kind is ClaimReRead:
+                self.claiming.answers(actor, asked, value)
+            elif kind is Complain:
+                self.complaining.answers(actor, asked, value)
         effect = self._send(actor, value)
         self.insisting.yields(actor, effect)
         if effect is not None:
-            require_current_run(actor, effect)
-            self.complaining.yields(actor, effect, self.agenda.now_ms())
+            if actor.run is not None:
+                require_current_run(actor, effect)
+            self.complaining.yields(actor, effect, self.agenda.now_ms)
             if isinstance(effect, ClaimReRead):
                 self.claiming.yields(actor, effect)
             if type(effect) in JUDGED and not self.store_is_lost:
                 query = worker_query.query.id
                 self.running[query].scrutiny.yields(actor, effect, self.store.queries.get(query))
             actor.last = effect
-            self._visit(actor, effect, after=False)
+            if not self.healed:
+                self._visit(actor, effect, after=False)
             self._perform(actor, effect)
         self._after_step(actor, worker_query)
 
     def _perform(self, actor: SimulatedActor, effect: Effect[Any]) -> None:
         """Perform an effect; if its process was just paused, perform it when the process wakes as a zombie."""
         now_us = self.agenda.now_us
-        if not actor.alive:
+        if actor.state is ActorState.ENDED:
             return
         if actor.process.paused_until_us > now_us or actor.held_until_us > now_us:
             until_us = max(actor.process.paused_until_us, actor.held_until_us)
             self.agenda.after(until_us - now_us, self._perform, actor, effect)
-        elif not (actor.worker_query is not None and self.lapses.forgets(effect.point, actor.process.id)):
+        elif not (
+            self._forgets
+            and actor.worker_query is not None
+            and self.lapses.forgets(effect.point, actor.process.id)
+        ):
             self.performer.perform(actor, effect)
 
     def _send(self, actor: SimulatedActor, value: Any) -> Effect[Any] | None:
@@ -405,15 +420,17 @@ class World:
                 self.tell_loss(actor.process)
                 self.crash(actor.process, "its store was lost")
             return None
-        lost = effect is None and actor.name == COORDINATOR and self.coordinator.lost is not None
+        if effect is not None:
+            return effect
+        lost = actor.name == COORDINATOR and self.coordinator.lost is not None
         if lost and not self.store_is_lost:
             self.given_up = self.silence.is_too_long(self.agenda.now_ms())
             self._lose_store()
-        elif effect is None and actor.name == TASK_MANAGER:
+        elif actor.name == TASK_MANAGER:
             self.crash(actor.process, "expelled")
-        elif effect is None and actor.name == SESSION and actor.worker_query is not None:
+        elif actor.name == SESSION and actor.worker_query is not None:
             self.close_session(actor.process, actor.worker_query)
-        return effect
+        return None
 
     def _after_step(self, actor: SimulatedActor, worker_query: SimulatedQuery) -> None:
         """Wake the actors that can continue because of what an actor of the same session has just done."""
@@ -425,16 +442,20 @@ class World:
 
     def _visit(self, actor: SimulatedActor, effect: Any, after: bool) -> None:
         """An actor is at a fail point: strike the faults that were waiting for it."""
-        if self.healed or not (self.pending_faults or self.pending_holds or self.counts_visits):
+        faults = self.pending_faults
+        if self.healed or not (faults or self.pending_holds or self.counts_visits):
             return
         point: FailPoint = effect.point
         count = self.visits.get((point, after), 0) + 1
         self.visits[point, after] = count
         if self.pending_holds:
             strike_holds(self, actor, point, after)
-        if not self.pending_faults:
-            return
-        for fault in self.pending_faults.copy():
+        for fault in faults:
+            if fault.point is point and fault.after is after and fault.nth <= count:
+                break
+        else:
+            return  # as almost always
+        for fault in faults.copy():
             if fault.point is not point or fault.after is not after or fault.nth > count:
                 continue
             if fault.kind in OF_WIRES and isinstance(effect, Push) and effect.target == actor.process.id:
@@ -465,8 +486,11 @@ class World:
         """Run events until a condition holds; False if it does not in time."""
         agenda, tally = self.agenda, self.tally
         deadline_us, last_step = agenda.now_us + limit_ms * 1000, tally.steps + steps_max
+        entries = agenda.entries
         while not done():
-            for _ in range(EVENTS_AT_ONCE):
-                if agenda.now_us > deadline_us or tally.steps > last_step or not agenda.next():
+            for _ in _EVENTS:
+                if agenda.now_us > deadline_us or tally.steps > last_step or not entries:
                     return done()
+                agenda.now_us, _, do, arguments = heappop(entries)  # `agenda.next` without a call
+                do(*arguments)
         return True
