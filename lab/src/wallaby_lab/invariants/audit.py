@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Container, Iterable, Mapping, Sequence
 
-from wallaby.lineage.attempt import ChannelRun
+from wallaby.lineage.attempt import ChannelPhase, ChannelRun
 from wallaby.lineage.effects import Output, Slice
 from wallaby.lineage.graph import StageGraph
 from wallaby.lineage.lineage import LineageRecord, Watermark, advance, decode
@@ -48,6 +48,7 @@ class Audit:
             (name, tuple((edge, graph.consumer(edge)) for edge in graph.edges_from(name)))
             for name in graph.channels
         )
+        self._consumers_first = self._outputs[::-1]
         #: The last state of each channel; states are never changed in place.
         self._seen: dict[ChannelName, ChannelState] = {}
         self._names = [
@@ -163,23 +164,24 @@ class Audit:
     def check_store(self, state: StoreState) -> None:
         """The store's state is well formed, and follows from its state before."""
         self._check_epoch(state)
-        delivered = state.delivered
+        delivered, channels, gate_open, members = state.delivered, state.channels, state.gate_open, state.members
         for name, edges in self._outputs:
-            channel = state.channels[name]
+            channel = channels[name]
             if self._seen.get(name) is not channel or state.records[name] != self._records[name]:
                 self._check_records(name, channel, state.records[name])
                 self._seen[name] = channel
                 if self._assigned.get(name, ("", 0, 0))[0::2] != (channel.host, channel.base):
                     self._assigned[name] = (channel.host, state.epoch, channel.base)
             if (
-                state.gate_open
-                and not channel.ended
-                and channel.host not in state.members
+                gate_open
+                and not (channel.final or channel.closed)
+                and channel.host not in members
                 and channel.host != HEAD
             ):
                 raise InvariantViolation(5, f"{name} is assigned to {channel.host}, which is no member")
+            length = channel.length
             for edge, _ in edges:
-                if not 0 <= delivered[edge] <= channel.length:
+                if not 0 <= delivered[edge] <= length:
                     raise InvariantViolation(3, f"{edge}: {delivered[edge]} delivered of {channel.length}")
         self._check_splits(state)
 
@@ -275,21 +277,23 @@ class Audit:
             return
         if worker not in state.members and worker != HEAD:
             raise InvariantViolation(6, f"{worker} takes part in epoch {state.epoch} but is no member")
+        collector = self._graph.collector
         for name, run in seen.runs.items():
             if state.channels[name].host != worker:
                 raise InvariantViolation(
                     6, f"{worker} runs {name}, which belongs to {state.channels[name].host}"
                 )
-            if not (run.retracing or run.ended or name == self._graph.collector):
+            if run.phase is ChannelPhase.CHOOSING and name != collector:
                 self._check_watermark(name, run)
 
     def _check_watermark(self, name: ChannelName, run: ChannelRun) -> None:
         expected = self._watermarks[name]
+        consumed_of = run.inbox.consumed
         if run.drawing is not None and run.seq >= len(self._records[name]):
             expected = dict(expected)
             advance(expected, run.drawing)
         for _, _, upstream in self._inputs[name]:
-            consumed = run.inbox.consumed(upstream)
+            consumed = consumed_of(upstream)
             if consumed != expected.get(upstream, 0):
                 raise InvariantViolation(
                     3,
@@ -308,32 +312,30 @@ class Audit:
         """
         if not state.gate_open:
             return
-        coming = {
-            (edge, seq)
-            for r in (*state.rereads, *state.claims.values())
-            for edge in r.edges
-            for seq in range(r.first, r.end)
-        }
-        rereading = {r.channel.stage for r in (*state.rereads, *state.claims.values())}
+        rereads = (*state.rereads, *state.claims.values())
+        coming = {(edge, seq) for r in rereads for edge in r.edges for seq in range(r.first, r.end)}
+        rereading = {r.channel.stage for r in rereads}
         needing = self._needing(state, workers)
         for name, channel in state.channels.items():
             if only is not None and channel.host not in only:
                 continue
-            if name in needing or name.stage in rereading:
-                self._check_inputs(state, workers, name, channel, coming, name in needing)
+            needs = name in needing
+            if needs or name.stage in rereading:
+                self._check_inputs(state, workers, name, channel, coming, needs)
 
     def _needing(self, state: StoreState, workers: Mapping[WorkerId, WorkerState]) -> set[ChannelName]:
         """The channels at work: not ended, or retracing what another channel at work still lacks."""
         needing: set[ChannelName] = set()
         delivered = state.delivered
-        for name, edges in reversed(self._outputs):
-            channel = state.channels[name]
-            if not channel.ended:
+        channels = state.channels
+        for name, edges in self._consumers_first:
+            channel = channels[name]
+            if not (channel.final or channel.closed):
                 needing.add(name)
                 continue
             seen = workers.get(channel.host)
             run = seen.runs.get(name) if seen is not None else None
-            if run is None or not run.retracing:
+            if run is None or run.phase is not ChannelPhase.RETRACING:
                 continue
             if any(consumer in needing and delivered[edge] < channel.length for edge, consumer in edges):
                 needing.add(name)
@@ -354,13 +356,20 @@ class Audit:
         run = seen.runs.get(name) if seen.epoch >= self._assigned[name][1] else None
         if run is None and seen.epoch == state.epoch:
             raise InvariantViolation(5, f"{channel.host} knows epoch {state.epoch} but does not run {name}")
-        if run is not None and run.ended and not self._graph.is_reader(name.stage):
+        if run is not None and run.phase is ChannelPhase.ENDED and not self._graph.is_reader(name.stage):
             return
+        channels, given_up = state.channels, seen.given_up
+        lanes = run.inbox.lanes() if run is not None else {}
         for edge, producer, upstream in self._inputs[name]:
-            if run is not None and (name, run.since_epoch, edge.link) in seen.given_up:
+            if given_up and run is not None and (name, run.since_epoch, edge.link) in given_up:
                 continue
-            length = state.channels[producer].length
-            lacks = range(length) if run is None else run.inbox.lacks(upstream, length)
+            length = channels[producer].length
+            if run is None:
+                lacks: Sequence[int] = range(length)
+            elif length <= lanes[upstream].consumed:
+                continue
+            else:
+                lacks = run.inbox.lacks(upstream, length)
             if lacks:
                 first = self._needed_from(name, channel, upstream)
                 lacking = [seq for seq in lacks if seq >= first and (edge, seq) not in coming]

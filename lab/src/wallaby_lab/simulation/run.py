@@ -195,21 +195,23 @@ def run(
     world = World(scenario, faults, SimulatedPerformer, Striker, story)
     world.counts_visits = visits is not None
     failure: Failure | None = None
-    try:
-        with _without_collecting():
+    with _without_collecting():
+        try:
             _run(world)
-    except InvariantViolation as violation:
-        failure = Failure(violation.number, violation.what)
-    except InternalError as error:
-        failure = Failure(0, f"internal error: {error.what}")
-    except (AssertionError, LookupError, AttributeError, TypeError, ValueError, WallabyError) as error:
-        failure = Failure(0, f"{type(error).__name__}: {error}")
-    if failure is not None:
-        world.tell(f"FAILED: {failure}")
-    if visits is not None:
-        visits.update(world.visits)
-    world.tally.virtual_ms = world.agenda.now_ms()
-    return RunResult(seed, policy_named(scenario.session.tolerance), faults, world.tally, failure)
+        except InvariantViolation as violation:
+            failure = Failure(violation.number, violation.what)
+        except InternalError as error:
+            failure = Failure(0, f"internal error: {error.what}")
+        except (AssertionError, LookupError, AttributeError, TypeError, ValueError, WallabyError) as error:
+            failure = Failure(0, f"{type(error).__name__}: {error}")
+        if failure is not None:
+            world.tell(f"FAILED: {failure}")
+        if visits is not None:
+            visits.update(world.visits)
+        tally = world.tally
+        tally.virtual_ms = world.agenda.now_ms()
+        world.dissolve()
+    return RunResult(seed, policy_named(scenario.session.tolerance), faults, tally, failure)
 
 
 @contextmanager

@@ -201,7 +201,7 @@ class Scrutiny:
     def _delivers(self, session: QuerySession, effect: Push, state: StoreState | None) -> None:
         """Check a push: its target is a member, it continues every edge, it has only published outputs, and it fits."""
         current = state is not None and state.gate_open and state.epoch == effect.epoch
-        if current and state is not None and effect.target not in (*state.members, HEAD):
+        if current and state is not None and effect.target not in state.members and effect.target != HEAD:
             raise InvariantViolation(5, f"{session.worker} sends to {effect.target}, which is no member")
         at: dict[Edge, int] = {}
         delivered, outbox = session.context.outbox.delivered(), session.context.outbox
@@ -232,46 +232,53 @@ class Scrutiny:
         target, outbox = actor.name.of, session.context.outbox
         durable = session.context.tolerance.durable
         due: set[Edge] = set()
+        graph, channels, sent, refused = self._graph, state.channels, outbox.delivered(), outbox.refused()
+        staged = session.context.tolerance.staged
         for name, run in session.runs.items():
-            if session.context.tolerance.staged and not self._has_ended(session, run):
+            if staged and not self._has_ended(session, run):
                 continue
-            for edge in self._graph.edges_from(name):
-                if self._graph.stays(edge):
+            first, end = 0 if durable else run.base, outbox.published(name)
+            for edge in graph.edges_from(name):
+                count = sent.get(edge, 0)
+                if not first <= count < end or graph.stays(edge):
                     continue
-                count = outbox.delivered().get(edge, 0)
-                host = state.channels[self._graph.consumer(edge)].host
-                is_due = (0 if durable else run.base) <= count < outbox.published(name)
-                if is_due and (
-                    host in state.members or state.channels[self._graph.consumer(edge)].host == "head"
-                ):
-                    due.add(edge)
-                if edge in due and host == target and edge not in outbox.refused():
+                host = channels[graph.consumer(edge)].host
+                if host not in state.members and host != HEAD:
+                    continue
+                due.add(edge)
+                if host == target and edge not in refused:
                     raise InvariantViolation(
                         5, f"{session.worker} waits, and output {count} is due on {edge}"
                     )
-        others = (a for a in actor.worker_query.actors.values() if a is not actor and a.alive)
-        if isinstance(actor.last, Acknowledge) or any(isinstance(a.last, Acknowledge) for a in others):
+        if isinstance(actor.last, Acknowledge):
             return
+        for other in actor.worker_query.actors.values():
+            if isinstance(other.last, Acknowledge) and other is not actor and other.alive:
+                return
         for name, run in session.runs.items():
-            edges = self._graph.edges_from(name)
-            if run.ended and not due & set(edges) and (unsaid := _unsaid(session, edges)):
+            if not run.ended:
+                continue
+            edges = graph.edges_from(name)
+            if due.isdisjoint(edges) and (unsaid := _unsaid(session, edges)):
                 raise InvariantViolation(3, f"{name} has ended, and nobody writes {unsaid} down")
 
     def check_worker(self, state: StoreState, session: QuerySession) -> None:
         """Check that the store has what a worker believes, which must forget nothing within an epoch."""
         if not state.gate_open or state.epoch != session.context.epoch:
             return
+        channels = state.channels
         for name, run in session.runs.items():
-            if run.since_epoch != state.channels[name].since_epoch:
+            if run.since_epoch != channels[name].since_epoch:
                 raise InvariantViolation(6, f"{session.worker} goes on with an old run of {name}")
         outbox = session.context.outbox
+        stored, delivered = state.delivered, outbox.delivered()
         for edge, count in outbox.known_to_gcs().items():
-            if count > state.delivered[edge]:
+            if count > stored[edge]:
                 raise InvariantViolation(
                     3,
                     f"{session.worker} takes {count} of {edge} as written, which {state.delivered[edge]} is",
                 )
-            if outbox.delivered()[edge] < state.delivered[edge]:
+            if delivered[edge] < stored[edge]:
                 raise InvariantViolation(3, f"{session.worker} knows less of {edge} than the store")
 
     def _check_counts(self, session: QuerySession, known: list[bool], reply: PushReply, arrived: int) -> None:
@@ -283,7 +290,7 @@ class Scrutiny:
                 5, f"{new} slices are new at {session.worker}, and {now - arrived} count"
             )
         for name, run in session.runs.items():
-            held = sum(p.size_bytes for lane in run.inbox.lanes().values() for p in lane.held.values())
+            held = sum([p.size_bytes for lane in run.inbox.lanes().values() for p in lane.held.values()])
             if run.inbox.held_bytes != held:
                 raise InvariantViolation(10, f"{name} holds {held} bytes, and counts {run.inbox.held_bytes}")
 

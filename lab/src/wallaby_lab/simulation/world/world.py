@@ -467,6 +467,18 @@ class World:
             if self.striker.strike(fault, actor):
                 self.tally.fired.append((fault.point, fault.kind))
 
+    def dissolve(self) -> None:
+        """Let go of everything: then it is freed at once, and no collection has to search it for cycles."""
+        for process in self.processes.values():
+            for worker_query in process.worker_queries.values():
+                worker_query.actors.clear()
+            process.worker_queries.clear()
+            for actor in process.actors:
+                actor.worker_query = actor.run = None
+                actor.effects.close()
+            process.actors.clear()
+        self.__dict__.clear()
+
     # --- checks --------------------------------------------------------------------------------------
 
     def mark_changed(self) -> None:
