@@ -14,11 +14,12 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from wallaby.lineage.attempt import ChannelPhase, ChannelRun
 from wallaby.lineage.effects import Output, Slice
 from wallaby.lineage.graph import StageGraph
-from wallaby.lineage.lineage import LineageRecord, Watermark, advance, decode
+from wallaby.lineage.lineage import LineageRecord, Watermark, advance
 from wallaby.lineage.names import HEAD, ChannelName, Edge, TaskName, Upstream, WorkerId
 from wallaby.lineage.reconcile import reconcile
 from wallaby.lineage.recoverable import NOTHING, Recoverable
 from wallaby.lineage.snapshot import ChannelState, RecoveryPlan, Snapshot
+from wallaby_lab.invariants.decoding import decoded
 from wallaby_lab.invariants.placed import check_losses, check_placed
 from wallaby_lab.invariants.resumed import resumed
 from wallaby_lab.invariants.sighting import StoreState, WorkerState
@@ -164,7 +165,12 @@ class Audit:
     def check_store(self, state: StoreState) -> None:
         """The store's state is well formed, and follows from its state before."""
         self._check_epoch(state)
-        delivered, channels, gate_open, members = state.delivered, state.channels, state.gate_open, state.members
+        delivered, channels, gate_open, members = (
+            state.delivered,
+            state.channels,
+            state.gate_open,
+            state.members,
+        )
         for name, edges in self._outputs:
             channel = channels[name]
             if self._seen.get(name) is not channel or state.records[name] != self._records[name]:
@@ -207,7 +213,7 @@ class Audit:
         for data in records[len(known) :]:
             if name in self._final:
                 raise InvariantViolation(2, f"{name} has a record after its final one")
-            record = decode(data)
+            record = decoded(data)
             known.append(data)
             self._decoded[name].append(record)
             advance(self._watermarks[name], record.draw)
@@ -361,7 +367,7 @@ class Audit:
         channels, given_up = state.channels, seen.given_up
         lanes = run.inbox.lanes() if run is not None else {}
         for edge, producer, upstream in self._inputs[name]:
-            if given_up and run is not None and (name, run.since_epoch, edge.link) in given_up:
+            if run is not None and (name, run.since_epoch, edge.link) in given_up:
                 continue
             length = channels[producer].length
             if run is None:

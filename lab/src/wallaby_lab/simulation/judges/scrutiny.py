@@ -26,14 +26,15 @@ from wallaby.lineage.effects import (
     Slice,
 )
 from wallaby.lineage.graph import StageGraph
-from wallaby.lineage.lineage import Draw, LineageRecord, decode
+from wallaby.lineage.lineage import Draw, LineageRecord
 from wallaby.lineage.names import HEAD, ChannelName, Edge, TaskName, Upstream, WorkerId
 from wallaby.node.actors import ActorKind
 from wallaby.node.effects import Complain
 from wallaby.node.session import QuerySession, QuerySessionSettings
 from wallaby_lab.invariants.audit import InvariantViolation
+from wallaby_lab.invariants.decoding import decoded
 from wallaby_lab.invariants.sighting import StoreState
-from wallaby_lab.simulation.world.process import SimulatedActor, channel_run_of
+from wallaby_lab.simulation.world.process import SimulatedActor, SimulatedQuery, channel_run_of
 from wallaby_lab.simulation.world.waiting import Arrived
 
 #: The effects that are judged when they are requested.
@@ -173,7 +174,7 @@ class Scrutiny:
 
     def committed(self, worker: WorkerId, effect: CommitTask, saved: object) -> Output:
         """A commit was applied: check its record against what was executed and saved. Returns its output."""
-        record, task = decode(effect.record), effect.task
+        record, task = decoded(effect.record), effect.task
         ran, output = self._ran[worker, task]
         final = (ran.last and not output.rest) or output.satisfied
         said = LineageRecord(output.checksum, ran.split, ran.draw, self._bits(ran), final, record.saved)
@@ -229,15 +230,25 @@ class Scrutiny:
         if isinstance(actor.last, Push | Complain):
             return  # it made no progress
         assert actor.worker_query is not None
-        target, outbox = actor.name.of, session.context.outbox
-        durable = session.context.tolerance.durable
-        due: set[Edge] = set()
-        graph, channels, sent, refused = self._graph, state.channels, outbox.delivered(), outbox.refused()
-        staged = session.context.tolerance.staged
+        due = self._nothing_left(actor, session, state)
+        if isinstance(actor.last, Acknowledge) or _is_acknowledging(actor, actor.worker_query):
+            return
         for name, run in session.runs.items():
-            if staged and not self._has_ended(session, run):
+            if not run.ended:
                 continue
-            first, end = 0 if durable else run.base, outbox.published(name)
+            edges = self._graph.edges_from(name)
+            if due.isdisjoint(edges) and (unsaid := _unsaid(session, edges)):
+                raise InvariantViolation(3, f"{name} has ended, and nobody writes {unsaid} down")
+
+    def _nothing_left(self, actor: SimulatedActor, session: QuerySession, state: StoreState) -> set[Edge]:
+        """Check that what is due to a target was refused. Returns the edges to any member with something due."""
+        graph, outbox, tolerance = self._graph, session.context.outbox, session.context.tolerance
+        target, sent, refused, channels = actor.name.of, outbox.delivered(), outbox.refused(), state.channels
+        due: set[Edge] = set()
+        for name, run in session.runs.items():
+            if tolerance.staged and not self._has_ended(session, run):
+                continue
+            first, end = 0 if tolerance.durable else run.base, outbox.published(name)
             for edge in graph.edges_from(name):
                 count = sent.get(edge, 0)
                 if not first <= count < end or graph.stays(edge):
@@ -250,17 +261,7 @@ class Scrutiny:
                     raise InvariantViolation(
                         5, f"{session.worker} waits, and output {count} is due on {edge}"
                     )
-        if isinstance(actor.last, Acknowledge):
-            return
-        for other in actor.worker_query.actors.values():
-            if isinstance(other.last, Acknowledge) and other is not actor and other.alive:
-                return
-        for name, run in session.runs.items():
-            if not run.ended:
-                continue
-            edges = graph.edges_from(name)
-            if due.isdisjoint(edges) and (unsaid := _unsaid(session, edges)):
-                raise InvariantViolation(3, f"{name} has ended, and nobody writes {unsaid} down")
+        return due
 
     def check_worker(self, state: StoreState, session: QuerySession) -> None:
         """Check that the store has what a worker believes, which must forget nothing within an epoch."""
@@ -331,6 +332,14 @@ class Scrutiny:
             ahead = [p.size_bytes for s, p in lane.held.items() if s >= lane.consumed + self._reserve]
             if lane.windowed and not run.retracing and sum(ahead) > window:
                 raise InvariantViolation(5, f"{sum(ahead)} bytes wait on {piece.edge}, beyond its window")
+
+
+def _is_acknowledging(actor: SimulatedActor, worker_query: SimulatedQuery) -> bool:
+    """Does another actor of the session write deliveries down?"""
+    for other in worker_query.actors.values():
+        if isinstance(other.last, Acknowledge) and other is not actor and other.alive:
+            return True
+    return False
 
 
 def arrivals(session: QuerySession) -> int:

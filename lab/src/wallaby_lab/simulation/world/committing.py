@@ -11,9 +11,10 @@ from typing import Any
 
 from wallaby.gcs.interface import CommitReply, Verdict
 from wallaby.lineage.effects import CommitTask
-from wallaby.lineage.lineage import decode, key_of
+from wallaby.lineage.lineage import key_of
 from wallaby.lineage.names import QueryId, WorkerId
 from wallaby_lab.invariants.audit import InvariantViolation
+from wallaby_lab.invariants.decoding import decoded
 from wallaby_lab.simulation.world.process import SimulatedActor
 from wallaby_lab.simulation.world.world import World
 
@@ -85,6 +86,6 @@ def note_commits(
                 raise InvariantViolation(6, f"an attempt of an old run of {effect.task.of} is committed")
             world.tally.commits += 1
             world.tally.lineage_bytes += len(effect.record)
-            saved = bool(running.saved) and (effect.task, key_of(decode(effect.record))) in running.saved
+            saved = bool(running.saved) and (effect.task, key_of(decoded(effect.record))) in running.saved
             output = running.scrutiny.committed(worker, effect, saved)
             running.audit.committing(effect.task, output, final=effect.final)
