@@ -109,6 +109,16 @@ class Process:
             self.armed[fault] = left - 1
         return bool(left)
 
+    def dissolve(self) -> None:
+        """Let go of its actors and its queries, which refer to each other."""
+        for worker_query in self.worker_queries.values():
+            worker_query.actors.clear()
+        self.worker_queries.clear()
+        for actor in self.actors:
+            actor.worker_query = actor.run = None
+            actor.effects.close()
+        self.actors.clear()
+
 
 @dataclass(slots=True)
 class RunTally:

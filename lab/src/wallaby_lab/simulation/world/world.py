@@ -403,11 +403,9 @@ class World:
         if actor.process.paused_until_us > now_us or actor.held_until_us > now_us:
             until_us = max(actor.process.paused_until_us, actor.held_until_us)
             self.agenda.after(until_us - now_us, self._perform, actor, effect)
-        elif not (
-            self._forgets
-            and actor.worker_query is not None
-            and self.lapses.forgets(effect.point, actor.process.id)
-        ):
+            return
+        of_query = actor.worker_query is not None
+        if not (self._forgets and of_query and self.lapses.forgets(effect.point, actor.process.id)):
             self.performer.perform(actor, effect)
 
     def _send(self, actor: SimulatedActor, value: Any) -> Effect[Any] | None:
@@ -470,13 +468,7 @@ class World:
     def dissolve(self) -> None:
         """Let go of everything: then it is freed at once, and no collection has to search it for cycles."""
         for process in self.processes.values():
-            for worker_query in process.worker_queries.values():
-                worker_query.actors.clear()
-            process.worker_queries.clear()
-            for actor in process.actors:
-                actor.worker_query = actor.run = None
-                actor.effects.close()
-            process.actors.clear()
+            process.dissolve()
         self.__dict__.clear()
 
     # --- checks --------------------------------------------------------------------------------------
