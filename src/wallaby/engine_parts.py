@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from wallaby.above.staging import recover_known
 from wallaby.above.subplans import Subplans
-from wallaby.catalyst.jvm import warm_up
+from wallaby.catalyst.jvm import WarmUp
 from wallaby.config.settings import Settings
 from wallaby.errors import QueryCancelledError
 from wallaby.exchange.client import PeerClient
@@ -34,6 +34,9 @@ from wallaby.spark.query_jobs import QueryJobs
 from wallaby.spark.session_settings import SessionSettings
 from wallaby.spark.succession import Succession
 from wallaby.worker.memory.shares import MemoryShares
+
+#: How long an engine that closes waits for its warm-up, which uses the JVM.
+WARM_UP_SECONDS_MAX = 10.0
 
 
 class EngineParts(ABC):
@@ -63,6 +66,7 @@ class EngineParts(ABC):
             raise
         cluster = Cluster(spark.sparkContext)
         self._jobs = QueryJobs(spark.sparkContext, TASK_MANAGER_TAG)
+        self._warm_up = WarmUp(spark)
         self._runner = QueryRunner(
             self.tolerance,
             self._succession,
@@ -95,12 +99,13 @@ class EngineParts(ABC):
         self._site.shares.require_enough()
         self._deployment.start()
         self._jobs.start()
-        warm_up(self.spark)
+        self._warm_up.start()
         self._deployment.await_workers()
         recover_known()
 
     def _close_parts(self) -> None:
         """End every part, and cancel the queries that still run."""
+        self._warm_up.join(WARM_UP_SECONDS_MAX)
         self.subplans.close()
         self._runner.cancel_leaves(
             QueryCancelledError("The engine was closed while the query ran.", fix="Attach again.")

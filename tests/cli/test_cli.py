@@ -334,6 +334,28 @@ def test_a_local_master_has_a_slot_more_than_taskmanagers() -> None:
     assert int(session.default_master(40)[6:-1]) >= 41
 
 
+@pytest.mark.parametrize(
+    ("path", "files", "expected"),
+    [
+        ("orders.csv", (), "csv"),
+        ("orders.JSONL", (), "json"),
+        ("orders", (), "parquet"),
+        ("orders", ("_SUCCESS", "day=1/part-0.csv", "day=1/.part-0.csv.crc"), "csv"),
+        ("orders", ("part-0.snappy.parquet",), "parquet"),
+        ("orders.csv", ("part-0",), "csv"),
+        ("s3://bucket/orders", (), "parquet"),
+    ],
+)
+def test_the_format_of_a_table_is_that_of_its_files(
+    tmp_path: Path, path: str, files: tuple[str, ...], expected: str
+) -> None:
+    table = path if "://" in path else str(tmp_path / path)
+    for name in files:
+        (tmp_path / path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path / name).touch()
+    assert session.format_of(table) == expected
+
+
 def test_tables_and_settings_are_read(tmp_path: Path) -> None:
     assert session.read_tables([f"t={tmp_path}", "u=s3://bucket/u", "v=data/*.parquet"]) == {
         "t": str(tmp_path),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 _SCRIPT = """
 import sys
 import numpy as np
@@ -31,6 +33,25 @@ def _said(*, out: bool) -> list[str]:
 
 def test_arrow_does_not_import_pandas_once_it_was_left_out() -> None:
     assert _said(out=True) == ["False", "3", "True"]
+
+
+@pytest.mark.parametrize("gently", [False, True])
+def test_what_a_task_manager_loads_is_without_pandas(gently: bool) -> None:
+    """It looks at the version last of all that it does before its process begins."""
+    script = f"""
+import sys
+from wallaby.errors import AttachError
+from wallaby.worker import start
+from wallaby.worker.bootstrap import Bootstrap
+try:
+    start._serve(Bootstrap("e", "", "", "", version="another"), 0, gently={gently})
+except AttachError:
+    print("wallaby.worker.main" in sys.modules, "pyarrow" in sys.modules, "pandas" in sys.modules)
+"""
+    said = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert said.stdout.split() == ["True", "True", "False"]
 
 
 def test_arrow_would_import_pandas() -> None:

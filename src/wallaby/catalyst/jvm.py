@@ -6,6 +6,7 @@ costs one round trip, or a few if it is long. Exceptions of py4j leave this modu
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from pyspark.sql import DataFrame
 from wallaby.catalyst.java import load_class
 from wallaby.catalyst.node import PlanPart, PlanText, UnreadablePlanError, decode, decode_part
 
+_log = logging.getLogger(__name__)
 #: The writer, and the JVM in which it was compiled; a new JVM (after `spark.stop()` and a new gateway) needs a new one.
 _compiled: tuple[object, Any] | None = None
 _compiling = threading.Lock()
@@ -74,8 +76,40 @@ def zone_rules(name: str) -> str | None:
 
 
 def warm_up(spark: Any) -> None:
-    """Compile the writer and read a first plan now (half a second), so that the first query need not wait."""
+    """Compile the writer and read a first plan now, so that the first query need not wait."""
     plan_of(spark.range(1))
+
+
+class WarmUp:
+    """A thread that warms up beside the program, which may have other things to do before its first query.
+
+    It takes one to three seconds of the JVM, most of them for classes of Spark's own. The first query waits for what is
+    left of it. A warm-up that fails says nothing: the first query meets the same error, and says so.
+    """
+
+    def __init__(self, spark: Any) -> None:
+        self._spark = spark
+        self._thread = threading.Thread(target=self._run, name="wallaby-warm-up", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            warm_up(self._spark)
+        except (
+            UnreadablePlanError,
+            Py4JError,
+            OSError,
+            AttributeError,
+        ) as error:  # or Spark was stopped meanwhile
+            _log.debug("the warm-up ended early: %s", error)
+
+    def join(self, timeout: float) -> None:
+        """Wait for its end, if it has begun."""
+        if self._thread.ident is not None:
+            self._thread.join(timeout)
 
 
 def _is_dataframe(query: Any) -> bool:

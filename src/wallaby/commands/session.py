@@ -6,6 +6,7 @@ the end of that file is shown as the reason.
 
 from __future__ import annotations
 
+import importlib
 import logging
 import os
 import re
@@ -14,10 +15,12 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Final
+
+from pyspark.errors import PySparkException
 
 from wallaby.commands.java import find_java
 from wallaby.commands.terminal import step
@@ -87,6 +90,8 @@ def engine_session(
 ) -> Iterator[tuple[SparkSession, Engine]]:
     """A session with an engine attached; both end with the block."""
     step(f"starting Spark under {master} …")
+    # Spark's own start is mostly waiting for the JVM.
+    threading.Thread(target=_load_engine, name="wallaby-load", daemon=True).start()
     with spark_session(master, configuration) as spark:
         from wallaby.engine import attach
 
@@ -95,12 +100,27 @@ def engine_session(
             yield spark, engine
 
 
+def _load_engine() -> None:
+    """Import the engine ahead of its use, which takes a second; whoever uses it meets the errors of the import."""
+    with suppress(ImportError, PySparkException):
+        importlib.import_module("wallaby.engine")
+
+
 def register_tables(spark: SparkSession, tables: Mapping[str, str]) -> None:
-    """Make each path a temporary view; its suffix determines the format, which is Parquet by default."""
+    """Make each path a temporary view, in the format that its suffix, or those of its files, say."""
     for table, path in tables.items():
-        kind = _READERS.get(Path(path).suffix.lower(), "parquet")
+        kind = format_of(path)
         reader = spark.read.options(header="true", inferSchema="true") if kind == "csv" else spark.read
         reader.format(kind).load(path).createOrReplaceTempView(table)
+
+
+def format_of(path: str) -> str:
+    """The format of a table by the suffix of its path, or of the files in a folder; Parquet if they say nothing."""
+    there = Path(path)
+    if "://" not in path and there.is_dir() and not there.suffix:
+        files = (each for each in there.rglob("*") if each.is_file() and not each.name.startswith(("_", ".")))
+        there = next(files, there)
+    return _READERS.get(there.suffix.lower(), "parquet")
 
 
 def read_tables(options: list[str]) -> dict[str, str]:

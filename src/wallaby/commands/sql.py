@@ -52,7 +52,10 @@ Query = Annotated[str, typer.Argument(help="The query, in Spark's SQL; - reads i
 Tables = Annotated[
     list[str] | None,
     typer.Option(
-        "--table", "-t", help="name=path of a table: Parquet, or by its suffix CSV, JSON, ORC. Repeatable."
+        "--table",
+        "-t",
+        help="name=path of a table: Parquet, or by the suffix of the file, or of a folder's files, CSV, JSON, ORC. "
+        "Repeatable.",
     ),
 ]
 Workers = Annotated[int, typer.Option(help="TaskManagers.", min=1, max=1024)]

@@ -54,7 +54,6 @@ from wallaby.worker.executor_slot import spark_id_of_executor
 from wallaby.worker.lease_keeper import LeaseKeeper
 from wallaby.worker.lifeline import Lifeline
 from wallaby.worker.memory.floor import MemoryLimits
-from wallaby.worker.memory.lean import leave_pandas_out
 from wallaby.worker.memory.shares import MemoryShares
 from wallaby.worker.memory.watch import MemoryWatch
 from wallaby.worker.scratch import make_scratch, remove_scratch, sweep
@@ -87,7 +86,6 @@ def serve(bootstrap: Bootstrap, at: int = 0) -> bool:
             fix="Install the same version on both, or ship the wheel, its name ending in .zip, with --py-files.",
         )
     keep_freed_memory(bootstrap.memory_bytes)
-    leave_pandas_out()
     threads = bootstrap.threads or os.cpu_count() or 1
     pa.set_cpu_count(
         threads

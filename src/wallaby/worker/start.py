@@ -45,6 +45,9 @@ def _serve(bootstrap: Bootstrap, at: int, *, gently: bool) -> bool:
     from wallaby.worker.memory.allocator_settings import set_allocators  # noqa: PLC0415 - before what it is about
 
     set_allocators(bootstrap.memory_bytes)
+    from wallaby.worker.memory.lean import leave_pandas_out  # noqa: PLC0415 - before anything makes Arrow look for it
+
+    leave_pandas_out()
     if gently:
         from wallaby.worker.low_priority_import import import_gently  # noqa: PLC0415 - needed after a loss only
 

@@ -8,20 +8,16 @@ import platform
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, TextIO
+from typing import TYPE_CHECKING, Annotated, Final, TextIO
 
 import typer
 
 from wallaby.commands.terminal import open_for_writing, progress, say
 from wallaby.errors import InvalidArgumentError
 from wallaby.lineage.tolerance import POLICIES
-from wallaby_lab.simulation import report
-from wallaby_lab.simulation.campaign import Summary, check_range, run_campaign
-from wallaby_lab.simulation.demo import run_demo
-from wallaby_lab.simulation.drawn.policies import MIXED, policies_of
-from wallaby_lab.simulation.grid import as_markdown, run_grid
-from wallaby_lab.simulation.shrink import shrink
-from wallaby_lab.simulation.sweep import run_sweep
+
+if TYPE_CHECKING:
+    from wallaby_lab.simulation.campaign import Summary
 
 EXAMPLES = """
 Examples:
@@ -44,6 +40,8 @@ Examples:
 """
 #: The number of seeds between two saved summaries.
 BLOCK_SEEDS = 500
+#: What `--policy` is unless it is given: every seed draws its own.
+MIXED: Final = "mixed"
 #: Without records there is nothing to simulate.
 SIMULATED = tuple(name for name, parts in POLICIES.items() if parts.recorded)
 
@@ -114,6 +112,8 @@ def simulate(
         raise InvalidArgumentError("--module goes with --generated.", fix="Add --generated.")
     cores = processes or os.cpu_count() or 1
     if demo:
+        from wallaby_lab.simulation.demo import run_demo
+
         run_demo(say, cores)
     elif seed is not None:
         _tell_seed(seed, workers, policy, lines)
@@ -133,6 +133,10 @@ def simulate(
 
 
 def _tell_seed(seed: int, workers: int | None, policy: str, lines: int) -> None:
+    from wallaby_lab.simulation import report
+    from wallaby_lab.simulation.campaign import check_range
+    from wallaby_lab.simulation.shrink import shrink
+
     check_range(seed, 1)
     shrunk = shrink(seed, workers, policy)
     say(report.format_story(shrunk, lines))
@@ -142,6 +146,10 @@ def _tell_seed(seed: int, workers: int | None, policy: str, lines: int) -> None:
 
 
 def _sweep(cores: int, policy: str) -> None:
+    from wallaby_lab.simulation import report
+    from wallaby_lab.simulation.drawn.policies import policies_of
+    from wallaby_lab.simulation.sweep import run_sweep
+
     failed = False
     for name in SIMULATED if policy == "all" else policies_of(policy):
         with progress() as bar:
@@ -158,6 +166,8 @@ def _sweep(cores: int, policy: str) -> None:
 
 
 def _grid(policy: str) -> None:
+    from wallaby_lab.simulation.grid import as_markdown, run_grid
+
     with progress() as bar:
         task = bar.add_task("pairs", total=None)
         found = run_grid(
@@ -184,6 +194,8 @@ class _Campaigns:
         save: Path | None,
         commit: str,
     ) -> None:
+        from wallaby_lab.simulation.campaign import check_range
+
         check_range(first, seeds)
         self._first, self._seeds, self._cores, self._workers = first, seeds, cores, workers
         self._log, self._save = log, save
@@ -191,6 +203,8 @@ class _Campaigns:
 
     def go(self, policy: str, *, resume: bool) -> None:
         """Run the remaining seeds, and fail if there was a violation."""
+        from wallaby_lab.simulation.campaign import Summary
+
         policies = SIMULATED if policy == "all" else (policy,)
         found = self._found(policy) if resume else {}
         if self._save is not None and not resume:
@@ -209,6 +223,9 @@ class _Campaigns:
         say("no violation")
 
     def _run(self, summary: Summary, policy: str, log: TextIO | None, keep: Callable[[], None]) -> None:
+        from wallaby_lab.simulation import report
+        from wallaby_lab.simulation.campaign import run_campaign
+
         with progress() as bar:
             task = bar.add_task("seeds", total=self._seeds, completed=summary.seeds)
             while summary.seeds < self._seeds and not summary.failures:
@@ -234,6 +251,8 @@ class _Campaigns:
 
     def _found(self, policy: str) -> dict[str, Summary]:
         """The part of the saved report that belongs to the same run."""
+        from wallaby_lab.simulation.campaign import Summary
+
         text = self._save.read_text(encoding="utf-8") if self._save and self._save.exists() else ""
         if not text:
             return {}
@@ -250,6 +269,9 @@ class _Campaigns:
 def _report_failures(summary: Summary, workers: int | None, policy: str) -> None:
     if not summary.failures:
         return
+    from wallaby_lab.simulation import report
+    from wallaby_lab.simulation.shrink import shrink
+
     seed, _ = min(summary.failures)
     for failed, what in sorted(summary.failures):
         say(f"seed {failed}: {what}")
@@ -296,6 +318,7 @@ def _survey(modules: tuple[str, ...], share: float, seeds_max: int, cores: int, 
 
 
 def _interleave(first: int, seeds: int) -> None:
+    from wallaby_lab.simulation.campaign import check_range
     from wallaby_lab.simulation.interleavings.run import run_interleaving
 
     check_range(first, seeds)

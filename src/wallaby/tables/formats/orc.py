@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
-from pyarrow import dataset, orc
+from pyarrow import orc
 
 from wallaby.errors import MemoryLimitError
 from wallaby.relations.formats import Format
@@ -129,6 +129,8 @@ def _portions(readers: list[Iterator[pa.RecordBatch]], room: Room) -> Iterator[p
 
 
 def _batches(source: pa.NativeFile, names: list[str], rows: int) -> Iterator[pa.RecordBatch]:
+    from pyarrow import dataset  # noqa: PLC0415 - it loads pandas, for which a program that starts need not wait
+
     fragment = dataset.OrcFileFormat().make_fragment(source)
     yield from fragment.to_batches(columns=names, batch_size=rows, use_threads=False)
 
