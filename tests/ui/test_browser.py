@@ -1,31 +1,36 @@
-"""The live page in a real browser: it updates itself, keeps its own rules, and can be read in dark and on a phone.
+"""The live page, the history and the report in a real browser: light, dark and on a phone, and under load.
 
-`make browser` runs this. It needs Chromium (Debian's, or any that is on PATH).
+`make browser` runs this, and leaves the pictures in build/pictures to be looked at. It needs Chromium (Debian's, or any
+that is on PATH).
 """
 
 from __future__ import annotations
 
-import shutil
 import struct
-import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from tests.ui.test_pages import ROWS, Fixed
+from tests.pages import ROOT
+from tests.ui.chromium import SCREENS, Chromium
+from tests.ui.test_pages import LOGS, ROWS, Fixed, write_busy_logs
 
+from wallaby.observe.log_reading import read_log
+from wallaby.observe.page import make_page
+from wallaby.ui.log_source import LogSource
 from wallaby.ui.pages import Pages
 from wallaby.ui.server import PageServer
 from wallaby.ui.source import QueryRow
 
-CHROMIUM = next(
-    (path for path in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if path), None
-)
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.timeout(300),
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on PATH"),
-]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
+PICTURES = ROOT / "build" / "pictures"
+#: How a page is looked at: the screen, and whether it is dark.
+LOOKS = [("desk", False), ("desk", True), ("phone", False), ("phone", True)]
+#: The texts of the stage graph that leave their box.
+TEXT_OUTSIDE = """[...document.querySelectorAll("svg.graph g")].flatMap(box => {
+    const right = box.querySelector("rect").getBoundingClientRect().right;
+    return [...box.querySelectorAll("text")].filter(text => text.getBoundingClientRect().right > right);
+}).map(text => text.textContent)"""
 
 
 class Growing(Fixed):
@@ -50,75 +55,83 @@ def page() -> Iterator[PageServer]:
     made.close()
 
 
-@pytest.fixture
-def browse(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    def run(url: str, *options: str) -> subprocess.CompletedProcess[str]:
-        fixed = (
-            "--headless=new",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--hide-scrollbars",
-            "--enable-logging=stderr",
-            f"--user-data-dir={tmp_path / 'profile'}",
-        )
-        assert CHROMIUM is not None
-        return subprocess.run(
-            [CHROMIUM, *fixed, *options, url], capture_output=True, text=True, timeout=240, check=True
-        )
-
-    return run
+@pytest.fixture(scope="module")
+def busy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageServer]:
+    """The history of 50 queries of 10,000 tasks each, on 64 TaskManagers."""
+    logs = tmp_path_factory.mktemp("logs")
+    write_busy_logs(logs)
+    made = PageServer(Pages(LogSource(logs)))
+    yield made
+    made.close()
 
 
-def complaints(run: subprocess.CompletedProcess[str]) -> list[str]:
-    """What the page itself did wrong, according to the browser's console."""
-    return [line for line in run.stderr.splitlines() if "CONSOLE" in line]
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    path.write_text(make_page(read_log(LOGS / "recovery.jsonl")), encoding="utf-8")
+    return path
 
 
-def test_it_updates_itself_within_its_own_rules(
-    page: PageServer, browse: Callable[..., subprocess.CompletedProcess[str]]
-) -> None:
-    run = browse(page.url, "--virtual-time-budget=8000", "--dump-dom")
-    assert complaints(run) == []
-    assert "query number 1" in run.stdout, "the body was asked for again"
-    assert "&lt;script&gt;alert(1)" in run.stdout
-
-
-def test_without_the_token_there_is_nothing(
-    page: PageServer, browse: Callable[..., subprocess.CompletedProcess[str]]
-) -> None:
-    run = browse(f"http://127.0.0.1:{page.port}/", "--dump-dom")
-    assert "carries the token" in run.stdout
-    assert "app-1" not in run.stdout
-
-
-@pytest.mark.parametrize(
-    ("path", "width", "height", "option"),
-    [
-        ("/", 1200, 800, ""),
-        ("/", 400, 800, ""),
-        ("/query/1", 1200, 1600, ""),
-        ("/query/1", 1200, 1600, "--blink-settings=preferredColorScheme=0"),
-    ],
-    ids=["light", "phone", "query", "dark"],
-)
-def test_it_can_be_seen(
-    page: PageServer,
-    browse: Callable[..., subprocess.CompletedProcess[str]],
-    tmp_path: Path,
-    path: str,
-    width: int,
-    height: int,
-    option: str,
-) -> None:
-    shot = tmp_path / "page.png"
-    options = [option] if option else []
-    run = browse(
-        page.url.replace("/?", f"{path}?"),
-        f"--window-size={width},{height}",
-        f"--screenshot={shot}",
-        *options,
+def looks_right(browser: Chromium, name: str, screen: str, *, dark: bool) -> None:
+    """Check what every page has to be, and take its picture."""
+    assert browser.complaints() == []
+    assert browser.too_wide() == 0, "it has to be pushed sideways"
+    drawn = browser.picture(PICTURES / f"{name}-{screen}{'-dark' if dark else ''}.png")
+    assert struct.unpack(">II", drawn[16:24]) == SCREENS[screen]
+    red, green, blue = map(
+        float, browser.ask("getComputedStyle(document.body).backgroundColor.match(/[0-9.]+/g).slice(0, 3)")
     )
-    assert complaints(run) == []
-    drawn = shot.read_bytes()
-    assert struct.unpack(">II", drawn[16:24]) == (width, height)
-    assert len(drawn) > 10_000, "an empty page would be smaller"
+    assert (red + green + blue < 200) == dark, "its colours are those that the reader likes"
+
+
+def test_what_is_wrong_with_a_page_is_noticed(browser: Chromium) -> None:
+    browser.open("data:text/html,<div style='width: 2000px'>wide</div><script>oops()</script>", "phone")
+    assert browser.too_wide() > 1500
+    assert len(browser.complaints()) == 1
+
+
+def test_it_updates_itself_within_its_own_rules(page: PageServer, browser: Chromium) -> None:
+    browser.open(page.url)
+    browser.wait_for("document.body.innerText.includes('query number 1')")
+    assert browser.complaints() == []
+    assert "<script>alert(1)" in browser.ask("document.body.innerText")
+
+
+def test_without_the_token_there_is_nothing(page: PageServer, browser: Chromium) -> None:
+    browser.call("Network.clearBrowserCookies")
+    browser.open(f"http://127.0.0.1:{page.port}/")
+    shown = browser.ask("document.body.innerText")
+    assert "carries the token" in shown
+    assert "app-1" not in shown
+
+
+def test_the_token_leaves_the_address_bar(page: PageServer, browser: Chromium) -> None:
+    browser.open(page.url)
+    assert page.token not in browser.ask("location.href")
+    assert browser.ask("document.cookie") == "", "no script can read the cookie"
+
+
+@pytest.mark.parametrize(("screen", "dark"), LOOKS)
+@pytest.mark.parametrize(("path", "name"), [("/", "live"), ("/query/1", "live-query")])
+def test_the_live_page_looks_right(
+    page: PageServer, browser: Chromium, path: str, name: str, screen: str, dark: bool
+) -> None:
+    browser.open(page.url.replace("/?", f"{path}?"), screen, dark=dark)
+    looks_right(browser, name, screen, dark=dark)
+
+
+@pytest.mark.parametrize(("screen", "dark"), LOOKS)
+@pytest.mark.parametrize(("path", "name"), [("/", "history"), ("/query/07.jsonl", "history-query")])
+def test_fifty_queries_of_ten_thousand_tasks_look_right(
+    busy: PageServer, browser: Chromium, path: str, name: str, screen: str, dark: bool
+) -> None:
+    browser.open(busy.url.replace("/?", f"{path}?"), screen, dark=dark)
+    looks_right(browser, name, screen, dark=dark)
+    assert browser.ask("document.querySelectorAll('*').length") < 50_000, "a browser can scroll through it"
+    assert browser.ask(TEXT_OUTSIDE) == [], "no text leaves its box"
+
+
+@pytest.mark.parametrize(("screen", "dark"), LOOKS)
+def test_the_report_looks_right(report: Path, browser: Chromium, screen: str, dark: bool) -> None:
+    browser.open(report.as_uri(), screen, dark=dark)
+    looks_right(browser, "report", screen, dark=dark)

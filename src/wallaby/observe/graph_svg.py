@@ -9,12 +9,12 @@ from wallaby.observe.event_batch import StageTotals
 from wallaby.observe.history import History, LinkInfo, StageInfo
 from wallaby.observe.units import counted, duration, number, size
 
-BOX_WIDTH: Final = 250
+BOX_WIDTH: Final = 290
 BOX_HEIGHT: Final = 72
 GAP_X: Final = 26
 GAP_Y: Final = 44
 MARGIN: Final = 12
-LABEL_CHARACTERS: Final = 38
+LABEL_CHARACTERS: Final = 40
 _TIP: Final = (
     '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
     '<path d="M0 0 L8 4 L0 8 z" class="tip"/></marker></defs>'

@@ -131,9 +131,9 @@ def _recoveries(history: History) -> str:
             f"<td>{number(recovery.delivered_again)}</td><td>{number(recovery.read_again)}</td><td>{still}</td></tr>"
         )
     return (
-        '<h2>Losses and recoveries</h2><table><tr><th class="l">after</th><th class="l">lost</th>'
+        '<h2>Losses and recoveries</h2><div class="scroll"><table><tr><th class="l">after</th><th class="l">lost</th>'
         "<th>channels rewound</th><th>readers moved</th><th>outputs delivered again</th>"
-        f"<th>outputs read again</th><th>frozen for</th></tr>{''.join(rows)}</table>"
+        f"<th>outputs read again</th><th>frozen for</th></tr>{''.join(rows)}</table></div>"
     )
 
 
@@ -154,8 +154,8 @@ def _memory(history: History) -> str:
             f"<td>{'' if highest is None else f'{size(highest[0])} of {size(highest[1])}'}</td></tr>"
         )
     return (
-        '<h2>Memory</h2><table><tr><th class="l">worker</th><th>spilled</th><th>steps against a shortage</th>'
-        f"<th>highest use</th></tr>{''.join(rows)}</table>"
+        '<h2>Memory</h2><div class="scroll"><table><tr><th class="l">worker</th><th>spilled</th>'
+        f"<th>steps against a shortage</th><th>highest use</th></tr>{''.join(rows)}</table></div>"
     )
 
 

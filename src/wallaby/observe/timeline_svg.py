@@ -21,8 +21,11 @@ TOP: Final = 34
 ROW: Final = 16
 ROWS_MAX: Final = 240
 TICKS: Final = 8
-#: Bars closer to each other than this are merged.
+#: Bars closer to each other than this are merged, and only bars narrower than this; twice as much as long as there are
+#: more bars than a browser shows without effort.
 MERGE_PIXELS: Final = 0.5
+SMALL_PIXELS: Final = 2.0
+BARS_MAX: Final = 10_000
 BAR_PIXELS_MIN: Final = 1.0
 
 Key = TypeVar("Key")
@@ -74,12 +77,13 @@ def _draw(history: History, rows: dict[Key, str], key_of: Callable[[TaskRun], Ke
     for run in history.tasks:
         if (key := key_of(run)) in by_row:
             by_row[key].append(run)
+    merged = _few(by_row, scale)
     for at, (key, name) in enumerate(drawn.items()):
         y = TOP + at * ROW
         if at % 2 == 0:
             parts.append(f'<rect class="stripe" x="0" y="{y}" width="{WIDTH}" height="{ROW}"/>')
         parts.append(f'<text class="small" x="6" y="{y + 11.5}">{escape(name)}</text>')
-        parts += [_bar(bar, y, scale) for bar in _merged(by_row[key], scale)]
+        parts += [_bar(bar, y, scale) for bar in merged[key]]
     parts += _marks(history, scale, height)
     if len(rows) > len(drawn):
         text = f"{len(rows) - len(drawn)} more rows are not drawn"
@@ -112,13 +116,23 @@ def _style(run: TaskRun) -> str:
     return "failed" if run.error else run.how.value
 
 
-def _merged(runs: list[TaskRun], scale: _Scale) -> list[_Bar]:
+def _few(by_row: dict[Key, list[TaskRun]], scale: _Scale) -> dict[Key, list[_Bar]]:
+    """The bars of each row, merged until there are few enough."""
+    times = 1.0
+    while True:
+        merged = {key: _merged(runs, scale, times) for key, runs in by_row.items()}
+        if sum(map(len, merged.values())) <= BARS_MAX or times > WIDTH:
+            return merged
+        times *= 2
+
+
+def _merged(runs: list[TaskRun], scale: _Scale, times: float) -> list[_Bar]:
     bars: list[_Bar] = []
     for run in runs:
         style, end = _style(run), run.at + run.seconds
         last = bars[-1] if bars else None
-        near = last is not None and scale.x(run.at) - scale.x(last.end) < MERGE_PIXELS
-        small = scale.x(end) - scale.x(run.at) < 2
+        near = last is not None and scale.x(run.at) - scale.x(last.end) < MERGE_PIXELS * times
+        small = scale.x(end) - scale.x(run.at) < SMALL_PIXELS * times
         if last is not None and near and small and last.style == style and last.first.worker == run.worker:
             last.end = max(last.end, end)
             last.count += 1

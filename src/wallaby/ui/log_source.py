@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,13 +29,16 @@ HISTORIES_MAX: Final = 4
 #: Where the plan and the end of a query are looked for: within so many bytes of the ends of its log.
 HEAD_BYTES: Final = 256 << 10
 TAIL_BYTES: Final = 64 << 10
+#: A query whose log has no end is shown as running for so long after the last event. A long task writes none meanwhile.
+RUNNING_SECONDS: Final = 60.0
 
 
 class LogSource:
     """All event logs below a directory."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, clock: Callable[[], float] = time.time) -> None:
         self._directory = directory
+        self._clock = clock
         self._rows: dict[Path, tuple[tuple[int, int], QueryRow]] = {}
         self._histories: OrderedDict[Path, tuple[tuple[int, int], History]] = OrderedDict()
 
@@ -42,6 +47,7 @@ class LogSource:
         rows = self.queries()
         facts = (
             (number(len(rows)), "queries"),
+            (number(sum(row.state == "running" for row in rows)), "running now"),
             (number(sum(row.state == "failed" for row in rows)), "failed"),
             (number(sum(len(row.lost) for row in rows)), "workers lost"),
         )
@@ -64,7 +70,9 @@ class LogSource:
         known = self._rows.get(path)
         if known is None or known[0] != stamp:
             known = self._rows[path] = (stamp, _outline(path, str(path.relative_to(self._directory))))
-        return known[1]
+        row = known[1]
+        is_fresh = self._clock() - stamp[0] / 1e9 < RUNNING_SECONDS
+        return replace(row, state="running") if row.state == "unfinished" and is_fresh else row
 
     def query(self, key: str) -> QueryPage | None:
         """The page of one query."""

@@ -42,6 +42,12 @@ async function again() {
 }
 setTimeout(again, 1000);
 """
+#: A white W on blue, so that the tab is found among others. It is in the page, because nothing comes from outside.
+_ICON: Final = (
+    "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E"
+    "%3Crect width='16' height='16' rx='3' fill='%231f5f8b'/%3E"
+    "%3Cpath d='M2 4l3 8 3-6 3 6 3-8' fill='none' stroke='white' stroke-width='1.6'/%3E%3C/svg%3E"
+)
 _GONE: Final = "#gone { display: none } .gone #gone { display: block }"
 
 
@@ -74,7 +80,8 @@ def _shell(title: str, body: str, nonce: str) -> str:
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<title>{escape(title)}</title><style nonce="{nonce}">{STYLE}{_GONE}</style></head><body>'
+        f'<link rel="icon" href="{_ICON}"><title>{escape(title)}</title>'
+        f'<style nonce="{nonce}">{STYLE}{_GONE}</style></head><body>'
         '<p id="gone" class="bad">The driver does not answer any more. This is what it said last.</p>'
         f'<div id="body">{body}</div><script nonce="{nonce}">{_SCRIPT}</script></body></html>\n'
     )
