@@ -17,6 +17,7 @@ from wallaby.results.record import QueryHistory
 from wallaby.results.worker_info import WorkerInfo, worker_info
 from wallaby.runner import QueryRunner
 from wallaby.spark.cluster import Cluster
+from wallaby.spark.live_tab import LiveTab
 from wallaby.ui.live_page import LivePage, in_notebook
 from wallaby.ui.source import Source
 
@@ -30,6 +31,7 @@ class Asking(ABC):
 
     _runner: QueryRunner
     _page: LivePage | None = None
+    _tab: LiveTab | None = None
     spark: SparkSession
     settings: Settings
 
@@ -59,6 +61,7 @@ class Asking(ABC):
         self._require_open()
         if self._page is None:
             self._page = LivePage(self._source(), self.settings.ui_port)
+            self._tab = LiveTab(self.spark.sparkContext, self._page.port)
             self._runner.is_watched = True
         return self._page
 
@@ -69,9 +72,10 @@ class Asking(ABC):
         return self.settings.ui_enabled == "true"
 
     def _close_page(self) -> None:
-        if self._page is not None:
+        if self._page is not None and self._tab is not None:
+            self._tab.remove()
             self._page.close()
-            self._page = None
+            self._page = self._tab = None
 
     def _repr_html_(self) -> str:
         page = "" if self._page is None else f" · {self._page._repr_html_()}"
