@@ -51,6 +51,13 @@ def test_a_linked_source_file_becomes_a_page() -> None:
     assert "__version__ =" in as_page("src/wallaby/version.py")
 
 
+def test_a_notebook_becomes_a_page_of_its_cells() -> None:
+    page = as_page("examples/first_queries.ipynb")
+    assert "# Wallaby in a notebook" in page
+    assert "``````python\n%%wsql totals\n" in page
+    assert "cell_type" not in page
+
+
 def test_nested_lists_are_indented_by_four() -> None:
     page = "- a\n  - b\n    c\n\n  d\n\n1. e\n\n   | f |\n\n  no list\n"
     assert indented(page) == "- a\n    - b\n        c\n\n    d\n\n1. e\n\n    | f |\n\n    no list\n"

@@ -7,6 +7,7 @@ Drawings become part of their page, so that they follow its colours. `site_hooks
 
 from __future__ import annotations
 
+import json
 import posixpath
 import re
 from collections.abc import Iterator
@@ -137,12 +138,18 @@ def source_page(path: str) -> str:
 
 
 def as_page(path: str) -> str:
-    """A source file as a page; a folder as the list of what is in it."""
+    """A source file as a page; a folder as the list of what is in it, and a notebook as its cells."""
     there = ROOT / path
     head = f"---\nsearch:\n  exclude: true\nhide:\n  - toc\n---\n\n# `{path}`\n\n"
     if there.is_dir():
         return head + "\n".join(f"- `{child.name}`" for child in sorted(there.iterdir())) + "\n"
     fence = "`" * 6
+    if there.suffix == ".ipynb":
+        cells = json.loads(there.read_text(encoding="utf-8"))["cells"]
+        texts = [("".join(cell["source"]), cell["cell_type"] == "code") for cell in cells]
+        return head + "\n\n".join(
+            f"{fence}python\n{text}\n{fence}" if is_code else text for text, is_code in texts
+        )
     language = _LANGUAGES.get(there.suffix, "text")
     return f"{head}{fence}{language}\n{there.read_text(encoding='utf-8')}{fence}\n"
 
