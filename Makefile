@@ -13,6 +13,9 @@ DOCS_STAMP := $(DOCS_VENV)/.wallaby-docs
 # And so is a release
 RELEASE_VENV := .venv-release
 RELEASE_STAMP := $(RELEASE_VENV)/.wallaby-release
+# And what runs notebooks is installed beside Wallaby
+NOTEBOOK := .bench/notebook
+NOTEBOOK_STAMP := $(NOTEBOOK)/.wallaby-notebook
 SEEDS ?= 100000
 MINUTES ?= 60
 SCALE ?= 1
@@ -32,7 +35,7 @@ ARGS ?=
 
 # One target at a time: `make -j` is harmless, and each tool uses the cores itself.
 .NOTPARALLEL:
-.PHONY: help setup demo pipeline test test-lab clusters versions browser check simulate mutants chaos soak differential bench bench-paper bench-pipelines predict contenders tpcds verify memory memory-tpcds memory-tpch memory-exploding measure pages docs release format clean
+.PHONY: help setup demo pipeline test test-lab clusters versions browser notebook check simulate mutants chaos soak differential bench bench-paper bench-pipelines predict contenders tpcds verify memory memory-tpcds memory-tpch memory-exploding measure pages docs release format clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,8 +67,17 @@ test-lab: setup ## Run the tests of the lab: simulation, chaos, differential, be
 clusters: setup ## Run the tests that start whole Spark clusters and kill drivers (some minutes)
 	$(BIN)/python -m pytest -m cluster tests/hosting lab/tests/bench $(ARGS)
 
-browser: setup ## Look at the live page with a real browser (needs Chromium)
+browser: setup docs ## Look at the site, the live page, the history and the report with a real browser (needs Chromium)
 	$(BIN)/python -m pytest -m browser tests/ui $(ARGS)
+
+notebook: setup $(NOTEBOOK_STAMP) ## Run the example notebook in Jupyter, and look at it with a real browser (needs Chromium)
+	JUPYTER_PATH=$(CURDIR)/$(NOTEBOOK)/share/jupyter PYTHONPATH=$(CURDIR)/$(NOTEBOOK) \
+		$(BIN)/python -m pytest -m browser tests/ui/test_notebook_in_jupyter.py $(ARGS)
+
+$(NOTEBOOK_STAMP): requirements-notebook.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target $(NOTEBOOK) \
+		-r requirements-notebook.txt
+	@touch $@
 
 versions: setup ## Compare answers, writes and a killed worker with Spark on every supported Spark version (downloads 450 MB for each; ARGS="--version 4.1")
 	$(BIN)/python -m tools.run_versions $(ARGS)
@@ -147,7 +159,8 @@ memory-exploding: setup ## Run 2,000 random queries with exploding joins under 2
 	$(BIN)/wallaby bench memory exploding .bench/exploding --memory 256m --conf spark.driver.memory=3g \
 		--save reports/memory-exploding.json --page docs/results/memory-exploding.md $(ARGS)
 
-measure: setup ## Measure what enable costs queries that stay on Spark (on a quiet machine)
+measure: setup ## Measure a cold start, and what enable costs queries that stay on Spark (on a quiet machine)
+	$(BIN)/python tools/measure/start.py
 	$(BIN)/python tools/measure/enable.py
 
 pages: setup ## Generate the pages of docs/ that are made from code, and the drawings that are made from reports

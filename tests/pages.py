@@ -13,7 +13,17 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = (
     "README.md",
     "docs/tutorial.md",
+    "docs/using.md",
     *sorted(f"docs/guides/{path.name}" for path in (ROOT / "docs/guides").glob("*.md")),
+    "docs/benchmarks.md",
+    *sorted(f"docs/howto/{path.name}" for path in (ROOT / "docs/howto").glob("*.md")),
+)
+#: All other pages, which have texts in blocks, and no code.
+OTHERS = tuple(
+    sorted(
+        {str(path.relative_to(ROOT)) for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]}
+        - set(PAGES)
+    )
 )
 _OPENING = re.compile(r"^( *)```(\w*)$")
 _NOT_RUN = re.compile(r"^ *<!-- not run: (.+) -->$")

@@ -10,12 +10,15 @@ from typing import Any
 
 import pytest
 import typer
+from tests.pages import OTHERS as OTHER_PAGES
 from tests.pages import PAGES, ROOT, CodeBlock, blocks
 
 from wallaby.cli import app
 
 #: Programs of the shell blocks that are not ours: what they do is not checked here.
 OTHERS = {"apt-get", "cd", "git", "pip", "python", "spark-submit", "export", "jupyter", "source"}
+#: Languages of blocks that show something and are not run.
+NO_CODE = {"text", "mermaid", "markdown"}
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
 COMMAND: Any = typer.main.get_command(app)
 SHELL = [block for page in PAGES for block in blocks(page) if block.language == "bash"]
@@ -28,6 +31,12 @@ def test_every_block_says_what_it_is(page: str) -> None:
         assert not block.not_run or len(block.not_run.split()) > 2, f"{block}: say why it is not run"
 
 
+def test_other_pages_have_no_code() -> None:
+    """What is code is on a page whose code is run."""
+    code = [block for page in OTHER_PAGES for block in blocks(page) if block.language not in NO_CODE]
+    assert code == [], "list the page in tests/pages.py, or say that the block is text"
+
+
 @pytest.mark.parametrize("block", SHELL, ids=str)
 def test_shell_blocks_name_commands_that_exist(block: CodeBlock) -> None:
     subprocess.run(["bash", "-n", "-c", block.text], check=True, timeout=10)
@@ -38,7 +47,7 @@ def test_shell_blocks_name_commands_that_exist(block: CodeBlock) -> None:
         elif words[0].split("/")[-1] == "wallaby":
             _require_known(words, block)
         else:
-            assert words[0] in OTHERS, f"{block}: {words[0]}"
+            assert words[0].split("/")[-1] in OTHERS, f"{block}: {words[0]}"
 
 
 EXAMPLES = [

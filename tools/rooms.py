@@ -36,7 +36,7 @@ def architecture() -> str:
     before, rest = page.split(BEGIN)
     after = rest.split(END)[1]
     written = "".join(f"{_plain(layer)}\n" for layer in layers("wallaby"))
-    return f"{before}{BEGIN}\n```\n{written}```\n\n{END}{after}"
+    return f"{before}{BEGIN}\n```text\n{written}```\n\n{END}{after}"
 
 
 def _plain(layer: str) -> str:
