@@ -1,19 +1,23 @@
-"""What a plan saves and costs: rows count where something happens to them."""
+"""What a plan saves and costs: rows count where something happens to them; and what it saves at most, unplanned."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from tests.plan.builders import aggregate, aggregation, column, join, named, same, statistics_of, tpch
+from tests.plan.tpch_fixtures import load_relation, load_statistics
 
 from wallaby.lineage.graph import StageKind
 from wallaby.plan.choice import Rates, may_pay, work_of, worth
-from wallaby.plan.estimates.statistics import Statistics
+from wallaby.plan.estimates.statistics import ColumnStatistics, Statistics, TableStatistics
 from wallaby.plan.leaf import SparkLeaf, assumed_statistics
 from wallaby.plan.planner import plan
+from wallaby.plan.promise import most_worth
 from wallaby.plan.settings import PlanSettings
 from wallaby.relations.formats import Format, Json, Parquet
 from wallaby.relations.relation import Relation
+from wallaby_lab import tpch as queries
 
 T = tpch(1)
 LINE, ORDERS = T["lineitem"], T["orders"]
@@ -87,3 +91,96 @@ def test_text_files_that_are_too_small_are_not_read_to_count_their_rows() -> Non
     assert not may_pay(counted(1_000_000 * line_bytes, Json()), 2, rates), "1 s to save, 1 s to pay"
     assert may_pay(counted(1_300_000 * line_bytes, Json()), 2, rates)
     assert may_pay(counted(100, Parquet()), 2, rates), "its footer tells how many rows it has"
+
+
+#: Shares of scale factor 10: from where no query is worth it to where all are.
+SHARES = (0.001, 0.004, 0.01, 0.02, 0.1)
+FREE = Rates(read=0, probe=0, join=0, reduce=0, row=0, byte=0, leaf_row=0, write_row=0, write_byte=0, fixed=0)
+#: Tables as small as these have the same rows at every scale.
+FIXED_ROWS = 25
+
+
+def at(share: float) -> Statistics:
+    """The tables of TPC-H, of which only so many rows are left."""
+    return Statistics(tuple(smaller(table, share) for table in load_statistics().tables))
+
+
+def smaller(table: TableStatistics, share: float) -> TableStatistics:
+    if table.rows <= FIXED_ROWS:
+        return table
+
+    def of(size: int) -> int:
+        return max(1, int(size * share))
+
+    def less(column: ColumnStatistics) -> ColumnStatistics:
+        known, encoded = column.distinct, column.encoded_bytes
+        return replace(
+            column,
+            distinct=known if known is None or known < 1000 else of(known),
+            encoded_bytes=None if encoded is None else of(encoded),
+        )
+
+    splits = table.splits[: of(len(table.splits))]
+    first = replace(splits[0], rows=of(table.rows) // len(splits), size_bytes=splits[0].size_bytes)
+    return replace(
+        table, rows=of(table.rows), columns=tuple(map(less, table.columns)), splits=(first,) * len(splits)
+    )
+
+
+@pytest.mark.parametrize("share", SHARES)
+def test_no_query_that_is_worth_it_is_rejected_unplanned(share: float) -> None:
+    statistics = at(share)
+    unplanned = taken = 0
+    for channels in (2, 8):
+        settings = PlanSettings(channels=channels, workers=1)
+        for number in queries.QUERIES:
+            relation = load_relation(number)
+            found = worth(plan(relation, statistics, settings, StageKind.KEEP))
+            most = most_worth(relation, statistics, settings)
+            assert most.is_taken or not found.is_taken, f"TPC-H {number} on {channels} channels"
+            unplanned += not most.is_taken
+            taken += found.is_taken
+    if share == SHARES[0]:
+        assert (unplanned, taken) == (2 * len(queries.QUERIES), 0), "all are rejected without a plan"
+    if share == SHARES[-1]:
+        assert taken == 2 * len(queries.QUERIES)
+
+
+def test_what_is_handed_over_costs_and_what_is_written_does_not() -> None:
+    tables = tpch(1)
+    line = tables["lineitem"]
+    rates = replace(FREE, read=1e-6, row=2e-6, fixed=0.1)
+    known, settings = statistics_of(tables), PlanSettings(channels=2, workers=1)
+    assert not most_worth(line.scan, known, settings, rates).is_taken
+    assert most_worth(line.scan, known, settings, rates, written=True).is_taken
+    few = aggregate(line.scan, (), named(900, "n", aggregation("count", line.l_orderkey)))
+    assert most_worth(few, known, settings, rates).is_taken
+
+
+def test_joins_of_large_tables_count_both_sides_and_of_small_ones_the_larger() -> None:
+    tables = tpch(1)
+    line, orders = tables["lineitem"], tables["orders"]
+    joined = join(line.scan, orders.scan, (line.l_orderkey, orders.o_orderkey))
+    rates = replace(FREE, probe=1.0, join=1000.0)
+    known = statistics_of(tables)
+    apart = most_worth(joined, known, PlanSettings(channels=2, workers=1, broadcast_bytes=0), rates)
+    assert apart.saves == pytest.approx(1.1 * 1000 * (6_000_000 + 1_500_000))
+    near = most_worth(joined, known, PlanSettings(channels=2, workers=1, broadcast_bytes=1 << 40), rates)
+    assert near.saves == pytest.approx(1.1 * 6_000_000)
+
+
+def test_groups_that_fit_one_channel_move_no_rows() -> None:
+    tables = tpch(1)
+    line = tables["lineitem"]
+    rates = replace(FREE, reduce=1.0)
+    known, settings = statistics_of(tables), PlanSettings(channels=2, workers=1)
+
+    def grouped(key: str) -> float:
+        own = getattr(line, key)
+        by_key = aggregate(
+            line.scan, (named(own.id, key, own),), named(900, "n", aggregation("count", line.l_orderkey))
+        )
+        return most_worth(by_key, known, settings, rates).saves
+
+    assert grouped("l_returnflag") == 0
+    assert grouped("l_orderkey") >= 6_000_000

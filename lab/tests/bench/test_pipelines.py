@@ -46,7 +46,6 @@ def parts(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(handover, "KINDS", {**handover.KINDS, "narrow": ("l_orderkey, l_linenumber", 20_000)})
         for module, name in (
-            (planning, "_small"),
             (planning, "_large"),
             (leaves, "_plain"),
             (leaves, "_small"),
@@ -55,6 +54,8 @@ def parts(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict
         patch.setattr(leaves, "_from_spark", lambda _: {})
         one_run = dict(list(planning._runs().items())[:1])
         patch.setattr(planning, "_runs", lambda: one_run)
+        one_plan = dict(list(planning._small().items())[:1])
+        patch.setattr(planning, "_small", lambda: one_plan)
         patch.setattr(pipelines, "cases", lambda folder: cases(folder)[1:5:2])
         patch.setattr(pipelines, "writes", lambda folder: writes(folder)[2:])
         for module in (planning, leaves):
@@ -90,6 +91,9 @@ def test_every_part_measures_and_proves_what_ran_where(parts: dict[str, Any]) ->
         assert case["equal"], case["name"]
         assert len(case["parts"]) == 1, case["name"]
         assert case["queries_off"] == 0, case["name"]
+    plan, run, *_ = parts["planning"]["cases"]
+    assert plan["python_ms"] > 0, "below=always has every plan looked at"
+    assert "python_ms" not in run
     cached = next(case for case in parts["leaves"]["cases"] if case["name"] == "count of a cached table")
     assert cached["queries_on"] == 0
     assert parts["rates"]["measured"]["byte"] + parts["rates"]["measured"]["row"] > 0
@@ -98,7 +102,13 @@ def test_every_part_measures_and_proves_what_ran_where(parts: dict[str, Any]) ->
 @pytest.mark.spark
 def test_the_page_tells_what_was_measured(parts: dict[str, Any]) -> None:
     page = pipelines_page(parts)
-    for title in ("Rows into Spark's tasks", "Pipelines beside SparkSQL", "Tables written", "Rates"):
+    for title in (
+        "Rows into Spark's tasks",
+        "Pipelines beside SparkSQL",
+        "Tables written",
+        "What planning costs",
+        "Rates",
+    ):
         assert f"## {title}\n" in page
     first = parts["pipelines"]["cases"][0]
     assert f"| {first['name']} | " in page

@@ -1,27 +1,34 @@
 """Which parts of a plan of Spark's run in the TaskManagers: read once, planned once, judged by cost.
 
-Every plan of an enabled session comes here while Spark plans it, so what is not taken must cost little. A part is
-planned from the relation that was read with the whole plan; Spark is not asked to optimize it again. Only a part below
-which Spark has work to do first (leaves) becomes a query of its own, and only if it is worth it by assumption.
+Every plan of an enabled session comes here while Spark plans it, so what is not taken must cost little. A part that
+cannot be worth it, as one walk over it tells, is not planned. The others are planned from the relation that was read
+with the whole plan; Spark is not asked to optimize it again. Only a part below which Spark has work to do first
+(leaves) becomes a query of its own, and only if it is worth it by assumption.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from wallaby.above.subplan import Subplan, text_of
 from wallaby.catalyst.jvm import dotted, part_in, plan_in
 from wallaby.config.settings import Settings
+from wallaby.frontend.planning import nothing_against
 from wallaby.frontend.read_query import read_parts
 from wallaby.lineage.graph import StageKind
 from wallaby.plan.choice import Worth, may_pay, worth
+from wallaby.plan.estimates.statistics import Statistics
 from wallaby.plan.leaf import has_work, not_worthwhile
 from wallaby.plan.physical import PhysicalPlan
 from wallaby.plan.planned import Planned
+from wallaby.plan.promise import most_worth
+from wallaby.plan.settings import PlanSettings
 from wallaby.reading.parts import NativePart
 from wallaby.relations.reason import Reason
+from wallaby.relations.relation import Relation
 from wallaby.runner import Site
 
 if TYPE_CHECKING:
@@ -119,8 +126,9 @@ class Choosing:
         return not_worthwhile(part.relation, part.leaves, self._settings.leaf_minimum)
 
     def _judged(self, plan: Any, part: NativePart, *, is_written: bool) -> tuple[Subplan, Worth] | Reason:
+        promise = nothing_against if self._settings.below == ALWAYS else partial(_promise, written=is_written)
         physical, reasons = self._site.planner.physical(
-            part.relation, self._settings, part.leaves, StageKind.KEEP
+            part.relation, self._settings, part.leaves, StageKind.KEEP, promise
         )
         if physical is None:
             return _all_of(reasons)
@@ -147,6 +155,14 @@ class Choosing:
         stays = not self._never and has_work(part.relation) and (forced or handed.is_taken)
         planned = Planned(physical, ())
         return Subplan(self._site, self._settings, planned, physical, handed_over=stays), found
+
+
+def _promise(
+    relation: Relation, statistics: Statistics, sizes: PlanSettings, *, written: bool
+) -> Reason | None:
+    """Why a part cannot be worth it, however it is planned."""
+    found = most_worth(relation, statistics, sizes, written=written)
+    return None if found.is_taken else Reason("part", f"at the very most, {found}")
 
 
 def _all_of(reasons: tuple[Reason, ...]) -> Reason:

@@ -36,6 +36,15 @@ from wallaby.worker.memory.shares import MemoryShares
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+#: Says why a relation is not worth being planned; None if it may be.
+Against = Callable[[Relation, Statistics, PlanSettings], Reason | None]
+
+
+def nothing_against(relation: Relation, statistics: Statistics, sizes: PlanSettings) -> Reason | None:
+    """Every relation is worth being planned."""
+    del relation, statistics, sizes
+    return None
+
 
 class QueryPlanner:
     """Plans queries for an engine with a number of TaskManagers, each with these threads and shares of memory."""
@@ -84,14 +93,24 @@ class QueryPlanner:
         settings: Settings,
         leaves: tuple[SparkLeaf, ...] = (),
         ending: Ending = StageKind.COLLECT,
+        against: Against = nothing_against,
     ) -> tuple[PhysicalPlan | None, Reasons]:
-        """Plan the stages of a relation, with assumptions about leaves that have not run yet; or say why not."""
+        """Plan the stages of a relation, with assumptions about leaves that have not run yet; or say why not.
+
+        What is `against` the plan is asked before it is made.
+        """
         return guarded(
-            lambda: self._physical(relation, settings, leaves, ending), lambda reasons: (None, reasons)
+            lambda: self._physical(relation, settings, leaves, ending, against),
+            lambda reasons: (None, reasons),
         )
 
     def _physical(
-        self, relation: Relation, settings: Settings, leaves: tuple[SparkLeaf, ...], ending: Ending
+        self,
+        relation: Relation,
+        settings: Settings,
+        leaves: tuple[SparkLeaf, ...],
+        ending: Ending,
+        against: Against = nothing_against,
     ) -> tuple[PhysicalPlan | None, Reasons]:
         pending = {leaf.number: leaf for leaf in leaves}
         known = known_tables(tables_in(relation), min(settings.split, self._shares.task_bytes))
@@ -108,6 +127,9 @@ class QueryPlanner:
         sizes = PlanSettings(
             channels=channels, workers=self._count, broadcast_bytes=self.broadcast_bytes(settings)
         )
+        why = against(relation, statistics, sizes)
+        if why is not None:
+            return None, (why,)
         physical = plan(relation, statistics, sizes, ending)
         reasons = stage_reasons(physical)
         return (None, reasons) if reasons else (physical, ())

@@ -137,7 +137,7 @@ class _Taker:
     def parts(self) -> AggregationParts:
         found = [_without_needless_distinct(a) for a in _aggregations(self._aggregate)]
         lists = dict.fromkeys(a.arguments for a in found if a.distinct)
-        mergeable = len(lists) <= 1 and all(map(_is_mergeable, found))
+        mergeable = is_mergeable(self._aggregate)
         if mergeable:
             for argument in (argument for arguments in lists for argument in arguments):
                 if argument not in self._arguments:
@@ -222,6 +222,13 @@ def _without_needless_distinct(aggregation: Aggregation) -> Aggregation:
     """Drop DISTINCT from min and max, which do not depend on repeated values."""
     needless = aggregation.function in (functions.MIN, functions.MAX)
     return replace(aggregation, distinct=False) if needless else aggregation
+
+
+def is_mergeable(aggregate: Aggregate) -> bool:
+    """Can tasks aggregate their own rows first?"""
+    found = [_without_needless_distinct(aggregation) for aggregation in _aggregations(aggregate)]
+    lists = {aggregation.arguments for aggregation in found if aggregation.distinct}
+    return len(lists) <= 1 and all(map(_is_mergeable, found))
 
 
 def _is_mergeable(aggregation: Aggregation) -> bool:

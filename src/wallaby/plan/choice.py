@@ -100,7 +100,13 @@ def worth(
     By default Spark's tasks read the result. With `to_driver` it goes to the driver, as Spark's own result would; with
     `written`, whoever computes it writes it to files.
     """
-    work = work_of(plan)
+    return worth_of(work_of(plan), rates, to_driver=to_driver, written=written)
+
+
+def worth_of(
+    work: PlanWork, rates: Rates = RATES, *, to_driver: bool = False, written: bool = False
+) -> Worth:
+    """What so much work saves and costs, as in `worth`."""
     saves = (
         work.read * rates.read
         + work.probed * rates.probe

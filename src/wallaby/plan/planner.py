@@ -62,7 +62,7 @@ from wallaby.relations.tree import Rewrite, ids_of, kept, largest_id, narrow, wi
 from wallaby.relations.types import Kind
 
 #: The assumed number of tasks per channel.
-_TASKS_PER_CHANNEL = 8
+TASKS_PER_CHANNEL = 8
 #: With this many distinct values per channel, their hash spreads rows evenly enough.
 _GROUPS_PER_CHANNEL = 256
 #: The rows in one split of a source that is generated, not read.
@@ -411,7 +411,7 @@ class _Planner:
     def _fits_one_channel(self, aggregate: Aggregate, flow: Flow, *, partial: bool) -> bool:
         """Are there so few rows to exchange that several channels would only cost more tasks?"""
         rows, groups = self._rows_and_groups(aggregate)
-        sent = min(rows, groups * self._settings.channels * _TASKS_PER_CHANNEL) if partial else rows
+        sent = min(rows, groups * self._settings.channels * TASKS_PER_CHANNEL) if partial else rows
         return sent * sum(map(width_bytes, flow[0].columns)) <= self._settings.single_channel_bytes
 
     def _hashed(self, aggregate: Aggregate) -> tuple[int, ...]:

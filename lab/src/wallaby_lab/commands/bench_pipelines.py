@@ -21,7 +21,7 @@ Examples:
 
   wallaby bench pipelines data/sf10 --part writes --rounds 1
 
-  wallaby bench pipelines data/sf10 --save reports/bench-pipelines.json --page docs/results/bench-pipelines.md
+  wallaby bench pipelines data/sf10 --save reports/bench-pipelines-sf10.json --page docs/results/bench-pipelines-sf10.md
 
 With an existing --save file of the same tables, parts that it already contains are not run again, unless --part names
 them.

@@ -131,22 +131,36 @@ def _times(what: str, figures: Mapping[str, Any]) -> list[str]:
 
 def _planning(figures: Mapping[str, Any]) -> list[str]:
     rows = [
-        [each["name"], f"{median(each['off']) * 1000:.1f}", f"{each['added_ms']:+.1f}", each["taken"]]
+        [
+            each["name"],
+            f"{median(each['off']) * 1000:.1f}",
+            f"{each['added_ms']:+.1f}",
+            f"{each['jvm_added_ms']:+.1f}" if "jvm_added_ms" in each else "",
+            f"{each['python_ms']:+.1f}" if "python_ms" in each else "",
+            each["taken"],
+        ]
         for each in figures["cases"]
     ]
     untaken = [each["added_ms"] for each in figures["cases"] if not each["taken"]]
     over = sum(added > PLANNING_MAX_MS for added in untaken)
+    busy = [
+        each["jvm_added_ms"] + each["python_ms"]
+        for each in figures["cases"]
+        if not each["taken"] and "python_ms" in each
+    ]
     told = (
         "Milliseconds that the engine adds to a query of which it takes nothing: the median of the differences of "
         "neighbouring runs. “Plan”: Spark plans the query, and nothing runs. “Small tables” are those of scale "
-        f"{figures['small_scale']:g}. “Taken” counts parts that were taken: the time of such a query is no "
+        f"{figures['small_scale']:g}. CPU time is the driver's, from the optimized to the physical plan: of the thread "
+        "of the JVM that plans, and of Python. “Taken” counts parts that were taken: the time of such a query is no "
         "overhead, and it is not counted."
     )
     said = (
         f"**{len(untaken)} queries of which nothing was taken: {max(untaken, default=0):+.1f} ms at most, "
-        f"{median(untaken or [0]):+.1f} ms in the median; {over} of them above {PLANNING_MAX_MS} ms.**"
+        f"{median(untaken or [0]):+.1f} ms in the median; {over} of them above {PLANNING_MAX_MS} ms. CPU time of the "
+        f"driver: {max(busy, default=0):+.1f} ms at most, {median(busy or [0]):+.1f} ms in the median.**"
     )
-    heads = ["query", "without ms", "added ms", "taken"]
+    heads = ["query", "without ms", "added ms", "CPU ms in the JVM", "CPU ms in Python", "taken"]
     return ["## What planning costs", "", told, "", said, "", *table(heads, rows)]
 
 

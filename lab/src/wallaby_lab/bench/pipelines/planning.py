@@ -1,15 +1,18 @@
 """Measure what the engine adds to the planning of queries that stay on Spark.
 
 Spark plans each query from its text to its physical plan, with and without the engine, and nothing runs. So the
-difference is the time in which the engine examines the plan. Some small queries also run, because Spark plans the rest
-of a query again after each stage. The small tables are TPC-H at scale 0.02, generated here: large enough for the engine
-to examine a plan, and too small for it to take a part of it.
+difference is the time in which the engine examines the plan. Of such queries the CPU time in the driver is measured
+too, in the thread of the JVM that plans and in Python, because other work on the machine does not count there. Some
+small queries also run, because Spark plans the rest of a query again after each stage. The small tables are TPC-H at
+scale 0.02, generated here: large enough for the engine to examine a plan, and too small for it to take a part of it.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from statistics import median
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -68,9 +71,43 @@ def _measured(
     pair: Pair = measure_pair(
         setup, lambda: act(make(setup.spark)), rounds_factor=ROUNDS_FACTOR, warm_ups_factor=WARM_UPS_FACTOR
     )
-    setup.say(f"planning, {name}: {pair.added_seconds * 1000:+.1f} ms")
     told = {"name": name, "taken": taken + pair.queries_on, "added_ms": pair.added_seconds * 1000}
+    said = f"planning, {name}: {pair.added_seconds * 1000:+.1f} ms"
+    if act is planned:
+        cpu = planning_cpu(setup, make)
+        told |= asdict(cpu)
+        said += f"; CPU {cpu.jvm_added_ms:+.1f} ms in the JVM, {cpu.python_ms:.1f} ms in Python"
+    setup.say(said)
     return {**told, **asdict(pair)}
+
+
+@dataclass(frozen=True, slots=True)
+class PlanningCpu:
+    """The CPU time that the engine adds in the driver, in milliseconds: medians of the rounds."""
+
+    jvm_added_ms: float
+    python_ms: float
+
+
+def planning_cpu(setup: PipelineSetup, make: Make) -> PlanningCpu:
+    """Measure the CPU time from the optimized plan to the physical one, in which the engine looks at it."""
+    jvm: Any = setup.spark._jvm
+    threads = jvm.java.lang.management.ManagementFactory.getThreadMXBean()
+    added: list[float] = []
+    python: list[float] = []
+    for _ in range(setup.rounds * ROUNDS_FACTOR):
+        found: dict[bool, tuple[float, float]] = {}
+        for on in (False, True):
+            with switched(setup.spark, on=on):
+                queries: Any = make(setup.spark)._jdf.queryExecution()
+                queries.optimizedPlan()
+                java, own = threads.getCurrentThreadCpuTime(), time.process_time()
+                queries.executedPlan()
+                own = time.process_time() - own
+                found[on] = ((threads.getCurrentThreadCpuTime() - java) / 1e6, own * 1e3)
+        added.append(found[True][0] - found[False][0])
+        python.append(found[True][1] - found[False][1])
+    return PlanningCpu(median(added), median(python))
 
 
 def planned(df: DataFrame) -> None:
