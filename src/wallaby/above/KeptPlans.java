@@ -240,7 +240,7 @@ public class KeptPlans {
         }
 
         private RDD begin() {
-            Object[] answer = ((List) run.plans.start.apply(run)).toArray();
+            Object[] answer = ((List) Calls.apply(run.plans.rdds.context(), run.plans.start, run)).toArray();
             if (answer[0] instanceof String) {
                 throw new WallabyException((String) answer[0], (String) answer[1], (String) answer[2]);
             }

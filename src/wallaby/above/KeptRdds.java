@@ -109,7 +109,7 @@ public class KeptRdds {
 
     /** Can kept rows still be read? They are lost with the store that describes them. */
     public boolean isThere(String kept) {
-        return ((Boolean) there.apply(kept)).booleanValue();
+        return ((Boolean) Calls.apply(context, there, kept)).booleanValue();
     }
 
     /** From now on, report losses of these rows. */

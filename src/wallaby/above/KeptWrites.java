@@ -218,7 +218,7 @@ public class KeptWrites implements KeptTables.Told {
 
     /** What Python answers. */
     private List answered(List question) {
-        List answer = (List) python.apply(question);
+        List answer = (List) Calls.apply(plans.rdds.context(), python, question);
         if (answer != null && !answer.isEmpty() && answer.get(0) instanceof String) {
             throw new KeptPlans.WallabyException((String) answer.get(0), (String) answer.get(1), (String) answer.get(2));
         }

@@ -134,7 +134,8 @@ public class SparkAbove extends SparkStrategy {
         if (!isOffered(plan) || isBegun(plan) || !isWanted() || !readsMuch(plan)) {
             return none;
         }
-        String answer = (String) offer.apply(plan, facts((SparkSession) SparkSession.active(), plan));
+        String answer = (String) Calls.apply(
+            plans.rdds.context(), offer, plan, facts((SparkSession) SparkSession.active(), plan));
         String[] chosen = answer == null ? new String[0] : answer.split("\0", -1);
         List<KeptPlans.Run> runs = new ArrayList<KeptPlans.Run>();
         for (int at = 0; at < chosen.length; at += 3) {

@@ -143,7 +143,8 @@ class Subplans:
                 assert jvm is not None
                 ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
                 jsc: Any = self._context._jsc
-                rdds = load_class(jvm, "wallaby.above", "KeptRdds")
+                load_class(jvm, "wallaby.above", "Calls")
+                rdds = load_class(jvm, "wallaby.above", "KeptRdds", above="Calls")
                 load_class(jvm, "wallaby.above", "PartRdd", above="KeptRdds")
                 plans = load_class(jvm, "wallaby.above", "KeptPlans", above="PartRdd")
                 load_class(jvm, "wallaby.above", "KeptTables", above="KeptPlans")
