@@ -10,7 +10,9 @@ STAMP := $(VENV)/.wallaby-setup
 # The site is built in an environment of its own
 DOCS_VENV := .venv-docs
 DOCS_STAMP := $(DOCS_VENV)/.wallaby-docs
-# And so is a release
+# The released client of Spark Connect is in one, and so is a release
+CONNECT_VENV := .venv-connect
+CONNECT_STAMP := $(CONNECT_VENV)/.wallaby-connect
 RELEASE_VENV := .venv-release
 RELEASE_STAMP := $(RELEASE_VENV)/.wallaby-release
 # And what runs notebooks is installed beside Wallaby
@@ -35,7 +37,7 @@ ARGS ?=
 
 # One target at a time: `make -j` is harmless, and each tool uses the cores itself.
 .NOTPARALLEL:
-.PHONY: help setup demo pipeline test test-lab clusters versions browser notebook check simulate mutants chaos soak differential bench bench-paper bench-pipelines predict contenders tpcds verify memory memory-tpcds memory-tpch memory-exploding measure pages docs release format clean
+.PHONY: help setup demo pipeline test test-lab clusters connect versions browser notebook check simulate mutants chaos soak differential bench bench-paper bench-pipelines predict contenders tpcds verify memory memory-tpcds memory-tpch memory-exploding measure pages docs release format clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -66,6 +68,14 @@ test-lab: setup ## Run the tests of the lab: simulation, chaos, differential, be
 
 clusters: setup ## Run the tests that start whole Spark clusters and kill drivers (some minutes)
 	$(BIN)/python -m pytest -m cluster tests/hosting lab/tests/bench $(ARGS)
+
+connect: $(CONNECT_STAMP) ## Test Spark Connect with the released pyspark-client, which has no JVM, as the client
+	WALLABY_CONNECT_PYTHON=$(CURDIR)/$(CONNECT_VENV)/bin/python $(BIN)/python -m pytest tests/engine/connect $(ARGS)
+
+$(CONNECT_STAMP): $(STAMP) requirements-connect.txt
+	$(BIN)/python -m venv --clear $(CONNECT_VENV)
+	$(CONNECT_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements-connect.txt
+	@touch $@
 
 browser: setup docs ## Look at the site, the live page, the history and the report with a real browser (needs Chromium)
 	$(BIN)/python -m pytest -m browser tests/ui $(ARGS)
@@ -189,5 +199,5 @@ format: setup ## Format the code and fix what the linter can fix
 	$(BIN)/ruff check --fix .
 
 clean: ## Remove the virtual environment, caches and build results
-	rm -rf $(VENV) $(DOCS_VENV) $(RELEASE_VENV) build dist lab/build lab/dist src/*.egg-info lab/src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(DOCS_VENV) $(CONNECT_VENV) $(RELEASE_VENV) build dist lab/build lab/dist src/*.egg-info lab/src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find src lab tests tools -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -7,6 +7,7 @@ because some of them start sessions of their own (see the conftest at the root).
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from typing import Any
 
@@ -17,6 +18,8 @@ import wallaby
 from wallaby.engine import Engine
 
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+#: Python functions of Spark Connect's clients run under it.
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
 
 class Engines:

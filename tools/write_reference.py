@@ -26,11 +26,11 @@ stay as they are. The texts below come from docstrings, so `help(wallaby.attach)
 _RECORDS = "The figures and events of a run. Read fields by name; later versions may add some."
 #: The parts of the page: a title, a sentence, and the names in it.
 _PARTS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    ("Begin and end", "", ("attach", "enable", "disable", "explain_last")),
+    ("Begin and end", "", ("attach", "enable", "disable", "serve", "explain_last")),
     (
         "Engine",
         "`Engine.settings` is a `wallaby.Settings`; its fields are the keys of the [settings](../configuration.md).",
-        ("Engine", "LivePage"),
+        ("Engine", "ConnectServer", "LivePage"),
     ),
     ("Result", "", ("Result",)),
 )

@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from wallaby.results.record import QueryHistory, QueryRecord, Where
     from wallaby.results.result import Result
     from wallaby.results.worker_info import WorkerInfo
+    from wallaby.serving import ConnectServer, serve
     from wallaby.ui.live_page import LivePage
 
 __all__ = [
+    "ConnectServer",
     "Engine",
     "Finding",
     "FindingKind",
@@ -43,10 +45,12 @@ __all__ = [
     "enable",
     "errors",
     "explain_last",
+    "serve",
 ]
 
 #: The modules of the public names. They are imported on demand, so that `wallaby --help` needs no Spark.
 _HOMES = {
+    "ConnectServer": "wallaby.serving",
     "Engine": "wallaby.engine",
     "Finding": "wallaby.observe.finding",
     "FindingKind": "wallaby.observe.finding",
@@ -66,6 +70,7 @@ _HOMES = {
     "enable": "wallaby.enabling",
     "explain_last": "wallaby.engine",
     "load_ipython_extension": "wallaby.notebook",
+    "serve": "wallaby.serving",
 }
 
 

@@ -18,7 +18,7 @@ from typing import Annotated
 import typer
 from pyspark.errors import PySparkException
 
-from wallaby.commands import doctor, history, report, sql
+from wallaby.commands import connect, doctor, history, report, sql
 from wallaby.commands.lab import add_commands
 from wallaby.commands.terminal import note, say
 from wallaby.errors import InvalidArgumentError, WallabyError
@@ -42,6 +42,7 @@ def make_app(points: Iterable[EntryPoint]) -> typer.Typer:
     made.callback()(_root)
     made.command(epilog=sql.EXAMPLES)(sql.sql)
     made.command(epilog=sql.EXPLAIN_EXAMPLES)(sql.explain)
+    made.command(epilog=connect.EXAMPLES)(connect.connect)
     made.command(epilog=report.EXAMPLES)(report.report)
     made.command(epilog=history.EXAMPLES)(history.history)
     made.command(epilog=doctor.EXAMPLES)(doctor.doctor)

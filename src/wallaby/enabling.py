@@ -89,6 +89,12 @@ def enable(spark: SparkSession, **settings: object) -> Engine:
         return engine
 
 
+def is_enabled(spark: SparkSession) -> bool:
+    """Was this session given to `enable`, and not yet disabled?"""
+    known = _enabled.get(id(spark))
+    return known is not None and known.engine.is_open
+
+
 def disable(spark: SparkSession) -> None:
     """Let Spark run everything again, and close the engine if `enable` attached it.
 

@@ -25,6 +25,7 @@ from wallaby.lineage.tolerance import tolerance_of
 from wallaby.results.following import FollowedQueries
 from wallaby.runner import QueryRunner, Site
 from wallaby.spark.cluster import Cluster
+from wallaby.spark.connect_progress import ConnectProgress
 from wallaby.spark.deployment import Deployment
 from wallaby.spark.durable_registration import register_in_durable_store
 from wallaby.spark.hosting import TASK_MANAGER_TAG
@@ -135,6 +136,10 @@ class EngineParts(ABC):
             self._run_elsewhere,
             lambda: self._runner.is_watched,
         )
+
+    def _report_to_connect(self) -> None:
+        """From now on, tell the clients of Spark Connect how far their queries are."""
+        self._runner.on_submit = ConnectProgress(self.spark.sparkContext, lambda: self._gcs).follow
 
     def _run_elsewhere(self, submission: Submission, collected: Collected) -> None:
         self._succession.run_elsewhere(submission, collected)

@@ -78,6 +78,8 @@ class QueryRunner:
         self._whole_bytes_max = whole_bytes_max
         #: Are all queries observed, because somebody may look at them while they run?
         self.is_watched = False
+        #: Called with every query that is submitted, on the thread that submits it. It must not block.
+        self.on_submit: Callable[[QueryJob, Collected], None] | None = None
         #: Runs with leaves that are still referenced or still running.
         self._leaf_runs: weakref.WeakSet[LeafRun] = weakref.WeakSet()
 
@@ -185,9 +187,7 @@ class QueryRunner:
         def known(collected: Collected) -> None:
             job.on_cancel(collected.cancel)
 
-        collected = self._submit(
-            site, physical, settings, settings.timeout, job.about, known, observed=observed
-        )
+        collected = self._submit(site, physical, settings, settings.timeout, job, known, observed=observed)
         collected.when_over(job.finish)
         return collected
 
@@ -259,7 +259,7 @@ class QueryRunner:
             final, reasons = site.planner.physical(handed_over(relation, files), settings, ending=ending)
             if final is None:
                 raise HandOverError("; ".join(map(str, reasons)))
-            return self._submit(site, final, settings, timeout_seconds, job.about, known, observed=observed)
+            return self._submit(site, final, settings, timeout_seconds, job, known, observed=observed)
 
         work = [(leaf, whole_scan(relation, leaf)) for leaf in planned.leaves]
         run = LeafRun(df, work, self.leaf_directory, submit, settings.timeout)
@@ -275,11 +275,16 @@ class QueryRunner:
         physical: PhysicalPlan,
         settings: Settings,
         timeout_seconds: float,
-        about: About,
+        job: QueryJob,
         known: Callable[[Collected], None],
         *,
         observed: bool,
     ) -> Collected:
+        def submitted(collected: Collected) -> None:
+            known(collected)
+            if self.on_submit is not None:
+                self.on_submit(job, collected)
+
         observed = observed or self.is_watched
         submit = partial(
             Head.submit,
@@ -292,8 +297,8 @@ class QueryRunner:
             begins_again=self._tolerance.run_again,
             store_losses_max=STORE_LOSSES_MAX if settings.retry_on_gcs_loss else 0,
             whole_bytes_max=self._whole_bytes_max,
-            about=about,
-            known=known,
+            about=job.about,
+            known=submitted,
         )
         head = self._succession.head()
         try:

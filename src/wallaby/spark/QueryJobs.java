@@ -49,6 +49,7 @@ import scala.reflect.ClassTag$;
 public class QueryJobs {
     private static final String TAGS = "spark.job.tags";
     private static final String DESCRIPTION = "spark.job.description";
+    private static final String CONNECT_TAG = "SparkConnect_OperationTag";
     private static final String EVERY_JOB = "as part of cancellation of all jobs";
     private static final int NO_JOB = -1;
     /** How far below the root the SQL is looked for, and how much of it is told: see PlanWriter.PIECE_CHARACTERS. */
@@ -79,7 +80,10 @@ public class QueryJobs {
         scheduler.eventProcessLoop_$eq(guard);
     }
 
-    /** The job of a query that the calling thread begins: its number, and that of the operation it belongs to. */
+    /**
+     * The job of a query that the calling thread begins: its number, that of the operation it belongs to, and the tag of
+     * Spark Connect's operation, if it belongs to one.
+     */
     public String begin(SparkSession session, String description) throws Exception {
         int job = scheduler.nextJobId().getAndIncrement();
         Properties properties = (Properties) context.getLocalProperties().clone();
@@ -105,7 +109,13 @@ public class QueryJobs {
         RDD nothing = context.emptyRDD(ClassTag$.MODULE$.Object());
         JobArtifactSet artifacts = JobArtifactSet.getActiveOrDefault(context);
         guard.post(new Errand(this, new Begin(this, job, nothing, properties, artifacts)));
-        return job + " " + operation;
+        String ofConnect = "";
+        for (int at = 0; at < tags.size(); at++) {
+            if (((String) tags.get(at)).startsWith(CONNECT_TAG)) {
+                ofConnect = " " + tags.get(at);
+            }
+        }
+        return job + " " + operation + ofConnect;
     }
 
     /** The SQL of a query, or of what it is made from, and the description of this thread's jobs, with a zero byte between. */

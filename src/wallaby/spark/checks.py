@@ -48,9 +48,15 @@ def check_session(spark: object) -> None:
     """Refuse an object that is not a session, or not one to which an engine can be attached."""
     check_version()
     if not isinstance(spark, SparkSession):
-        connect_session = type(spark).__module__.startswith("pyspark.sql.connect")
-        what = "a Spark Connect session, which hides its plans" if connect_session else type(spark).__name__
-        raise AttachError(f"Cannot attach to {what}.", fix="Use a classic SparkSession, without remote().")
+        if type(spark).__module__.startswith("pyspark.sql.connect"):
+            raise AttachError(
+                "Cannot attach to a Spark Connect session: its queries are planned and run by the server.",
+                fix="Leave this call out, and start the server with `wallaby connect`, or with wallaby.serve(spark) in "
+                "its own program; then its clients use Wallaby as they are.",
+            )
+        raise AttachError(
+            f"Cannot attach to {type(spark).__name__}.", fix="Use a classic SparkSession, without remote()."
+        )
     if spark.sparkContext._jsc is None:
         raise AttachError("Cannot attach to a stopped session.", fix="Start a new SparkSession.")
     check_version(spark.version, "Spark")

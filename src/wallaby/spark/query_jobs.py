@@ -42,7 +42,12 @@ class QueryJob:
     """One query as Spark sees it."""
 
     def __init__(
-        self, number: int, operation: str, about: About, finish: Callable[[QueryJob, str | None], None]
+        self,
+        number: int,
+        operation: str,
+        about: About,
+        finish: Callable[[QueryJob, str | None], None],
+        connect_tag: str = "",
     ) -> None:
         #: The number of its Spark job.
         self.number = number
@@ -50,6 +55,8 @@ class QueryJob:
         self.about = about
         #: The id for `SparkSession.interruptOperation`.
         self.operation = operation
+        #: The tag of the operation of Spark Connect that it belongs to; empty if there is none.
+        self.connect_tag = connect_tag
         self._finish = finish
         self._lock = threading.Lock()
         self._cancelled: WallabyError | None = None
@@ -143,8 +150,8 @@ class QueryJobs:
         """Begin the job of a query on behalf of this thread."""
         with self._lock:  # registered first, so that an immediate end finds it
             said = f"{DESCRIPTION}: {about.text}"
-            number, operation = str(self._java.begin(session._jsparkSession, said)).split()
-            job = QueryJob(int(number), operation, about, self._finish)
+            number, operation, *tags = str(self._java.begin(session._jsparkSession, said)).split(" ", 2)
+            job = QueryJob(int(number), operation, about, self._finish, *tags)
             self._running[job.number] = job
         return job
 

@@ -45,9 +45,9 @@ class ConnectSession:
 
 
 def test_a_connect_session_is_refused() -> None:
-    with pytest.raises(AttachError, match="Spark Connect"):
+    with pytest.raises(AttachError, match=r"Spark Connect session.* start the server with `wallaby connect`"):
         wallaby.attach(ConnectSession())  # type: ignore[arg-type]
-    with pytest.raises(AttachError, match="Spark Connect"):
+    with pytest.raises(AttachError, match=r"Spark Connect session.* start the server with `wallaby connect`"):
         wallaby.enable(ConnectSession())  # type: ignore[arg-type]
 
 
